@@ -400,7 +400,8 @@ type EvaluateResult struct {
 
 // InferRequest is the parameter of an infer action.
 type InferRequest struct {
-	Models     string      `json:"models"` // blob URL
+	Models     string      `json:"models"`            // blob URL
+	WeightsURL string      `json:"weights,omitempty"` // blob URL of the model, if it is another one than Models
 	WeightsKey string      `json:"path"`
 	Checksum   string      `json:"checksum"`
 	Network    Network     `json:"network"`

@@ -94,7 +94,7 @@ var house = map[string][]string{
 	"internal/client": {
 		"controller/jobfile", "dataset", "history", "internal/addresses", "internal/render", "internal/files",
 		"internal/secrets", "internal/modelstore", "internal/apitypes", "service", "service/batch",
-		"service/infer",
+		"service/infer", "service/tenant",
 	},
 
 	"internal/promtext":   {},
@@ -114,7 +114,7 @@ var house = map[string][]string{
 	"internal/boltcheck":   {},
 	"internal/terminal":    {"internal/addresses", "internal/files"},
 	"internal/apitypes": {
-		"history", "internal/render", "internal/modelstore", "scheduler", "service", "service/infer",
+		"history", "internal/render", "internal/modelstore", "scheduler", "service", "service/infer", "service/tenant",
 	},
 	// All below it, and what serves as a container of the embedded platform.
 	"service": {
@@ -124,7 +124,7 @@ var house = map[string][]string{
 		"scheduler", "scheduler/sim", "service/infer", "service/lease", "service/queue", "service/tenant",
 	},
 	// Parts of a service, each of which knows only those above it in this list.
-	"service/tenant": {"aggregator", "history", "scheduler"},
+	"service/tenant": {"aggregator", "history", "internal/files", "scheduler"},
 	"service/lease":  {"history", "internal/files", "internal/process"},
 	"service/queue":  {"controller", "history", "scheduler", "service/lease"},
 	"service/infer": {
@@ -140,7 +140,8 @@ var house = map[string][]string{
 	},
 	// The same for a browser, mounted by service/api.
 	"service/web": {
-		"controller/jobfile", "dataset", "history", "internal/...", "scheduler", "service", "service/queue", "service/tenant",
+		"controller/jobfile", "dataset", "history", "internal/...", "scheduler", "service", "service/infer", "service/queue",
+		"service/tenant",
 	},
 	// Flags and printing over service. It lists data sets, networks and records by their own packages, serves the platform
 	// to others, and is the action runtime, whose kernels it names.

@@ -96,6 +96,23 @@ func ParseBytes(s string) (Bytes, error) {
 	return Bytes(math.Round(v * float64(scale))), nil
 }
 
+// ParseCost reads "50GB-s", "2.5 GB-s" or a plain number of GB-s. It returns an Invalid error otherwise, also for a
+// negative cost.
+func ParseCost(s string) (float64, error) {
+	amount := strings.TrimSpace(s)
+	if digits, ok := strings.CutSuffix(amount, "GB-s"); ok {
+		amount = strings.TrimRight(digits, " ")
+	}
+	v, err := strconv.ParseFloat(amount, 64)
+	if err != nil || !(v >= 0) || math.IsInf(v, 0) || strings.ContainsAny(amount, "xXpP_") {
+		return 0, &Error{
+			Kind: Invalid, Op: "parse cost", Msg: fmt.Sprintf("%q is not a cost", s),
+			Hint: "write a number and the unit GB-s, such as 50GB-s",
+		}
+	}
+	return v, nil
+}
+
 // UnmarshalJSON takes an integer number of bytes or a string that ParseBytes reads.
 func (b *Bytes) UnmarshalJSON(data []byte) error {
 	var n int64

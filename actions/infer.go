@@ -63,6 +63,14 @@ func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res
 const inferBatch = 64
 
 func loadModel(ctx context.Context, e engine.Engine, store *modelstore.Store, req disdel.InferRequest) error {
+	if req.WeightsURL != "" && req.WeightsURL != req.Models {
+		shared, err := modelstore.Open(ctx, req.WeightsURL)
+		if err != nil {
+			return err
+		}
+		defer shared.Close()
+		store = shared
+	}
 	w, err := store.ReadWeights(ctx, req.WeightsKey, req.Checksum)
 	if err != nil {
 		return err

@@ -24,12 +24,18 @@ type Resolved struct {
 	Notes   []string // changes that the job file does not say
 }
 
+// Datasets finds the data sets that a job can name, as dataset.Store does.
+type Datasets interface {
+	Manifest(ctx context.Context, name string) (dataset.Manifest, error)
+	List(ctx context.Context) ([]dataset.Manifest, error)
+}
+
 // Locator returns the place of a field in the job file, 0 if there is none.
 type Locator func(path string) (line, column int)
 
 // Resolve finds the network and the data set of a job and checks what a job file alone cannot tell. It returns every
 // fault at once, including earlier, those of the file's own check: in file order, as *disdel.Faults.
-func Resolve(ctx context.Context, job disdel.Job, data *dataset.Store, file string, locate Locator,
+func Resolve(ctx context.Context, job disdel.Job, data Datasets, file string, locate Locator,
 	earlier []disdel.Fault,
 ) (Resolved, error) {
 	// a program may have set only one of the two fields
@@ -72,7 +78,7 @@ func (r *resolver) fault(path, hint, format string, args ...any) {
 // DataName is the name of the data set in data.source.
 func DataName(source string) string { return strings.TrimPrefix(source, "dataset://") }
 
-func (r *resolver) data(ctx context.Context, store *dataset.Store) error {
+func (r *resolver) data(ctx context.Context, store Datasets) error {
 	name := DataName(r.Job.Data.Source)
 	if name == "" || name == r.Job.Data.Source {
 		return nil // the file's own check has reported it
@@ -98,6 +104,7 @@ func (r *resolver) data(ctx context.Context, store *dataset.Store) error {
 		return nil
 	}
 	r.Resolved.Data, r.Labels, r.found = m.Info(r.Job.Data.Split).Resized(r.Job.Data.Resize), m.ClassNames, true
+	r.Resolved.Data.Name = name // with the owner of a shared one
 	r.numericLabels(m)
 	r.augment(m)
 	return nil
@@ -128,7 +135,7 @@ func (r *resolver) augment(m dataset.Manifest) {
 }
 
 // names lists the data sets, as far as possible.
-func names(ctx context.Context, store *dataset.Store) []string {
+func names(ctx context.Context, store Datasets) []string {
 	list, _ := store.List(ctx)
 	out := make([]string, len(list))
 	for i, m := range list {

@@ -37,6 +37,7 @@ const (
 	NoteKey     = "key"     // an idempotency key and its job
 	NoteTenant  = "tenant"  // a tenant and its tokens
 	NoteRemark  = "remark"  // tags and note of a job
+	NoteShare   = "share"   // what a tenant shares with others
 	NoteHistory = "history" // about the history itself
 )
 

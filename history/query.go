@@ -34,6 +34,12 @@ type Query struct {
 	Status  disdel.Status
 }
 
+// Selects reports whether a record is one that the query lists. It ignores Limit and Before.
+func (q *Query) Selects(r *disdel.Record) bool {
+	return (q.Status == disdel.StatusUnknown || r.Status == q.Status) && (q.Dataset == "" || r.Data.Name == q.Dataset) &&
+		(q.Model == "" || r.Job.Model.Name == q.Model || r.Job.Output.Model == q.Model) && !r.Created.Before(q.Since)
+}
+
 // conditions are the query's conditions as keys of the view, the most selective first.
 func (q *Query) conditions() (out [][2]string) {
 	status := ""

@@ -81,6 +81,7 @@ type Quota struct {
 	Jobs   int          `json:"jobs,omitempty"`        // that run at once
 	Memory disdel.Bytes `json:"memoryBytes,omitempty"` // that they hold at once
 	Disk   disdel.Bytes `json:"diskBytes,omitempty"`   // of data sets, models, weights and checkpoints; the service counts
+	Redis  disdel.Bytes `json:"redisBytes,omitempty"`  // that unfinished jobs may keep in Redis; the service counts
 	Cost   float64      `json:"costGBs,omitempty"`     // GB-s of running and past jobs
 	Spent  float64      `json:"spentGBs,omitempty"`    // GB-s of Cost that past jobs used
 	Weight float64      `json:"weight,omitempty"`      // of the tenant's share; 0: 1
@@ -266,6 +267,34 @@ func whose(tenant string) string {
 		return "those without a tenant"
 	}
 	return "tenant " + tenant
+}
+
+// LeastGang is the smallest gang that any job has on a platform whose actions have at least so much memory: one train
+// action, one aggregation and one evaluation.
+func LeastGang(action disdel.Bytes) Gang {
+	plan := disdel.Plan{
+		Workers: 1, Parallel: 1, Threads: 1, HeldOut: 1, Levels: []disdel.Level{{Height: 1, Clusters: [][]int{{0}}}},
+	}
+	for _, task := range []disdel.Task{disdel.TaskTrain, disdel.TaskAggregate, disdel.TaskEvaluate} {
+		plan.Actions = append(plan.Actions, disdel.ActionPlan{Task: task, Limits: disdel.Limits{Memory: action}})
+	}
+	life, _ := gangs(plan)
+	return life
+}
+
+// CheckQuota returns Invalid, with the least memory that would do, for a quota that no job could ever be within.
+func CheckQuota(q Quota, action disdel.Bytes) error {
+	least := LeastGang(action)
+	needs := least.Room().Memory
+	if q.Memory == 0 || q.Memory >= needs {
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "set quota",
+		Msg: fmt.Sprintf("no job fits in %v of memory: the smallest gang (%v) needs %v", q.Memory.Beside(needs), least,
+			needs.Beside(q.Memory)),
+		Hint: fmt.Sprintf("use at least --memory %dMB", needs.MB()),
+	}
 }
 
 // CapacityOf is the capacity of a platform by its limits. Unknown limits are unbounded. A caller that lets jobs share

@@ -143,7 +143,8 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 		c.stop(err)
 		return nil, err
 	}
-	c.registry = tenant.NewRegistry(c.historyOfAll, c.log)
+	c.audit = tenant.NewAudit(home)
+	c.registry = tenant.NewRegistry(c.historyOfAll, c.log, c.audit)
 	return serviceOf(c, nil), nil
 }
 

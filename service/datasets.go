@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -75,13 +76,19 @@ func InputBytes(in *dataset.Input) disdel.Bytes {
 	return disdel.Bytes(all)
 }
 
-// Reader returns a running job that reads a data set, "" if none is known.
-func (s *Service) Reader(ctx context.Context, name string) disdel.JobID {
+// hasHistory reports whether there is a history, so that looking into it makes none.
+func (s *core) hasHistory() bool {
 	_, none := os.Stat(local.HistoryFile(s.cfg.Home))
-	if s.cfg.CouchDB == "" && none != nil {
+	return s.cfg.CouchDB != "" || none == nil
+}
+
+// Reader names a running job that reads a data set of the tenant, for a person: its id, or "a job of" another tenant.
+// It is "" if none is known.
+func (s *Service) Reader(ctx context.Context, name string) string {
+	if !s.hasHistory() {
 		return ""
 	}
-	h, err := s.History(ctx)
+	h, err := s.historyOfAll(ctx)
 	if err != nil {
 		return ""
 	}
@@ -98,8 +105,13 @@ func (s *Service) Reader(ctx context.Context, name string) disdel.JobID {
 		}
 	}
 	for _, id := range running {
-		if r, err := h.Get(ctx, id); err == nil && r.Data.Name == name {
-			return id
+		r, err := h.Get(ctx, id)
+		switch {
+		case err != nil:
+		case r.Tenant == s.whose() && r.Data.Name == name:
+			return string(id)
+		case r.Data.Name == s.owner()+"/"+name:
+			return "a job of " + cmp.Or(r.Tenant, "the server's operator")
 		}
 	}
 	return ""

@@ -10,6 +10,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // resolveRequest resolves the job of a request, and returns all its faults, also those of its initial weights. The name
@@ -67,11 +68,20 @@ func (s *Service) initialWeights(ctx context.Context, name string) (g modelstore
 			Hint: "PUT /api/v1/weights/sha256:... sends one, and the job then names its checksum",
 		}
 	}
-	models, err := s.Models(ctx)
+	at, plain, err := s.reader(ctx, tenant.ItemModel, name)
 	if err != nil {
 		return g, err
 	}
-	g, err = models.FindWeights(ctx, name)
+	if at != s && strings.HasPrefix(plain, "sha256:") { // files of weights are not shared
+		return g, s.notShared(tenant.ItemModel, name)
+	}
+	models, err := at.Models(ctx)
+	if err != nil {
+		return g, err
+	}
+	if g, err = models.FindWeights(ctx, plain); at != s {
+		g.Ref = at.owner() + "/" + g.Ref
+	}
 	if disdel.KindOf(err) == disdel.NotFound && strings.HasPrefix(name, "sha256:") {
 		err = &disdel.Error{
 			Kind: disdel.NotFound, Op: "find weights", Msg: "there are no weights " + name, Err: err,

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/service/lease"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // watchEvery is the time between looks at the record of a job that another process runs.
@@ -18,19 +20,21 @@ const watchEvery = time.Second
 // job of this Service it is the Run of Submit. For any other job, changes of the record become events, Cancel and Pause
 // ask the process that runs it, and the Run ends with ctx. Watch returns NotFound.
 func (s *Service) Watch(ctx context.Context, job string) (*Run, error) {
-	h, err := s.History(ctx)
+	at, id, err := s.FindJob(ctx, job)
 	if err != nil {
 		return nil, err
 	}
-	id, err := h.Resolve(ctx, job)
+	if at == s {
+		if r, ok := s.Run(id); ok {
+			return r, nil
+		}
+		if r, ok := s.endedHere(id); ok {
+			return r, nil
+		}
+	}
+	h, err := at.History(ctx)
 	if err != nil {
 		return nil, err
-	}
-	if r, ok := s.Run(id); ok {
-		return r, nil
-	}
-	if r, ok := s.endedHere(id); ok {
-		return r, nil
 	}
 	rec, size, err := h.GetSized(ctx, id)
 	if err != nil {
@@ -42,7 +46,7 @@ func (s *Service) Watch(ctx context.Context, job string) (*Run, error) {
 	}
 	// Every Run of the same state of a job has the same events, so that a reader can continue with another one.
 	r.journal.series = fmt.Sprintf("record-%d", rec.Resumes)
-	w := watcher{s: s, history: h, run: r}
+	w := watcher{s: s, history: h, run: r, shared: at != s}
 	r.ask = func(to disdel.Status, cause error) error { return s.RequestStop(s.ctx, string(id), to, cause.Error()) }
 	w.tell(&rec)
 	if w.over(&rec) {
@@ -64,24 +68,21 @@ func (s *Service) Watch(ctx context.Context, job string) (*Run, error) {
 }
 
 // Look returns the current record of a job, whichever process runs it; job is as for Watch. For a job of this Service
-// it is as new as the events, while the record in the history may be some seconds old. Callers must not change it. Look
-// returns NotFound.
+// it is as new as the events, while the record in the history may be some seconds old. Callers must not change it. It
+// also finds a job that another tenant shares. Look returns NotFound.
 func (s *Service) Look(ctx context.Context, job string) (disdel.Record, error) {
 	id := disdel.JobID(job)
 	if rec, ok := s.latestRecord(id); ok {
 		return rec, nil
 	}
-	h, err := s.History(ctx)
+	at, id, err := s.FindJob(ctx, job)
 	if err != nil {
 		return disdel.Record{}, err
 	}
-	if id, err = h.Resolve(ctx, job); err != nil {
-		return disdel.Record{}, err
-	}
-	if rec, ok := s.latestRecord(id); ok {
+	if rec, ok := at.latestRecord(id); ok {
 		return rec, nil
 	}
-	return h.Get(ctx, id)
+	return at.recordOf(ctx, id)
 }
 
 // latestRecord returns the newest record of a job that this Service runs, once its controller has begun, and of a job
@@ -106,6 +107,7 @@ type watcher struct {
 	s       *Service
 	history *history.Store
 	run     *Run
+	shared  bool // the job is another tenant's, who may end the sharing
 	planned bool
 	rounds  int
 	stages  int
@@ -124,6 +126,10 @@ func (w *watcher) follow(ctx context.Context) {
 			w.end(nil, context.Cause(ctx))
 			return
 		}
+		if w.shared && w.unshared(ctx) {
+			w.end(nil, w.s.notShared(tenant.ItemJob, w.run.tenant+"/"+string(w.run.id)))
+			return
+		}
 		rec, err := w.history.Get(ctx, w.run.id)
 		if disdel.KindOf(err) == disdel.NotFound {
 			w.end(nil, err)
@@ -137,6 +143,14 @@ func (w *watcher) follow(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// unshared reports whether the owner of the job does not share it any more.
+func (w *watcher) unshared(ctx context.Context) bool {
+	share, err := w.s.registry.ShareOf(ctx, tenant.Item{
+		Kind: tenant.ItemJob, Owner: cmp.Or(w.run.tenant, tenant.HomeOwner), Name: string(w.run.id),
+	})
+	return err == nil && !share.Allows(w.s.whose())
 }
 
 // tell adds the events for what is new in a record.
@@ -206,7 +220,7 @@ func (s *Service) RequestStop(ctx context.Context, job string, to disdel.Status,
 	if err != nil {
 		return err
 	}
-	id, err := h.Resolve(ctx, job)
+	id, err := s.ResolveOwn(ctx, job)
 	if err != nil {
 		return err
 	}
@@ -259,7 +273,7 @@ func (s *Service) requestStopOnce(ctx context.Context, h *history.Store, id disd
 		_, err = h.Take(ctx, l)
 		return err
 	}
-	own, err := s.own(ctx, id)
+	own, err := s.own(ctx, id, rec.Data.Name)
 	if err != nil {
 		return err
 	}
@@ -312,8 +326,11 @@ func (s *Service) Forget(ctx context.Context, job string) (disdel.JobID, error) 
 	if err != nil {
 		return "", err
 	}
-	id, err := h.Resolve(ctx, job)
+	id, err := s.ResolveOwn(ctx, job)
 	if err != nil {
+		return "", err
+	}
+	if err := s.Forsake(ctx, tenant.ItemJob, string(id)); err != nil {
 		return "", err
 	}
 	rec, err := h.Get(ctx, id)

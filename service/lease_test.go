@@ -43,7 +43,7 @@ func TestAJobIsHeldByOne(t *testing.T) {
 	home := t.TempDir()
 	first, _ := records(t, home)
 	second, _ := records(t, home)
-	own, err := first.own(t.Context(), someJob)
+	own, err := first.own(t.Context(), someJob, "digits")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestAJobIsHeldByOne(t *testing.T) {
 		if who, runs, err := second.Runner(t.Context(), someJob); !runs || who.PID != os.Getpid() || err != nil {
 			t.Errorf("%+v, %v, %v", who, runs, err)
 		}
-		if _, err := second.own(t.Context(), someJob); !errors.Is(err, disdel.Conflict) ||
+		if _, err := second.own(t.Context(), someJob, "digits"); !errors.Is(err, disdel.Conflict) ||
 			!strings.Contains(err.Error(), "this process runs") {
 			t.Errorf("a second one: %v", err)
 		}
@@ -60,7 +60,7 @@ func TestAJobIsHeldByOne(t *testing.T) {
 	if _, runs, _ := second.Runner(t.Context(), someJob); runs {
 		t.Error("it is held after its end")
 	}
-	own, err = second.own(t.Context(), someJob)
+	own, err = second.own(t.Context(), someJob, "digits")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestHoldersTakeTurns(t *testing.T) {
 		s, _ := records(t, home)
 		all.Go(func() {
 			for range 10 {
-				own, err := s.own(t.Context(), someJob)
+				own, err := s.own(t.Context(), someJob, "digits")
 				if errors.Is(err, disdel.Conflict) {
 					continue
 				}
@@ -138,7 +138,7 @@ func TestWhoMayTakeAJobOver(t *testing.T) {
 		if was, err = h.Take(t.Context(), was); err != nil {
 			t.Fatal(err)
 		}
-		own, err := s.own(t.Context(), someJob)
+		own, err := s.own(t.Context(), someJob, "digits")
 		switch {
 		case c.runs == "" && err != nil:
 			t.Errorf("%s: %v", name, err)
@@ -156,7 +156,7 @@ func TestWhoMayTakeAJobOver(t *testing.T) {
 func TestALeaseHoldsUntilItIsTaken(t *testing.T) {
 	s, h := records(t, t.TempDir())
 	s.leaseFor = 40 * time.Millisecond
-	own, err := s.own(t.Context(), someJob)
+	own, err := s.own(t.Context(), someJob, "digits")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestTheLockOfAnEarlierVersionIsRespected(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.tidy()
-	if _, err := s.own(t.Context(), someJob); !errors.Is(err, disdel.Conflict) ||
+	if _, err := s.own(t.Context(), someJob, "digits"); !errors.Is(err, disdel.Conflict) ||
 		!strings.Contains(err.Error(), "process 4711 runs") {
 		t.Errorf("%v", err)
 	}
@@ -239,7 +239,7 @@ func TestTheLockOfAnEarlierVersionIsRespected(t *testing.T) {
 		t.Errorf("%+v, %v, %v", who, runs, err)
 	}
 	f.Close() // it was killed: its mark stays
-	own, err := s.own(t.Context(), someJob)
+	own, err := s.own(t.Context(), someJob, "digits")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestTheLockOfAnEarlierVersionIsRespected(t *testing.T) {
 func TestStaleFilesAreTidied(t *testing.T) {
 	home := t.TempDir()
 	s, _ := records(t, home)
-	own, err := s.own(t.Context(), someJob)
+	own, err := s.own(t.Context(), someJob, "digits")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -250,6 +251,30 @@ func (s *Service) ownStore(ctx context.Context) (sharedStore, error) {
 		}
 		return sharedStore{own, b}, err
 	})
+}
+
+// Isolation says what keeps the keys of tenants in Redis apart, for the operator. It returns what the servers answer.
+func (s *core) Isolation(ctx context.Context) (string, error) {
+	if len(s.cfg.Redis) == 0 {
+		return "key prefixes in the embedded Redis, which only this server and its actions reach", nil
+	}
+	all, err := s.storeOfAll()
+	if err != nil {
+		return "", err
+	}
+	board, err := s.openBoard(ctx)
+	if err != nil {
+		return "", err
+	}
+	own, err := tenant.OwnStore(ctx, tenant.HomeOwner, all, board, s.log)
+	if err != nil {
+		return "", err
+	}
+	if !slices.Equal(own.URLs, all.URLs) {
+		return "a Redis user for each tenant (ACL), which reaches only the keys of that tenant", nil
+	}
+	return "key prefixes only, so an action of one tenant could read the keys of another. To have a user for each " +
+		"tenant, give Redis a password, and its user the right +acl|setuser", nil
 }
 
 // lookOften bounds the time between looks at an activation on an embedded platform. They cost little, and the job waits

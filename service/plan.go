@@ -38,12 +38,13 @@ func (p *planner) planned(r controller.Resolved, in scheduler.PlanInput) (contro
 	if err != nil {
 		return controller.Spec{}, err
 	}
+	url, name := p.dataAddress(r.Data.Name)
 	return controller.Spec{
 		ID: in.ID, Job: r.Job, Network: r.Network, Plan: plan, Planned: &planned,
 		Store: p.parts.Store, Threads: plan.Threads,
 		Past: scheduler.PastObservations(in.History, r.Job, r.Data), ClassNames: r.Labels,
 		Data: disdel.DataRef{
-			URL: p.storage("datasets"), Name: r.Data.Name, Checksum: r.Data.Checksum, Resize: r.Data.Resize,
+			URL: url, Name: name, Checksum: r.Data.Checksum, Resize: r.Data.Resize,
 			Split: r.Job.Data.Split, Augment: r.Data.Augment,
 		},
 		Models: p.storage("models"), Output: modelstore.WeightsPath(r.Job.Output.Model, in.ID),

@@ -62,7 +62,7 @@ func (s *Service) Resume(ctx context.Context, req ResumeRequest) (*Run, error) {
 		return nil, err
 	}
 	p.id, p.journal.job = rec.ID, rec.ID
-	own, err := s.own(ctx, rec.ID)
+	own, err := s.own(ctx, rec.ID, rec.Data.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (s *Service) Resume(ctx context.Context, req ResumeRequest) (*Run, error) {
 		return nil, err
 	}
 	spec.Origin = mergeOrigin(rec.Origin, req.Origin)
-	if p.release, err = p.ClaimDisk(ctx, diskNeed(spec, r.Graph)); err != nil {
+	if err := p.claimRoom(ctx, spec, r.Graph); err != nil {
 		own.End(ctx)
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (p *planner) planResume(ctx context.Context, rec disdel.Record, r controlle
 // findRecord reads the record of a job. If the end of the job is still in Home, it is delivered first: a job that has
 // ended must not be trained again.
 func (p *planner) findRecord(ctx context.Context, job string) (disdel.Record, error) {
-	id, err := p.parts.History.Resolve(ctx, job)
+	id, err := p.ResolveOwn(ctx, job)
 	if err == nil {
 		err = p.deliverOne(ctx, p.parts.History, p.unsavedFile(id))
 	}

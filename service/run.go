@@ -30,7 +30,7 @@ type Run struct {
 	err     error
 	adopted bool         // another process acknowledged it, and is gone
 	stored  disdel.Bytes // see Stored
-	release func()       // releases its claim on the tenant's disk quota; nil: there is none
+	release func()       // releases its claims on the tenant's quotas; nil: there are none
 }
 
 // ID is the job's.
@@ -155,7 +155,7 @@ func (s *Service) begin(ctx context.Context, p *planner, own *lease.Held, rec di
 // live runs a job from its acknowledgement to its end.
 func (p *planner) live(ctx context.Context, r *Run, ready func(ctx context.Context) (readyJob, error)) {
 	w, err := ready(ctx)
-	r.release = p.release // a job that is taken over claims its disk once it is planned
+	r.release = p.release // a job that is taken over claims its room once it is planned
 	var d scheduler.Demand
 	if err == nil {
 		d, _ = p.demand(ctx, r.status.submitted(), w.plan)
@@ -284,7 +284,7 @@ func (p *planner) controller(r *Run, gang *queue.GangInvoker) *controller.Contro
 		Invoker: gang, Grant: gang.Grant, Store: p.parts.Board, Log: p.log,
 		Keeps:    len(p.cfg.Redis) > 0 || p.cfg.TakeOver, // else the store ends with this process
 		Recorder: recorder{own: r.own, to: p.parts.History, status: r.status, queued: queued},
-		Models:   &modelSink{log: p.log, journal: p.journal, store: p.parts.Models, data: p.parts.Data},
+		Models:   &modelSink{log: p.log, journal: p.journal, store: p.parts.Models, find: p.FindDataset},
 		Show:     func(rec disdel.Record) { r.latest.Store(&rec) },
 		Observe: func(n controller.Notice) {
 			if n.Planned == nil { // begin has added it

@@ -7,8 +7,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/service/infer"
 )
 
 // modelSink saves the models of jobs that succeeded.
@@ -16,7 +16,7 @@ type modelSink struct {
 	log     logrus.FieldLogger
 	journal *journal
 	store   *modelstore.Store
-	data    *dataset.Store
+	find    func(ctx context.Context, name string) (infer.Dataset, error)
 }
 
 // Commit saves a model with the class names and the input range of its data set, and removes versions beyond
@@ -90,15 +90,15 @@ func (s *modelSink) revise(ctx context.Context, r *disdel.Record) error {
 // seen returns the class names and the range of the inputs that a network was trained on. It returns nothing if the
 // data set has been replaced since.
 func (s *modelSink) seen(ctx context.Context, data disdel.DataInfo) ([]string, *modelstore.Range) {
-	m, err := s.data.Manifest(ctx, data.Name)
-	if err != nil || m.Checksum() != data.Checksum {
+	set, err := s.find(ctx, data.Name)
+	if err != nil || set.Checksum() != data.Checksum {
 		return nil, nil
 	}
-	low, high, err := s.data.Range(ctx, m)
+	low, high, err := set.Store.Range(ctx, set.Manifest)
 	if err != nil {
-		return m.ClassNames, nil
+		return set.ClassNames, nil
 	}
-	return m.ClassNames, &modelstore.Range{Low: low, High: high}
+	return set.ClassNames, &modelstore.Range{Low: low, High: high}
 }
 
 // Discard deletes everything below a folder of the model store.

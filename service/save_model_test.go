@@ -1,12 +1,14 @@
 package service
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/service/infer"
 )
 
 // A job whose process ended between its model and its record makes no second version when it is taken up: the one that
@@ -23,7 +25,10 @@ func TestAJobMakesOneVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer data.Close()
-	s := &modelSink{store: models, data: data}
+	s := &modelSink{store: models, find: func(ctx context.Context, name string) (infer.Dataset, error) {
+		m, err := data.Manifest(ctx, name)
+		return infer.Dataset{Manifest: m, Store: data}, err
+	}}
 	commit := func(id disdel.JobID, resumes int, checksum string) int {
 		t.Helper()
 		r := &disdel.Record{ID: id, Resumes: resumes}

@@ -36,7 +36,8 @@ type Service struct {
 	data   lazy[*dataset.Store]
 	models lazy[*modelstore.Store]
 	board  lazy[sharedStore]
-	disk   tenant.DiskClaims
+	disk   tenant.Claims // of bytes that will be written
+	redis  tenant.Claims // of memory in Redis
 
 	reading chan struct{} // has an element while the history is read for a plan
 }
@@ -45,9 +46,10 @@ type Service struct {
 func serviceOf(c *core, owner *string) *Service {
 	s := &Service{core: c, tenant: owner, reading: make(chan struct{}, 1)}
 	s.Predictor = infer.New(infer.Config{
-		Tenant: s.whose(), DatasetsURL: s.storage("datasets"), ModelsURL: s.storage("models"), Log: c.log,
+		Tenant: s.whose(), ModelsURL: s.storage("models"), Log: c.log,
 		Owner: lease.OwnerOf(c.token), Queue: c.queue, UnderWay: &c.underWay,
-		Datasets: s.Datasets, Models: s.Models, History: s.History, Executor: s.Executor, Quota: s.quota,
+		FindDataset: s.FindDataset, FindModel: s.FindModel,
+		Models: s.Models, History: s.History, Executor: s.Executor, Quota: s.quota,
 		Session: func(ctx context.Context) (string, error) {
 			n, err := s.present(ctx)
 			if err != nil {
@@ -68,6 +70,7 @@ type core struct {
 	leaseFor    time.Duration // validity of a lease
 	queue       *queue.Queue
 	registry    *tenant.Registry
+	audit       *tenant.Audit
 	underWay    infer.UnderWay
 	counters    *counters
 	load        machineLoad
@@ -199,6 +202,9 @@ func (s *Service) Run(id disdel.JobID) (*Run, bool) {
 
 // Tenants returns the list of the tenants that may use this Service.
 func (s *core) Tenants() *tenant.Registry { return s.registry }
+
+// Audit returns the home's log of who did what.
+func (s *core) Audit() *tenant.Audit { return s.audit }
 
 // Tenant returns the view that one tenant has of the Service: only its own jobs, records, models and data sets. All
 // tenants share the platform, the queue and the pool. The view ends with the Service.

@@ -180,6 +180,38 @@ func (s *Service) ClaimDisk(ctx context.Context, more disdel.Bytes) (release fun
 	return release, nil
 }
 
+// claimRoom claims the disk and the memory in Redis of a job within the tenant's quotas. p.release gives both back.
+// claimRoom returns OverLimit, with the figures, if a quota has no room.
+func (p *planner) claimRoom(ctx context.Context, spec controller.Spec, g *model.Graph) error {
+	disk, err := p.ClaimDisk(ctx, diskNeed(spec, g))
+	if err != nil {
+		return err
+	}
+	redis, err := p.claimRedis(storeNeed(spec.Job, spec.Plan, g))
+	if err != nil {
+		disk()
+		return err
+	}
+	p.release = func() { disk(); redis() }
+	return nil
+}
+
+// claimRedis claims the most memory that a job keeps in Redis. The arithmetic is that of the check for room there, so
+// that no key has to be counted. The jobs of a tenant never keep more than their claims together.
+func (p *planner) claimRedis(n aggregator.Need) (release func(), err error) {
+	before, release := p.redis.Add(n.Bytes())
+	if q := p.quota.Redis; q > 0 && before+n.Bytes() > q {
+		release()
+		return nil, &disdel.Error{
+			Kind: disdel.OverLimit, Op: "use Redis",
+			Msg: fmt.Sprintf("the job keeps %s in Redis; other jobs of the tenant keep %v, and the quota is %v", n, before, q),
+			Hint: "wait until other jobs have ended, use fewer workers, or ask whoever runs the server for a larger " +
+				"--redis-memory",
+		}
+	}
+	return release, nil
+}
+
 // stored is the size of a tenant's data sets, models, weights and checkpoints.
 func (s *Service) stored(ctx context.Context) (all disdel.Bytes, err error) {
 	for _, folder := range []string{"datasets", "models"} {

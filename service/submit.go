@@ -76,7 +76,7 @@ type planner struct {
 	journal *journal
 	adopted bool            // another process acknowledged the job, and is gone
 	quota   scheduler.Quota // of the tenant
-	release func()          // releases the job's claim on the tenant's disk quota; nil: there is none
+	release func()          // releases the job's claims on the tenant's disk and Redis quotas; nil: there are none
 }
 
 // Check resolves the network and the data set of a job and returns all faults of it at once, as *disdel.Faults. It
@@ -120,10 +120,10 @@ func (s *Service) Submit(ctx context.Context, req Request) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.release, err = p.ClaimDisk(ctx, diskNeed(spec, r.Graph)); err != nil {
+	if err := p.claimRoom(ctx, spec, r.Graph); err != nil {
 		return nil, err
 	}
-	own, err := s.own(ctx, p.id)
+	own, err := s.own(ctx, p.id, r.Data.Name)
 	if err != nil {
 		p.release()
 		return nil, err
@@ -210,7 +210,7 @@ func (p *planner) resolve(ctx context.Context, job disdel.Job, from Source) (con
 	if from.Locate == nil {
 		from.Locate = nowhere
 	}
-	r, err := controller.Resolve(ctx, job, p.parts.Data, from.Name, from.Locate, from.Faults)
+	r, err := controller.Resolve(ctx, job, readable{p.Service, p.parts.Data}, from.Name, from.Locate, from.Faults)
 	for _, note := range r.Notes {
 		p.journal.add(Noted{note})
 	}

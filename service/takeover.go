@@ -75,14 +75,15 @@ func (s *core) deliverForOthers(h *history.Store) {
 	})
 }
 
-// own takes the lease of a job and reserves the disk room for its record. It returns Conflict if another process runs
-// the job, and NoSpace.
-func (s *Service) own(ctx context.Context, id disdel.JobID) (*lease.Held, error) {
+// own takes the lease of a job that reads a data set, and reserves the disk room for its record. It returns Conflict if
+// another process runs the job, and NoSpace.
+func (s *Service) own(ctx context.Context, id disdel.JobID, data string) (*lease.Held, error) {
 	n, err := s.present(ctx)
 	if err != nil {
 		return nil, err
 	}
-	held, err := n.Take(ctx, id, s.storage("datasets"), s.addresses())
+	address, _ := s.dataAddress(data)
+	held, err := n.Take(ctx, id, address, s.addresses())
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +219,7 @@ func (n *session) adopt(ctx context.Context, l history.Lease) error {
 		return err
 	}
 	p.adopted = true
-	own, err := view.own(ctx, rec.ID)
+	own, err := view.own(ctx, rec.ID, rec.Data.Name)
 	if err != nil {
 		return err
 	}
@@ -279,8 +280,10 @@ func (p *planner) planAgain(ctx context.Context, rec disdel.Record, fromStart bo
 	return p.continueOld(spec, rec), nil
 }
 
-// claimAcknowledged claims the disk room of an acknowledged job, even if the quota has too little: others must not take
+// claimAcknowledged claims the room of an acknowledged job, even if the quotas have too little: others must not take
 // it.
 func (p *planner) claimAcknowledged(spec controller.Spec, r controller.Resolved) {
-	_, p.release = p.disk.Add(diskNeed(spec, r.Graph))
+	_, disk := p.disk.Add(diskNeed(spec, r.Graph))
+	_, redis := p.redis.Add(storeNeed(spec.Job, spec.Plan, r.Graph).Bytes())
+	p.release = func() { disk(); redis() }
 }

@@ -127,8 +127,8 @@ var labelKey = pattern(`^[A-Za-z0-9]([-A-Za-z0-9_./]{0,61}[A-Za-z0-9])?$`, "").m
 var patterns = map[string]textPattern{
 	"dnsLabel":  pattern(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`, dnsInWords),
 	"labelText": pattern(`^[^,=]{0,256}$`, "at most 256 characters, without commas and equals signs"),
-	"dataURL": pattern(`^dataset://[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`,
-		"dataset:// and the name of a data set"),
+	"dataURL": pattern(`^dataset://([a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?/)?[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`,
+		"dataset:// and the name of a data set, or dataset://OWNER/NAME"),
 	"sha256Form": pattern(`^sha256:[0-9a-f]{64}$`, "sha256: and 64 lower-case hex digits"),
 	"layerForm": pattern(`^[A-Za-z0-9_][-A-Za-z0-9_./]{0,99}$`,
 		"letters, digits and _ - . /, at most 100, the first a letter, digit or _"),

@@ -10,6 +10,7 @@ import (
 	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/service"
 	"github.com/disdel/disdel/service/infer"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // Submission is a job file with the options of a submit; for a resume, the options that change.
@@ -79,6 +80,17 @@ type State struct {
 type JobList struct {
 	Jobs []disdel.Record `json:"jobs"`
 	Next disdel.JobID    `json:"next,omitempty"`
+}
+
+// ShareRequest names who may read an item besides its owner.
+type ShareRequest struct {
+	With []string `json:"with,omitempty"` // tenants
+	All  bool     `json:"all,omitempty"`  // every tenant
+}
+
+// ShareList is what a tenant shares.
+type ShareList struct {
+	Shares []tenant.Share `json:"shares"`
 }
 
 // Runner says which process runs a job.

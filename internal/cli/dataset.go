@@ -17,14 +17,15 @@ import (
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 func datasetCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "dataset", Usage: "add, generate, list, show, sample and remove data sets",
-		Subcommands: []*cli.Command{
+		Name: "dataset", Usage: "add, generate, list, show, sample, share and remove data sets",
+		Subcommands: append([]*cli.Command{
 			datasetAdd(u), datasetGenerate(u), datasetList(u), datasetShow(u), datasetSample(u), datasetRemove(u),
-		},
+		}, shareCommands(u, tenant.ItemDataset, "data set")...),
 		Action: needSubcommand,
 	}
 }
@@ -65,7 +66,7 @@ func datasetShow(u *ui) *cli.Command {
 				if err != nil {
 					return err
 				}
-				return u.Show(set, func(w io.Writer) { render.PrintDataset(w, set.Manifest) })
+				return u.Show(set, func(w io.Writer) { render.PrintDataset(w, set) })
 			})
 		},
 	}
@@ -167,7 +168,7 @@ func datasetGenerate(u *ui) *cli.Command {
 				if err != nil {
 					return err
 				}
-				return u.Show(set, func(w io.Writer) { render.PrintDataset(w, set.Manifest) })
+				return u.Show(set, func(w io.Writer) { render.PrintDataset(w, set) })
 			})
 		},
 	}

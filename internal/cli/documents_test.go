@@ -59,6 +59,8 @@ var documents = map[string][]any{
 
 	"serve": {serving{}}, "ui": {serving{}},
 	"tenant create": {madeTenant{}}, "tenant delete": {madeTenant{}}, "tenant list": {(*tenant.Registry).List},
+	"tenant token list": {(*tenant.Registry).Tokens}, "tenant token create": {madeTenant{}},
+	"tenant token revoke": {madeTenant{}},
 
 	"deploy image": {image.Make}, "deploy up": {deploy.Plan{}}, "deploy preview": {deploy.Plan{}},
 	"deploy status": {deploy.Plan{}}, "deploy down": {deploy.Plan{}},
@@ -88,8 +90,11 @@ var documents = map[string][]any{
 	"infer":         {client.Models.Answer, render.FileAnswers{}, render.DataAnswers{}, watchDocument{}},
 	"context add":   {render.Contexts{}}, "context list": {render.Contexts{}}, "context use": {render.Contexts{}},
 	"context remove": {render.Contexts{}}, "context import-wskprops": {render.Contexts{}},
-	"deploy gpu": {gpuFiles{}},
-	"doctor gpu": {gpu.Inspect},
+	"deploy gpu":    {gpuFiles{}},
+	"doctor gpu":    {gpu.Inspect},
+	"dataset share": {tenant.Share{}}, "dataset unshare": {tenant.Share{}},
+	"model share": {tenant.Share{}}, "model unshare": {tenant.Share{}},
+	"jobs share": {tenant.Share{}}, "jobs unshare": {tenant.Share{}},
 	// Lines of files.
 	"infer --file FILE.jsonl": {infer.DataRow{}}, "infer --watch --file FILE.jsonl": {answerLine{}},
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/disdel/disdel/internal/fullscreen"
 	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // jobSubcommands are the commands about one job that runs or has run.
@@ -26,7 +27,7 @@ func jobSubcommands(u *ui) []*cli.Command {
 		jobWatch(u),
 		jobAsk(u, "cancel", "cancel a job", disdel.StatusCanceled),
 		jobAsk(u, "pause", "pause a job; disdel resume continues it", disdel.StatusPaused),
-	}, remarkCommands(u)...)
+	}, slices.Concat(remarkCommands(u), shareCommands(u, tenant.ItemJob, "job"))...)
 }
 
 // jobSubcommand builds a command about one job.

@@ -291,7 +291,7 @@ func taggedRecords(ctx context.Context, from client.Records, remarks map[disdel.
 				yield(nil, err)
 				return
 			}
-			if err == nil && matchesQuery(&r, f.query) && !yield(&r, nil) {
+			if err == nil && f.query.Selects(&r) && !yield(&r, nil) {
 				return
 			}
 		}
@@ -370,10 +370,4 @@ func parseAgo(text string) (time.Duration, error) {
 		}
 	}
 	return d, nil
-}
-
-// matchesQuery says whether a job matches a query.
-func matchesQuery(r *disdel.Record, q history.Query) bool {
-	return (q.Status == disdel.StatusUnknown || r.Status == q.Status) && (q.Dataset == "" || r.Data.Name == q.Dataset) &&
-		(q.Model == "" || r.Job.Model.Name == q.Model || r.Job.Output.Model == q.Model) && !r.Created.Before(q.Since)
 }

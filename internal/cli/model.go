@@ -23,14 +23,15 @@ import (
 	"github.com/disdel/disdel/internal/export"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/render"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 func modelCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "model", Usage: "list, show, compare and export networks and trained models",
-		Subcommands: []*cli.Command{
+		Name: "model", Usage: "list, show, compare, export and share networks and trained models",
+		Subcommands: append([]*cli.Command{
 			modelList(u), modelShow(u), modelExport(u), modelPromote(u), modelCompare(u), modelRemove(u),
-		},
+		}, shareCommands(u, tenant.ItemModel, "model")...),
 		Action: needSubcommand,
 	}
 }
@@ -128,7 +129,7 @@ func showModel(ctx context.Context, c *cli.Context, u *ui, models client.Models)
 	switch {
 	case err == nil && !(isNetwork && (c.IsSet("input") || c.IsSet("classes"))):
 		return showTrained(c, u, &m)
-	case !isNetwork && (strings.Contains(name, ":") || disdel.KindOf(err) != disdel.NotFound):
+	case !isNetwork && (strings.ContainsAny(name, ":/") || disdel.KindOf(err) != disdel.NotFound):
 		return err
 	case unknown != nil:
 		return unknown

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -93,12 +94,28 @@ func writePages(dir string) error {
 			return err
 		}
 	}
+	port, err := freePort()
+	if err != nil {
+		return err
+	}
 	for name, text := range scripts {
+		text = strings.ReplaceAll(text, "127.0.0.1:7070", "127.0.0.1:"+port) // others may test here at the same time
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// freePort is a port that nobody listens at.
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, err
 }
 
 // Every job file of the pages is submitted, and every page's commands are run.

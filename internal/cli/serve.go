@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/service"
 	"github.com/disdel/disdel/service/api"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 var admissionFlag = &cli.StringFlag{
@@ -73,13 +75,21 @@ func serveCommand(u *ui) *cli.Command {
 				}
 				log := newLog(c, u)
 				log.SetLevel(max(log.GetLevel(), logrus.InfoLevel)) // who asked for what is always told
-				cfg := api.Config{Service: s, Hosts: c.StringSlice("host-name"), Log: log}
+				cfg := api.Config{
+					Service: s, Hosts: c.StringSlice("host-name"), Log: log, Audit: s.Audit(), SlowSignIn: slowSignIn,
+				}
 				if cfg.Operator, err = api.OperatorToken(dir); err != nil {
 					return err
 				}
 				if err := s.Attend(ctx); err != nil {
 					return err
 				}
+				apart, err := s.Isolation(ctx)
+				if err != nil {
+					return err
+				}
+				u.Say("tenants   are kept apart by %s", apart)
+				u.Say("audit log %s", filepath.Join(dir, tenant.AuditFile))
 				u.Say("serves %s", l.URL())
 				if err := u.Show(serving{URL: l.URL(), Home: dir}, func(io.Writer) {}); err != nil {
 					return err
@@ -89,6 +99,9 @@ func serveCommand(u *ui) *cli.Command {
 		},
 	}
 }
+
+// slowSignIn is the longest delay of the answer to a wrong token.
+const slowSignIn = 2 * time.Second
 
 // serverGarbage is the server's garbage target as GOGC counts it: 50 lets the heap grow by half of its live memory
 // before the next collection. Go's default of 100 would double what requests hold. The server sets no limit of its

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -11,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
 )
 
 // said waits until a process has written something that matches, and returns its first group.
@@ -215,4 +219,31 @@ func TestAServerSaysWhatTheProcessSays(t *testing.T) {
 	both(false, "history", "show", "nothing")
 	both(false, "resume", "@last")
 	both(false, "dataset", "remove", "nothing")
+}
+
+// serveForScript is the command serve of the scripts: it starts disdel serve, and sets SERVER to its address. What it
+// said until then is stderr of the script. The server ends with the script.
+func serveForScript(ts *testscript.TestScript, _ bool, args []string) {
+	cmd := exec.Command("disdel", append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	cmd.Env = append(os.Environ(), "DISDEL_HOME="+ts.Getenv("DISDEL_HOME"), "NO_COLOR=1")
+	said, err := cmd.StderrPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	ts.Defer(func() {
+		cmd.Process.Signal(os.Interrupt) //nolint:errcheck // it may have ended
+		cmd.Wait()                       //nolint:errcheck // the script is over
+	})
+	in := bufio.NewScanner(said)
+	var all strings.Builder
+	for in.Scan() {
+		all.WriteString(in.Text() + "\n")
+		if _, address, serves := strings.Cut(in.Text(), "serves "); serves {
+			ts.Setenv("SERVER", address)
+			go io.Copy(io.Discard, said) //nolint:errcheck // what else it says is read by nobody
+			_, err := fmt.Fprint(ts.Stderr(), all.String())
+			ts.Check(err)
+			return
+		}
+	}
+	ts.Fatalf("it does not serve: %s", all.String())
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/render"
+	"github.com/disdel/disdel/platform"
 	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/service"
 	"github.com/disdel/disdel/service/tenant"
@@ -18,7 +20,7 @@ func tenantCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "tenant", Usage: "manage the users of a server",
 		Description: "   disdel tenant create ann --role submit --jobs 4 --memory 2GB\n   disdel tenant list",
-		Subcommands: []*cli.Command{tenantCreate(u), tenantList(u), tenantDelete(u)},
+		Subcommands: []*cli.Command{tenantCreate(u), tenantList(u), tenantDelete(u), tenantToken(u)},
 		Action:      needSubcommand,
 	}
 }
@@ -28,15 +30,14 @@ type madeTenant struct {
 	Name  string      `json:"name"`
 	Role  tenant.Role `json:"role,omitempty"`
 	Token string      `json:"token,omitempty"`
+	Label string      `json:"tokenName,omitempty"` // of one of several tokens
 }
 
 func tenantCreate(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "create", Usage: "create a token for a tenant; it is shown only once", ArgsUsage: "NAME",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{
-				Name: "role", Value: string(tenant.RoleSubmit), Usage: "`ROLE` of the token: read, submit or admin",
-			},
+			roleFlag,
 		}, quotaFlags...),
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 1, 1); err != nil {
@@ -97,21 +98,29 @@ func tenantDelete(u *ui) *cli.Command {
 	}
 }
 
+var roleFlag = &cli.StringFlag{
+	Name: "role", Value: string(tenant.RoleSubmit), Usage: "`ROLE` of the token: read, submit or admin",
+}
+
 // quotaFlags limit what the jobs of a tenant use together.
 var quotaFlags = []cli.Flag{
 	&cli.IntFlag{Name: "jobs", Usage: "`NUMBER` of jobs that the tenant may run at once"},
 	&cli.StringFlag{Name: "memory", Usage: "memory `SIZE` of all running jobs of the tenant"},
 	&cli.StringFlag{Name: "disk", Usage: "disk `SIZE` of the tenant's data sets, models, weights and checkpoints"},
-	&cli.Float64Flag{Name: "cost", Usage: "total cost of the tenant's jobs, in `GB-S`"},
+	&cli.StringFlag{Name: "redis-memory", Usage: "memory `SIZE` that the tenant's unfinished jobs may keep in Redis"},
+	&cli.StringFlag{Name: "cost", Usage: "total `COST` of the tenant's jobs: 500GB-s"},
 }
 
 // readQuota reads quotaFlags. It is nil if none is set.
 func readQuota(c *cli.Context) (*scheduler.Quota, error) {
-	if !c.IsSet("jobs") && !c.IsSet("memory") && !c.IsSet("disk") && !c.IsSet("cost") {
+	if !slices.ContainsFunc(quotaFlags, func(f cli.Flag) bool { return c.IsSet(f.Names()[0]) }) {
 		return nil, nil
 	}
-	q := &scheduler.Quota{Jobs: c.Int("jobs"), Cost: c.Float64("cost")}
-	for name, into := range map[string]*disdel.Bytes{"memory": &q.Memory, "disk": &q.Disk} {
+	q := &scheduler.Quota{Jobs: c.Int("jobs")}
+	if q.Jobs < 0 {
+		return nil, &disdel.Error{Kind: disdel.Invalid, Msg: "--jobs must be at least 0"}
+	}
+	for name, into := range map[string]*disdel.Bytes{"memory": &q.Memory, "disk": &q.Disk, "redis-memory": &q.Redis} {
 		if text := c.String(name); text != "" {
 			size, err := disdel.ParseBytes(text)
 			if err != nil {
@@ -120,10 +129,12 @@ func readQuota(c *cli.Context) (*scheduler.Quota, error) {
 			*into = size
 		}
 	}
-	for name, negative := range map[string]bool{"jobs": q.Jobs < 0, "memory": q.Memory < 0, "cost": !(q.Cost >= 0)} {
-		if negative {
-			return nil, &disdel.Error{Kind: disdel.Invalid, Msg: fmt.Sprintf("--%s must be at least 0", name)}
+	if text := c.String("cost"); text != "" {
+		cost, err := disdel.ParseCost(text)
+		if err != nil {
+			return nil, err
 		}
+		q.Cost = cost
 	}
-	return q, nil
+	return q, scheduler.CheckQuota(*q, platform.DefaultConfig().Limits.Memory.Min)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/service"
 	"github.com/disdel/disdel/service/infer"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // Client is a service, in this process or behind a server.
@@ -20,6 +21,17 @@ type Client struct {
 	Records Records
 	Models  Models
 	Data    Data
+	Shares  Shares
+}
+
+// Shares says which other tenants may read items of the tenant. name is the item's name, of a job also its id.
+type Shares interface {
+	// Share lets more tenants read an item: those named, or all. It returns who can read it then.
+	Share(ctx context.Context, kind tenant.ItemKind, name string, with []string, all bool) (tenant.Share, error)
+	// Unshare takes that right back from the tenants named, from all others, or with neither from everybody.
+	Unshare(ctx context.Context, kind tenant.ItemKind, name string, from []string, all bool) (tenant.Share, error)
+	// ShareOf returns who can read an item.
+	ShareOf(ctx context.Context, kind tenant.ItemKind, name string) (tenant.Share, error)
 }
 
 // Jobs runs jobs.

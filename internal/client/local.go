@@ -2,8 +2,11 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"math"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
@@ -12,11 +15,14 @@ import (
 	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/service"
 	"github.com/disdel/disdel/service/infer"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // Local returns a Client of a service of this process. Methods that a service has as they are come from it directly.
 func Local(s *service.Service) Client {
-	return Client{Jobs: localJobs{s}, Records: localRecords{s}, Models: localModels{s}, Data: localData{s}}
+	return Client{
+		Jobs: localJobs{s}, Records: localRecords{s}, Models: localModels{s}, Data: localData{s}, Shares: s,
+	}
 }
 
 // with opens a store and calls f with it.
@@ -75,17 +81,16 @@ func (l localJobs) Check(ctx context.Context, req service.Request) error {
 type localRecords struct{ *service.Service }
 
 func (l localRecords) List(ctx context.Context, q history.Query) ([]disdel.Record, error) {
-	return with(ctx, l.History, func(h *history.Store) ([]disdel.Record, error) { return h.List(ctx, q) })
+	list, _, err := l.ListJobs(ctx, q, math.MaxInt)
+	return list, err
 }
 
 func (l localRecords) Get(ctx context.Context, job string) (disdel.Record, error) {
-	return with(ctx, l.History, func(h *history.Store) (disdel.Record, error) {
-		id, err := h.Resolve(ctx, job)
-		if err != nil {
-			return disdel.Record{}, err
-		}
-		return h.Get(ctx, id)
-	})
+	at, id, err := l.FindJob(ctx, job)
+	if err != nil {
+		return disdel.Record{}, err
+	}
+	return with(ctx, at.History, func(h *history.Store) (disdel.Record, error) { return h.Get(ctx, id) })
 }
 
 func (l localRecords) Remarks(ctx context.Context) (map[disdel.JobID]history.Remark, error) {
@@ -109,28 +114,56 @@ type localModels struct{ *service.Service }
 
 type model = modelstore.Model
 
-func (l localModels) List(ctx context.Context) ([]model, error) {
-	return with(ctx, l.Models, func(s *modelstore.Store) ([]model, error) { return s.List(ctx) })
+func (l localModels) List(ctx context.Context) ([]model, error) { return gather(l.AllModels(ctx)) }
+
+// gather lists what a sequence yields. The error names what it could not read.
+func gather[T any](all iter.Seq2[T, error]) (out []T, err error) {
+	for one, fault := range all {
+		if fault != nil {
+			err = errors.Join(err, fault)
+			continue
+		}
+		out = append(out, one)
+	}
+	return out, err
 }
 
 func (l localModels) Get(ctx context.Context, ref string) (model, error) {
-	return with(ctx, l.Models, func(s *modelstore.Store) (model, error) { return s.Get(ctx, ref) })
+	found, err := l.FindModel(ctx, ref)
+	return found.Model, err
 }
 
-func (l localModels) Tag(ctx context.Context, ref, tag string) (model, error) {
+func (l localModels) Tag(ctx context.Context, ref, tag string) (m model, err error) {
+	if err := l.CheckOwn(tenant.ItemModel, ref); err != nil {
+		return m, err
+	}
 	return with(ctx, l.Models, func(s *modelstore.Store) (model, error) { return s.Tag(ctx, ref, tag) })
 }
 
-func (l localModels) Remove(ctx context.Context, ref string) (model, error) {
-	return with(ctx, l.Models, func(s *modelstore.Store) (model, error) { return s.Remove(ctx, ref) })
+// Remove deletes a version of a model. With the last version, the sharing of the model ends.
+func (l localModels) Remove(ctx context.Context, ref string) (m model, err error) {
+	if err := l.CheckOwn(tenant.ItemModel, ref); err != nil {
+		return m, err
+	}
+	s, err := l.Models(ctx)
+	if err != nil {
+		return m, err
+	}
+	if m, err = s.Remove(ctx, ref); err != nil {
+		return m, err
+	}
+	if left, err := s.Versions(ctx, m.Name); err == nil && len(left) == 0 {
+		return m, l.Forsake(ctx, tenant.ItemModel, m.Name)
+	}
+	return m, nil
 }
 
 func (l localModels) CopyWeights(ctx context.Context, w io.Writer, m *modelstore.Model) error {
-	s, err := l.Models(ctx)
+	found, err := l.FindModel(ctx, m.Ref())
 	if err != nil {
 		return err
 	}
-	return s.CopyWeights(ctx, w, m.Path, m.Checksum)
+	return found.Store.CopyWeights(ctx, w, m.Path, m.Checksum)
 }
 
 func (l localModels) PutWeights(ctx context.Context, file string) (string, error) {
@@ -194,25 +227,27 @@ func described(m dataset.Manifest, err error) (render.Dataset, error) {
 }
 
 func (l localData) List(ctx context.Context) (out []render.Dataset, err error) {
-	store, err := l.Datasets(ctx)
-	if err != nil {
-		return nil, err
-	}
-	list, err := store.List(ctx)
-	for _, m := range list {
-		out = append(out, render.DescribeDataset(m))
+	list, err := gather(l.AllDatasets(ctx))
+	for _, set := range list {
+		out = append(out, render.DescribeFound(set))
 	}
 	return out, err
 }
 
 func (l localData) Get(ctx context.Context, name string) (render.Dataset, error) {
-	return described(with(ctx, l.Datasets,
-		func(s *dataset.Store) (dataset.Manifest, error) { return s.Manifest(ctx, name) }))
+	set, err := l.FindDataset(ctx, name)
+	if err != nil {
+		return render.Dataset{}, err
+	}
+	return render.DescribeFound(set), nil
 }
 
-func (l localData) Sample(ctx context.Context, name string, rows []int, seed int64) (dataset.SampleRows, error) {
-	return with(ctx, l.Datasets,
-		func(s *dataset.Store) (dataset.SampleRows, error) { return s.Sample(ctx, name, rows, seed) })
+func (l localData) Sample(ctx context.Context, name string, rows []int, seed int64) (out dataset.SampleRows, err error) {
+	set, err := l.FindDataset(ctx, name)
+	if err != nil {
+		return out, err
+	}
+	return set.Store.Sample(ctx, set.Name, rows, seed)
 }
 
 func (l localData) AddKnown(ctx context.Context, name string, overwrite bool) (render.Dataset, error) {
@@ -250,11 +285,17 @@ func (l localData) AddSparse(ctx context.Context, in dataset.SparseInput, overwr
 }
 
 func (l localData) Remove(ctx context.Context, name string) (removed dataset.Removed, err error) {
+	if err := l.CheckOwn(tenant.ItemDataset, name); err != nil {
+		return removed, err
+	}
 	if id := l.Reader(ctx, name); id != "" {
 		return removed, &disdel.Error{
 			Kind: disdel.Conflict, Op: "remove data set", Msg: fmt.Sprintf("%s is reading %s", id, name),
 			Hint: "wait for the job, or stop it with Ctrl-C first",
 		}
+	}
+	if err := l.Forsake(ctx, tenant.ItemDataset, name); err != nil {
+		return removed, err
 	}
 	return with(ctx, l.Datasets, func(s *dataset.Store) (dataset.Removed, error) { return s.Remove(ctx, name) })
 }

@@ -45,7 +45,9 @@ func Remote(at Server) (Client, error) {
 	r := &remote{base: strings.TrimSuffix(at.URL, "/"), token: at.Token, http: &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // with the token? no
 	}}
-	return Client{Jobs: remoteJobs{r}, Records: remoteRecords{r}, Models: remoteModels{r}, Data: remoteData{r}}, nil
+	return Client{
+		Jobs: remoteJobs{r}, Records: remoteRecords{r}, Models: remoteModels{r}, Data: remoteData{r}, Shares: remoteShares{r},
+	}, nil
 }
 
 // remote is the connection to a server.

@@ -1,6 +1,7 @@
 package modelstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -23,6 +24,8 @@ type InitialWeights struct {
 	Checksum string
 	Size     disdel.Bytes
 	Arrays   disdel.Weights // names and shapes, without values
+
+	from *Store // that has the file
 }
 
 // checksumScheme begins a checksum, which is also the name of stored weights.
@@ -108,6 +111,7 @@ func unusable(why string) error {
 // FindWeights finds initial weights by NAME, NAME:vN or NAME:TAG of a model, or by the checksum of a stored file. It
 // returns the errors of Get, NotFound for a checksum that is not stored, and Invalid for values that are not float32.
 func (s *Store) FindWeights(ctx context.Context, ref string) (g InitialWeights, err error) {
+	g.from = s
 	if strings.HasPrefix(ref, checksumScheme) {
 		g.Ref, g.Checksum = ref, ref
 		g.Key, err = givenKey(ref)
@@ -178,11 +182,11 @@ func (s *Store) KeptWeights(ctx context.Context) ([]StoredWeights, error) {
 }
 
 // CopyToCheckpoint copies the arrays that takes accepts, one at a time, into a folder of checkpoints as the start of
-// the first round. It returns Corrupt if the file has changed.
+// the first round. The weights may be those of another Store. It returns Corrupt if the file has changed.
 func (s *Store) CopyToCheckpoint(ctx context.Context, g InitialWeights, folder string, takes func(array string) bool) (
 	c disdel.Checkpoint, err error,
 ) {
-	r, err := s.bucket.NewReader(ctx, g.Key)
+	r, err := cmp.Or(g.from, s).bucket.NewReader(ctx, g.Key)
 	if err != nil {
 		return c, blobs.Wrap(err, "read weights", g.Key)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/service/infer"
 )
 
 // Dataset is a data set as -o json shows it.
@@ -23,6 +24,13 @@ type Dataset struct {
 // DescribeDataset describes a data set.
 func DescribeDataset(m dataset.Manifest) Dataset {
 	return Dataset{Manifest: m, Checksum: m.Checksum()}
+}
+
+// DescribeFound describes a data set by the name that its reader uses: OWNER/NAME of another tenant's.
+func DescribeFound(d infer.Dataset) Dataset {
+	out := DescribeDataset(d.Manifest)
+	out.Name = d.Ref
+	return out
 }
 
 // PrintDatasets is a table of data sets.
@@ -42,11 +50,12 @@ func PrintDatasets(w io.Writer, list ...dataset.Manifest) {
 }
 
 // PrintDataset is a data set with its licence, its checksum and its classes.
-func PrintDataset(w io.Writer, m dataset.Manifest) {
+func PrintDataset(w io.Writer, s Dataset) {
+	m := s.Manifest
 	PrintDatasets(w, m)
 	printColumns(w, m.Columns)
 	printSparseSet(w, m)
-	fmt.Fprintf(w, "\nchecksum  %s\n", m.Checksum())
+	fmt.Fprintf(w, "\nchecksum  %s\n", s.Checksum)
 	for _, line := range [][2]string{{"licence", m.License}, {"classes", strings.Join(m.ClassNames, ", ")}} {
 		if line[1] != "" {
 			fmt.Fprintf(w, "%-8s  %s\n", line[0], terminal.OneLine(line[1]))

@@ -59,13 +59,26 @@ func PrintTenants(w io.Writer, all []tenant.Info) {
 		fmt.Fprintln(w, "no tenants yet: disdel tenant create NAME")
 		return
 	}
-	rows := [][]string{{"TENANT", "CREATED", "TOKENS", "JOBS", "MEMORY", "DISK", "GB-S"}}
+	rows := [][]string{{"TENANT", "CREATED", "TOKENS", "JOBS", "MEMORY", "DISK", "REDIS", "GB-S"}}
 	for _, t := range all {
 		rows = append(rows, []string{
 			t.Name, t.Created.Local().Format("2006-01-02"), fmt.Sprint(len(t.Tokens)),
 			unlessZero(t.Quota.Jobs, "%d"), unlessZero(t.Quota.Memory, "%v"), unlessZero(t.Quota.Disk, "%v"),
-			unlessZero(t.Quota.Cost, "%g"),
+			unlessZero(t.Quota.Redis, "%v"), unlessZero(t.Quota.Cost, "%g"),
 		})
+	}
+	terminal.Table(w, rows...)
+}
+
+// PrintTokens is a table of the tokens of a tenant.
+func PrintTokens(w io.Writer, all []tenant.TokenInfo) {
+	rows := [][]string{{"TOKEN", "ROLE", "CREATED", "LAST USED"}}
+	for _, t := range all {
+		used := "never"
+		if !t.Used.IsZero() {
+			used = t.Used.Local().Format("2006-01-02 15:04")
+		}
+		rows = append(rows, []string{t.Label(), string(t.Role), t.Created.Local().Format("2006-01-02 15:04"), used})
 	}
 	terminal.Table(w, rows...)
 }

@@ -248,10 +248,13 @@ func TestAJobOverHTTPAndNobodyElses(t *testing.T) {
 		"PUT /api/v1/models/{model}/tags/{tag}": nil, "DELETE /api/v1/models/{model}": nil,
 		"POST /api/v1/jobs/{job}/cancel": nil, "POST /api/v1/jobs/{job}/pause": nil,
 		"POST /api/v1/jobs/{job}/resume": apitypes.Submission{}, "POST /api/v1/jobs/{job}/retry": apitypes.Submission{},
-		"DELETE /api/v1/datasets/{name}": nil,
-		"PUT /api/v1/weights/{weights}":  nil, "DELETE /api/v1/weights/{weights}": nil,
+		"DELETE /api/v1/datasets/{name}": nil, "GET /api/v1/shares/{kind}/{name}": nil,
+		"PUT /api/v1/shares/{kind}/{name}":    apitypes.ShareRequest{With: []string{"nobody"}},
+		"DELETE /api/v1/shares/{kind}/{name}": nil,
+		"PUT /api/v1/weights/{weights}":       nil, "DELETE /api/v1/weights/{weights}": nil,
 	}
-	fill := strings.NewReplacer("{job}", string(id), "{name}", "digits", "{model}", model, "{tag}", "prod",
+	fill := strings.NewReplacer("{kind}/{name}", "job/"+string(id), "{job}", string(id), "{name}", "digits",
+		"{model}", model, "{tag}", "prod",
 		"{weights}", "sha256:"+strings.Repeat("0", 64))
 	h.answersForData(model)
 	looked := 0

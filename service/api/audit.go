@@ -2,18 +2,25 @@ package api
 
 import (
 	"context"
+	"net"
 	"net/http"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/service/tenant"
 	"github.com/disdel/disdel/service/web"
 )
 
 // sender is the owner of a request's token, for the audit log. It is empty until a valid token was read.
 type sender struct {
+	from string // address of the client
 	name string // of the tenant, or "operator"
 	role tenant.Role
+	job  disdel.JobID // that the request submitted
 }
 
 // senderKey is the key of the request's *sender in its context.
@@ -22,7 +29,14 @@ type senderKey struct{}
 // noteSender tells the audit log whose token the request of ctx has.
 func noteSender(ctx context.Context, name string, role tenant.Role) {
 	if who, ok := ctx.Value(senderKey{}).(*sender); ok {
-		*who = sender{name, role}
+		who.name, who.role = name, role
+	}
+}
+
+// noteJob tells the audit log which job the request of ctx submitted.
+func noteJob(ctx context.Context, id disdel.JobID) {
+	if who, ok := ctx.Value(senderKey{}).(*sender); ok {
+		who.job = id
 	}
 }
 
@@ -30,23 +44,21 @@ func noteSender(ctx context.Context, name string, role tenant.Role) {
 // has the path without its query, and no header, so it never has a token or key. next may refuse a request before it
 // reaches mux: audited asks mux for the route.
 func (s *server) audited(mux *http.ServeMux, next http.Handler) http.Handler {
-	if s.Log == nil {
+	if s.Log == nil && s.Audit == nil && s.SlowSignIn == 0 {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who, seen := &sender{}, &recorder{ResponseWriter: w}
+		who, seen := &sender{from: addressOf(r)}, &recorder{ResponseWriter: w}
 		r = r.WithContext(context.WithValue(r.Context(), senderKey{}, who))
 		defer func() {
+			s.noteSignIn(r, who)
 			if !wantsAudit(r, seen.status()) {
 				return
 			}
 			if r.Pattern == "" {
 				_, r.Pattern = mux.Handler(r)
 			}
-			s.Log.WithFields(logrus.Fields{
-				"tenant": who.name, "role": string(who.role), "route": r.Pattern, "method": r.Method, "path": r.URL.Path,
-				"status": seen.status(), "from": r.RemoteAddr,
-			}).Info("request")
+			s.writeAudit(r, who, seen.status())
 		}()
 		next.ServeHTTP(seen, r)
 	})
@@ -56,4 +68,138 @@ func (s *server) audited(mux *http.ServeMux, next http.Handler) http.Handler {
 func wantsAudit(r *http.Request, status int) bool {
 	read := r.Method == http.MethodGet || r.Method == http.MethodHead
 	return !read || r.URL.Path == web.Enter || status == http.StatusUnauthorized || status == http.StatusForbidden
+}
+
+// writeAudit writes the line of a request into the log and into the home's audit log.
+func (s *server) writeAudit(r *http.Request, who *sender, status int) {
+	if s.Log != nil {
+		s.Log.WithFields(logrus.Fields{
+			"tenant": who.name, "role": string(who.role), "route": r.Pattern, "method": r.Method, "path": r.URL.Path,
+			"status": status, "from": r.RemoteAddr,
+		}).Info("request")
+	}
+	s.auditLine(tenant.AuditLine{
+		Event: auditEvent(r, status), Tenant: who.name, Role: who.role, From: addressOf(r), Method: r.Method,
+		Path: r.URL.Path, Status: status, Job: who.job,
+	})
+}
+
+// auditLine writes a line into the home's audit log. A failure is only logged.
+func (s *server) auditLine(line tenant.AuditLine) {
+	if s.Audit == nil {
+		return
+	}
+	if err := s.Audit.Write(line); err != nil && s.Log != nil {
+		s.Log.WithError(err).Warn("the audit log lacks a line")
+	}
+}
+
+// auditEvent is the event of a request that was answered with status.
+func auditEvent(r *http.Request, status int) string {
+	path := r.URL.Path
+	switch {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return tenant.AuditRefused
+	case path == web.Enter || path == web.Root+"login":
+		return tenant.AuditSignIn
+	case strings.HasPrefix(path, "/api/v1/shares/"):
+		return tenant.AuditShare
+	case r.Method == http.MethodDelete:
+		return tenant.AuditDeletion
+	case r.Pattern == "POST /api/v1/jobs", strings.HasSuffix(r.Pattern, "/resume"), strings.HasSuffix(r.Pattern, "/retry"):
+		return tenant.AuditSubmission
+	default:
+		return tenant.AuditChange
+	}
+}
+
+// addressOf is the client's address without its port.
+func addressOf(r *http.Request) string {
+	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		return host
+	}
+	return r.RemoteAddr
+}
+
+// signIns remembers which tenants have signed in lately, and from where.
+type signIns struct {
+	mu   sync.Mutex
+	seen map[signIn]time.Time // guarded by mu
+}
+
+type signIn struct{ name, role, from string }
+
+// Bounds of signIns and failures: how long a sign-in counts, and how many addresses are remembered.
+const (
+	signedInFor   = time.Hour
+	mostAddresses = 10_000
+)
+
+// noteSignIn writes a line for the first request in an hour of a tenant, a role and an address.
+func (s *server) noteSignIn(r *http.Request, who *sender) {
+	if who.name == "" {
+		return
+	}
+	key, now := signIn{who.name, string(who.role), addressOf(r)}, time.Now()
+	s.signIns.mu.Lock()
+	last, known := s.signIns.seen[key]
+	fresh := !known || now.Sub(last) > signedInFor
+	if fresh {
+		if s.signIns.seen == nil || len(s.signIns.seen) >= mostAddresses {
+			s.signIns.seen = map[signIn]time.Time{}
+		}
+		s.signIns.seen[key] = now
+	}
+	s.signIns.mu.Unlock()
+	if fresh {
+		s.auditLine(tenant.AuditLine{Event: tenant.AuditSignIn, Tenant: who.name, Role: who.role, From: key.from})
+	}
+}
+
+// failures counts the wrong tokens of each address in the current minute.
+type failures struct {
+	mu      sync.Mutex
+	minute  int64          // guarded by mu
+	of      map[string]int // guarded by mu
+	waiting int            // guarded by mu: answers that are delayed now
+}
+
+// firstDelay is the delay after the second wrong token. mostDelayed bounds the answers that are delayed at once.
+const (
+	firstDelay  = 50 * time.Millisecond
+	mostDelayed = 100
+)
+
+// begin counts a failure. It returns how long its answer waits; end is called after that.
+func (f *failures) begin(address string, most time.Duration, now time.Time) (wait time.Duration, end func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if m := now.Unix() / 60; m != f.minute || len(f.of) >= mostAddresses {
+		f.minute, f.of = m, map[string]int{}
+	}
+	f.of[address]++
+	if f.waiting >= mostDelayed || f.of[address] == 1 {
+		return 0, func() {}
+	}
+	wait = min(most, firstDelay<<min(f.of[address]-2, 10))
+	f.waiting++
+	return wait, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.waiting--
+	}
+}
+
+// slow delays the answer to a wrong token. Requests with a valid token never wait.
+func (s *server) slow(ctx context.Context) {
+	who, known := ctx.Value(senderKey{}).(*sender)
+	if s.SlowSignIn == 0 || !known {
+		return
+	}
+	wait, end := s.failures.begin(who.from, s.SlowSignIn, time.Now())
+	defer end()
+	select {
+	case <-time.After(wait):
+	case <-ctx.Done():
+	}
 }

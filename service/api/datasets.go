@@ -19,6 +19,7 @@ import (
 	"github.com/disdel/disdel/internal/apitypes"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/render"
+	"github.com/disdel/disdel/service/infer"
 )
 
 // Bounds of a sample of a data set: rows, and bytes of their values.
@@ -28,12 +29,8 @@ const (
 )
 
 func listData(c *call) (int, any, error) {
-	store, err := c.Service.Datasets(c.Context())
-	if err != nil {
-		return 0, nil, err
-	}
-	return sendList(c, "datasets", store.All(c.Context()),
-		func(m dataset.Manifest) any { return render.DescribeDataset(m) })
+	return sendList(c, "datasets", c.Service.AllDatasets(c.Context()),
+		func(d infer.Dataset) any { return render.DescribeFound(d) })
 }
 
 // addData adds a public data set by its name.
@@ -50,12 +47,11 @@ func addData(c *call) (int, any, error) {
 }
 
 func showData(c *call) (int, any, error) {
-	store, err := c.Service.Datasets(c.Context())
+	set, err := c.Service.FindDataset(c.Context(), c.PathValue("name"))
 	if err != nil {
 		return 0, nil, err
 	}
-	m, err := store.Manifest(c.Context(), c.PathValue("name"))
-	return http.StatusOK, render.DescribeDataset(m), err
+	return http.StatusOK, render.DescribeFound(set), nil
 }
 
 // sampleData answers with held-out rows, as infer takes them.
@@ -76,19 +72,15 @@ func sampleData(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, invalid("seed is a number", err)
 	}
-	store, err := c.Service.Datasets(c.Context())
+	set, err := c.Service.FindDataset(c.Context(), c.PathValue("name"))
 	if err != nil {
 		return 0, nil, err
 	}
-	m, err := store.Manifest(c.Context(), c.PathValue("name"))
-	if err != nil {
-		return 0, nil, err
-	}
-	if size := disdel.Bytes(len(rows)) * m.SampleSize(); size > mostSampled && len(rows) > 1 {
+	if size := disdel.Bytes(len(rows)) * set.SampleSize(); size > mostSampled && len(rows) > 1 {
 		return 0, nil, invalid(fmt.Sprintf("%d rows of this data set are %v, and %v are the most at once", len(rows), size,
 			disdel.Bytes(mostSampled)), nil)
 	}
-	doc, err := store.Sample(c.Context(), c.PathValue("name"), rows, seed)
+	doc, err := set.Store.Sample(c.Context(), set.Name, rows, seed)
 	return http.StatusOK, doc, err
 }
 

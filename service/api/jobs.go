@@ -51,16 +51,7 @@ func listJobs(c *call) (int, any, error) {
 	if q.Before = disdel.JobID(v.Get("before")); q.Before != "" && !q.Before.Valid() {
 		return 0, nil, invalid("before is the id of a job", nil)
 	}
-	h, err := c.Service.History(c.Context())
-	if err != nil {
-		return 0, nil, err
-	}
-	list, cut, err := h.Page(c.Context(), q, mostListed)
-	for i := range list {
-		if rec, ok := c.Service.Undelivered(list[i].ID); ok {
-			list[i] = rec
-		}
-	}
+	list, cut, err := c.Service.ListJobs(c.Context(), q, mostListed)
 	out := apitypes.JobList{Jobs: list}
 	if cut {
 		out.Next = list[len(list)-1].ID
@@ -129,6 +120,7 @@ func submitJob(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	noteJob(c.Context(), run.ID())
 	return http.StatusCreated, run.Submitted(), nil
 }
 
@@ -314,7 +306,7 @@ func remark(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	id, err := h.Resolve(c.Context(), c.PathValue("job"))
+	id, err := c.Service.ResolveOwn(c.Context(), c.PathValue("job"))
 	if err == nil {
 		err = h.SetRemark(c.Context(), id, r)
 	}

@@ -20,11 +20,7 @@ import (
 )
 
 func listModels(c *call) (int, any, error) {
-	store, err := c.Service.Models(c.Context())
-	if err != nil {
-		return 0, nil, err
-	}
-	return sendList(c, "models", store.All(c.Context()), func(m modelstore.Model) any { return m })
+	return sendList(c, "models", c.Service.AllModels(c.Context()), func(m modelstore.Model) any { return m })
 }
 
 // sendList sends a JSON object whose field has all items. It sends item by item, so that only one is in memory. A
@@ -65,28 +61,20 @@ func sendList[T any](c *call, field string, all iter.Seq2[T, error], shown func(
 }
 
 func showModel(c *call) (int, any, error) {
-	store, err := c.Service.Models(c.Context())
-	if err != nil {
-		return 0, nil, err
-	}
-	m, err := store.Get(c.Context(), c.PathValue("model"))
-	return http.StatusOK, m, err
+	found, err := c.Service.FindModel(c.Context(), c.PathValue("model"))
+	return http.StatusOK, found.Model, err
 }
 
 // weights sends a model's weights as safetensors.
 func weights(c *call) (int, any, error) {
-	store, err := c.Service.Models(c.Context())
-	if err != nil {
-		return 0, nil, err
-	}
-	m, err := store.Get(c.Context(), c.PathValue("model"))
+	m, err := c.Service.FindModel(c.Context(), c.PathValue("model"))
 	if err != nil {
 		return 0, nil, err
 	}
 	h := c.w.Header()
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Content-Length", strconv.FormatInt(int64(m.Size), 10))
-	if err := store.CopyWeights(c.Context(), pieces{c.w, c.out}, m.Path, m.Checksum); err != nil {
+	if err := m.Store.CopyWeights(c.Context(), pieces{c.w, c.out}, m.Path, m.Checksum); err != nil {
 		panic(http.ErrAbortHandler) // the client has to see that the answer is incomplete
 	}
 	return 0, nil, nil

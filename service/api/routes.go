@@ -61,9 +61,9 @@ var routes = []route{
 	{method: "POST", path: "/api/v1/estimates", role: tenant.RoleSubmit, answer: estimate, cost: costWork},
 	{method: "POST", path: "/api/v1/checks", role: tenant.RoleRead, answer: check, cost: costSubmit},
 	{method: "GET", path: "/api/v1/datasets", role: tenant.RoleRead, answer: listData, cost: costList},
-	{method: "POST", path: "/api/v1/datasets", role: tenant.RoleAdmin, answer: addData, cost: costUpload},
+	{method: "POST", path: "/api/v1/datasets", role: tenant.RoleSubmit, answer: addData, cost: costUpload},
 	{
-		method: "PUT", path: "/api/v1/datasets/{name}", role: tenant.RoleAdmin,
+		method: "PUT", path: "/api/v1/datasets/{name}", role: tenant.RoleSubmit,
 		answer: uploadData, upload: true, cost: costUpload,
 	},
 	{method: "GET", path: "/api/v1/datasets/{name}", role: tenant.RoleRead, answer: showData, cost: costLook},
@@ -76,6 +76,13 @@ var routes = []route{
 	{method: "POST", path: "/api/v1/models/{model}/evaluate", role: tenant.RoleSubmit, answer: evaluate, cost: costInfer},
 	{method: "PUT", path: "/api/v1/models/{model}/tags/{tag}", role: tenant.RoleSubmit, answer: tagModel, cost: costLook},
 	{method: "DELETE", path: "/api/v1/models/{model}", role: tenant.RoleAdmin, answer: removeModel, cost: costLook},
+	{method: "GET", path: "/api/v1/shares", role: tenant.RoleRead, answer: listShares, cost: costLook},
+	{method: "GET", path: "/api/v1/shares/{kind}/{name}", role: tenant.RoleRead, answer: showShare, cost: costLook},
+	{method: "PUT", path: "/api/v1/shares/{kind}/{name}", role: tenant.RoleSubmit, answer: addShare, cost: costLook},
+	{
+		method: "DELETE", path: "/api/v1/shares/{kind}/{name}", role: tenant.RoleSubmit,
+		answer: removeShare, cost: costLook,
+	},
 	{method: "GET", path: "/api/v1/weights", role: tenant.RoleRead, answer: listWeights, cost: costList},
 	{
 		method: "PUT", path: "/api/v1/weights/{weights}", role: tenant.RoleSubmit,

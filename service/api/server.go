@@ -50,7 +50,11 @@ type Config struct {
 	// none.
 	Enter string
 
-	Log logrus.FieldLogger // nil: nothing is logged
+	// SlowSignIn bounds the delay of the answer to a wrong token. Each failure from an address doubles it. 0: no delay.
+	SlowSignIn time.Duration
+
+	Audit *tenant.Audit      // nil: none is written
+	Log   logrus.FieldLogger // nil: nothing is logged
 }
 
 // The defaults of Config, and time limits of requests.
@@ -80,6 +84,8 @@ type server struct {
 	requests requests
 	budget   *budget
 	tokens   *tokens
+	signIns  signIns
+	failures failures
 	drains   context.Context // ends when the server is about to, and takes no more jobs
 }
 
@@ -159,8 +165,12 @@ func (s *server) serve(c *call, route route) {
 		defer free()
 	}
 	defer c.free()
+	up := &steady{ReadCloser: r.Body, out: c.out, until: time.Now().Add(uploadWithin)}
 	if route.upload { // only uploads that may run get more time than other requests
-		r.Body = &steady{ReadCloser: r.Body, out: c.out, until: time.Now().Add(uploadWithin)}
+		r.Body = up
+		if !c.operator {
+			defer s.tokens.join(bearer(r), up.revoke)()
+		}
 	}
 	status, body, err := route.answer(c)
 	if !route.cost.lasting {
@@ -168,6 +178,8 @@ func (s *server) serve(c *call, route route) {
 	}
 	var long *http.MaxBytesError
 	switch {
+	case err != nil && (up.isRevoked() || errors.Is(err, errTokenGone)):
+		failAs(w, http.StatusUnauthorized, errTokenGone)
 	case errors.As(err, &long):
 		failAs(w, http.StatusRequestEntityTooLarge, &disdel.Error{
 			Kind: disdel.OverLimit, Op: "read request", Msg: "the body is longer than " + disdel.Bytes(long.Limit).String(),
@@ -216,12 +228,15 @@ func refuse(w http.ResponseWriter, err error) {
 	failAs(w, none.status, none.why)
 }
 
-// steady is a body whose sender must keep sending. Reading fails after quietFor without a byte, and at until in any
-// case.
+// steady is a body whose sender must keep sending. Reading fails after quietFor without a byte, at until in any case,
+// and once the sender's token is revoked.
 type steady struct {
 	io.ReadCloser
 	out   *http.ResponseController
 	until time.Time
+
+	mu      sync.Mutex
+	revoked bool // guarded by mu
 }
 
 // quietFor is how long the sender of an upload may send nothing.
@@ -232,8 +247,38 @@ func (s *steady) Read(p []byte) (int, error) {
 	if next.After(s.until) {
 		next = s.until
 	}
-	s.out.SetReadDeadline(next) //nolint:errcheck // there is none then
-	return s.ReadCloser.Read(p)
+	if !s.allow(next) {
+		return 0, errTokenGone
+	}
+	n, err := s.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) && s.isRevoked() {
+		err = errTokenGone
+	}
+	return n, err
+}
+
+// allow lets the sender send until a time. It returns false once the token is revoked.
+func (s *steady) allow(until time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.revoked {
+		s.out.SetReadDeadline(until) //nolint:errcheck // there is none then
+	}
+	return !s.revoked
+}
+
+// revoke ends the Read that waits, and all later ones.
+func (s *steady) revoke() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.revoked = true
+	s.out.SetReadDeadline(time.Now()) //nolint:errcheck // there is none then
+}
+
+func (s *steady) isRevoked() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.revoked
 }
 
 var errRefused = errors.New("refused")
@@ -326,8 +371,11 @@ func (s *server) owner(ctx context.Context, token string) (string, tenant.Role, 
 		return "", tenant.RoleAdmin, nil
 	}
 	tenant, role, err := s.Service.Tenants().Identify(ctx, token)
-	if err == nil {
+	switch disdel.KindOf(err) {
+	case disdel.UnknownKind:
 		noteSender(ctx, tenant, role)
+	case disdel.Denied:
+		s.slow(ctx)
 	}
 	return tenant, role, err
 }

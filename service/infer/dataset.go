@@ -155,16 +155,14 @@ const besideAnswers = 12
 
 // dataOf finds the rows of a request, and checks that the model takes them.
 func (s *Predictor) dataOf(ctx context.Context, t *Model, ask DataRequest) (d dataRows, err error) {
-	store, err := s.cfg.Datasets(ctx)
+	name, version, _ := strings.Cut(ask.Dataset, "@")
+	set, err := s.cfg.FindDataset(ctx, name)
 	if err != nil {
 		return d, err
 	}
-	name, version, _ := strings.Cut(ask.Dataset, "@")
-	if d.manifest, err = store.Manifest(ctx, name); err != nil {
-		return d, err
-	}
+	d.manifest = set.Manifest
 	m := &d.manifest
-	d.Data = disdel.DataRef{URL: s.cfg.DatasetsURL, Name: name, Checksum: m.Checksum(), Resize: t.Data.Resize}
+	d.Data = disdel.DataRef{URL: set.URL, Name: m.Name, Checksum: m.Checksum(), Resize: t.Data.Resize}
 	d.Data.Split = disdel.Split{Train: 1} // which nothing is read by, unless partOf says so
 	if !strings.HasPrefix(d.Data.Checksum, version) && !strings.HasPrefix(d.Data.Checksum, "sha256:"+version) {
 		return d, &disdel.Error{
@@ -201,7 +199,7 @@ func (s *Predictor) dataOf(ctx context.Context, t *Model, ask DataRequest) (d da
 	if ask.RowsPerAction > 0 {
 		d.rows = ask.RowsPerAction
 	}
-	if low, high, err := store.Range(ctx, d.manifest); err == nil { // not of sparse rows
+	if low, high, err := set.Store.Range(ctx, d.manifest); err == nil { // not of sparse rows
 		if doubt := t.Warning([][]float32{{low, high}}); doubt != "" {
 			d.head.Warnings = []string{doubt}
 		}
@@ -272,7 +270,7 @@ func (s *Predictor) partOf(ctx context.Context, t *Model, d *dataRows) error {
 
 // splitOf returns how the model's job split its data set.
 func (s *Predictor) splitOf(ctx context.Context, t *Model) (disdel.Split, error) {
-	h, err := s.cfg.History(ctx)
+	h, err := t.from.History(ctx)
 	if err != nil {
 		return disdel.Split{}, err
 	}

@@ -40,18 +40,15 @@ const evaluatedAtOnce = 16 << 20
 // returns NotFound for a data set, Invalid for one whose rows the model does not take, and the failure of an action.
 func (s *Predictor) Evaluate(ctx context.Context, t *Model, name string) (e Evaluation, err error) {
 	e = Evaluation{Model: t.Ref(), Dataset: name}
-	store, err := s.cfg.Datasets(ctx)
+	set, err := s.cfg.FindDataset(ctx, name)
 	if err != nil {
 		return e, err
 	}
-	m, err := store.Manifest(ctx, name)
-	if err != nil {
-		return e, err
-	}
+	m := set.Manifest
 	if err := t.takes(&m); err != nil {
 		return e, err
 	}
-	shard, err := s.evaluatedRows(ctx, store, t, &m, &e)
+	shard, err := s.evaluatedRows(ctx, set.Store, t, &m, &e)
 	if err != nil {
 		return e, err
 	}
@@ -85,7 +82,7 @@ func (s *Predictor) evaluatedRows(
 ) (*dataset.Shard, error) {
 	ref := disdel.DataRef{Name: m.Name, Checksum: m.Checksum(), Resize: t.Data.Resize, Split: disdel.Split{Train: 1}}
 	if t.Data.Drawn && t.Data.Checksum == ref.Checksum {
-		h, err := s.cfg.History(ctx)
+		h, err := t.from.History(ctx)
 		if err != nil {
 			return nil, err
 		}

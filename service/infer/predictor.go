@@ -21,20 +21,40 @@ import (
 
 // Config is what a Predictor needs. Its functions open what they return when it is first needed.
 type Config struct {
-	Tenant                 string // "": none
-	DatasetsURL, ModelsURL string // blob URLs, as actions are given them
-	Log                    logrus.FieldLogger
-	Owner                  history.Owner // this process, as leases name it
-	Queue                  *queue.Queue
-	UnderWay               *UnderWay
+	Tenant    string // "": none
+	ModelsURL string // blob URL of the tenant's models, as actions are given it
+	Log       logrus.FieldLogger
+	Owner     history.Owner // this process, as leases name it
+	Queue     *queue.Queue
+	UnderWay  *UnderWay
 
-	Datasets func(ctx context.Context) (*dataset.Store, error)
-	Models   func(ctx context.Context) (*modelstore.Store, error)
+	// FindDataset and FindModel find what the tenant may read, of its own or of others.
+	FindDataset func(ctx context.Context, ref string) (Dataset, error)
+	FindModel   func(ctx context.Context, ref string) (FoundModel, error)
+
+	Models   func(ctx context.Context) (*modelstore.Store, error) // the tenant's own
 	History  func(ctx context.Context) (*history.Store, error)
 	Executor func(ctx context.Context) (*executor.Executor, error)
 	Quota    func(ctx context.Context) (scheduler.Quota, error) // of the tenant
 	Session  func(ctx context.Context) (identity string, err error)
 	Count    func() (over func()) // counts a query until over is called
+}
+
+// Dataset is a data set, and where it is stored.
+type Dataset struct {
+	dataset.Manifest        // with the plain name, which its checksum covers
+	Ref              string // NAME, or OWNER/NAME
+	Store            *dataset.Store
+	URL              string // of the store, as actions are given it
+}
+
+// FoundModel is a model, and where it is stored. The name of a model of another tenant begins with its owner.
+type FoundModel struct {
+	modelstore.Model
+	Owner   string // "": the tenant itself
+	Store   *modelstore.Store
+	URL     string                                            // of the store, as actions are given it
+	History func(ctx context.Context) (*history.Store, error) // of the owner
 }
 
 // Predictor asks the trained models of a tenant. It is safe for concurrent use.
@@ -59,6 +79,7 @@ type Model struct {
 	MostRows, MostPixels int
 
 	large *sync.Mutex // held while a large picture is read; nil: pictures are read in parallel
+	from  FoundModel
 }
 
 // Result is what a model predicts for rows.
@@ -76,24 +97,22 @@ const muchBetter = 0.02
 
 // Trained finds a trained model: NAME for its newest version, NAME:vN for one. It returns NotFound, Corrupt.
 func (s *Predictor) Trained(ctx context.Context, ref string) (*Model, error) {
-	models, err := s.cfg.Models(ctx)
+	found, err := s.cfg.FindModel(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	m, err := models.Get(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
+	m := found.Model
 	g, err := model.Build(m.Network) // before anything is computed with what a file says
 	if err != nil {
 		return nil, err
 	}
-	t := &Model{Model: m, Graph: g, large: &s.large}
+	t := &Model{Model: m, Graph: g, large: &s.large, from: found}
 	if ref != m.Name {
 		return t, nil
 	}
-	list, _ := models.Versions(ctx, m.Name) // what cannot be read is not compared
+	list, _ := found.Store.Versions(ctx, path.Base(m.Name)) // what cannot be read is not compared
 	if best, ok := modelstore.Best(list); ok && m.Data.HeldOut > 0 && best.Accuracy-m.Accuracy >= muchBetter {
+		best.Name = m.Name
 		t.Better = &best
 	}
 	return t, nil

@@ -91,7 +91,8 @@ func (s *Predictor) planned(
 		q.atOnce = max(1, min(q.atOnce, int(limits.Pool/memory)))
 	}
 	q.request = disdel.InferRequest{
-		Models: s.cfg.ModelsURL, WeightsKey: t.Path, Checksum: t.Checksum, Network: t.Network, Estimate: estimate.Total,
+		Models: s.cfg.ModelsURL, WeightsURL: t.from.URL, WeightsKey: t.Path, Checksum: t.Checksum, Network: t.Network,
+		Estimate: estimate.Total,
 	}
 	return q, nil
 }

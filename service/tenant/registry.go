@@ -2,7 +2,6 @@ package tenant
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
@@ -26,8 +25,8 @@ type Role string
 // The roles.
 const (
 	RoleRead   Role = "read"   // read jobs, records, models and data sets
-	RoleSubmit Role = "submit" // submit, stop and resume jobs; infer
-	RoleAdmin  Role = "admin"  // add and remove data sets
+	RoleSubmit Role = "submit" // add data sets; submit, stop and resume jobs; infer; share
+	RoleAdmin  Role = "admin"  // remove data sets, models and jobs
 )
 
 // roles lists all roles, the weakest first.
@@ -47,14 +46,10 @@ type Info struct {
 	Tokens  []TokenInfo     `json:"tokens"`
 }
 
-// TokenInfo describes a token: its role, and a hash to recognise it by.
-type TokenInfo struct {
-	Role    Role      `json:"role"`
-	Created time.Time `json:"created"`
-	Hash    string    `json:"sha256"`
-}
-
 var tenantName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`)
+
+// IsName reports whether a tenant can have a name. Such a name hides no path.
+func IsName(name string) bool { return tenantName.MatchString(name) }
 
 // tokenPrefix begins every token, so that people and secret scanners recognise one.
 const tokenPrefix = "disdel"
@@ -64,41 +59,51 @@ const tokenPrefix = "disdel"
 type Registry struct {
 	history func(ctx context.Context) (*history.Store, error) // opens the history of all tenants
 	log     logrus.FieldLogger
+	audit   *Audit // of tokens; nil: none
+	uses    uses
 }
 
-// NewRegistry returns the registry of a history, which is opened when it is first needed.
-func NewRegistry(open func(ctx context.Context) (*history.Store, error), log logrus.FieldLogger) *Registry {
-	return &Registry{history: open, log: log}
+// NewRegistry returns the registry of a history, which is opened when it is first needed. audit may be nil.
+func NewRegistry(open func(ctx context.Context) (*history.Store, error), log logrus.FieldLogger, audit *Audit,
+) *Registry {
+	return &Registry{history: open, log: log, audit: audit}
+}
+
+// write writes a line of the audit log. A failure is only logged.
+func (r *Registry) write(line AuditLine) {
+	if r.audit == nil {
+		return
+	}
+	if err := r.audit.Write(line); err != nil {
+		r.log.WithError(err).Warn("the audit log lacks a line")
+	}
 }
 
 // Create makes a token for a tenant, and makes the tenant if it does not exist. Only the caller learns the token: the
-// registry keeps a hash of it. A quota replaces the tenant's quota; nil leaves it as it is.
+// registry keeps a hash of it. A quota replaces the tenant's quota; nil leaves it as it is. It returns Invalid for a
+// name or role that there cannot be.
 func (r *Registry) Create(ctx context.Context, name string, role Role, quota *scheduler.Quota) (token string,
 	err error,
 ) {
-	if !tenantName.MatchString(name) {
+	if !tenantName.MatchString(name) || name == HomeOwner {
 		return "", &disdel.Error{
-			Kind: disdel.Invalid, Op: "create tenant", Msg: fmt.Sprintf("%.80q is no name of a tenant", name),
-			Hint: "use at most 40 small letters, digits and dashes",
+			Kind: disdel.Invalid, Op: "create tenant", Msg: fmt.Sprintf("%.80q is not a name for a tenant", name),
+			Hint: "use at most 40 small letters, digits and dashes; " + HomeOwner + " means the server's own home",
 		}
 	}
-	if !role.Allows(RoleRead) {
-		return "", &disdel.Error{
-			Kind: disdel.Invalid, Op: "create tenant", Msg: fmt.Sprintf("there is no role %.80q", role),
-			Hint: "use read, submit or admin",
-		}
+	token, made, err := newToken(name, "", role)
+	if err != nil {
+		return "", err
 	}
-	secret := make([]byte, 32)
-	rand.Read(secret)
-	token = strings.Join([]string{tokenPrefix, name, hex.EncodeToString(secret)}, "_")
-	err = r.change(ctx, name, func(t *Info) {
-		t.Tokens = append(t.Tokens, TokenInfo{role, time.Now().UTC().Round(time.Second), hashOf(token)})
+	err = r.change(ctx, name, func(t *Info, _ bool) error {
+		t.Tokens = append(t.Tokens, made)
 		if quota != nil {
 			t.Quota = *quota
 		}
+		return nil
 	})
 	if err == nil {
-		r.log.WithFields(logrus.Fields{"tenant": name, "role": string(role)}).Info("a token was made")
+		r.tokenChanged("a token was made", name, made)
 	}
 	return token, err
 }
@@ -106,8 +111,9 @@ func (r *Registry) Create(ctx context.Context, name string, role Role, quota *sc
 // mostWrites is how often a change is tried again because another process was faster.
 const mostWrites = 50
 
-// change changes the stored description of a tenant. Others may change it at the same time.
-func (r *Registry) change(ctx context.Context, name string, change func(*Info)) error {
+// change changes the stored description of a tenant. Others may change it at the same time. known tells whether the
+// tenant exists. An error of change is returned, and nothing is written.
+func (r *Registry) change(ctx context.Context, name string, change func(t *Info, known bool) error) error {
 	h, err := r.history(ctx)
 	if err != nil {
 		return err
@@ -117,16 +123,15 @@ func (r *Registry) change(ctx context.Context, name string, change func(*Info)) 
 		if err != nil && disdel.KindOf(err) != disdel.NotFound {
 			return err
 		}
-		t := Info{Name: name, Created: time.Now().UTC().Round(time.Second)}
-		if err == nil {
-			err = json.Unmarshal(n.Value, &t)
-		} else {
-			err = nil
+		t, known := Info{Name: name, Created: time.Now().UTC().Round(time.Second)}, err == nil
+		if known {
+			if err := json.Unmarshal(n.Value, &t); err != nil {
+				return &disdel.Error{Kind: disdel.Corrupt, Op: "read tenant", Msg: name, Err: err}
+			}
 		}
-		if err != nil {
-			return &disdel.Error{Kind: disdel.Corrupt, Op: "read tenant", Msg: name, Err: err}
+		if err := change(&t, known); err != nil {
+			return err
 		}
-		change(&t)
 		if n.Value, err = json.Marshal(t); err != nil {
 			return err
 		}
@@ -167,13 +172,25 @@ func (r *Registry) Delete(ctx context.Context, name string) error {
 		return err
 	}
 	n, err := h.Note(ctx, history.NoteTenant, name)
+	if disdel.KindOf(err) == disdel.NotFound {
+		return noTenant(name)
+	}
 	if err != nil {
 		return err
 	}
 	if err = h.DeleteNote(ctx, n); err == nil {
-		r.log.WithField("tenant", name).Info("all tokens of the tenant were taken away")
+		const what = "all tokens of the tenant were taken away"
+		r.log.WithField("tenant", name).Info(what)
+		r.write(AuditLine{Event: AuditToken, Tenant: name, What: what})
 	}
 	return err
+}
+
+func noTenant(name string) error {
+	return &disdel.Error{
+		Kind: disdel.NotFound, Op: "find tenant", Msg: fmt.Sprintf("there is no tenant %.80q", name),
+		Hint: "disdel tenant list shows all tenants",
+	}
 }
 
 // Identify returns the tenant and the role of a token. It returns Denied for an unknown token.
@@ -193,6 +210,7 @@ func (r *Registry) Identify(ctx context.Context, token string) (tenant string, r
 	hash := []byte(hashOf(token))
 	for _, known := range t.Tokens {
 		if subtle.ConstantTimeCompare(hash, []byte(known.Hash)) == 1 {
+			r.used(ctx, t.Name, known)
 			return t.Name, known.Role, nil
 		}
 	}

@@ -106,6 +106,15 @@ func jobsPage(v *visit) error {
 	if err != nil {
 		return err
 	}
+	others, err := v.s.SharedJobs(v.Context(), ask)
+	if err != nil {
+		return err
+	}
+	for i := range others {
+		list = append(list, rowOf(&others[i]))
+	}
+	slices.SortFunc(list, func(a, b row) int { return cmp.Compare(b.ID, a.ID) })
+	list = list[:min(len(list), ask.Limit)]
 	page.All = len(list) < page.Limit
 	for _, r := range list {
 		if !r.matches(page.Query) {
@@ -324,20 +333,7 @@ func comparePage(v *visit) error {
 			Hint: "mark them in the list of jobs",
 		}
 	}
-	h, err := v.s.History(v.Context())
-	if err != nil {
-		return err
-	}
-	ids := make([]disdel.JobID, len(names))
-	for i, name := range names {
-		if ids[i] = disdel.JobID(name); ids[i].Valid() {
-			continue
-		}
-		if ids[i], err = h.Resolve(v.Context(), name); err != nil {
-			return err
-		}
-	}
-	list, err := v.site.parts.Get(v.Context(), h, ids)
+	list, err := v.comparedJobs(names)
 	if err != nil {
 		return err
 	}
@@ -352,4 +348,29 @@ func comparePage(v *visit) error {
 	}
 	v.write(http.StatusOK, "compare", view{Title: "Comparison", Here: "Jobs", Body: page})
 	return nil
+}
+
+// comparedJobs reads what a comparison shows of jobs, each of which is the tenant's or shared with it.
+func (v *visit) comparedJobs(names []string) (list []report.ComparedJob, err error) {
+	ids := map[*service.Service][]disdel.JobID{}
+	for _, name := range names {
+		at, id, err := v.s.FindJob(v.Context(), name)
+		if err != nil {
+			return nil, err
+		}
+		ids[at] = append(ids[at], id)
+	}
+	for at, own := range ids {
+		h, err := at.History(v.Context())
+		if err != nil {
+			return nil, err
+		}
+		some, err := v.site.parts.Get(v.Context(), h, own)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, some...)
+	}
+	slices.SortFunc(list, func(a, b report.ComparedJob) int { return cmp.Compare(a.JobResult.ID, b.JobResult.ID) })
+	return list, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/scheduler"
+	"github.com/disdel/disdel/service/infer"
 	"github.com/disdel/disdel/service/queue"
 )
 
@@ -51,11 +52,7 @@ type trained struct {
 }
 
 func modelsPage(v *visit) error {
-	store, err := v.s.Models(v.Context())
-	if err != nil {
-		return err
-	}
-	list, err := shown(store.All(v.Context()), func(m modelstore.Model) trained {
+	list, err := shown(v.s.AllModels(v.Context()), func(m modelstore.Model) trained {
 		one := trained{m, m.Ref(), cmp.Or(m.Network.Name, "own layers")}
 		one.Model.Network, one.Labels = disdel.Network{}, nil // which no list shows
 		return one
@@ -84,11 +81,9 @@ type set struct {
 }
 
 func datasetsPage(v *visit) error {
-	store, err := v.s.Datasets(v.Context())
-	if err != nil {
-		return err
-	}
-	list, err := shown(store.All(v.Context()), func(m dataset.Manifest) set {
+	list, err := shown(v.s.AllDatasets(v.Context()), func(d infer.Dataset) set {
+		m := d.Manifest
+		m.Name = d.Ref
 		one := set{m, disdel.Bytes(m.Train.Rows+m.Test.Rows) * m.SampleSize()}
 		one.Columns, one.ClassNames, one.Train.Chunks, one.Test.Chunks = nil, nil, nil, nil // which no list shows
 		return one

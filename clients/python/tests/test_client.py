@@ -147,6 +147,13 @@ def test_jobs_are_remarked_on(client: disdel.Client) -> None:
         client.job(job.id)
 
 
+def test_a_data_set_is_shared_until_it_is_not(client: disdel.Client, trained: disdel.Job) -> None:
+    assert client.share("dataset", "digits", everybody=True)["all"] is True
+    assert client.unshare("dataset", "digits") == {"kind": "dataset", "name": "digits", "with": [], "all": False}
+    with pytest.raises(disdel.DisdelError, match="no tenant"):
+        client.share("dataset", "digits", tenants=["nobody"])
+
+
 def test_everything_wrong_with_a_job_is_told(client: disdel.Client, tmp_path: Path) -> None:
     wrong = {**JOB, "training": {"epochs": 0, "batchSize": -1}, "modle": 1}
     for ask in (client.submit, client.check, client.estimate):

@@ -126,6 +126,18 @@ class Client:
         path = path_of("jobs", status=status, model=model, dataset=dataset, since=since, limit=limit)
         return [Job(record) for record in self._at.json("GET", path)["jobs"]]
 
+    def share(self, kind: str, name: str, *, tenants: Sequence[str] = (), everybody: bool = False) -> Dict[str, Any]:
+        """Let other tenants read a ``dataset``, a ``model`` or a ``job``, and return who can read it then.
+
+        :param tenants: their names. ``everybody``: every tenant, also later ones.
+        """
+        asked = {"with": list(tenants), "all": everybody}
+        return dict(self._at.json("PUT", path_of("shares", kind, name), asked, again=True))
+
+    def unshare(self, kind: str, name: str) -> Dict[str, Any]:
+        """Let only the owner read a ``dataset``, a ``model`` or a ``job``."""
+        return dict(self._at.json("DELETE", path_of("shares", kind, name), again=True))
+
     def wait(self, ref: str, timeout: Optional[float] = None) -> Job:
         """Wait until a job has ended, and return it. ``wait(ref).check()`` raises if it did not succeed.
 

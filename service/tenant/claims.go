@@ -6,16 +6,16 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// DiskClaims are the bytes that the running uploads and unfinished jobs of a tenant will still write. The zero value
-// has no claims.
-type DiskClaims struct {
+// Claims are bytes that the running uploads and unfinished jobs of a tenant may still use, on the disk or in Redis. The
+// zero value has no claims.
+type Claims struct {
 	mu   sync.Mutex
 	next int                  // guarded by mu: number of the next claim
 	all  map[int]disdel.Bytes // guarded by mu: by number
 }
 
 // Add adds a claim. It returns the sum of the earlier claims. Calling release again changes nothing.
-func (c *DiskClaims) Add(more disdel.Bytes) (before disdel.Bytes, release func()) {
+func (c *Claims) Add(more disdel.Bytes) (before disdel.Bytes, release func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, n := range c.all {

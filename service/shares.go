@@ -1,0 +1,468 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/service/infer"
+	"github.com/disdel/disdel/service/tenant"
+)
+
+// owner is the owner of what this Service makes, as shares name it.
+func (s *Service) owner() string { return cmp.Or(s.whose(), tenant.HomeOwner) }
+
+// ownedBy is the Service as an owner sees it.
+func (s *core) ownedBy(owner string) *Service {
+	if owner == tenant.HomeOwner {
+		owner = ""
+	}
+	return (&Service{core: s}).Tenant(owner)
+}
+
+// Share lets other tenants read a data set, a model or a job of this Service's tenant: those named, or all. They cannot
+// change or delete it. name is a name, of a job also an id. Share returns NotFound for a missing item or tenant.
+func (s *Service) Share(ctx context.Context, kind tenant.ItemKind, name string, with []string, all bool) (tenant.Share,
+	error,
+) {
+	item, err := s.ownItem(ctx, kind, name)
+	if err != nil {
+		return tenant.Share{}, err
+	}
+	return s.registry.Share(ctx, item, with, all)
+}
+
+// Unshare takes the right to read an item back, see tenant.Registry.Unshare. Jobs that read a data set go on.
+func (s *Service) Unshare(ctx context.Context, kind tenant.ItemKind, name string, from []string, all bool) (
+	tenant.Share, error,
+) {
+	item, err := s.ownItem(ctx, kind, name)
+	if err != nil {
+		return tenant.Share{}, err
+	}
+	return s.registry.Unshare(ctx, item, from, all)
+}
+
+// ShareOf returns who may read an item of this Service's tenant.
+func (s *Service) ShareOf(ctx context.Context, kind tenant.ItemKind, name string) (tenant.Share, error) {
+	item, err := s.ownItem(ctx, kind, name)
+	if err != nil {
+		return tenant.Share{}, err
+	}
+	return s.registry.ShareOf(ctx, item)
+}
+
+// Shares lists what this Service's tenant shares.
+func (s *Service) Shares(ctx context.Context) ([]tenant.Share, error) {
+	return s.registry.Shares(ctx, s.owner())
+}
+
+// ownItem finds an item of this Service's tenant. It returns NotFound, and Denied for an item of another tenant.
+func (s *Service) ownItem(ctx context.Context, kind tenant.ItemKind, name string) (item tenant.Item, err error) {
+	item = tenant.Item{Kind: kind, Owner: s.owner(), Name: name}
+	if err := s.CheckOwn(kind, name); err != nil {
+		return item, err
+	}
+	switch kind {
+	case tenant.ItemDataset:
+		var store *dataset.Store
+		if store, err = s.Datasets(ctx); err == nil {
+			_, err = store.Manifest(ctx, name)
+		}
+	case tenant.ItemModel:
+		if plain, _, version := strings.Cut(name, ":"); version {
+			return item, &disdel.Error{
+				Kind: disdel.Invalid, Op: "share", Msg: "a model is shared with all its versions", Hint: "write " + plain,
+			}
+		}
+		var store *modelstore.Store
+		if store, err = s.Models(ctx); err == nil {
+			_, err = store.Get(ctx, name)
+		}
+	case tenant.ItemJob:
+		var rec disdel.Record
+		rec, err = s.ownRecord(ctx, name)
+		item.Name, item.Owner = string(rec.ID), cmp.Or(rec.Tenant, tenant.HomeOwner)
+	default:
+		err = &disdel.Error{
+			Kind: disdel.Invalid, Op: "share", Msg: fmt.Sprintf("%.40q cannot be shared", kind),
+			Hint: "the kinds are dataset, model and job",
+		}
+	}
+	return item, err
+}
+
+// CheckOwn returns Denied for a name OWNER/NAME of another tenant, which no request can change.
+func (s *Service) CheckOwn(kind tenant.ItemKind, name string) error {
+	owner, plain, named := strings.Cut(name, "/")
+	if !named {
+		return nil
+	}
+	hint := "write " + plain
+	if owner != s.owner() {
+		hint = "ask " + owner + " to do it"
+	}
+	return &disdel.Error{
+		Kind: disdel.Denied, Op: "change " + string(kind),
+		Msg: fmt.Sprintf("%.100q names the owner, and only the owner can change a %s", name, kind), Hint: hint,
+	}
+}
+
+// Forsake ends the sharing of an item that is being deleted, so that a later item of the name is not shared.
+func (s *Service) Forsake(ctx context.Context, kind tenant.ItemKind, name string) error {
+	if !s.hasHistory() {
+		return nil
+	}
+	_, err := s.registry.Unshare(ctx, tenant.Item{Kind: kind, Owner: s.owner(), Name: name}, nil, false)
+	return err
+}
+
+// reader returns the Service as the owner of an item sees it, and the item's plain name. ref is NAME, or OWNER/NAME of
+// an item that its owner shares; of a model it may have a version or tag. It returns NotFound for an item that is not
+// shared, whether or not it exists. The operator, who has no tenant, reads the items of all.
+func (s *Service) reader(ctx context.Context, kind tenant.ItemKind, ref string) (*Service, string, error) {
+	owner, name, named := strings.Cut(ref, "/")
+	if !named {
+		return s, ref, nil
+	}
+	if owner == s.owner() {
+		return s, name, nil
+	}
+	if !tenant.IsName(owner) {
+		return nil, "", s.notShared(kind, ref)
+	}
+	if s.tenant != nil {
+		plain, _, _ := strings.Cut(name, ":")
+		share, err := s.registry.ShareOf(ctx, tenant.Item{Kind: kind, Owner: owner, Name: plain})
+		if err != nil {
+			return nil, "", err
+		}
+		if !share.Allows(s.whose()) {
+			return nil, "", s.notShared(kind, ref)
+		}
+	}
+	return s.ownedBy(owner), name, nil
+}
+
+// notShared is the error for an item that another tenant does not share.
+func (s *Service) notShared(kind tenant.ItemKind, ref string) error {
+	owner, name, _ := strings.Cut(ref, "/")
+	return &disdel.Error{
+		Kind: disdel.NotFound, Op: "find " + string(kind), Msg: fmt.Sprintf("%.80s shares no %s %.80q with you", owner, kind,
+			name), Hint: fmt.Sprintf("ask the owner for it: disdel %s share %.80s --with %s", kind, name, s.owner()),
+	}
+}
+
+// dataAddress is the blob URL of the store that has a data set, and the name of the data set there.
+func (s *Service) dataAddress(ref string) (url, name string) {
+	owner, name, named := strings.Cut(ref, "/")
+	if !named {
+		return s.storage("datasets"), ref
+	}
+	return s.ownedBy(owner).storage("datasets"), name
+}
+
+// FindDataset finds a data set by NAME, or by OWNER/NAME if its owner shares it. It returns NotFound.
+func (s *Service) FindDataset(ctx context.Context, ref string) (out infer.Dataset, err error) {
+	at, name, err := s.reader(ctx, tenant.ItemDataset, ref)
+	if err != nil {
+		return out, err
+	}
+	store, err := at.Datasets(ctx)
+	if err != nil {
+		return out, err
+	}
+	m, err := store.Manifest(ctx, name)
+	if at != s && disdel.KindOf(err) == disdel.NotFound {
+		err = s.notShared(tenant.ItemDataset, ref)
+	}
+	return infer.Dataset{Manifest: m, Ref: ref, Store: store, URL: at.storage("datasets")}, err
+}
+
+// readable is the data sets that a job of a tenant can name: its own, and those that others share with it.
+type readable struct {
+	s   *Service
+	own *dataset.Store
+}
+
+// Manifest finds a data set by NAME or OWNER/NAME.
+func (r readable) Manifest(ctx context.Context, ref string) (dataset.Manifest, error) {
+	if !strings.Contains(ref, "/") {
+		return r.own.Manifest(ctx, ref)
+	}
+	set, err := r.s.FindDataset(ctx, ref)
+	return set.Manifest, err
+}
+
+// List lists the tenant's own data sets.
+func (r readable) List(ctx context.Context) ([]dataset.Manifest, error) { return r.own.List(ctx) }
+
+// AllDatasets yields the tenant's data sets, then those that others share with it, with their owners.
+func (s *Service) AllDatasets(ctx context.Context) iter.Seq2[infer.Dataset, error] {
+	return func(yield func(infer.Dataset, error) bool) {
+		store, err := s.Datasets(ctx)
+		if err != nil {
+			yield(infer.Dataset{}, err)
+			return
+		}
+		for m, err := range store.All(ctx) {
+			if !yield(infer.Dataset{Manifest: m, Ref: m.Name, Store: store, URL: s.storage("datasets")}, err) {
+				return
+			}
+		}
+		for item, err := range s.sharedItems(ctx, tenant.ItemDataset) {
+			if err != nil {
+				yield(infer.Dataset{}, err)
+				return
+			}
+			set, err := s.FindDataset(ctx, item.Owner+"/"+item.Name)
+			if disdel.KindOf(err) != disdel.NotFound && !yield(set, err) {
+				return
+			}
+		}
+	}
+}
+
+// sharedItems yields the items of a kind that others share with the tenant.
+func (s *Service) sharedItems(ctx context.Context, kind tenant.ItemKind) iter.Seq2[tenant.Item, error] {
+	return func(yield func(tenant.Item, error) bool) {
+		if s.whose() == "" {
+			return
+		}
+		list, err := s.registry.SharedWith(ctx, s.whose(), kind)
+		for _, item := range list {
+			if !yield(item, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(tenant.Item{}, err)
+		}
+	}
+}
+
+// FindModel finds a model by NAME, NAME:vN or NAME:TAG, or by OWNER/ and these if its owner shares it. The model has
+// the name of the reference. It returns the errors of modelstore.Store.Get.
+func (s *Service) FindModel(ctx context.Context, ref string) (out infer.FoundModel, err error) {
+	at, name, err := s.reader(ctx, tenant.ItemModel, ref)
+	if err != nil {
+		return out, err
+	}
+	out = infer.FoundModel{URL: at.storage("models"), History: at.History}
+	if out.Store, err = at.Models(ctx); err != nil {
+		return out, err
+	}
+	if out.Model, err = out.Store.Get(ctx, name); at != s {
+		if disdel.KindOf(err) == disdel.Invalid {
+			err = s.notShared(tenant.ItemModel, ref)
+		}
+		out.Owner = at.owner()
+		out.Model.Name = out.Owner + "/" + out.Model.Name
+	}
+	return out, err
+}
+
+// AllModels yields the tenant's models, then those that others share with it, whose names begin with their owners.
+func (s *Service) AllModels(ctx context.Context) iter.Seq2[modelstore.Model, error] {
+	return func(yield func(modelstore.Model, error) bool) {
+		store, err := s.Models(ctx)
+		if err != nil {
+			yield(modelstore.Model{}, err)
+			return
+		}
+		for m, err := range store.All(ctx) {
+			if !yield(m, err) {
+				return
+			}
+		}
+		for item, err := range s.sharedItems(ctx, tenant.ItemModel) {
+			if err != nil {
+				yield(modelstore.Model{}, err)
+				return
+			}
+			versions, err := s.sharedVersions(ctx, item)
+			for _, m := range versions {
+				if !yield(m, nil) {
+					return
+				}
+			}
+			if err != nil && !yield(modelstore.Model{}, err) {
+				return
+			}
+		}
+	}
+}
+
+// sharedVersions lists the versions of a shared model, with the owner in their names.
+func (s *Service) sharedVersions(ctx context.Context, item tenant.Item) ([]modelstore.Model, error) {
+	store, err := s.ownedBy(item.Owner).Models(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := store.Versions(ctx, item.Name)
+	for i := range list {
+		list[i].Name = item.Owner + "/" + list[i].Name
+	}
+	return list, err
+}
+
+// ownRecord reads the record of a job of this Service's tenant. It returns NotFound, and Denied for a job that another
+// tenant shares.
+func (s *Service) ownRecord(ctx context.Context, job string) (disdel.Record, error) {
+	h, err := s.History(ctx)
+	if err != nil {
+		return disdel.Record{}, err
+	}
+	id, err := s.ResolveOwn(ctx, job)
+	if err != nil {
+		return disdel.Record{}, err
+	}
+	return h.Get(ctx, id)
+}
+
+// ResolveOwn finds the id of a job of this Service's tenant, as history.Store.Resolve. It returns Denied for a job that
+// another tenant shares, because only the owner can change it.
+func (s *Service) ResolveOwn(ctx context.Context, job string) (disdel.JobID, error) {
+	h, err := s.History(ctx)
+	if err != nil {
+		return "", err
+	}
+	id, err := h.Resolve(ctx, job)
+	if disdel.KindOf(err) != disdel.NotFound {
+		return id, err
+	}
+	if item, shared := s.sharedJob(ctx, job); shared {
+		return "", &disdel.Error{
+			Kind: disdel.Denied, Op: "change job", Job: disdel.JobID(item.Name),
+			Msg:  fmt.Sprintf("%s is a job of %s, who shares it with you read-only", item.Name, item.Owner),
+			Hint: "submit a job of your own: disdel report " + item.Name + " --spec prints its file",
+		}
+	}
+	return "", err
+}
+
+// FindJob returns the Service as the owner of a job sees it, and the job's id. job is as for history.Store.Resolve, and
+// of a shared job its id, the start of its id or OWNER/NAME. It returns NotFound.
+func (s *Service) FindJob(ctx context.Context, job string) (*Service, disdel.JobID, error) {
+	h, err := s.History(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	id, err := h.Resolve(ctx, job)
+	if disdel.KindOf(err) != disdel.NotFound {
+		return s, id, err
+	}
+	if item, shared := s.sharedJob(ctx, job); shared {
+		return s.ownedBy(item.Owner), disdel.JobID(item.Name), nil
+	}
+	return nil, "", err
+}
+
+// shortestStart is the shortest start of an id that names a shared job.
+const shortestStart = len("job-") + 6
+
+// sharedJob finds a job that another tenant shares. Of several, the newest counts.
+func (s *Service) sharedJob(ctx context.Context, job string) (tenant.Item, bool) {
+	list, err := errorless(s.sharedItems(ctx, tenant.ItemJob))
+	if err != nil {
+		return tenant.Item{}, false
+	}
+	slices.SortFunc(list, func(a, b tenant.Item) int { return strings.Compare(b.Name, a.Name) })
+	owner, name, named := strings.Cut(job, "/")
+	for _, item := range list {
+		switch {
+		case !named && len(job) >= shortestStart && strings.HasPrefix(item.Name, job):
+			return item, true
+		case named && item.Owner == owner:
+			rec, err := s.ownedBy(owner).recordOf(ctx, disdel.JobID(item.Name))
+			if err == nil && (rec.Job.Metadata.Name == name || string(rec.ID) == name) {
+				return item, true
+			}
+		}
+	}
+	return tenant.Item{}, false
+}
+
+// errorless is the list of a sequence up to its first error.
+func errorless[T any](all iter.Seq2[T, error]) (out []T, err error) {
+	for one, err := range all {
+		if err != nil {
+			return out, err
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+func (s *Service) recordOf(ctx context.Context, id disdel.JobID) (disdel.Record, error) {
+	h, err := s.History(ctx)
+	if err != nil {
+		return disdel.Record{}, err
+	}
+	return h.Get(ctx, id)
+}
+
+// SharedJobs lists the records of the jobs that other tenants share and that a query selects, the newest first. The
+// name of each begins with its owner. It leaves unreadable records out.
+func (s *Service) SharedJobs(ctx context.Context, q history.Query) (out []disdel.Record, err error) {
+	list, err := errorless(s.sharedItems(ctx, tenant.ItemJob))
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(list, func(a, b tenant.Item) int { return strings.Compare(b.Name, a.Name) })
+	for _, item := range list {
+		if q.Before != "" && item.Name >= string(q.Before) {
+			continue
+		}
+		rec, err := s.ownedBy(item.Owner).Look(ctx, item.Name)
+		switch {
+		case disdel.KindOf(err) == disdel.Unavailable:
+			return nil, err
+		case err != nil || !q.Selects(&rec):
+			continue
+		}
+		rec.Job.Metadata.Name = item.Owner + "/" + cmp.Or(rec.Job.Metadata.Name, string(rec.ID))
+		if out = append(out, rec); len(out) == cmp.Or(q.Limit, history.DefaultLimit) {
+			break
+		}
+	}
+	return out, nil
+}
+
+// ListJobs lists the tenant's jobs that a query selects and those that others share with it, the newest first. It ends
+// after so many bytes of records, but has at least one record; cut tells whether it ended for that.
+func (s *Service) ListJobs(ctx context.Context, q history.Query, bytes int) (list []disdel.Record, cut bool,
+	err error,
+) {
+	h, err := s.History(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	list, cut, err = h.Page(ctx, q, bytes)
+	if err != nil {
+		return nil, false, err
+	}
+	for i := range list {
+		if rec, ok := s.Undelivered(list[i].ID); ok {
+			list[i] = rec
+		}
+	}
+	others, err := s.SharedJobs(ctx, q)
+	if err != nil || len(others) == 0 {
+		return list, cut, err
+	}
+	if cut { // older ones come with the next page
+		last := list[len(list)-1].ID
+		others = slices.DeleteFunc(others, func(r disdel.Record) bool { return r.ID < last })
+	}
+	list = append(list, others...)
+	slices.SortFunc(list, func(a, b disdel.Record) int { return strings.Compare(string(b.ID), string(a.ID)) })
+	return list[:min(len(list), cmp.Or(q.Limit, history.DefaultLimit))], cut, nil
+}

@@ -1,0 +1,77 @@
+package tenant
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// auditLines reads every line of a log, and its files.
+func auditLines(t *testing.T, a *Audit) (lines []AuditLine, names []string) {
+	t.Helper()
+	names, err := filepath.Glob(a.path + "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for in := bufio.NewScanner(f); in.Scan(); {
+			var one AuditLine
+			if err := json.Unmarshal(in.Bytes(), &one); err != nil {
+				t.Fatalf("%s: %q: %v", name, in.Text(), err)
+			}
+			lines = append(lines, one)
+		}
+		f.Close()
+		if info, err := os.Stat(name); err != nil || info.Size() > a.most+1<<10 || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	return lines, names
+}
+
+// Several processes write one log at the same time, each with an Audit of its own. No line is lost or mixed with
+// another while there is room; after that the oldest file is dropped.
+func TestTheAuditLogIsRotatedBySize(t *testing.T) {
+	home := t.TempDir()
+	const writers, each = 4, 100
+	var all sync.WaitGroup
+	write := func() {
+		for w := range writers {
+			a := NewAudit(home)
+			a.most = 16 << 10
+			all.Go(func() {
+				for n := range each {
+					if err := a.Write(AuditLine{Event: AuditChange, Tenant: "ann", What: fmt.Sprintf("%d of %d", n, w)}); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+	}
+	a := NewAudit(home)
+	a.most = 16 << 10
+	write()
+	lines, names := auditLines(t, a)
+	seen := map[string]bool{}
+	for _, one := range lines {
+		seen[one.What] = true
+	}
+	if len(seen) != writers*each || len(names) < 3 {
+		t.Errorf("%d different lines in %v", len(seen), names)
+	}
+	for range 3 {
+		write()
+	}
+	if _, names := auditLines(t, a); len(names) > keptAudits+1 {
+		t.Errorf("%d files: %v", len(names), names)
+	}
+}
