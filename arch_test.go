@@ -74,6 +74,7 @@ var house = map[string][]string{
 	},
 	"actions/serve":      {"actions", "runtime", "runtime/engine"},
 	"actions/custom":     {"actions/serve", "aggregator", "runtime/engine/gorgonia", "runtime/engine/backends"},
+	"examples":           {},
 	"examples/gorgonia":  {"actions/custom", "model", "runtime/engine/gorgonia"},
 	"history":            {"history/couchlite", "internal/process"},
 	"history/couchlite":  {"internal/boltcheck"},
@@ -145,7 +146,7 @@ var house = map[string][]string{
 	// to others, and is the action runtime, whose kernels it names.
 	"internal/cli": {
 		"actions/serve", "aggregator", "controller/jobfile", "controller/simulate", "dataset", "dataset/dense",
-		"dataset/sparse", "deploy", "deploy/...", "estimator", "executor", "history", "history/couchlite",
+		"dataset/sparse", "deploy", "deploy/...", "estimator", "examples", "executor", "history", "history/couchlite",
 		"internal/...", "platform", "platform/local", "runtime/engine/gpu", "runtime/engine/native/checkup",
 		"runtime/engine/native/kernel", "scheduler", "scheduler/sim", "service", "service/api", "service/batch",
 		"service/infer", "service/tenant",

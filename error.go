@@ -219,8 +219,8 @@ func AsError(err error) *Error {
 // Fault is one thing wrong with a request, with its place in the file.
 type Fault struct {
 	Path   string `json:"path"` // dotted path of the field: training.batchSize
-	Line   int    `json:"line"` // 1-based, 0 where there is no file
-	Column int    `json:"column"`
+	Line   int    `json:"line,omitempty"` // 1-based; 0: the fault is of a --set or of the whole file
+	Column int    `json:"column,omitempty"`
 	Msg    string `json:"message"`
 	Hint   string `json:"hint,omitempty"`
 }

@@ -217,7 +217,8 @@ func (s *Store) Manifest(ctx context.Context, name string) (Manifest, error) {
 }
 
 func missing(name string) error {
-	hint := "disdel dataset list; or add it: disdel dataset add " + name + " --images FILE --labels FILE"
+	hint := "disdel dataset list; or add it: disdel dataset add " + name + " --csv FILE; " +
+		"other files: disdel dataset add --help"
 	if slices.Contains(Known(), name) {
 		hint = "disdel dataset add " + name
 	}

@@ -57,6 +57,9 @@ func classWarnings(rows []int, numbered bool) string {
 			single = append(single, k)
 		}
 	}
+	if all == len(rows) && len(none) == 0 && all >= fewestOwnClasses {
+		return "every row has a class of its own, so that nothing can be learned; name the column of the classes with --label"
+	}
 	var parts []string
 	if len(single) > 0 {
 		parts = append(parts, ranges(single)+" 1 row")
@@ -73,6 +76,9 @@ func classWarnings(rows []int, numbered bool) string {
 	}
 	return text
 }
+
+// fewestOwnClasses is from how many rows on a class for each row is a mistake.
+const fewestOwnClasses = 10
 
 // ranges names classes with their verb: "class 3 has", "classes 3 to 199 and 201 have".
 func ranges(list []int) string {
@@ -171,7 +177,7 @@ func (u *Interpretation) Warnings(m *Manifest) (list []string) {
 	for k := range min(len(u.Classes), m.Classes) {
 		rows[k] = u.Classes[k].Rows
 	}
-	if w := classWarnings(rows, len(m.ClassNames) == 0); w != "" {
+	if w := classWarnings(rows, len(m.ClassNames) == 0); w != "" && len(u.Classes) > 0 { // else nobody counted them
 		list = append(list, w)
 	}
 	if info := m.Info(usualSplit); info.HeldOut == 0 {

@@ -174,7 +174,7 @@ func (d *remedyFinder) choose() Remedy {
 	case CrashedItself(d.a):
 		return d.refuse("its process died %d times: no limit would help, its log says more", d.Attempts.Crashes+1)
 	default:
-		return d.refuse("%v is not tried again: it would fail in the same way", d.a.Outcome)
+		return d.refuse("%v would happen again", d.a.Outcome)
 	}
 }
 

@@ -56,7 +56,8 @@ func known(ctx context.Context, name string) (dataset.Input, error) {
 	if !ok {
 		return dataset.Input{}, &disdel.Error{
 			Kind: disdel.Invalid, Op: "add data set", Msg: fmt.Sprintf("no data set is known as %q", name),
-			Hint: "known: " + strings.Join(dataset.Known(), ", ") + "; or name files: --images FILE --labels FILE",
+			Hint: "known: " + strings.Join(dataset.Known(), ", ") +
+				"; your own: --csv FILE --label COLUMN, or --images FILE --labels FILE",
 		}
 	}
 	return r.Fetch(ctx, &http.Client{Timeout: downloadTimeout})

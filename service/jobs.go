@@ -240,7 +240,8 @@ func (s *Service) requestStopOnce(ctx context.Context, h *history.Store, id disd
 	if !rec.Status.CanTransitionTo(w.To) {
 		return &disdel.Error{
 			Kind: disdel.Conflict, Op: "stop job", Job: id, Err: errEnded,
-			Msg: fmt.Sprintf("%s is %s, and cannot become %s", id, rec.Status, w.To),
+			Msg:  fmt.Sprintf("the job is %s already, and nothing was changed", rec.Status),
+			Hint: "disdel jobs show " + string(id),
 		}
 	}
 	l, err := h.Lease(ctx, id)

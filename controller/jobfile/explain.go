@@ -2,7 +2,6 @@ package jobfile
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/disdel/disdel"
@@ -11,8 +10,8 @@ import (
 
 // Explain describes one field of the job file in a few lines: its type, rule, default and meaning, and the fields
 // below it. path is dotted, with or without a leading "job."; list items may be written [] or [0], or left out before
-// the kind of a layer, as in model.layers.conv. "job" or "" describes the file. An unknown path is searched in the
-// fields' meanings. The error is of kind NotFound, with the closest path as its hint.
+// the kind of a layer, as in model.layers.conv. "job" or "" describes the file. Words that are no path find the
+// field that they fit best, and others by name. The error is of kind NotFound, with the closest path as its hint.
 func Explain(path string) (string, error) {
 	path = wholePath(path)
 	if path == "" {
@@ -25,7 +24,15 @@ func Explain(path string) (string, error) {
 	if f == nil {
 		return explainByWords(path)
 	}
-	return f.headline() + "\n  " + f.meaning + "\n" + f.exampleLine() + below(f.path) + kindsBelow(f.path), nil
+	return f.text(), nil
+}
+
+// text explains the field.
+func (f *field) text() string {
+	if f.later {
+		return f.headline() + "\n  " + f.meaning + "\n  instead  " + f.instead + "\n"
+	}
+	return f.headline() + "\n  " + f.meaning + "\n" + f.exampleLine() + below(f.path) + kindsBelow(f.path)
 }
 
 // ExplainSchema is Explain for programs: the JSON Schema of one field (draft 2020-12) with its path, or the fields
@@ -37,7 +44,13 @@ func ExplainSchema(path string) (any, error) {
 	}
 	f := find(path)
 	if f == nil {
-		list := fieldsMentioning(path)
+		if kind := layerKind(path); kind != "" {
+			return ExplainSchema("model.layers." + kind)
+		}
+		list := findByWords(path)
+		if t := topicOf(path); t != nil {
+			list = t.fields()
+		}
 		if len(list) == 0 {
 			return nil, noField(path)
 		}
@@ -127,10 +140,13 @@ func closest(path string) string {
 	}
 	var paths []string
 	for _, f := range fields() {
-		if f.name() == name {
+		switch {
+		case f.later:
+		case f.name() == name:
 			return didYouMean(f.path)
+		default:
+			paths = append(paths, f.path)
 		}
-		paths = append(paths, f.path)
 	}
 	if best := spelling.Closest(path, paths); best != "" {
 		return didYouMean(best)
@@ -147,47 +163,10 @@ type mention struct {
 	Meaning string `json:"meaning"`
 }
 
-// fieldsMentioning lists the fields whose name, meaning or search words contain all words of text, ignoring case and
-// dashes.
-func fieldsMentioning(text string) []*field {
-	if len(text) > longestGuess {
-		return nil
-	}
-	var out []*field
-	for _, f := range fields() {
-		said := plain(f.path + " " + f.meaning + " " + f.search)
-		if !f.later && !slices.ContainsFunc(strings.Fields(text),
-			func(word string) bool { return !strings.Contains(said, plain(word)) }) {
-			out = append(out, f)
-		}
-	}
-	return out
-}
-
 func mentions(list []*field) []mention {
 	out := make([]mention, len(list))
 	for i, f := range list {
 		out[i] = mention{f.path, f.meaning}
 	}
 	return out
-}
-
-// explainByWords explains an unknown field by the fields that mention it. If it nearly is a field, it returns the
-// error.
-func explainByWords(path string) (string, error) {
-	list := fieldsMentioning(path)
-	if len(list) == 0 || strings.Contains(path, ".") || nearlyField(path) {
-		return "", noField(path)
-	}
-	var out strings.Builder
-	out.WriteString(quote(path) + " is no field; these speak of it:\n")
-	for _, m := range mentions(list) {
-		out.WriteString("  " + m.Path + "\n      " + m.Meaning + "\n")
-	}
-	return out.String(), nil
-}
-
-// nearlyField tells whether a word is the last name of a field.
-func nearlyField(word string) bool {
-	return slices.ContainsFunc(fields(), func(f *field) bool { return plain(f.name()) == plain(word) })
 }

@@ -70,6 +70,7 @@ type field struct {
 	required bool
 	auto     bool                  // it may also be auto, which is the zero value
 	later    bool                  // known, but not supported in this version
+	instead  string                // of a field that is not supported: what to do
 	wide     bool                  // an integer that may exceed largestInt
 	min, max *float64              // bounds of a number, in the unit of the file
 	above    *float64              // exclusive lower bound

@@ -182,7 +182,8 @@ func TestExplainKnowsEveryField(t *testing.T) {
 		if err != nil || !strings.HasPrefix(text, f.path+"  "+f.form.String()) || !strings.Contains(text, f.meaning) {
 			t.Errorf("%s: %v\n%s", f.path, err, text)
 		}
-		if f.meaning == "" || !strings.HasSuffix(f.meaning, ".") || (f.example == "") != f.later {
+		if f.meaning == "" || !strings.HasSuffix(f.meaning, ".") || (f.example == "") != f.later ||
+			(f.instead == "") == f.later {
 			t.Errorf("%s: the table's entry is not complete: %+v", f.path, f)
 		}
 	}
@@ -192,7 +193,8 @@ func TestExplain(t *testing.T) {
 	for _, c := range []struct{ path, want string }{
 		{"", "job  object\n  One training job.\n  fields   apiVersion (required), kind (required), metadata (required), " +
 			"model (required), data (required), training (required), distribution, resources, reliability, output\n"},
-		{"data.format", "data.format  text, not supported in this version\n  Format of the source.\n"},
+		{"data.format", "data.format  text, not supported in this version\n  Format of the source.\n" +
+			"  instead  Nothing to do, because disdel dataset add finds out the format.\n"},
 		{"resources.risk", "resources.risk  number, above 0 and at most 0.05, default 0.001\n" +
 			"  Accepted chance that an action is killed for memory. Sets the limit from the estimate's interval. Used only " +
 			"when memory is auto.\n" +
@@ -228,12 +230,10 @@ func TestExplain(t *testing.T) {
 func TestExplainNamesTheClosestField(t *testing.T) {
 	for path, hint := range map[string]string{
 		"training.batchsize":      `did you mean "training.batchSize"?`,
-		"batchSize":               `did you mean "training.batchSize"?`,
+		"training.leraning":       `did you mean "training.optimizer.adam.learningRate"?`,
 		"wibble":                  "disdel explain job",
 		strings.Repeat("a", 999):  "disdel explain job",
 		"model.layers[0]":         `did you mean "model.layers"?`,
-		"learningRate":            `did you mean "training.optimizer.adam.learningRate"?`,
-		"learning_rate":           `did you mean "training.optimizer.adam.learningRate"?`,
 		"model.layers.cov":        `did you mean "model.layers.conv"?`,
 		"model.layers.dense.rate": "it takes units, bias, activation, name, from",
 	} {
@@ -275,20 +275,64 @@ func TestExplainKnowsEveryKindOfLayer(t *testing.T) {
 	}
 }
 
-// What is no field is looked for in what fields mean, and in what people call them.
-func TestExplainFindsFieldsByWhatTheyMean(t *testing.T) {
+// Words that are no path show the field that they fit best, and name others.
+func TestExplainFindsFieldsByWords(t *testing.T) {
 	for words, want := range map[string]string{
-		"K-AVG": "distribution.sync.every", "kavg": "distribution.sync.every", "averaging": "distribution.sync",
-		"federated":    "distribution.sync",
-		"quantization": "distribution.aggregation.wire", "learning rate": "training.optimizer.adam",
-		"budget": "resources.maxCost", "OOM": "resources.memory",
+		"early stopping": "training.earlyStop", "loss": "training.loss", "gpu": "resources.gpu",
+		"checkpoint": "reliability.checkpointEvery", "checkpoints": "reliability.checkpointEvery",
+		"seed": "model.init.seed", "batch size": "training.batchSize", "batchSize": "training.batchSize",
+		"learning rate": "training.optimizer.adam.learningRate", "learning_rate": "training.optimizer.adam.learningRate",
+		"memory": "resources.memory", "OOM": "resources.memory", "epoch": "training.epochs",
+		"overfitting": "data.augment", "pretrained": "model.init.weights", "K-AVG": "distribution.sync",
+		"kavg": "distribution.sync", "averaging": "distribution.sync", "quantization": "distribution.aggregation.wire",
+		"dropout": "model.layers.dropout", "batch norm": "model.layers.batchNorm", "price": "resources.price",
 	} {
 		text, err := Explain(words)
-		if err != nil || !strings.Contains(text, "\n  "+want+"\n") {
+		if err != nil || !strings.HasPrefix(text, want+"  ") {
 			t.Errorf("%s: %v\n%s", words, err, text)
 		}
-		if found, err := ExplainSchema(words); err != nil || len(found.([]mention)) == 0 {
-			t.Errorf("%s: %v, %v", words, found, err)
+		if _, err := ExplainSchema(words); err != nil {
+			t.Errorf("%s as a schema: %v", words, err)
+		}
+	}
+	for words, others := range map[string]string{
+		"checkpoint": "model.init.weights", "federated": "distribution.sync.every", "budget": "resources.maxCost",
+	} {
+		if text, err := Explain(words); err != nil || !strings.Contains(text, others) {
+			t.Errorf("%s: %v\n%s", words, err, text)
+		}
+	}
+}
+
+// Words for what no field does lead to what is possible, and fields that are not supported are not offered.
+func TestExplainSaysWhatIsPossible(t *testing.T) {
+	for words, want := range map[string]string{
+		"text": "no layers for text", "LSTM": "no layers for text", "predict a number": "linear",
+		"imbalanced": "disdel evaluate", "class weights": "no class weights", "slow": "--what-if", "pytorch": "from_torch",
+		"export": "disdel model export",
+	} {
+		text, err := Explain(words)
+		if err != nil || !strings.Contains(strings.ReplaceAll(text, "\n", " "), want) {
+			t.Errorf("%s: %v\n%s", words, err, text)
+		}
+		for _, f := range fields() {
+			if f.later && strings.Contains(text, f.path) {
+				t.Errorf("%s: %s is not supported", words, f.path)
+			}
+		}
+	}
+	seen := map[string]bool{}
+	for _, topic := range topics() {
+		for _, f := range topic.fields() {
+			if f == nil || f.later {
+				t.Errorf("%v: a field is not there: %v", topic.Words, topic.Fields)
+			}
+		}
+		for _, word := range topic.Words {
+			if seen[word] {
+				t.Errorf("%q is a word of two topics", word)
+			}
+			seen[word] = true
 		}
 	}
 }

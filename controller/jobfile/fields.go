@@ -28,12 +28,12 @@ var fields = sync.OnceValue(func() []*field {
 
 // fieldText is a field in fields.yaml.
 type fieldText struct {
-	Form, Meaning, Example, Pattern, Looks, Words, Search string
-	Default                                               string
-	DefaultText                                           string `yaml:"defaultText"`
-	Required, Auto, Later, Wide                           bool
-	Min, Max, Above, Below                                *float64
-	OneOf                                                 []string `yaml:"oneOf"`
+	Form, Meaning, Instead, Example, Pattern, Looks, Words, Search string
+	Default                                                        string
+	DefaultText                                                    string `yaml:"defaultText"`
+	Required, Auto, Later, Wide                                    bool
+	Min, Max, Above, Below                                         *float64
+	OneOf                                                          []string `yaml:"oneOf"`
 }
 
 func readFields(text []byte) ([]*field, error) {
@@ -62,6 +62,7 @@ func (t *fieldText) field(path string) *field {
 		path: path, form: forms[t.Form], meaning: strings.ReplaceAll(t.Meaning, "{policies}", policies()), def: t.Default,
 		defBy: t.DefaultText, example: t.Example, search: t.Search, required: t.Required, auto: t.Auto, later: t.Later,
 		wide: t.Wide, min: t.Min, max: t.Max, above: t.Above, below: t.Below, oneOf: t.OneOf, looks: t.Looks,
+		instead: t.Instead,
 	}
 	if list, ok := wordLists[t.Words]; ok {
 		f.oneOf = list()

@@ -193,7 +193,7 @@ func (r *reader) documents(data []byte, most int) []yaml.Node {
 		r.fault(p, "", mend(data, p, msg), "not YAML: %s", msg)
 		return nil
 	case len(documents) == 0:
-		r.fault(place{1, 1}, "", "disdel explain lists the fields, examples/lenet-fashion.yaml is a job to start from",
+		r.fault(place{1, 1}, "", "disdel explain lists the fields; disdel example lists job files to start from",
 			"the file is empty")
 	}
 	return documents

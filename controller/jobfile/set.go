@@ -38,6 +38,7 @@ func (r *reader) override(root *yaml.Node, set string) {
 
 // put puts a value at a path of the tree. New nodes around the value have the place where.
 func (r *reader) put(root *yaml.Node, path string, value *yaml.Node, where place) {
+	path = rateOf(root, path)
 	node, passed, msg := root, "", ""
 	for _, name := range steps(path) {
 		if f := find(passed); f != nil && f.form == syncMode && node.Kind == yaml.ScalarNode {
@@ -55,6 +56,34 @@ func (r *reader) put(root *yaml.Node, path string, value *yaml.Node, where place
 		}
 	}
 	*node = *value
+}
+
+// shortRate is the learning rate of whichever optimiser the file has.
+const shortRate = "training.optimizer.learningRate"
+
+// rateOf completes shortRate by the file's optimiser, or by adam, which is the default. Other paths stay.
+func rateOf(root *yaml.Node, path string) string {
+	if path != shortRate {
+		return path
+	}
+	chosen := "adam"
+	if n := valueOf(valueOf(root, "training"), "optimizer"); n != nil && n.Kind == yaml.MappingNode && len(n.Content) > 0 {
+		chosen = n.Content[0].Value
+	}
+	return "training.optimizer." + chosen + ".learningRate"
+}
+
+// valueOf is the value of an object's key, or nil.
+func valueOf(n *yaml.Node, key string) *yaml.Node {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i+1]
+		}
+	}
+	return nil
 }
 
 // takeOut removes a path: null says that a field, or a whole block, is not given.

@@ -81,7 +81,8 @@ type folder struct {
 	train   int       // number of files for training
 	counts  []int     // of training rows, by class
 	gray    bool      // all files are gray
-	resized int       // files of another size
+	resized int       // files of another size than the first
+	other   *head     // the first of them
 	passed  map[string]int
 }
 
@@ -442,7 +443,7 @@ func (f *folder) heads() error {
 		},
 		func(h *head) { h.Config, h.err = h.read() },
 		func(h *head) error {
-			f.look(h, given, wrong)
+			f.look(h, wrong)
 			if wrong.full() {
 				return errEnough
 			}
@@ -451,11 +452,16 @@ func (f *folder) heads() error {
 	if err != nil {
 		return err
 	}
+	if f.resized > 0 && !given {
+		wrong.at(0, 0, f.other.path, "it has %dx%d pixels, and %s %dx%d; %d of %d pictures differ from the first; "+
+			"bring all to one size: --size %dx%d", f.other.Width, f.other.Height, f.files[0].path, f.Width, f.Height,
+			f.resized, len(f.files), f.Height, f.Width)
+	}
 	return wrong.err()
 }
 
 // look considers a head.
-func (f *folder) look(h *head, given bool, wrong *faults) {
+func (f *folder) look(h *head, wrong *faults) {
 	switch {
 	case h.err != nil:
 		wrong.at(0, 0, h.path, "%v", h.err)
@@ -464,10 +470,9 @@ func (f *folder) look(h *head, given bool, wrong *faults) {
 	case f.Height == 0:
 		f.Height, f.Width = h.Height, h.Width
 	case h.Height != f.Height || h.Width != f.Width:
-		f.resized++
-		if !given {
-			wrong.at(0, 0, h.path, "it has %dx%d pixels, and %s %dx%d; bring all to one size: --size %dx%d", h.Width,
-				h.Height, f.files[0].path, f.Width, f.Height, f.Height, f.Width)
+		if f.resized++; f.resized == 1 {
+			first := *h
+			f.other = &first
 		}
 	}
 	f.gray = f.gray && h.err == nil && (h.ColorModel == color.GrayModel || h.ColorModel == color.Gray16Model)

@@ -197,6 +197,10 @@ func (t *table) number(line int, f Field, text string) (*float64, error) {
 		return nil, nil
 	}
 	v, ok := number([]byte(text))
+	if !ok && line == 1 && !t.Schema.Header {
+		return nil, bad(t.Source, line, "the %s %.40q is no number; if the first line has the names of the columns, add "+
+			`"header": true to the schema`, f.Name, text)
+	}
 	if !ok {
 		return nil, bad(t.Source, line, "the %s %.40q is no number; add it to the schema's missing if it stands for none",
 			f.Name, text)

@@ -184,6 +184,15 @@ func TestFaultsNameTheirLine(t *testing.T) {
 		_, err = sparse.CSV{Source: dataset.TextSource("f", text), Schema: s}.Input("rows")
 		return err
 	}
+	headless := func(text string) error {
+		fields := `{"fields": [{"name": "x", "kind": "number"}, {"name": "y", "kind": "target"}]}`
+		s, err := sparse.ReadSchema(strings.NewReader(fields), "schema.json")
+		if err != nil {
+			return err
+		}
+		_, err = sparse.CSV{Source: dataset.TextSource("f", text), Schema: s}.Input("rows")
+		return err
+	}
 	head := "clicked,age,price,site\n"
 	for want, err := range map[string]error{
 		"line 2: \"3\" is no COLUMN:VALUE":                   libsvm("1 1:2\n1 3\n"),
@@ -197,6 +206,7 @@ func TestFaultsNameTheirLine(t *testing.T) {
 		"line 2: the rating \"good\" is no number":           ratings("1,2,3\n1,2,good\n"),
 		"line 2: \"1,2\" is no user, item and rating":        ratings("1,2,3\n1,2\n"),
 		"line 3: the age \"old\" is no number":               csv(head + "1,2,3,a\n1,old,3,a\n"),
+		"add \"header\": true to the schema":                 headless("x,y\n1,2\n"),
 		"line 2: its target is missing":                      csv(head + "NA,2,3,a\n"),
 		"line 1: the header has no field \"price\"":          csv("clicked,age,site\n1,2,a\n"),
 		"line 3: it has 2 fields, and the header 4":          csv(head + "1,2,3,a\n1,2\n"),

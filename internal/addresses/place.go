@@ -149,8 +149,8 @@ func firstWord(text string) string {
 
 // Commands are the commands that work at a place, by the names that hints use.
 var Commands = []string{
-	"batch", "compare", "dataset", "deploy", "doctor", "du", "estimate", "evaluate", "export", "history", "infer", "job",
-	"jobs", "lab", "model", "prune", "quickstart", "report", "resume", "serve", "simulate", "submit", "tenant", "ui",
+	"batch", "compare", "dataset", "deploy", "doctor", "du", "estimate", "evaluate", "export", "history", "infer", "init",
+	"job", "jobs", "lab", "model", "prune", "quickstart", "report", "resume", "serve", "simulate", "submit", "tenant", "ui",
 	"validate", "verify",
 }
 

@@ -74,8 +74,8 @@ func TestJobsTrainOnTheGorgoniaBackend(t *testing.T) {
 	if _, errs, code := d.run("dataset", "add", "digits"); code != 0 {
 		t.Fatal(errs)
 	}
-	out, errs, code := d.run("submit", "quickstart.yaml", "--backend", "gorgonia", "--set", "training.epochs=4", "-o",
-		"json")
+	const job = "../../examples/digits-cnn.yaml"
+	out, errs, code := d.run("submit", job, "--backend", "gorgonia", "--epochs", "4", "-o", "json")
 	if code != 0 {
 		t.Fatalf("exit code %d\n%s", code, errs)
 	}
@@ -86,7 +86,7 @@ func TestJobsTrainOnTheGorgoniaBackend(t *testing.T) {
 	if r.Accuracy < 0.8 || r.Job.Training.Backend != "gorgonia" {
 		t.Errorf("accuracy %v on backend %q", r.Accuracy, r.Job.Training.Backend)
 	}
-	if _, errs, code := d.run("submit", "quickstart.yaml", "--backend", "torch"); code != terminal.ExitUsage ||
+	if _, errs, code := d.run("submit", job, "--backend", "torch"); code != terminal.ExitUsage ||
 		!strings.Contains(errs, "training.backend") {
 		t.Errorf("exit code %d\n%s", code, errs)
 	}

@@ -99,7 +99,8 @@ func newApp(u *ui) *cli.App {
 	}
 	for _, build := range []func(*ui) *cli.Command{
 		quickstartCommand, submitCommand, batchCommand, resumeCommand, jobsCommand, estimateCommand, validateCommand,
-		explainCommand, datasetCommand, reportCommand, compareCommand, exportCommand, modelCommand,
+		explainCommand, exampleCommand, initCommand, datasetCommand,
+		reportCommand, compareCommand, exportCommand, modelCommand,
 		inferCommand, evaluateCommand, usageCommand, pruneCommand,
 		platformCommand, serveCommand, pageCommand, tenantCommand, contextCommand, deployCommand, doctorCommand,
 		verifyCommand, simulateCommand, labCommand, completionCommand, manualCommand,

@@ -20,7 +20,7 @@ func batchCommand(u *ui) *cli.Command {
 		Description: "A FILE is a job file, several in one (YAML documents), or one with a matrix over its fields:\n\n" +
 			"   matrix: {training.batchSize: [32, 64], training.optimizer.adam.learningRate: [0.001, 0.003]}\n\n" +
 			"Nothing runs unless all of them are valid. Ctrl-C cancels all jobs cleanly.\n\n" +
-			"   disdel batch jobs/*.yaml\n   disdel batch examples/batch.yaml --halving 3 --html batch.html\n" +
+			"   disdel batch jobs/*.yaml\n   disdel batch batch.yaml --halving 3 --html batch.html\n" +
 			"   disdel batch job.yaml --set 'matrix={training.batchSize: [16, 32, 64]}' -o json",
 		Flags: slices.Concat([]cli.Flag{
 			setFlag, actionFlag, backendFlag, admissionFlag, queueFlags[0],

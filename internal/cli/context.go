@@ -256,7 +256,7 @@ var localCommands = []string{
 // changingCommands change something in the context's cluster, with those of their subcommands that do; nil means the
 // command itself.
 var changingCommands = map[string][]string{
-	"quickstart": nil, "submit": nil, "batch": nil, "resume": nil, "infer": nil, "serve": nil, "doctor": nil,
+	"quickstart": nil, "init": nil, "submit": nil, "batch": nil, "resume": nil, "infer": nil, "serve": nil, "doctor": nil,
 	"verify": nil,
 	"job":    {"cancel", "pause", "stop"}, "dataset": {"add", "remove"}, "tenant": {"create", "delete", "quota", "token"},
 	"deploy": {"up", "down"}, "history": {"repair"},

@@ -109,7 +109,7 @@ func datasetAdd(u *ui) *cli.Command {
 }
 
 func addDataset(ctx context.Context, c *cli.Context, u *ui, data client.Data) error {
-	doc, err := addFromFlags(ctx, c, u, data)
+	doc, err := addFromFlags(ctx, c, u, data, c.Args().First())
 	if err != nil {
 		return err
 	}
@@ -119,9 +119,10 @@ func addDataset(ctx context.Context, c *cli.Context, u *ui, data client.Data) er
 	return u.Show(doc, func(w io.Writer) { render.PrintAddedDataset(w, doc) })
 }
 
-// addFromFlags adds the data set that the command line names.
-func addFromFlags(ctx context.Context, c *cli.Context, u *ui, data client.Data) (set render.Dataset, err error) {
-	name := c.Args().First()
+// addFromFlags adds the data set that the command line describes.
+func addFromFlags(ctx context.Context, c *cli.Context, u *ui, data client.Data, name string) (set render.Dataset,
+	err error,
+) {
 	if in, named, err := denseRows(c, name); named {
 		if err != nil {
 			return set, err
@@ -207,7 +208,7 @@ func confirmDataset(ctx context.Context, u *ui, at client.Client, name string, y
 	if err != nil {
 		return err
 	}
-	if job != "" && !u.Interactive {
+	if job != "" && !u.Interactive() {
 		return &disdel.Error{
 			Kind: disdel.Conflict, Op: "remove data set", Msg: fmt.Sprintf("the unfinished job %s needs %s", job, name),
 			Hint: "cancel the job first, or add --yes",
@@ -266,7 +267,7 @@ func datasetAddFlags() []cli.Flag {
 				"detect)", Value: "idx",
 		},
 		&cli.StringFlag{
-			Name: "images",
+			Name: "images", Aliases: []string{"arrays"},
 			Usage: "`FILE` of training images or features, plain or gzip, or the folder of pictures, " +
 				"cifar10 or cifar100",
 		},

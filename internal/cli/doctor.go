@@ -22,7 +22,7 @@ import (
 func doctorCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "doctor", ArgsUsage: " ",
-		Usage: "check whether a cluster can run jobs, and say what its admin has to change",
+		Usage: "check whether a cluster can run jobs, and list the settings to change",
 		Description: "Invokes some dozens of small actions, which examine their containers, and deletes them afterwards.\n" +
 			"The home folder keeps what they found about the pool, the processors and the quotas; plans use it.\n\n" +
 			"   disdel doctor --apihost https://whisk.example --redis rediss://redis.example:6379/0\n" +

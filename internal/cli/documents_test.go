@@ -14,6 +14,7 @@ import (
 	"github.com/disdel/disdel/deploy/doctor"
 	"github.com/disdel/disdel/deploy/image"
 	"github.com/disdel/disdel/deploy/verify"
+	"github.com/disdel/disdel/examples"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/export"
 	"github.com/disdel/disdel/internal/render"
@@ -82,7 +83,9 @@ var documents = map[string][]any{
 	"model promote": {client.Models.Tag},
 	"model compare": {render.ModelComparison{}},
 	"model remove":  {client.Models.Remove, removedWeights{}},
-	"infer":         {client.Models.Answer, render.DataAnswers{}, watchDocument{}},
+	"example":       {[]examples.Example{}, examples.Example{}},
+	"init":          {initialized{}},
+	"infer":         {client.Models.Answer, render.FileAnswers{}, render.DataAnswers{}, watchDocument{}},
 	"context add":   {render.Contexts{}}, "context list": {render.Contexts{}}, "context use": {render.Contexts{}},
 	"context remove": {render.Contexts{}}, "context import-wskprops": {render.Contexts{}},
 	"deploy gpu": {gpuFiles{}},

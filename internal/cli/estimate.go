@@ -24,11 +24,11 @@ import (
 func estimateCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "estimate", Usage: "show memory, plan and limits of a job without running it", ArgsUsage: "FILE",
-		Description: "   disdel estimate examples/lenet-fashion.yaml\n" +
+		Description: "   disdel estimate job.yaml\n" +
 			"   disdel estimate job.yaml --explain --set training.batchSize=256\n" +
 			"   disdel estimate job.yaml --max-memory 256MB\n" +
 			"   disdel estimate job.yaml --what-if workers=1..8,batch=32,64,128 --plot job.svg",
-		Flags: slices.Concat([]cli.Flag{setFlag, actionFlag, backendFlag, probeFlag}, estimatorFlags,
+		Flags: slices.Concat([]cli.Flag{setFlag}, shorthandFlags, []cli.Flag{actionFlag, probeFlag}, estimatorFlags,
 			questionFlags),
 		Action: func(c *cli.Context) error {
 			q, err := readEstimateQuestions(c)
@@ -42,17 +42,33 @@ func estimateCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return withClient(c, u, allParts, func(ctx context.Context, at client.Client) error {
-				req := src.request(c)
-				req.Preparing = render.NewFollower(u).Follow
-				found, err := at.Jobs.Estimate(ctx, req, q.Questions)
-				if err != nil {
-					return src.showFaults(u, err)
-				}
-				return showEstimate(u, found, q, src.file.Name)
-			})
+			return estimateJob(c, u, src, q)
 		},
 	}
+}
+
+// estimateJob checks a job and shows its estimate. Nothing runs.
+func estimateJob(c *cli.Context, u *ui, src source, q estimateQuestions) error {
+	return withClient(c, u, allParts, func(ctx context.Context, at client.Client) error {
+		req := src.request(c)
+		req.Preparing = render.NewFollower(u).Follow
+		found, err := at.Jobs.Estimate(ctx, req, q.Questions)
+		if err != nil {
+			return src.showFaults(u, err)
+		}
+		return showEstimate(u, found, q, src.file.Name)
+	})
+}
+
+var dryRunFlag = &cli.BoolFlag{Name: "dry-run", Usage: "check the job and show its estimate; run nothing"}
+
+// dryRun shows what submit would run.
+func dryRun(c *cli.Context, u *ui, src source) error {
+	if err := estimateJob(c, u, src, estimateQuestions{}); err != nil {
+		return err
+	}
+	u.Say("%s: valid; nothing was run. Without --dry-run, submit runs the job.", terminal.Clean(src.file.Name))
+	return nil
 }
 
 // showEstimate prints an estimate. It returns an error if no plan of the job fits.

@@ -114,7 +114,7 @@ func (v *view) cancels(cause error) bool {
 	case v.c.Bool("cancel-on-interrupt"):
 		return true
 	default:
-		return !v.server && (v.ui.Quiet || !v.ui.Interactive)
+		return !v.server && !v.ui.Interactive()
 	}
 }
 

@@ -27,13 +27,12 @@ func TestWordsOfOtherProgramsLeadToACommand(t *testing.T) {
 		"rm pets":                       "disdel jobs delete JOB",
 		"clean":                         "disdel prune",
 		"schema":                        "disdel explain -o json",
-		"template":                      "disdel explain",
+		"template":                      "disdel example",
 		"tenant revoke ann":             "disdel tenant",
-		"predict":                       "disdel infer MODEL --input FILE",
+		"predict":                       "disdel infer MODEL FILE",
 		"serve --port 8080":             "--listen 127.0.0.1:8080",
 		"ui --port 8080":                "--listen 127.0.0.1:8080",
 		"submit -f job.yaml":            "disdel submit FILE",
-		"submit job.yaml --lr 0.1":      "--set training.optimizer.adam.learningRate=0.1",
 		"submit job.yaml --batch 16":    "--set training.batchSize=16",
 		"jobs --watch":                  "disdel jobs watch",
 		"jobs -w":                       "disdel jobs watch",
@@ -118,7 +117,7 @@ func answered(t *testing.T, answer, line string) (messages string, err error) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	u := terminal.New(strings.NewReader(answer), &out, &errs)
-	u.Interactive = true
+	u.Scripted = true
 	err = carryOut(context.Background(), u, append([]string{"disdel"}, strings.Fields(line)...))
 	return errs.String(), err
 }

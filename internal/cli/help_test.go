@@ -82,11 +82,11 @@ func TestWhatIsNoCommandSaysWhatIs(t *testing.T) {
 func TestWrongFlagsSayWhatToWrite(t *testing.T) {
 	t.Setenv("DISDEL_HOME", t.TempDir())
 	for line, hint := range map[string]string{
-		"submit job.yaml -epochs 3":          "--set training.epochs=3",
-		"submit job.yaml -epochs=3":          "--set training.epochs=3",
+		"submit job.yaml -workers 3":         "--set distribution.workers=3",
+		"submit job.yaml -workers=3":         "--set distribution.workers=3",
 		"submit job.yaml --batch-size 32":    "--set training.batchSize=32",
 		"submit --learningRate 0.1 job.yaml": "--set training.optimizer.adam.learningRate=0.1",
-		"submit job.yaml --epochs":           "--set training.epochs=5",
+		"submit job.yaml --epochs":           "write a whole number",
 		"history --modle x":                  "did you mean --model?",
 		"history --quite":                    "did you mean --quiet?",
 		"history --epochs 3":                 "disdel jobs --help",
@@ -96,7 +96,7 @@ func TestWrongFlagsSayWhatToWrite(t *testing.T) {
 		"history --since 7q":                 "write a time such as 90m, 12h, 7d or 2w",
 		"history --since -7d":                "write a time such as 90m, 12h, 7d or 2w",
 		"model export x":                     "disdel model export NAME --file FILE",
-		"infer x":                            "disdel infer MODEL --input FILE",
+		"infer x":                            "disdel infer x FILE",
 		"history --frob -o json":             "disdel jobs --help",
 	} {
 		out, errs, code := typed(t, strings.Fields(line)...)

@@ -50,19 +50,20 @@ func evaluateCommand(u *ui) *cli.Command {
 // inferCommand classifies the rows of a file, the rows of a data set, or files as they arrive.
 func inferCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "infer", Usage: "classify inputs with a trained model, as actions", ArgsUsage: "MODEL",
+		Name: "infer", Usage: "classify inputs with a trained model, as actions", ArgsUsage: "MODEL [FILE | FOLDER...]",
 		Description: "MODEL is NAME (its newest version that learned), NAME:vN or NAME:TAG. FILE is one of:\n" +
 			"   JSON: {\"inputs\": [[...], ...]}, a list of rows or one row; - reads it from standard input\n" +
 			"   a NumPy .npy array or a .csv table of numbers, scaled as in training\n" +
 			"   a PNG or JPEG picture\n" +
-			"If the file has labels, disdel compares them with the answers.\n\n" +
+			"If the file has labels, disdel compares them with the answers. FOLDER is all such files in it and below.\n\n" +
 			"With --dataset, actions read the rows, and --file collects the answers; without --file they stay\n" +
 			"beside the models. With --watch, each new file in the folder adds a line to --file, until Ctrl-C.\n\n" +
-			"   disdel dataset sample digits --row 7 > digit.json\n   disdel infer digits-cnn --input digit.json -o json\n" +
+			"   disdel dataset sample digits --row 7 > digit.json\n   disdel infer digits-cnn digit.json -o json\n" +
+			"   disdel infer pets cat.png dog.jpg pictures\n" +
 			"   disdel infer digits-cnn --dataset digits --part test --file answers.csv\n" +
 			"   disdel infer digits-cnn --watch incoming --file answers.jsonl",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "input", Aliases: []string{"i"}, Usage: "`FILE` of inputs"},
+			&cli.StringFlag{Name: "input", Aliases: []string{"i"}, Usage: "`FILE` of inputs, like the operand"},
 			&cli.StringFlag{
 				Name: "dataset", Usage: "`NAME` of a data set to classify; NAME@CHECKSUM is one version of it",
 			},
@@ -73,8 +74,8 @@ func inferCommand(u *ui) *cli.Command {
 			actionFlag,
 		}, fileFlags("new `FILE` of answers: .csv, .jsonl or .npy, or - for lines of JSON; --watch appends to a .jsonl")...),
 		Action: func(c *cli.Context) error {
-			if err := checkOperands(c, 1, 1); err != nil {
-				return err
+			if c.NArg() == 0 {
+				return checkOperands(c, 1, 1)
 			}
 			act, err := inference(c, u)
 			if err != nil {
@@ -89,20 +90,21 @@ func inferCommand(u *ui) *cli.Command {
 
 // inference returns what the flags of infer ask for.
 func inference(c *cli.Context, u *ui) (func(ctx context.Context, models client.Models) error, error) {
-	input, dataset, watch := c.String("input"), c.String("dataset"), c.String("watch")
-	asked := len(terminal.NonEmpty(input, dataset, watch))
+	input, dataset, watch := askedFiles(c), c.String("dataset"), c.String("watch")
+	asked := len(terminal.NonEmpty(dataset, watch)) + min(1, len(input))
 	conflict := func(msg, hint string) error {
 		return &disdel.Error{Kind: disdel.Invalid, Op: "infer", Msg: msg, Hint: hint}
 	}
 	switch {
 	case asked == 0:
-		return nil, missingFlag(c, "--input FILE")
+		return nil, conflict("it needs files to classify",
+			c.Command.HelpName+" "+c.Args().First()+" FILE..., or --dataset NAME for a data set")
 	case asked > 1:
-		return nil, conflict("--input, --dataset and --watch are three questions", "give one of them")
+		return nil, conflict("files, --dataset and --watch are three questions", "give one of them")
 	case dataset == "" && c.IsSet("part"):
 		return nil, conflict("--part is of a data set", "add --dataset NAME")
-	case input != "" && fileOf(c) != "":
-		return nil, conflict("the answers for --input go to standard output", "add > FILE, or -o json")
+	case len(input) > 0 && fileOf(c) != "":
+		return nil, conflict("the answers for files go to standard output", "add > FILE, or -o json")
 	case watch != "":
 		w, err := newWatching(c, u)
 		if err != nil {
@@ -113,7 +115,7 @@ func inference(c *cli.Context, u *ui) (func(ctx context.Context, models client.M
 		return inferringData(c, u)
 	default:
 		return func(ctx context.Context, models client.Models) error {
-			return inferFile(ctx, u, models, c.Args().First(), input)
+			return inferFiles(ctx, u, models, c.Args().First(), input)
 		}, nil
 	}
 }

@@ -365,7 +365,7 @@ func parseAgo(text string) (time.Duration, error) {
 	}
 	if err != nil || d <= 0 {
 		return 0, &disdel.Error{
-			Kind: disdel.Invalid, Msg: fmt.Sprintf("%q is no time that has passed", text),
+			Kind: disdel.Invalid, Msg: fmt.Sprintf("%q is not a duration", text),
 			Hint: "write a time such as 90m, 12h, 7d or 2w",
 		}
 	}

@@ -82,6 +82,12 @@ func modelShow(u *ui) *cli.Command {
 			if slices.Contains([]string{".json", ".keras", ".h5", ".hdf5"}, strings.ToLower(filepath.Ext(c.Args().First()))) {
 				return showKeras(c, u, c.Args().First())
 			}
+			if slices.Contains([]string{".py", ".pt", ".pth"}, strings.ToLower(filepath.Ext(c.Args().First()))) {
+				return &disdel.Error{
+					Kind: disdel.Invalid, Op: "read " + c.Args().First(), Msg: "disdel does not run Python or read its pickles",
+					Hint: "from_torch of the Python client (clients/python) brings a PyTorch network; disdel explain pytorch",
+				}
+			}
 			return withClient(c, u, storage,
 				func(ctx context.Context, at client.Client) error { return showModel(ctx, c, u, at.Models) })
 		},

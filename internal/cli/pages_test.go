@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/disdel/disdel/examples"
 )
 
 var (
@@ -75,7 +77,11 @@ func writePages(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	sections := regexp.MustCompile(`(?m)^\w+:.*\n( .*\n)*`).FindAllString(string(quickstartJob), -1)
+	quickstart, err := examples.Get("digits-cnn")
+	if err != nil {
+		return err
+	}
+	sections := regexp.MustCompile(`(?m)^\w+:.*\n( .*\n)*`).FindAllString(quickstart.File, -1)
 	for name, text := range jobs {
 		text = "\n" + text
 		for _, section := range sections {

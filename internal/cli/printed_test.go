@@ -169,7 +169,7 @@ func wskKey(t *testing.T, file string) string {
 // Every command is either one that works at a place, or one about this machine or this program.
 func TestCommandsOfPlaces(t *testing.T) {
 	about := []string{
-		"context", "completion", "explain", "man", "platform", "runtime", "version", "help", completeName,
+		"context", "completion", "example", "explain", "man", "platform", "runtime", "version", "help", completeName,
 	}
 	for _, c := range newApp(terminal.New(strings.NewReader(""), io.Discard, io.Discard)).Commands {
 		if slices.Contains(addresses.Commands, c.Name) == slices.Contains(about, c.Name) {

@@ -199,7 +199,7 @@ func prune(ctx context.Context, c *cli.Context, u *ui, s *service.Service, items
 		return u.Show(doc, func(w io.Writer) { fmt.Fprintln(w, "there is nothing to delete") })
 	case doc.DryRun:
 		return u.Show(doc, print("would delete"))
-	case !u.Interactive && !c.Bool("yes"):
+	case !u.Interactive() && !c.Bool("yes"):
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: "prune", Msg: done + " would be deleted, and there is no terminal to ask on",
 			Hint: "add --yes, or --dry-run to list them",

@@ -19,7 +19,7 @@ var referencePages = []struct {
 	commands    []string
 }{
 	{"cli-jobs.md", "Commands that run jobs", []string{
-		"quickstart", "submit", "batch", "resume", "estimate", "validate", "explain",
+		"quickstart", "submit", "batch", "resume", "estimate", "validate", "explain", "init", "example",
 	}},
 	{"cli-history.md", "Commands that show and manage jobs", []string{"jobs", "report", "compare", "export"}},
 	{"cli-data.md", "Commands for data sets and models", []string{"dataset", "model", "infer", "evaluate", "du", "prune"}},

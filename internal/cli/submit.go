@@ -2,11 +2,9 @@ package cli
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -14,6 +12,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/estimator"
+	"github.com/disdel/disdel/examples"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/files"
 	"github.com/disdel/disdel/internal/terminal"
@@ -23,20 +22,6 @@ import (
 var setFlag = &cli.StringSliceFlag{
 	Name:  "set",
 	Usage: "set a field: `PATH=VALUE`, for example training.batchSize=32 (repeatable)",
-}
-
-var backendFlag = &cli.StringFlag{
-	Name:  "backend",
-	Usage: "training `ENGINE`: native or gorgonia; short for --set training.backend=ENGINE",
-}
-
-// overrides are the fields that flags set, --backend last. Its value is quoted, so that YAML takes it as a word.
-func overrides(c *cli.Context) []string {
-	sets := c.StringSlice("set")
-	if c.IsSet("backend") {
-		sets = append(sets, "training.backend="+strconv.Quote(c.String("backend")))
-	}
-	return sets
 }
 
 var probeFlag = &cli.BoolFlag{
@@ -95,6 +80,9 @@ type source struct {
 
 // readJob reads and checks a job file; "-" is standard input.
 func readJob(c *cli.Context, u *ui, name string) (src source, err error) {
+	if err := checkShorthands(c); err != nil {
+		return src, err
+	}
 	if src.text, err = readInput(u, name); err != nil {
 		return src, err
 	}
@@ -152,14 +140,15 @@ func submitCommand(u *ui) *cli.Command {
 		Description: "FILE is a job file, or - for standard input. If a server runs the job, Ctrl-C ends only the view. For a\n" +
 			"local job it asks whether the job goes on in the background; without a terminal it cancels the job. A closed\n" +
 			"terminal ends no job. --detach prints the id and returns at once.\n\n" +
-			"   disdel submit examples/lenet-fashion.yaml\n" +
+			"   disdel example lenet-fashion > job.yaml\n   disdel submit job.yaml\n" +
+			"   disdel submit job.yaml --dry-run\n" +
 			"   disdel submit job.yaml --detach\n" +
 			"   disdel submit job.yaml --fail-if 'accuracy < 0.9' --fail-if 'did not learn'\n" +
-			"   disdel submit job.yaml --set training.epochs=10 -o json\n" +
-			"   disdel submit job.yaml --backend gorgonia\n" +
+			"   disdel submit job.yaml --name second --epochs 10 --set training.batchSize=32 -o json\n" +
 			"   disdel submit examples/gorgonia/job.yaml --action bin/digits-gorgonia",
-		Flags: slices.Concat([]cli.Flag{setFlag, actionFlag, backendFlag, probeFlag, admissionFlag}, queueFlags,
-			estimatorFlags, leaveFlags, []cli.Flag{failIfFlag}),
+		Flags: slices.Concat([]cli.Flag{dryRunFlag, setFlag}, shorthandFlags,
+			[]cli.Flag{actionFlag, probeFlag, admissionFlag}, queueFlags, estimatorFlags, leaveFlags,
+			[]cli.Flag{failIfFlag}),
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 1, 1); err != nil {
 				return err
@@ -174,6 +163,9 @@ func submitCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
+			if c.Bool(dryRunFlag.Name) {
+				return dryRun(c, u, src)
+			}
 			return withClient(c, u, allParts, func(ctx context.Context, at client.Client) error {
 				rec, err := submitAndFollow(ctx, c, u, at.Jobs, src)
 				return sayResult(u, rec, err)
@@ -182,18 +174,15 @@ func submitCommand(u *ui) *cli.Command {
 	}
 }
 
-//go:embed quickstart.yaml
-var quickstartJob []byte
-
 func quickstartCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "quickstart", Usage: "train a small network on real data in under a minute",
 		Description: "Trains a convolutional network on 1,797 handwritten digits, " +
 			"with two train actions and an aggregation.\n" +
 			"OpenWhisk, Redis and the history are embedded: it needs no set-up and no internet.",
-		Flags: append([]cli.Flag{setFlag, backendFlag}, estimatorFlags...),
+		Flags: slices.Concat([]cli.Flag{setFlag}, shorthandFlags, estimatorFlags),
 		Action: func(c *cli.Context) error {
-			if err := checkOperands(c, 0, 0); err != nil {
+			if err := errors.Join(checkOperands(c, 0, 0), checkShorthands(c)); err != nil {
 				return err
 			}
 			return withClient(c, u, allParts, func(ctx context.Context, at client.Client) error {
@@ -211,11 +200,16 @@ func quickstart(ctx context.Context, c *cli.Context, u *ui, at client.Client) (*
 	if _, err := at.Data.AddKnown(ctx, "digits", true); err != nil {
 		return nil, err
 	}
-	file, err := jobfile.ParseWith("quickstart.yaml", quickstartJob, overrides(c), filesBeside("-"))
+	job, err := examples.Get("digits-cnn")
 	if err != nil {
 		return nil, err
 	}
-	return submitAndFollow(ctx, c, u, at.Jobs, source{text: quickstartJob, file: file})
+	text := []byte(job.File)
+	file, err := jobfile.ParseWith("quickstart.yaml", text, overrides(c), filesBeside("-"))
+	if err != nil {
+		return nil, err
+	}
+	return submitAndFollow(ctx, c, u, at.Jobs, source{text: text, file: file})
 }
 
 func quickstartNext(u *ui, r *disdel.Record) string {
@@ -225,7 +219,8 @@ func quickstartNext(u *ui, r *disdel.Record) string {
 		u.Command("infer", r.Model.Name, "--input", file),
 		u.Command("jobs", "show", string(r.ID)),
 		u.Command("dataset", "add", "fashion-mnist"),
-		u.Command("submit", "examples/lenet-fashion.yaml"),
+		u.Command("example", "lenet-fashion") + " > job.yaml",
+		u.Command("submit", "job.yaml"),
 	}, "\n       ")
 }
 

@@ -18,7 +18,7 @@ import (
 func validateCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "validate", Usage: "check job files without running anything", ArgsUsage: "FILE...",
-		Description: "   disdel validate examples/*.yaml\n   disdel validate job.yaml -o json    # a list of problems, " +
+		Description: "   disdel validate jobs/*.yaml\n   disdel validate job.yaml -o json    # a list of problems, " +
 			"each with its file, line and column",
 		Flags: []cli.Flag{setFlag, actionFlag},
 		Action: func(c *cli.Context) error {

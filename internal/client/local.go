@@ -237,7 +237,10 @@ func (l localData) AddDense(ctx context.Context, in dataset.DenseInput, overwrit
 		return set, err
 	}
 	set = render.DescribeDataset(m)
-	set.Warnings, set.Understood = in.Understood.Warnings(&m), &in.Understood
+	set.Warnings = in.Understood.Warnings(&m)
+	if in.Understood.Kind != "" { // rows of a program say nothing of files
+		set.Understood = &in.Understood
+	}
 	return set, nil
 }
 

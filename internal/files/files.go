@@ -32,7 +32,10 @@ func read(name string, wait time.Duration) ([]byte, error) {
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
+	switch {
+	case err == nil && info.IsDir():
+		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "read " + name, Msg: "it is a folder", Hint: "name a file"}
+	case err != nil || info.Mode()&fs.ModeNamedPipe == 0:
 		return ReadAll(name, f)
 	}
 	head, err := fromWriter(f, wait)

@@ -46,8 +46,12 @@ func PrintDataset(w io.Writer, m dataset.Manifest) {
 	PrintDatasets(w, m)
 	printColumns(w, m.Columns)
 	printSparseSet(w, m)
-	fmt.Fprintf(w, "\nlicence   %s\nchecksum  %s\nclasses   %s\n", terminal.OneLine(m.License), m.Checksum(),
-		terminal.OneLine(strings.Join(m.ClassNames, ", ")))
+	fmt.Fprintf(w, "\nchecksum  %s\n", m.Checksum())
+	for _, line := range [][2]string{{"licence", m.License}, {"classes", strings.Join(m.ClassNames, ", ")}} {
+		if line[1] != "" {
+			fmt.Fprintf(w, "%-8s  %s\n", line[0], terminal.OneLine(line[1]))
+		}
+	}
 }
 
 // PrintRemovedDataset says what is gone.
@@ -76,6 +80,7 @@ func printSparseSet(w io.Writer, m dataset.Manifest) {
 		fmt.Fprintf(w, "\nbest      no model comes below %.4f; a target is between the two: %.4f",
 			d.Bayes, (d.Bayes+d.Guess(loss))/2)
 	}
+	fmt.Fprintln(w)
 }
 
 // What is shown of long lists.

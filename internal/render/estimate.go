@@ -71,7 +71,7 @@ func printActions(w io.Writer, p disdel.Plan) {
 	paragraph(w, "plan", "%d train actions, %d at once, %s, %s", p.Workers, p.Parallel, roundsText(p),
 		levelsText(p.Levels))
 	fmt.Fprintln(w)
-	rows := [][]string{{"ACTION", "FIT", "PKG", "DTA", "MOD", "ESTIMATE", "SAF", "LIMIT", "TIMEOUT"}}
+	rows := [][]string{{"ACTION", "TRAINING", "RUNTIME", "SHARD", "WEIGHTS", "ESTIMATE", "MARGIN", "LIMIT", "TIMEOUT"}}
 	for _, a := range p.Actions {
 		v := a.Estimate
 		rows = append(rows, []string{
@@ -87,11 +87,12 @@ func printEstimate(w io.Writer, e *service.Estimation) {
 	p := *e.Plan
 	train, _ := p.Action(disdel.TaskTrain)
 	t := train.Estimate
-	paragraph(w, "fit", "%s parameters with gradients and optimiser, %s activations, %s batch, %s workspace of the engine",
+	paragraph(w, "uses", "training: %s parameters with gradients and optimiser, %s activations, %s batch, "+
+		"%s workspace of the engine",
 		t.Parameters, t.Activations, t.Misc, t.Workspace)
-	paragraph(w, "", "fit + pkg (runtime) + dta (shard) + mod (weights received and sent) = estimate, the likely peak; "+
-		"the limit is at least estimate + saf (margin)")
-	paragraph(w, "paper", "%s by the paper's Eq. 1-5, its margin with it: fit %s, margin %s",
+	paragraph(w, "", "estimate, the likely peak, is the sum of training, runtime, shard and weights (received and sent); "+
+		"the limit is at least estimate and margin")
+	paragraph(w, "paper", "%s by the paper's Eq. 1-5, its margin with it: training %s, margin %s",
 		e.Paper.Total, e.Paper.Training, e.Paper.Margin)
 	for _, why := range p.Reasons {
 		paragraph(w, "why", "%s", why)

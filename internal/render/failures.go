@@ -207,11 +207,11 @@ func FailAll(u *terminal.UI, op string, wrong []error, files []batch.File) error
 	return terminal.Reported(&disdel.Error{Kind: kind, Op: op, Msg: "nothing was run"})
 }
 
-// Problem is one fault of one file. Line and column are 0 if it has no place in the file.
+// Problem is one fault of one file, or of the file "--set". It has no line and column if it has no place in the file.
 type Problem struct {
 	File    string `json:"file"`
-	Line    int    `json:"line"`
-	Column  int    `json:"column"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
 	Path    string `json:"path,omitempty"`
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
@@ -234,6 +234,9 @@ func Problems(name string, err error) []Problem {
 	out := make([]Problem, len(faults.Faults))
 	for i, f := range faults.Faults {
 		out[i] = Problem{name, f.Line, f.Column, f.Path, f.Msg, f.Hint}
+		if f.Line == 0 && f.Path != "" {
+			out[i].File = "--set"
+		}
 	}
 	return out
 }

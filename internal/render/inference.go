@@ -121,6 +121,39 @@ func PrintInference(w io.Writer, doc Inference) {
 	}
 }
 
+// FileAnswers are the answers for several files.
+type FileAnswers struct {
+	Model string       `json:"model"`
+	Files []FileAnswer `json:"files"`
+}
+
+// FileAnswer is the answer for one file.
+type FileAnswer struct {
+	File string `json:"file"`
+	Inference
+}
+
+// PrintFileAnswers is a table of the answers for files, a row each.
+func PrintFileAnswers(w io.Writer, doc FileAnswers) {
+	rows := [][]string{{"FILE", "INPUT", "CLASS", "NAME", "PROBABILITY"}}
+	for _, f := range doc.Files {
+		for i, k := range f.Classes {
+			rows = append(rows, []string{
+				f.File, fmt.Sprint(i), fmt.Sprint(k), className(f.Names, i), fmt.Sprintf("%.4f", f.Probabilities[i][k]),
+			})
+		}
+	}
+	if len(rows) > 1 {
+		terminal.Table(w, rows...)
+	}
+	for _, f := range doc.Files {
+		if f.Predictions != nil || f.Recommendations != nil {
+			fmt.Fprintf(w, "%s:\n", terminal.OneLine(f.File))
+			printSparseModel(w, f.Inference)
+		}
+	}
+}
+
 // rowFormats are the endings of files that NewAnswerWriter writes.
 var rowFormats = []string{".csv", ".jsonl", ".npy"}
 

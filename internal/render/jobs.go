@@ -41,10 +41,14 @@ var jobColumns = []jobColumn{
 	{"created", "CREATED", func(_ *JobList, r *disdel.Record) string {
 		return r.Created.Local().Format("2006-01-02 15:04:05")
 	}, func(r *disdel.Record) (float64, bool) { return float64(r.Created.UnixMilli()), true }},
-	{"time", "TIME", func(_ *JobList, r *disdel.Record) string { return secondsText(r.Phases.Total) },
-		func(r *disdel.Record) (float64, bool) { return float64(r.Phases.Total), r.Phases.Total > 0 }},
-	{"rounds", "ROUNDS", func(_ *JobList, r *disdel.Record) string { return fmt.Sprint(len(r.Rounds)) },
-		func(r *disdel.Record) (float64, bool) { return float64(len(r.Rounds)), true }},
+	{
+		"time", "TIME", func(_ *JobList, r *disdel.Record) string { return secondsText(r.Phases.Total) },
+		func(r *disdel.Record) (float64, bool) { return float64(r.Phases.Total), r.Phases.Total > 0 },
+	},
+	{
+		"rounds", "ROUNDS", func(_ *JobList, r *disdel.Record) string { return fmt.Sprint(len(r.Rounds)) },
+		func(r *disdel.Record) (float64, bool) { return float64(len(r.Rounds)), true },
+	},
 	{"model", "MODEL", func(_ *JobList, r *disdel.Record) string { return modelText(&r.Job.Model) }, nil},
 	{"dataset", "DATA", func(_ *JobList, r *disdel.Record) string { return r.Data.Name }, nil},
 	{"accuracy", "ACCURACY", func(_ *JobList, r *disdel.Record) string {
@@ -68,8 +72,10 @@ var jobColumns = []jobColumn{
 		peak, _ := highestPeak(r)
 		return float64(peak), peak > 0
 	}},
-	{"cost", "GB-S", func(_ *JobList, r *disdel.Record) string { return fmt.Sprintf("%.1f", r.CostGBs) },
-		func(r *disdel.Record) (float64, bool) { return r.CostGBs, true }},
+	{
+		"cost", "GB-S", func(_ *JobList, r *disdel.Record) string { return fmt.Sprintf("%.1f", r.CostGBs) },
+		func(r *disdel.Record) (float64, bool) { return r.CostGBs, true },
+	},
 	{"tags", "TAGS", func(l *JobList, r *disdel.Record) string { return strings.Join(l.Tags(r.ID), " ") }, nil},
 	{"labels", "LABELS", func(_ *JobList, r *disdel.Record) string { return report.JobResultOf(r).Labels }, nil},
 	{"batch", "BATCH", func(_ *JobList, r *disdel.Record) string { return r.Job.Metadata.Labels[disdel.BatchLabel] }, nil},

@@ -256,8 +256,9 @@ func failure(r *disdel.Record) error {
 // SayModel prints the next commands for a job that succeeded.
 func SayModel(u *terminal.UI, rec *disdel.Record) {
 	if rec.Model != nil {
-		u.Say("next:  %s\n       %s", u.Command("jobs", "show", string(rec.ID)),
-			u.Command("model", "show", fmt.Sprintf("%s:v%d", rec.Model.Name, rec.Model.Version)))
+		model := fmt.Sprintf("%s:v%d", rec.Model.Name, rec.Model.Version)
+		u.Say("next:  %s\n       %s\n       %s", u.Command("jobs", "show", string(rec.ID)),
+			u.Command("model", "show", model), u.Command("infer", model, "FILE"))
 	}
 }
 

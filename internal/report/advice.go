@@ -335,5 +335,5 @@ func (r *Report) resumable(sets []string) bool {
 
 // whence says where a resumed job continues.
 func (r *Report) whence() string {
-	return fmt.Sprintf("on from round %d of %d", r.record.Checkpoint.Round+1, r.record.Plan.Rounds)
+	return fmt.Sprintf("from round %d of %d", r.record.Checkpoint.Round+1, r.record.Plan.Rounds)
 }

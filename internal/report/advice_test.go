@@ -79,8 +79,8 @@ func TestAJobWithACheckpointCanGoOn(t *testing.T) {
 		return ""
 	}
 	for name, want := range map[string]string{
-		"oom": "on from round 2 of 6:  --set training.batchSize=128", "timeout": "", "canceled": "on from round 2 of 6: ",
-		"running": "on from round 2 of 6: ", "succeeded": "",
+		"oom": "from round 2 of 6:  --set training.batchSize=128", "timeout": "", "canceled": "from round 2 of 6: ",
+		"running": "from round 2 of 6: ", "succeeded": "",
 	} {
 		if got := resumes(name, nil); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
@@ -108,7 +108,7 @@ func TestAJobThatNothingIsWrongWithIsResumed(t *testing.T) {
 		a := report.New(r, now).Advice
 		command := "disdel resume " + string(r.ID) + " --home /h"
 		if len(a.Sets) > 0 || len(a.Commands) == 0 || !slices.Equal(a.Commands[0].Lines, []string{command}) ||
-			a.Commands[0].When != "on from round 2 of 6" {
+			a.Commands[0].When != "from round 2 of 6" {
 			t.Errorf("%s: %+v", code, a)
 		}
 		if !strings.Contains(a.Why, says+": mend it; then disdel --home /h resume "+string(r.ID)) {

@@ -29,7 +29,7 @@ func (r *Report) Markdown(w io.Writer, spec []byte) error {
 		m.code("Log", f.Log)
 	}
 	if a := r.Advice; a != nil {
-		m.line("## What should pass")
+		m.line("## How to fix it")
 		m.line("%s", a.Why)
 		for _, c := range a.Commands {
 			m.code(c.When, c.Lines)
@@ -50,7 +50,7 @@ func (r *Report) Markdown(w io.Writer, spec []byte) error {
 	m.table("Rounds", roundHead(r.Rounds), roundTable(r.Rounds))
 	m.table(strings.TrimSuffix("Classes, "+worst(r.ByClass, mostClasses), ", "), classHead,
 		classTable(r.ByClass, mostClasses))
-	m.list("Taken for another class", confusions(r.ByClass))
+	m.list("Most frequent mistakes", confusions(r.ByClass))
 	m.list("Data and model", r.checksums())
 	if len(spec) > 0 {
 		m.code("Specification", strings.Split(strings.TrimRight(string(spec), "\n"), "\n"))

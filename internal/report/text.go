@@ -215,7 +215,7 @@ func (t *textWriter) classes(b *disdel.ByClass) {
 
 // roundHead names the columns of roundTable; training accuracy is one where a round knows it.
 func roundHead(list []disdel.Round) []string {
-	head := []string{"ROUND", "TRAIN LOSS", "LOSS", "ACCURACY", "TIME", "WITHOUT"}
+	head := []string{"ROUND", "TRAIN LOSS", "LOSS", "ACCURACY", "TIME", "LEFT OUT"}
 	if knowsTrainAccuracy(list) {
 		head = slices.Insert(head, 2, "TRAIN ACCURACY")
 	}

@@ -8,7 +8,7 @@ const shortestStart = 3
 
 // Closest returns the candidate with the fewest edits to word, or "" if none is close: at most a third of the word's
 // letters (and at least one) may differ. Of equally close ones the first wins. Where none is close, the only candidate
-// that begins with word is meant.
+// that begins with word is meant, where a longer word may have one mistake.
 func Closest(word string, candidates []string) string {
 	best, limit := "", max(1, len(word)/3)
 	for _, c := range candidates {
@@ -27,7 +27,7 @@ func begun(start string, candidates []string) string {
 	found := ""
 	for _, c := range candidates {
 		switch {
-		case len(start) < shortestStart || !strings.HasPrefix(fold(c), start) || c == found:
+		case len(start) < shortestStart || !begins(fold(c), start) || c == found:
 		case found != "":
 			return ""
 		default:
@@ -35,6 +35,15 @@ func begun(start string, candidates []string) string {
 		}
 	}
 	return found
+}
+
+// mistakenStart is how many letters a start with a mistake has at least.
+const mistakenStart = 6
+
+// begins tells whether a word begins with start, or if start is long, with one edit of it.
+func begins(word, start string) bool {
+	return strings.HasPrefix(word, start) ||
+		len(start) >= mistakenStart && len(word) > len(start) && distance(word[:len(start)], start) == 1
 }
 
 // fold drops what people confuse: case and separators.

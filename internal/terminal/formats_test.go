@@ -59,8 +59,12 @@ func TestFormatsThatDoNotFit(t *testing.T) {
 		format, jq string
 		v          any
 	}{
-		{"name", "", map[string]any{"a": 1, "b": 2}}, {"json", ".[", nil}, {"json", ".a", []int{1}}, {"yaml", ".", nil},
-		{"name", ".", nil}, {"json", "nothing_like_this", nil},
+		{"name", "", map[string]any{"a": 1, "b": 2}},
+		{"json", ".[", nil},
+		{"json", ".a", []int{1}},
+		{"yaml", ".", nil},
+		{"name", ".", nil},
+		{"json", "nothing_like_this", nil},
 	} {
 		u := New(nil, io.Discard, io.Discard)
 		u.Take(c.format)
@@ -94,7 +98,7 @@ func TestQuestions(t *testing.T) {
 	} {
 		var errs strings.Builder
 		u := New(strings.NewReader(c.answer), io.Discard, &errs)
-		u.Interactive = c.interactive
+		u.Scripted = c.interactive
 		err := u.Confirm("Delete pets?", c.yes)
 		if asked := errs.String() == "Delete pets? [y/N] "; asked != c.asks || (err == nil) != c.ok {
 			t.Errorf("%+v: %v, %q", c, err, errs.String())

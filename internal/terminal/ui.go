@@ -37,8 +37,7 @@ type UI struct {
 	written  *sink
 	filter   *gojq.Code // of --jq; nil: none
 
-	// Interactive means that a person can answer questions: input and messages are a terminal.
-	Interactive bool
+	Scripted bool // In has the answers of a person although it is no terminal, as in tests
 }
 
 // sink remembers a failed write, because tables are written line by line without a check of each.
@@ -78,17 +77,20 @@ func New(in io.Reader, out, err io.Writer) *UI {
 	if f, ok := err.(*os.File); ok {
 		u.Live = term.IsTerminal(int(f.Fd()))
 	}
-	if f, ok := in.(*os.File); ok {
-		u.Interactive = u.Live && term.IsTerminal(int(f.Fd()))
-	}
 	return u
+}
+
+// Interactive says whether a person can answer a question: input and messages are a terminal's, and --quiet is not set.
+func (u *UI) Interactive() bool {
+	in, ok := u.In.(*os.File)
+	return u.Scripted || ok && u.Live && term.IsTerminal(int(in.Fd()))
 }
 
 // FullScreen takes over the whole terminal and delivers each key at once. restore ends that. It returns Invalid if
 // there is no terminal.
 func (u *UI) FullScreen() (restore func(), err error) {
 	in, ok := u.In.(*os.File)
-	if !ok || !u.Live || !term.IsTerminal(int(in.Fd())) {
+	if !ok || !u.Interactive() {
 		return nil, &disdel.Error{
 			Kind: disdel.Invalid, Op: "take the terminal", Msg: "there is none that can be rewritten",
 			Hint: "disdel jobs follow JOB shows a job line by line",
@@ -222,7 +224,7 @@ func (u *UI) Command(words ...string) string { return u.Place.Command(Program(),
 // Confirm asks a question whose answer y or yes allows something. Off a terminal, and with yes, it does not ask and
 // returns nil. It returns Canceled for any other answer.
 func (u *UI) Confirm(question string, yes bool) error {
-	if yes || !u.Interactive {
+	if yes || !u.Interactive() {
 		return nil
 	}
 	fmt.Fprintf(u.Err, "%s [y/N] ", u.shown(question))

@@ -99,6 +99,7 @@ def test_rows_become_a_data_set(client: disdel.Client, trained: disdel.Job) -> N
     lists = client.put_dataset("lists", [[0.5, 1], [2, 3], [4, 5]], [0, 1, 1], held_out=([[6, 7]], [0]), names=["a", "b"])
     assert lists["sample"] == [1, 1, 2] and lists["classes"] == 2 and lists["classNames"] == ["a", "b"]
     assert lists["train"]["rows"] == 3 and lists["test"]["rows"] == 1
+    assert "warnings" not in lists and "understood" not in lists
     assert client.sample("lists", [0]) == {"inputs": [[6, 7]], "labels": [0], "shape": [1, 1, 2]}
     assert client.put_dataset("lists", [[0.5, 1], [2, 3], [4, 5]], [0, 1, 1], held_out=([[6, 7]], [0]), names=["a", "b"])
     with pytest.raises(disdel.Conflict):

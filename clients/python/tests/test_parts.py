@@ -3,7 +3,7 @@
 import io
 import json
 import struct
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 import pytest
 
@@ -145,3 +145,36 @@ def test_names_of_classes_may_be_an_array() -> None:
     rows = [([[1, 2]], [0])]
     assert dense_rows(rows, "t", numpy.array(["a", "b"])) == dense_rows(rows, "t", ["a", "b"])
     assert dense_rows(rows, "t", numpy.array([], dtype=str)) == dense_rows(rows, "t", None)
+
+
+def job(name: str, rate: float, accuracy: Optional[float]) -> disdel.Job:
+    return disdel.Job(
+        {
+            "id": "job-" + name,
+            "status": "succeeded",
+            "accuracy": accuracy or 0,
+            "rounds": [{"round": 0, "loss": 0.5, "accuracy": accuracy}],
+            "model": {"name": name, "version": 2},
+            "job": {
+                "metadata": {"name": name},
+                "training": {"epochs": 3, "optimizer": {"adam": {"learningRate": rate}}},
+            },
+        }
+    )
+
+
+def test_jobs_are_compared() -> None:
+    both = disdel.compare([job("a", 0.1, 0.9), job("<b>", 0.01, None)])
+    rate = "training.optimizer.adam.learningRate"
+    assert both.columns == ["name", "id", "status", "accuracy", "loss", "epochs", "model", rate]
+    assert [row[rate] for row in both] == [0.1, 0.01] and both[1]["accuracy"] is None
+    shown = both._repr_html_()
+    assert "<td>0.9</td>" in shown and "<td>-</td>" in shown and "&lt;b&gt;" in shown and "<b>" not in shown
+    assert "<td>a:v2</td>" in job("a", 0.1, 0.9)._repr_html_()
+    assert disdel.compare([]).columns == []
+
+
+def test_a_comparison_is_a_data_frame() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = disdel.compare([job("a", 0.1, 0.9), job("b", 0.01, 0.8)]).frame()
+    assert isinstance(frame, pandas.DataFrame) and list(frame["accuracy"]) == [0.9, 0.8]

@@ -6,6 +6,7 @@ It speaks the HTTP API that the server describes at ``/openapi.json`` and needs 
 
 from ._answers import Answer, Answers
 from ._client import Client, Event
+from ._compare import Comparison, compare
 from ._errors import (
     Conflict,
     Denied,
@@ -29,6 +30,7 @@ __all__ = [
     "Answer",
     "Answers",
     "Client",
+    "Comparison",
     "Conflict",
     "Denied",
     "DisdelError",
@@ -43,6 +45,7 @@ __all__ = [
     "Unavailable",
     "WaitTimeout",
     "Weights",
+    "compare",
     "from_keras",
     "from_torch",
     "keras_weights",

@@ -72,6 +72,25 @@ class Job:
             raise ValueError("there is no curve %r: %s" % (name, ", ".join(curves)))
         return curves[name]
 
+    def figures(self) -> Dict[str, Any]:
+        """The figures that lists show: ``name``, ``id``, ``status``, ``accuracy``, ``loss``, ``epochs`` and ``model``."""
+        rounds = self.record.get("rounds") or []
+        losses = [r["loss"] for r in rounds if r.get("loss") is not None]
+        return {
+            "name": self.name,
+            "id": self.id,
+            "status": self.status,
+            "accuracy": self.accuracy,
+            "loss": losses[-1] if losses else None,
+            "epochs": self.record["job"].get("training", {}).get("epochs"),
+            "model": self.model,
+        }
+
+    def _repr_html_(self) -> str:
+        from ._compare import Comparison
+
+        return Comparison([self.figures()])._repr_html_()
+
     def check(self) -> "Job":
         """The job itself; :class:`JobFailed` unless it has succeeded."""
         if self.status == "succeeded":

@@ -1,0 +1,242 @@
+package jobfile
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+
+	"github.com/disdel/disdel"
+)
+
+// Draft is what a new job file is written for: a data set, and perhaps a network that Keras wrote.
+type Draft struct {
+	Name    string             // of the job and its model: a DNS label
+	Dataset string             // name of the data set
+	Sample  []int              // shape of a row: [channels height width], of sparse rows [columns]
+	Classes int                // 0: the targets are numbers
+	Rows    int                // of the data set, without held-out rows of its own
+	HeldOut int                // held-out rows of its own
+	Sparse  *disdel.SparseData // nil: the rows are dense
+	Keras   string             // file of the network, as the job file names it; "": disdel chooses layers
+}
+
+// Text returns a job file for the data, with a comment for each line. Its network, batch size, epochs and learning
+// rate are a start that suits the kind and the number of rows, not the best ones.
+func (d Draft) Text() []byte {
+	p := &draftPage{}
+	fmt.Fprintf(&p.text, "# Train on the data set %s: %s.\n#   disdel submit FILE\n"+
+		"# Every value below can be changed. disdel explain FIELD says more about a field.\n", d.Dataset, d.rowsText())
+	p.add("apiVersion", disdel.APIVersion, "")
+	p.add("kind", "TrainingJob", "")
+	p.add("metadata", "", "")
+	p.add("metadata.name", d.Name, "")
+	p.add("model", "", "")
+	d.network(p)
+	p.add("data", "", "")
+	p.add("data.source", "dataset://"+d.Dataset, "")
+	if d.HeldOut == 0 {
+		p.add("data.split", "{train: 0.8, validation: 0.2}", "")
+	}
+	if side := d.resized(); side > 0 {
+		p.add("data.resize", fmt.Sprint(side), "Smaller images train faster.")
+	}
+	p.add("training", "", "")
+	p.add("training.epochs", fmt.Sprint(d.epochs()), "")
+	p.add("training.batchSize", fmt.Sprint(d.batchSize()), "")
+	p.add("training.optimizer", d.optimizer(), "A rate 10 times lower is safer, but slower.")
+	if d.evaluated() >= fewestEvaluated {
+		p.add("training.earlyStop", "{metric: valLoss, patience: 8}", "The model keeps the best weights.")
+	}
+	return []byte(p.text.String())
+}
+
+// rowsText describes the rows in a few words.
+func (d Draft) rowsText() string {
+	rows := fmt.Sprintf("%d rows", d.Rows+d.HeldOut)
+	switch {
+	case d.Sparse != nil && d.Sparse.Ratings():
+		return rows + " of ratings"
+	case d.Sparse != nil:
+		return fmt.Sprintf("%s of %d sparse columns", rows, d.Sample[0])
+	case d.table():
+		return fmt.Sprintf("%s of %d numbers, %d classes", rows, d.width(), d.Classes)
+	default:
+		return fmt.Sprintf("%s of images of %dx%d pixels in %d channels, %d classes", rows, d.Sample[1], d.Sample[2],
+			d.Sample[0], d.Classes)
+	}
+}
+
+// network adds the section model.
+func (d Draft) network(p *draftPage) {
+	switch {
+	case d.Keras != "":
+		p.add("model.keras", strconv.Quote(d.Keras), "")
+	case d.Sparse != nil && d.Sparse.Ratings():
+		p.add("model.name", "pmf", "Matrix factorisation predicts the rating of a user for an item.")
+		p.add("model.rank", "20", "")
+	case d.Sparse != nil && d.Classes == 2:
+		p.add("model.name", "logistic", "Logistic regression tells two classes apart.")
+	case d.Sparse != nil:
+		p.add("model.name", "linear", "Linear regression predicts a number.")
+	default:
+		p.add("model.layers", "", "")
+		for _, layer := range d.layers() {
+			p.layer(layer)
+		}
+	}
+}
+
+// draftLayer is one layer, and what it is for.
+type draftLayer struct{ text, why string }
+
+// Sides of images, in pixels, for which layers are chosen.
+const (
+	leastSide  = 4  // smaller images are tables
+	pooledSide = 8  // images are halved until they are smaller
+	largeSide  = 96 // larger images are resized
+	usualSide  = 64 // to this side
+)
+
+// layers chooses a small network: convolutions for images, dense layers for tables.
+func (d Draft) layers() (out []draftLayer) {
+	if !d.table() {
+		side, filters := min(d.Sample[1], d.Sample[2]), 16
+		if to := d.resized(); to > 0 {
+			side = to
+		}
+		for ; side >= pooledSide; side, filters = side/2, min(2*filters, 64) {
+			out = append(out,
+				draftLayer{fmt.Sprintf("conv: {filters: %d, kernel: 3, padding: 1, activation: relu}", filters),
+					fmt.Sprintf("%d filters of 3x3 pixels look for patterns.", filters)},
+				draftLayer{"maxPool: {kernel: 2}", "Halves height and width."})
+		}
+	}
+	out = append(out, draftLayer{
+		fmt.Sprintf("dense: {units: %d, activation: relu}", d.hidden()), "A hidden layer combines all values.",
+	})
+	if d.width() > d.Rows {
+		out = append(out, draftLayer{
+			"dropout: {rate: 0.2}", "There are more values than rows: dropout makes it harder to learn them by heart.",
+		})
+	}
+	return append(out, draftLayer{
+		fmt.Sprintf("dense: {units: %d, activation: softmax}", d.Classes), "One probability for each class.",
+	})
+}
+
+// table tells whether dense rows are a table rather than images.
+func (d Draft) table() bool { return min(d.Sample[1], d.Sample[2]) < leastSide }
+
+// width is the number of values of a row.
+func (d Draft) width() int {
+	n := 1
+	for _, side := range d.Sample {
+		n *= side
+	}
+	return n
+}
+
+// hidden is the width of the hidden layer: it grows with values and classes.
+func (d Draft) hidden() int {
+	return powerOfTwo(2*d.Classes+int(math.Sqrt(float64(d.width()))), 16, 128)
+}
+
+// resized is the side that large images are resized to; 0: they keep their size. Networks of Keras have a size of
+// their own.
+func (d Draft) resized() int {
+	if d.Sparse == nil && d.Keras == "" && !d.table() && max(d.Sample[1], d.Sample[2]) > largeSide {
+		return usualSide
+	}
+	return 0
+}
+
+// shard is the number of rows that each of two workers trains on.
+func (d Draft) shard() int {
+	rows := float64(d.Rows)
+	if d.HeldOut == 0 {
+		rows *= 0.8
+	}
+	return max(1, int(rows/2))
+}
+
+// fewestEvaluated is how many held-out rows can tell when training gets worse.
+const fewestEvaluated = 10
+
+// evaluated is the number of held-out rows.
+func (d Draft) evaluated() int {
+	if d.HeldOut > 0 {
+		return d.HeldOut
+	}
+	return d.Rows / 5
+}
+
+// batchSize leaves about eight steps in an epoch of a small data set.
+func (d Draft) batchSize() int {
+	if d.Sparse != nil {
+		return powerOfTwo(d.shard()/32, 1, 512)
+	}
+	return powerOfTwo(d.shard()/8, 1, 64)
+}
+
+// enoughSteps is the number of updates after which a small network has usually learned.
+const enoughSteps = 1500
+
+// epochs gives small data sets more passes than large ones.
+func (d Draft) epochs() int {
+	steps := max(1, d.shard()/d.batchSize())
+	return min(max(5, (enoughSteps+steps-1)/steps), 40)
+}
+
+// optimizer chooses a learning rate.
+func (d Draft) optimizer() string {
+	switch {
+	case d.Sparse != nil && d.Sparse.Ratings():
+		return "{sgd: {learningRate: 1.5, momentum: 0.8, nesterov: true}}"
+	case d.Sparse == nil && d.table():
+		return "{adam: {learningRate: 0.01}}"
+	default:
+		return "{adam: {learningRate: 0.002}}"
+	}
+}
+
+// powerOfTwo is the largest power of two up to n, within least and most.
+func powerOfTwo(n, least, most int) int {
+	return min(max(1<<(bits.Len(uint(max(n, 1)))-1), least), most)
+}
+
+// draftPage is a job file that is being written.
+type draftPage struct{ text strings.Builder }
+
+// commentWidth is the width of comments, in columns.
+const commentWidth = 100
+
+// add writes a field below a comment: its meaning, and why it has this value. "" is an object or a list that follows.
+func (p *draftPage) add(path, value, why string) {
+	f := find(path)
+	indent := strings.Repeat("  ", strings.Count(path, "."))
+	if parent := f.parent() == ""; !parent || value != "" {
+		p.comment(indent, f.meaning, why)
+	}
+	p.text.WriteString(strings.TrimRight(indent+f.name()+": "+value, " ") + "\n")
+}
+
+// layer writes an item of the list of layers.
+func (p *draftPage) layer(l draftLayer) {
+	p.comment("    ", l.why)
+	p.text.WriteString("    - " + l.text + "\n")
+}
+
+// comment writes sentences as lines of comments.
+func (p *draftPage) comment(indent string, sentences ...string) {
+	line := indent + "#"
+	for _, word := range strings.Fields(strings.Join(sentences, " ")) {
+		if len(line)+1+len(word) > commentWidth {
+			p.text.WriteString(line + "\n")
+			line = indent + "#"
+		}
+		line += " " + word
+	}
+	p.text.WriteString(line + "\n")
+}

@@ -1,0 +1,50 @@
+// Package examples holds the example job files that the program carries: `disdel example` prints them.
+package examples
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/disdel/disdel"
+)
+
+//go:embed *.yaml
+var jobFiles embed.FS
+
+// Example is one job file.
+type Example struct {
+	Name  string `json:"name"`
+	Title string `json:"title"` // the first comment line: what the job does
+	File  string `json:"file"`  // the text of the job file
+}
+
+// List returns all examples, by name.
+func List() []Example {
+	entries, _ := fs.ReadDir(jobFiles, ".") //nolint:errcheck // the root of embedded files is always there
+	var out []Example
+	for _, entry := range entries {
+		text, _ := jobFiles.ReadFile(entry.Name()) //nolint:errcheck // so is every file that it lists
+		first, _, _ := strings.Cut(string(text), "\n")
+		out = append(out, Example{
+			Name: strings.TrimSuffix(entry.Name(), ".yaml"), Title: strings.TrimPrefix(first, "# "), File: string(text),
+		})
+	}
+	return out
+}
+
+// Get returns one example. Its error is of kind NotFound, and names all examples.
+func Get(name string) (Example, error) {
+	var names []string
+	for _, e := range List() {
+		if e.Name == strings.TrimSuffix(name, ".yaml") {
+			return e, nil
+		}
+		names = append(names, e.Name)
+	}
+	return Example{}, &disdel.Error{
+		Kind: disdel.NotFound, Msg: fmt.Sprintf("there is no example %q", name),
+		Hint: "the examples are " + strings.Join(names, ", "),
+	}
+}

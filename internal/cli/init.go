@@ -1,0 +1,209 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller/jobfile"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/client"
+	"github.com/disdel/disdel/internal/files"
+	"github.com/disdel/disdel/internal/render"
+	"github.com/disdel/disdel/internal/terminal"
+)
+
+// initSources are the flags that name the data of `init`.
+var initSources = []string{"csv", "images", "npz", "dataset"}
+
+// initDataFlags are the flags of `dataset add` that `init` has too.
+var initDataFlags = []string{
+	"csv", "label", "label-classes", "skip", "images", "labels", "layout", "npz", "size", "gray",
+}
+
+func initCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "init", Usage: "write a job file for your own data", ArgsUsage: "[NAME]",
+		Description: "Adds the data set NAME, and writes NAME.yaml: a job file with a network, a batch size and a\n" +
+			"learning rate that suit the data. A comment above each line says what it means.\n" +
+			"NAME comes from the file if you leave it out.\n\n" +
+			"   disdel init --csv iris.csv --label species\n" +
+			"   disdel init --images pictures               # a folder of pictures for each class\n" +
+			"   disdel init digits --arrays x.npy --labels y.npy\n" +
+			"   disdel init --keras my.json --dataset digits",
+		Flags: initFlags(),
+		Action: func(c *cli.Context) error {
+			if err := checkOperands(c, 0, 1); err != nil {
+				return err
+			}
+			name, err := initName(c)
+			if err != nil {
+				return err
+			}
+			file := cmp.Or(c.String("file"), name+".yaml")
+			if _, err := os.Lstat(file); err == nil && !c.Bool("force") {
+				return &disdel.Error{
+					Kind: disdel.Conflict, Op: "write " + file, Msg: "the file exists already",
+					Hint: "name another one with --file, or replace it and the data set with --force",
+				}
+			}
+			return withClient(c, u, storage|records, func(ctx context.Context, at client.Client) error {
+				return initialize(ctx, c, u, at, name, file)
+			})
+		},
+	}
+}
+
+func initFlags() []cli.Flag {
+	own := []cli.Flag{
+		&cli.StringFlag{Name: "dataset", Usage: "`NAME` of a data set that is there already"},
+		&cli.StringFlag{Name: "keras", TakesFile: true, Usage: "`FILE` of a network that Keras wrote (model.to_json())"},
+		&cli.StringFlag{Name: "name", Usage: "`NAME` of the data set and the job, like the operand"},
+		&cli.StringFlag{Name: "file", Usage: "job `FILE` to write (default: NAME.yaml)"},
+		&cli.BoolFlag{
+			Name: "force", Aliases: []string{"overwrite"}, Usage: "replace the job file, and other data of the same name",
+		},
+	}
+	for _, f := range datasetAddFlags() {
+		if slices.Contains(initDataFlags, f.Names()[0]) {
+			own = append(own, f)
+		}
+	}
+	return own
+}
+
+// notInNames is what a name of a data set does not have.
+var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+
+// initName is the name of the data set and of the job. It returns Invalid unless the flags name one source of data.
+func initName(c *cli.Context) (string, error) {
+	given := slices.DeleteFunc(slices.Clone(initSources), func(f string) bool { return !c.IsSet(f) })
+	bad := func(msg string) error {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "write job file", Msg: msg,
+			Hint: "give one of --csv FILE, --images FOLDER, --arrays FILE --labels FILE, --npz FILE and --dataset NAME",
+		}
+	}
+	switch {
+	case len(given) == 0 && c.IsSet("keras"):
+		return "", bad("a network needs data to learn from")
+	case len(given) == 0:
+		return "", bad("there is no data to write a job file for")
+	case len(given) > 1:
+		return "", bad("--" + given[0] + " and --" + given[1] + " are two sources of data")
+	case c.NArg() == 1 && c.IsSet("name"):
+		return "", bad("--name and the operand are two names")
+	case c.NArg() == 1 || c.IsSet("name"):
+		return cmp.Or(c.Args().First(), c.String("name")), nil
+	}
+	name := filepath.Base(c.String(given[0]))
+	if extension := filepath.Ext(name); len(extension) > 1 && given[0] != "dataset" {
+		name = strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), filepath.Ext(strings.TrimSuffix(name, ".gz")))
+	}
+	name = strings.Trim(notInNames.ReplaceAllString(strings.ToLower(name), "-"), "-")
+	return cmp.Or(strings.Trim(name[:min(len(name), 40)], "-"), "data"), nil
+}
+
+// initialized is a job file that was written.
+type initialized struct {
+	File    string         `json:"file"`
+	Dataset render.Dataset `json:"dataset"`
+}
+
+// initialize adds the data set, writes a job file that passes its check, and says how to go on.
+func initialize(ctx context.Context, c *cli.Context, u *ui, at client.Client, name, file string) error {
+	set, err := initData(ctx, c, u, at.Data, name)
+	if err != nil {
+		return err
+	}
+	text, err := draft(c, name, file, &set)
+	if err != nil {
+		return err
+	}
+	if err := checkDraft(ctx, c, u, at.Jobs, file, text); err != nil {
+		return err
+	}
+	if err := os.WriteFile(file, text, 0o666); err != nil {
+		return &disdel.Error{Kind: disdel.Invalid, Op: "write " + file, Err: files.Plain(err), Hint: "choose another --file"}
+	}
+	for _, w := range set.Warnings {
+		u.Say("warning: %s", w)
+	}
+	if err := u.Show(initialized{file, set}, func(w io.Writer) {
+		render.PrintAddedDataset(w, set)
+		fmt.Fprintf(w, "\nwrote     %s\n", terminal.OneLine(file))
+	}); err != nil {
+		return err
+	}
+	u.Say("next:  %s", strings.Join([]string{u.Command("estimate", file), u.Command("submit", file)}, "\n       "))
+	return nil
+}
+
+// initData is the data set of the job: one that is there, or one that is added. It resizes pictures of different sizes.
+func initData(ctx context.Context, c *cli.Context, u *ui, data client.Data, name string) (render.Dataset, error) {
+	if known := c.String("dataset"); known != "" {
+		set, err := data.Get(ctx, known)
+		if disdel.KindOf(err) == disdel.NotFound && slices.Contains(dataset.Known(), known) {
+			return data.AddKnown(ctx, known, false)
+		}
+		return set, err
+	}
+	set, err := addFromFlags(ctx, c, u, data, name)
+	var faults *disdel.Faults
+	if !errors.As(err, &faults) || arrayKind(c) != "pictures" || c.IsSet("size") {
+		return set, err
+	}
+	if err := c.Set("size", usualSize); err != nil {
+		return set, err
+	}
+	if set, err = addFromFlags(ctx, c, u, data, name); err == nil {
+		u.Say("the pictures have different sizes: disdel resizes them to %s; --size chooses another size", usualSize)
+	}
+	return set, err
+}
+
+// usualSize is what init brings pictures of different sizes to.
+const usualSize = "32x32"
+
+// draft is the text of the job file.
+func draft(c *cli.Context, name, file string, set *render.Dataset) ([]byte, error) {
+	d := jobfile.Draft{
+		Name: name, Dataset: set.Name, Sample: set.Sample, Classes: set.Classes, Rows: set.Train.Rows,
+		HeldOut: set.Test.Rows, Sparse: set.Sparse,
+	}
+	if network := c.String("keras"); network != "" {
+		var err error
+		if d.Keras, err = besideJob(file, network); err != nil {
+			return nil, err
+		}
+	}
+	return d.Text(), nil
+}
+
+// besideJob is the name of a file as a job file in its folder, or elsewhere, would write it.
+func besideJob(job, file string) (string, error) {
+	if filepath.IsAbs(file) {
+		return file, nil
+	}
+	return filepath.Rel(filepath.Dir(job), file)
+}
+
+// checkDraft checks a job file as `validate` does.
+func checkDraft(ctx context.Context, c *cli.Context, u *ui, jobs client.Jobs, file string, text []byte) error {
+	parsed, err := jobfile.ParseWith(file, text, nil, filesBeside(file))
+	if err != nil {
+		return err
+	}
+	src := source{text: text, file: parsed}
+	return src.showFaults(u, jobs.Check(ctx, src.request(c)))
+}
