@@ -136,8 +136,8 @@ func against(r *disdel.Record) (e evidence) {
 	return e
 }
 
-// oneAnswer says that a network gives one answer for all held-out rows, which shows nothing however many of them it is
-// right for. It is empty if the network gives several, or if there are too few rows to tell.
+// oneAnswer says that a network gives one answer for all held-out rows, which shows nothing however many of them it
+// is right for. It is empty if the network gives several, or if there are too few rows to tell.
 func oneAnswer(b *disdel.ByClass) string {
 	given, only := b.OnlyGiven()
 	class, rows, all := b.MostLabels()

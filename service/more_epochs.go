@@ -9,8 +9,8 @@ import (
 )
 
 // trainOn trains a job that has succeeded for more epochs: a new job starts from its model and trains the epochs that
-// are missing. The optimiser starts anew. trainOn returns Conflict if the request sets no more epochs than were trained,
-// or if the model is gone.
+// are missing. The optimiser starts anew. trainOn returns Conflict if the request sets no more epochs than were
+// trained, or if the model is gone.
 func (p *planner) trainOn(ctx context.Context, rec disdel.Record, req ResumeRequest) (*Run, error) {
 	job, before, err := p.moreEpochs(rec, req)
 	if err != nil {
@@ -19,7 +19,8 @@ func (p *planner) trainOn(ctx context.Context, rec disdel.Record, req ResumeRequ
 	if rec.Model == nil {
 		return nil, trainOnError(rec.ID, "it has no model to start from", "submit the job anew")
 	}
-	from := disdel.Continued{Job: rec.ID, Model: fmt.Sprintf("%s:v%d", rec.Model.Name, rec.Model.Version), Epochs: before}
+	model := fmt.Sprintf("%s:v%d", rec.Model.Name, rec.Model.Version)
+	from := disdel.Continued{Job: rec.ID, Model: model, Epochs: before}
 	if m, err := p.parts.Models.Get(ctx, from.Model); err != nil {
 		if disdel.KindOf(err) != disdel.NotFound {
 			return nil, err
@@ -77,8 +78,8 @@ func (p *planner) moreEpochs(rec disdel.Record, req ResumeRequest) (job disdel.J
 
 func trainOnError(id disdel.JobID, why, hint string) error {
 	return &disdel.Error{
-		Kind: disdel.Conflict, Op: "train further", Job: id, Msg: fmt.Sprintf("%s cannot train for more epochs: %s", id, why),
-		Hint: hint,
+		Kind: disdel.Conflict, Op: "train further", Job: id, Hint: hint,
+		Msg: fmt.Sprintf("%s cannot train for more epochs: %s", id, why),
 	}
 }
 

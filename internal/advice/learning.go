@@ -25,8 +25,8 @@ const (
 	fewSteps = 100  // with fewer steps, most networks learn nothing
 )
 
-// NotLearned returns the likely causes why a job learned nothing, the likeliest first. It works from the record only. It
-// returns none for a job that learned, or of which that is not known.
+// NotLearned returns the likely causes why a job learned nothing, the likeliest first. It works from the record only.
+// It returns none for a job that learned, or of which that is not known.
 func NotLearned(r *disdel.Record) []Cause {
 	if r.Learned == nil || *r.Learned || len(r.Rounds) == 0 {
 		return nil

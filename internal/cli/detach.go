@@ -60,8 +60,8 @@ func detach(c *cli.Context, u *ui) error {
 	return showDetached(u, doc)
 }
 
-// backgroundProcess starts this program again in a session of its own: neither Ctrl-C nor a closed terminal reaches it. The
-// process runs one job and ends with it.
+// backgroundProcess starts this program again in a session of its own: neither Ctrl-C nor a closed terminal reaches it.
+// The process runs one job and ends with it.
 type backgroundProcess struct {
 	args, environment []string
 	stdin             io.Reader // nil: none

@@ -44,7 +44,8 @@ func (d *tool) jobFileOf(name string, epochs int) string {
 	if _, errs, code := d.run("dataset", "add", "digits", "--overwrite"); code != 0 {
 		d.t.Fatal(errs)
 	}
-	text := strings.NewReplacer("name: long", "name: "+name, "epochs: 500", "epochs: "+strconv.Itoa(epochs)).Replace(longJob)
+	text := strings.NewReplacer("name: long", "name: "+name, "epochs: 500", "epochs: "+strconv.Itoa(epochs)).
+		Replace(longJob)
 	file := filepath.Join(d.t.TempDir(), name+".yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		d.t.Fatal(err)
