@@ -218,7 +218,7 @@ func AsError(err error) *Error {
 
 // Fault is one thing wrong with a request, with its place in the file.
 type Fault struct {
-	Path   string `json:"path"` // dotted path of the field: training.batchSize
+	Path   string `json:"path"`           // dotted path of the field: training.batchSize
 	Line   int    `json:"line,omitempty"` // 1-based; 0: the fault is of a --set or of the whole file
 	Column int    `json:"column,omitempty"`
 	Msg    string `json:"message"`

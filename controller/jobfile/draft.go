@@ -108,8 +108,10 @@ func (d Draft) layers() (out []draftLayer) {
 		}
 		for ; side >= pooledSide; side, filters = side/2, min(2*filters, 64) {
 			out = append(out,
-				draftLayer{fmt.Sprintf("conv: {filters: %d, kernel: 3, padding: 1, activation: relu}", filters),
-					fmt.Sprintf("%d filters of 3x3 pixels look for patterns.", filters)},
+				draftLayer{
+					fmt.Sprintf("conv: {filters: %d, kernel: 3, padding: 1, activation: relu}", filters),
+					fmt.Sprintf("%d filters of 3x3 pixels look for patterns.", filters),
+				},
 				draftLayer{"maxPool: {kernel: 2}", "Halves height and width."})
 		}
 	}
@@ -231,7 +233,7 @@ func (p *draftPage) layer(l draftLayer) {
 // comment writes sentences as lines of comments.
 func (p *draftPage) comment(indent string, sentences ...string) {
 	line := indent + "#"
-	for _, word := range strings.Fields(strings.Join(sentences, " ")) {
+	for word := range strings.FieldsSeq(strings.Join(sentences, " ")) {
 		if len(line)+1+len(word) > commentWidth {
 			p.text.WriteString(line + "\n")
 			line = indent + "#"

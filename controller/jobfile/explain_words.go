@@ -96,7 +96,7 @@ func others(head string, list []*field) string {
 func wrapped(text string) string {
 	var out strings.Builder
 	width := 0
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		switch {
 		case width == 0:
 		case width+1+len(word) > commentWidth:

@@ -66,20 +66,24 @@ func TestWhyAJobDidNotLearn(t *testing.T) {
 	}{
 		"the loss jumped": {
 			trained(sgd(5), 2.2e10, 2.31, 2.304), "the learning rate is too large", "jumped to 2.2e+10 in round 1",
-			[]string{"training.optimizer.sgd.learningRate=0.01", "training.clipNorm=1"}, "",
+			[]string{"training.optimizer.sgd.learningRate=0.01", "training.clipNorm=1"},
+			"",
 		},
 		"the loss is no number": {
 			trained(sgd(0.05), 2.5, math.NaN()), "the learning rate is too large", "jumped to NaN in round 2",
-			[]string{"training.optimizer.sgd.learningRate=0.005", "training.clipNorm=1"}, "",
+			[]string{"training.optimizer.sgd.learningRate=0.005", "training.clipNorm=1"},
+			"",
 		},
 		"a rate far above": {
 			trained(adam(0.3), guess, 2.32), "the learning rate is too large", "0.3, and 0.001 is usual for adam",
-			[]string{"training.optimizer.adam.learningRate=0.001", "training.clipNorm=1"}, "",
+			[]string{"training.optimizer.adam.learningRate=0.001", "training.clipNorm=1"},
+			"",
 		},
 		"a rate far below": {
 			trained(adam(1e-7), guess, 2.3025, 2.3024), "the learning rate is too small",
 			"was 2.303 at first and 2.302 in the end; the learning rate is 1e-07",
-			[]string{"training.optimizer.adam.learningRate=0.001"}, "",
+			[]string{"training.optimizer.adam.learningRate=0.001"},
+			"",
 		},
 		"few steps": {
 			short, "the job is too short", "each worker made about 6 steps", []string{"training.epochs=34"}, "",
@@ -100,7 +104,8 @@ func TestWhyAJobDidNotLearn(t *testing.T) {
 		"uneven": {
 			with(trained(adam(0.001), 0.25, 0.2), answers(0, 95, 5)), "the classes are uneven",
 			"answers with class 0 for every held-out row, and 95 % of the rows have it",
-			[]string{"training.epochs=6"}, "dataset show digits",
+			[]string{"training.epochs=6"},
+			"dataset show digits",
 		},
 		"by heart": {
 			with(trained(adam(0.001), 1.9, 0.01), disdel.NewByClass(10)),

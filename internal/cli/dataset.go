@@ -215,18 +215,18 @@ func confirmDataset(ctx context.Context, u *ui, at client.Client, name string, y
 			Hint: "cancel the job first, or add --yes",
 		}
 	}
-	question := "Delete the data set " + name + "?"
+	question := []string{"Delete the data set " + name + "?"}
 	if job != "" {
-		question += fmt.Sprintf(" The unfinished job %s needs it.", job)
+		question = append(question, fmt.Sprintf("The unfinished job %s needs it.", job))
 	}
 	models, _ := at.Models.List(ctx)
 	for i := range models {
 		if m := &models[i]; m.Data.Name == name {
-			question += " The model " + m.Ref() + " was trained on it."
+			question = append(question, "The model "+m.Ref()+" was trained on it.")
 			break
 		}
 	}
-	return u.Confirm(question, false)
+	return u.Confirm(strings.Join(question, " "), false)
 }
 
 // jobOnDataset is an unfinished job that reads a data set, "" if there is none.

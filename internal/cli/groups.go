@@ -12,8 +12,11 @@ var commandGroups = []struct {
 	title     string
 	top, more []string
 }{
-	{"Train", []string{"quickstart", "init", "submit", "batch", "resume", "explain"},
-		[]string{"example", "estimate", "validate"}},
+	{
+		"Train",
+		[]string{"quickstart", "init", "submit", "batch", "resume", "explain"},
+		[]string{"example", "estimate", "validate"},
+	},
 	{"Look", []string{"jobs", "report", "ui"}, []string{"compare", "export"}},
 	{"Data and models", []string{"dataset", "model", "infer", "prune"}, []string{"du", "evaluate"}},
 	{"Cluster", []string{"context", "platform", "deploy", "doctor"}, []string{"verify"}},

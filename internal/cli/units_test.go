@@ -72,8 +72,14 @@ func TestEveryFlagOfAUnitIsReadWithItsUnit(t *testing.T) {
 func refusesUnit(t *testing.T, path, flag, file, says string) bool {
 	t.Helper()
 	for _, more := range [][]string{
-		nil, {file}, {file, file}, {"--apihost", "http://127.0.0.1:1"}, {"--gpus", "1", file}, {"--gpus", "1"},
-		{"--share", "1GB"}, {"--train-memory", "1GB"},
+		nil,
+		{file},
+		{file, file},
+		{"--apihost", "http://127.0.0.1:1"},
+		{"--gpus", "1", file},
+		{"--gpus", "1"},
+		{"--share", "1GB"},
+		{"--train-memory", "1GB"},
 	} {
 		args := slices.Concat(strings.Fields(path), []string{"--" + flag, "5parsecs"}, more)
 		_, errs, code := typed(t, args...)

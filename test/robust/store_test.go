@@ -2,7 +2,6 @@ package robust
 
 import (
 	"fmt"
-	"github.com/disdel/disdel/internal/test/faults"
 	"net"
 	"net/http"
 	"os"
@@ -11,6 +10,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/disdel/disdel/internal/test/faults"
 )
 
 func listen(t *testing.T) net.Listener {
