@@ -59,6 +59,10 @@ test-arm64: ## the kernels for arm64 under an emulator, Debian's qemu-user, whic
 	scripts/test-arm64.sh $(if $(ALL),all)
 
 SEED ?= 1
+.PHONY: scenarios
+scenarios: ## a newcomer's first week in twenty scripts, with the time of each
+	@go test -count=1 -v -run TestScenarios ./internal/cli | grep -E '^ *scenarios_test.go.*scenario |FAIL|^ok'
+
 .PHONY: robust
 robust: deps build ## faults and attacks on the built program, from SEED (docs/reference/robustness.md); ONLY=R2,S8 chooses some
 	scripts/robust.sh "$(SEED)" "$(ONLY)"

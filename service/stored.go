@@ -36,6 +36,7 @@ const (
 type StoredItem struct {
 	Kind    StoredKind   `json:"kind"`
 	Name    string       `json:"name"`
+	Job     disdel.JobID `json:"job,omitempty"` // of an item of StoredJobs; Name is its name then
 	Size    disdel.Bytes `json:"sizeBytes"`
 	Written time.Time    `json:"written,omitzero"` // the newest file of it
 	Kept    string       `json:"kept,omitempty"`   // why it must stay; empty: nothing needs it

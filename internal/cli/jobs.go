@@ -87,6 +87,11 @@ func jobsFlags() []cli.Flag {
 	}
 }
 
+// filtered says whether a flag leaves jobs out of the list.
+func filtered(c *cli.Context) bool {
+	return slices.ContainsFunc([]string{"model", "dataset", "status", "label", "tag", "batch", "since", "before"}, c.IsSet)
+}
+
 // listJobs prints the jobs that the flags select.
 func listJobs(c *cli.Context, u *ui) error {
 	f, err := jobFilterOf(c)
@@ -100,7 +105,7 @@ func listJobs(c *cli.Context, u *ui) error {
 			return err
 		}
 		list := render.JobList{
-			Columns: f.columns, Status: statusText(ctx, c, at.Records), Now: time.Now(),
+			Columns: f.columns, Status: statusText(ctx, c, at.Records), Now: time.Now(), Filtered: filtered(c),
 			Tags: func(id disdel.JobID) []string { return remarks[id].Tags },
 		}
 		if err := f.fill(ctx, &list, at.Records, remarks); err != nil {

@@ -178,10 +178,7 @@ func unneeded(ctx context.Context, s *service.Service, kinds []service.StoredKin
 	if err := found.prune(ctx, client.Local(s).Records, before); err != nil {
 		return nil, err
 	}
-	for _, id := range found.Jobs {
-		out = append(out, service.StoredItem{Kind: service.StoredJobs, Name: string(id)})
-	}
-	return out, nil
+	return append(out, found.items...), nil
 }
 
 // prune shows items, asks, and deletes them.
@@ -214,7 +211,7 @@ func prune(ctx context.Context, c *cli.Context, u *ui, s *service.Service, items
 		remove := s.RemoveStored
 		if item.Kind == service.StoredJobs {
 			remove = func(ctx context.Context, item service.StoredItem) error {
-				return client.Local(s).Records.Forget(ctx, disdel.JobID(item.Name))
+				return client.Local(s).Records.Forget(ctx, item.Job)
 			}
 		}
 		if err := remove(ctx, item); err != nil && disdel.KindOf(err) != disdel.NotFound {
@@ -232,6 +229,7 @@ type prunedDocument struct {
 	DryRun  bool                       `json:"dryRun,omitempty"`
 
 	needed map[string]bool // weights that jobs name which have not succeeded
+	items  []service.StoredItem
 }
 
 // historyPrune deletes old records and weights.
@@ -331,6 +329,9 @@ func (d *prunedDocument) prune(ctx context.Context, records client.Records, befo
 			}
 		}
 		d.Jobs = append(d.Jobs, r.ID)
+		d.items = append(d.items, service.StoredItem{
+			Kind: service.StoredJobs, Name: r.Job.Metadata.Name, Job: r.ID, Written: r.Created,
+		})
 	}
 	return nil
 }

@@ -32,6 +32,7 @@ func TestScenarios(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			began := time.Now()
+			t.Cleanup(func() { t.Logf("scenario %s %.1f s", name, time.Since(began).Seconds()) })
 			testscript.Run(t, testscript.Params{
 				Files: []string{file}, UpdateScripts: *update, RequireExplicitExec: true,
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -46,9 +47,6 @@ func TestScenarios(t *testing.T) {
 					return nil
 				},
 			})
-			if !t.Failed() {
-				t.Logf("scenario %s %.1f s", name, time.Since(began).Seconds())
-			}
 		})
 	}
 }

@@ -17,12 +17,13 @@ import (
 
 // JobList is a list of jobs, newest first, with what a table needs beyond their records.
 type JobList struct {
-	Records []disdel.Record
-	Columns []string                    // names of columns, or fields of the job file; nil: the usual ones
-	Status  func(*disdel.Record) string // of a job
-	Tags    func(disdel.JobID) []string // of a job
-	Now     time.Time                   // ages are counted to it
-	Batches map[string][]*disdel.Record // jobs of a batch that have one line together; nil: each job has its own
+	Records  []disdel.Record
+	Columns  []string                    // names of columns, or fields of the job file; nil: the usual ones
+	Status   func(*disdel.Record) string // of a job
+	Tags     func(disdel.JobID) []string // of a job
+	Now      time.Time                   // ages are counted to it
+	Filtered bool                        // jobs may have been left out
+	Batches  map[string][]*disdel.Record // jobs of a batch that have one line together; nil: each job has its own
 }
 
 // jobColumn is a column of a list of jobs.
@@ -162,7 +163,11 @@ func (l *JobList) sortedBy(by jobColumn, r *disdel.Record) (v float64, ok bool) 
 
 // PrintJobs prints a table of jobs.
 func PrintJobs(w io.Writer, l *JobList) {
-	if len(l.Records) == 0 {
+	switch {
+	case len(l.Records) == 0 && l.Filtered:
+		fmt.Fprintln(w, "no job matches; disdel jobs lists all")
+		return
+	case len(l.Records) == 0:
 		fmt.Fprintln(w, "no jobs yet: disdel quickstart")
 		return
 	}

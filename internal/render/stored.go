@@ -20,7 +20,11 @@ func PrintStored(w io.Writer, items []service.StoredItem, now time.Time) {
 		if !item.Written.IsZero() {
 			age = AgeText(now.Sub(item.Written))
 		}
-		rows = append(rows, []string{string(item.Kind), item.Name, known(item.Size), age, cmp.Or(item.Kept, "-")})
+		name := item.Name
+		if item.Job != "" {
+			name += " (" + string(item.Job) + ")"
+		}
+		rows = append(rows, []string{string(item.Kind), name, known(item.Size), age, cmp.Or(item.Kept, "-")})
 		kept = kept || item.Kept != ""
 	}
 	if !kept {

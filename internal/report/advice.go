@@ -281,8 +281,7 @@ var Submitting = []string{"submit", "quickstart", "batch", "resume", "verify", "
 func overriding(before, after []string) []string {
 	out := slices.Concat(before, after)
 	for i := 0; i < len(out); {
-		path, _, _ := strings.Cut(out[i], "=")
-		again := slices.ContainsFunc(out[i+1:], func(s string) bool { return strings.HasPrefix(s, path+"=") })
+		again := slices.ContainsFunc(out[i+1:], func(s string) bool { return fieldOf(s) == fieldOf(out[i]) })
 		if !again {
 			i++
 			continue
@@ -290,6 +289,15 @@ func overriding(before, after []string) []string {
 		out = slices.Delete(out, i, i+1)
 	}
 	return out
+}
+
+// fieldOf is the path that a setting sets. The short path of the learning rate is that of each optimiser's.
+func fieldOf(set string) string {
+	path, _, _ := strings.Cut(set, "=")
+	if parts := strings.Split(path, "."); len(parts) == 4 && parts[1] == "optimizer" && parts[3] == "learningRate" {
+		return parts[0] + ".optimizer.learningRate"
+	}
+	return path
 }
 
 func settings(sets []string) []string {
