@@ -99,7 +99,7 @@ func (r oddRequests) body() string {
 		return `{"x":"` + strings.Repeat("x", 2<<20>>r.IntN(8)) + `"}`
 	case 3, 4, 5: // what makes something
 		return r.one(`{}`, `{"exec":{"kind":"blackbox","image":"x/y:1"}}`,
-			`{"exec":{"kind":"blackbox","image":"x/y:1"},"annotations":[{"key":"web-export","value":true}]}`,
+			`{"exec":{"kind":"disdel:1","code":"x"},"annotations":[{"key":"web-export","value":true}]}`,
 			`{"trigger":"/_/t","action":"/_/a"}`,
 			`{"exec":{"kind":"sequence","components":["/_/a","/_/pkg/b"]}}`, `{"binding":{"namespace":"_","name":"pkg"}}`,
 			`{"publish":true}`, `{"status":"active"}`, `{"status":"inactive"}`)
@@ -228,9 +228,9 @@ func TestOddRequestsAreAnsweredByTheRules(t *testing.T) {
 func furnish(t *testing.T, p *Platform) {
 	t.Helper()
 	for _, set := range [][2]string{
-		{"actions/a", `{"exec":{"kind":"blackbox","image":"x/y:1"}}`},
+		{"actions/a", `{"exec":{"kind":"disdel:1","code":"x"}}`},
 		{"packages/pkg", `{}`},
-		{"actions/pkg/b", `{"exec":{"kind":"blackbox","image":"x/y:1"}}`},
+		{"actions/pkg/b", `{"exec":{"kind":"disdel:1","code":"x"}}`},
 		{"triggers/t", `{}`},
 		{"rules/r", `{"trigger":"/_/t","action":"/_/a"}`},
 	} {
