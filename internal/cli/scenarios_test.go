@@ -36,7 +36,7 @@ func TestScenarios(t *testing.T) {
 			testscript.Run(t, testscript.Params{
 				Files: []string{file}, UpdateScripts: *update, RequireExplicitExec: true,
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
-					"serve": serveHome, "pictures": writePictures, "table": writeTable, "array": writeArray,
+					"serve": serveForScript, "pictures": writePictures, "table": writeTable, "array": writeArray,
 					"oldhome": copyOldHome, "hangup": hangUp, "again": again, "document": oneDocument,
 				},
 				Setup: func(e *testscript.Env) error {
@@ -84,17 +84,9 @@ func TestEveryExpectationHasAScenario(t *testing.T) {
 	}
 }
 
-// program is the script's disdel.
+// program is disdel in a script's environment.
 func program(ts *testscript.TestScript, args ...string) *exec.Cmd {
-	path, err := exec.LookPath("disdel")
-	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
-		if found, missing := exec.LookPath(filepath.Join(dir, "disdel")); missing == nil {
-			path, err = found, nil
-			break
-		}
-	}
-	ts.Check(err)
-	cmd := exec.Command(path, args...)
+	cmd := exec.Command("disdel", args...)
 	cmd.Dir = ts.MkAbs(".")
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "DISDEL_HOME", "DISDEL_SERVER", "DISDEL_TOKEN", "WORK"} {
 		if v := ts.Getenv(name); v != "" {
@@ -102,34 +94,6 @@ func program(ts *testscript.TestScript, args ...string) *exec.Cmd {
 		}
 	}
 	return cmd
-}
-
-// serveHome is the command serve HOME [ARGS]: a server of a home until the script's end. SERVER is its address then,
-// ADMIN the token of its home, and the file serve.log has what it printed.
-func serveHome(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) == 0 {
-		ts.Fatalf("usage: serve HOME [ARGS]")
-	}
-	log, err := os.Create(ts.MkAbs("serve.log"))
-	ts.Check(err)
-	cmd := program(ts, append([]string{"serve", "--home", args[0], "--listen", "127.0.0.1:0"}, args[1:]...)...)
-	cmd.Stdout, cmd.Stderr = log, log
-	ts.Check(cmd.Start())
-	ts.Defer(func() {
-		_ = cmd.Process.Signal(os.Interrupt) // it may have ended
-		_ = cmd.Wait()
-		_ = log.Close()
-	})
-	address := regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
-	until(ts, "server's address", func() bool {
-		text, err := os.ReadFile(log.Name())
-		found := address.Find(text)
-		ts.Setenv("SERVER", string(found))
-		return err == nil && found != nil
-	})
-	token, err := os.ReadFile(filepath.Join(ts.MkAbs(args[0]), "server.token"))
-	ts.Check(err)
-	ts.Setenv("ADMIN", strings.TrimSpace(string(token)))
 }
 
 // hangUp is the command hangup REGEXP ARGS: it starts disdel with ARGS, waits until it has printed REGEXP, and closes

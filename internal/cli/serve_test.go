@@ -221,8 +221,8 @@ func TestAServerSaysWhatTheProcessSays(t *testing.T) {
 	both(false, "dataset", "remove", "nothing")
 }
 
-// serveForScript is the command serve of the scripts: it starts disdel serve, and sets SERVER to its address. What it
-// said until then is stderr of the script. The server ends with the script.
+// serveForScript is the command serve of the scripts: it starts disdel serve, and sets SERVER to its address and ADMIN
+// to its own token. What it said until then is stderr of the script. The server ends with the script.
 func serveForScript(ts *testscript.TestScript, _ bool, args []string) {
 	cmd := exec.Command("disdel", append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
 	cmd.Env = append(os.Environ(), "DISDEL_HOME="+ts.Getenv("DISDEL_HOME"), "NO_COLOR=1")
@@ -239,8 +239,11 @@ func serveForScript(ts *testscript.TestScript, _ bool, args []string) {
 		all.WriteString(in.Text() + "\n")
 		if _, address, serves := strings.Cut(in.Text(), "serves "); serves {
 			ts.Setenv("SERVER", address)
+			token, err := os.ReadFile(filepath.Join(ts.Getenv("DISDEL_HOME"), "server.token"))
+			ts.Check(err)
+			ts.Setenv("ADMIN", strings.TrimSpace(string(token)))
 			go io.Copy(io.Discard, said) //nolint:errcheck // what else it says is read by nobody
-			_, err := fmt.Fprint(ts.Stderr(), all.String())
+			_, err = fmt.Fprint(ts.Stderr(), all.String())
 			ts.Check(err)
 			return
 		}
