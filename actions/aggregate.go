@@ -7,6 +7,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
 )
 
 // aggregate reduces the updates of a cluster to their weighted mean. The top aggregation publishes it as the next
@@ -64,7 +65,22 @@ func (a *aggregation) reduce(ctx context.Context) (err error) {
 	if !a.res.Duplicate {
 		a.mean, err = a.store.Reduce(ctx, a.req.Members, a.like)
 	}
+	if a.req.Top && err == nil {
+		keepVariances(a.mean.Weights)
+	}
 	return err
+}
+
+// keepVariances sets negative variances to 0. Rounded differences can take small ones below 0.
+func keepVariances(w disdel.Weights) {
+	for _, v := range w {
+		if !engine.IsVariance(v.Name) {
+			continue
+		}
+		for k := range v.Data {
+			v.Data[k] = max(v.Data[k], 0)
+		}
+	}
 }
 
 // shapes are the shapes that an update of this network must have.

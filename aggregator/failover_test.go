@@ -79,7 +79,11 @@ func (n *redisNode) replicate(t *testing.T, of *redisNode) {
 // caughtUp waits until a replica has everything that its master acknowledged.
 func caughtUp(t *testing.T, master *redisNode) {
 	t.Helper()
-	wait.Until(t, "the replica has everything", func() bool { return master.Wait(ctx, 1, time.Second).Val() == 1 })
+	own := master.Conn() // WAIT counts what its own connection has written, and everything before
+	defer own.Close()
+	wait.Until(t, "the replica has everything", func() bool {
+		return own.Set(ctx, "caught-up", 1, 0).Err() == nil && own.Wait(ctx, 1, time.Second).Val() == 1
+	})
 }
 
 // sentinelOf starts a sentinel for a master.

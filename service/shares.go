@@ -129,7 +129,7 @@ func (s *Service) Forsake(ctx context.Context, kind tenant.ItemKind, name string
 // shared, whether or not it exists. The operator, who has no tenant, reads the items of all.
 func (s *Service) reader(ctx context.Context, kind tenant.ItemKind, ref string) (*Service, string, error) {
 	owner, name, named := strings.Cut(ref, "/")
-	if !named {
+	if !named || strings.HasPrefix(ref, "sha256:") {
 		return s, ref, nil
 	}
 	if owner == s.owner() {

@@ -51,21 +51,22 @@ func (d *Draws) Of(p model.Param) func() float32 {
 	case len(p.Shape) > 1:
 		bound := initBound(p.Shape, d.scheme)
 		return func() float32 { return float32((2*d.rng.Float64() - 1) * bound) }
-	case isVariance(p.Name), strings.HasSuffix(p.Name, ".weight"):
+	case IsVariance(p.Name), strings.HasSuffix(p.Name, ".weight"):
 		return func() float32 { return 1 }
 	default:
 		return func() float32 { return 0 }
 	}
 }
 
-func isVariance(name string) bool { return strings.HasSuffix(name, ".running_var") }
+// IsVariance says whether an array is the running variance of a batch norm. It is never negative.
+func IsVariance(name string) bool { return strings.HasSuffix(name, ".running_var") }
 
 // StartOf is the start value of a statistic.
 func StartOf(g *model.Graph, statistic model.Param) float32 {
 	if v, ok := g.Fill(statistic); ok {
 		return v
 	}
-	if isVariance(statistic.Name) {
+	if IsVariance(statistic.Name) {
 		return 1
 	}
 	return 0
