@@ -121,7 +121,7 @@ func sentOrigin(o *disdel.Origin) (*disdel.Origin, error) {
 }
 
 // asking are the commands that send a submission without running it.
-var asking = []string{"estimate", "validate"}
+var asking = []string{"init", "estimate", "validate"}
 
 // printable reports whether a text can be printed. Line breaks and tabs are allowed, since YAML values may have them.
 func printable(s string) bool {
