@@ -32,7 +32,7 @@ packages=$({ for name in "${long[@]}"; do grep "/$name\$" <<<"$all"; done; echo 
 raced=$(grep -vE "$heavy" <<<"$packages")
 plain=$(grep -E "$heavy" <<<"$packages")
 at_once=$((2 * $(nproc)))
-tests() { go test -vet=off -p "$at_once" -timeout 20m "$@"; } # scripts/lint.sh vets
+tests() { go test -vet=off -p "$at_once" -timeout 45m "$@"; } # scripts/lint.sh vets
 
 # A package that fails keeps no other from being tested, here and below.
 failed=0
