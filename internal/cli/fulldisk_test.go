@@ -175,7 +175,7 @@ func TestHistoriesThatCannotBeWrittenOrRead(t *testing.T) {
 		}
 		_, errs, code := d.run("history")
 		if code != terminal.ExitFailed || !strings.Contains(errs, path+" is damaged") ||
-			!strings.Contains(errs, "history repair") || strings.Contains(errs, "goroutine") {
+			!strings.Contains(errs, "jobs repair") || strings.Contains(errs, "goroutine") {
 			t.Errorf("%s: exit %d\n%s", what, code, errs)
 		}
 	}

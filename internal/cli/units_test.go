@@ -19,7 +19,7 @@ import (
 
 // unitErrors is what the reader of each unit says of a text that it cannot read, by the placeholder of flags.
 var unitErrors = map[string]string{
-	"SIZE": "is not a size", "COST": "is not a cost", "TIME": "is no time that has passed",
+	"SIZE": "is not a size", "COST": "is not a cost", "TIME": "is not a duration",
 }
 
 // Every flag of a size, a time or a cost is read by the reader of that unit. No flag takes a bare number of a unit.

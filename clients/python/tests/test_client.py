@@ -149,7 +149,8 @@ def test_jobs_are_remarked_on(client: disdel.Client) -> None:
 
 def test_a_data_set_is_shared_until_it_is_not(client: disdel.Client, trained: disdel.Job) -> None:
     assert client.share("dataset", "digits", everybody=True)["all"] is True
-    assert client.unshare("dataset", "digits") == {"kind": "dataset", "name": "digits", "with": [], "all": False}
+    ended = client.unshare("dataset", "digits")
+    assert (ended["name"], ended["with"], ended["all"]) == ("digits", [], False)
     with pytest.raises(disdel.DisdelError, match="no tenant"):
         client.share("dataset", "digits", tenants=["nobody"])
 
