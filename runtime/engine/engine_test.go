@@ -185,3 +185,9 @@ func TestAnEmptyTableIsRefused(t *testing.T) {
 		t.Errorf("%v, want Invalid", err)
 	}
 }
+
+// Running variances are found by their name.
+func ExampleIsVariance() {
+	fmt.Println(engine.IsVariance("norm.running_var"), engine.IsVariance("norm.weight"))
+	// Output: true false
+}
