@@ -43,7 +43,8 @@
 // Redis 7 or the embedded miniredis. rediss:// uses TLS; disdel.Store's CA replaces the system's certificate
 // authorities. A server (servers.go) is one Redis, the master that Sentinels name, or a Redis Cluster. The job's id is
 // the hash tag of its keys, so that they share a slot. Commands are retried while a failover is under way; claims decide
-// what counts, whatever the old master had acknowledged. A tenant has its own prefix and a user with the rule that ACL returns:
+// what counts, whatever the old master had acknowledged. A tenant has its own prefix and a user with the rule that
+// ACL returns:
 //
 //	ACL SETUSER tenant on >PASSWORD resetkeys resetchannels ~PREFIX:* -@all +hello +auth +ping ...
 //

@@ -20,7 +20,7 @@ import (
 // StoredKind is the kind of something that takes space in a home or on its storage.
 type StoredKind string
 
-// The kinds of what is stored.
+// The kinds of stored items.
 const (
 	StoredData        StoredKind = "data"        // data sets
 	StoredModels      StoredKind = "models"      // versions of trained models

@@ -304,7 +304,7 @@ func TestExplainFindsFieldsByWords(t *testing.T) {
 	}
 }
 
-// Words for what no field does lead to what is possible, and fields that are not supported are not offered.
+// If no field does what the words say, explain names what is possible. It offers no field that is not supported.
 func TestExplainSaysWhatIsPossible(t *testing.T) {
 	for words, want := range map[string]string{
 		"text": "no layers for text", "LSTM": "no layers for text", "predict a number": "linear",

@@ -35,7 +35,8 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata", UpdateScripts: *update, RequireExplicitExec: true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"record": keepRecord, "damage": damageCheckpoint, "near": near, "document": oneDocument, "idx": writeIDX, "serve": serveForScript,
+			"record": keepRecord, "damage": damageCheckpoint, "near": near, "document": oneDocument, "idx": writeIDX,
+			"serve": serveForScript,
 		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("DISDEL_HOME", filepath.Join(e.WorkDir, "home"))

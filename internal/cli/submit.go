@@ -137,7 +137,8 @@ func (src source) showFaults(u *ui, err error) error {
 func submitCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "submit", Usage: "run a job and show its progress", ArgsUsage: "FILE",
-		Description: "FILE is a job file, or - for standard input. If a server runs the job, Ctrl-C ends only the view. For a\n" +
+		Description: "FILE is a job file, or - for standard input. If a server runs the job, Ctrl-C ends only the view. " +
+			"For a\n" +
 			"local job it asks whether the job goes on in the background; without a terminal it cancels the job. A closed\n" +
 			"terminal ends no job. --detach prints the id and returns at once.\n\n" +
 			"   disdel example lenet-fashion > job.yaml\n   disdel submit job.yaml\n" +

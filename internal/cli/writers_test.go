@@ -16,7 +16,8 @@ import (
 // commands. What they write is data for programs, or lines of progress and of other programs.
 var direct = []string{
 	"internal/cli/app.go newApp", "internal/cli/config.go newLog", "internal/cli/dataset.go datasetSample",
-	"internal/cli/detach.go detach", "internal/cli/platform_up.go detachFailed", "internal/cli/platform_up.go requestLogger",
+	"internal/cli/detach.go detach", "internal/cli/platform_up.go detachFailed",
+	"internal/cli/platform_up.go requestLogger",
 	"internal/cli/report.go showReport", "internal/cli/simulate.go simulateCommand",
 	"internal/cli/compare.go exportJobs", "internal/cli/infer.go inferToOutput",
 	"internal/cli/job.go followLogs", "internal/cli/completion.go completeCommand",
