@@ -279,7 +279,7 @@ func (s *server) close() error {
 // not tell.
 func (s *server) examine(ctx context.Context, tracked *connections) (mode string, err error) {
 	err = s.Ping(ctx).Err()
-	if err != nil && s.master != "" && strings.Contains(err.Error(), "NOAUTH") && s.options.Password != "" {
+	if err != nil && s.master != "" && redis.IsAuthError(err) && s.options.Password != "" {
 		s.close() //nolint:errcheck // nothing was written
 		*s = *newGuarded(s.master, s.guards, s.options.Password, tracked)
 		err = s.Ping(ctx).Err()
@@ -389,7 +389,7 @@ func (s *server) eachReplica(ctx context.Context, f func(context.Context, *redis
 		opt.Username, opt.Password, opt.DB = "", "", 0
 		guard := redis.NewSentinelClient(&opt)
 		replicas, err := guard.Replicas(ctx, s.master).Result()
-		if err != nil && strings.Contains(err.Error(), "NOAUTH") {
+		if err != nil && redis.IsAuthError(err) {
 			guard.Close() //nolint:errcheck // another one follows
 			opt.Password = password
 			guard = redis.NewSentinelClient(&opt)
