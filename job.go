@@ -41,13 +41,14 @@ type Metadata struct {
 // BatchLabel is the label by which lists group the jobs of a batch.
 const BatchLabel = "batch"
 
-// Model is the network to train: exactly one of Name (a network of the zoo), Layers and Custom. A job file may also
+// Model is the network to train: exactly one of Name (a network of the zoo), Layers, Custom and Python. A job file may also
 // name a Keras file; its network is then in Layers, so that a Job needs no other file.
 type Model struct {
 	Name   string  `json:"name,omitempty"`
 	Keras  string  `json:"keras,omitempty"`
 	Layers []Layer `json:"layers,omitempty"`
 	Custom string  `json:"custom,omitempty"` // a network of the action's own binary
+	Python *Python `json:"python,omitempty"` // a program of the user's
 	Rank   int     `json:"rank,omitempty"`   // of pmf: factors of each user and item
 	Init   Init    `json:"init"`
 

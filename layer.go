@@ -195,8 +195,9 @@ func EqualSides(sides []int) int {
 	return sides[0]
 }
 
-// CustomNetwork is what the controller knows of a network that only an action's own binary can compute: a user's
-// expression graph. The binary prints it as JSON when it is run with the argument describe.
+// CustomNetwork is what the controller knows of a network that only a program of the user's can compute: an expression
+// graph in an action's own binary, or a Python program. The binary prints it as JSON when it is run with the argument
+// describe.
 type CustomNetwork struct {
 	Name        string        `json:"name"`
 	Input       []int         `json:"input"`   // of one sample
@@ -204,6 +205,8 @@ type CustomNetwork struct {
 	Params      []CustomParam `json:"params"`
 	Activations int64         `json:"activations"` // values that the graph computes for one sample, forward
 	Backward    int64         `json:"backward"`    // and for its gradients
+
+	Python *PythonNetwork `json:"python,omitempty"` // nil: the network of an action's own binary
 }
 
 // CustomParam is one array of a custom network's weights.

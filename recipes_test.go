@@ -103,6 +103,9 @@ func TestEveryOptimizerIsInEveryTable(t *testing.T) {
 	for i := range optimizer.NumField() {
 		field := optimizer.Field(i)
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name == "own" { // a Python program computes it, and no job file names it
+			continue
+		}
 		for _, file := range tables {
 			if uses(t, file)[field.Name] == 0 {
 				t.Errorf("%s has nothing for the optimiser %s", file, name)

@@ -30,6 +30,16 @@ type Optimizer struct {
 	Adam  *Adam `json:"adam,omitempty"`
 	AdamW *Adam `json:"adamw,omitempty"`
 	Lion  *Lion `json:"lion,omitempty"`
+	// Own is the optimiser of a user's Python program. No job file has it.
+	Own *OwnOptimizer `json:"own,omitempty"`
+}
+
+// OwnOptimizer is what the planner and the aggregation need to know of the optimiser that a Python program makes.
+type OwnOptimizer struct {
+	LearningRate float64  `json:"learningRate"`
+	Moments      []string `json:"moments,omitempty"` // values for every weight, as the optimiser calls them
+	// Opaque tells that its state has values besides Moments and a count of steps. Then it starts anew in every round.
+	Opaque bool `json:"opaque,omitempty"`
 }
 
 // optimizerRow is what all optimisers have.
@@ -37,7 +47,7 @@ type optimizerRow struct {
 	name    string
 	rate    *float64 // the learning rate that a schedule starts from
 	decay   float64
-	moments [2]string // what PyTorch calls the values that it keeps for every weight; "": none
+	moments []string // what PyTorch calls the values that it keeps for every weight
 }
 
 // row is the table of optimisers. Without an optimiser it is zero.
@@ -46,19 +56,22 @@ func (o Optimizer) row() (r optimizerRow) {
 	case o.SGD != nil:
 		r = optimizerRow{name: "sgd", rate: &o.SGD.LearningRate, decay: o.SGD.WeightDecay}
 		if o.SGD.Momentum != 0 {
-			r.moments[0] = "momentum"
+			r.moments = []string{"momentum"}
 		}
 	case o.Adam != nil:
-		r = optimizerRow{"adam", &o.Adam.LearningRate, o.Adam.WeightDecay, [2]string{"exp_avg", "exp_avg_sq"}}
+		r = optimizerRow{"adam", &o.Adam.LearningRate, o.Adam.WeightDecay, []string{"exp_avg", "exp_avg_sq"}}
 	case o.AdamW != nil:
-		r = optimizerRow{"adamw", &o.AdamW.LearningRate, o.AdamW.WeightDecay, [2]string{"exp_avg", "exp_avg_sq"}}
+		r = optimizerRow{"adamw", &o.AdamW.LearningRate, o.AdamW.WeightDecay, []string{"exp_avg", "exp_avg_sq"}}
 	case o.Lion != nil:
-		r = optimizerRow{"lion", &o.Lion.LearningRate, o.Lion.WeightDecay, [2]string{"exp_avg"}}
+		r = optimizerRow{"lion", &o.Lion.LearningRate, o.Lion.WeightDecay, []string{"exp_avg"}}
+	case o.Own != nil:
+		r = optimizerRow{"own", &o.Own.LearningRate, 0, o.Own.Moments}
 	}
 	return r
 }
 
-// Name returns the name of the field that is set, as a job file has it: "sgd", "adam", "adamw" or "lion"; "" for none.
+// Name returns the name of the field that is set, as a job file has it: "sgd", "adam", "adamw" or "lion"; "own" for that of a Python
+// program, "" for none.
 func (o Optimizer) Name() string { return o.row().name }
 
 // Rate is the learning rate that a schedule starts from, 0 without an optimiser.
@@ -72,6 +85,7 @@ func (o Optimizer) Rate() float64 {
 // WithRate returns the optimiser with another learning rate.
 func (o Optimizer) WithRate(rate float64) Optimizer {
 	o.SGD, o.Adam, o.AdamW, o.Lion = copied(o.SGD), copied(o.Adam), copied(o.AdamW), copied(o.Lion)
+	o.Own = copied(o.Own)
 	if r := o.row(); r.rate != nil {
 		*r.rate = rate
 	}
@@ -90,20 +104,10 @@ func copied[T any](p *T) *T {
 func (o Optimizer) WeightDecay() float64 { return o.row().decay }
 
 // MomentNames are what PyTorch calls the values that an optimiser keeps for every weight.
-func (o Optimizer) MomentNames() []string {
-	names := o.row().moments
-	return names[:o.Moments()]
-}
+func (o Optimizer) MomentNames() []string { return o.row().moments }
 
 // Moments is how many values an optimiser keeps for every weight.
-func (o Optimizer) Moments() (n int) {
-	for _, name := range o.row().moments {
-		if name != "" {
-			n++
-		}
-	}
-	return n
-}
+func (o Optimizer) Moments() int { return len(o.row().moments) }
 
 // SGD is stochastic gradient descent, with momentum where Momentum is above 0 and Nesterov's form of it on request
 // (Sutskever 2013).
@@ -480,6 +484,9 @@ const (
 	BackendGorgonia = "gorgonia" // gorgonia's expression graphs; also of an action's own networks
 	BackendSparse   = "sparse"   // of models of sparse rows, which no other computes; also what "" means for them
 )
+
+// BackendPython is the backend of users' Python programs. A job gets it by model.python.
+const BackendPython = "python"
 
 // BackendCUDA is the backend of NVIDIA's GPUs, which programs have that are built for them. A job gets it by
 // resources.device.

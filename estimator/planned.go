@@ -39,7 +39,7 @@ type calibration struct {
 
 // calibrated is the calibration of this version.
 var calibrated = calibration{
-	Package: 6*disdel.MB + 720*disdel.KB, Thread: 192 * disdel.KB, Chunk: 4 * disdel.MB,
+	Package: 7*disdel.MB + 96*disdel.KB, Thread: 192 * disdel.KB, Chunk: 4 * disdel.MB,
 	Push:  transferOverhead{least: 256 * disdel.KB, share: 2, most: 6*disdel.MB + 512*disdel.KB},
 	Fetch: transferOverhead{share: 1, most: 3*disdel.MB + 256*disdel.KB},
 	Reduce: reducing{

@@ -11,6 +11,7 @@ import (
 // Spec is what an engine is made for.
 type Spec struct {
 	Graph     *model.Graph
+	Code      string           // folder with the files of a Python program; "": none
 	BatchSize int              // the most rows of a call, at least 1
 	Optimizer disdel.Optimizer // of training steps
 	Loss      string           // crossEntropy (default), binaryCrossEntropy or mse

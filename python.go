@@ -1,0 +1,60 @@
+package disdel
+
+// Python is a user's own Python program as the network of a job. Submission fills in Code and Network, so that a job
+// needs no other file.
+type Python struct {
+	File         string         `json:"file"`                   // net.py, or a folder of modules
+	Entry        string         `json:"entry,omitempty"`        // a class or a function; "": the only one that fits
+	Arguments    map[string]any `json:"arguments,omitempty"`    // of the entry, by name
+	Requirements string         `json:"requirements,omitempty"` // a requirements.txt
+	Interpreter  string         `json:"interpreter,omitempty"`  // path of the interpreter; "": python3 of the action's image
+
+	Code    string         `json:"code,omitempty"`    // "sha256:" and hex, of the archive of the program's files
+	Network *CustomNetwork `json:"network,omitempty"` // as the program was described
+}
+
+// The forms of a Python program.
+const (
+	PythonModule = "module" // a torch.nn.Module; loss and optimiser are the job's
+	PythonTask   = "task"   // a class derived from disdel.Task
+	PythonLoop   = "loop"   // a function train(run)
+	PythonKubeML = "kubeml" // KubeML's KubeModel and KubeDataset
+)
+
+// The ways in which the memory of a Python program came to be known.
+const (
+	MemoryTraced  = "traced"  // its operations were followed without values
+	MemoryProbed  = "probed"  // steps were measured in a process of their own
+	MemoryLearned = "learned" // from earlier jobs of the same program
+	MemoryGiven   = "given"   // the user's own figure
+)
+
+// PythonNetwork is what is known of a Python program besides its weights.
+type PythonNetwork struct {
+	Code        string         `json:"code"` // "sha256:" and hex, of the archive of its files
+	File        string         `json:"file"` // inside the archive
+	Entry       string         `json:"entry"`
+	Arguments   map[string]any `json:"arguments,omitempty"`
+	Interpreter string         `json:"interpreter,omitempty"`
+	Form        string         `json:"form"`
+
+	Integers  []CustomParam `json:"integers,omitempty"`  // buffers of whole numbers: no mean is taken of them
+	Optimizer *OwnOptimizer `json:"optimizer,omitempty"` // nil: the job's
+	OwnLoss   bool          `json:"ownLoss,omitempty"`   // training.loss does not count
+
+	Memory []PythonMemory `json:"memory"`     // by batch, ascending
+	Floor  Bytes          `json:"floorBytes"` // of a process that has imported the program, without shared pages
+	Factor float64        `json:"factor"`     // of the allocator: what a process takes over what is alive
+	Basis  string         `json:"basis"`      // how Memory came to be known
+
+	Guesses  []string          `json:"guesses,omitempty"`  // places where the values of data had to be guessed
+	Warnings []string          `json:"warnings,omitempty"` // what the user should know before training
+	Versions map[string]string `json:"versions,omitempty"` // of Python and of the packages that count
+}
+
+// PythonMemory is the peak of what a batch takes besides weights, gradients and moments.
+type PythonMemory struct {
+	Batch int   `json:"batch"`
+	Train Bytes `json:"trainBytes"` // of a training step
+	Infer Bytes `json:"inferBytes"` // of an evaluation
+}
