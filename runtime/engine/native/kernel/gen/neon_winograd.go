@@ -6,22 +6,6 @@ import (
 	"github.com/disdel/disdel/runtime/engine/native/winograd"
 )
 
-// Offsets of winogradArgs.
-const (
-	winoSrc      = 0
-	winoDst      = 8
-	winoOffs     = 16
-	winoTmp      = 24
-	winoChannels = 32
-	winoWidth    = 40 // bytes of a channel that are computed, and from channel to channel of a panel
-	winoRow      = 48 // bytes from channel to channel of an image
-	winoPoint    = 56 // bytes from point to point
-	winoBias     = 64
-	winoAdd      = 72
-	winoReLU     = 80
-	winoNumbers  = 88
-)
-
 // Registers of an output's transform.
 const (
 	outputBias = 30
@@ -30,7 +14,7 @@ const (
 
 // winograd are the transforms of a tile, which has one side's algorithm along both of its sides or along one; see
 // winogradArgs in package kernel and package winograd, which has the matrices.
-func (a *assembly) winograd(side winograd.Side, one bool) {
+func (a *neon) winograd(side winograd.Side, one bool) {
 	m, name := side.Matrices(), side.Name()
 	a.image("winogradInput"+name, m.Input.Program(), one)
 	a.output("winogradOutput"+name, m.Output.Program(), one)
@@ -42,8 +26,8 @@ func (a *assembly) winograd(side winograd.Side, one bool) {
 
 // transform is a program at work: its vectors are pairs of registers, and behind them are those that hold its numbers,
 // as many as there are, and one for the others.
-type transform struct {
-	*assembly
+type neonTransform struct {
+	*neon
 	winograd.Program
 	numbers register // in memory
 	first   int      // register of those that are held
@@ -52,8 +36,8 @@ type transform struct {
 }
 
 // starting loads numbers where registers are left beside the program's and so many others.
-func (a *assembly) starting(args register, p winograd.Program, others int) transform {
-	t := transform{assembly: a, Program: p, first: 2 * p.Registers, held: len(p.Numbers)}
+func (a *neon) starting(args register, p winograd.Program, others int) neonTransform {
+	t := neonTransform{neon: a, Program: p, first: 2 * p.Registers, held: len(p.Numbers)}
 	t.numbers = a.field(args, winoNumbers)
 	if left := 32 - t.first - others; t.held > left {
 		t.held, t.loaded = left-1, t.first+left-1
@@ -72,7 +56,7 @@ func (a *assembly) starting(args register, p winograd.Program, others int) trans
 }
 
 // number is the register of one.
-func (t transform) number(i int) vec {
+func (t neonTransform) number(i int) vec {
 	if i < t.held {
 		return same(t.first + i)
 	}
@@ -81,7 +65,7 @@ func (t transform) number(i int) vec {
 }
 
 // line goes from vectors 0 and up to the program's Out.
-func (t transform) line() {
+func (t neonTransform) line() {
 	for _, s := range t.Steps {
 		switch s.Op {
 		case winograd.Copy:
@@ -101,7 +85,7 @@ func (t transform) line() {
 }
 
 // strip walks a channel's bytes.
-func (a *assembly) strip(args register, body func(lane register)) {
+func (a *neon) strip(args register, body func(lane register)) {
 	lane, width, next := a.register(), a.field(args, winoWidth), a.label("lane")
 	a.put("MOVD $0, %s", lane)
 	a.mark(next)
@@ -113,7 +97,7 @@ func (a *assembly) strip(args register, body func(lane register)) {
 
 // scattered calls f with the addresses of n pixels, the first of which is at an offset of the list and the others so
 // many further each.
-func (a *assembly) scattered(base, offs register, n, first, step int, f func(p register, i int)) {
+func (a *neon) scattered(base, offs register, n, first, step int, f func(p register, i int)) {
 	a.scope(func() {
 		p := a.register()
 		for i := range n {
@@ -125,7 +109,7 @@ func (a *assembly) scattered(base, offs register, n, first, step int, f func(p r
 }
 
 // up transforms a tile of pixels, which are at offsets, to points, one after the other: columns first.
-func (t transform) up(args, from, to, offs, tmp register, one bool) {
+func (t neonTransform) up(args, from, to, offs, tmp register, one bool) {
 	point := t.field(args, winoPoint)
 	load := func(first, step int) {
 		t.scattered(from, offs, t.In, first, step, func(p register, i int) { t.load(p, 0, wide(i)) })
@@ -158,7 +142,7 @@ func (t transform) up(args, from, to, offs, tmp register, one bool) {
 }
 
 // down transforms points to a tile of pixels, a column of which deliver takes from the program's Out: rows first.
-func (t transform) down(args, from, tmp register, one bool, deliver func(column, columns int)) {
+func (t neonTransform) down(args, from, tmp register, one bool, deliver func(column, columns int)) {
 	point := t.field(args, winoPoint)
 	ofPoints := func() {
 		for i := range t.In {
@@ -189,7 +173,7 @@ func (t transform) down(args, from, tmp register, one bool, deliver func(column,
 }
 
 // image transforms a tile of an image.
-func (a *assembly) image(name string, p winograd.Program, one bool) {
+func (a *neon) image(name string, p winograd.Program, one bool) {
 	a.function(name, "*winogradArgs", "transforms a tile of an image; see winogradArgs.", func(args register) {
 		f := a.fields(args, winoSrc, winoDst, winoOffs, winoTmp, winoChannels)
 		x, dst, offs, tmp, channels := f[0], f[1], f[2], f[3], f[4]
@@ -207,7 +191,7 @@ func (a *assembly) image(name string, p winograd.Program, one bool) {
 }
 
 // upward makes points of pixels that are no image's.
-func (a *assembly) upward(name, doc string, p winograd.Program, one bool) {
+func (a *neon) upward(name, doc string, p winograd.Program, one bool) {
 	a.function(name, "*winogradArgs", doc, func(args register) {
 		f := a.fields(args, winoSrc, winoDst, winoOffs, winoTmp)
 		src, dst, offs, tmp := f[0], f[1], f[2], f[3]
@@ -217,7 +201,7 @@ func (a *assembly) upward(name, doc string, p winograd.Program, one bool) {
 }
 
 // gather makes the gradient of a kernel of its matrices'.
-func (a *assembly) gather(name string, p winograd.Program, one bool) {
+func (a *neon) gather(name string, p winograd.Program, one bool) {
 	doc := "makes the gradient of a kernel of its matrices'; see winogradArgs."
 	a.function(name, "*winogradArgs", doc, func(args register) {
 		f := a.fields(args, winoSrc, winoDst, winoOffs, winoTmp)
@@ -233,7 +217,7 @@ func (a *assembly) gather(name string, p winograd.Program, one bool) {
 }
 
 // output transforms a tile back.
-func (a *assembly) output(name string, p winograd.Program, one bool) {
+func (a *neon) output(name string, p winograd.Program, one bool) {
 	a.function(name, "*winogradArgs", "transforms a tile back; see winogradArgs.", func(args register) {
 		f := a.fields(args, winoSrc, winoDst, winoOffs, winoTmp, winoChannels, winoBias)
 		src, y, offs, tmp, channels, bias := f[0], f[1], f[2], f[3], f[4], f[5]
@@ -260,7 +244,7 @@ func (a *assembly) output(name string, p winograd.Program, one bool) {
 }
 
 // deliver stores column j of a tile, with bias, what is there and max(0, x) where they are asked for.
-func (t transform) deliver(args register, j, columns int, y, offs register) {
+func (t neonTransform) deliver(args register, j, columns int, y, offs register) {
 	for _, r := range t.Out {
 		t.sum(wide(r), wide(r), same(outputBias))
 	}
@@ -285,7 +269,7 @@ func (t transform) deliver(args register, j, columns int, y, offs register) {
 }
 
 // spare is a vector that holds nothing once the line is done.
-func (t transform) spare() int {
+func (t neonTransform) spare() int {
 	for i := range t.Registers {
 		if !slices.Contains(t.Out, i) {
 			return i

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 
-	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -29,7 +28,7 @@ const (
 )
 
 // taps are the pools: an output pixel is made of input pixels at a list of offsets, value by value.
-func (s isa) taps() {
+func (s *avx) taps() {
 	s.pool("maxPool", "is y = the largest of x at the offsets.", false, func(i int, m operand.Mem) { s.max(m, i, i) })
 	s.pool("sumPool", "is y = scale times the sum of x at the offsets.", true, func(i int, m operand.Mem) { s.add(m, i, i) })
 	s.maxPoolBack()
@@ -37,59 +36,59 @@ func (s isa) taps() {
 }
 
 // strips walks the bytes of a pixel, vectors at a time, in steps of 16 values at least.
-func (s isa) strips(args reg.Register, unroll int, body func(pos reg.Register, vectors int)) {
-	pos, end := GP64(), field(args, tapBytes)
-	XORQ(pos, pos)
+func (s *avx) strips(args reg.Register, unroll int, body func(pos reg.Register, vectors int)) {
+	pos, end := s.GP64(), s.field(args, tapBytes)
+	s.XORQ(pos, pos)
 	least := 64 / s.size
-	big, small, out := label("big"), label("small"), label("out")
-	left := GP64()
-	Label(big)
-	MOVQ(end, left)
-	SUBQ(pos, left)
-	CMPQ(left, operand.U32(unroll*s.size))
-	JB(operand.LabelRef(small))
+	big, small, out := s.label("big"), s.label("small"), s.label("out")
+	left := s.GP64()
+	s.Label(big)
+	s.MOVQ(end, left)
+	s.SUBQ(pos, left)
+	s.CMPQ(left, operand.U32(unroll*s.size))
+	s.JB(operand.LabelRef(small))
 	body(pos, unroll)
-	ADDQ(operand.U32(unroll*s.size), pos)
-	JMP(operand.LabelRef(big))
-	Label(small)
-	CMPQ(pos, end)
-	JAE(operand.LabelRef(out))
+	s.ADDQ(operand.U32(unroll*s.size), pos)
+	s.JMP(operand.LabelRef(big))
+	s.Label(small)
+	s.CMPQ(pos, end)
+	s.JAE(operand.LabelRef(out))
 	body(pos, least)
-	ADDQ(operand.U32(least*s.size), pos)
-	JMP(operand.LabelRef(small))
-	Label(out)
+	s.ADDQ(operand.U32(least*s.size), pos)
+	s.JMP(operand.LabelRef(small))
+	s.Label(out)
 }
 
 // tapLoop repeats body for each offset with the address of x there.
-func (s isa) tapLoop(args, base, pos reg.Register, body func(x reg.Register, tap reg.Register)) {
-	tap := GP64()
-	XORQ(tap, tap)
-	offs := field(args, tapOffs)
-	l := label("tap")
-	Label(l)
-	x := GP64()
-	MOVQ(indexed(offs, tap, 8, 0), x)
-	ADDQ(base, x)
-	ADDQ(pos, x)
+func (s *avx) tapLoop(args, base, pos reg.Register, body func(x reg.Register, tap reg.Register)) {
+	tap := s.GP64()
+	s.XORQ(tap, tap)
+	offs := s.field(args, tapOffs)
+	l := s.label("tap")
+	s.Label(l)
+	x := s.GP64()
+	s.MOVQ(indexed(offs, tap, 8, 0), x)
+	s.ADDQ(base, x)
+	s.ADDQ(pos, x)
 	body(x, tap)
-	INCQ(tap)
-	CMPQ(tap, at(args, tapCount))
-	JB(operand.LabelRef(l))
+	s.INCQ(tap)
+	s.CMPQ(tap, at(args, tapCount))
+	s.JB(operand.LabelRef(l))
 }
 
 // eachPixel repeats body for the output pixels that have the same offsets, and moves x and y along.
-func (s isa) eachPixel(args, x, y reg.Register, body func()) {
-	pixels := field(args, tapN)
-	loop(pixels, 1, func() {
+func (s *avx) eachPixel(args, x, y reg.Register, body func()) {
+	pixels := s.field(args, tapN)
+	s.loop(pixels, 1, func() {
 		body()
-		ADDQ(at(args, tapXStep), x)
-		ADDQ(at(args, tapYStep), y)
+		s.ADDQ(at(args, tapXStep), x)
+		s.ADDQ(at(args, tapYStep), y)
 	})
 }
 
-func (s isa) pool(name, doc string, scaled bool, combine func(i int, m operand.Mem)) {
-	args := s.function(name, doc)
-	x, y := field(args, tapX), field(args, tapY)
+func (s *avx) pool(name, doc string, scaled bool, combine func(i int, m operand.Mem)) {
+	args := s.function(name, "*tapArgs", doc)
+	x, y := s.field(args, tapX), s.field(args, tapY)
 	s.broadcast(at(args, tapScale), 15) // the sum's factor, or where the maximum starts
 	s.eachPixel(args, x, y, func() {
 		s.strips(args, 4, func(pos reg.Register, vectors int) {
@@ -97,7 +96,7 @@ func (s isa) pool(name, doc string, scaled bool, combine func(i int, m operand.M
 				if scaled {
 					s.zero(i)
 				} else {
-					VMOVAPS(s.v(15), s.v(i))
+					s.VMOVAPS(s.v(15), s.v(i))
 				}
 			}
 			s.tapLoop(args, x, pos, func(p, _ reg.Register) {
@@ -113,23 +112,23 @@ func (s isa) pool(name, doc string, scaled bool, combine func(i int, m operand.M
 			}
 		})
 	})
-	done()
+	s.done()
 }
 
 // maxPoolBack gives each output's gradient to the first input that equals the output.
-func (s isa) maxPoolBack() {
-	args := s.function("maxPoolBack", "adds the gradient dy to dx at the first offset where x equals y.")
-	x, y, dx, dy := field(args, tapX), field(args, tapY), field(args, tapDX), field(args, tapDY)
+func (s *avx) maxPoolBack() {
+	args := s.function("maxPoolBack", "*tapArgs", "adds the gradient dy to dx at the first offset where x equals y.")
+	x, y, dx, dy := s.field(args, tapX), s.field(args, tapY), s.field(args, tapDX), s.field(args, tapDY)
 	s.strips(args, 2, func(pos reg.Register, vectors int) {
 		for i := range vectors {
 			s.load(indexed(y, pos, 1, i*s.size), i)
 			s.load(indexed(dy, pos, 1, i*s.size), 2+i)
 		}
 		s.tapLoop(args, x, pos, func(p, _ reg.Register) {
-			d := GP64()
-			MOVQ(p, d)
-			SUBQ(x, d)
-			ADDQ(dx, d)
+			d := s.GP64()
+			s.MOVQ(p, d)
+			s.SUBQ(x, d)
+			s.ADDQ(dx, d)
 			for i := range vectors {
 				s.load(at(p, i*s.size), 4+i)
 				s.keep(equal, 4+i, i, 2+i, 6+i, 8+i)
@@ -139,12 +138,12 @@ func (s isa) maxPoolBack() {
 			}
 		})
 	})
-	done()
+	s.done()
 }
 
-func (s isa) sumPoolBack() {
-	args := s.function("sumPoolBack", "adds scale times y to dx at the offsets.")
-	y, dx := field(args, tapY), field(args, tapDX)
+func (s *avx) sumPoolBack() {
+	args := s.function("sumPoolBack", "*tapArgs", "adds scale times y to dx at the offsets.")
+	y, dx := s.field(args, tapY), s.field(args, tapDX)
 	s.broadcast(at(args, tapScale), 15)
 	s.strips(args, 4, func(pos reg.Register, vectors int) {
 		for i := range vectors {
@@ -157,24 +156,24 @@ func (s isa) sumPoolBack() {
 			}
 		})
 	})
-	done()
+	s.done()
 }
 
 // weighted is y = the sum over taps of w x, value by value: a depthwise convolution where channels are the vector.
-func (s isa) weighted() {
-	args := s.function("weighted", "is y = the sum of w at its offsets times x at its own, value by value.")
-	x, y, w := field(args, tapX), field(args, tapY), field(args, tapW)
+func (s *avx) weighted() {
+	args := s.function("weighted", "*tapArgs", "is y = the sum of w at its offsets times x at its own, value by value.")
+	x, y, w := s.field(args, tapX), s.field(args, tapY), s.field(args, tapW)
 	s.eachPixel(args, x, y, func() {
 		s.strips(args, 4, func(pos reg.Register, vectors int) {
 			for i := range vectors {
 				s.zero(i)
 			}
-			woffs := field(args, tapWOffs)
+			woffs := s.field(args, tapWOffs)
 			s.tapLoop(args, x, pos, func(p, tap reg.Register) {
-				q := GP64()
-				MOVQ(indexed(woffs, tap, 8, 0), q)
-				ADDQ(w, q)
-				ADDQ(pos, q)
+				q := s.GP64()
+				s.MOVQ(indexed(woffs, tap, 8, 0), q)
+				s.ADDQ(w, q)
+				s.ADDQ(pos, q)
 				for i := range vectors {
 					s.load(at(q, i*s.size), 4+i)
 					s.fma(at(p, i*s.size), 4+i, i)
@@ -185,37 +184,37 @@ func (s isa) weighted() {
 			}
 		})
 	})
-	done()
+	s.done()
 }
 
 // startDepthwise sets the sums to zero, or to y where dx is set.
-func (s isa) startDepthwise(args, y, lane reg.Register, block, vectors int, at4 func(reg.Register, int, int) operand.Mem) {
+func (s *avx) startDepthwise(args, y, lane reg.Register, block, vectors int, at4 func(reg.Register, int, int) operand.Mem) {
 	for i := range block * vectors {
 		s.zero(i)
 	}
-	out := label("sum")
-	CMPQ(at(args, tapDX), operand.U8(0))
-	JE(operand.LabelRef(out))
-	old := GP64()
-	MOVQ(y, old)
-	ADDQ(lane, old)
+	out := s.label("sum")
+	s.CMPQ(at(args, tapDX), operand.U8(0))
+	s.JE(operand.LabelRef(out))
+	old := s.GP64()
+	s.MOVQ(y, old)
+	s.ADDQ(lane, old)
 	for c := range block {
 		for i := range vectors {
 			s.load(at4(old, c, i*s.size), c*vectors+i)
 		}
 	}
-	Label(out)
+	s.Label(out)
 }
 
 // depthwise is y = the sum over taps of w x, channel by channel; it also makes the gradient of its input, with other
 // lists.
-func (s isa) depthwise() {
+func (s *avx) depthwise() {
 	for _, block := range []int{4, 1} {
-		args := s.function(fmt.Sprintf("depthwise%d_", block), "is y = the sum over taps of w x, a block of channels at a time.")
-		x, y, w := field(args, tapX), field(args, tapY), field(args, tapW)
-		row, channels := field(args, tapRow), field(args, tapC)
-		row3 := GP64()
-		LEAQ(indexed(row, row, 2, 0), row3)
+		args := s.function(fmt.Sprintf("depthwise%d_", block), "*tapArgs", "is y = the sum over taps of w x, a block of channels at a time.")
+		x, y, w := s.field(args, tapX), s.field(args, tapY), s.field(args, tapW)
+		row, channels := s.field(args, tapRow), s.field(args, tapC)
+		row3 := s.GP64()
+		s.LEAQ(indexed(row, row, 2, 0), row3)
 		at4 := func(base reg.Register, c, disp int) operand.Mem {
 			switch c {
 			case 0:
@@ -227,17 +226,17 @@ func (s isa) depthwise() {
 			}
 		}
 		vectors := 64 / s.size // of 16 lanes
-		loop(channels, block, func() {
-			lane := GP64()
-			XORQ(lane, lane)
-			l := label("lane")
-			Label(l)
+		s.loop(channels, block, func() {
+			lane := s.GP64()
+			s.XORQ(lane, lane)
+			l := s.label("lane")
+			s.Label(l)
 			s.startDepthwise(args, y, lane, block, vectors, at4)
-			woffs := field(args, tapWOffs)
+			woffs := s.field(args, tapWOffs)
 			s.tapLoop(args, x, lane, func(p, tap reg.Register) {
-				q := GP64()
-				MOVQ(indexed(woffs, tap, 8, 0), q)
-				ADDQ(w, q)
+				q := s.GP64()
+				s.MOVQ(indexed(woffs, tap, 8, 0), q)
+				s.ADDQ(w, q)
 				for c := range block {
 					s.broadcast(at(q, 4*c), 14)
 					for i := range vectors {
@@ -245,23 +244,23 @@ func (s isa) depthwise() {
 					}
 				}
 			})
-			out := GP64()
-			MOVQ(y, out)
-			ADDQ(lane, out)
+			out := s.GP64()
+			s.MOVQ(y, out)
+			s.ADDQ(lane, out)
 			for c := range block {
 				for i := range vectors {
 					s.store(c*vectors+i, at4(out, c, i*s.size))
 				}
 			}
-			ADDQ(operand.U32(64), lane)
-			CMPQ(lane, at(args, tapLanes))
-			JB(operand.LabelRef(l))
+			s.ADDQ(operand.U32(64), lane)
+			s.CMPQ(lane, at(args, tapLanes))
+			s.JB(operand.LabelRef(l))
 			for range block {
-				ADDQ(row, x)
-				ADDQ(row, y)
+				s.ADDQ(row, x)
+				s.ADDQ(row, y)
 			}
-			advance(4*block, w)
+			s.advance(4*block, w)
 		})
-		done()
+		s.done()
 	}
 }

@@ -30,7 +30,7 @@ func TestInstructionsAreTheirWords(t *testing.T) {
 }
 
 func TestWhatDoesNotExistIsRefused(t *testing.T) {
-	var a assembly
+	var a neon
 	for name, f := range map[string]func(){
 		"a vector register": func() { fadd(0, 32, 0) }, "a value of a vector": func() { fmlaElement(0, 0, 0, 4) },
 		"a general register": func() {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -24,28 +23,28 @@ const (
 type rowMemory struct{ w, g, first, second operand.Mem }
 
 // eachRow walks rows that have a gradient. Scalars are in registers counted down from 15.
-func eachRow(name, doc string, scalars int, body func(n span, m rowMemory)) {
-	args := avx2.function(name, doc)
-	rows, gradients, steps := field(args, rowRows), field(args, rowGradients), field(args, rowStep)
-	gradientStep, n, width := field(args, rowGradientStep), field(args, rowN), field(args, rowWidth)
-	values, first, second := field(args, rowValues), field(args, rowFirst), field(args, rowSecond)
+func (s *avx) eachRow(name, doc string, scalars int, body func(n span, m rowMemory)) {
+	args := s.function(name, "*rowArgs", doc)
+	rows, gradients, steps := s.field(args, rowRows), s.field(args, rowGradients), s.field(args, rowStep)
+	gradientStep, n, width := s.field(args, rowGradientStep), s.field(args, rowN), s.field(args, rowWidth)
+	values, first, second := s.field(args, rowValues), s.field(args, rowFirst), s.field(args, rowSecond)
 	for i := range scalars {
-		avx2.broadcast(at(args, rowScalars+4*i), scalar(i))
+		s.broadcast(at(args, rowScalars+4*i), scalar(i))
 	}
-	k, o := GP64(), GP64()
+	k, o := s.GP64(), s.GP64()
 	m := rowMemory{
 		w: indexed(values, o, 1, 0), g: indexed(gradients, k, 1, 0),
 		first: indexed(first, o, 1, 0), second: indexed(second, o, 1, 0),
 	}
-	loop(n, 1, func() {
-		MOVLQSX(at(rows, 0), o)
-		IMULQ(width, o)
-		XORQ(k, k)
-		spans(width, 8, []reg.Register{k, o}, func(n span) { body(n, m) })
-		ADDQ(steps, rows)
-		ADDQ(gradientStep, gradients)
+	s.loop(n, 1, func() {
+		s.MOVLQSX(at(rows, 0), o)
+		s.IMULQ(width, o)
+		s.XORQ(k, k)
+		s.spans(width, 8, []reg.Register{k, o}, func(n span) { body(n, m) })
+		s.ADDQ(steps, rows)
+		s.ADDQ(gradientStep, gradients)
 	})
-	done()
+	s.done()
 }
 
 // scalar is the register that has a scalar of rowArgs.
@@ -62,13 +61,13 @@ func slope(n span, m rowMemory) {
 
 // rowOptimizers move rows. Scalars: 0 rate, 1 scale, 2 decay, 3 momentum or beta1, 4 1-beta1, 5 beta2, 6 1-beta2,
 // 7 unbias, 8 epsilon, 9 keep.
-func rowOptimizers() {
+func (s *avx) rowOptimizers() {
 	step := func(n span, m rowMemory, by int) {
 		n.mul(scalar(0), by, by)
 		n.sub(by, 0, 0)
 		n.store(0, m.w)
 	}
-	eachRow("rowsPlain", "moves rows by their gradients.", 3, func(n span, m rowMemory) {
+	s.eachRow("rowsPlain", "moves rows by their gradients.", 3, func(n span, m rowMemory) {
 		slope(n, m)
 		step(n, m, 1)
 	})
@@ -79,17 +78,17 @@ func rowOptimizers() {
 		n.add(1, 2, 2)
 		n.store(2, m.first)
 	}
-	eachRow("rowsMomentum", "moves rows by their velocities.", 4, func(n span, m rowMemory) {
+	s.eachRow("rowsMomentum", "moves rows by their velocities.", 4, func(n span, m rowMemory) {
 		velocity(n, m)
 		step(n, m, 2)
 	})
-	eachRow("rowsNesterov", "moves rows by Nesterov's momentum.", 4, func(n span, m rowMemory) {
+	s.eachRow("rowsNesterov", "moves rows by Nesterov's momentum.", 4, func(n span, m rowMemory) {
 		velocity(n, m)
 		n.mul(scalar(3), 2, 2)
 		n.add(1, 2, 2)
 		step(n, m, 2)
 	})
-	eachRow("rowsAdam", "moves rows by Adam and AdamW.", 10, func(n span, m rowMemory) {
+	s.eachRow("rowsAdam", "moves rows by Adam and AdamW.", 10, func(n span, m rowMemory) {
 		slope(n, m)
 		n.load(m.first, 2)
 		n.mul(scalar(3), 2, 2)

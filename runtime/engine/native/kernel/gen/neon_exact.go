@@ -5,12 +5,12 @@ package main
 // time, and one by one.
 
 // span is how many values an instruction takes: 8, which are two instructions, 4 or 1.
-type span int
+type neonSpan int
 
 // bytes of the span's values.
-func (n span) bytes() int { return 4 * int(n) }
+func (n neonSpan) bytes() int { return 4 * int(n) }
 
-func (a *assembly) three(n span, packed func(to, x, y int) instruction, single string, to, x, y vec) {
+func (a *neon) three(n neonSpan, packed func(to, x, y int) instruction, single string, to, x, y vec) {
 	switch n {
 	case 8:
 		a.both(packed, to, x, y)
@@ -21,12 +21,12 @@ func (a *assembly) three(n span, packed func(to, x, y int) instruction, single s
 	}
 }
 
-func (a *assembly) plusOf(n span, to, x, y vec)    { a.three(n, fadd, "FADDS", to, x, y) }
-func (a *assembly) minusOf(n span, to, x, y vec)   { a.three(n, fsub, "FSUBS", to, x, y) } // x - y
-func (a *assembly) productOf(n span, to, x, y vec) { a.three(n, fmul, "FMULS", to, x, y) }
-func (a *assembly) shareOf(n span, to, x, y vec)   { a.three(n, fdiv, "FDIVS", to, x, y) } // x / y
+func (a *neon) plusOf(n neonSpan, to, x, y vec)    { a.three(n, fadd, "FADDS", to, x, y) }
+func (a *neon) minusOf(n neonSpan, to, x, y vec)   { a.three(n, fsub, "FSUBS", to, x, y) } // x - y
+func (a *neon) productOf(n neonSpan, to, x, y vec) { a.three(n, fmul, "FMULS", to, x, y) }
+func (a *neon) shareOf(n neonSpan, to, x, y vec)   { a.three(n, fdiv, "FDIVS", to, x, y) } // x / y
 
-func (a *assembly) rootOf(n span, to, x vec) {
+func (a *neon) rootOf(n neonSpan, to, x vec) {
 	switch n {
 	case 8:
 		a.root(to, x)
@@ -37,7 +37,7 @@ func (a *assembly) rootOf(n span, to, x vec) {
 	}
 }
 
-func (a *assembly) loadOf(n span, base register, to vec) {
+func (a *neon) loadOf(n neonSpan, base register, to vec) {
 	switch n {
 	case 8:
 		a.load(base, 0, to)
@@ -48,7 +48,7 @@ func (a *assembly) loadOf(n span, base register, to vec) {
 	}
 }
 
-func (a *assembly) storeOf(n span, from vec, base register) {
+func (a *neon) storeOf(n neonSpan, from vec, base register) {
 	switch n {
 	case 8:
 		a.store(from, base, 0)
@@ -60,7 +60,7 @@ func (a *assembly) storeOf(n span, from vec, base register) {
 }
 
 // spans does body while so many bytes are left, first the widest, and advances pointers.
-func (a *assembly) spans(left register, widths []span, pointers []register, body func(n span)) {
+func (a *neon) spans(left register, widths []neonSpan, pointers []register, body func(n neonSpan)) {
 	for _, n := range widths {
 		again, less := a.label("span"), a.label("less")
 		a.mark(again)
@@ -74,29 +74,14 @@ func (a *assembly) spans(left register, widths []span, pointers []register, body
 	}
 }
 
-func (a *assembly) exact() {
+func (a *neon) exact() {
 	a.pairProducts()
 	a.pairSlopes()
 	a.rowOptimizers()
 }
 
-// Fields of pairArgs.
-const (
-	pairUsers         = 0
-	pairItems         = 8
-	pairUserGradients = 16
-	pairItemGradients = 24
-	pairIndex         = 32
-	pairPlaces        = 40
-	pairValues        = 48
-	pairN             = 56
-	pairRow           = 64
-	pairFirst         = 72
-	pairOffset        = 80
-)
-
 // rowAt is the address of a row that an int32 in memory has the number of, first less than it says.
-func (a *assembly) rowAt(args, numbers register, offset, table int, first bool) register {
+func (a *neon) rowAt(args, numbers register, offset, table int, first bool) register {
 	r := a.register()
 	a.put("MOVW %d(%s), %s", offset, numbers, r)
 	a.scope(func() {
@@ -109,7 +94,7 @@ func (a *assembly) rowAt(args, numbers register, offset, table int, first bool) 
 	return r
 }
 
-func (a *assembly) pairProducts() {
+func (a *neon) pairProducts() {
 	const sum, factor, other, first, second, third, fourth = 0, 1, 2, 4, 5, 6, 7
 	one := func(name string, x, to int) { a.put("%s F%d, F%d, F%d", name, x, to, to) }
 	doc := "writes offset + both biases + the product of factors, in four sums, for every pair."
@@ -122,7 +107,7 @@ func (a *assembly) pairProducts() {
 				u, v := a.rowAt(args, index, 0, pairUsers, false), a.rowAt(args, index, 4, pairItems, true)
 				a.move(bytes, left)
 				a.zeroFour(sum)
-				a.spans(left, []span{4}, []register{u, v}, func(span) {
+				a.spans(left, []neonSpan{4}, []register{u, v}, func(neonSpan) {
 					a.loadFour(u, 0, factor)
 					a.loadFour(v, 0, other)
 					a.word(fmul(factor, factor, other))
@@ -132,7 +117,7 @@ func (a *assembly) pairProducts() {
 				for i, to := range []int{second, third, fourth} {
 					a.put("VDUP V%d.S[%d], V%d.S4", sum, i+1, to)
 				}
-				a.spans(left, []span{1}, []register{u, v}, func(span) {
+				a.spans(left, []neonSpan{1}, []register{u, v}, func(neonSpan) {
 					a.put("FMOVS (%s), F%d", u, factor)
 					a.put("FMOVS (%s), F%d", v, other)
 					one("FMULS", other, factor)
@@ -155,7 +140,7 @@ func (a *assembly) pairProducts() {
 	})
 }
 
-func (a *assembly) pairSlopes() {
+func (a *neon) pairSlopes() {
 	slope := same(31)
 	a.function("pairSlopes", "*pairArgs", "adds every pair's slope times its factors to gradients.", func(args register) {
 		index, places, values := a.field(args, pairIndex), a.field(args, pairPlaces), a.field(args, pairValues)
@@ -167,7 +152,7 @@ func (a *assembly) pairSlopes() {
 				gu, gv := a.rowAt(args, places, 0, pairUserGradients, false), a.rowAt(args, places, 4, pairItemGradients, false)
 				a.broadcast(values, slope.low) // and the pointer moves on
 				a.move(bytes, left)
-				a.spans(left, []span{8, 4, 1}, []register{u, v, gu, gv}, func(n span) {
+				a.spans(left, []neonSpan{8, 4, 1}, []register{u, v, gu, gv}, func(n neonSpan) {
 					for i, row := range [][2]register{{v, gu}, {u, gv}} {
 						x, g := wide(2*i), wide(2*i+1)
 						a.loadOf(n, row[0], x)

@@ -1,7 +1,7 @@
 package main
 
 // optimizers update weights (dst) by gradients (a) and moments (b, c). Scalars: see the Go versions.
-func (a *assembly) optimizers() {
+func (a *neon) optimizers() {
 	type memory = func(array int) register
 	// registers counts down from 31, one a scalar.
 	registers := func(n int) (out []int) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 
@@ -26,7 +25,7 @@ const (
 
 // winograd are the transforms of a tile, which has one side's algorithm along both of its sides or along one; see
 // winogradArgs in package kernel and package winograd, which has the matrices.
-func (s isa) winograd(side winograd.Side, one bool) {
+func (s *avx) winograd(side winograd.Side, one bool) {
 	name := side.Name() + "_"
 	m := side.Matrices()
 	s.winogradInput("winogradInput"+name, m.Input.Program(), one)
@@ -39,7 +38,7 @@ func (s isa) winograd(side winograd.Side, one bool) {
 
 // transform is a program at work: the registers that hold its numbers, as many as there are, and one for the others.
 type transform struct {
-	isa
+	*avx
 	winograd.Program
 	numbers reg.GPVirtual // in memory
 	first   int           // register of those that are held
@@ -48,9 +47,9 @@ type transform struct {
 }
 
 // starting loads numbers where registers are left beside the program's and so many others.
-func (s isa) starting(args reg.Register, p winograd.Program, others int) transform {
-	t := transform{isa: s, Program: p, first: p.Registers, held: len(p.Numbers)}
-	t.numbers = field(args, winoNumbers)
+func (s *avx) starting(args reg.Register, p winograd.Program, others int) transform {
+	t := transform{avx: s, Program: p, first: p.Registers, held: len(p.Numbers)}
+	t.numbers = s.field(args, winoNumbers)
 	if left := s.regs - p.Registers - others; t.held > left {
 		t.held, t.loaded = left-1, p.Registers+left-1
 	}
@@ -77,7 +76,7 @@ func (t transform) line() {
 	for _, step := range t.Steps {
 		switch step.Op {
 		case winograd.Copy:
-			VMOVAPS(t.v(step.A), t.v(step.To))
+			t.VMOVAPS(t.v(step.A), t.v(step.To))
 		case winograd.Add:
 			t.add(step.B, step.A, step.To)
 		case winograd.Sub:
@@ -87,58 +86,58 @@ func (t transform) line() {
 		case winograd.AddMul:
 			t.fma(t.number(step.Number), step.A, step.To)
 		case winograd.SubMul:
-			VFNMADD231PS(t.v(t.number(step.Number)), t.v(step.A), t.v(step.To))
+			t.VFNMADD231PS(t.v(t.number(step.Number)), t.v(step.A), t.v(step.To))
 		}
 	}
 }
 
 // strip walks a channel's bytes.
-func (s isa) strip(args reg.Register, body func(lane reg.Register)) {
-	lane := GP64()
-	XORQ(lane, lane)
-	l := label("lane")
-	Label(l)
+func (s *avx) strip(args reg.Register, body func(lane reg.Register)) {
+	lane := s.GP64()
+	s.XORQ(lane, lane)
+	l := s.label("lane")
+	s.Label(l)
 	body(lane)
-	ADDQ(operand.U32(s.size), lane)
-	CMPQ(lane, at(args, winoWidth))
-	JB(operand.LabelRef(l))
+	s.ADDQ(operand.U32(s.size), lane)
+	s.CMPQ(lane, at(args, winoWidth))
+	s.JB(operand.LabelRef(l))
 }
 
 // moved is a copy of a pointer, so many bytes on.
-func moved(p, by reg.Register) reg.GPVirtual {
-	r := GP64()
-	MOVQ(p, r)
-	ADDQ(by, r)
+func (s *avx) moved(p, by reg.Register) reg.GPVirtual {
+	r := s.GP64()
+	s.MOVQ(p, r)
+	s.ADDQ(by, r)
 	return r
 }
 
 // scattered is the memory at an offset of a list.
-func scattered(base, offs reg.Register, i int) operand.Mem {
-	r := GP64()
-	MOVQ(at(offs, 8*i), r)
+func (s *avx) scattered(base, offs reg.Register, i int) operand.Mem {
+	r := s.GP64()
+	s.MOVQ(at(offs, 8*i), r)
 	return indexed(base, r, 1, 0)
 }
 
 // up transforms a tile of pixels, which are at offsets, to points, one after the other: columns first.
 func (t transform) up(args, from, to, offs, tmp reg.Register, one bool) {
-	point := field(args, winoPoint)
+	point := t.field(args, winoPoint)
 	toPoints := func() {
 		t.line()
 		for _, r := range t.Out {
 			t.store(r, at(to, 0))
-			ADDQ(point, to)
+			t.ADDQ(point, to)
 		}
 	}
 	if one {
 		for i := range t.In {
-			t.load(scattered(from, offs, i), i)
+			t.load(t.scattered(from, offs, i), i)
 		}
 		toPoints()
 		return
 	}
 	for j := range t.In {
 		for i := range t.In {
-			t.load(scattered(from, offs, i*t.In+j), i)
+			t.load(t.scattered(from, offs, i*t.In+j), i)
 		}
 		t.line()
 		for i, r := range t.Out {
@@ -155,11 +154,11 @@ func (t transform) up(args, from, to, offs, tmp reg.Register, one bool) {
 
 // down transforms points to a tile of pixels, a column of which deliver takes from the program's Out: rows first.
 func (t transform) down(args, from, tmp reg.Register, one bool, deliver func(column, columns int)) {
-	point := field(args, winoPoint)
+	point := t.field(args, winoPoint)
 	ofPoints := func() {
 		for i := range t.In {
 			t.load(at(from, 0), i)
-			ADDQ(point, from)
+			t.ADDQ(point, from)
 		}
 		t.line()
 	}
@@ -184,88 +183,88 @@ func (t transform) down(args, from, tmp reg.Register, one bool, deliver func(col
 	}
 }
 
-func (s isa) winogradInput(name string, p winograd.Program, one bool) {
-	args := s.function(name, "transforms a tile of an image; see winogradArgs.")
-	x, dst, offs, tmp := field(args, winoSrc), field(args, winoDst), field(args, winoOffs), field(args, winoTmp)
+func (s *avx) winogradInput(name string, p winograd.Program, one bool) {
+	args := s.function(name, "*winogradArgs", "transforms a tile of an image; see winogradArgs.")
+	x, dst, offs, tmp := s.field(args, winoSrc), s.field(args, winoDst), s.field(args, winoOffs), s.field(args, winoTmp)
 	t := s.starting(args, p, 0)
-	channels := field(args, winoChannels)
-	loop(channels, 1, func() {
-		s.strip(args, func(lane reg.Register) { t.up(args, moved(x, lane), moved(dst, lane), offs, tmp, one) })
-		ADDQ(at(args, winoRow), x)
-		ADDQ(at(args, winoWidth), dst)
+	channels := s.field(args, winoChannels)
+	s.loop(channels, 1, func() {
+		s.strip(args, func(lane reg.Register) { t.up(args, s.moved(x, lane), s.moved(dst, lane), offs, tmp, one) })
+		s.ADDQ(at(args, winoRow), x)
+		s.ADDQ(at(args, winoWidth), dst)
 	})
-	done()
+	s.done()
 }
 
-func (s isa) winogradUp(name, doc string, p winograd.Program, one bool) {
-	args := s.function(name, doc)
-	src, dst, offs, tmp := field(args, winoSrc), field(args, winoDst), field(args, winoOffs), field(args, winoTmp)
+func (s *avx) winogradUp(name, doc string, p winograd.Program, one bool) {
+	args := s.function(name, "*winogradArgs", doc)
+	src, dst, offs, tmp := s.field(args, winoSrc), s.field(args, winoDst), s.field(args, winoOffs), s.field(args, winoTmp)
 	t := s.starting(args, p, 0)
-	s.strip(args, func(lane reg.Register) { t.up(args, moved(src, lane), moved(dst, lane), offs, tmp, one) })
-	done()
+	s.strip(args, func(lane reg.Register) { t.up(args, s.moved(src, lane), s.moved(dst, lane), offs, tmp, one) })
+	s.done()
 }
 
-func (s isa) winogradGather(name string, p winograd.Program, one bool) {
-	args := s.function(name, "makes the gradient of a kernel of its matrices'; see winogradArgs.")
-	src, dst, offs, tmp := field(args, winoSrc), field(args, winoDst), field(args, winoOffs), field(args, winoTmp)
+func (s *avx) winogradGather(name string, p winograd.Program, one bool) {
+	args := s.function(name, "*winogradArgs", "makes the gradient of a kernel of its matrices'; see winogradArgs.")
+	src, dst, offs, tmp := s.field(args, winoSrc), s.field(args, winoDst), s.field(args, winoOffs), s.field(args, winoTmp)
 	t := s.starting(args, p, 0)
 	s.strip(args, func(lane reg.Register) {
-		d := moved(dst, lane)
-		t.down(args, moved(src, lane), tmp, one, func(j, columns int) {
+		d := s.moved(dst, lane)
+		t.down(args, s.moved(src, lane), tmp, one, func(j, columns int) {
 			for i, r := range t.Out {
-				s.store(r, scattered(d, offs, i*columns+j))
+				s.store(r, s.scattered(d, offs, i*columns+j))
 			}
 		})
 	})
-	done()
+	s.done()
 }
 
-func (s isa) winogradOutput(name string, p winograd.Program, one bool) {
-	args := s.function(name, "transforms a tile back; see winogradArgs.")
-	src, y, offs, tmp := field(args, winoSrc), field(args, winoDst), field(args, winoOffs), field(args, winoTmp)
+func (s *avx) winogradOutput(name string, p winograd.Program, one bool) {
+	args := s.function(name, "*winogradArgs", "transforms a tile back; see winogradArgs.")
+	src, y, offs, tmp := s.field(args, winoSrc), s.field(args, winoDst), s.field(args, winoOffs), s.field(args, winoTmp)
 	t := s.starting(args, p, 2)
 	bias, zeros := s.regs-1, s.regs-2
 	s.zero(zeros)
-	channels, b := field(args, winoChannels), field(args, winoBias)
-	loop(channels, 1, func() {
-		plain := label("plain")
+	channels, b := s.field(args, winoChannels), s.field(args, winoBias)
+	s.loop(channels, 1, func() {
+		plain := s.label("plain")
 		s.zero(bias)
-		TESTQ(b, b)
-		JZ(operand.LabelRef(plain))
+		s.TESTQ(b, b)
+		s.JZ(operand.LabelRef(plain))
 		s.broadcast(at(b, 0), bias)
-		advance(4, b)
-		Label(plain)
+		s.advance(4, b)
+		s.Label(plain)
 		s.strip(args, func(lane reg.Register) {
-			py := moved(y, lane)
-			t.down(args, moved(src, lane), tmp, one, func(j, columns int) {
+			py := s.moved(y, lane)
+			t.down(args, s.moved(src, lane), tmp, one, func(j, columns int) {
 				s.deliver(args, t.Out, j, columns, bias, zeros, py, offs)
 			})
 		})
-		ADDQ(at(args, winoWidth), src)
-		ADDQ(at(args, winoRow), y)
+		s.ADDQ(at(args, winoWidth), src)
+		s.ADDQ(at(args, winoRow), y)
 	})
-	done()
+	s.done()
 }
 
 // deliver stores column j of a tile, with bias, what is there and max(0, x) where they are asked for.
-func (s isa) deliver(args reg.Register, column []int, j, columns, bias, zeros int, py, offs reg.Register) {
+func (s *avx) deliver(args reg.Register, column []int, j, columns, bias, zeros int, py, offs reg.Register) {
 	for _, r := range column {
 		s.add(bias, r, r)
 	}
-	fresh, linear := label("fresh"), label("linear")
-	CMPQ(at(args, winoAdd), operand.U8(0))
-	JE(operand.LabelRef(fresh))
+	fresh, linear := s.label("fresh"), s.label("linear")
+	s.CMPQ(at(args, winoAdd), operand.U8(0))
+	s.JE(operand.LabelRef(fresh))
 	for i, r := range column {
-		s.add(scattered(py, offs, i*columns+j), r, r)
+		s.add(s.scattered(py, offs, i*columns+j), r, r)
 	}
-	Label(fresh)
-	CMPQ(at(args, winoReLU), operand.U8(0))
-	JE(operand.LabelRef(linear))
+	s.Label(fresh)
+	s.CMPQ(at(args, winoReLU), operand.U8(0))
+	s.JE(operand.LabelRef(linear))
 	for _, r := range column {
 		s.max(r, zeros, r) // in this order NaN stays NaN
 	}
-	Label(linear)
+	s.Label(linear)
 	for i, r := range column {
-		s.store(r, scattered(py, offs, i*columns+j))
+		s.store(r, s.scattered(py, offs, i*columns+j))
 	}
 }

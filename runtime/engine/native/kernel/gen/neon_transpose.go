@@ -2,7 +2,7 @@ package main
 
 // transpose moves a square block of eight by eight values: arguments dst 0, src 8, bytes of a row of dst 16 and of src
 // 24. It is four squares of four: pairs of rows interleaved, then pairs of pairs.
-func (a *assembly) transpose() {
+func (a *neon) transpose() {
 	const n, middle = 8, 16
 	doc := "transposes a block of 8 x 8 values; see transposeArgs."
 	a.function("transpose", "*transposeArgs", doc, func(args register) {

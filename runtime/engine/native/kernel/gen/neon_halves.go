@@ -1,7 +1,7 @@
 package main
 
 // halves are the kernels of bfloat16, which is the upper half of a float32.
-func (a *assembly) halves() {
+func (a *neon) halves() {
 	a.round()
 	a.shorten()
 	a.widen()
@@ -19,7 +19,7 @@ func halfOf(f func(q ...int), vectors ...vec) {
 
 // round adds just below a half of the last place that is kept, and the bit of that place: ties go to even. A value that
 // is not a number is added to itself instead, which makes it a quiet one.
-func (a *assembly) round() {
+func (a *neon) round() {
 	const tie = 31
 	e := element{"round", "is dst = a, rounded to bfloat16.", []int{srcA}, []int{tie}, 0, 2}
 	a.each(e, func(m func(array int) register, i int) {
@@ -42,7 +42,7 @@ func (a *assembly) round() {
 }
 
 // shorten writes upper halves. It walks from the start, so that dst may be the memory of a.
-func (a *assembly) shorten() {
+func (a *neon) shorten() {
 	a.function("shorten", "*elementArgs", "is dst = the upper halves of a.", func(args register) {
 		to, from, n := a.field(args, 8*dst), a.field(args, 8*srcA), a.field(args, elementN)
 		a.loop(n, 2*size, func() {
@@ -59,7 +59,7 @@ func (a *assembly) shorten() {
 }
 
 // widen writes rows of halves as values: each half between zeros. Arguments: see halvesArgs.
-func (a *assembly) widen() {
+func (a *neon) widen() {
 	const zero = 31
 	a.function("widen", "*halvesArgs", "is dst = src, as float32; see halvesArgs.", func(args register) {
 		f := a.fields(args, 0, 8, 16, 24, 32, 40)

@@ -2,30 +2,12 @@ package main
 
 import "fmt"
 
-// Offsets of channelArgs.
-const (
-	argX      = 0
-	argY      = 8
-	argZ      = 16
-	argP      = 24
-	argQ      = 32
-	argR      = 40
-	argMask   = 48
-	argOut    = 56
-	argC      = 64 // channels
-	argLanes  = 72 // bytes of a row that count
-	argRow    = 80 // bytes of a row
-	argPixels = 88
-	argXPixel = 96  // bytes of a pixel of x
-	argYPixel = 104 // of y
-)
-
-func (a *assembly) channels() {
+func (a *neon) channels() {
 	a.affine("affine", "is y = p x + q, p and q a channel.", false)
 	a.affine("affineRelu", "is y = max(0, p x + q), p and q a channel.", true)
 	a.normBack()
 	for _, block := range []int{4, 1} {
-		for _, r := range []reducer{
+		for _, r := range []neonReducer{
 			{"moments", "sums (x - p) and its square, where mask, a channel.", 2, []int{argX}, true, true, a.moments},
 			{"normSums", "sums y and y (x - p) a channel.", 2, []int{argX, argY}, true, false, a.normSums},
 			{
@@ -43,7 +25,7 @@ func (a *assembly) channels() {
 
 // rows walks pixels, channels and two vectors of a row at a time. x and y move over all of it; each channel has a value
 // of the arrays at offsets in registers, and body gets the pointer to where the row begins in mask.
-func (a *assembly) rows(name, doc string, offsets, values []int, masked bool, body func(x, y, mask register)) {
+func (a *neon) rows(name, doc string, offsets, values []int, masked bool, body func(x, y, mask register)) {
 	a.function(name, "*channelArgs", doc, func(args register) {
 		x, y := a.field(args, argX), a.field(args, argY)
 		pixels, row := a.field(args, argPixels), a.field(args, argRow)
@@ -79,7 +61,7 @@ func (a *assembly) rows(name, doc string, offsets, values []int, masked bool, bo
 }
 
 // affine is y = p x + q a channel.
-func (a *assembly) affine(name, doc string, relu bool) {
+func (a *neon) affine(name, doc string, relu bool) {
 	const p, q, zero = 28, 29, 31
 	a.rows(name, doc, []int{argP, argQ}, []int{p, q}, false, func(x, y, _ register) {
 		for i := range 2 {
@@ -96,7 +78,7 @@ func (a *assembly) affine(name, doc string, relu bool) {
 }
 
 // normBack is y = (p y + q x + r) mask: batch norm's gradient in place of its output's.
-func (a *assembly) normBack() {
+func (a *neon) normBack() {
 	const p, q, r = 28, 29, 30
 	doc := "is y = (p y + q x + r) mask, p, q and r a channel."
 	a.rows("normBack", doc, []int{argP, argQ, argR}, []int{p, q, r}, true, func(x, y, mask register) {
@@ -115,7 +97,7 @@ func (a *assembly) normBack() {
 }
 
 // reducer is a sum over pixels and lanes for every channel.
-type reducer struct {
+type neonReducer struct {
 	name, doc        string
 	sums             int   // a channel
 	arrays           []int // argX, argY and argZ, as far as it reads them
@@ -133,7 +115,7 @@ type place struct {
 
 // reduce sums for a block of channels, [channel][sums][16] at out, adding to what is there. A partial sum is a vector
 // of eight: the second half stays as it is. Sums take registers up to 15, the channels' p 16 to 19, and 20 is zero.
-func (a *assembly) reduce(r reducer, block int) {
+func (a *neon) reduce(r neonReducer, block int) {
 	const partial, firstP, zero = 64, 16, 20
 	each := func(f func(v vec, offset int)) {
 		for i := range block * r.sums {
@@ -192,14 +174,14 @@ func (a *assembly) reduce(r reducer, block int) {
 }
 
 // centeredX is x - p of the channel.
-func (a *assembly) centeredX(at place) vec {
+func (a *neon) centeredX(at place) vec {
 	v := wide(11)
 	a.load(at.arrays[0], 0, v)
 	a.difference(v, v, at.p)
 	return v
 }
 
-func (a *assembly) moments(at place) {
+func (a *neon) moments(at place) {
 	v, mask := a.centeredX(at), wide(12)
 	a.load(at.mask, 0, mask)
 	a.times(v, v, mask)
@@ -207,19 +189,19 @@ func (a *assembly) moments(at place) {
 	a.fma(at.dot, v, v)
 }
 
-func (a *assembly) normSums(at place) {
+func (a *neon) normSums(at place) {
 	dy := wide(13)
 	a.load(at.arrays[1], 0, dy)
 	a.addNorm(at, dy)
 }
 
-func (a *assembly) addNorm(at place, dy vec) {
+func (a *neon) addNorm(at place, dy vec) {
 	v := a.centeredX(at)
 	a.sum(at.sum, at.sum, dy)
 	a.fma(at.dot, dy, v)
 }
 
-func (a *assembly) normSumsRelu(at place) {
+func (a *neon) normSumsRelu(at place) {
 	const zero = 20
 	dy, z := wide(13), wide(14)
 	a.load(at.arrays[1], 0, dy)
@@ -229,13 +211,13 @@ func (a *assembly) normSumsRelu(at place) {
 	a.addNorm(at, dy)
 }
 
-func (a *assembly) rowSums(at place) {
+func (a *neon) rowSums(at place) {
 	v := wide(11)
 	a.load(at.arrays[0], 0, v)
 	a.sum(at.sum, at.sum, v)
 }
 
-func (a *assembly) dots(at place) {
+func (a *neon) dots(at place) {
 	v, w := wide(11), wide(12)
 	a.load(at.arrays[0], 0, v)
 	a.load(at.arrays[1], 0, w)

@@ -31,7 +31,7 @@ const columns = 4
 // product is the tile of the matrix product: rows x 16 values of C in registers, which sum values of A times B's
 // vectors over three nested loops. A value of A is loaded alone and multiplied as an element: to fill a register with
 // it would take one of the units that multiply. Six rows take 24 registers, B four and A four.
-func (a *assembly) product(rows int) {
+func (a *neon) product(rows int) {
 	a.function(fmt.Sprintf("product%d", rows), "*productArgs", "sums a tile of a matrix product; see productArgs.",
 		func(args register) {
 			for q := range rows * columns {
@@ -45,7 +45,7 @@ func (a *assembly) product(rows int) {
 }
 
 // startTile fills the tile: with zeros, which it has, with C, with a value a row, or with one vector for all rows.
-func (a *assembly) startTile(args register, rows int) {
+func (a *neon) startTile(args register, rows int) {
 	bias, vector, out := a.label("bias"), a.label("vector"), a.label("sum")
 	mode, n := a.field(args, productMode), a.field(args, productRows)
 	a.put("CMP $1, %s", mode)
@@ -85,7 +85,7 @@ func (a *assembly) startTile(args register, rows int) {
 }
 
 // nested runs step for all of the sum, moving the pointers to A and to parts of B.
-func (a *assembly) nested(args, pa register, pb []register, step func()) {
+func (a *neon) nested(args, pa register, pb []register, step func()) {
 	f := a.fields(args, productKS, productLDB, productAM, productBM, productAO, productBO)
 	outer, middle, k := a.field(args, productOuter), a.register(), a.register()
 	a.loop(outer, 1, func() {
@@ -106,7 +106,7 @@ func (a *assembly) nested(args, pa register, pb []register, step func()) {
 }
 
 // sumTile adds the products. Values of A lie some multiple of the rows' distance behind the first.
-func (a *assembly) sumTile(args register, rows int) {
+func (a *neon) sumTile(args register, rows int) {
 	pa, pb := a.field(args, productA), a.field(args, productB)
 	distance := make([]register, rows) // of row i from the first
 	distance[1] = a.field(args, productRS)
@@ -142,7 +142,7 @@ func (a *assembly) sumTile(args register, rows int) {
 }
 
 // linear leaves registers as they are, or makes them max(0, x) where that is asked for, with another for the zero.
-func (a *assembly) linear(args register, registers, zero int) {
+func (a *neon) linear(args register, registers, zero int) {
 	out, relu := a.label("store"), a.field(args, productReLU)
 	a.put("CBZ %s, %s", relu, out)
 	a.zeroFour(zero)
@@ -153,7 +153,7 @@ func (a *assembly) linear(args register, registers, zero int) {
 }
 
 // finishTile stores the first rows of the tile.
-func (a *assembly) finishTile(args register, rows int) {
+func (a *neon) finishTile(args register, rows int) {
 	f := a.fields(args, productC, productLDC, productRows)
 	c, ldc, n, out := f[0], f[1], f[2], a.label("end")
 	for i := range rows {
@@ -167,12 +167,9 @@ func (a *assembly) finishTile(args register, rows int) {
 	a.mark(out)
 }
 
-// lineBlocks is how many blocks of 16 filters a line takes.
-const lineBlocks = 4
-
 // line is the product of one row of A and lineBlocks blocks of 16 columns of B, c2 bytes apart: a single output pixel
 // of a row. Arguments are those of product, with the modes from zero and from a vector.
-func (a *assembly) line() {
+func (a *neon) line() {
 	const sums, b, value = lineBlocks * columns, 16, 24
 	a.function("line", "*productArgs", "sums one row of a product for 64 columns; see productArgs.", func(args register) {
 		for q := range sums {
@@ -217,7 +214,7 @@ func (a *assembly) line() {
 // correlate is the tile of a weights' gradient with few filters: sums of products of rows of x and rows of dy, lane by
 // lane. Arguments are those of product: a and rs are x, b and ldb dy, k vectors of four lanes (inner), middle pixels; c
 // is [rows][filters][16], whose first four values are added to.
-func (a *assembly) correlate(rows, filters int) {
+func (a *neon) correlate(rows, filters int) {
 	const partial = 64 // bytes of a sum
 	sums := rows * filters
 	dy, value := sums, sums+filters
@@ -255,7 +252,7 @@ func (a *assembly) correlate(rows, filters int) {
 }
 
 // spread is pointers to n rows, whose first and whose distance are fields.
-func (a *assembly) spread(args register, first, distance, n int) []register {
+func (a *neon) spread(args register, first, distance, n int) []register {
 	by := a.field(args, distance)
 	out := []register{a.field(args, first)}
 	for i := 1; i < n; i++ {
@@ -266,7 +263,7 @@ func (a *assembly) spread(args register, first, distance, n int) []register {
 }
 
 // peak runs multiply-adds on registers only: what the core can do at most. 24 chains wait for nothing.
-func (a *assembly) peak() {
+func (a *neon) peak() {
 	const chains = 24
 	a.function("peak", "int", "runs 24 chains of multiply-adds, four a turn; the argument is how many turns.",
 		func(turns register) {

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 
-	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -26,7 +25,7 @@ const (
 	argYPixel = 104 // of y
 )
 
-func (s isa) channels() {
+func (s *avx) channels() {
 	s.affine("affine", false)
 	s.affine("affineRelu", true)
 	s.normBack()
@@ -40,46 +39,46 @@ func (s isa) channels() {
 }
 
 // rows walks pixels, channels and the vectors of a row.
-func (s isa) rows(name, doc string, pointers []int, channel func(args, c reg.Register), body func(p []reg.GPVirtual, lane reg.Register)) {
-	args := s.function(name, doc)
+func (s *avx) rows(name, doc string, pointers []int, channel func(args, c reg.Register), body func(p []reg.GPVirtual, lane reg.Register)) {
+	args := s.function(name, "*channelArgs", doc)
 	var p []reg.GPVirtual
 	for _, offset := range pointers {
-		p = append(p, field(args, offset))
+		p = append(p, s.field(args, offset))
 	}
-	pixels, row := field(args, argPixels), field(args, argRow)
-	loop(pixels, 1, func() {
-		c := GP64()
-		XORQ(c, c)
-		next := label("channel")
-		Label(next)
+	pixels, row := s.field(args, argPixels), s.field(args, argRow)
+	s.loop(pixels, 1, func() {
+		c := s.GP64()
+		s.XORQ(c, c)
+		next := s.label("channel")
+		s.Label(next)
 		channel(args, c)
-		lane := GP64()
-		XORQ(lane, lane)
-		l := label("lane")
-		Label(l)
+		lane := s.GP64()
+		s.XORQ(lane, lane)
+		l := s.label("lane")
+		s.Label(l)
 		body(p, lane)
-		ADDQ(operand.U32(s.size), lane)
-		CMPQ(lane, row)
-		JB(operand.LabelRef(l))
+		s.ADDQ(operand.U32(s.size), lane)
+		s.CMPQ(lane, row)
+		s.JB(operand.LabelRef(l))
 		for _, r := range p {
-			ADDQ(row, r)
+			s.ADDQ(row, r)
 		}
-		INCQ(c)
-		CMPQ(c, at(args, argC))
-		JB(operand.LabelRef(next))
+		s.INCQ(c)
+		s.CMPQ(c, at(args, argC))
+		s.JB(operand.LabelRef(next))
 	})
-	done()
+	s.done()
 }
 
 // affine is y = p x + q a channel.
-func (s isa) affine(name string, relu bool) {
+func (s *avx) affine(name string, relu bool) {
 	doc := "is y = p x + q, p and q a channel."
 	if relu {
 		doc = "is y = max(0, p x + q), p and q a channel."
 	}
 	s.rows(name, doc, []int{argX, argY}, func(args, c reg.Register) {
 		for i, offset := range []int{argP, argQ} {
-			t := field(args, offset)
+			t := s.field(args, offset)
 			s.broadcast(indexed(t, c, 4, 0), 1+i)
 		}
 		if relu {
@@ -87,7 +86,7 @@ func (s isa) affine(name string, relu bool) {
 		}
 	}, func(p []reg.GPVirtual, lane reg.Register) {
 		s.load(indexed(p[0], lane, 1, 0), 0)
-		VFMADD213PS(s.v(2), s.v(1), s.v(0))
+		s.VFMADD213PS(s.v(2), s.v(1), s.v(0))
 		if relu {
 			s.max(0, 3, 0)
 		}
@@ -96,17 +95,17 @@ func (s isa) affine(name string, relu bool) {
 }
 
 // normBack is y = (p y + q x + r) mask: batch norm's gradient in place of its output's.
-func (s isa) normBack() {
+func (s *avx) normBack() {
 	var mask reg.GPVirtual
 	s.rows("normBack", "is y = (p y + q x + r) mask, p, q and r a channel.", []int{argX, argY}, func(args, c reg.Register) {
 		for i, offset := range []int{argP, argQ, argR} {
-			t := field(args, offset)
+			t := s.field(args, offset)
 			s.broadcast(indexed(t, c, 4, 0), 1+i)
 		}
-		mask = field(args, argMask)
+		mask = s.field(args, argMask)
 	}, func(p []reg.GPVirtual, lane reg.Register) {
 		s.load(indexed(p[1], lane, 1, 0), 0)
-		VFMADD213PS(s.v(3), s.v(1), s.v(0))
+		s.VFMADD213PS(s.v(3), s.v(1), s.v(0))
 		s.fma(indexed(p[0], lane, 1, 0), 2, 0)
 		s.mul(indexed(mask, lane, 1, 0), 0, 0)
 		s.store(0, indexed(p[1], lane, 1, 0))
@@ -117,11 +116,11 @@ func (s isa) normBack() {
 type reducer func(args reg.Register, m func(array int) operand.Mem, lane reg.Register, acc, tmp int)
 
 // reduce sums over pixels and lanes for a block of channels, [channel][sums][16] at out, adding to what is there.
-func (s isa) reduce(name, doc string, block, sums int, body reducer) {
-	args := s.function(name, doc)
-	x, y, z := field(args, argX), field(args, argY), field(args, argZ)
+func (s *avx) reduce(name, doc string, block, sums int, body reducer) {
+	args := s.function(name, "*channelArgs", doc)
+	x, y, z := s.field(args, argX), s.field(args, argY), s.field(args, argZ)
 	ptr := []reg.GPVirtual{x, y, z}
-	out, pixels := field(args, argOut), field(args, argPixels)
+	out, pixels := s.field(args, argOut), s.field(args, argPixels)
 	// A partial sum is 16 values wide: with AVX2 the second half stays as it is.
 	for c := range block {
 		for k := range sums {
@@ -129,57 +128,57 @@ func (s isa) reduce(name, doc string, block, sums int, body reducer) {
 		}
 	}
 	tmp := block * sums
-	loop(pixels, 1, func() {
-		off, row := GP64(), field(args, argRow)
-		XORQ(off, off)
+	s.loop(pixels, 1, func() {
+		off, row := s.GP64(), s.field(args, argRow)
+		s.XORQ(off, off)
 		for c := range block {
-			lane, end := GP64(), field(args, argLanes)
-			MOVQ(off, lane)
-			ADDQ(off, end)
-			l := label("lane")
-			Label(l)
+			lane, end := s.GP64(), s.field(args, argLanes)
+			s.MOVQ(off, lane)
+			s.ADDQ(off, end)
+			l := s.label("lane")
+			s.Label(l)
 			m := func(array int) operand.Mem { return indexed(ptr[array], lane, 1, 0) }
-			inRow := GP64()
-			MOVQ(lane, inRow)
-			SUBQ(off, inRow)
+			inRow := s.GP64()
+			s.MOVQ(lane, inRow)
+			s.SUBQ(off, inRow)
 			channel = c
 			body(args, m, inRow, c*sums, tmp)
-			ADDQ(operand.U32(s.size), lane)
-			CMPQ(lane, end)
-			JB(operand.LabelRef(l))
-			ADDQ(row, off)
+			s.ADDQ(operand.U32(s.size), lane)
+			s.CMPQ(lane, end)
+			s.JB(operand.LabelRef(l))
+			s.ADDQ(row, off)
 		}
-		ADDQ(at(args, argXPixel), x)
-		ADDQ(at(args, argYPixel), y)
-		ADDQ(at(args, argYPixel), z)
+		s.ADDQ(at(args, argXPixel), x)
+		s.ADDQ(at(args, argYPixel), y)
+		s.ADDQ(at(args, argYPixel), z)
 	})
 	for c := range block {
 		for k := range sums {
 			s.store(c*sums+k, at(out, (c*sums+k)*64))
 		}
 	}
-	done()
+	s.done()
 }
 
 var channel int // the one that a reducer works on
 
 // less is x - p of the channel in register to.
-func (s isa) centered(args reg.Register, x operand.Mem, to, tmp int) {
-	p := field(args, argP)
+func (s *avx) centered(args reg.Register, x operand.Mem, to, tmp int) {
+	p := s.field(args, argP)
 	s.broadcast(at(p, 4*channel), tmp)
 	s.load(x, to)
 	s.sub(tmp, to, to)
 }
 
-func (s isa) moments(args reg.Register, m func(int) operand.Mem, lane reg.Register, acc, tmp int) {
+func (s *avx) moments(args reg.Register, m func(int) operand.Mem, lane reg.Register, acc, tmp int) {
 	s.centered(args, m(0), tmp, tmp+1)
-	mask := field(args, argMask)
+	mask := s.field(args, argMask)
 	s.mul(indexed(mask, lane, 1, 0), tmp, tmp)
 	s.add(tmp, acc, acc)
 	s.fma(tmp, tmp, acc+1)
 }
 
-func (s isa) normSums(relu bool) reducer {
+func (s *avx) normSums(relu bool) reducer {
 	return func(args reg.Register, m func(int) operand.Mem, _ reg.Register, acc, tmp int) {
 		s.load(m(1), tmp+2)
 		if relu {
@@ -194,11 +193,11 @@ func (s isa) normSums(relu bool) reducer {
 	}
 }
 
-func (s isa) rowSums(_ reg.Register, m func(int) operand.Mem, _ reg.Register, acc, _ int) {
+func (s *avx) rowSums(_ reg.Register, m func(int) operand.Mem, _ reg.Register, acc, _ int) {
 	s.add(m(0), acc, acc)
 }
 
-func (s isa) dots(_ reg.Register, m func(int) operand.Mem, _ reg.Register, acc, tmp int) {
+func (s *avx) dots(_ reg.Register, m func(int) operand.Mem, _ reg.Register, acc, tmp int) {
 	s.load(m(0), tmp)
 	s.fma(m(1), tmp, acc)
 }

@@ -6,14 +6,6 @@ const (
 	elementScalars = 40
 )
 
-// Arrays of elementArgs, 8 bytes each from the first on.
-const (
-	dst  = 0
-	srcA = 1
-	srcB = 2
-	srcC = 3
-)
-
 // element is a kernel on arrays of one length.
 type element struct {
 	name, doc string
@@ -24,7 +16,7 @@ type element struct {
 }
 
 // each walks n bytes of some arrays. n is a multiple of 16 values: two vectors.
-func (a *assembly) each(e element, body func(m func(array int) register, i int)) {
+func (a *neon) each(e element, body func(m func(array int) register, i int)) {
 	a.function(e.name, "*elementArgs", e.doc, func(args register) {
 		var p [4]register
 		pointers := make([]register, 0, len(p))
@@ -50,7 +42,7 @@ func (a *assembly) each(e element, body func(m func(array int) register, i int))
 	})
 }
 
-func (a *assembly) elementwise() {
+func (a *neon) elementwise() {
 	const zero, scalar = 31, 30
 	zeros, top := same(zero), same(scalar)
 	type memory = func(array int) register
@@ -106,7 +98,7 @@ func (a *assembly) elementwise() {
 }
 
 // squares sums a*a in 16 partial sums at dst.
-func (a *assembly) squares() {
+func (a *neon) squares() {
 	a.function("squares", "*elementArgs", "sums a a in 16 partial sums at dst.", func(args register) {
 		to, from, n := a.field(args, 8*dst), a.field(args, 8*srcA), a.field(args, elementN)
 		for i := range 2 {

@@ -2,28 +2,8 @@ package main
 
 import "fmt"
 
-// Offsets of tapArgs.
-const (
-	tapX     = 0
-	tapY     = 8
-	tapDX    = 16
-	tapOffs  = 24 // byte offsets into x
-	tapCount = 32
-	tapBytes = 40  // of an output pixel
-	tapScale = 48  // float32
-	tapW     = 56  // depthwise: weights, [taps][channels]
-	tapWOffs = 64  // byte offsets into w
-	tapRow   = 72  // bytes of a channel's row
-	tapLanes = 80  // bytes of it that are computed
-	tapC     = 88  // channels
-	tapDY    = 96  // maxPoolBack's gradient of y
-	tapN     = 104 // output pixels with the same offsets
-	tapXStep = 112 // bytes from one to the next of them in x
-	tapYStep = 120 // and in y
-)
-
 // pools make an output pixel of input pixels at a list of offsets, value by value.
-func (a *assembly) pools() {
+func (a *neon) pools() {
 	a.pool("maxPool", "is y = the largest of x at the offsets.", false, a.larger)
 	a.pool("sumPool", "is y = scale times the sum of x at the offsets.", true, a.sum)
 	a.maxPoolBack()
@@ -31,7 +11,7 @@ func (a *assembly) pools() {
 }
 
 // strips walks the bytes of a pixel, vectors at a time, and what is left in steps of 16 values.
-func (a *assembly) strips(args register, vectors int, body func(position register, vectors int)) {
+func (a *neon) strips(args register, vectors int, body func(position register, vectors int)) {
 	position, end, left := a.register(), a.field(args, tapBytes), a.register()
 	big, small, out := a.label("big"), a.label("small"), a.label("out")
 	a.put("MOVD $0, %s", position)
@@ -52,7 +32,7 @@ func (a *assembly) strips(args register, vectors int, body func(position registe
 }
 
 // taps repeats body for every offset of a list with the addresses there: of each base, so many bytes on.
-func (a *assembly) taps(args, position register, bases []register, body func(at []register)) {
+func (a *neon) taps(args, position register, bases []register, body func(at []register)) {
 	list, count, offset := a.field(args, tapOffs), a.field(args, tapCount), a.register()
 	from, at := make([]register, len(bases)), make([]register, len(bases))
 	for i, base := range bases {
@@ -69,14 +49,14 @@ func (a *assembly) taps(args, position register, bases []register, body func(at 
 }
 
 // at is an address so many bytes behind another, in a register of its own.
-func (a *assembly) at(base, by register) register {
+func (a *neon) at(base, by register) register {
 	r := a.register()
 	a.plus(base, by, r)
 	return r
 }
 
 // eachPixel repeats body for the output pixels that have the same offsets, and moves x and y along.
-func (a *assembly) eachPixel(args, x, y register, body func()) {
+func (a *neon) eachPixel(args, x, y register, body func()) {
 	pixels, step := a.field(args, tapN), a.register()
 	a.loop(pixels, 1, func() {
 		a.scope(body)
@@ -88,7 +68,7 @@ func (a *assembly) eachPixel(args, x, y register, body func()) {
 }
 
 // pool combines x at the offsets from the scale on, or, scaled, from zero on and times the scale.
-func (a *assembly) pool(name, doc string, scaled bool, combine func(to, x, y vec)) {
+func (a *neon) pool(name, doc string, scaled bool, combine func(to, x, y vec)) {
 	const scale = 31
 	a.function(name, "*tapArgs", doc, func(args register) {
 		x, y := a.field(args, tapX), a.field(args, tapY)
@@ -120,7 +100,7 @@ func (a *assembly) pool(name, doc string, scaled bool, combine func(to, x, y vec
 }
 
 // maxPoolBack gives each output's gradient to the first input that equals the output.
-func (a *assembly) maxPoolBack() {
+func (a *neon) maxPoolBack() {
 	doc := "adds the gradient dy to dx at the first offset where x equals y."
 	a.function("maxPoolBack", "*tapArgs", doc, func(args register) {
 		f := a.fields(args, tapX, tapY, tapDX, tapDY)
@@ -148,7 +128,7 @@ func (a *assembly) maxPoolBack() {
 	})
 }
 
-func (a *assembly) sumPoolBack() {
+func (a *neon) sumPoolBack() {
 	const scale = 31
 	a.function("sumPoolBack", "*tapArgs", "adds scale times y to dx at the offsets.", func(args register) {
 		y, dx := a.field(args, tapY), a.field(args, tapDX)
@@ -173,7 +153,7 @@ func (a *assembly) sumPoolBack() {
 }
 
 // weights is taps with the address in w as well.
-func (a *assembly) weights(args, position, w, x register, body func(w, x register)) {
+func (a *neon) weights(args, position, w, x register, body func(w, x register)) {
 	list, at := a.field(args, tapWOffs), a.register()
 	a.taps(args, position, []register{x}, func(x []register) {
 		a.put("MOVD.P 8(%s), %s", list, at)
@@ -183,7 +163,7 @@ func (a *assembly) weights(args, position, w, x register, body func(w, x registe
 }
 
 // weighted is y = the sum over taps of w x, value by value: a depthwise convolution where channels are the vector.
-func (a *assembly) weighted() {
+func (a *neon) weighted() {
 	doc := "is y = the sum of w at its offsets times x at its own, value by value."
 	a.function("weighted", "*tapArgs", doc, func(args register) {
 		f := a.fields(args, tapX, tapY, tapW)
@@ -213,7 +193,7 @@ func (a *assembly) weighted() {
 
 // depthwise is y = the sum over taps of w x, channel by channel; it also makes the gradient of its input, with other
 // lists. The weights of a block of four channels lie side by side and are elements of one register.
-func (a *assembly) depthwise(block int) {
+func (a *neon) depthwise(block int) {
 	const weight, free = 16, 20
 	doc := "is y = the sum over taps of w x, a block of channels at a time."
 	a.function(fmt.Sprintf("depthwise%d", block), "*tapArgs", doc, func(args register) {
@@ -263,7 +243,7 @@ func (a *assembly) depthwise(block int) {
 }
 
 // eachChannel calls f with the address of every channel of a block.
-func (a *assembly) eachChannel(p, row register, block int, f func(p register, c int)) {
+func (a *neon) eachChannel(p, row register, block int, f func(p register, c int)) {
 	for c := range block {
 		f(p, c)
 		if c+1 < block {
@@ -273,7 +253,7 @@ func (a *assembly) eachChannel(p, row register, block int, f func(p register, c 
 }
 
 // startChannels sets the sums to zero, or to y where dx is set.
-func (a *assembly) startChannels(args, y, row register, block int) {
+func (a *neon) startChannels(args, y, row register, block int) {
 	out, dx := a.label("sum"), a.field(args, tapDX)
 	for q := range block * columns {
 		a.zeroFour(q)

@@ -1,45 +1,44 @@
 package main
 
 import (
-	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
 
 // each walks n bytes of up to four arrays, several vectors at a time. Arguments: see elementArgs.
-func (s isa) each(name, doc string, unroll int, before func(args reg.Register), body func(m func(array, i int) operand.Mem, i int)) {
-	args := s.function(name, doc)
-	p := []reg.GPVirtual{field(args, 0), field(args, 8), field(args, 16), field(args, 24)}
-	n := field(args, 32)
+func (s *avx) each(name, doc string, unroll int, before func(args reg.Register), body func(m func(array, i int) operand.Mem, i int)) {
+	args := s.function(name, "*elementArgs", doc)
+	p := []reg.GPVirtual{s.field(args, 0), s.field(args, 8), s.field(args, 16), s.field(args, 24)}
+	n := s.field(args, 32)
 	before(args)
 	m := func(array, i int) operand.Mem { return at(p[array], i*s.size) }
 	// n is a multiple of 16 values: one AVX-512 vector, two of AVX2
 	least := 64 / s.size
-	big, small, out := label("big"), label("small"), label("out")
-	Label(big)
-	CMPQ(n, operand.U32(unroll*s.size))
-	JB(operand.LabelRef(small))
+	big, small, out := s.label("big"), s.label("small"), s.label("out")
+	s.Label(big)
+	s.CMPQ(n, operand.U32(unroll*s.size))
+	s.JB(operand.LabelRef(small))
 	for i := range unroll {
 		body(m, i)
 	}
 	for _, r := range p {
-		ADDQ(operand.U32(unroll*s.size), r)
+		s.ADDQ(operand.U32(unroll*s.size), r)
 	}
-	SUBQ(operand.U32(unroll*s.size), n)
-	JMP(operand.LabelRef(big))
-	Label(small)
-	TESTQ(n, n)
-	JZ(operand.LabelRef(out))
+	s.SUBQ(operand.U32(unroll*s.size), n)
+	s.JMP(operand.LabelRef(big))
+	s.Label(small)
+	s.TESTQ(n, n)
+	s.JZ(operand.LabelRef(out))
 	for i := range least {
 		body(m, i)
 	}
 	for _, r := range p {
-		ADDQ(operand.U32(least*s.size), r)
+		s.ADDQ(operand.U32(least*s.size), r)
 	}
-	SUBQ(operand.U32(least*s.size), n)
-	JMP(operand.LabelRef(small))
-	Label(out)
-	done()
+	s.SUBQ(operand.U32(least*s.size), n)
+	s.JMP(operand.LabelRef(small))
+	s.Label(out)
+	s.done()
 }
 
 // Arrays of elementArgs, and its scalars.
@@ -51,7 +50,7 @@ const (
 	scalars = 40
 )
 
-func (s isa) elementwise() {
+func (s *avx) elementwise() {
 	none := func(reg.Register) {}
 	const zeros, six = 15, 14
 	clear := func(reg.Register) { s.zero(zeros) }
@@ -116,28 +115,28 @@ func (s isa) elementwise() {
 }
 
 // squares sums a*a in four vectors and stores them at dst, [4][vector].
-func (s isa) squares() {
-	args := s.function("squares", "sums a a in 16 or more partial sums at dst.")
-	out, a, n := field(args, 0), field(args, 8), field(args, 32)
+func (s *avx) squares() {
+	args := s.function("squares", "*elementArgs", "sums a a in 16 or more partial sums at dst.")
+	out, a, n := s.field(args, 0), s.field(args, 8), s.field(args, 32)
 	lanes := 64 / s.size
 	for i := range lanes {
 		s.zero(i)
 	}
-	loop(n, 64, func() {
+	s.loop(n, 64, func() {
 		for i := range lanes {
 			s.load(at(a, i*s.size), 4+i)
 			s.fma(4+i, 4+i, i)
 		}
-		advance(64, a)
+		s.advance(64, a)
 	})
 	for i := range lanes {
 		s.store(i, at(out, i*s.size))
 	}
-	done()
+	s.done()
 }
 
 // optimizers update weights (dst) by gradients (a) and moments (b, c). Scalars: see the Go versions.
-func (s isa) optimizers() {
+func (s *avx) optimizers() {
 	sc := func(args reg.Register, i, to int) { s.broadcast(at(args, scalars+4*i), to) }
 	type memory = func(array, i int) operand.Mem
 	// s0 -lr, s1 decay, s2 scale of the gradient
