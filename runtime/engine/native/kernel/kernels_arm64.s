@@ -871,7 +871,6 @@ TEXT ·addNeon(SB), NOSPLIT, $0-8
 	MOVD 8(R0), R2
 	MOVD 16(R0), R3
 	MOVD 32(R0), R4
-	VEOR V31.B16, V31.B16, V31.B16
 	CBZ R4, out1
 loop2:
 	FLDPQ 0(R2), (F0, F1)
@@ -1086,21 +1085,20 @@ TEXT ·affineEachNeon(SB), NOSPLIT, $0-8
 	MOVD 16(R0), R3
 	MOVD 24(R0), R4
 	MOVD 32(R0), R5
-	VEOR V31.B16, V31.B16, V31.B16
 	CBZ R5, out1
 loop2:
-	FLDPQ 0(R4), (F16, F17)
-	FLDPQ 0(R2), (F0, F1)
-	FLDPQ 0(R3), (F8, F9)
-	VFMLA V8.S4, V0.S4, V16.S4
-	VFMLA V9.S4, V1.S4, V17.S4
-	FSTPQ (F16, F17), 0(R1)
-	FLDPQ 32(R4), (F18, F19)
-	FLDPQ 32(R2), (F2, F3)
-	FLDPQ 32(R3), (F10, F11)
-	VFMLA V10.S4, V2.S4, V18.S4
-	VFMLA V11.S4, V3.S4, V19.S4
-	FSTPQ (F18, F19), 32(R1)
+	FLDPQ 0(R4), (F0, F1)
+	FLDPQ 0(R2), (F8, F9)
+	FLDPQ 0(R3), (F16, F17)
+	VFMLA V16.S4, V8.S4, V0.S4
+	VFMLA V17.S4, V9.S4, V1.S4
+	FSTPQ (F0, F1), 0(R1)
+	FLDPQ 32(R4), (F2, F3)
+	FLDPQ 32(R2), (F10, F11)
+	FLDPQ 32(R3), (F18, F19)
+	VFMLA V18.S4, V10.S4, V2.S4
+	VFMLA V19.S4, V11.S4, V3.S4
+	FSTPQ (F2, F3), 32(R1)
 	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
@@ -1121,22 +1119,22 @@ TEXT ·affineEachReluNeon(SB), NOSPLIT, $0-8
 	VEOR V31.B16, V31.B16, V31.B16
 	CBZ R5, out1
 loop2:
-	FLDPQ 0(R4), (F16, F17)
-	FLDPQ 0(R2), (F0, F1)
-	FLDPQ 0(R3), (F8, F9)
-	VFMLA V8.S4, V0.S4, V16.S4
-	VFMLA V9.S4, V1.S4, V17.S4
-	WORD $0x4e3ff610 // fmax v16.4s, v16.4s, v31.4s
-	WORD $0x4e3ff631 // fmax v17.4s, v17.4s, v31.4s
-	FSTPQ (F16, F17), 0(R1)
-	FLDPQ 32(R4), (F18, F19)
-	FLDPQ 32(R2), (F2, F3)
-	FLDPQ 32(R3), (F10, F11)
-	VFMLA V10.S4, V2.S4, V18.S4
-	VFMLA V11.S4, V3.S4, V19.S4
-	WORD $0x4e3ff652 // fmax v18.4s, v18.4s, v31.4s
-	WORD $0x4e3ff673 // fmax v19.4s, v19.4s, v31.4s
-	FSTPQ (F18, F19), 32(R1)
+	FLDPQ 0(R4), (F0, F1)
+	FLDPQ 0(R2), (F8, F9)
+	FLDPQ 0(R3), (F16, F17)
+	VFMLA V16.S4, V8.S4, V0.S4
+	VFMLA V17.S4, V9.S4, V1.S4
+	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
+	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
+	FSTPQ (F0, F1), 0(R1)
+	FLDPQ 32(R4), (F2, F3)
+	FLDPQ 32(R2), (F10, F11)
+	FLDPQ 32(R3), (F18, F19)
+	VFMLA V18.S4, V10.S4, V2.S4
+	VFMLA V19.S4, V11.S4, V3.S4
+	WORD $0x4e3ff442 // fmax v2.4s, v2.4s, v31.4s
+	WORD $0x4e3ff463 // fmax v3.4s, v3.4s, v31.4s
+	FSTPQ (F2, F3), 32(R1)
 	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
@@ -1284,14 +1282,14 @@ loop2:
 	VFMLA V25.S4, V2.S4, V6.S4
 	VFMLA V25.S4, V3.S4, V7.S4
 	FSTPQ (F6, F7), 0(R4)
-	WORD $0x6ea1f8c8 // fsqrt v8.4s, v6.4s
-	WORD $0x6ea1f8e9 // fsqrt v9.4s, v7.4s
-	WORD $0x6e38dd08 // fmul v8.4s, v8.4s, v24.4s
-	WORD $0x6e38dd29 // fmul v9.4s, v9.4s, v24.4s
-	WORD $0x4e37d508 // fadd v8.4s, v8.4s, v23.4s
-	WORD $0x4e37d529 // fadd v9.4s, v9.4s, v23.4s
-	WORD $0x6e28fc84 // fdiv v4.4s, v4.4s, v8.4s
-	WORD $0x6e29fca5 // fdiv v5.4s, v5.4s, v9.4s
+	WORD $0x6ea1f8c6 // fsqrt v6.4s, v6.4s
+	WORD $0x6ea1f8e7 // fsqrt v7.4s, v7.4s
+	WORD $0x6e38dcc6 // fmul v6.4s, v6.4s, v24.4s
+	WORD $0x6e38dce7 // fmul v7.4s, v7.4s, v24.4s
+	WORD $0x4e37d4c6 // fadd v6.4s, v6.4s, v23.4s
+	WORD $0x4e37d4e7 // fadd v7.4s, v7.4s, v23.4s
+	WORD $0x6e26fc84 // fdiv v4.4s, v4.4s, v6.4s
+	WORD $0x6e27fca5 // fdiv v5.4s, v5.4s, v7.4s
 	VFMLA V31.S4, V4.S4, V0.S4
 	VFMLA V31.S4, V5.S4, V1.S4
 	FSTPQ (F0, F1), 0(R1)
@@ -12723,42 +12721,42 @@ TEXT ·roundNeon(SB), NOSPLIT, $0-8
 	CBZ R3, out1
 loop2:
 	FLDPQ 0(R2), (F0, F1)
-	WORD $0x4e20d408 // fadd v8.4s, v0.4s, v0.4s
-	WORD $0x4e21d429 // fadd v9.4s, v1.4s, v1.4s
-	WORD $0x4e20e40c // fcmeq v12.4s, v0.4s, v0.4s
-	WORD $0x4e21e42d // fcmeq v13.4s, v1.4s, v1.4s
-	VSHL $15, V0.S4, V4.S4
-	VUSHR $31, V4.S4, V4.S4
-	VADD V31.S4, V4.S4, V4.S4
-	VADD V0.S4, V4.S4, V4.S4
-	VBSL V8.B16, V4.B16, V12.B16
-	VUSHR $16, V12.S4, V12.S4
-	VSHL $16, V12.S4, V12.S4
-	VSHL $15, V1.S4, V5.S4
-	VUSHR $31, V5.S4, V5.S4
-	VADD V31.S4, V5.S4, V5.S4
-	VADD V1.S4, V5.S4, V5.S4
-	VBSL V9.B16, V5.B16, V13.B16
-	VUSHR $16, V13.S4, V13.S4
-	VSHL $16, V13.S4, V13.S4
-	FSTPQ (F12, F13), 0(R1)
-	FLDPQ 32(R2), (F2, F3)
-	WORD $0x4e22d44a // fadd v10.4s, v2.4s, v2.4s
-	WORD $0x4e23d46b // fadd v11.4s, v3.4s, v3.4s
-	WORD $0x4e22e44e // fcmeq v14.4s, v2.4s, v2.4s
-	WORD $0x4e23e46f // fcmeq v15.4s, v3.4s, v3.4s
-	VSHL $15, V2.S4, V6.S4
-	VUSHR $31, V6.S4, V6.S4
-	VADD V31.S4, V6.S4, V6.S4
-	VADD V2.S4, V6.S4, V6.S4
-	VBSL V10.B16, V6.B16, V14.B16
+	WORD $0x4e20d404 // fadd v4.4s, v0.4s, v0.4s
+	WORD $0x4e21d425 // fadd v5.4s, v1.4s, v1.4s
+	WORD $0x4e20e406 // fcmeq v6.4s, v0.4s, v0.4s
+	WORD $0x4e21e427 // fcmeq v7.4s, v1.4s, v1.4s
+	VSHL $15, V0.S4, V2.S4
+	VUSHR $31, V2.S4, V2.S4
+	VADD V31.S4, V2.S4, V2.S4
+	VADD V0.S4, V2.S4, V2.S4
+	VBSL V4.B16, V2.B16, V6.B16
+	VUSHR $16, V6.S4, V6.S4
+	VSHL $16, V6.S4, V6.S4
+	VSHL $15, V1.S4, V3.S4
+	VUSHR $31, V3.S4, V3.S4
+	VADD V31.S4, V3.S4, V3.S4
+	VADD V1.S4, V3.S4, V3.S4
+	VBSL V5.B16, V3.B16, V7.B16
+	VUSHR $16, V7.S4, V7.S4
+	VSHL $16, V7.S4, V7.S4
+	FSTPQ (F6, F7), 0(R1)
+	FLDPQ 32(R2), (F8, F9)
+	WORD $0x4e28d50c // fadd v12.4s, v8.4s, v8.4s
+	WORD $0x4e29d52d // fadd v13.4s, v9.4s, v9.4s
+	WORD $0x4e28e50e // fcmeq v14.4s, v8.4s, v8.4s
+	WORD $0x4e29e52f // fcmeq v15.4s, v9.4s, v9.4s
+	VSHL $15, V8.S4, V10.S4
+	VUSHR $31, V10.S4, V10.S4
+	VADD V31.S4, V10.S4, V10.S4
+	VADD V8.S4, V10.S4, V10.S4
+	VBSL V12.B16, V10.B16, V14.B16
 	VUSHR $16, V14.S4, V14.S4
 	VSHL $16, V14.S4, V14.S4
-	VSHL $15, V3.S4, V7.S4
-	VUSHR $31, V7.S4, V7.S4
-	VADD V31.S4, V7.S4, V7.S4
-	VADD V3.S4, V7.S4, V7.S4
-	VBSL V11.B16, V7.B16, V15.B16
+	VSHL $15, V9.S4, V11.S4
+	VUSHR $31, V11.S4, V11.S4
+	VADD V31.S4, V11.S4, V11.S4
+	VADD V9.S4, V11.S4, V11.S4
+	VBSL V13.B16, V11.B16, V15.B16
 	VUSHR $16, V15.S4, V15.S4
 	VSHL $16, V15.S4, V15.S4
 	FSTPQ (F14, F15), 32(R1)
@@ -12828,6 +12826,74 @@ TEXT ·pairProductsNeon(SB), NOSPLIT, $0-8
 	MOVD 64(R0), R4
 	SUB $4, R4
 loop1:
+	MOVW 0(R1), R5
+	MOVD 64(R0), R6
+	MUL R6, R5
+	MOVD 0(R0), R7
+	ADD R7, R5
+	MOVW 4(R1), R6
+	MOVD 72(R0), R7
+	SUB R7, R6
+	MOVD 64(R0), R8
+	MUL R8, R6
+	MOVD 8(R0), R9
+	ADD R9, R6
+	MOVD R4, R7
+	VEOR V0.B16, V0.B16, V0.B16
+span2:
+	CMP $16, R7
+	BLO less3
+	FMOVQ 0(R5), F1
+	FMOVQ 0(R6), F2
+	WORD $0x6e22dc21 // fmul v1.4s, v1.4s, v2.4s
+	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
+	ADD $16, R5
+	ADD $16, R6
+	SUB $16, R7
+	B span2
+less3:
+	VMOV V0.B16, V4.B16
+	VDUP V0.S[1], V5.S4
+	VDUP V0.S[2], V6.S4
+	VDUP V0.S[3], V7.S4
+span4:
+	CMP $4, R7
+	BLO less5
+	FMOVS 0(R5), F1
+	FMOVS 0(R6), F2
+	FMULS F2, F1, F1
+	FADDS F1, F4, F4
+	ADD $4, R5
+	ADD $4, R6
+	SUB $4, R7
+	B span4
+less5:
+	FADDS F5, F4, F4
+	FADDS F7, F6, F6
+	FADDS F6, F4, F4
+	FMOVS 80(R0), F2
+	FMOVS 0(R5), F6
+	FADDS F6, F2, F2
+	FMOVS 0(R6), F6
+	FADDS F6, F2, F2
+	FADDS F4, F2, F2
+	FMOVS F2, 0(R2)
+	ADD $4, R2
+	ADD $8, R1
+	SUBS $1, R3
+	BNE loop1
+	RET
+
+// func pairSlopesNeon(args *pairArgs)
+TEXT ·pairSlopesNeon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 32(R0), R1
+	MOVD 48(R0), R2
+	MOVD 56(R0), R3
+	MOVD 64(R0), R4
+	SUB $4, R4
+	MOVD 40(R0), R5
+loop1:
 	MOVW 0(R1), R6
 	MOVD 64(R0), R7
 	MUL R7, R6
@@ -12840,159 +12906,91 @@ loop1:
 	MUL R9, R7
 	MOVD 8(R0), R10
 	ADD R10, R7
-	MOVD R4, R5
-	VEOR V0.B16, V0.B16, V0.B16
-span2:
-	CMP $16, R5
-	BLO less3
-	FMOVQ 0(R6), F1
-	FMOVQ 0(R7), F2
-	WORD $0x6e22dc21 // fmul v1.4s, v1.4s, v2.4s
-	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	ADD $16, R6
-	ADD $16, R7
-	SUB $16, R5
-	B span2
-less3:
-	VMOV V0.B16, V4.B16
-	VDUP V0.S[1], V5.S4
-	VDUP V0.S[2], V6.S4
-	VDUP V0.S[3], V7.S4
-span4:
-	CMP $4, R5
-	BLO less5
-	FMOVS (R6), F1
-	FMOVS (R7), F2
-	FMULS F2, F1, F1
-	FADDS F1, F4, F4
-	ADD $4, R6
-	ADD $4, R7
-	SUB $4, R5
-	B span4
-less5:
-	FADDS F5, F4, F4
-	FADDS F7, F6, F6
-	FADDS F6, F4, F4
-	FMOVS 80(R0), F0
-	FMOVS (R6), F1
-	FADDS F1, F0, F0
-	FMOVS (R7), F1
-	FADDS F1, F0, F0
-	FADDS F4, F0, F0
-	FMOVS F0, (R2)
-	ADD $8, R1
-	ADD $4, R2
-	SUBS $1, R3
-	BNE loop1
-	RET
-
-// func pairSlopesNeon(args *pairArgs)
-TEXT ·pairSlopesNeon(SB), NOSPLIT, $0-8
-	MOVD args+0(FP), R0
-	MOVD 32(R0), R1
-	MOVD 40(R0), R2
-	MOVD 48(R0), R3
-	MOVD 56(R0), R4
-	MOVD 64(R0), R5
-	SUB $4, R5
-loop1:
-	MOVW 0(R1), R7
-	MOVD 64(R0), R8
-	MUL R8, R7
-	MOVD 0(R0), R9
-	ADD R9, R7
-	MOVW 4(R1), R8
-	MOVD 72(R0), R9
-	SUB R9, R8
-	MOVD 64(R0), R10
-	MUL R10, R8
-	MOVD 8(R0), R11
-	ADD R11, R8
-	MOVW 0(R2), R9
+	MOVW 0(R5), R8
+	MOVD 64(R0), R9
+	MUL R9, R8
+	MOVD 16(R0), R10
+	ADD R10, R8
+	MOVW 4(R5), R9
 	MOVD 64(R0), R10
 	MUL R10, R9
-	MOVD 16(R0), R11
+	MOVD 24(R0), R11
 	ADD R11, R9
-	MOVW 4(R2), R10
-	MOVD 64(R0), R11
-	MUL R11, R10
-	MOVD 24(R0), R12
-	ADD R12, R10
-	VLD1R.P 4(R3), [V31.S4]
-	MOVD R5, R6
+	VLD1R.P 4(R2), [V31.S4]
+	MOVD R4, R10
 span2:
-	CMP $32, R6
+	CMP $32, R10
 	BLO less3
-	FLDPQ 0(R8), (F0, F1)
-	FLDPQ 0(R9), (F2, F3)
-	WORD $0x6e20dfe0 // fmul v0.4s, v31.4s, v0.4s
-	WORD $0x6e21dfe1 // fmul v1.4s, v31.4s, v1.4s
-	WORD $0x4e20d442 // fadd v2.4s, v2.4s, v0.4s
-	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
-	FLDPQ 0(R7), (F4, F5)
-	FLDPQ 0(R10), (F6, F7)
-	WORD $0x6e24dfe4 // fmul v4.4s, v31.4s, v4.4s
-	WORD $0x6e25dfe5 // fmul v5.4s, v31.4s, v5.4s
-	WORD $0x4e24d4c6 // fadd v6.4s, v6.4s, v4.4s
-	WORD $0x4e25d4e7 // fadd v7.4s, v7.4s, v5.4s
+	FLDPQ 0(R7), (F0, F1)
+	WORD $0x6e3fdc00 // fmul v0.4s, v0.4s, v31.4s
+	WORD $0x6e3fdc21 // fmul v1.4s, v1.4s, v31.4s
+	FLDPQ 0(R8), (F4, F5)
+	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
+	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
+	FLDPQ 0(R6), (F2, F3)
+	WORD $0x6e3fdc42 // fmul v2.4s, v2.4s, v31.4s
+	WORD $0x6e3fdc63 // fmul v3.4s, v3.4s, v31.4s
+	FLDPQ 0(R9), (F6, F7)
+	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
+	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
+	FSTPQ (F0, F1), 0(R8)
 	FSTPQ (F2, F3), 0(R9)
-	FSTPQ (F6, F7), 0(R10)
 	ADD $32, R7
+	ADD $32, R6
 	ADD $32, R8
 	ADD $32, R9
-	ADD $32, R10
-	SUB $32, R6
+	SUB $32, R10
 	B span2
 less3:
 span4:
-	CMP $16, R6
+	CMP $16, R10
 	BLO less5
-	FMOVQ 0(R8), F0
-	FMOVQ 0(R9), F2
-	WORD $0x6e20dfe0 // fmul v0.4s, v31.4s, v0.4s
-	WORD $0x4e20d442 // fadd v2.4s, v2.4s, v0.4s
-	FMOVQ 0(R7), F4
-	FMOVQ 0(R10), F6
-	WORD $0x6e24dfe4 // fmul v4.4s, v31.4s, v4.4s
-	WORD $0x4e24d4c6 // fadd v6.4s, v6.4s, v4.4s
+	FMOVQ 0(R7), F0
+	WORD $0x6e3fdc00 // fmul v0.4s, v0.4s, v31.4s
+	FMOVQ 0(R8), F4
+	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
+	FMOVQ 0(R6), F2
+	WORD $0x6e3fdc42 // fmul v2.4s, v2.4s, v31.4s
+	FMOVQ 0(R9), F6
+	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
+	FMOVQ F0, 0(R8)
 	FMOVQ F2, 0(R9)
-	FMOVQ F6, 0(R10)
 	ADD $16, R7
+	ADD $16, R6
 	ADD $16, R8
 	ADD $16, R9
-	ADD $16, R10
-	SUB $16, R6
+	SUB $16, R10
 	B span4
 less5:
 span6:
-	CMP $4, R6
+	CMP $4, R10
 	BLO less7
-	FMOVS (R8), F0
-	FMOVS (R9), F2
-	FMULS F0, F31, F0
-	FADDS F0, F2, F2
-	FMOVS (R7), F4
-	FMOVS (R10), F6
-	FMULS F4, F31, F4
-	FADDS F4, F6, F6
-	FMOVS F2, (R9)
-	FMOVS F6, (R10)
+	FMOVS 0(R7), F0
+	FMULS F31, F0, F0
+	FMOVS 0(R8), F4
+	FADDS F4, F0, F0
+	FMOVS 0(R6), F2
+	FMULS F31, F2, F2
+	FMOVS 0(R9), F6
+	FADDS F6, F2, F2
+	FMOVS F0, 0(R8)
+	FMOVS F2, 0(R9)
 	ADD $4, R7
+	ADD $4, R6
 	ADD $4, R8
 	ADD $4, R9
-	ADD $4, R10
-	SUB $4, R6
+	SUB $4, R10
 	B span6
 less7:
-	FMOVS (R9), F0
+	FMOVS 0(R8), F0
 	FADDS F31, F0, F0
-	FMOVS F0, (R9)
-	FMOVS (R10), F0
-	FADDS F31, F0, F0
-	FMOVS F0, (R10)
+	FMOVS F0, 0(R8)
+	FMOVS 0(R9), F2
+	FADDS F31, F2, F2
+	FMOVS F2, 0(R9)
 	ADD $8, R1
-	ADD $8, R2
-	SUBS $1, R4
+	ADD $8, R5
+	SUBS $1, R3
 	BNE loop1
 	RET
 
@@ -13011,62 +13009,62 @@ TEXT ·rowsPlainNeon(SB), NOSPLIT, $0-8
 	VLD1R.P 4(R8), [V30.S4]
 	VLD1R.P 4(R8), [V29.S4]
 loop1:
-	MOVW (R1), R8
+	MOVW 0(R1), R8
 	MUL R6, R8
-	ADD R8, R7, R11
+	ADD R8, R7, R9
 	MOVD R2, R10
-	MOVD R6, R9
+	MOVD R6, R11
 span2:
-	CMP $32, R9
+	CMP $32, R11
 	BLO less3
-	FLDPQ 0(R11), (F0, F1)
+	FLDPQ 0(R9), (F0, F1)
 	FLDPQ 0(R10), (F2, F3)
-	WORD $0x6e22dfc2 // fmul v2.4s, v30.4s, v2.4s
-	WORD $0x6e23dfc3 // fmul v3.4s, v30.4s, v3.4s
-	WORD $0x6e20dfa4 // fmul v4.4s, v29.4s, v0.4s
-	WORD $0x6e21dfa5 // fmul v5.4s, v29.4s, v1.4s
+	WORD $0x6e3edc42 // fmul v2.4s, v2.4s, v30.4s
+	WORD $0x6e3edc63 // fmul v3.4s, v3.4s, v30.4s
+	WORD $0x6e3ddc04 // fmul v4.4s, v0.4s, v29.4s
+	WORD $0x6e3ddc25 // fmul v5.4s, v1.4s, v29.4s
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
 	WORD $0x4e25d463 // fadd v3.4s, v3.4s, v5.4s
-	WORD $0x6e22dfe2 // fmul v2.4s, v31.4s, v2.4s
-	WORD $0x6e23dfe3 // fmul v3.4s, v31.4s, v3.4s
+	WORD $0x6e3fdc42 // fmul v2.4s, v2.4s, v31.4s
+	WORD $0x6e3fdc63 // fmul v3.4s, v3.4s, v31.4s
 	WORD $0x4ea2d400 // fsub v0.4s, v0.4s, v2.4s
 	WORD $0x4ea3d421 // fsub v1.4s, v1.4s, v3.4s
-	FSTPQ (F0, F1), 0(R11)
+	FSTPQ (F0, F1), 0(R9)
 	ADD $32, R10
-	ADD $32, R11
-	SUB $32, R9
+	ADD $32, R9
+	SUB $32, R11
 	B span2
 less3:
 span4:
-	CMP $16, R9
+	CMP $16, R11
 	BLO less5
-	FMOVQ 0(R11), F0
+	FMOVQ 0(R9), F0
 	FMOVQ 0(R10), F2
-	WORD $0x6e22dfc2 // fmul v2.4s, v30.4s, v2.4s
-	WORD $0x6e20dfa4 // fmul v4.4s, v29.4s, v0.4s
+	WORD $0x6e3edc42 // fmul v2.4s, v2.4s, v30.4s
+	WORD $0x6e3ddc04 // fmul v4.4s, v0.4s, v29.4s
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
-	WORD $0x6e22dfe2 // fmul v2.4s, v31.4s, v2.4s
+	WORD $0x6e3fdc42 // fmul v2.4s, v2.4s, v31.4s
 	WORD $0x4ea2d400 // fsub v0.4s, v0.4s, v2.4s
-	FMOVQ F0, 0(R11)
+	FMOVQ F0, 0(R9)
 	ADD $16, R10
-	ADD $16, R11
-	SUB $16, R9
+	ADD $16, R9
+	SUB $16, R11
 	B span4
 less5:
 span6:
-	CMP $4, R9
+	CMP $4, R11
 	BLO less7
-	FMOVS (R11), F0
-	FMOVS (R10), F2
-	FMULS F2, F30, F2
-	FMULS F0, F29, F4
+	FMOVS 0(R9), F0
+	FMOVS 0(R10), F2
+	FMULS F30, F2, F2
+	FMULS F29, F0, F4
 	FADDS F4, F2, F2
-	FMULS F2, F31, F2
+	FMULS F31, F2, F2
 	FSUBS F2, F0, F0
-	FMOVS F0, (R11)
+	FMOVS F0, 0(R9)
 	ADD $4, R10
-	ADD $4, R11
-	SUB $4, R9
+	ADD $4, R9
+	SUB $4, R11
 	B span6
 less7:
 	ADD R3, R1
@@ -13092,80 +13090,80 @@ TEXT ·rowsMomentumNeon(SB), NOSPLIT, $0-8
 	VLD1R.P 4(R9), [V29.S4]
 	VLD1R.P 4(R9), [V28.S4]
 loop1:
-	MOVW (R1), R9
+	MOVW 0(R1), R9
 	MUL R6, R9
-	ADD R9, R7, R12
-	ADD R9, R8, R13
-	MOVD R2, R11
-	MOVD R6, R10
+	ADD R9, R7, R10
+	ADD R9, R8, R11
+	MOVD R2, R12
+	MOVD R6, R13
 span2:
-	CMP $32, R10
+	CMP $32, R13
 	BLO less3
-	FLDPQ 0(R12), (F0, F1)
-	FLDPQ 0(R11), (F2, F3)
-	WORD $0x6e22dfc2 // fmul v2.4s, v30.4s, v2.4s
-	WORD $0x6e23dfc3 // fmul v3.4s, v30.4s, v3.4s
-	WORD $0x6e20dfa4 // fmul v4.4s, v29.4s, v0.4s
-	WORD $0x6e21dfa5 // fmul v5.4s, v29.4s, v1.4s
+	FLDPQ 0(R10), (F0, F1)
+	FLDPQ 0(R12), (F2, F3)
+	WORD $0x6e3edc42 // fmul v2.4s, v2.4s, v30.4s
+	WORD $0x6e3edc63 // fmul v3.4s, v3.4s, v30.4s
+	WORD $0x6e3ddc04 // fmul v4.4s, v0.4s, v29.4s
+	WORD $0x6e3ddc25 // fmul v5.4s, v1.4s, v29.4s
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
 	WORD $0x4e25d463 // fadd v3.4s, v3.4s, v5.4s
-	FLDPQ 0(R13), (F4, F5)
-	WORD $0x6e24df84 // fmul v4.4s, v28.4s, v4.4s
-	WORD $0x6e25df85 // fmul v5.4s, v28.4s, v5.4s
+	FLDPQ 0(R11), (F4, F5)
+	WORD $0x6e3cdc84 // fmul v4.4s, v4.4s, v28.4s
+	WORD $0x6e3cdca5 // fmul v5.4s, v5.4s, v28.4s
 	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
 	WORD $0x4e23d4a5 // fadd v5.4s, v5.4s, v3.4s
-	FSTPQ (F4, F5), 0(R13)
-	WORD $0x6e24dfe4 // fmul v4.4s, v31.4s, v4.4s
-	WORD $0x6e25dfe5 // fmul v5.4s, v31.4s, v5.4s
+	FSTPQ (F4, F5), 0(R11)
+	WORD $0x6e3fdc84 // fmul v4.4s, v4.4s, v31.4s
+	WORD $0x6e3fdca5 // fmul v5.4s, v5.4s, v31.4s
 	WORD $0x4ea4d400 // fsub v0.4s, v0.4s, v4.4s
 	WORD $0x4ea5d421 // fsub v1.4s, v1.4s, v5.4s
-	FSTPQ (F0, F1), 0(R12)
-	ADD $32, R11
+	FSTPQ (F0, F1), 0(R10)
 	ADD $32, R12
-	ADD $32, R13
-	SUB $32, R10
+	ADD $32, R10
+	ADD $32, R11
+	SUB $32, R13
 	B span2
 less3:
 span4:
-	CMP $16, R10
+	CMP $16, R13
 	BLO less5
-	FMOVQ 0(R12), F0
-	FMOVQ 0(R11), F2
-	WORD $0x6e22dfc2 // fmul v2.4s, v30.4s, v2.4s
-	WORD $0x6e20dfa4 // fmul v4.4s, v29.4s, v0.4s
+	FMOVQ 0(R10), F0
+	FMOVQ 0(R12), F2
+	WORD $0x6e3edc42 // fmul v2.4s, v2.4s, v30.4s
+	WORD $0x6e3ddc04 // fmul v4.4s, v0.4s, v29.4s
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
-	FMOVQ 0(R13), F4
-	WORD $0x6e24df84 // fmul v4.4s, v28.4s, v4.4s
+	FMOVQ 0(R11), F4
+	WORD $0x6e3cdc84 // fmul v4.4s, v4.4s, v28.4s
 	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
-	FMOVQ F4, 0(R13)
-	WORD $0x6e24dfe4 // fmul v4.4s, v31.4s, v4.4s
+	FMOVQ F4, 0(R11)
+	WORD $0x6e3fdc84 // fmul v4.4s, v4.4s, v31.4s
 	WORD $0x4ea4d400 // fsub v0.4s, v0.4s, v4.4s
-	FMOVQ F0, 0(R12)
-	ADD $16, R11
+	FMOVQ F0, 0(R10)
 	ADD $16, R12
-	ADD $16, R13
-	SUB $16, R10
+	ADD $16, R10
+	ADD $16, R11
+	SUB $16, R13
 	B span4
 less5:
 span6:
-	CMP $4, R10
+	CMP $4, R13
 	BLO less7
-	FMOVS (R12), F0
-	FMOVS (R11), F2
-	FMULS F2, F30, F2
-	FMULS F0, F29, F4
+	FMOVS 0(R10), F0
+	FMOVS 0(R12), F2
+	FMULS F30, F2, F2
+	FMULS F29, F0, F4
 	FADDS F4, F2, F2
-	FMOVS (R13), F4
-	FMULS F4, F28, F4
+	FMOVS 0(R11), F4
+	FMULS F28, F4, F4
 	FADDS F2, F4, F4
-	FMOVS F4, (R13)
-	FMULS F4, F31, F4
+	FMOVS F4, 0(R11)
+	FMULS F31, F4, F4
 	FSUBS F4, F0, F0
-	FMOVS F0, (R12)
-	ADD $4, R11
+	FMOVS F0, 0(R10)
 	ADD $4, R12
-	ADD $4, R13
-	SUB $4, R10
+	ADD $4, R10
+	ADD $4, R11
+	SUB $4, R13
 	B span6
 less7:
 	ADD R3, R1
@@ -13191,88 +13189,88 @@ TEXT ·rowsNesterovNeon(SB), NOSPLIT, $0-8
 	VLD1R.P 4(R9), [V29.S4]
 	VLD1R.P 4(R9), [V28.S4]
 loop1:
-	MOVW (R1), R9
+	MOVW 0(R1), R9
 	MUL R6, R9
-	ADD R9, R7, R12
-	ADD R9, R8, R13
-	MOVD R2, R11
-	MOVD R6, R10
+	ADD R9, R7, R10
+	ADD R9, R8, R11
+	MOVD R2, R12
+	MOVD R6, R13
 span2:
-	CMP $32, R10
+	CMP $32, R13
 	BLO less3
-	FLDPQ 0(R12), (F0, F1)
-	FLDPQ 0(R11), (F2, F3)
-	WORD $0x6e22dfc2 // fmul v2.4s, v30.4s, v2.4s
-	WORD $0x6e23dfc3 // fmul v3.4s, v30.4s, v3.4s
-	WORD $0x6e20dfa4 // fmul v4.4s, v29.4s, v0.4s
-	WORD $0x6e21dfa5 // fmul v5.4s, v29.4s, v1.4s
+	FLDPQ 0(R10), (F0, F1)
+	FLDPQ 0(R12), (F2, F3)
+	WORD $0x6e3edc42 // fmul v2.4s, v2.4s, v30.4s
+	WORD $0x6e3edc63 // fmul v3.4s, v3.4s, v30.4s
+	WORD $0x6e3ddc04 // fmul v4.4s, v0.4s, v29.4s
+	WORD $0x6e3ddc25 // fmul v5.4s, v1.4s, v29.4s
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
 	WORD $0x4e25d463 // fadd v3.4s, v3.4s, v5.4s
-	FLDPQ 0(R13), (F4, F5)
-	WORD $0x6e24df84 // fmul v4.4s, v28.4s, v4.4s
-	WORD $0x6e25df85 // fmul v5.4s, v28.4s, v5.4s
+	FLDPQ 0(R11), (F4, F5)
+	WORD $0x6e3cdc84 // fmul v4.4s, v4.4s, v28.4s
+	WORD $0x6e3cdca5 // fmul v5.4s, v5.4s, v28.4s
 	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
 	WORD $0x4e23d4a5 // fadd v5.4s, v5.4s, v3.4s
-	FSTPQ (F4, F5), 0(R13)
-	WORD $0x6e24df84 // fmul v4.4s, v28.4s, v4.4s
-	WORD $0x6e25df85 // fmul v5.4s, v28.4s, v5.4s
-	WORD $0x4e24d444 // fadd v4.4s, v2.4s, v4.4s
-	WORD $0x4e25d465 // fadd v5.4s, v3.4s, v5.4s
-	WORD $0x6e24dfe4 // fmul v4.4s, v31.4s, v4.4s
-	WORD $0x6e25dfe5 // fmul v5.4s, v31.4s, v5.4s
+	FSTPQ (F4, F5), 0(R11)
+	WORD $0x6e3cdc84 // fmul v4.4s, v4.4s, v28.4s
+	WORD $0x6e3cdca5 // fmul v5.4s, v5.4s, v28.4s
+	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
+	WORD $0x4e23d4a5 // fadd v5.4s, v5.4s, v3.4s
+	WORD $0x6e3fdc84 // fmul v4.4s, v4.4s, v31.4s
+	WORD $0x6e3fdca5 // fmul v5.4s, v5.4s, v31.4s
 	WORD $0x4ea4d400 // fsub v0.4s, v0.4s, v4.4s
 	WORD $0x4ea5d421 // fsub v1.4s, v1.4s, v5.4s
-	FSTPQ (F0, F1), 0(R12)
-	ADD $32, R11
+	FSTPQ (F0, F1), 0(R10)
 	ADD $32, R12
-	ADD $32, R13
-	SUB $32, R10
+	ADD $32, R10
+	ADD $32, R11
+	SUB $32, R13
 	B span2
 less3:
 span4:
-	CMP $16, R10
+	CMP $16, R13
 	BLO less5
-	FMOVQ 0(R12), F0
-	FMOVQ 0(R11), F2
-	WORD $0x6e22dfc2 // fmul v2.4s, v30.4s, v2.4s
-	WORD $0x6e20dfa4 // fmul v4.4s, v29.4s, v0.4s
+	FMOVQ 0(R10), F0
+	FMOVQ 0(R12), F2
+	WORD $0x6e3edc42 // fmul v2.4s, v2.4s, v30.4s
+	WORD $0x6e3ddc04 // fmul v4.4s, v0.4s, v29.4s
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
-	FMOVQ 0(R13), F4
-	WORD $0x6e24df84 // fmul v4.4s, v28.4s, v4.4s
+	FMOVQ 0(R11), F4
+	WORD $0x6e3cdc84 // fmul v4.4s, v4.4s, v28.4s
 	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
-	FMOVQ F4, 0(R13)
-	WORD $0x6e24df84 // fmul v4.4s, v28.4s, v4.4s
-	WORD $0x4e24d444 // fadd v4.4s, v2.4s, v4.4s
-	WORD $0x6e24dfe4 // fmul v4.4s, v31.4s, v4.4s
+	FMOVQ F4, 0(R11)
+	WORD $0x6e3cdc84 // fmul v4.4s, v4.4s, v28.4s
+	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
+	WORD $0x6e3fdc84 // fmul v4.4s, v4.4s, v31.4s
 	WORD $0x4ea4d400 // fsub v0.4s, v0.4s, v4.4s
-	FMOVQ F0, 0(R12)
-	ADD $16, R11
+	FMOVQ F0, 0(R10)
 	ADD $16, R12
-	ADD $16, R13
-	SUB $16, R10
+	ADD $16, R10
+	ADD $16, R11
+	SUB $16, R13
 	B span4
 less5:
 span6:
-	CMP $4, R10
+	CMP $4, R13
 	BLO less7
-	FMOVS (R12), F0
-	FMOVS (R11), F2
-	FMULS F2, F30, F2
-	FMULS F0, F29, F4
+	FMOVS 0(R10), F0
+	FMOVS 0(R12), F2
+	FMULS F30, F2, F2
+	FMULS F29, F0, F4
 	FADDS F4, F2, F2
-	FMOVS (R13), F4
-	FMULS F4, F28, F4
+	FMOVS 0(R11), F4
+	FMULS F28, F4, F4
 	FADDS F2, F4, F4
-	FMOVS F4, (R13)
-	FMULS F4, F28, F4
-	FADDS F4, F2, F4
-	FMULS F4, F31, F4
+	FMOVS F4, 0(R11)
+	FMULS F28, F4, F4
+	FADDS F2, F4, F4
+	FMULS F31, F4, F4
 	FSUBS F4, F0, F0
-	FMOVS F0, (R12)
-	ADD $4, R11
+	FMOVS F0, 0(R10)
 	ADD $4, R12
-	ADD $4, R13
-	SUB $4, R10
+	ADD $4, R10
+	ADD $4, R11
+	SUB $4, R13
 	B span6
 less7:
 	ADD R3, R1
@@ -13305,130 +13303,130 @@ TEXT ·rowsAdamNeon(SB), NOSPLIT, $0-8
 	VLD1R.P 4(R10), [V23.S4]
 	VLD1R.P 4(R10), [V22.S4]
 loop1:
-	MOVW (R1), R10
+	MOVW 0(R1), R10
 	MUL R6, R10
-	ADD R10, R7, R13
-	ADD R10, R8, R14
-	ADD R10, R9, R15
-	MOVD R2, R12
-	MOVD R6, R11
+	ADD R10, R7, R11
+	ADD R10, R8, R12
+	ADD R10, R9, R13
+	MOVD R2, R14
+	MOVD R6, R15
 span2:
-	CMP $32, R11
+	CMP $32, R15
 	BLO less3
-	FLDPQ 0(R13), (F0, F1)
-	FLDPQ 0(R12), (F2, F3)
-	WORD $0x6e22dfc2 // fmul v2.4s, v30.4s, v2.4s
-	WORD $0x6e23dfc3 // fmul v3.4s, v30.4s, v3.4s
-	WORD $0x6e20dfa4 // fmul v4.4s, v29.4s, v0.4s
-	WORD $0x6e21dfa5 // fmul v5.4s, v29.4s, v1.4s
+	FLDPQ 0(R11), (F0, F1)
+	FLDPQ 0(R14), (F2, F3)
+	WORD $0x6e3edc42 // fmul v2.4s, v2.4s, v30.4s
+	WORD $0x6e3edc63 // fmul v3.4s, v3.4s, v30.4s
+	WORD $0x6e3ddc04 // fmul v4.4s, v0.4s, v29.4s
+	WORD $0x6e3ddc25 // fmul v5.4s, v1.4s, v29.4s
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
 	WORD $0x4e25d463 // fadd v3.4s, v3.4s, v5.4s
-	FLDPQ 0(R14), (F4, F5)
-	WORD $0x6e24df84 // fmul v4.4s, v28.4s, v4.4s
-	WORD $0x6e25df85 // fmul v5.4s, v28.4s, v5.4s
-	WORD $0x6e22df66 // fmul v6.4s, v27.4s, v2.4s
-	WORD $0x6e23df67 // fmul v7.4s, v27.4s, v3.4s
+	FLDPQ 0(R12), (F4, F5)
+	WORD $0x6e3cdc84 // fmul v4.4s, v4.4s, v28.4s
+	WORD $0x6e3cdca5 // fmul v5.4s, v5.4s, v28.4s
+	WORD $0x6e3bdc46 // fmul v6.4s, v2.4s, v27.4s
+	WORD $0x6e3bdc67 // fmul v7.4s, v3.4s, v27.4s
 	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
 	WORD $0x4e27d4a5 // fadd v5.4s, v5.4s, v7.4s
-	FSTPQ (F4, F5), 0(R14)
-	FLDPQ 0(R15), (F6, F7)
-	WORD $0x6e26df46 // fmul v6.4s, v26.4s, v6.4s
-	WORD $0x6e27df47 // fmul v7.4s, v26.4s, v7.4s
-	WORD $0x6e22df28 // fmul v8.4s, v25.4s, v2.4s
-	WORD $0x6e23df29 // fmul v9.4s, v25.4s, v3.4s
+	FSTPQ (F4, F5), 0(R12)
+	FLDPQ 0(R13), (F6, F7)
+	WORD $0x6e3adcc6 // fmul v6.4s, v6.4s, v26.4s
+	WORD $0x6e3adce7 // fmul v7.4s, v7.4s, v26.4s
+	WORD $0x6e39dc48 // fmul v8.4s, v2.4s, v25.4s
+	WORD $0x6e39dc69 // fmul v9.4s, v3.4s, v25.4s
 	WORD $0x6e22dd08 // fmul v8.4s, v8.4s, v2.4s
 	WORD $0x6e23dd29 // fmul v9.4s, v9.4s, v3.4s
 	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
 	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
-	FSTPQ (F6, F7), 0(R15)
-	WORD $0x6e26df06 // fmul v6.4s, v24.4s, v6.4s
-	WORD $0x6e27df07 // fmul v7.4s, v24.4s, v7.4s
+	FSTPQ (F6, F7), 0(R13)
+	WORD $0x6e38dcc6 // fmul v6.4s, v6.4s, v24.4s
+	WORD $0x6e38dce7 // fmul v7.4s, v7.4s, v24.4s
 	WORD $0x6ea1f8c6 // fsqrt v6.4s, v6.4s
 	WORD $0x6ea1f8e7 // fsqrt v7.4s, v7.4s
 	WORD $0x4e37d4c6 // fadd v6.4s, v6.4s, v23.4s
 	WORD $0x4e37d4e7 // fadd v7.4s, v7.4s, v23.4s
-	WORD $0x6e24dfe4 // fmul v4.4s, v31.4s, v4.4s
-	WORD $0x6e25dfe5 // fmul v5.4s, v31.4s, v5.4s
+	WORD $0x6e3fdc84 // fmul v4.4s, v4.4s, v31.4s
+	WORD $0x6e3fdca5 // fmul v5.4s, v5.4s, v31.4s
 	WORD $0x6e26fc84 // fdiv v4.4s, v4.4s, v6.4s
 	WORD $0x6e27fca5 // fdiv v5.4s, v5.4s, v7.4s
-	WORD $0x6e20dec0 // fmul v0.4s, v22.4s, v0.4s
-	WORD $0x6e21dec1 // fmul v1.4s, v22.4s, v1.4s
+	WORD $0x6e36dc00 // fmul v0.4s, v0.4s, v22.4s
+	WORD $0x6e36dc21 // fmul v1.4s, v1.4s, v22.4s
 	WORD $0x4ea4d400 // fsub v0.4s, v0.4s, v4.4s
 	WORD $0x4ea5d421 // fsub v1.4s, v1.4s, v5.4s
-	FSTPQ (F0, F1), 0(R13)
+	FSTPQ (F0, F1), 0(R11)
+	ADD $32, R14
+	ADD $32, R11
 	ADD $32, R12
 	ADD $32, R13
-	ADD $32, R14
-	ADD $32, R15
-	SUB $32, R11
+	SUB $32, R15
 	B span2
 less3:
 span4:
-	CMP $16, R11
+	CMP $16, R15
 	BLO less5
-	FMOVQ 0(R13), F0
-	FMOVQ 0(R12), F2
-	WORD $0x6e22dfc2 // fmul v2.4s, v30.4s, v2.4s
-	WORD $0x6e20dfa4 // fmul v4.4s, v29.4s, v0.4s
+	FMOVQ 0(R11), F0
+	FMOVQ 0(R14), F2
+	WORD $0x6e3edc42 // fmul v2.4s, v2.4s, v30.4s
+	WORD $0x6e3ddc04 // fmul v4.4s, v0.4s, v29.4s
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
-	FMOVQ 0(R14), F4
-	WORD $0x6e24df84 // fmul v4.4s, v28.4s, v4.4s
-	WORD $0x6e22df66 // fmul v6.4s, v27.4s, v2.4s
+	FMOVQ 0(R12), F4
+	WORD $0x6e3cdc84 // fmul v4.4s, v4.4s, v28.4s
+	WORD $0x6e3bdc46 // fmul v6.4s, v2.4s, v27.4s
 	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
-	FMOVQ F4, 0(R14)
-	FMOVQ 0(R15), F6
-	WORD $0x6e26df46 // fmul v6.4s, v26.4s, v6.4s
-	WORD $0x6e22df28 // fmul v8.4s, v25.4s, v2.4s
+	FMOVQ F4, 0(R12)
+	FMOVQ 0(R13), F6
+	WORD $0x6e3adcc6 // fmul v6.4s, v6.4s, v26.4s
+	WORD $0x6e39dc48 // fmul v8.4s, v2.4s, v25.4s
 	WORD $0x6e22dd08 // fmul v8.4s, v8.4s, v2.4s
 	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
-	FMOVQ F6, 0(R15)
-	WORD $0x6e26df06 // fmul v6.4s, v24.4s, v6.4s
+	FMOVQ F6, 0(R13)
+	WORD $0x6e38dcc6 // fmul v6.4s, v6.4s, v24.4s
 	WORD $0x6ea1f8c6 // fsqrt v6.4s, v6.4s
 	WORD $0x4e37d4c6 // fadd v6.4s, v6.4s, v23.4s
-	WORD $0x6e24dfe4 // fmul v4.4s, v31.4s, v4.4s
+	WORD $0x6e3fdc84 // fmul v4.4s, v4.4s, v31.4s
 	WORD $0x6e26fc84 // fdiv v4.4s, v4.4s, v6.4s
-	WORD $0x6e20dec0 // fmul v0.4s, v22.4s, v0.4s
+	WORD $0x6e36dc00 // fmul v0.4s, v0.4s, v22.4s
 	WORD $0x4ea4d400 // fsub v0.4s, v0.4s, v4.4s
-	FMOVQ F0, 0(R13)
+	FMOVQ F0, 0(R11)
+	ADD $16, R14
+	ADD $16, R11
 	ADD $16, R12
 	ADD $16, R13
-	ADD $16, R14
-	ADD $16, R15
-	SUB $16, R11
+	SUB $16, R15
 	B span4
 less5:
 span6:
-	CMP $4, R11
+	CMP $4, R15
 	BLO less7
-	FMOVS (R13), F0
-	FMOVS (R12), F2
-	FMULS F2, F30, F2
-	FMULS F0, F29, F4
+	FMOVS 0(R11), F0
+	FMOVS 0(R14), F2
+	FMULS F30, F2, F2
+	FMULS F29, F0, F4
 	FADDS F4, F2, F2
-	FMOVS (R14), F4
-	FMULS F4, F28, F4
-	FMULS F2, F27, F6
+	FMOVS 0(R12), F4
+	FMULS F28, F4, F4
+	FMULS F27, F2, F6
 	FADDS F6, F4, F4
-	FMOVS F4, (R14)
-	FMOVS (R15), F6
-	FMULS F6, F26, F6
-	FMULS F2, F25, F8
+	FMOVS F4, 0(R12)
+	FMOVS 0(R13), F6
+	FMULS F26, F6, F6
+	FMULS F25, F2, F8
 	FMULS F2, F8, F8
 	FADDS F8, F6, F6
-	FMOVS F6, (R15)
-	FMULS F6, F24, F6
+	FMOVS F6, 0(R13)
+	FMULS F24, F6, F6
 	FSQRTS F6, F6
 	FADDS F23, F6, F6
-	FMULS F4, F31, F4
+	FMULS F31, F4, F4
 	FDIVS F6, F4, F4
-	FMULS F0, F22, F0
+	FMULS F22, F0, F0
 	FSUBS F4, F0, F0
-	FMOVS F0, (R13)
+	FMOVS F0, 0(R11)
+	ADD $4, R14
+	ADD $4, R11
 	ADD $4, R12
 	ADD $4, R13
-	ADD $4, R14
-	ADD $4, R15
-	SUB $4, R11
+	SUB $4, R15
 	B span6
 less7:
 	ADD R3, R1

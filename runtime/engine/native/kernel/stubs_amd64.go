@@ -4,877 +4,527 @@
 
 package kernel
 
-// product10x1_512 sums a tile of a matrix product; see productArgs.
-//
 //go:noescape
 func product10x1_512(args *productArgs)
 
-// product12x2_512 sums a tile of a matrix product; see productArgs.
-//
 //go:noescape
 func product12x2_512(args *productArgs)
 
-// product12x1_512 sums a tile of a matrix product; see productArgs.
-//
 //go:noescape
 func product12x1_512(args *productArgs)
 
-// product8x2_512 sums a tile of a matrix product; see productArgs.
-//
 //go:noescape
 func product8x2_512(args *productArgs)
 
-// product8x1_512 sums a tile of a matrix product; see productArgs.
-//
 //go:noescape
 func product8x1_512(args *productArgs)
 
-// product6x2_512 sums a tile of a matrix product; see productArgs.
-//
 //go:noescape
 func product6x2_512(args *productArgs)
 
-// product6x1_512 sums a tile of a matrix product; see productArgs.
-//
 //go:noescape
 func product6x1_512(args *productArgs)
 
-// product4x2_512 sums a tile of a matrix product; see productArgs.
-//
 //go:noescape
 func product4x2_512(args *productArgs)
 
-// product4x1_512 sums a tile of a matrix product; see productArgs.
-//
 //go:noescape
 func product4x1_512(args *productArgs)
 
-// product2x2_512 sums a tile of a matrix product; see productArgs.
-//
 //go:noescape
 func product2x2_512(args *productArgs)
 
-// product2x1_512 sums a tile of a matrix product; see productArgs.
-//
 //go:noescape
 func product2x1_512(args *productArgs)
 
-// line512 sums one row of a product for 64 columns; see productArgs.
-//
 //go:noescape
 func line512(args *productArgs)
 
-// correlate512 sums products of rows of x and of dy, lane by lane; see productArgs.
-//
 //go:noescape
 func correlate512(args *productArgs)
 
-// transpose512 transposes one square block of a vector's width; see transposeArgs.
-//
 //go:noescape
 func transpose512(args *transposeArgs)
 
-// add512 is dst = a + b.
-//
 //go:noescape
 func add512(args *elementArgs)
 
-// addRelu512 is dst = max(0, a + b).
-//
 //go:noescape
 func addRelu512(args *elementArgs)
 
-// relu512 is dst = max(0, a).
-//
 //go:noescape
 func relu512(args *elementArgs)
 
-// clamp512 is dst = min(s0, max(0, a)).
-//
 //go:noescape
 func clamp512(args *elementArgs)
 
-// reluBack512 is dst = a where b > 0, else 0.
-//
 //go:noescape
 func reluBack512(args *elementArgs)
 
-// clampBack512 is dst = a where 0 < b < s0, else 0.
-//
 //go:noescape
 func clampBack512(args *elementArgs)
 
-// scale512 is dst = s0 a.
-//
 //go:noescape
 func scale512(args *elementArgs)
 
-// affineEach512 is dst = b a + c.
-//
 //go:noescape
 func affineEach512(args *elementArgs)
 
-// affineEachRelu512 is dst = max(0, b a + c).
-//
 //go:noescape
 func affineEachRelu512(args *elementArgs)
 
-// squares512 sums a a in 16 or more partial sums at dst.
-//
 //go:noescape
 func squares512(args *elementArgs)
 
-// sgd512 is SGD without momentum: w -= lr (scale g + decay w).
-//
 //go:noescape
 func sgd512(args *elementArgs)
 
-// momentum512 is SGD with momentum: v = mu v + g; w -= lr (s4 v + s5 g).
-//
 //go:noescape
 func momentum512(args *elementArgs)
 
-// adam512 is Adam and AdamW.
-//
 //go:noescape
 func adam512(args *elementArgs)
 
-// affine512 is y = p x + q, p and q a channel.
-//
 //go:noescape
 func affine512(args *channelArgs)
 
-// affineRelu512 is y = max(0, p x + q), p and q a channel.
-//
 //go:noescape
 func affineRelu512(args *channelArgs)
 
-// normBack512 is y = (p y + q x + r) mask, p, q and r a channel.
-//
 //go:noescape
 func normBack512(args *channelArgs)
 
-// moments8_512 sums (x - p) and its square, where mask, a channel.
-//
 //go:noescape
 func moments8_512(args *channelArgs)
 
-// normSums8_512 sums y and y (x - p) a channel.
-//
 //go:noescape
 func normSums8_512(args *channelArgs)
 
-// normSumsRelu8_512 sets y = 0 where z <= 0, then sums y and y (x - p) a channel.
-//
 //go:noescape
 func normSumsRelu8_512(args *channelArgs)
 
-// rowSums8_512 sums x a channel.
-//
 //go:noescape
 func rowSums8_512(args *channelArgs)
 
-// dots8_512 sums x y a channel.
-//
 //go:noescape
 func dots8_512(args *channelArgs)
 
-// moments1_512 sums (x - p) and its square, where mask, a channel.
-//
 //go:noescape
 func moments1_512(args *channelArgs)
 
-// normSums1_512 sums y and y (x - p) a channel.
-//
 //go:noescape
 func normSums1_512(args *channelArgs)
 
-// normSumsRelu1_512 sets y = 0 where z <= 0, then sums y and y (x - p) a channel.
-//
 //go:noescape
 func normSumsRelu1_512(args *channelArgs)
 
-// rowSums1_512 sums x a channel.
-//
 //go:noescape
 func rowSums1_512(args *channelArgs)
 
-// dots1_512 sums x y a channel.
-//
 //go:noescape
 func dots1_512(args *channelArgs)
 
-// maxPool512 is y = the largest of x at the offsets.
-//
 //go:noescape
 func maxPool512(args *tapArgs)
 
-// sumPool512 is y = scale times the sum of x at the offsets.
-//
 //go:noescape
 func sumPool512(args *tapArgs)
 
-// maxPoolBack512 adds the gradient dy to dx at the first offset where x equals y.
-//
 //go:noescape
 func maxPoolBack512(args *tapArgs)
 
-// sumPoolBack512 adds scale times y to dx at the offsets.
-//
 //go:noescape
 func sumPoolBack512(args *tapArgs)
 
-// depthwise4_512 is y = the sum over taps of w x, a block of channels at a time.
-//
 //go:noescape
 func depthwise4_512(args *tapArgs)
 
-// depthwise1_512 is y = the sum over taps of w x, a block of channels at a time.
-//
 //go:noescape
 func depthwise1_512(args *tapArgs)
 
-// weighted512 is y = the sum of w at its offsets times x at its own, value by value.
-//
 //go:noescape
 func weighted512(args *tapArgs)
 
-// round512 is dst = a, rounded to bfloat16.
-//
 //go:noescape
 func round512(args *elementArgs)
 
-// shorten512 is dst = the upper halves of a.
-//
 //go:noescape
 func shorten512(args *elementArgs)
 
-// widen512 is dst = src, as float32; see halvesArgs.
-//
 //go:noescape
 func widen512(args *halvesArgs)
 
-// winogradInput2x3_512 transforms a tile of an image; see winogradArgs.
-//
 //go:noescape
 func winogradInput2x3_512(args *winogradArgs)
 
-// winogradOutput2x3_512 transforms a tile back; see winogradArgs.
-//
 //go:noescape
 func winogradOutput2x3_512(args *winogradArgs)
 
-// winogradWeights2x3_512 transforms a kernel; see winogradArgs.
-//
 //go:noescape
 func winogradWeights2x3_512(args *winogradArgs)
 
-// winogradSpread2x3_512 transforms the gradient of a tile of an output; see winogradArgs.
-//
 //go:noescape
 func winogradSpread2x3_512(args *winogradArgs)
 
-// winogradGather2x3_512 makes the gradient of a kernel of its matrices'; see winogradArgs.
-//
 //go:noescape
 func winogradGather2x3_512(args *winogradArgs)
 
-// winogradInput3x3_512 transforms a tile of an image; see winogradArgs.
-//
 //go:noescape
 func winogradInput3x3_512(args *winogradArgs)
 
-// winogradOutput3x3_512 transforms a tile back; see winogradArgs.
-//
 //go:noescape
 func winogradOutput3x3_512(args *winogradArgs)
 
-// winogradWeights3x3_512 transforms a kernel; see winogradArgs.
-//
 //go:noescape
 func winogradWeights3x3_512(args *winogradArgs)
 
-// winogradSpread3x3_512 transforms the gradient of a tile of an output; see winogradArgs.
-//
 //go:noescape
 func winogradSpread3x3_512(args *winogradArgs)
 
-// winogradGather3x3_512 makes the gradient of a kernel of its matrices'; see winogradArgs.
-//
 //go:noescape
 func winogradGather3x3_512(args *winogradArgs)
 
-// winogradInput4x3_512 transforms a tile of an image; see winogradArgs.
-//
 //go:noescape
 func winogradInput4x3_512(args *winogradArgs)
 
-// winogradOutput4x3_512 transforms a tile back; see winogradArgs.
-//
 //go:noescape
 func winogradOutput4x3_512(args *winogradArgs)
 
-// winogradWeights4x3_512 transforms a kernel; see winogradArgs.
-//
 //go:noescape
 func winogradWeights4x3_512(args *winogradArgs)
 
-// winogradSpread4x3_512 transforms the gradient of a tile of an output; see winogradArgs.
-//
 //go:noescape
 func winogradSpread4x3_512(args *winogradArgs)
 
-// winogradGather4x3_512 makes the gradient of a kernel of its matrices'; see winogradArgs.
-//
 //go:noescape
 func winogradGather4x3_512(args *winogradArgs)
 
-// winogradInput3x5_512 transforms a tile of an image; see winogradArgs.
-//
 //go:noescape
 func winogradInput3x5_512(args *winogradArgs)
 
-// winogradOutput3x5_512 transforms a tile back; see winogradArgs.
-//
 //go:noescape
 func winogradOutput3x5_512(args *winogradArgs)
 
-// winogradWeights3x5_512 transforms a kernel; see winogradArgs.
-//
 //go:noescape
 func winogradWeights3x5_512(args *winogradArgs)
 
-// winogradSpread3x5_512 transforms the gradient of a tile of an output; see winogradArgs.
-//
 //go:noescape
 func winogradSpread3x5_512(args *winogradArgs)
 
-// winogradGather3x5_512 makes the gradient of a kernel of its matrices'; see winogradArgs.
-//
 //go:noescape
 func winogradGather3x5_512(args *winogradArgs)
 
-// winogradInputWhole2_512 transforms a tile of an image; see winogradArgs.
-//
 //go:noescape
 func winogradInputWhole2_512(args *winogradArgs)
 
-// winogradOutputWhole2_512 transforms a tile back; see winogradArgs.
-//
 //go:noescape
 func winogradOutputWhole2_512(args *winogradArgs)
 
-// winogradWeightsWhole2_512 transforms a kernel; see winogradArgs.
-//
 //go:noescape
 func winogradWeightsWhole2_512(args *winogradArgs)
 
-// winogradSpreadWhole2_512 transforms the gradient of a tile of an output; see winogradArgs.
-//
 //go:noescape
 func winogradSpreadWhole2_512(args *winogradArgs)
 
-// winogradGatherWhole2_512 makes the gradient of a kernel of its matrices'; see winogradArgs.
-//
 //go:noescape
 func winogradGatherWhole2_512(args *winogradArgs)
 
-// winogradInputWhole4_512 transforms a tile of an image; see winogradArgs.
-//
 //go:noescape
 func winogradInputWhole4_512(args *winogradArgs)
 
-// winogradOutputWhole4_512 transforms a tile back; see winogradArgs.
-//
 //go:noescape
 func winogradOutputWhole4_512(args *winogradArgs)
 
-// winogradWeightsWhole4_512 transforms a kernel; see winogradArgs.
-//
 //go:noescape
 func winogradWeightsWhole4_512(args *winogradArgs)
 
-// winogradSpreadWhole4_512 transforms the gradient of a tile of an output; see winogradArgs.
-//
 //go:noescape
 func winogradSpreadWhole4_512(args *winogradArgs)
 
-// winogradGatherWhole4_512 makes the gradient of a kernel of its matrices'; see winogradArgs.
-//
 //go:noescape
 func winogradGatherWhole4_512(args *winogradArgs)
 
-// product6x2_256 sums a tile of a matrix product; see productArgs.
-//
 //go:noescape
 func product6x2_256(args *productArgs)
 
-// product4x2_256 sums a tile of a matrix product; see productArgs.
-//
 //go:noescape
 func product4x2_256(args *productArgs)
 
-// product2x2_256 sums a tile of a matrix product; see productArgs.
-//
 //go:noescape
 func product2x2_256(args *productArgs)
 
-// line256 sums one row of a product for 64 columns; see productArgs.
-//
 //go:noescape
 func line256(args *productArgs)
 
-// correlate256 sums products of rows of x and of dy, lane by lane; see productArgs.
-//
 //go:noescape
 func correlate256(args *productArgs)
 
-// transpose256 transposes one square block of a vector's width; see transposeArgs.
-//
 //go:noescape
 func transpose256(args *transposeArgs)
 
-// add256 is dst = a + b.
-//
 //go:noescape
 func add256(args *elementArgs)
 
-// addRelu256 is dst = max(0, a + b).
-//
 //go:noescape
 func addRelu256(args *elementArgs)
 
-// relu256 is dst = max(0, a).
-//
 //go:noescape
 func relu256(args *elementArgs)
 
-// clamp256 is dst = min(s0, max(0, a)).
-//
 //go:noescape
 func clamp256(args *elementArgs)
 
-// reluBack256 is dst = a where b > 0, else 0.
-//
 //go:noescape
 func reluBack256(args *elementArgs)
 
-// clampBack256 is dst = a where 0 < b < s0, else 0.
-//
 //go:noescape
 func clampBack256(args *elementArgs)
 
-// scale256 is dst = s0 a.
-//
 //go:noescape
 func scale256(args *elementArgs)
 
-// affineEach256 is dst = b a + c.
-//
 //go:noescape
 func affineEach256(args *elementArgs)
 
-// affineEachRelu256 is dst = max(0, b a + c).
-//
 //go:noescape
 func affineEachRelu256(args *elementArgs)
 
-// squares256 sums a a in 16 or more partial sums at dst.
-//
 //go:noescape
 func squares256(args *elementArgs)
 
-// sgd256 is SGD without momentum: w -= lr (scale g + decay w).
-//
 //go:noescape
 func sgd256(args *elementArgs)
 
-// momentum256 is SGD with momentum: v = mu v + g; w -= lr (s4 v + s5 g).
-//
 //go:noescape
 func momentum256(args *elementArgs)
 
-// adam256 is Adam and AdamW.
-//
 //go:noescape
 func adam256(args *elementArgs)
 
-// affine256 is y = p x + q, p and q a channel.
-//
 //go:noescape
 func affine256(args *channelArgs)
 
-// affineRelu256 is y = max(0, p x + q), p and q a channel.
-//
 //go:noescape
 func affineRelu256(args *channelArgs)
 
-// normBack256 is y = (p y + q x + r) mask, p, q and r a channel.
-//
 //go:noescape
 func normBack256(args *channelArgs)
 
-// moments4_256 sums (x - p) and its square, where mask, a channel.
-//
 //go:noescape
 func moments4_256(args *channelArgs)
 
-// normSums4_256 sums y and y (x - p) a channel.
-//
 //go:noescape
 func normSums4_256(args *channelArgs)
 
-// normSumsRelu4_256 sets y = 0 where z <= 0, then sums y and y (x - p) a channel.
-//
 //go:noescape
 func normSumsRelu4_256(args *channelArgs)
 
-// rowSums4_256 sums x a channel.
-//
 //go:noescape
 func rowSums4_256(args *channelArgs)
 
-// dots4_256 sums x y a channel.
-//
 //go:noescape
 func dots4_256(args *channelArgs)
 
-// moments1_256 sums (x - p) and its square, where mask, a channel.
-//
 //go:noescape
 func moments1_256(args *channelArgs)
 
-// normSums1_256 sums y and y (x - p) a channel.
-//
 //go:noescape
 func normSums1_256(args *channelArgs)
 
-// normSumsRelu1_256 sets y = 0 where z <= 0, then sums y and y (x - p) a channel.
-//
 //go:noescape
 func normSumsRelu1_256(args *channelArgs)
 
-// rowSums1_256 sums x a channel.
-//
 //go:noescape
 func rowSums1_256(args *channelArgs)
 
-// dots1_256 sums x y a channel.
-//
 //go:noescape
 func dots1_256(args *channelArgs)
 
-// maxPool256 is y = the largest of x at the offsets.
-//
 //go:noescape
 func maxPool256(args *tapArgs)
 
-// sumPool256 is y = scale times the sum of x at the offsets.
-//
 //go:noescape
 func sumPool256(args *tapArgs)
 
-// maxPoolBack256 adds the gradient dy to dx at the first offset where x equals y.
-//
 //go:noescape
 func maxPoolBack256(args *tapArgs)
 
-// sumPoolBack256 adds scale times y to dx at the offsets.
-//
 //go:noescape
 func sumPoolBack256(args *tapArgs)
 
-// depthwise4_256 is y = the sum over taps of w x, a block of channels at a time.
-//
 //go:noescape
 func depthwise4_256(args *tapArgs)
 
-// depthwise1_256 is y = the sum over taps of w x, a block of channels at a time.
-//
 //go:noescape
 func depthwise1_256(args *tapArgs)
 
-// weighted256 is y = the sum of w at its offsets times x at its own, value by value.
-//
 //go:noescape
 func weighted256(args *tapArgs)
 
-// round256 is dst = a, rounded to bfloat16.
-//
 //go:noescape
 func round256(args *elementArgs)
 
-// shorten256 is dst = the upper halves of a.
-//
 //go:noescape
 func shorten256(args *elementArgs)
 
-// widen256 is dst = src, as float32; see halvesArgs.
-//
 //go:noescape
 func widen256(args *halvesArgs)
 
-// winogradInput2x3_256 transforms a tile of an image; see winogradArgs.
-//
 //go:noescape
 func winogradInput2x3_256(args *winogradArgs)
 
-// winogradOutput2x3_256 transforms a tile back; see winogradArgs.
-//
 //go:noescape
 func winogradOutput2x3_256(args *winogradArgs)
 
-// winogradWeights2x3_256 transforms a kernel; see winogradArgs.
-//
 //go:noescape
 func winogradWeights2x3_256(args *winogradArgs)
 
-// winogradSpread2x3_256 transforms the gradient of a tile of an output; see winogradArgs.
-//
 //go:noescape
 func winogradSpread2x3_256(args *winogradArgs)
 
-// winogradGather2x3_256 makes the gradient of a kernel of its matrices'; see winogradArgs.
-//
 //go:noescape
 func winogradGather2x3_256(args *winogradArgs)
 
-// winogradInput3x3_256 transforms a tile of an image; see winogradArgs.
-//
 //go:noescape
 func winogradInput3x3_256(args *winogradArgs)
 
-// winogradOutput3x3_256 transforms a tile back; see winogradArgs.
-//
 //go:noescape
 func winogradOutput3x3_256(args *winogradArgs)
 
-// winogradWeights3x3_256 transforms a kernel; see winogradArgs.
-//
 //go:noescape
 func winogradWeights3x3_256(args *winogradArgs)
 
-// winogradSpread3x3_256 transforms the gradient of a tile of an output; see winogradArgs.
-//
 //go:noescape
 func winogradSpread3x3_256(args *winogradArgs)
 
-// winogradGather3x3_256 makes the gradient of a kernel of its matrices'; see winogradArgs.
-//
 //go:noescape
 func winogradGather3x3_256(args *winogradArgs)
 
-// winogradInput4x3_256 transforms a tile of an image; see winogradArgs.
-//
 //go:noescape
 func winogradInput4x3_256(args *winogradArgs)
 
-// winogradOutput4x3_256 transforms a tile back; see winogradArgs.
-//
 //go:noescape
 func winogradOutput4x3_256(args *winogradArgs)
 
-// winogradWeights4x3_256 transforms a kernel; see winogradArgs.
-//
 //go:noescape
 func winogradWeights4x3_256(args *winogradArgs)
 
-// winogradSpread4x3_256 transforms the gradient of a tile of an output; see winogradArgs.
-//
 //go:noescape
 func winogradSpread4x3_256(args *winogradArgs)
 
-// winogradGather4x3_256 makes the gradient of a kernel of its matrices'; see winogradArgs.
-//
 //go:noescape
 func winogradGather4x3_256(args *winogradArgs)
 
-// winogradInput3x5_256 transforms a tile of an image; see winogradArgs.
-//
 //go:noescape
 func winogradInput3x5_256(args *winogradArgs)
 
-// winogradOutput3x5_256 transforms a tile back; see winogradArgs.
-//
 //go:noescape
 func winogradOutput3x5_256(args *winogradArgs)
 
-// winogradWeights3x5_256 transforms a kernel; see winogradArgs.
-//
 //go:noescape
 func winogradWeights3x5_256(args *winogradArgs)
 
-// winogradSpread3x5_256 transforms the gradient of a tile of an output; see winogradArgs.
-//
 //go:noescape
 func winogradSpread3x5_256(args *winogradArgs)
 
-// winogradGather3x5_256 makes the gradient of a kernel of its matrices'; see winogradArgs.
-//
 //go:noescape
 func winogradGather3x5_256(args *winogradArgs)
 
-// winogradInputWhole2_256 transforms a tile of an image; see winogradArgs.
-//
 //go:noescape
 func winogradInputWhole2_256(args *winogradArgs)
 
-// winogradOutputWhole2_256 transforms a tile back; see winogradArgs.
-//
 //go:noescape
 func winogradOutputWhole2_256(args *winogradArgs)
 
-// winogradWeightsWhole2_256 transforms a kernel; see winogradArgs.
-//
 //go:noescape
 func winogradWeightsWhole2_256(args *winogradArgs)
 
-// winogradSpreadWhole2_256 transforms the gradient of a tile of an output; see winogradArgs.
-//
 //go:noescape
 func winogradSpreadWhole2_256(args *winogradArgs)
 
-// winogradGatherWhole2_256 makes the gradient of a kernel of its matrices'; see winogradArgs.
-//
 //go:noescape
 func winogradGatherWhole2_256(args *winogradArgs)
 
-// winogradInputWhole4_256 transforms a tile of an image; see winogradArgs.
-//
 //go:noescape
 func winogradInputWhole4_256(args *winogradArgs)
 
-// winogradOutputWhole4_256 transforms a tile back; see winogradArgs.
-//
 //go:noescape
 func winogradOutputWhole4_256(args *winogradArgs)
 
-// winogradWeightsWhole4_256 transforms a kernel; see winogradArgs.
-//
 //go:noescape
 func winogradWeightsWhole4_256(args *winogradArgs)
 
-// winogradSpreadWhole4_256 transforms the gradient of a tile of an output; see winogradArgs.
-//
 //go:noescape
 func winogradSpreadWhole4_256(args *winogradArgs)
 
-// winogradGatherWhole4_256 makes the gradient of a kernel of its matrices'; see winogradArgs.
-//
 //go:noescape
 func winogradGatherWhole4_256(args *winogradArgs)
 
-// pairs8x2_512 sums a tile of a matrix product of bfloat16; see productArgs.
-//
 //go:noescape
 func pairs8x2_512(args *productArgs)
 
-// pairs8x1_512 sums a tile of a matrix product of bfloat16; see productArgs.
-//
 //go:noescape
 func pairs8x1_512(args *productArgs)
 
-// pairs6x2_512 sums a tile of a matrix product of bfloat16; see productArgs.
-//
 //go:noescape
 func pairs6x2_512(args *productArgs)
 
-// pairs6x1_512 sums a tile of a matrix product of bfloat16; see productArgs.
-//
 //go:noescape
 func pairs6x1_512(args *productArgs)
 
-// pairs4x2_512 sums a tile of a matrix product of bfloat16; see productArgs.
-//
 //go:noescape
 func pairs4x2_512(args *productArgs)
 
-// pairs4x1_512 sums a tile of a matrix product of bfloat16; see productArgs.
-//
 //go:noescape
 func pairs4x1_512(args *productArgs)
 
-// pairs2x2_512 sums a tile of a matrix product of bfloat16; see productArgs.
-//
 //go:noescape
 func pairs2x2_512(args *productArgs)
 
-// pairs2x1_512 sums a tile of a matrix product of bfloat16; see productArgs.
-//
 //go:noescape
 func pairs2x1_512(args *productArgs)
 
-// pairProducts256 writes offset + both biases + the product of factors, in four sums, for every pair.
-//
 //go:noescape
 func pairProducts256(args *pairArgs)
 
-// pairSlopes256 adds every pair's slope times its factors to gradients.
-//
 //go:noescape
 func pairSlopes256(args *pairArgs)
 
-// rowsPlain256 moves rows by their gradients.
-//
 //go:noescape
 func rowsPlain256(args *rowArgs)
 
-// rowsMomentum256 moves rows by their velocities.
-//
 //go:noescape
 func rowsMomentum256(args *rowArgs)
 
-// rowsNesterov256 moves rows by Nesterov's momentum.
-//
 //go:noescape
 func rowsNesterov256(args *rowArgs)
 
-// rowsAdam256 moves rows by Adam and AdamW.
-//
 //go:noescape
 func rowsAdam256(args *rowArgs)
 
-// exactSquares256 adds a a in eight sums of float64 at dst.
-//
 //go:noescape
 func exactSquares256(args *elementArgs)
 
-// changes256 writes x - began to local, and marks what of it is at least factor |x|.
-//
 //go:noescape
 func changes256(args *changeArgs)
 
-// changesSent256 is changes of what was not sent.
-//
 //go:noescape
 func changesSent256(args *changeArgs)
 
-// entrySums256 writes each row's entries times the weights of their columns, in four sums of float64.
-//
 //go:noescape
 func entrySums256(args *entryArgs)
 
-// addEntries256 adds each row's entries times its factor to the weights of their columns.
-//
 //go:noescape
 func addEntries256(args *entryArgs)
 
-// entrySumsOnes256 writes each row's entries times the weights of their columns, in four sums of float64. All entries are 1.
-//
 //go:noescape
 func entrySumsOnes256(args *entryArgs)
 
-// addEntriesOnes256 adds each row's entries times its factor to the weights of their columns. All entries are 1.
-//
 //go:noescape
 func addEntriesOnes256(args *entryArgs)
 
-// peak512 runs 12 chains of multiply-adds; the argument is how often.
-//
 //go:noescape
 func peak512(args int)
 
-// peak256 runs 12 chains of multiply-adds; the argument is how often.
-//
 //go:noescape
 func peak256(args int)

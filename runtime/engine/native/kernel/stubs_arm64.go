@@ -4,397 +4,239 @@
 
 package kernel
 
-// product6Neon sums a tile of a matrix product; see productArgs.
-//
 //go:noescape
 func product6Neon(args *productArgs)
 
-// product4Neon sums a tile of a matrix product; see productArgs.
-//
 //go:noescape
 func product4Neon(args *productArgs)
 
-// product2Neon sums a tile of a matrix product; see productArgs.
-//
 //go:noescape
 func product2Neon(args *productArgs)
 
-// lineNeon sums one row of a product for 64 columns; see productArgs.
-//
 //go:noescape
 func lineNeon(args *productArgs)
 
-// correlateNeon sums products of rows of x and of dy, lane by lane; see productArgs.
-//
 //go:noescape
 func correlateNeon(args *productArgs)
 
-// transposeNeon transposes a block of 8 x 8 values; see transposeArgs.
-//
 //go:noescape
 func transposeNeon(args *transposeArgs)
 
-// addNeon is dst = a + b.
-//
 //go:noescape
 func addNeon(args *elementArgs)
 
-// addReluNeon is dst = max(0, a + b).
-//
 //go:noescape
 func addReluNeon(args *elementArgs)
 
-// reluNeon is dst = max(0, a).
-//
 //go:noescape
 func reluNeon(args *elementArgs)
 
-// clampNeon is dst = min(s0, max(0, a)).
-//
 //go:noescape
 func clampNeon(args *elementArgs)
 
-// reluBackNeon is dst = a where b > 0, else 0.
-//
 //go:noescape
 func reluBackNeon(args *elementArgs)
 
-// clampBackNeon is dst = a where 0 < b < s0, else 0.
-//
 //go:noescape
 func clampBackNeon(args *elementArgs)
 
-// scaleNeon is dst = s0 a.
-//
 //go:noescape
 func scaleNeon(args *elementArgs)
 
-// affineEachNeon is dst = b a + c.
-//
 //go:noescape
 func affineEachNeon(args *elementArgs)
 
-// affineEachReluNeon is dst = max(0, b a + c).
-//
 //go:noescape
 func affineEachReluNeon(args *elementArgs)
 
-// squaresNeon sums a a in 16 partial sums at dst.
-//
 //go:noescape
 func squaresNeon(args *elementArgs)
 
-// sgdNeon is SGD without momentum: w -= lr (scale g + decay w).
-//
 //go:noescape
 func sgdNeon(args *elementArgs)
 
-// momentumNeon is SGD with momentum: v = mu v + g; w -= lr (s4 v + s5 g).
-//
 //go:noescape
 func momentumNeon(args *elementArgs)
 
-// adamNeon is Adam and AdamW.
-//
 //go:noescape
 func adamNeon(args *elementArgs)
 
-// affineNeon is y = p x + q, p and q a channel.
-//
 //go:noescape
 func affineNeon(args *channelArgs)
 
-// affineReluNeon is y = max(0, p x + q), p and q a channel.
-//
 //go:noescape
 func affineReluNeon(args *channelArgs)
 
-// normBackNeon is y = (p y + q x + r) mask, p, q and r a channel.
-//
 //go:noescape
 func normBackNeon(args *channelArgs)
 
-// moments4Neon sums (x - p) and its square, where mask, a channel.
-//
 //go:noescape
 func moments4Neon(args *channelArgs)
 
-// normSums4Neon sums y and y (x - p) a channel.
-//
 //go:noescape
 func normSums4Neon(args *channelArgs)
 
-// normSumsRelu4Neon sets y = 0 where z <= 0, then sums y and y (x - p) a channel.
-//
 //go:noescape
 func normSumsRelu4Neon(args *channelArgs)
 
-// rowSums4Neon sums x a channel.
-//
 //go:noescape
 func rowSums4Neon(args *channelArgs)
 
-// dots4Neon sums x y a channel.
-//
 //go:noescape
 func dots4Neon(args *channelArgs)
 
-// moments1Neon sums (x - p) and its square, where mask, a channel.
-//
 //go:noescape
 func moments1Neon(args *channelArgs)
 
-// normSums1Neon sums y and y (x - p) a channel.
-//
 //go:noescape
 func normSums1Neon(args *channelArgs)
 
-// normSumsRelu1Neon sets y = 0 where z <= 0, then sums y and y (x - p) a channel.
-//
 //go:noescape
 func normSumsRelu1Neon(args *channelArgs)
 
-// rowSums1Neon sums x a channel.
-//
 //go:noescape
 func rowSums1Neon(args *channelArgs)
 
-// dots1Neon sums x y a channel.
-//
 //go:noescape
 func dots1Neon(args *channelArgs)
 
-// maxPoolNeon is y = the largest of x at the offsets.
-//
 //go:noescape
 func maxPoolNeon(args *tapArgs)
 
-// sumPoolNeon is y = scale times the sum of x at the offsets.
-//
 //go:noescape
 func sumPoolNeon(args *tapArgs)
 
-// maxPoolBackNeon adds the gradient dy to dx at the first offset where x equals y.
-//
 //go:noescape
 func maxPoolBackNeon(args *tapArgs)
 
-// sumPoolBackNeon adds scale times y to dx at the offsets.
-//
 //go:noescape
 func sumPoolBackNeon(args *tapArgs)
 
-// weightedNeon is y = the sum of w at its offsets times x at its own, value by value.
-//
 //go:noescape
 func weightedNeon(args *tapArgs)
 
-// depthwise4Neon is y = the sum over taps of w x, a block of channels at a time.
-//
 //go:noescape
 func depthwise4Neon(args *tapArgs)
 
-// depthwise1Neon is y = the sum over taps of w x, a block of channels at a time.
-//
 //go:noescape
 func depthwise1Neon(args *tapArgs)
 
-// winogradInput2x3Neon transforms a tile of an image; see winogradArgs.
-//
 //go:noescape
 func winogradInput2x3Neon(args *winogradArgs)
 
-// winogradOutput2x3Neon transforms a tile back; see winogradArgs.
-//
 //go:noescape
 func winogradOutput2x3Neon(args *winogradArgs)
 
-// winogradWeights2x3Neon transforms a kernel; see winogradArgs.
-//
 //go:noescape
 func winogradWeights2x3Neon(args *winogradArgs)
 
-// winogradSpread2x3Neon transforms the gradient of a tile of an output; see winogradArgs.
-//
 //go:noescape
 func winogradSpread2x3Neon(args *winogradArgs)
 
-// winogradGather2x3Neon makes the gradient of a kernel of its matrices'; see winogradArgs.
-//
 //go:noescape
 func winogradGather2x3Neon(args *winogradArgs)
 
-// winogradInput3x3Neon transforms a tile of an image; see winogradArgs.
-//
 //go:noescape
 func winogradInput3x3Neon(args *winogradArgs)
 
-// winogradOutput3x3Neon transforms a tile back; see winogradArgs.
-//
 //go:noescape
 func winogradOutput3x3Neon(args *winogradArgs)
 
-// winogradWeights3x3Neon transforms a kernel; see winogradArgs.
-//
 //go:noescape
 func winogradWeights3x3Neon(args *winogradArgs)
 
-// winogradSpread3x3Neon transforms the gradient of a tile of an output; see winogradArgs.
-//
 //go:noescape
 func winogradSpread3x3Neon(args *winogradArgs)
 
-// winogradGather3x3Neon makes the gradient of a kernel of its matrices'; see winogradArgs.
-//
 //go:noescape
 func winogradGather3x3Neon(args *winogradArgs)
 
-// winogradInput4x3Neon transforms a tile of an image; see winogradArgs.
-//
 //go:noescape
 func winogradInput4x3Neon(args *winogradArgs)
 
-// winogradOutput4x3Neon transforms a tile back; see winogradArgs.
-//
 //go:noescape
 func winogradOutput4x3Neon(args *winogradArgs)
 
-// winogradWeights4x3Neon transforms a kernel; see winogradArgs.
-//
 //go:noescape
 func winogradWeights4x3Neon(args *winogradArgs)
 
-// winogradSpread4x3Neon transforms the gradient of a tile of an output; see winogradArgs.
-//
 //go:noescape
 func winogradSpread4x3Neon(args *winogradArgs)
 
-// winogradGather4x3Neon makes the gradient of a kernel of its matrices'; see winogradArgs.
-//
 //go:noescape
 func winogradGather4x3Neon(args *winogradArgs)
 
-// winogradInput3x5Neon transforms a tile of an image; see winogradArgs.
-//
 //go:noescape
 func winogradInput3x5Neon(args *winogradArgs)
 
-// winogradOutput3x5Neon transforms a tile back; see winogradArgs.
-//
 //go:noescape
 func winogradOutput3x5Neon(args *winogradArgs)
 
-// winogradWeights3x5Neon transforms a kernel; see winogradArgs.
-//
 //go:noescape
 func winogradWeights3x5Neon(args *winogradArgs)
 
-// winogradSpread3x5Neon transforms the gradient of a tile of an output; see winogradArgs.
-//
 //go:noescape
 func winogradSpread3x5Neon(args *winogradArgs)
 
-// winogradGather3x5Neon makes the gradient of a kernel of its matrices'; see winogradArgs.
-//
 //go:noescape
 func winogradGather3x5Neon(args *winogradArgs)
 
-// winogradInputWhole2Neon transforms a tile of an image; see winogradArgs.
-//
 //go:noescape
 func winogradInputWhole2Neon(args *winogradArgs)
 
-// winogradOutputWhole2Neon transforms a tile back; see winogradArgs.
-//
 //go:noescape
 func winogradOutputWhole2Neon(args *winogradArgs)
 
-// winogradWeightsWhole2Neon transforms a kernel; see winogradArgs.
-//
 //go:noescape
 func winogradWeightsWhole2Neon(args *winogradArgs)
 
-// winogradSpreadWhole2Neon transforms the gradient of a tile of an output; see winogradArgs.
-//
 //go:noescape
 func winogradSpreadWhole2Neon(args *winogradArgs)
 
-// winogradGatherWhole2Neon makes the gradient of a kernel of its matrices'; see winogradArgs.
-//
 //go:noescape
 func winogradGatherWhole2Neon(args *winogradArgs)
 
-// winogradInputWhole4Neon transforms a tile of an image; see winogradArgs.
-//
 //go:noescape
 func winogradInputWhole4Neon(args *winogradArgs)
 
-// winogradOutputWhole4Neon transforms a tile back; see winogradArgs.
-//
 //go:noescape
 func winogradOutputWhole4Neon(args *winogradArgs)
 
-// winogradWeightsWhole4Neon transforms a kernel; see winogradArgs.
-//
 //go:noescape
 func winogradWeightsWhole4Neon(args *winogradArgs)
 
-// winogradSpreadWhole4Neon transforms the gradient of a tile of an output; see winogradArgs.
-//
 //go:noescape
 func winogradSpreadWhole4Neon(args *winogradArgs)
 
-// winogradGatherWhole4Neon makes the gradient of a kernel of its matrices'; see winogradArgs.
-//
 //go:noescape
 func winogradGatherWhole4Neon(args *winogradArgs)
 
-// roundNeon is dst = a, rounded to bfloat16.
-//
 //go:noescape
 func roundNeon(args *elementArgs)
 
-// shortenNeon is dst = the upper halves of a.
-//
 //go:noescape
 func shortenNeon(args *elementArgs)
 
-// widenNeon is dst = src, as float32; see halvesArgs.
-//
 //go:noescape
 func widenNeon(args *halvesArgs)
 
-// pairProductsNeon writes offset + both biases + the product of factors, in four sums, for every pair.
-//
 //go:noescape
 func pairProductsNeon(args *pairArgs)
 
-// pairSlopesNeon adds every pair's slope times its factors to gradients.
-//
 //go:noescape
 func pairSlopesNeon(args *pairArgs)
 
-// rowsPlainNeon moves rows by their gradients.
-//
 //go:noescape
 func rowsPlainNeon(args *rowArgs)
 
-// rowsMomentumNeon moves rows by their velocities.
-//
 //go:noescape
 func rowsMomentumNeon(args *rowArgs)
 
-// rowsNesterovNeon moves rows by Nesterov's momentum.
-//
 //go:noescape
 func rowsNesterovNeon(args *rowArgs)
 
-// rowsAdamNeon moves rows by Adam and AdamW.
-//
 //go:noescape
 func rowsAdamNeon(args *rowArgs)
 
-// peakNeon runs 24 chains of multiply-adds, four a turn; the argument is how many turns.
-//
 //go:noescape
 func peakNeon(args int)

@@ -83,7 +83,7 @@ func (s *avx) v(i int) reg.VecPhysical {
 // register that holds it.
 func (s *avx) function(name, arguments, doc string) reg.GPVirtual {
 	name += s.name
-	fmt.Fprintf(&s.stubs, stub, name, doc, name, arguments)
+	fmt.Fprintf(&s.stubs, stub, name, arguments)
 	s.Function(name)
 	s.Attributes(attr.NOSPLIT)
 	s.SignatureExpr("func(args uintptr)")
@@ -150,15 +150,9 @@ func (s *avx) sqrt(a, to int)       { s.VSQRTPS(s.v(a), s.v(to)) }
 // fma is to += a * b.
 func (s *avx) fma(a any, b, to int) { s.VFMADD231PS(s.op(a), s.v(b), s.v(to)) }
 
-// Comparisons of VCMPPS, ordered and quiet.
-const (
-	equal   = 0x00
-	less    = 0x11
-	greater = 0x1e
-)
-
 // keep is to = from where (a cmp b), else 0; scratch is overwritten.
-func (s *avx) keep(cmp uint64, a, b, from, to, scratch int) {
+func (s *avx) keep(c comparison, a, b, from, to, scratch int) {
+	cmp := []uint64{equal: 0x00, less: 0x11, greater: 0x1e}[c] // ordered and quiet
 	if s.size == 64 {
 		s.VCMPPS(operand.U8(cmp), s.v(b), s.v(a), reg.K1)
 		s.VMOVAPS_Z(s.v(from), reg.K1, s.v(to))

@@ -4,35 +4,6 @@ import (
 	"github.com/mmcloughlin/avo/operand"
 )
 
-// transpose moves square blocks, one vector wide: arguments dst 0, src 8, bytes of a row of dst 16 and of src 24.
-func (s *avx) transpose() {
-	args := s.function("transpose", "*transposeArgs", "transposes one square block of a vector's width; see transposeArgs.")
-	dst, src, ds, ss := s.field(args, 0), s.field(args, 8), s.field(args, 16), s.field(args, 24)
-	n := s.size / 4
-	for i := range n {
-		s.load(at(src, 0), i)
-		if i+1 < n {
-			s.ADDQ(ss, src)
-		}
-	}
-	if s.size == 64 {
-		s.shuffle16()
-	} else {
-		s.shuffle8()
-	}
-	base := 0
-	if s.size == 32 {
-		base = 8
-	}
-	for i := range n {
-		s.store(base+i, at(dst, 0))
-		if i+1 < n {
-			s.ADDQ(ds, dst)
-		}
-	}
-	s.done()
-}
-
 // unpack interleaves pairs of rows, then pairs of pairs: from registers in to registers mid and back.
 func (s *avx) unpack(n, in, mid int) {
 	for i := 0; i < n; i += 2 {

@@ -12,11 +12,14 @@ type neon struct {
 	taken       int // general registers that it has
 }
 
-// register is a general register by its name in Go's assembler.
-type register string
+// general is a general register by its name in Go's assembler.
+type general string
 
-// general are the registers that functions use. Go's linker, its runtime and systems keep the others.
-var general = [...]register{
+// Asm is the name.
+func (r general) Asm() string { return string(r) }
+
+// generals are the registers that functions use. Go's linker, its runtime and systems keep the others.
+var generals = [...]general{
 	"R0", "R1", "R2", "R3", "R4", "R5", "R6", "R7", "R8", "R9", "R10", "R11", "R12", "R13", "R14", "R15", "R19", "R20",
 	"R21", "R22", "R23", "R24", "R25", "R26",
 }
@@ -29,7 +32,7 @@ func (a *neon) files() (text, stubs string) {
 // function writes one that takes a pointer to its arguments, of a type of package kernel; body gets it in a register.
 func (a *neon) function(name, arguments, doc string, body func(args register)) {
 	name += "Neon"
-	fmt.Fprintf(&a.stubs, stub, name, doc, name, arguments)
+	fmt.Fprintf(&a.stubs, stub, name, arguments)
 	fmt.Fprintf(&a.text, "\n// func %s(args %s)\nTEXT ·%s(SB), NOSPLIT, $0-8\n", name, arguments, name)
 	a.labels, a.taken = 0, 0
 	args := a.register()
@@ -50,11 +53,11 @@ func (a *neon) word(i instruction) { a.put("WORD $0x%08x // %s", i.word, i.text)
 
 // register is one that nobody has.
 func (a *neon) register() register {
-	if a.taken == len(general) {
+	if a.taken == len(generals) {
 		panic("no register is left")
 	}
 	a.taken++
-	return general[a.taken-1]
+	return generals[a.taken-1]
 }
 
 // scope gives back what registers body takes.

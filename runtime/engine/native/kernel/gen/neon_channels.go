@@ -77,7 +77,7 @@ func (a *neon) affine(name, doc string, relu bool) {
 	})
 }
 
-// normBack is y = (p y + q x + r) mask: batch norm's gradient in place of its output's.
+// normBack is y = (p y + q x + r) mask: batch norm's gradient in neonPlace of its output's.
 func (a *neon) normBack() {
 	const p, q, r = 28, 29, 30
 	doc := "is y = (p y + q x + r) mask, p, q and r a channel."
@@ -102,11 +102,11 @@ type neonReducer struct {
 	sums             int   // a channel
 	arrays           []int // argX, argY and argZ, as far as it reads them
 	centered, masked bool  // it takes p from x, and has a mask
-	body             func(at place)
+	body             func(at neonPlace)
 }
 
-// place is what a reducer works on: a vector of a channel, whose sums are in registers of its own.
-type place struct {
+// neonPlace is what a reducer works on: a vector of a channel, whose sums are in registers of its own.
+type neonPlace struct {
 	arrays   []register
 	mask     register
 	p        vec // the channel's
@@ -134,7 +134,7 @@ func (a *neon) reduce(r neonReducer, block int) {
 			}
 		}
 		a.zeroFour(zero)
-		at := place{arrays: make([]register, len(base)), mask: a.register()}
+		at := neonPlace{arrays: make([]register, len(base)), mask: a.register()}
 		for i := range base {
 			at.arrays[i] = a.register()
 		}
@@ -174,14 +174,14 @@ func (a *neon) reduce(r neonReducer, block int) {
 }
 
 // centeredX is x - p of the channel.
-func (a *neon) centeredX(at place) vec {
+func (a *neon) centeredX(at neonPlace) vec {
 	v := wide(11)
 	a.load(at.arrays[0], 0, v)
 	a.difference(v, v, at.p)
 	return v
 }
 
-func (a *neon) moments(at place) {
+func (a *neon) moments(at neonPlace) {
 	v, mask := a.centeredX(at), wide(12)
 	a.load(at.mask, 0, mask)
 	a.times(v, v, mask)
@@ -189,19 +189,19 @@ func (a *neon) moments(at place) {
 	a.fma(at.dot, v, v)
 }
 
-func (a *neon) normSums(at place) {
+func (a *neon) normSums(at neonPlace) {
 	dy := wide(13)
 	a.load(at.arrays[1], 0, dy)
 	a.addNorm(at, dy)
 }
 
-func (a *neon) addNorm(at place, dy vec) {
+func (a *neon) addNorm(at neonPlace, dy vec) {
 	v := a.centeredX(at)
 	a.sum(at.sum, at.sum, dy)
 	a.fma(at.dot, dy, v)
 }
 
-func (a *neon) normSumsRelu(at place) {
+func (a *neon) normSumsRelu(at neonPlace) {
 	const zero = 20
 	dy, z := wide(13), wide(14)
 	a.load(at.arrays[1], 0, dy)
@@ -211,13 +211,13 @@ func (a *neon) normSumsRelu(at place) {
 	a.addNorm(at, dy)
 }
 
-func (a *neon) rowSums(at place) {
+func (a *neon) rowSums(at neonPlace) {
 	v := wide(11)
 	a.load(at.arrays[0], 0, v)
 	a.sum(at.sum, at.sum, v)
 }
 
-func (a *neon) dots(at place) {
+func (a *neon) dots(at neonPlace) {
 	v, w := wide(11), wide(12)
 	a.load(at.arrays[0], 0, v)
 	a.load(at.arrays[1], 0, w)

@@ -49,7 +49,9 @@ func (a *neon) copyFour(from, to int) { a.put("VMOV V%d.B16, V%d.B16", from, to)
 
 func (a *neon) zero(v vec) {
 	a.zeroFour(v.low)
-	a.zeroFour(v.high)
+	if v.high != v.low {
+		a.zeroFour(v.high)
+	}
 }
 
 // copy is to = from.

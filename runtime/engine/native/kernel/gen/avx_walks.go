@@ -1,0 +1,210 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// each takes several vectors at a time, then 16 values: one vector of AVX-512, two of AVX2.
+func (s avxm) each(e element, body func(p places, i int)) {
+	s.function(e.name, "*elementArgs", func(args register) {
+		p := []register{s.field(args, 8*dst), s.field(args, 8*srcA), s.field(args, 8*srcB), s.field(args, 8*srcC)}
+		n := s.field(args, elementN)
+		var constants []vector
+		if e.zero {
+			s.zero(s.constant(0))
+			constants = append(constants, s.constant(0))
+		}
+		zeros := len(constants)
+		for i := range e.scalars {
+			constants = append(constants, s.constant(zeros+i))
+		}
+		s.constants(args, elementScalars, constants[zeros:]...)
+		turn := func(vectors int) {
+			for i := range vectors {
+				body(func(array int) place { return s.at(p[array], i*s.size()) }, i)
+			}
+			s.plus(vectors*s.size(), p...)
+			s.minus(vectors*s.size(), n)
+		}
+		big, small, out := s.label("big"), s.label("small"), s.label("out")
+		s.mark(big)
+		s.compare(n, e.vectors*s.size())
+		s.branch(below, small)
+		turn(e.vectors)
+		s.jump(big)
+		s.mark(small)
+		s.ifZero(n, out)
+		turn(64 / s.size())
+		s.jump(small)
+		s.mark(out)
+	})
+}
+
+// walk has one index for all arrays.
+func (s avxm) walk(offset register, arrays ...register) (out []place) {
+	if offset == nil {
+		offset = s.register()
+		s.clear(offset)
+	}
+	for _, array := range arrays {
+		out = append(out, s.indexed(array, offset))
+	}
+	return out
+}
+
+func (s avxm) moving(pointers ...register) []place { return s.walk(nil, pointers...) }
+
+func (s avxm) spans(bytes register, widths []int, places []place, body func(n lanes)) {
+	left, out := s.copyOf(bytes), s.label("out")
+	moved := map[reg.Register]bool{}
+	var indices []register
+	for _, p := range places {
+		if i := p.(operand.Mem).Index; !moved[i] {
+			moved[i] = true
+			indices = append(indices, i)
+		}
+	}
+	for i, n := range widths {
+		again, less := s.label("span"), out
+		if i+1 < len(widths) {
+			less = s.label("less")
+		}
+		s.mark(again)
+		s.compare(left, 4*n)
+		s.branch(below, less)
+		body(s.span(n))
+		s.plus(4*n, indices...)
+		s.minus(4*n, left)
+		s.jump(again)
+		if less != out {
+			s.mark(less)
+		}
+	}
+	s.mark(out)
+}
+
+// avxSpan is instructions of 8, 4 or 1 values.
+type avxSpan struct {
+	avxm
+	n int
+}
+
+func (s avxm) span(n int) lanes { return avxSpan{s, n} }
+
+// narrow is operands as wide as the span.
+func (s avxSpan) narrow(v vector) operand.Op {
+	r, ok := v.(reg.VecPhysical)
+	switch {
+	case !ok:
+		return v
+	case s.n == 8:
+		return r.AsY()
+	default:
+		return r.AsX()
+	}
+}
+
+// write is an instruction of several values, or of one.
+func (s avxSpan) write(packed, single func(...operand.Op), operands ...vector) {
+	if s.n == 1 {
+		packed = single
+	}
+	out := make([]operand.Op, len(operands))
+	for i, v := range operands {
+		out[i] = s.narrow(v)
+	}
+	packed(out...)
+}
+
+func (s avxSpan) load(from place, to vector) { s.write(s.VMOVUPS, s.VMOVSS, from, to) }
+func (s avxSpan) store(v vector, to place)   { s.write(s.VMOVUPS, s.VMOVSS, v, to) }
+func (s avxSpan) sub(to, x, y vector)        { s.write(s.VSUBPS, s.VSUBSS, y, x, to) }
+func (s avxSpan) div(to, x, y vector)        { s.write(s.VDIVPS, s.VDIVSS, y, x, to) }
+
+func (s avxSpan) add(to, x, y vector) {
+	x, y = memoryFirst(x, y)
+	s.write(s.VADDPS, s.VADDSS, x, y, to)
+}
+
+func (s avxSpan) mul(to, x, y vector) {
+	x, y = memoryFirst(x, y)
+	s.write(s.VMULPS, s.VMULSS, x, y, to)
+}
+
+func (s avxSpan) sqrt(to, x vector) {
+	if s.n == 1 {
+		s.VSQRTSS(s.narrow(x), s.narrow(x), s.narrow(to))
+		return
+	}
+	s.VSQRTPS(s.narrow(x), s.narrow(to))
+}
+
+func (s avxm) dot(x, y place, bytes register) vector {
+	sum, product := s.v(0), s.v(1)
+	s.zero(sum)
+	s.spans(bytes, []int{4, 1}, []place{x, y}, func(n lanes) {
+		n.load(x, product)
+		n.mul(product, product, y)
+		n.add(sum, sum, product) // of one value: into the first sum, and the others stay
+	})
+	four := avxSpan{s, 4}
+	s.VHADDPS(four.narrow(sum), four.narrow(sum), four.narrow(sum)) // a + b, c + d
+	s.VMOVSHDUP(four.narrow(sum), four.narrow(product))
+	s.span(1).add(sum, sum, product)
+	return sum
+}
+
+// rounded chooses the quiet ones at the end.
+func (s avxm) rounded(x, tie, sum, odd, nan vector) vector {
+	const unordered = 0x03 // the comparison that holds for what is not a number
+	s.VPSLLD(operand.U8(15), x, sum)
+	s.VPSRLD(operand.U8(31), sum, sum)
+	s.VPADDD(tie, sum, sum)
+	s.VPADDD(x, sum, sum)
+	s.add(nan, x, x)
+	if s.size() == 64 {
+		s.VCMPPS(operand.U8(unordered), x, x, reg.K1)
+		s.VMOVAPS(nan, reg.K1, sum)
+	} else {
+		s.VCMPPS(operand.U8(unordered), x, x, odd)
+		s.VBLENDVPS(odd, nan, sum, sum)
+	}
+	s.VPSRLD(operand.U8(16), sum, sum)
+	s.VPSLLD(operand.U8(16), sum, sum)
+	return sum
+}
+
+func (s avxm) shorten(from, to place) {
+	first := s.v(0)
+	for i := range 64 / s.size() {
+		s.load(s.behind(from, i*s.size()), s.v(i))
+		s.VPSRLD(operand.U8(16), s.v(i), s.v(i))
+	}
+	if s.size() == 64 {
+		s.VPMOVDW(first, to)
+		return
+	}
+	s.VPACKUSDW(s.v(1), first, first)
+	s.VPERMQ(operand.U8(0xd8), first, first) // which took turns between the two
+	s.store(first, to)
+}
+
+func (s avxm) widener() func(from, to place) {
+	return func(from, to place) {
+		for i := range 64 / s.size() {
+			s.VPMOVZXWD(s.behind(from, i*s.size()/2), s.v(i))
+			s.VPSLLD(operand.U8(16), s.v(i), s.v(i))
+			s.store(s.v(i), s.behind(to, i*s.size()))
+		}
+	}
+}
+
+func (s avxm) shuffle() int {
+	if s.size() == 64 {
+		s.shuffle16()
+		return 0
+	}
+	s.shuffle8()
+	return 8
+}
