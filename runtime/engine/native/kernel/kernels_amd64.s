@@ -3315,34 +3315,37 @@ out143:
 // func affine512(args uintptr)
 // Requires: AVX, AVX512F
 TEXT ·affine512(SB), NOSPLIT, $0-8
-	MOVQ args+0(FP), AX
-	MOVQ (AX), CX
-	MOVQ 8(AX), DX
-	MOVQ 88(AX), BX
-	MOVQ 80(AX), SI
+	MOVQ   args+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   88(AX), BX
+	MOVQ   80(AX), SI
+	VPXORQ Z15, Z15, Z15
 
 loop144:
-	XORQ DI, DI
+	MOVQ 64(AX), DI
+	MOVQ 24(AX), R8
+	MOVQ 32(AX), R9
 
-channel145:
-	MOVQ         24(AX), R8
-	VBROADCASTSS (R8)(DI*4), Z1
-	MOVQ         32(AX), R8
-	VBROADCASTSS (R8)(DI*4), Z2
-	XORQ         R8, R8
+loop145:
+	VBROADCASTSS (R8), Z14
+	ADDQ         $0x00000004, R8
+	VBROADCASTSS (R9), Z13
+	ADDQ         $0x00000004, R9
+	XORQ         R10, R10
+	MOVQ         SI, R11
 
-lane146:
-	VMOVUPS     (CX)(R8*1), Z0
-	VFMADD213PS Z2, Z1, Z0
-	VMOVUPS     Z0, (DX)(R8*1)
-	ADDQ        $0x00000040, R8
-	CMPQ        R8, SI
-	JB          lane146
-	ADDQ        SI, CX
-	ADDQ        SI, DX
-	INCQ        DI
-	CMPQ        DI, 64(AX)
-	JB          channel145
+loop146:
+	VMOVUPS     (CX)(R10*1), Z0
+	VFMADD213PS Z13, Z14, Z0
+	VMOVUPS     Z0, (DX)(R10*1)
+	ADDQ        $0x00000040, R10
+	SUBQ        $0x00000040, R11
+	JNZ         loop146
+	ADDQ        R10, CX
+	ADDQ        R10, DX
+	SUBQ        $0x00000001, DI
+	JNZ         loop145
 	SUBQ        $0x00000001, BX
 	JNZ         loop144
 	VZEROUPPER
@@ -3351,36 +3354,38 @@ lane146:
 // func affineRelu512(args uintptr)
 // Requires: AVX, AVX512F
 TEXT ·affineRelu512(SB), NOSPLIT, $0-8
-	MOVQ args+0(FP), AX
-	MOVQ (AX), CX
-	MOVQ 8(AX), DX
-	MOVQ 88(AX), BX
-	MOVQ 80(AX), SI
+	MOVQ   args+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   88(AX), BX
+	MOVQ   80(AX), SI
+	VPXORQ Z15, Z15, Z15
 
 loop147:
-	XORQ DI, DI
+	MOVQ 64(AX), DI
+	MOVQ 24(AX), R8
+	MOVQ 32(AX), R9
 
-channel148:
-	MOVQ         24(AX), R8
-	VBROADCASTSS (R8)(DI*4), Z1
-	MOVQ         32(AX), R8
-	VBROADCASTSS (R8)(DI*4), Z2
-	VPXORQ       Z3, Z3, Z3
-	XORQ         R8, R8
+loop148:
+	VBROADCASTSS (R8), Z14
+	ADDQ         $0x00000004, R8
+	VBROADCASTSS (R9), Z13
+	ADDQ         $0x00000004, R9
+	XORQ         R10, R10
+	MOVQ         SI, R11
 
-lane149:
-	VMOVUPS     (CX)(R8*1), Z0
-	VFMADD213PS Z2, Z1, Z0
-	VMAXPS      Z0, Z3, Z0
-	VMOVUPS     Z0, (DX)(R8*1)
-	ADDQ        $0x00000040, R8
-	CMPQ        R8, SI
-	JB          lane149
-	ADDQ        SI, CX
-	ADDQ        SI, DX
-	INCQ        DI
-	CMPQ        DI, 64(AX)
-	JB          channel148
+loop149:
+	VMOVUPS     (CX)(R10*1), Z0
+	VFMADD213PS Z13, Z14, Z0
+	VMAXPS      Z0, Z15, Z0
+	VMOVUPS     Z0, (DX)(R10*1)
+	ADDQ        $0x00000040, R10
+	SUBQ        $0x00000040, R11
+	JNZ         loop149
+	ADDQ        R10, CX
+	ADDQ        R10, DX
+	SUBQ        $0x00000001, DI
+	JNZ         loop148
 	SUBQ        $0x00000001, BX
 	JNZ         loop147
 	VZEROUPPER
@@ -3389,39 +3394,44 @@ lane149:
 // func normBack512(args uintptr)
 // Requires: AVX, AVX512F
 TEXT ·normBack512(SB), NOSPLIT, $0-8
-	MOVQ args+0(FP), AX
-	MOVQ (AX), CX
-	MOVQ 8(AX), DX
-	MOVQ 88(AX), BX
-	MOVQ 80(AX), SI
+	MOVQ   args+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   88(AX), BX
+	MOVQ   80(AX), SI
+	VPXORQ Z15, Z15, Z15
 
 loop150:
-	XORQ DI, DI
+	MOVQ 64(AX), DI
+	MOVQ 24(AX), R8
+	MOVQ 32(AX), R9
+	MOVQ 40(AX), R10
 
-channel151:
-	MOVQ         24(AX), R8
-	VBROADCASTSS (R8)(DI*4), Z1
-	MOVQ         32(AX), R8
-	VBROADCASTSS (R8)(DI*4), Z2
-	MOVQ         40(AX), R8
-	VBROADCASTSS (R8)(DI*4), Z3
-	MOVQ         48(AX), R8
-	XORQ         R9, R9
+loop151:
+	VBROADCASTSS (R8), Z14
+	ADDQ         $0x00000004, R8
+	VBROADCASTSS (R9), Z13
+	ADDQ         $0x00000004, R9
+	VBROADCASTSS (R10), Z12
+	ADDQ         $0x00000004, R10
+	MOVQ         48(AX), R11
+	XORQ         R12, R12
+	MOVQ         SI, R13
 
-lane152:
-	VMOVUPS     (DX)(R9*1), Z0
-	VFMADD213PS Z3, Z1, Z0
-	VFMADD231PS (CX)(R9*1), Z2, Z0
-	VMULPS      (R8)(R9*1), Z0, Z0
-	VMOVUPS     Z0, (DX)(R9*1)
-	ADDQ        $0x00000040, R9
-	CMPQ        R9, SI
-	JB          lane152
-	ADDQ        SI, CX
-	ADDQ        SI, DX
-	INCQ        DI
-	CMPQ        DI, 64(AX)
-	JB          channel151
+loop152:
+	VMOVUPS     (DX)(R12*1), Z0
+	VFMADD213PS Z12, Z14, Z0
+	VFMADD231PS (CX)(R12*1), Z13, Z0
+	VMULPS      (R11)(R12*1), Z0, Z0
+	VMOVUPS     Z0, (DX)(R12*1)
+	ADDQ        $0x00000040, R12
+	SUBQ        $0x00000040, R13
+	JNZ         loop152
+	ADDQ        R12, CX
+	ADDQ        R12, DX
+	ADDQ        R12, R11
+	SUBQ        $0x00000001, DI
+	JNZ         loop151
 	SUBQ        $0x00000001, BX
 	JNZ         loop150
 	VZEROUPPER
@@ -3430,639 +3440,566 @@ lane152:
 // func moments8_512(args uintptr)
 // Requires: AVX, AVX512F
 TEXT ·moments8_512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	MOVQ    (AX), CX
-	MOVQ    8(AX), DX
-	MOVQ    16(AX), BX
-	MOVQ    56(AX), SI
-	MOVQ    88(AX), DI
-	VMOVUPS (SI), Z0
-	VMOVUPS 64(SI), Z1
-	VMOVUPS 128(SI), Z2
-	VMOVUPS 192(SI), Z3
-	VMOVUPS 256(SI), Z4
-	VMOVUPS 320(SI), Z5
-	VMOVUPS 384(SI), Z6
-	VMOVUPS 448(SI), Z7
-	VMOVUPS 512(SI), Z8
-	VMOVUPS 576(SI), Z9
-	VMOVUPS 640(SI), Z10
-	VMOVUPS 704(SI), Z11
-	VMOVUPS 768(SI), Z12
-	VMOVUPS 832(SI), Z13
-	VMOVUPS 896(SI), Z14
-	VMOVUPS 960(SI), Z15
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         56(AX), DX
+	MOVQ         88(AX), BX
+	VMOVUPS      (DX), Z0
+	VMOVUPS      64(DX), Z1
+	VMOVUPS      128(DX), Z2
+	VMOVUPS      192(DX), Z3
+	VMOVUPS      256(DX), Z4
+	VMOVUPS      320(DX), Z5
+	VMOVUPS      384(DX), Z6
+	VMOVUPS      448(DX), Z7
+	VMOVUPS      512(DX), Z8
+	VMOVUPS      576(DX), Z9
+	VMOVUPS      640(DX), Z10
+	VMOVUPS      704(DX), Z11
+	VMOVUPS      768(DX), Z12
+	VMOVUPS      832(DX), Z13
+	VMOVUPS      896(DX), Z14
+	VMOVUPS      960(DX), Z15
+	MOVQ         24(AX), SI
+	VBROADCASTSS (SI), Z16
+	ADDQ         $0x00000004, SI
+	VBROADCASTSS (SI), Z17
+	ADDQ         $0x00000004, SI
+	VBROADCASTSS (SI), Z18
+	ADDQ         $0x00000004, SI
+	VBROADCASTSS (SI), Z19
+	ADDQ         $0x00000004, SI
+	VBROADCASTSS (SI), Z20
+	ADDQ         $0x00000004, SI
+	VBROADCASTSS (SI), Z21
+	ADDQ         $0x00000004, SI
+	VBROADCASTSS (SI), Z22
+	ADDQ         $0x00000004, SI
+	VBROADCASTSS (SI), Z23
+	ADDQ         $0x00000004, SI
+	VPXORQ       Z24, Z24, Z24
 
 loop153:
-	MOVQ 80(AX), R9
-	XORQ R8, R8
-	MOVQ 72(AX), R11
-	MOVQ R8, R10
-	ADDQ R8, R11
+	XORQ SI, SI
+	MOVQ SI, DI
+	MOVQ 48(AX), R8
+	XORQ R9, R9
+	MOVQ 72(AX), R10
 
-lane154:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	MOVQ         24(AX), R13
-	VBROADCASTSS (R13), Z17
-	VMOVUPS      (CX)(R10*1), Z16
-	VSUBPS       Z17, Z16, Z16
-	MOVQ         48(AX), R13
-	VMULPS       (R13)(R12*1), Z16, Z16
-	VADDPS       Z16, Z0, Z0
-	VFMADD231PS  Z16, Z16, Z1
-	ADDQ         $0x00000040, R10
-	CMPQ         R10, R11
-	JB           lane154
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop154:
+	VMOVUPS     (CX)(DI*1), Z25
+	VSUBPS      Z16, Z25, Z25
+	VMULPS      (R8)(R9*1), Z25, Z25
+	VADDPS      Z25, Z0, Z0
+	VFMADD231PS Z25, Z25, Z1
+	ADDQ        $0x00000040, DI
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop154
+	ADDQ        80(AX), SI
+	MOVQ        SI, DI
+	MOVQ        48(AX), R8
+	XORQ        R9, R9
+	MOVQ        72(AX), R10
 
-lane155:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	MOVQ         24(AX), R13
-	VBROADCASTSS 4(R13), Z17
-	VMOVUPS      (CX)(R10*1), Z16
-	VSUBPS       Z17, Z16, Z16
-	MOVQ         48(AX), R13
-	VMULPS       (R13)(R12*1), Z16, Z16
-	VADDPS       Z16, Z2, Z2
-	VFMADD231PS  Z16, Z16, Z3
-	ADDQ         $0x00000040, R10
-	CMPQ         R10, R11
-	JB           lane155
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop155:
+	VMOVUPS     (CX)(DI*1), Z25
+	VSUBPS      Z17, Z25, Z25
+	VMULPS      (R8)(R9*1), Z25, Z25
+	VADDPS      Z25, Z2, Z2
+	VFMADD231PS Z25, Z25, Z3
+	ADDQ        $0x00000040, DI
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop155
+	ADDQ        80(AX), SI
+	MOVQ        SI, DI
+	MOVQ        48(AX), R8
+	XORQ        R9, R9
+	MOVQ        72(AX), R10
 
-lane156:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	MOVQ         24(AX), R13
-	VBROADCASTSS 8(R13), Z17
-	VMOVUPS      (CX)(R10*1), Z16
-	VSUBPS       Z17, Z16, Z16
-	MOVQ         48(AX), R13
-	VMULPS       (R13)(R12*1), Z16, Z16
-	VADDPS       Z16, Z4, Z4
-	VFMADD231PS  Z16, Z16, Z5
-	ADDQ         $0x00000040, R10
-	CMPQ         R10, R11
-	JB           lane156
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop156:
+	VMOVUPS     (CX)(DI*1), Z25
+	VSUBPS      Z18, Z25, Z25
+	VMULPS      (R8)(R9*1), Z25, Z25
+	VADDPS      Z25, Z4, Z4
+	VFMADD231PS Z25, Z25, Z5
+	ADDQ        $0x00000040, DI
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop156
+	ADDQ        80(AX), SI
+	MOVQ        SI, DI
+	MOVQ        48(AX), R8
+	XORQ        R9, R9
+	MOVQ        72(AX), R10
 
-lane157:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	MOVQ         24(AX), R13
-	VBROADCASTSS 12(R13), Z17
-	VMOVUPS      (CX)(R10*1), Z16
-	VSUBPS       Z17, Z16, Z16
-	MOVQ         48(AX), R13
-	VMULPS       (R13)(R12*1), Z16, Z16
-	VADDPS       Z16, Z6, Z6
-	VFMADD231PS  Z16, Z16, Z7
-	ADDQ         $0x00000040, R10
-	CMPQ         R10, R11
-	JB           lane157
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop157:
+	VMOVUPS     (CX)(DI*1), Z25
+	VSUBPS      Z19, Z25, Z25
+	VMULPS      (R8)(R9*1), Z25, Z25
+	VADDPS      Z25, Z6, Z6
+	VFMADD231PS Z25, Z25, Z7
+	ADDQ        $0x00000040, DI
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop157
+	ADDQ        80(AX), SI
+	MOVQ        SI, DI
+	MOVQ        48(AX), R8
+	XORQ        R9, R9
+	MOVQ        72(AX), R10
 
-lane158:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	MOVQ         24(AX), R13
-	VBROADCASTSS 16(R13), Z17
-	VMOVUPS      (CX)(R10*1), Z16
-	VSUBPS       Z17, Z16, Z16
-	MOVQ         48(AX), R13
-	VMULPS       (R13)(R12*1), Z16, Z16
-	VADDPS       Z16, Z8, Z8
-	VFMADD231PS  Z16, Z16, Z9
-	ADDQ         $0x00000040, R10
-	CMPQ         R10, R11
-	JB           lane158
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop158:
+	VMOVUPS     (CX)(DI*1), Z25
+	VSUBPS      Z20, Z25, Z25
+	VMULPS      (R8)(R9*1), Z25, Z25
+	VADDPS      Z25, Z8, Z8
+	VFMADD231PS Z25, Z25, Z9
+	ADDQ        $0x00000040, DI
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop158
+	ADDQ        80(AX), SI
+	MOVQ        SI, DI
+	MOVQ        48(AX), R8
+	XORQ        R9, R9
+	MOVQ        72(AX), R10
 
-lane159:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	MOVQ         24(AX), R13
-	VBROADCASTSS 20(R13), Z17
-	VMOVUPS      (CX)(R10*1), Z16
-	VSUBPS       Z17, Z16, Z16
-	MOVQ         48(AX), R13
-	VMULPS       (R13)(R12*1), Z16, Z16
-	VADDPS       Z16, Z10, Z10
-	VFMADD231PS  Z16, Z16, Z11
-	ADDQ         $0x00000040, R10
-	CMPQ         R10, R11
-	JB           lane159
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop159:
+	VMOVUPS     (CX)(DI*1), Z25
+	VSUBPS      Z21, Z25, Z25
+	VMULPS      (R8)(R9*1), Z25, Z25
+	VADDPS      Z25, Z10, Z10
+	VFMADD231PS Z25, Z25, Z11
+	ADDQ        $0x00000040, DI
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop159
+	ADDQ        80(AX), SI
+	MOVQ        SI, DI
+	MOVQ        48(AX), R8
+	XORQ        R9, R9
+	MOVQ        72(AX), R10
 
-lane160:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	MOVQ         24(AX), R13
-	VBROADCASTSS 24(R13), Z17
-	VMOVUPS      (CX)(R10*1), Z16
-	VSUBPS       Z17, Z16, Z16
-	MOVQ         48(AX), R13
-	VMULPS       (R13)(R12*1), Z16, Z16
-	VADDPS       Z16, Z12, Z12
-	VFMADD231PS  Z16, Z16, Z13
-	ADDQ         $0x00000040, R10
-	CMPQ         R10, R11
-	JB           lane160
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop160:
+	VMOVUPS     (CX)(DI*1), Z25
+	VSUBPS      Z22, Z25, Z25
+	VMULPS      (R8)(R9*1), Z25, Z25
+	VADDPS      Z25, Z12, Z12
+	VFMADD231PS Z25, Z25, Z13
+	ADDQ        $0x00000040, DI
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop160
+	ADDQ        80(AX), SI
+	MOVQ        48(AX), DI
+	XORQ        R8, R8
+	MOVQ        72(AX), R9
 
-lane161:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	MOVQ         24(AX), R13
-	VBROADCASTSS 28(R13), Z17
-	VMOVUPS      (CX)(R10*1), Z16
-	VSUBPS       Z17, Z16, Z16
-	MOVQ         48(AX), R13
-	VMULPS       (R13)(R12*1), Z16, Z16
-	VADDPS       Z16, Z14, Z14
-	VFMADD231PS  Z16, Z16, Z15
-	ADDQ         $0x00000040, R10
-	CMPQ         R10, R11
-	JB           lane161
-	ADDQ         R9, R8
-	ADDQ         96(AX), CX
-	ADDQ         104(AX), DX
-	ADDQ         104(AX), BX
-	SUBQ         $0x00000001, DI
-	JNZ          loop153
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      Z1, 64(SI)
-	VMOVUPS      Z2, 128(SI)
-	VMOVUPS      Z3, 192(SI)
-	VMOVUPS      Z4, 256(SI)
-	VMOVUPS      Z5, 320(SI)
-	VMOVUPS      Z6, 384(SI)
-	VMOVUPS      Z7, 448(SI)
-	VMOVUPS      Z8, 512(SI)
-	VMOVUPS      Z9, 576(SI)
-	VMOVUPS      Z10, 640(SI)
-	VMOVUPS      Z11, 704(SI)
-	VMOVUPS      Z12, 768(SI)
-	VMOVUPS      Z13, 832(SI)
-	VMOVUPS      Z14, 896(SI)
-	VMOVUPS      Z15, 960(SI)
+loop161:
+	VMOVUPS     (CX)(SI*1), Z25
+	VSUBPS      Z23, Z25, Z25
+	VMULPS      (DI)(R8*1), Z25, Z25
+	VADDPS      Z25, Z14, Z14
+	VFMADD231PS Z25, Z25, Z15
+	ADDQ        $0x00000040, SI
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop161
+	ADDQ        96(AX), CX
+	SUBQ        $0x00000001, BX
+	JNZ         loop153
+	VMOVUPS     Z0, (DX)
+	VMOVUPS     Z1, 64(DX)
+	VMOVUPS     Z2, 128(DX)
+	VMOVUPS     Z3, 192(DX)
+	VMOVUPS     Z4, 256(DX)
+	VMOVUPS     Z5, 320(DX)
+	VMOVUPS     Z6, 384(DX)
+	VMOVUPS     Z7, 448(DX)
+	VMOVUPS     Z8, 512(DX)
+	VMOVUPS     Z9, 576(DX)
+	VMOVUPS     Z10, 640(DX)
+	VMOVUPS     Z11, 704(DX)
+	VMOVUPS     Z12, 768(DX)
+	VMOVUPS     Z13, 832(DX)
+	VMOVUPS     Z14, 896(DX)
+	VMOVUPS     Z15, 960(DX)
 	VZEROUPPER
 	RET
 
 // func normSums8_512(args uintptr)
 // Requires: AVX, AVX512F
 TEXT ·normSums8_512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	MOVQ    (AX), CX
-	MOVQ    8(AX), DX
-	MOVQ    16(AX), BX
-	MOVQ    56(AX), SI
-	MOVQ    88(AX), DI
-	VMOVUPS (SI), Z0
-	VMOVUPS 64(SI), Z1
-	VMOVUPS 128(SI), Z2
-	VMOVUPS 192(SI), Z3
-	VMOVUPS 256(SI), Z4
-	VMOVUPS 320(SI), Z5
-	VMOVUPS 384(SI), Z6
-	VMOVUPS 448(SI), Z7
-	VMOVUPS 512(SI), Z8
-	VMOVUPS 576(SI), Z9
-	VMOVUPS 640(SI), Z10
-	VMOVUPS 704(SI), Z11
-	VMOVUPS 768(SI), Z12
-	VMOVUPS 832(SI), Z13
-	VMOVUPS 896(SI), Z14
-	VMOVUPS 960(SI), Z15
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         56(AX), BX
+	MOVQ         88(AX), SI
+	VMOVUPS      (BX), Z0
+	VMOVUPS      64(BX), Z1
+	VMOVUPS      128(BX), Z2
+	VMOVUPS      192(BX), Z3
+	VMOVUPS      256(BX), Z4
+	VMOVUPS      320(BX), Z5
+	VMOVUPS      384(BX), Z6
+	VMOVUPS      448(BX), Z7
+	VMOVUPS      512(BX), Z8
+	VMOVUPS      576(BX), Z9
+	VMOVUPS      640(BX), Z10
+	VMOVUPS      704(BX), Z11
+	VMOVUPS      768(BX), Z12
+	VMOVUPS      832(BX), Z13
+	VMOVUPS      896(BX), Z14
+	VMOVUPS      960(BX), Z15
+	MOVQ         24(AX), DI
+	VBROADCASTSS (DI), Z16
+	ADDQ         $0x00000004, DI
+	VBROADCASTSS (DI), Z17
+	ADDQ         $0x00000004, DI
+	VBROADCASTSS (DI), Z18
+	ADDQ         $0x00000004, DI
+	VBROADCASTSS (DI), Z19
+	ADDQ         $0x00000004, DI
+	VBROADCASTSS (DI), Z20
+	ADDQ         $0x00000004, DI
+	VBROADCASTSS (DI), Z21
+	ADDQ         $0x00000004, DI
+	VBROADCASTSS (DI), Z22
+	ADDQ         $0x00000004, DI
+	VBROADCASTSS (DI), Z23
+	ADDQ         $0x00000004, DI
+	VPXORQ       Z24, Z24, Z24
 
 loop162:
-	MOVQ 80(AX), R9
-	XORQ R8, R8
-	MOVQ 72(AX), R11
-	MOVQ R8, R10
-	ADDQ R8, R11
+	XORQ DI, DI
+	MOVQ DI, R8
+	MOVQ 72(AX), R9
 
-lane163:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Z18
-	MOVQ         24(AX), R12
-	VBROADCASTSS (R12), Z17
-	VMOVUPS      (CX)(R10*1), Z16
-	VSUBPS       Z17, Z16, Z16
-	VADDPS       Z18, Z0, Z0
-	VFMADD231PS  Z18, Z16, Z1
-	ADDQ         $0x00000040, R10
-	CMPQ         R10, R11
-	JB           lane163
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop163:
+	VMOVUPS     (DX)(R8*1), Z26
+	VMOVUPS     (CX)(R8*1), Z25
+	VSUBPS      Z16, Z25, Z25
+	VADDPS      Z26, Z0, Z0
+	VFMADD231PS Z26, Z25, Z1
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop163
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
 
-lane164:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Z18
-	MOVQ         24(AX), R12
-	VBROADCASTSS 4(R12), Z17
-	VMOVUPS      (CX)(R10*1), Z16
-	VSUBPS       Z17, Z16, Z16
-	VADDPS       Z18, Z2, Z2
-	VFMADD231PS  Z18, Z16, Z3
-	ADDQ         $0x00000040, R10
-	CMPQ         R10, R11
-	JB           lane164
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop164:
+	VMOVUPS     (DX)(R8*1), Z26
+	VMOVUPS     (CX)(R8*1), Z25
+	VSUBPS      Z17, Z25, Z25
+	VADDPS      Z26, Z2, Z2
+	VFMADD231PS Z26, Z25, Z3
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop164
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
 
-lane165:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Z18
-	MOVQ         24(AX), R12
-	VBROADCASTSS 8(R12), Z17
-	VMOVUPS      (CX)(R10*1), Z16
-	VSUBPS       Z17, Z16, Z16
-	VADDPS       Z18, Z4, Z4
-	VFMADD231PS  Z18, Z16, Z5
-	ADDQ         $0x00000040, R10
-	CMPQ         R10, R11
-	JB           lane165
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop165:
+	VMOVUPS     (DX)(R8*1), Z26
+	VMOVUPS     (CX)(R8*1), Z25
+	VSUBPS      Z18, Z25, Z25
+	VADDPS      Z26, Z4, Z4
+	VFMADD231PS Z26, Z25, Z5
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop165
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
 
-lane166:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Z18
-	MOVQ         24(AX), R12
-	VBROADCASTSS 12(R12), Z17
-	VMOVUPS      (CX)(R10*1), Z16
-	VSUBPS       Z17, Z16, Z16
-	VADDPS       Z18, Z6, Z6
-	VFMADD231PS  Z18, Z16, Z7
-	ADDQ         $0x00000040, R10
-	CMPQ         R10, R11
-	JB           lane166
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop166:
+	VMOVUPS     (DX)(R8*1), Z26
+	VMOVUPS     (CX)(R8*1), Z25
+	VSUBPS      Z19, Z25, Z25
+	VADDPS      Z26, Z6, Z6
+	VFMADD231PS Z26, Z25, Z7
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop166
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
 
-lane167:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Z18
-	MOVQ         24(AX), R12
-	VBROADCASTSS 16(R12), Z17
-	VMOVUPS      (CX)(R10*1), Z16
-	VSUBPS       Z17, Z16, Z16
-	VADDPS       Z18, Z8, Z8
-	VFMADD231PS  Z18, Z16, Z9
-	ADDQ         $0x00000040, R10
-	CMPQ         R10, R11
-	JB           lane167
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop167:
+	VMOVUPS     (DX)(R8*1), Z26
+	VMOVUPS     (CX)(R8*1), Z25
+	VSUBPS      Z20, Z25, Z25
+	VADDPS      Z26, Z8, Z8
+	VFMADD231PS Z26, Z25, Z9
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop167
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
 
-lane168:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Z18
-	MOVQ         24(AX), R12
-	VBROADCASTSS 20(R12), Z17
-	VMOVUPS      (CX)(R10*1), Z16
-	VSUBPS       Z17, Z16, Z16
-	VADDPS       Z18, Z10, Z10
-	VFMADD231PS  Z18, Z16, Z11
-	ADDQ         $0x00000040, R10
-	CMPQ         R10, R11
-	JB           lane168
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop168:
+	VMOVUPS     (DX)(R8*1), Z26
+	VMOVUPS     (CX)(R8*1), Z25
+	VSUBPS      Z21, Z25, Z25
+	VADDPS      Z26, Z10, Z10
+	VFMADD231PS Z26, Z25, Z11
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop168
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
 
-lane169:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Z18
-	MOVQ         24(AX), R12
-	VBROADCASTSS 24(R12), Z17
-	VMOVUPS      (CX)(R10*1), Z16
-	VSUBPS       Z17, Z16, Z16
-	VADDPS       Z18, Z12, Z12
-	VFMADD231PS  Z18, Z16, Z13
-	ADDQ         $0x00000040, R10
-	CMPQ         R10, R11
-	JB           lane169
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop169:
+	VMOVUPS     (DX)(R8*1), Z26
+	VMOVUPS     (CX)(R8*1), Z25
+	VSUBPS      Z22, Z25, Z25
+	VADDPS      Z26, Z12, Z12
+	VFMADD231PS Z26, Z25, Z13
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop169
+	ADDQ        80(AX), DI
+	MOVQ        72(AX), R8
 
-lane170:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Z18
-	MOVQ         24(AX), R12
-	VBROADCASTSS 28(R12), Z17
-	VMOVUPS      (CX)(R10*1), Z16
-	VSUBPS       Z17, Z16, Z16
-	VADDPS       Z18, Z14, Z14
-	VFMADD231PS  Z18, Z16, Z15
-	ADDQ         $0x00000040, R10
-	CMPQ         R10, R11
-	JB           lane170
-	ADDQ         R9, R8
-	ADDQ         96(AX), CX
-	ADDQ         104(AX), DX
-	ADDQ         104(AX), BX
-	SUBQ         $0x00000001, DI
-	JNZ          loop162
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      Z1, 64(SI)
-	VMOVUPS      Z2, 128(SI)
-	VMOVUPS      Z3, 192(SI)
-	VMOVUPS      Z4, 256(SI)
-	VMOVUPS      Z5, 320(SI)
-	VMOVUPS      Z6, 384(SI)
-	VMOVUPS      Z7, 448(SI)
-	VMOVUPS      Z8, 512(SI)
-	VMOVUPS      Z9, 576(SI)
-	VMOVUPS      Z10, 640(SI)
-	VMOVUPS      Z11, 704(SI)
-	VMOVUPS      Z12, 768(SI)
-	VMOVUPS      Z13, 832(SI)
-	VMOVUPS      Z14, 896(SI)
-	VMOVUPS      Z15, 960(SI)
+loop170:
+	VMOVUPS     (DX)(DI*1), Z26
+	VMOVUPS     (CX)(DI*1), Z25
+	VSUBPS      Z23, Z25, Z25
+	VADDPS      Z26, Z14, Z14
+	VFMADD231PS Z26, Z25, Z15
+	ADDQ        $0x00000040, DI
+	SUBQ        $0x00000040, R8
+	JNZ         loop170
+	ADDQ        96(AX), CX
+	ADDQ        104(AX), DX
+	SUBQ        $0x00000001, SI
+	JNZ         loop162
+	VMOVUPS     Z0, (BX)
+	VMOVUPS     Z1, 64(BX)
+	VMOVUPS     Z2, 128(BX)
+	VMOVUPS     Z3, 192(BX)
+	VMOVUPS     Z4, 256(BX)
+	VMOVUPS     Z5, 320(BX)
+	VMOVUPS     Z6, 384(BX)
+	VMOVUPS     Z7, 448(BX)
+	VMOVUPS     Z8, 512(BX)
+	VMOVUPS     Z9, 576(BX)
+	VMOVUPS     Z10, 640(BX)
+	VMOVUPS     Z11, 704(BX)
+	VMOVUPS     Z12, 768(BX)
+	VMOVUPS     Z13, 832(BX)
+	VMOVUPS     Z14, 896(BX)
+	VMOVUPS     Z15, 960(BX)
 	VZEROUPPER
 	RET
 
 // func normSumsRelu8_512(args uintptr)
 // Requires: AVX, AVX512F
 TEXT ·normSumsRelu8_512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	MOVQ    (AX), CX
-	MOVQ    8(AX), DX
-	MOVQ    16(AX), BX
-	MOVQ    56(AX), SI
-	MOVQ    88(AX), DI
-	VMOVUPS (SI), Z0
-	VMOVUPS 64(SI), Z1
-	VMOVUPS 128(SI), Z2
-	VMOVUPS 192(SI), Z3
-	VMOVUPS 256(SI), Z4
-	VMOVUPS 320(SI), Z5
-	VMOVUPS 384(SI), Z6
-	VMOVUPS 448(SI), Z7
-	VMOVUPS 512(SI), Z8
-	VMOVUPS 576(SI), Z9
-	VMOVUPS 640(SI), Z10
-	VMOVUPS 704(SI), Z11
-	VMOVUPS 768(SI), Z12
-	VMOVUPS 832(SI), Z13
-	VMOVUPS 896(SI), Z14
-	VMOVUPS 960(SI), Z15
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         56(AX), SI
+	MOVQ         88(AX), DI
+	VMOVUPS      (SI), Z0
+	VMOVUPS      64(SI), Z1
+	VMOVUPS      128(SI), Z2
+	VMOVUPS      192(SI), Z3
+	VMOVUPS      256(SI), Z4
+	VMOVUPS      320(SI), Z5
+	VMOVUPS      384(SI), Z6
+	VMOVUPS      448(SI), Z7
+	VMOVUPS      512(SI), Z8
+	VMOVUPS      576(SI), Z9
+	VMOVUPS      640(SI), Z10
+	VMOVUPS      704(SI), Z11
+	VMOVUPS      768(SI), Z12
+	VMOVUPS      832(SI), Z13
+	VMOVUPS      896(SI), Z14
+	VMOVUPS      960(SI), Z15
+	MOVQ         24(AX), R8
+	VBROADCASTSS (R8), Z16
+	ADDQ         $0x00000004, R8
+	VBROADCASTSS (R8), Z17
+	ADDQ         $0x00000004, R8
+	VBROADCASTSS (R8), Z18
+	ADDQ         $0x00000004, R8
+	VBROADCASTSS (R8), Z19
+	ADDQ         $0x00000004, R8
+	VBROADCASTSS (R8), Z20
+	ADDQ         $0x00000004, R8
+	VBROADCASTSS (R8), Z21
+	ADDQ         $0x00000004, R8
+	VBROADCASTSS (R8), Z22
+	ADDQ         $0x00000004, R8
+	VBROADCASTSS (R8), Z23
+	ADDQ         $0x00000004, R8
+	VPXORQ       Z24, Z24, Z24
 
 loop171:
-	MOVQ 80(AX), R9
 	XORQ R8, R8
-	MOVQ 72(AX), R11
-	MOVQ R8, R10
-	ADDQ R8, R11
+	MOVQ R8, R9
+	MOVQ 72(AX), R10
 
-lane172:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Z18
-	VPXORQ       Z19, Z19, Z19
-	VMOVUPS      (BX)(R10*1), Z20
-	VCMPPS       $0x1e, Z19, Z20, K1
-	VMOVAPS.Z    Z18, K1, Z18
-	VMOVUPS      Z18, (DX)(R10*1)
-	MOVQ         24(AX), R12
-	VBROADCASTSS (R12), Z17
-	VMOVUPS      (CX)(R10*1), Z16
-	VSUBPS       Z17, Z16, Z16
-	VADDPS       Z18, Z0, Z0
-	VFMADD231PS  Z18, Z16, Z1
-	ADDQ         $0x00000040, R10
-	CMPQ         R10, R11
-	JB           lane172
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop172:
+	VMOVUPS     (DX)(R9*1), Z26
+	VMOVUPS     (BX)(R9*1), Z27
+	VCMPPS      $0x1e, Z24, Z27, K1
+	VMOVAPS.Z   Z26, K1, Z26
+	VMOVUPS     Z26, (DX)(R9*1)
+	VMOVUPS     (CX)(R9*1), Z25
+	VSUBPS      Z16, Z25, Z25
+	VADDPS      Z26, Z0, Z0
+	VFMADD231PS Z26, Z25, Z1
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop172
+	ADDQ        80(AX), R8
+	MOVQ        R8, R9
+	MOVQ        72(AX), R10
 
-lane173:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Z18
-	VPXORQ       Z19, Z19, Z19
-	VMOVUPS      (BX)(R10*1), Z20
-	VCMPPS       $0x1e, Z19, Z20, K1
-	VMOVAPS.Z    Z18, K1, Z18
-	VMOVUPS      Z18, (DX)(R10*1)
-	MOVQ         24(AX), R12
-	VBROADCASTSS 4(R12), Z17
-	VMOVUPS      (CX)(R10*1), Z16
-	VSUBPS       Z17, Z16, Z16
-	VADDPS       Z18, Z2, Z2
-	VFMADD231PS  Z18, Z16, Z3
-	ADDQ         $0x00000040, R10
-	CMPQ         R10, R11
-	JB           lane173
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop173:
+	VMOVUPS     (DX)(R9*1), Z26
+	VMOVUPS     (BX)(R9*1), Z27
+	VCMPPS      $0x1e, Z24, Z27, K1
+	VMOVAPS.Z   Z26, K1, Z26
+	VMOVUPS     Z26, (DX)(R9*1)
+	VMOVUPS     (CX)(R9*1), Z25
+	VSUBPS      Z17, Z25, Z25
+	VADDPS      Z26, Z2, Z2
+	VFMADD231PS Z26, Z25, Z3
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop173
+	ADDQ        80(AX), R8
+	MOVQ        R8, R9
+	MOVQ        72(AX), R10
 
-lane174:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Z18
-	VPXORQ       Z19, Z19, Z19
-	VMOVUPS      (BX)(R10*1), Z20
-	VCMPPS       $0x1e, Z19, Z20, K1
-	VMOVAPS.Z    Z18, K1, Z18
-	VMOVUPS      Z18, (DX)(R10*1)
-	MOVQ         24(AX), R12
-	VBROADCASTSS 8(R12), Z17
-	VMOVUPS      (CX)(R10*1), Z16
-	VSUBPS       Z17, Z16, Z16
-	VADDPS       Z18, Z4, Z4
-	VFMADD231PS  Z18, Z16, Z5
-	ADDQ         $0x00000040, R10
-	CMPQ         R10, R11
-	JB           lane174
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop174:
+	VMOVUPS     (DX)(R9*1), Z26
+	VMOVUPS     (BX)(R9*1), Z27
+	VCMPPS      $0x1e, Z24, Z27, K1
+	VMOVAPS.Z   Z26, K1, Z26
+	VMOVUPS     Z26, (DX)(R9*1)
+	VMOVUPS     (CX)(R9*1), Z25
+	VSUBPS      Z18, Z25, Z25
+	VADDPS      Z26, Z4, Z4
+	VFMADD231PS Z26, Z25, Z5
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop174
+	ADDQ        80(AX), R8
+	MOVQ        R8, R9
+	MOVQ        72(AX), R10
 
-lane175:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Z18
-	VPXORQ       Z19, Z19, Z19
-	VMOVUPS      (BX)(R10*1), Z20
-	VCMPPS       $0x1e, Z19, Z20, K1
-	VMOVAPS.Z    Z18, K1, Z18
-	VMOVUPS      Z18, (DX)(R10*1)
-	MOVQ         24(AX), R12
-	VBROADCASTSS 12(R12), Z17
-	VMOVUPS      (CX)(R10*1), Z16
-	VSUBPS       Z17, Z16, Z16
-	VADDPS       Z18, Z6, Z6
-	VFMADD231PS  Z18, Z16, Z7
-	ADDQ         $0x00000040, R10
-	CMPQ         R10, R11
-	JB           lane175
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop175:
+	VMOVUPS     (DX)(R9*1), Z26
+	VMOVUPS     (BX)(R9*1), Z27
+	VCMPPS      $0x1e, Z24, Z27, K1
+	VMOVAPS.Z   Z26, K1, Z26
+	VMOVUPS     Z26, (DX)(R9*1)
+	VMOVUPS     (CX)(R9*1), Z25
+	VSUBPS      Z19, Z25, Z25
+	VADDPS      Z26, Z6, Z6
+	VFMADD231PS Z26, Z25, Z7
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop175
+	ADDQ        80(AX), R8
+	MOVQ        R8, R9
+	MOVQ        72(AX), R10
 
-lane176:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Z18
-	VPXORQ       Z19, Z19, Z19
-	VMOVUPS      (BX)(R10*1), Z20
-	VCMPPS       $0x1e, Z19, Z20, K1
-	VMOVAPS.Z    Z18, K1, Z18
-	VMOVUPS      Z18, (DX)(R10*1)
-	MOVQ         24(AX), R12
-	VBROADCASTSS 16(R12), Z17
-	VMOVUPS      (CX)(R10*1), Z16
-	VSUBPS       Z17, Z16, Z16
-	VADDPS       Z18, Z8, Z8
-	VFMADD231PS  Z18, Z16, Z9
-	ADDQ         $0x00000040, R10
-	CMPQ         R10, R11
-	JB           lane176
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop176:
+	VMOVUPS     (DX)(R9*1), Z26
+	VMOVUPS     (BX)(R9*1), Z27
+	VCMPPS      $0x1e, Z24, Z27, K1
+	VMOVAPS.Z   Z26, K1, Z26
+	VMOVUPS     Z26, (DX)(R9*1)
+	VMOVUPS     (CX)(R9*1), Z25
+	VSUBPS      Z20, Z25, Z25
+	VADDPS      Z26, Z8, Z8
+	VFMADD231PS Z26, Z25, Z9
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop176
+	ADDQ        80(AX), R8
+	MOVQ        R8, R9
+	MOVQ        72(AX), R10
 
-lane177:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Z18
-	VPXORQ       Z19, Z19, Z19
-	VMOVUPS      (BX)(R10*1), Z20
-	VCMPPS       $0x1e, Z19, Z20, K1
-	VMOVAPS.Z    Z18, K1, Z18
-	VMOVUPS      Z18, (DX)(R10*1)
-	MOVQ         24(AX), R12
-	VBROADCASTSS 20(R12), Z17
-	VMOVUPS      (CX)(R10*1), Z16
-	VSUBPS       Z17, Z16, Z16
-	VADDPS       Z18, Z10, Z10
-	VFMADD231PS  Z18, Z16, Z11
-	ADDQ         $0x00000040, R10
-	CMPQ         R10, R11
-	JB           lane177
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop177:
+	VMOVUPS     (DX)(R9*1), Z26
+	VMOVUPS     (BX)(R9*1), Z27
+	VCMPPS      $0x1e, Z24, Z27, K1
+	VMOVAPS.Z   Z26, K1, Z26
+	VMOVUPS     Z26, (DX)(R9*1)
+	VMOVUPS     (CX)(R9*1), Z25
+	VSUBPS      Z21, Z25, Z25
+	VADDPS      Z26, Z10, Z10
+	VFMADD231PS Z26, Z25, Z11
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop177
+	ADDQ        80(AX), R8
+	MOVQ        R8, R9
+	MOVQ        72(AX), R10
 
-lane178:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Z18
-	VPXORQ       Z19, Z19, Z19
-	VMOVUPS      (BX)(R10*1), Z20
-	VCMPPS       $0x1e, Z19, Z20, K1
-	VMOVAPS.Z    Z18, K1, Z18
-	VMOVUPS      Z18, (DX)(R10*1)
-	MOVQ         24(AX), R12
-	VBROADCASTSS 24(R12), Z17
-	VMOVUPS      (CX)(R10*1), Z16
-	VSUBPS       Z17, Z16, Z16
-	VADDPS       Z18, Z12, Z12
-	VFMADD231PS  Z18, Z16, Z13
-	ADDQ         $0x00000040, R10
-	CMPQ         R10, R11
-	JB           lane178
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop178:
+	VMOVUPS     (DX)(R9*1), Z26
+	VMOVUPS     (BX)(R9*1), Z27
+	VCMPPS      $0x1e, Z24, Z27, K1
+	VMOVAPS.Z   Z26, K1, Z26
+	VMOVUPS     Z26, (DX)(R9*1)
+	VMOVUPS     (CX)(R9*1), Z25
+	VSUBPS      Z22, Z25, Z25
+	VADDPS      Z26, Z12, Z12
+	VFMADD231PS Z26, Z25, Z13
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop178
+	ADDQ        80(AX), R8
+	MOVQ        72(AX), R9
 
-lane179:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Z18
-	VPXORQ       Z19, Z19, Z19
-	VMOVUPS      (BX)(R10*1), Z20
-	VCMPPS       $0x1e, Z19, Z20, K1
-	VMOVAPS.Z    Z18, K1, Z18
-	VMOVUPS      Z18, (DX)(R10*1)
-	MOVQ         24(AX), R12
-	VBROADCASTSS 28(R12), Z17
-	VMOVUPS      (CX)(R10*1), Z16
-	VSUBPS       Z17, Z16, Z16
-	VADDPS       Z18, Z14, Z14
-	VFMADD231PS  Z18, Z16, Z15
-	ADDQ         $0x00000040, R10
-	CMPQ         R10, R11
-	JB           lane179
-	ADDQ         R9, R8
-	ADDQ         96(AX), CX
-	ADDQ         104(AX), DX
-	ADDQ         104(AX), BX
-	SUBQ         $0x00000001, DI
-	JNZ          loop171
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      Z1, 64(SI)
-	VMOVUPS      Z2, 128(SI)
-	VMOVUPS      Z3, 192(SI)
-	VMOVUPS      Z4, 256(SI)
-	VMOVUPS      Z5, 320(SI)
-	VMOVUPS      Z6, 384(SI)
-	VMOVUPS      Z7, 448(SI)
-	VMOVUPS      Z8, 512(SI)
-	VMOVUPS      Z9, 576(SI)
-	VMOVUPS      Z10, 640(SI)
-	VMOVUPS      Z11, 704(SI)
-	VMOVUPS      Z12, 768(SI)
-	VMOVUPS      Z13, 832(SI)
-	VMOVUPS      Z14, 896(SI)
-	VMOVUPS      Z15, 960(SI)
+loop179:
+	VMOVUPS     (DX)(R8*1), Z26
+	VMOVUPS     (BX)(R8*1), Z27
+	VCMPPS      $0x1e, Z24, Z27, K1
+	VMOVAPS.Z   Z26, K1, Z26
+	VMOVUPS     Z26, (DX)(R8*1)
+	VMOVUPS     (CX)(R8*1), Z25
+	VSUBPS      Z23, Z25, Z25
+	VADDPS      Z26, Z14, Z14
+	VFMADD231PS Z26, Z25, Z15
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop179
+	ADDQ        96(AX), CX
+	ADDQ        104(AX), DX
+	ADDQ        104(AX), BX
+	SUBQ        $0x00000001, DI
+	JNZ         loop171
+	VMOVUPS     Z0, (SI)
+	VMOVUPS     Z1, 64(SI)
+	VMOVUPS     Z2, 128(SI)
+	VMOVUPS     Z3, 192(SI)
+	VMOVUPS     Z4, 256(SI)
+	VMOVUPS     Z5, 320(SI)
+	VMOVUPS     Z6, 384(SI)
+	VMOVUPS     Z7, 448(SI)
+	VMOVUPS     Z8, 512(SI)
+	VMOVUPS     Z9, 576(SI)
+	VMOVUPS     Z10, 640(SI)
+	VMOVUPS     Z11, 704(SI)
+	VMOVUPS     Z12, 768(SI)
+	VMOVUPS     Z13, 832(SI)
+	VMOVUPS     Z14, 896(SI)
+	VMOVUPS     Z15, 960(SI)
 	VZEROUPPER
 	RET
 
@@ -4071,131 +4008,101 @@ lane179:
 TEXT ·rowSums8_512(SB), NOSPLIT, $0-8
 	MOVQ    args+0(FP), AX
 	MOVQ    (AX), CX
-	MOVQ    8(AX), DX
-	MOVQ    16(AX), BX
-	MOVQ    56(AX), SI
-	MOVQ    88(AX), DI
-	VMOVUPS (SI), Z0
-	VMOVUPS 64(SI), Z1
-	VMOVUPS 128(SI), Z2
-	VMOVUPS 192(SI), Z3
-	VMOVUPS 256(SI), Z4
-	VMOVUPS 320(SI), Z5
-	VMOVUPS 384(SI), Z6
-	VMOVUPS 448(SI), Z7
+	MOVQ    56(AX), DX
+	MOVQ    88(AX), BX
+	VMOVUPS (DX), Z0
+	VMOVUPS 64(DX), Z1
+	VMOVUPS 128(DX), Z2
+	VMOVUPS 192(DX), Z3
+	VMOVUPS 256(DX), Z4
+	VMOVUPS 320(DX), Z5
+	VMOVUPS 384(DX), Z6
+	VMOVUPS 448(DX), Z7
+	VPXORQ  Z16, Z16, Z16
 
 loop180:
-	MOVQ 80(AX), R9
-	XORQ R8, R8
-	MOVQ 72(AX), R11
-	MOVQ R8, R10
-	ADDQ R8, R11
+	XORQ SI, SI
+	MOVQ SI, DI
+	MOVQ 72(AX), R8
 
-lane181:
-	MOVQ   R10, R12
-	SUBQ   R8, R12
-	VADDPS (CX)(R10*1), Z0, Z0
-	ADDQ   $0x00000040, R10
-	CMPQ   R10, R11
-	JB     lane181
-	ADDQ   R9, R8
-	MOVQ   72(AX), R11
-	MOVQ   R8, R10
-	ADDQ   R8, R11
+loop181:
+	VADDPS (CX)(DI*1), Z0, Z0
+	ADDQ   $0x00000040, DI
+	SUBQ   $0x00000040, R8
+	JNZ    loop181
+	ADDQ   80(AX), SI
+	MOVQ   SI, DI
+	MOVQ   72(AX), R8
 
-lane182:
-	MOVQ   R10, R12
-	SUBQ   R8, R12
-	VADDPS (CX)(R10*1), Z1, Z1
-	ADDQ   $0x00000040, R10
-	CMPQ   R10, R11
-	JB     lane182
-	ADDQ   R9, R8
-	MOVQ   72(AX), R11
-	MOVQ   R8, R10
-	ADDQ   R8, R11
+loop182:
+	VADDPS (CX)(DI*1), Z1, Z1
+	ADDQ   $0x00000040, DI
+	SUBQ   $0x00000040, R8
+	JNZ    loop182
+	ADDQ   80(AX), SI
+	MOVQ   SI, DI
+	MOVQ   72(AX), R8
 
-lane183:
-	MOVQ   R10, R12
-	SUBQ   R8, R12
-	VADDPS (CX)(R10*1), Z2, Z2
-	ADDQ   $0x00000040, R10
-	CMPQ   R10, R11
-	JB     lane183
-	ADDQ   R9, R8
-	MOVQ   72(AX), R11
-	MOVQ   R8, R10
-	ADDQ   R8, R11
+loop183:
+	VADDPS (CX)(DI*1), Z2, Z2
+	ADDQ   $0x00000040, DI
+	SUBQ   $0x00000040, R8
+	JNZ    loop183
+	ADDQ   80(AX), SI
+	MOVQ   SI, DI
+	MOVQ   72(AX), R8
 
-lane184:
-	MOVQ   R10, R12
-	SUBQ   R8, R12
-	VADDPS (CX)(R10*1), Z3, Z3
-	ADDQ   $0x00000040, R10
-	CMPQ   R10, R11
-	JB     lane184
-	ADDQ   R9, R8
-	MOVQ   72(AX), R11
-	MOVQ   R8, R10
-	ADDQ   R8, R11
+loop184:
+	VADDPS (CX)(DI*1), Z3, Z3
+	ADDQ   $0x00000040, DI
+	SUBQ   $0x00000040, R8
+	JNZ    loop184
+	ADDQ   80(AX), SI
+	MOVQ   SI, DI
+	MOVQ   72(AX), R8
 
-lane185:
-	MOVQ   R10, R12
-	SUBQ   R8, R12
-	VADDPS (CX)(R10*1), Z4, Z4
-	ADDQ   $0x00000040, R10
-	CMPQ   R10, R11
-	JB     lane185
-	ADDQ   R9, R8
-	MOVQ   72(AX), R11
-	MOVQ   R8, R10
-	ADDQ   R8, R11
+loop185:
+	VADDPS (CX)(DI*1), Z4, Z4
+	ADDQ   $0x00000040, DI
+	SUBQ   $0x00000040, R8
+	JNZ    loop185
+	ADDQ   80(AX), SI
+	MOVQ   SI, DI
+	MOVQ   72(AX), R8
 
-lane186:
-	MOVQ   R10, R12
-	SUBQ   R8, R12
-	VADDPS (CX)(R10*1), Z5, Z5
-	ADDQ   $0x00000040, R10
-	CMPQ   R10, R11
-	JB     lane186
-	ADDQ   R9, R8
-	MOVQ   72(AX), R11
-	MOVQ   R8, R10
-	ADDQ   R8, R11
+loop186:
+	VADDPS (CX)(DI*1), Z5, Z5
+	ADDQ   $0x00000040, DI
+	SUBQ   $0x00000040, R8
+	JNZ    loop186
+	ADDQ   80(AX), SI
+	MOVQ   SI, DI
+	MOVQ   72(AX), R8
 
-lane187:
-	MOVQ   R10, R12
-	SUBQ   R8, R12
-	VADDPS (CX)(R10*1), Z6, Z6
-	ADDQ   $0x00000040, R10
-	CMPQ   R10, R11
-	JB     lane187
-	ADDQ   R9, R8
-	MOVQ   72(AX), R11
-	MOVQ   R8, R10
-	ADDQ   R8, R11
+loop187:
+	VADDPS (CX)(DI*1), Z6, Z6
+	ADDQ   $0x00000040, DI
+	SUBQ   $0x00000040, R8
+	JNZ    loop187
+	ADDQ   80(AX), SI
+	MOVQ   72(AX), DI
 
-lane188:
-	MOVQ    R10, R12
-	SUBQ    R8, R12
-	VADDPS  (CX)(R10*1), Z7, Z7
-	ADDQ    $0x00000040, R10
-	CMPQ    R10, R11
-	JB      lane188
-	ADDQ    R9, R8
+loop188:
+	VADDPS  (CX)(SI*1), Z7, Z7
+	ADDQ    $0x00000040, SI
+	SUBQ    $0x00000040, DI
+	JNZ     loop188
 	ADDQ    96(AX), CX
-	ADDQ    104(AX), DX
-	ADDQ    104(AX), BX
-	SUBQ    $0x00000001, DI
+	SUBQ    $0x00000001, BX
 	JNZ     loop180
-	VMOVUPS Z0, (SI)
-	VMOVUPS Z1, 64(SI)
-	VMOVUPS Z2, 128(SI)
-	VMOVUPS Z3, 192(SI)
-	VMOVUPS Z4, 256(SI)
-	VMOVUPS Z5, 320(SI)
-	VMOVUPS Z6, 384(SI)
-	VMOVUPS Z7, 448(SI)
+	VMOVUPS Z0, (DX)
+	VMOVUPS Z1, 64(DX)
+	VMOVUPS Z2, 128(DX)
+	VMOVUPS Z3, 192(DX)
+	VMOVUPS Z4, 256(DX)
+	VMOVUPS Z5, 320(DX)
+	VMOVUPS Z6, 384(DX)
+	VMOVUPS Z7, 448(DX)
 	VZEROUPPER
 	RET
 
@@ -4205,273 +4112,228 @@ TEXT ·dots8_512(SB), NOSPLIT, $0-8
 	MOVQ    args+0(FP), AX
 	MOVQ    (AX), CX
 	MOVQ    8(AX), DX
-	MOVQ    16(AX), BX
-	MOVQ    56(AX), SI
-	MOVQ    88(AX), DI
-	VMOVUPS (SI), Z0
-	VMOVUPS 64(SI), Z1
-	VMOVUPS 128(SI), Z2
-	VMOVUPS 192(SI), Z3
-	VMOVUPS 256(SI), Z4
-	VMOVUPS 320(SI), Z5
-	VMOVUPS 384(SI), Z6
-	VMOVUPS 448(SI), Z7
+	MOVQ    56(AX), BX
+	MOVQ    88(AX), SI
+	VMOVUPS (BX), Z0
+	VMOVUPS 64(BX), Z1
+	VMOVUPS 128(BX), Z2
+	VMOVUPS 192(BX), Z3
+	VMOVUPS 256(BX), Z4
+	VMOVUPS 320(BX), Z5
+	VMOVUPS 384(BX), Z6
+	VMOVUPS 448(BX), Z7
+	VPXORQ  Z16, Z16, Z16
 
 loop189:
-	MOVQ 80(AX), R9
-	XORQ R8, R8
-	MOVQ 72(AX), R11
-	MOVQ R8, R10
-	ADDQ R8, R11
+	XORQ DI, DI
+	MOVQ DI, R8
+	MOVQ 72(AX), R9
 
-lane190:
-	MOVQ        R10, R12
-	SUBQ        R8, R12
-	VMOVUPS     (CX)(R10*1), Z8
-	VFMADD231PS (DX)(R10*1), Z8, Z0
-	ADDQ        $0x00000040, R10
-	CMPQ        R10, R11
-	JB          lane190
-	ADDQ        R9, R8
-	MOVQ        72(AX), R11
-	MOVQ        R8, R10
-	ADDQ        R8, R11
+loop190:
+	VMOVUPS     (CX)(R8*1), Z17
+	VFMADD231PS (DX)(R8*1), Z17, Z0
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop190
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
 
-lane191:
-	MOVQ        R10, R12
-	SUBQ        R8, R12
-	VMOVUPS     (CX)(R10*1), Z8
-	VFMADD231PS (DX)(R10*1), Z8, Z1
-	ADDQ        $0x00000040, R10
-	CMPQ        R10, R11
-	JB          lane191
-	ADDQ        R9, R8
-	MOVQ        72(AX), R11
-	MOVQ        R8, R10
-	ADDQ        R8, R11
+loop191:
+	VMOVUPS     (CX)(R8*1), Z17
+	VFMADD231PS (DX)(R8*1), Z17, Z1
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop191
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
 
-lane192:
-	MOVQ        R10, R12
-	SUBQ        R8, R12
-	VMOVUPS     (CX)(R10*1), Z8
-	VFMADD231PS (DX)(R10*1), Z8, Z2
-	ADDQ        $0x00000040, R10
-	CMPQ        R10, R11
-	JB          lane192
-	ADDQ        R9, R8
-	MOVQ        72(AX), R11
-	MOVQ        R8, R10
-	ADDQ        R8, R11
+loop192:
+	VMOVUPS     (CX)(R8*1), Z17
+	VFMADD231PS (DX)(R8*1), Z17, Z2
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop192
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
 
-lane193:
-	MOVQ        R10, R12
-	SUBQ        R8, R12
-	VMOVUPS     (CX)(R10*1), Z8
-	VFMADD231PS (DX)(R10*1), Z8, Z3
-	ADDQ        $0x00000040, R10
-	CMPQ        R10, R11
-	JB          lane193
-	ADDQ        R9, R8
-	MOVQ        72(AX), R11
-	MOVQ        R8, R10
-	ADDQ        R8, R11
+loop193:
+	VMOVUPS     (CX)(R8*1), Z17
+	VFMADD231PS (DX)(R8*1), Z17, Z3
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop193
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
 
-lane194:
-	MOVQ        R10, R12
-	SUBQ        R8, R12
-	VMOVUPS     (CX)(R10*1), Z8
-	VFMADD231PS (DX)(R10*1), Z8, Z4
-	ADDQ        $0x00000040, R10
-	CMPQ        R10, R11
-	JB          lane194
-	ADDQ        R9, R8
-	MOVQ        72(AX), R11
-	MOVQ        R8, R10
-	ADDQ        R8, R11
+loop194:
+	VMOVUPS     (CX)(R8*1), Z17
+	VFMADD231PS (DX)(R8*1), Z17, Z4
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop194
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
 
-lane195:
-	MOVQ        R10, R12
-	SUBQ        R8, R12
-	VMOVUPS     (CX)(R10*1), Z8
-	VFMADD231PS (DX)(R10*1), Z8, Z5
-	ADDQ        $0x00000040, R10
-	CMPQ        R10, R11
-	JB          lane195
-	ADDQ        R9, R8
-	MOVQ        72(AX), R11
-	MOVQ        R8, R10
-	ADDQ        R8, R11
+loop195:
+	VMOVUPS     (CX)(R8*1), Z17
+	VFMADD231PS (DX)(R8*1), Z17, Z5
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop195
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
 
-lane196:
-	MOVQ        R10, R12
-	SUBQ        R8, R12
-	VMOVUPS     (CX)(R10*1), Z8
-	VFMADD231PS (DX)(R10*1), Z8, Z6
-	ADDQ        $0x00000040, R10
-	CMPQ        R10, R11
-	JB          lane196
-	ADDQ        R9, R8
-	MOVQ        72(AX), R11
-	MOVQ        R8, R10
-	ADDQ        R8, R11
+loop196:
+	VMOVUPS     (CX)(R8*1), Z17
+	VFMADD231PS (DX)(R8*1), Z17, Z6
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop196
+	ADDQ        80(AX), DI
+	MOVQ        72(AX), R8
 
-lane197:
-	MOVQ        R10, R12
-	SUBQ        R8, R12
-	VMOVUPS     (CX)(R10*1), Z8
-	VFMADD231PS (DX)(R10*1), Z8, Z7
-	ADDQ        $0x00000040, R10
-	CMPQ        R10, R11
-	JB          lane197
-	ADDQ        R9, R8
+loop197:
+	VMOVUPS     (CX)(DI*1), Z17
+	VFMADD231PS (DX)(DI*1), Z17, Z7
+	ADDQ        $0x00000040, DI
+	SUBQ        $0x00000040, R8
+	JNZ         loop197
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
-	ADDQ        104(AX), BX
-	SUBQ        $0x00000001, DI
+	SUBQ        $0x00000001, SI
 	JNZ         loop189
-	VMOVUPS     Z0, (SI)
-	VMOVUPS     Z1, 64(SI)
-	VMOVUPS     Z2, 128(SI)
-	VMOVUPS     Z3, 192(SI)
-	VMOVUPS     Z4, 256(SI)
-	VMOVUPS     Z5, 320(SI)
-	VMOVUPS     Z6, 384(SI)
-	VMOVUPS     Z7, 448(SI)
+	VMOVUPS     Z0, (BX)
+	VMOVUPS     Z1, 64(BX)
+	VMOVUPS     Z2, 128(BX)
+	VMOVUPS     Z3, 192(BX)
+	VMOVUPS     Z4, 256(BX)
+	VMOVUPS     Z5, 320(BX)
+	VMOVUPS     Z6, 384(BX)
+	VMOVUPS     Z7, 448(BX)
 	VZEROUPPER
 	RET
 
 // func moments1_512(args uintptr)
 // Requires: AVX, AVX512F
 TEXT ·moments1_512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	MOVQ    (AX), CX
-	MOVQ    8(AX), DX
-	MOVQ    16(AX), BX
-	MOVQ    56(AX), SI
-	MOVQ    88(AX), DI
-	VMOVUPS (SI), Z0
-	VMOVUPS 64(SI), Z1
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         56(AX), DX
+	MOVQ         88(AX), BX
+	VMOVUPS      (DX), Z0
+	VMOVUPS      64(DX), Z1
+	MOVQ         24(AX), SI
+	VBROADCASTSS (SI), Z2
+	ADDQ         $0x00000004, SI
+	VPXORQ       Z3, Z3, Z3
 
 loop198:
-	MOVQ 80(AX), R9
+	XORQ SI, SI
+	MOVQ 48(AX), DI
 	XORQ R8, R8
-	MOVQ 72(AX), R11
-	MOVQ R8, R10
-	ADDQ R8, R11
+	MOVQ 72(AX), R9
 
-lane199:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	MOVQ         24(AX), R13
-	VBROADCASTSS (R13), Z3
-	VMOVUPS      (CX)(R10*1), Z2
-	VSUBPS       Z3, Z2, Z2
-	MOVQ         48(AX), R13
-	VMULPS       (R13)(R12*1), Z2, Z2
-	VADDPS       Z2, Z0, Z0
-	VFMADD231PS  Z2, Z2, Z1
-	ADDQ         $0x00000040, R10
-	CMPQ         R10, R11
-	JB           lane199
-	ADDQ         R9, R8
-	ADDQ         96(AX), CX
-	ADDQ         104(AX), DX
-	ADDQ         104(AX), BX
-	SUBQ         $0x00000001, DI
-	JNZ          loop198
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      Z1, 64(SI)
+loop199:
+	VMOVUPS     (CX)(SI*1), Z4
+	VSUBPS      Z2, Z4, Z4
+	VMULPS      (DI)(R8*1), Z4, Z4
+	VADDPS      Z4, Z0, Z0
+	VFMADD231PS Z4, Z4, Z1
+	ADDQ        $0x00000040, SI
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop199
+	ADDQ        96(AX), CX
+	SUBQ        $0x00000001, BX
+	JNZ         loop198
+	VMOVUPS     Z0, (DX)
+	VMOVUPS     Z1, 64(DX)
 	VZEROUPPER
 	RET
 
 // func normSums1_512(args uintptr)
 // Requires: AVX, AVX512F
 TEXT ·normSums1_512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	MOVQ    (AX), CX
-	MOVQ    8(AX), DX
-	MOVQ    16(AX), BX
-	MOVQ    56(AX), SI
-	MOVQ    88(AX), DI
-	VMOVUPS (SI), Z0
-	VMOVUPS 64(SI), Z1
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         56(AX), BX
+	MOVQ         88(AX), SI
+	VMOVUPS      (BX), Z0
+	VMOVUPS      64(BX), Z1
+	MOVQ         24(AX), DI
+	VBROADCASTSS (DI), Z2
+	ADDQ         $0x00000004, DI
+	VPXORQ       Z3, Z3, Z3
 
 loop200:
-	MOVQ 80(AX), R9
-	XORQ R8, R8
-	MOVQ 72(AX), R11
-	MOVQ R8, R10
-	ADDQ R8, R11
+	XORQ DI, DI
+	MOVQ 72(AX), R8
 
-lane201:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Z4
-	MOVQ         24(AX), R12
-	VBROADCASTSS (R12), Z3
-	VMOVUPS      (CX)(R10*1), Z2
-	VSUBPS       Z3, Z2, Z2
-	VADDPS       Z4, Z0, Z0
-	VFMADD231PS  Z4, Z2, Z1
-	ADDQ         $0x00000040, R10
-	CMPQ         R10, R11
-	JB           lane201
-	ADDQ         R9, R8
-	ADDQ         96(AX), CX
-	ADDQ         104(AX), DX
-	ADDQ         104(AX), BX
-	SUBQ         $0x00000001, DI
-	JNZ          loop200
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      Z1, 64(SI)
+loop201:
+	VMOVUPS     (DX)(DI*1), Z5
+	VMOVUPS     (CX)(DI*1), Z4
+	VSUBPS      Z2, Z4, Z4
+	VADDPS      Z5, Z0, Z0
+	VFMADD231PS Z5, Z4, Z1
+	ADDQ        $0x00000040, DI
+	SUBQ        $0x00000040, R8
+	JNZ         loop201
+	ADDQ        96(AX), CX
+	ADDQ        104(AX), DX
+	SUBQ        $0x00000001, SI
+	JNZ         loop200
+	VMOVUPS     Z0, (BX)
+	VMOVUPS     Z1, 64(BX)
 	VZEROUPPER
 	RET
 
 // func normSumsRelu1_512(args uintptr)
 // Requires: AVX, AVX512F
 TEXT ·normSumsRelu1_512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	MOVQ    (AX), CX
-	MOVQ    8(AX), DX
-	MOVQ    16(AX), BX
-	MOVQ    56(AX), SI
-	MOVQ    88(AX), DI
-	VMOVUPS (SI), Z0
-	VMOVUPS 64(SI), Z1
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         56(AX), SI
+	MOVQ         88(AX), DI
+	VMOVUPS      (SI), Z0
+	VMOVUPS      64(SI), Z1
+	MOVQ         24(AX), R8
+	VBROADCASTSS (R8), Z2
+	ADDQ         $0x00000004, R8
+	VPXORQ       Z3, Z3, Z3
 
 loop202:
-	MOVQ 80(AX), R9
 	XORQ R8, R8
-	MOVQ 72(AX), R11
-	MOVQ R8, R10
-	ADDQ R8, R11
+	MOVQ 72(AX), R9
 
-lane203:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Z4
-	VPXORQ       Z5, Z5, Z5
-	VMOVUPS      (BX)(R10*1), Z6
-	VCMPPS       $0x1e, Z5, Z6, K1
-	VMOVAPS.Z    Z4, K1, Z4
-	VMOVUPS      Z4, (DX)(R10*1)
-	MOVQ         24(AX), R12
-	VBROADCASTSS (R12), Z3
-	VMOVUPS      (CX)(R10*1), Z2
-	VSUBPS       Z3, Z2, Z2
-	VADDPS       Z4, Z0, Z0
-	VFMADD231PS  Z4, Z2, Z1
-	ADDQ         $0x00000040, R10
-	CMPQ         R10, R11
-	JB           lane203
-	ADDQ         R9, R8
-	ADDQ         96(AX), CX
-	ADDQ         104(AX), DX
-	ADDQ         104(AX), BX
-	SUBQ         $0x00000001, DI
-	JNZ          loop202
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      Z1, 64(SI)
+loop203:
+	VMOVUPS     (DX)(R8*1), Z5
+	VMOVUPS     (BX)(R8*1), Z6
+	VCMPPS      $0x1e, Z3, Z6, K1
+	VMOVAPS.Z   Z5, K1, Z5
+	VMOVUPS     Z5, (DX)(R8*1)
+	VMOVUPS     (CX)(R8*1), Z4
+	VSUBPS      Z2, Z4, Z4
+	VADDPS      Z5, Z0, Z0
+	VFMADD231PS Z5, Z4, Z1
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop203
+	ADDQ        96(AX), CX
+	ADDQ        104(AX), DX
+	ADDQ        104(AX), BX
+	SUBQ        $0x00000001, DI
+	JNZ         loop202
+	VMOVUPS     Z0, (SI)
+	VMOVUPS     Z1, 64(SI)
 	VZEROUPPER
 	RET
 
@@ -4480,33 +4342,24 @@ lane203:
 TEXT ·rowSums1_512(SB), NOSPLIT, $0-8
 	MOVQ    args+0(FP), AX
 	MOVQ    (AX), CX
-	MOVQ    8(AX), DX
-	MOVQ    16(AX), BX
-	MOVQ    56(AX), SI
-	MOVQ    88(AX), DI
-	VMOVUPS (SI), Z0
+	MOVQ    56(AX), DX
+	MOVQ    88(AX), BX
+	VMOVUPS (DX), Z0
+	VPXORQ  Z2, Z2, Z2
 
 loop204:
-	MOVQ 80(AX), R9
-	XORQ R8, R8
-	MOVQ 72(AX), R11
-	MOVQ R8, R10
-	ADDQ R8, R11
+	XORQ SI, SI
+	MOVQ 72(AX), DI
 
-lane205:
-	MOVQ    R10, R12
-	SUBQ    R8, R12
-	VADDPS  (CX)(R10*1), Z0, Z0
-	ADDQ    $0x00000040, R10
-	CMPQ    R10, R11
-	JB      lane205
-	ADDQ    R9, R8
+loop205:
+	VADDPS  (CX)(SI*1), Z0, Z0
+	ADDQ    $0x00000040, SI
+	SUBQ    $0x00000040, DI
+	JNZ     loop205
 	ADDQ    96(AX), CX
-	ADDQ    104(AX), DX
-	ADDQ    104(AX), BX
-	SUBQ    $0x00000001, DI
+	SUBQ    $0x00000001, BX
 	JNZ     loop204
-	VMOVUPS Z0, (SI)
+	VMOVUPS Z0, (DX)
 	VZEROUPPER
 	RET
 
@@ -4516,33 +4369,26 @@ TEXT ·dots1_512(SB), NOSPLIT, $0-8
 	MOVQ    args+0(FP), AX
 	MOVQ    (AX), CX
 	MOVQ    8(AX), DX
-	MOVQ    16(AX), BX
-	MOVQ    56(AX), SI
-	MOVQ    88(AX), DI
-	VMOVUPS (SI), Z0
+	MOVQ    56(AX), BX
+	MOVQ    88(AX), SI
+	VMOVUPS (BX), Z0
+	VPXORQ  Z2, Z2, Z2
 
 loop206:
-	MOVQ 80(AX), R9
-	XORQ R8, R8
-	MOVQ 72(AX), R11
-	MOVQ R8, R10
-	ADDQ R8, R11
+	XORQ DI, DI
+	MOVQ 72(AX), R8
 
-lane207:
-	MOVQ        R10, R12
-	SUBQ        R8, R12
-	VMOVUPS     (CX)(R10*1), Z1
-	VFMADD231PS (DX)(R10*1), Z1, Z0
-	ADDQ        $0x00000040, R10
-	CMPQ        R10, R11
-	JB          lane207
-	ADDQ        R9, R8
+loop207:
+	VMOVUPS     (CX)(DI*1), Z3
+	VFMADD231PS (DX)(DI*1), Z3, Z0
+	ADDQ        $0x00000040, DI
+	SUBQ        $0x00000040, R8
+	JNZ         loop207
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
-	ADDQ        104(AX), BX
-	SUBQ        $0x00000001, DI
+	SUBQ        $0x00000001, SI
 	JNZ         loop206
-	VMOVUPS     Z0, (SI)
+	VMOVUPS     Z0, (BX)
 	VZEROUPPER
 	RET
 
@@ -4568,20 +4414,21 @@ big209:
 	VMOVAPS Z15, Z1
 	VMOVAPS Z15, Z2
 	VMOVAPS Z15, Z3
-	XORQ    R8, R8
-	MOVQ    24(AX), R9
-
-tap212:
-	MOVQ    (R9)(R8*8), R10
-	ADDQ    CX, R10
+	MOVQ    24(AX), R8
+	MOVQ    32(AX), R9
+	MOVQ    CX, R10
 	ADDQ    SI, R10
-	VMAXPS  (R10), Z0, Z0
-	VMAXPS  64(R10), Z1, Z1
-	VMAXPS  128(R10), Z2, Z2
-	VMAXPS  192(R10), Z3, Z3
-	INCQ    R8
-	CMPQ    R8, 32(AX)
-	JB      tap212
+
+loop212:
+	MOVQ    (R8), R11
+	ADDQ    $0x00000008, R8
+	ADDQ    R10, R11
+	VMAXPS  (R11), Z0, Z0
+	VMAXPS  64(R11), Z1, Z1
+	VMAXPS  128(R11), Z2, Z2
+	VMAXPS  192(R11), Z3, Z3
+	SUBQ    $0x00000001, R9
+	JNZ     loop212
 	VMOVUPS Z0, (DX)(SI*1)
 	VMOVUPS Z1, 64(DX)(SI*1)
 	VMOVUPS Z2, 128(DX)(SI*1)
@@ -4593,17 +4440,18 @@ small210:
 	CMPQ    SI, DI
 	JAE     out211
 	VMOVAPS Z15, Z0
-	XORQ    R8, R8
-	MOVQ    24(AX), R9
-
-tap213:
-	MOVQ    (R9)(R8*8), R10
-	ADDQ    CX, R10
+	MOVQ    24(AX), R8
+	MOVQ    32(AX), R9
+	MOVQ    CX, R10
 	ADDQ    SI, R10
-	VMAXPS  (R10), Z0, Z0
-	INCQ    R8
-	CMPQ    R8, 32(AX)
-	JB      tap213
+
+loop213:
+	MOVQ    (R8), R11
+	ADDQ    $0x00000008, R8
+	ADDQ    R10, R11
+	VMAXPS  (R11), Z0, Z0
+	SUBQ    $0x00000001, R9
+	JNZ     loop213
 	VMOVUPS Z0, (DX)(SI*1)
 	ADDQ    $0x00000040, SI
 	JMP     small210
@@ -4638,20 +4486,21 @@ big215:
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
 	VPXORQ Z3, Z3, Z3
-	XORQ   R8, R8
-	MOVQ   24(AX), R9
+	MOVQ   24(AX), R8
+	MOVQ   32(AX), R9
+	MOVQ   CX, R10
+	ADDQ   SI, R10
 
-tap218:
-	MOVQ    (R9)(R8*8), R10
-	ADDQ    CX, R10
-	ADDQ    SI, R10
-	VADDPS  (R10), Z0, Z0
-	VADDPS  64(R10), Z1, Z1
-	VADDPS  128(R10), Z2, Z2
-	VADDPS  192(R10), Z3, Z3
-	INCQ    R8
-	CMPQ    R8, 32(AX)
-	JB      tap218
+loop218:
+	MOVQ    (R8), R11
+	ADDQ    $0x00000008, R8
+	ADDQ    R10, R11
+	VADDPS  (R11), Z0, Z0
+	VADDPS  64(R11), Z1, Z1
+	VADDPS  128(R11), Z2, Z2
+	VADDPS  192(R11), Z3, Z3
+	SUBQ    $0x00000001, R9
+	JNZ     loop218
 	VMULPS  Z15, Z0, Z0
 	VMOVUPS Z0, (DX)(SI*1)
 	VMULPS  Z15, Z1, Z1
@@ -4667,17 +4516,18 @@ small216:
 	CMPQ   SI, DI
 	JAE    out217
 	VPXORQ Z0, Z0, Z0
-	XORQ   R8, R8
-	MOVQ   24(AX), R9
+	MOVQ   24(AX), R8
+	MOVQ   32(AX), R9
+	MOVQ   CX, R10
+	ADDQ   SI, R10
 
-tap219:
-	MOVQ    (R9)(R8*8), R10
-	ADDQ    CX, R10
-	ADDQ    SI, R10
-	VADDPS  (R10), Z0, Z0
-	INCQ    R8
-	CMPQ    R8, 32(AX)
-	JB      tap219
+loop219:
+	MOVQ    (R8), R11
+	ADDQ    $0x00000008, R8
+	ADDQ    R10, R11
+	VADDPS  (R11), Z0, Z0
+	SUBQ    $0x00000001, R9
+	JNZ     loop219
 	VMULPS  Z15, Z0, Z0
 	VMOVUPS Z0, (DX)(SI*1)
 	ADDQ    $0x00000040, SI
@@ -4711,31 +4561,33 @@ big220:
 	VMOVUPS (SI)(DI*1), Z2
 	VMOVUPS 64(DX)(DI*1), Z1
 	VMOVUPS 64(SI)(DI*1), Z3
-	XORQ    R9, R9
-	MOVQ    24(AX), R10
+	MOVQ    24(AX), R9
+	MOVQ    32(AX), R10
+	MOVQ    CX, R11
+	ADDQ    DI, R11
+	MOVQ    BX, R12
+	ADDQ    DI, R12
 
-tap223:
-	MOVQ      (R10)(R9*8), R11
-	ADDQ      CX, R11
-	ADDQ      DI, R11
-	MOVQ      R11, R12
-	SUBQ      CX, R12
-	ADDQ      BX, R12
-	VMOVUPS   (R11), Z4
+loop223:
+	MOVQ      (R9), R13
+	ADDQ      $0x00000008, R9
+	MOVQ      R11, R14
+	ADDQ      R13, R14
+	ADDQ      R12, R13
+	VMOVUPS   (R14), Z4
 	VCMPPS    $0x00, Z0, Z4, K1
 	VMOVAPS.Z Z2, K1, Z6
 	VSUBPS    Z6, Z2, Z2
-	VADDPS    (R12), Z6, Z6
-	VMOVUPS   Z6, (R12)
-	VMOVUPS   64(R11), Z5
+	VADDPS    (R13), Z6, Z6
+	VMOVUPS   Z6, (R13)
+	VMOVUPS   64(R14), Z5
 	VCMPPS    $0x00, Z1, Z5, K1
 	VMOVAPS.Z Z3, K1, Z7
 	VSUBPS    Z7, Z3, Z3
-	VADDPS    64(R12), Z7, Z7
-	VMOVUPS   Z7, 64(R12)
-	INCQ      R9
-	CMPQ      R9, 32(AX)
-	JB        tap223
+	VADDPS    64(R13), Z7, Z7
+	VMOVUPS   Z7, 64(R13)
+	SUBQ      $0x00000001, R10
+	JNZ       loop223
 	ADDQ      $0x00000080, DI
 	JMP       big220
 
@@ -4744,25 +4596,27 @@ small221:
 	JAE     out222
 	VMOVUPS (DX)(DI*1), Z0
 	VMOVUPS (SI)(DI*1), Z2
-	XORQ    R9, R9
-	MOVQ    24(AX), R10
+	MOVQ    24(AX), R9
+	MOVQ    32(AX), R10
+	MOVQ    CX, R11
+	ADDQ    DI, R11
+	MOVQ    BX, R12
+	ADDQ    DI, R12
 
-tap224:
-	MOVQ      (R10)(R9*8), R11
-	ADDQ      CX, R11
-	ADDQ      DI, R11
-	MOVQ      R11, R12
-	SUBQ      CX, R12
-	ADDQ      BX, R12
-	VMOVUPS   (R11), Z4
+loop224:
+	MOVQ      (R9), R13
+	ADDQ      $0x00000008, R9
+	MOVQ      R11, R14
+	ADDQ      R13, R14
+	ADDQ      R12, R13
+	VMOVUPS   (R14), Z4
 	VCMPPS    $0x00, Z0, Z4, K1
 	VMOVAPS.Z Z2, K1, Z6
 	VSUBPS    Z6, Z2, Z2
-	VADDPS    (R12), Z6, Z6
-	VMOVUPS   Z6, (R12)
-	INCQ      R9
-	CMPQ      R9, 32(AX)
-	JB        tap224
+	VADDPS    (R13), Z6, Z6
+	VMOVUPS   Z6, (R13)
+	SUBQ      $0x00000001, R10
+	JNZ       loop224
 	ADDQ      $0x00000040, DI
 	JMP       small221
 
@@ -4789,24 +4643,25 @@ big225:
 	VMULPS 64(CX)(BX*1), Z15, Z1
 	VMULPS 128(CX)(BX*1), Z15, Z2
 	VMULPS 192(CX)(BX*1), Z15, Z3
-	XORQ   DI, DI
-	MOVQ   24(AX), R8
+	MOVQ   24(AX), DI
+	MOVQ   32(AX), R8
+	MOVQ   DX, R9
+	ADDQ   BX, R9
 
-tap228:
-	MOVQ    (R8)(DI*8), R9
-	ADDQ    DX, R9
-	ADDQ    BX, R9
-	VADDPS  (R9), Z0, Z4
-	VMOVUPS Z4, (R9)
-	VADDPS  64(R9), Z1, Z5
-	VMOVUPS Z5, 64(R9)
-	VADDPS  128(R9), Z2, Z6
-	VMOVUPS Z6, 128(R9)
-	VADDPS  192(R9), Z3, Z7
-	VMOVUPS Z7, 192(R9)
-	INCQ    DI
-	CMPQ    DI, 32(AX)
-	JB      tap228
+loop228:
+	MOVQ    (DI), R10
+	ADDQ    $0x00000008, DI
+	ADDQ    R9, R10
+	VADDPS  (R10), Z0, Z4
+	VMOVUPS Z4, (R10)
+	VADDPS  64(R10), Z1, Z5
+	VMOVUPS Z5, 64(R10)
+	VADDPS  128(R10), Z2, Z6
+	VMOVUPS Z6, 128(R10)
+	VADDPS  192(R10), Z3, Z7
+	VMOVUPS Z7, 192(R10)
+	SUBQ    $0x00000001, R8
+	JNZ     loop228
 	ADDQ    $0x00000100, BX
 	JMP     big225
 
@@ -4814,18 +4669,19 @@ small226:
 	CMPQ   BX, SI
 	JAE    out227
 	VMULPS (CX)(BX*1), Z15, Z0
-	XORQ   DI, DI
-	MOVQ   24(AX), R8
+	MOVQ   24(AX), DI
+	MOVQ   32(AX), R8
+	MOVQ   DX, R9
+	ADDQ   BX, R9
 
-tap229:
-	MOVQ    (R8)(DI*8), R9
-	ADDQ    DX, R9
-	ADDQ    BX, R9
-	VADDPS  (R9), Z0, Z4
-	VMOVUPS Z4, (R9)
-	INCQ    DI
-	CMPQ    DI, 32(AX)
-	JB      tap229
+loop229:
+	MOVQ    (DI), R10
+	ADDQ    $0x00000008, DI
+	ADDQ    R9, R10
+	VADDPS  (R10), Z0, Z4
+	VMOVUPS Z4, (R10)
+	SUBQ    $0x00000001, R8
+	JNZ     loop229
 	ADDQ    $0x00000040, BX
 	JMP     small226
 
@@ -4862,27 +4718,29 @@ lane231:
 	VMOVUPS (R10)(R8*1), Z3
 
 sum232:
-	MOVQ 64(AX), R10
-	XORQ R11, R11
-	MOVQ 24(AX), R12
+	MOVQ 24(AX), R10
+	MOVQ 32(AX), R11
+	MOVQ 64(AX), R12
+	MOVQ CX, R13
+	ADDQ R9, R13
 
-tap233:
-	MOVQ         (R12)(R11*8), R13
-	ADDQ         CX, R13
-	ADDQ         R9, R13
-	MOVQ         (R10)(R11*8), R14
-	ADDQ         BX, R14
-	VBROADCASTSS (R14), Z14
-	VFMADD231PS  (R13), Z14, Z0
-	VBROADCASTSS 4(R14), Z14
-	VFMADD231PS  (R13)(SI*1), Z14, Z1
-	VBROADCASTSS 8(R14), Z14
-	VFMADD231PS  (R13)(SI*2), Z14, Z2
-	VBROADCASTSS 12(R14), Z14
-	VFMADD231PS  (R13)(R8*1), Z14, Z3
-	INCQ         R11
-	CMPQ         R11, 32(AX)
-	JB           tap233
+loop233:
+	MOVQ         (R10), R14
+	ADDQ         $0x00000008, R10
+	ADDQ         R13, R14
+	MOVQ         (R12), R15
+	ADDQ         $0x00000008, R12
+	ADDQ         BX, R15
+	VBROADCASTSS (R15), Z14
+	VFMADD231PS  (R14), Z14, Z0
+	VBROADCASTSS 4(R15), Z14
+	VFMADD231PS  (R14)(SI*1), Z14, Z1
+	VBROADCASTSS 8(R15), Z14
+	VFMADD231PS  (R14)(SI*2), Z14, Z2
+	VBROADCASTSS 12(R15), Z14
+	VFMADD231PS  (R14)(R8*1), Z14, Z3
+	SUBQ         $0x00000001, R11
+	JNZ          loop233
 	MOVQ         DX, R10
 	ADDQ         R9, R10
 	VMOVUPS      Z0, (R10)
@@ -4915,7 +4773,6 @@ TEXT ·depthwise1_512(SB), NOSPLIT, $0-8
 	MOVQ 56(AX), BX
 	MOVQ 72(AX), SI
 	MOVQ 88(AX), DI
-	LEAQ (SI)(SI*2), R8
 
 loop234:
 	XORQ R8, R8
@@ -4929,21 +4786,23 @@ lane235:
 	VMOVUPS (R9), Z0
 
 sum236:
-	MOVQ 64(AX), R9
-	XORQ R10, R10
-	MOVQ 24(AX), R11
+	MOVQ 24(AX), R9
+	MOVQ 32(AX), R10
+	MOVQ 64(AX), R11
+	MOVQ CX, R12
+	ADDQ R8, R12
 
-tap237:
-	MOVQ         (R11)(R10*8), R12
-	ADDQ         CX, R12
-	ADDQ         R8, R12
-	MOVQ         (R9)(R10*8), R13
-	ADDQ         BX, R13
-	VBROADCASTSS (R13), Z14
-	VFMADD231PS  (R12), Z14, Z0
-	INCQ         R10
-	CMPQ         R10, 32(AX)
-	JB           tap237
+loop237:
+	MOVQ         (R9), R13
+	ADDQ         $0x00000008, R9
+	ADDQ         R12, R13
+	MOVQ         (R11), R14
+	ADDQ         $0x00000008, R11
+	ADDQ         BX, R14
+	VBROADCASTSS (R14), Z14
+	VFMADD231PS  (R13), Z14, Z0
+	SUBQ         $0x00000001, R10
+	JNZ          loop237
 	MOVQ         DX, R9
 	ADDQ         R8, R9
 	VMOVUPS      Z0, (R9)
@@ -4980,28 +4839,31 @@ big239:
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
 	VPXORQ Z3, Z3, Z3
-	MOVQ   64(AX), R9
-	XORQ   R10, R10
-	MOVQ   24(AX), R11
+	MOVQ   BX, R9
+	ADDQ   DI, R9
+	MOVQ   24(AX), R10
+	MOVQ   32(AX), R11
+	MOVQ   64(AX), R12
+	MOVQ   CX, R13
+	ADDQ   DI, R13
 
-tap242:
-	MOVQ        (R11)(R10*8), R12
-	ADDQ        CX, R12
-	ADDQ        DI, R12
-	MOVQ        (R9)(R10*8), R13
-	ADDQ        BX, R13
-	ADDQ        DI, R13
-	VMOVUPS     (R13), Z4
-	VFMADD231PS (R12), Z4, Z0
-	VMOVUPS     64(R13), Z5
-	VFMADD231PS 64(R12), Z5, Z1
-	VMOVUPS     128(R13), Z6
-	VFMADD231PS 128(R12), Z6, Z2
-	VMOVUPS     192(R13), Z7
-	VFMADD231PS 192(R12), Z7, Z3
-	INCQ        R10
-	CMPQ        R10, 32(AX)
-	JB          tap242
+loop242:
+	MOVQ        (R10), R14
+	ADDQ        $0x00000008, R10
+	ADDQ        R13, R14
+	MOVQ        (R12), R15
+	ADDQ        $0x00000008, R12
+	ADDQ        R9, R15
+	VMOVUPS     (R15), Z4
+	VFMADD231PS (R14), Z4, Z0
+	VMOVUPS     64(R15), Z5
+	VFMADD231PS 64(R14), Z5, Z1
+	VMOVUPS     128(R15), Z6
+	VFMADD231PS 128(R14), Z6, Z2
+	VMOVUPS     192(R15), Z7
+	VFMADD231PS 192(R14), Z7, Z3
+	SUBQ        $0x00000001, R11
+	JNZ         loop242
 	VMOVUPS     Z0, (DX)(DI*1)
 	VMOVUPS     Z1, 64(DX)(DI*1)
 	VMOVUPS     Z2, 128(DX)(DI*1)
@@ -5013,22 +4875,25 @@ small240:
 	CMPQ   DI, R8
 	JAE    out241
 	VPXORQ Z0, Z0, Z0
-	MOVQ   64(AX), R9
-	XORQ   R10, R10
-	MOVQ   24(AX), R11
+	MOVQ   BX, R9
+	ADDQ   DI, R9
+	MOVQ   24(AX), R10
+	MOVQ   32(AX), R11
+	MOVQ   64(AX), R12
+	MOVQ   CX, R13
+	ADDQ   DI, R13
 
-tap243:
-	MOVQ        (R11)(R10*8), R12
-	ADDQ        CX, R12
-	ADDQ        DI, R12
-	MOVQ        (R9)(R10*8), R13
-	ADDQ        BX, R13
-	ADDQ        DI, R13
-	VMOVUPS     (R13), Z4
-	VFMADD231PS (R12), Z4, Z0
-	INCQ        R10
-	CMPQ        R10, 32(AX)
-	JB          tap243
+loop243:
+	MOVQ        (R10), R14
+	ADDQ        $0x00000008, R10
+	ADDQ        R13, R14
+	MOVQ        (R12), R15
+	ADDQ        $0x00000008, R12
+	ADDQ        R9, R15
+	VMOVUPS     (R15), Z4
+	VFMADD231PS (R14), Z4, Z0
+	SUBQ        $0x00000001, R11
+	JNZ         loop243
 	VMOVUPS     Z0, (DX)(DI*1)
 	ADDQ        $0x00000040, DI
 	JMP         small240
@@ -13487,34 +13352,40 @@ out398:
 // func affine256(args uintptr)
 // Requires: AVX, FMA3
 TEXT ·affine256(SB), NOSPLIT, $0-8
-	MOVQ args+0(FP), AX
-	MOVQ (AX), CX
-	MOVQ 8(AX), DX
-	MOVQ 88(AX), BX
-	MOVQ 80(AX), SI
+	MOVQ   args+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   88(AX), BX
+	MOVQ   80(AX), SI
+	VXORPS Y15, Y15, Y15
 
 loop399:
-	XORQ DI, DI
+	MOVQ 64(AX), DI
+	MOVQ 24(AX), R8
+	MOVQ 32(AX), R9
 
-channel400:
-	MOVQ         24(AX), R8
-	VBROADCASTSS (R8)(DI*4), Y1
-	MOVQ         32(AX), R8
-	VBROADCASTSS (R8)(DI*4), Y2
-	XORQ         R8, R8
+loop400:
+	VBROADCASTSS (R8), Y14
+	ADDQ         $0x00000004, R8
+	VBROADCASTSS (R9), Y13
+	ADDQ         $0x00000004, R9
+	XORQ         R10, R10
+	MOVQ         SI, R11
 
-lane401:
-	VMOVUPS     (CX)(R8*1), Y0
-	VFMADD213PS Y2, Y1, Y0
-	VMOVUPS     Y0, (DX)(R8*1)
-	ADDQ        $0x00000020, R8
-	CMPQ        R8, SI
-	JB          lane401
-	ADDQ        SI, CX
-	ADDQ        SI, DX
-	INCQ        DI
-	CMPQ        DI, 64(AX)
-	JB          channel400
+loop401:
+	VMOVUPS     (CX)(R10*1), Y0
+	VFMADD213PS Y13, Y14, Y0
+	VMOVUPS     Y0, (DX)(R10*1)
+	VMOVUPS     32(CX)(R10*1), Y1
+	VFMADD213PS Y13, Y14, Y1
+	VMOVUPS     Y1, 32(DX)(R10*1)
+	ADDQ        $0x00000040, R10
+	SUBQ        $0x00000040, R11
+	JNZ         loop401
+	ADDQ        R10, CX
+	ADDQ        R10, DX
+	SUBQ        $0x00000001, DI
+	JNZ         loop400
 	SUBQ        $0x00000001, BX
 	JNZ         loop399
 	VZEROUPPER
@@ -13523,36 +13394,42 @@ lane401:
 // func affineRelu256(args uintptr)
 // Requires: AVX, FMA3
 TEXT ·affineRelu256(SB), NOSPLIT, $0-8
-	MOVQ args+0(FP), AX
-	MOVQ (AX), CX
-	MOVQ 8(AX), DX
-	MOVQ 88(AX), BX
-	MOVQ 80(AX), SI
+	MOVQ   args+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   88(AX), BX
+	MOVQ   80(AX), SI
+	VXORPS Y15, Y15, Y15
 
 loop402:
-	XORQ DI, DI
+	MOVQ 64(AX), DI
+	MOVQ 24(AX), R8
+	MOVQ 32(AX), R9
 
-channel403:
-	MOVQ         24(AX), R8
-	VBROADCASTSS (R8)(DI*4), Y1
-	MOVQ         32(AX), R8
-	VBROADCASTSS (R8)(DI*4), Y2
-	VXORPS       Y3, Y3, Y3
-	XORQ         R8, R8
+loop403:
+	VBROADCASTSS (R8), Y14
+	ADDQ         $0x00000004, R8
+	VBROADCASTSS (R9), Y13
+	ADDQ         $0x00000004, R9
+	XORQ         R10, R10
+	MOVQ         SI, R11
 
-lane404:
-	VMOVUPS     (CX)(R8*1), Y0
-	VFMADD213PS Y2, Y1, Y0
-	VMAXPS      Y0, Y3, Y0
-	VMOVUPS     Y0, (DX)(R8*1)
-	ADDQ        $0x00000020, R8
-	CMPQ        R8, SI
-	JB          lane404
-	ADDQ        SI, CX
-	ADDQ        SI, DX
-	INCQ        DI
-	CMPQ        DI, 64(AX)
-	JB          channel403
+loop404:
+	VMOVUPS     (CX)(R10*1), Y0
+	VFMADD213PS Y13, Y14, Y0
+	VMAXPS      Y0, Y15, Y0
+	VMOVUPS     Y0, (DX)(R10*1)
+	VMOVUPS     32(CX)(R10*1), Y1
+	VFMADD213PS Y13, Y14, Y1
+	VMAXPS      Y1, Y15, Y1
+	VMOVUPS     Y1, 32(DX)(R10*1)
+	ADDQ        $0x00000040, R10
+	SUBQ        $0x00000040, R11
+	JNZ         loop404
+	ADDQ        R10, CX
+	ADDQ        R10, DX
+	SUBQ        $0x00000001, DI
+	JNZ         loop403
 	SUBQ        $0x00000001, BX
 	JNZ         loop402
 	VZEROUPPER
@@ -13561,39 +13438,49 @@ lane404:
 // func normBack256(args uintptr)
 // Requires: AVX, FMA3
 TEXT ·normBack256(SB), NOSPLIT, $0-8
-	MOVQ args+0(FP), AX
-	MOVQ (AX), CX
-	MOVQ 8(AX), DX
-	MOVQ 88(AX), BX
-	MOVQ 80(AX), SI
+	MOVQ   args+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   88(AX), BX
+	MOVQ   80(AX), SI
+	VXORPS Y15, Y15, Y15
 
 loop405:
-	XORQ DI, DI
+	MOVQ 64(AX), DI
+	MOVQ 24(AX), R8
+	MOVQ 32(AX), R9
+	MOVQ 40(AX), R10
 
-channel406:
-	MOVQ         24(AX), R8
-	VBROADCASTSS (R8)(DI*4), Y1
-	MOVQ         32(AX), R8
-	VBROADCASTSS (R8)(DI*4), Y2
-	MOVQ         40(AX), R8
-	VBROADCASTSS (R8)(DI*4), Y3
-	MOVQ         48(AX), R8
-	XORQ         R9, R9
+loop406:
+	VBROADCASTSS (R8), Y14
+	ADDQ         $0x00000004, R8
+	VBROADCASTSS (R9), Y13
+	ADDQ         $0x00000004, R9
+	VBROADCASTSS (R10), Y12
+	ADDQ         $0x00000004, R10
+	MOVQ         48(AX), R11
+	XORQ         R12, R12
+	MOVQ         SI, R13
 
-lane407:
-	VMOVUPS     (DX)(R9*1), Y0
-	VFMADD213PS Y3, Y1, Y0
-	VFMADD231PS (CX)(R9*1), Y2, Y0
-	VMULPS      (R8)(R9*1), Y0, Y0
-	VMOVUPS     Y0, (DX)(R9*1)
-	ADDQ        $0x00000020, R9
-	CMPQ        R9, SI
-	JB          lane407
-	ADDQ        SI, CX
-	ADDQ        SI, DX
-	INCQ        DI
-	CMPQ        DI, 64(AX)
-	JB          channel406
+loop407:
+	VMOVUPS     (DX)(R12*1), Y0
+	VFMADD213PS Y12, Y14, Y0
+	VFMADD231PS (CX)(R12*1), Y13, Y0
+	VMULPS      (R11)(R12*1), Y0, Y0
+	VMOVUPS     Y0, (DX)(R12*1)
+	VMOVUPS     32(DX)(R12*1), Y1
+	VFMADD213PS Y12, Y14, Y1
+	VFMADD231PS 32(CX)(R12*1), Y13, Y1
+	VMULPS      32(R11)(R12*1), Y1, Y1
+	VMOVUPS     Y1, 32(DX)(R12*1)
+	ADDQ        $0x00000040, R12
+	SUBQ        $0x00000040, R13
+	JNZ         loop407
+	ADDQ        R12, CX
+	ADDQ        R12, DX
+	ADDQ        R12, R11
+	SUBQ        $0x00000001, DI
+	JNZ         loop406
 	SUBQ        $0x00000001, BX
 	JNZ         loop405
 	VZEROUPPER
@@ -13602,351 +13489,310 @@ lane407:
 // func moments4_256(args uintptr)
 // Requires: AVX, FMA3
 TEXT ·moments4_256(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	MOVQ    (AX), CX
-	MOVQ    8(AX), DX
-	MOVQ    16(AX), BX
-	MOVQ    56(AX), SI
-	MOVQ    88(AX), DI
-	VMOVUPS (SI), Y0
-	VMOVUPS 64(SI), Y1
-	VMOVUPS 128(SI), Y2
-	VMOVUPS 192(SI), Y3
-	VMOVUPS 256(SI), Y4
-	VMOVUPS 320(SI), Y5
-	VMOVUPS 384(SI), Y6
-	VMOVUPS 448(SI), Y7
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         56(AX), DX
+	MOVQ         88(AX), BX
+	VMOVUPS      (DX), Y0
+	VMOVUPS      64(DX), Y1
+	VMOVUPS      128(DX), Y2
+	VMOVUPS      192(DX), Y3
+	VMOVUPS      256(DX), Y4
+	VMOVUPS      320(DX), Y5
+	VMOVUPS      384(DX), Y6
+	VMOVUPS      448(DX), Y7
+	MOVQ         24(AX), SI
+	VBROADCASTSS (SI), Y8
+	ADDQ         $0x00000004, SI
+	VBROADCASTSS (SI), Y9
+	ADDQ         $0x00000004, SI
+	VBROADCASTSS (SI), Y10
+	ADDQ         $0x00000004, SI
+	VBROADCASTSS (SI), Y11
+	ADDQ         $0x00000004, SI
+	VXORPS       Y12, Y12, Y12
 
 loop408:
-	MOVQ 80(AX), R9
-	XORQ R8, R8
-	MOVQ 72(AX), R11
-	MOVQ R8, R10
-	ADDQ R8, R11
+	XORQ SI, SI
+	MOVQ SI, DI
+	MOVQ 48(AX), R8
+	XORQ R9, R9
+	MOVQ 72(AX), R10
 
-lane409:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	MOVQ         24(AX), R13
-	VBROADCASTSS (R13), Y9
-	VMOVUPS      (CX)(R10*1), Y8
-	VSUBPS       Y9, Y8, Y8
-	MOVQ         48(AX), R13
-	VMULPS       (R13)(R12*1), Y8, Y8
-	VADDPS       Y8, Y0, Y0
-	VFMADD231PS  Y8, Y8, Y1
-	ADDQ         $0x00000020, R10
-	CMPQ         R10, R11
-	JB           lane409
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop409:
+	VMOVUPS     (CX)(DI*1), Y13
+	VSUBPS      Y8, Y13, Y13
+	VMULPS      (R8)(R9*1), Y13, Y13
+	VADDPS      Y13, Y0, Y0
+	VFMADD231PS Y13, Y13, Y1
+	ADDQ        $0x00000020, DI
+	ADDQ        $0x00000020, R9
+	SUBQ        $0x00000020, R10
+	JNZ         loop409
+	ADDQ        80(AX), SI
+	MOVQ        SI, DI
+	MOVQ        48(AX), R8
+	XORQ        R9, R9
+	MOVQ        72(AX), R10
 
-lane410:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	MOVQ         24(AX), R13
-	VBROADCASTSS 4(R13), Y9
-	VMOVUPS      (CX)(R10*1), Y8
-	VSUBPS       Y9, Y8, Y8
-	MOVQ         48(AX), R13
-	VMULPS       (R13)(R12*1), Y8, Y8
-	VADDPS       Y8, Y2, Y2
-	VFMADD231PS  Y8, Y8, Y3
-	ADDQ         $0x00000020, R10
-	CMPQ         R10, R11
-	JB           lane410
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop410:
+	VMOVUPS     (CX)(DI*1), Y13
+	VSUBPS      Y9, Y13, Y13
+	VMULPS      (R8)(R9*1), Y13, Y13
+	VADDPS      Y13, Y2, Y2
+	VFMADD231PS Y13, Y13, Y3
+	ADDQ        $0x00000020, DI
+	ADDQ        $0x00000020, R9
+	SUBQ        $0x00000020, R10
+	JNZ         loop410
+	ADDQ        80(AX), SI
+	MOVQ        SI, DI
+	MOVQ        48(AX), R8
+	XORQ        R9, R9
+	MOVQ        72(AX), R10
 
-lane411:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	MOVQ         24(AX), R13
-	VBROADCASTSS 8(R13), Y9
-	VMOVUPS      (CX)(R10*1), Y8
-	VSUBPS       Y9, Y8, Y8
-	MOVQ         48(AX), R13
-	VMULPS       (R13)(R12*1), Y8, Y8
-	VADDPS       Y8, Y4, Y4
-	VFMADD231PS  Y8, Y8, Y5
-	ADDQ         $0x00000020, R10
-	CMPQ         R10, R11
-	JB           lane411
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop411:
+	VMOVUPS     (CX)(DI*1), Y13
+	VSUBPS      Y10, Y13, Y13
+	VMULPS      (R8)(R9*1), Y13, Y13
+	VADDPS      Y13, Y4, Y4
+	VFMADD231PS Y13, Y13, Y5
+	ADDQ        $0x00000020, DI
+	ADDQ        $0x00000020, R9
+	SUBQ        $0x00000020, R10
+	JNZ         loop411
+	ADDQ        80(AX), SI
+	MOVQ        48(AX), DI
+	XORQ        R8, R8
+	MOVQ        72(AX), R9
 
-lane412:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	MOVQ         24(AX), R13
-	VBROADCASTSS 12(R13), Y9
-	VMOVUPS      (CX)(R10*1), Y8
-	VSUBPS       Y9, Y8, Y8
-	MOVQ         48(AX), R13
-	VMULPS       (R13)(R12*1), Y8, Y8
-	VADDPS       Y8, Y6, Y6
-	VFMADD231PS  Y8, Y8, Y7
-	ADDQ         $0x00000020, R10
-	CMPQ         R10, R11
-	JB           lane412
-	ADDQ         R9, R8
-	ADDQ         96(AX), CX
-	ADDQ         104(AX), DX
-	ADDQ         104(AX), BX
-	SUBQ         $0x00000001, DI
-	JNZ          loop408
-	VMOVUPS      Y0, (SI)
-	VMOVUPS      Y1, 64(SI)
-	VMOVUPS      Y2, 128(SI)
-	VMOVUPS      Y3, 192(SI)
-	VMOVUPS      Y4, 256(SI)
-	VMOVUPS      Y5, 320(SI)
-	VMOVUPS      Y6, 384(SI)
-	VMOVUPS      Y7, 448(SI)
+loop412:
+	VMOVUPS     (CX)(SI*1), Y13
+	VSUBPS      Y11, Y13, Y13
+	VMULPS      (DI)(R8*1), Y13, Y13
+	VADDPS      Y13, Y6, Y6
+	VFMADD231PS Y13, Y13, Y7
+	ADDQ        $0x00000020, SI
+	ADDQ        $0x00000020, R8
+	SUBQ        $0x00000020, R9
+	JNZ         loop412
+	ADDQ        96(AX), CX
+	SUBQ        $0x00000001, BX
+	JNZ         loop408
+	VMOVUPS     Y0, (DX)
+	VMOVUPS     Y1, 64(DX)
+	VMOVUPS     Y2, 128(DX)
+	VMOVUPS     Y3, 192(DX)
+	VMOVUPS     Y4, 256(DX)
+	VMOVUPS     Y5, 320(DX)
+	VMOVUPS     Y6, 384(DX)
+	VMOVUPS     Y7, 448(DX)
 	VZEROUPPER
 	RET
 
 // func normSums4_256(args uintptr)
 // Requires: AVX, FMA3
 TEXT ·normSums4_256(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	MOVQ    (AX), CX
-	MOVQ    8(AX), DX
-	MOVQ    16(AX), BX
-	MOVQ    56(AX), SI
-	MOVQ    88(AX), DI
-	VMOVUPS (SI), Y0
-	VMOVUPS 64(SI), Y1
-	VMOVUPS 128(SI), Y2
-	VMOVUPS 192(SI), Y3
-	VMOVUPS 256(SI), Y4
-	VMOVUPS 320(SI), Y5
-	VMOVUPS 384(SI), Y6
-	VMOVUPS 448(SI), Y7
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         56(AX), BX
+	MOVQ         88(AX), SI
+	VMOVUPS      (BX), Y0
+	VMOVUPS      64(BX), Y1
+	VMOVUPS      128(BX), Y2
+	VMOVUPS      192(BX), Y3
+	VMOVUPS      256(BX), Y4
+	VMOVUPS      320(BX), Y5
+	VMOVUPS      384(BX), Y6
+	VMOVUPS      448(BX), Y7
+	MOVQ         24(AX), DI
+	VBROADCASTSS (DI), Y8
+	ADDQ         $0x00000004, DI
+	VBROADCASTSS (DI), Y9
+	ADDQ         $0x00000004, DI
+	VBROADCASTSS (DI), Y10
+	ADDQ         $0x00000004, DI
+	VBROADCASTSS (DI), Y11
+	ADDQ         $0x00000004, DI
+	VXORPS       Y12, Y12, Y12
 
 loop413:
-	MOVQ 80(AX), R9
-	XORQ R8, R8
-	MOVQ 72(AX), R11
-	MOVQ R8, R10
-	ADDQ R8, R11
+	XORQ DI, DI
+	MOVQ DI, R8
+	MOVQ 72(AX), R9
 
-lane414:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Y10
-	MOVQ         24(AX), R12
-	VBROADCASTSS (R12), Y9
-	VMOVUPS      (CX)(R10*1), Y8
-	VSUBPS       Y9, Y8, Y8
-	VADDPS       Y10, Y0, Y0
-	VFMADD231PS  Y10, Y8, Y1
-	ADDQ         $0x00000020, R10
-	CMPQ         R10, R11
-	JB           lane414
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop414:
+	VMOVUPS     (DX)(R8*1), Y14
+	VMOVUPS     (CX)(R8*1), Y13
+	VSUBPS      Y8, Y13, Y13
+	VADDPS      Y14, Y0, Y0
+	VFMADD231PS Y14, Y13, Y1
+	ADDQ        $0x00000020, R8
+	SUBQ        $0x00000020, R9
+	JNZ         loop414
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
 
-lane415:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Y10
-	MOVQ         24(AX), R12
-	VBROADCASTSS 4(R12), Y9
-	VMOVUPS      (CX)(R10*1), Y8
-	VSUBPS       Y9, Y8, Y8
-	VADDPS       Y10, Y2, Y2
-	VFMADD231PS  Y10, Y8, Y3
-	ADDQ         $0x00000020, R10
-	CMPQ         R10, R11
-	JB           lane415
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop415:
+	VMOVUPS     (DX)(R8*1), Y14
+	VMOVUPS     (CX)(R8*1), Y13
+	VSUBPS      Y9, Y13, Y13
+	VADDPS      Y14, Y2, Y2
+	VFMADD231PS Y14, Y13, Y3
+	ADDQ        $0x00000020, R8
+	SUBQ        $0x00000020, R9
+	JNZ         loop415
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
 
-lane416:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Y10
-	MOVQ         24(AX), R12
-	VBROADCASTSS 8(R12), Y9
-	VMOVUPS      (CX)(R10*1), Y8
-	VSUBPS       Y9, Y8, Y8
-	VADDPS       Y10, Y4, Y4
-	VFMADD231PS  Y10, Y8, Y5
-	ADDQ         $0x00000020, R10
-	CMPQ         R10, R11
-	JB           lane416
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop416:
+	VMOVUPS     (DX)(R8*1), Y14
+	VMOVUPS     (CX)(R8*1), Y13
+	VSUBPS      Y10, Y13, Y13
+	VADDPS      Y14, Y4, Y4
+	VFMADD231PS Y14, Y13, Y5
+	ADDQ        $0x00000020, R8
+	SUBQ        $0x00000020, R9
+	JNZ         loop416
+	ADDQ        80(AX), DI
+	MOVQ        72(AX), R8
 
-lane417:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Y10
-	MOVQ         24(AX), R12
-	VBROADCASTSS 12(R12), Y9
-	VMOVUPS      (CX)(R10*1), Y8
-	VSUBPS       Y9, Y8, Y8
-	VADDPS       Y10, Y6, Y6
-	VFMADD231PS  Y10, Y8, Y7
-	ADDQ         $0x00000020, R10
-	CMPQ         R10, R11
-	JB           lane417
-	ADDQ         R9, R8
-	ADDQ         96(AX), CX
-	ADDQ         104(AX), DX
-	ADDQ         104(AX), BX
-	SUBQ         $0x00000001, DI
-	JNZ          loop413
-	VMOVUPS      Y0, (SI)
-	VMOVUPS      Y1, 64(SI)
-	VMOVUPS      Y2, 128(SI)
-	VMOVUPS      Y3, 192(SI)
-	VMOVUPS      Y4, 256(SI)
-	VMOVUPS      Y5, 320(SI)
-	VMOVUPS      Y6, 384(SI)
-	VMOVUPS      Y7, 448(SI)
+loop417:
+	VMOVUPS     (DX)(DI*1), Y14
+	VMOVUPS     (CX)(DI*1), Y13
+	VSUBPS      Y11, Y13, Y13
+	VADDPS      Y14, Y6, Y6
+	VFMADD231PS Y14, Y13, Y7
+	ADDQ        $0x00000020, DI
+	SUBQ        $0x00000020, R8
+	JNZ         loop417
+	ADDQ        96(AX), CX
+	ADDQ        104(AX), DX
+	SUBQ        $0x00000001, SI
+	JNZ         loop413
+	VMOVUPS     Y0, (BX)
+	VMOVUPS     Y1, 64(BX)
+	VMOVUPS     Y2, 128(BX)
+	VMOVUPS     Y3, 192(BX)
+	VMOVUPS     Y4, 256(BX)
+	VMOVUPS     Y5, 320(BX)
+	VMOVUPS     Y6, 384(BX)
+	VMOVUPS     Y7, 448(BX)
 	VZEROUPPER
 	RET
 
 // func normSumsRelu4_256(args uintptr)
 // Requires: AVX, FMA3
 TEXT ·normSumsRelu4_256(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	MOVQ    (AX), CX
-	MOVQ    8(AX), DX
-	MOVQ    16(AX), BX
-	MOVQ    56(AX), SI
-	MOVQ    88(AX), DI
-	VMOVUPS (SI), Y0
-	VMOVUPS 64(SI), Y1
-	VMOVUPS 128(SI), Y2
-	VMOVUPS 192(SI), Y3
-	VMOVUPS 256(SI), Y4
-	VMOVUPS 320(SI), Y5
-	VMOVUPS 384(SI), Y6
-	VMOVUPS 448(SI), Y7
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         56(AX), SI
+	MOVQ         88(AX), DI
+	VMOVUPS      (SI), Y0
+	VMOVUPS      64(SI), Y1
+	VMOVUPS      128(SI), Y2
+	VMOVUPS      192(SI), Y3
+	VMOVUPS      256(SI), Y4
+	VMOVUPS      320(SI), Y5
+	VMOVUPS      384(SI), Y6
+	VMOVUPS      448(SI), Y7
+	MOVQ         24(AX), R8
+	VBROADCASTSS (R8), Y8
+	ADDQ         $0x00000004, R8
+	VBROADCASTSS (R8), Y9
+	ADDQ         $0x00000004, R8
+	VBROADCASTSS (R8), Y10
+	ADDQ         $0x00000004, R8
+	VBROADCASTSS (R8), Y11
+	ADDQ         $0x00000004, R8
+	VXORPS       Y12, Y12, Y12
 
 loop418:
-	MOVQ 80(AX), R9
 	XORQ R8, R8
-	MOVQ 72(AX), R11
-	MOVQ R8, R10
-	ADDQ R8, R11
+	MOVQ R8, R9
+	MOVQ 72(AX), R10
 
-lane419:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Y10
-	VXORPS       Y11, Y11, Y11
-	VMOVUPS      (BX)(R10*1), Y12
-	VCMPPS       $0x1e, Y11, Y12, Y13
-	VANDPS       Y13, Y10, Y10
-	VMOVUPS      Y10, (DX)(R10*1)
-	MOVQ         24(AX), R12
-	VBROADCASTSS (R12), Y9
-	VMOVUPS      (CX)(R10*1), Y8
-	VSUBPS       Y9, Y8, Y8
-	VADDPS       Y10, Y0, Y0
-	VFMADD231PS  Y10, Y8, Y1
-	ADDQ         $0x00000020, R10
-	CMPQ         R10, R11
-	JB           lane419
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop419:
+	VMOVUPS     (DX)(R9*1), Y14
+	VMOVUPS     (BX)(R9*1), Y15
+	VCMPPS      $0x1e, Y12, Y15, Y15
+	VANDPS      Y15, Y14, Y14
+	VMOVUPS     Y14, (DX)(R9*1)
+	VMOVUPS     (CX)(R9*1), Y13
+	VSUBPS      Y8, Y13, Y13
+	VADDPS      Y14, Y0, Y0
+	VFMADD231PS Y14, Y13, Y1
+	ADDQ        $0x00000020, R9
+	SUBQ        $0x00000020, R10
+	JNZ         loop419
+	ADDQ        80(AX), R8
+	MOVQ        R8, R9
+	MOVQ        72(AX), R10
 
-lane420:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Y10
-	VXORPS       Y11, Y11, Y11
-	VMOVUPS      (BX)(R10*1), Y12
-	VCMPPS       $0x1e, Y11, Y12, Y13
-	VANDPS       Y13, Y10, Y10
-	VMOVUPS      Y10, (DX)(R10*1)
-	MOVQ         24(AX), R12
-	VBROADCASTSS 4(R12), Y9
-	VMOVUPS      (CX)(R10*1), Y8
-	VSUBPS       Y9, Y8, Y8
-	VADDPS       Y10, Y2, Y2
-	VFMADD231PS  Y10, Y8, Y3
-	ADDQ         $0x00000020, R10
-	CMPQ         R10, R11
-	JB           lane420
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop420:
+	VMOVUPS     (DX)(R9*1), Y14
+	VMOVUPS     (BX)(R9*1), Y15
+	VCMPPS      $0x1e, Y12, Y15, Y15
+	VANDPS      Y15, Y14, Y14
+	VMOVUPS     Y14, (DX)(R9*1)
+	VMOVUPS     (CX)(R9*1), Y13
+	VSUBPS      Y9, Y13, Y13
+	VADDPS      Y14, Y2, Y2
+	VFMADD231PS Y14, Y13, Y3
+	ADDQ        $0x00000020, R9
+	SUBQ        $0x00000020, R10
+	JNZ         loop420
+	ADDQ        80(AX), R8
+	MOVQ        R8, R9
+	MOVQ        72(AX), R10
 
-lane421:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Y10
-	VXORPS       Y11, Y11, Y11
-	VMOVUPS      (BX)(R10*1), Y12
-	VCMPPS       $0x1e, Y11, Y12, Y13
-	VANDPS       Y13, Y10, Y10
-	VMOVUPS      Y10, (DX)(R10*1)
-	MOVQ         24(AX), R12
-	VBROADCASTSS 8(R12), Y9
-	VMOVUPS      (CX)(R10*1), Y8
-	VSUBPS       Y9, Y8, Y8
-	VADDPS       Y10, Y4, Y4
-	VFMADD231PS  Y10, Y8, Y5
-	ADDQ         $0x00000020, R10
-	CMPQ         R10, R11
-	JB           lane421
-	ADDQ         R9, R8
-	MOVQ         72(AX), R11
-	MOVQ         R8, R10
-	ADDQ         R8, R11
+loop421:
+	VMOVUPS     (DX)(R9*1), Y14
+	VMOVUPS     (BX)(R9*1), Y15
+	VCMPPS      $0x1e, Y12, Y15, Y15
+	VANDPS      Y15, Y14, Y14
+	VMOVUPS     Y14, (DX)(R9*1)
+	VMOVUPS     (CX)(R9*1), Y13
+	VSUBPS      Y10, Y13, Y13
+	VADDPS      Y14, Y4, Y4
+	VFMADD231PS Y14, Y13, Y5
+	ADDQ        $0x00000020, R9
+	SUBQ        $0x00000020, R10
+	JNZ         loop421
+	ADDQ        80(AX), R8
+	MOVQ        72(AX), R9
 
-lane422:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Y10
-	VXORPS       Y11, Y11, Y11
-	VMOVUPS      (BX)(R10*1), Y12
-	VCMPPS       $0x1e, Y11, Y12, Y13
-	VANDPS       Y13, Y10, Y10
-	VMOVUPS      Y10, (DX)(R10*1)
-	MOVQ         24(AX), R12
-	VBROADCASTSS 12(R12), Y9
-	VMOVUPS      (CX)(R10*1), Y8
-	VSUBPS       Y9, Y8, Y8
-	VADDPS       Y10, Y6, Y6
-	VFMADD231PS  Y10, Y8, Y7
-	ADDQ         $0x00000020, R10
-	CMPQ         R10, R11
-	JB           lane422
-	ADDQ         R9, R8
-	ADDQ         96(AX), CX
-	ADDQ         104(AX), DX
-	ADDQ         104(AX), BX
-	SUBQ         $0x00000001, DI
-	JNZ          loop418
-	VMOVUPS      Y0, (SI)
-	VMOVUPS      Y1, 64(SI)
-	VMOVUPS      Y2, 128(SI)
-	VMOVUPS      Y3, 192(SI)
-	VMOVUPS      Y4, 256(SI)
-	VMOVUPS      Y5, 320(SI)
-	VMOVUPS      Y6, 384(SI)
-	VMOVUPS      Y7, 448(SI)
+loop422:
+	VMOVUPS     (DX)(R8*1), Y14
+	VMOVUPS     (BX)(R8*1), Y15
+	VCMPPS      $0x1e, Y12, Y15, Y15
+	VANDPS      Y15, Y14, Y14
+	VMOVUPS     Y14, (DX)(R8*1)
+	VMOVUPS     (CX)(R8*1), Y13
+	VSUBPS      Y11, Y13, Y13
+	VADDPS      Y14, Y6, Y6
+	VFMADD231PS Y14, Y13, Y7
+	ADDQ        $0x00000020, R8
+	SUBQ        $0x00000020, R9
+	JNZ         loop422
+	ADDQ        96(AX), CX
+	ADDQ        104(AX), DX
+	ADDQ        104(AX), BX
+	SUBQ        $0x00000001, DI
+	JNZ         loop418
+	VMOVUPS     Y0, (SI)
+	VMOVUPS     Y1, 64(SI)
+	VMOVUPS     Y2, 128(SI)
+	VMOVUPS     Y3, 192(SI)
+	VMOVUPS     Y4, 256(SI)
+	VMOVUPS     Y5, 320(SI)
+	VMOVUPS     Y6, 384(SI)
+	VMOVUPS     Y7, 448(SI)
 	VZEROUPPER
 	RET
 
@@ -13955,75 +13801,57 @@ lane422:
 TEXT ·rowSums4_256(SB), NOSPLIT, $0-8
 	MOVQ    args+0(FP), AX
 	MOVQ    (AX), CX
-	MOVQ    8(AX), DX
-	MOVQ    16(AX), BX
-	MOVQ    56(AX), SI
-	MOVQ    88(AX), DI
-	VMOVUPS (SI), Y0
-	VMOVUPS 64(SI), Y1
-	VMOVUPS 128(SI), Y2
-	VMOVUPS 192(SI), Y3
+	MOVQ    56(AX), DX
+	MOVQ    88(AX), BX
+	VMOVUPS (DX), Y0
+	VMOVUPS 64(DX), Y1
+	VMOVUPS 128(DX), Y2
+	VMOVUPS 192(DX), Y3
+	VXORPS  Y8, Y8, Y8
 
 loop423:
-	MOVQ 80(AX), R9
-	XORQ R8, R8
-	MOVQ 72(AX), R11
-	MOVQ R8, R10
-	ADDQ R8, R11
+	XORQ SI, SI
+	MOVQ SI, DI
+	MOVQ 72(AX), R8
 
-lane424:
-	MOVQ   R10, R12
-	SUBQ   R8, R12
-	VADDPS (CX)(R10*1), Y0, Y0
-	ADDQ   $0x00000020, R10
-	CMPQ   R10, R11
-	JB     lane424
-	ADDQ   R9, R8
-	MOVQ   72(AX), R11
-	MOVQ   R8, R10
-	ADDQ   R8, R11
+loop424:
+	VADDPS (CX)(DI*1), Y0, Y0
+	ADDQ   $0x00000020, DI
+	SUBQ   $0x00000020, R8
+	JNZ    loop424
+	ADDQ   80(AX), SI
+	MOVQ   SI, DI
+	MOVQ   72(AX), R8
 
-lane425:
-	MOVQ   R10, R12
-	SUBQ   R8, R12
-	VADDPS (CX)(R10*1), Y1, Y1
-	ADDQ   $0x00000020, R10
-	CMPQ   R10, R11
-	JB     lane425
-	ADDQ   R9, R8
-	MOVQ   72(AX), R11
-	MOVQ   R8, R10
-	ADDQ   R8, R11
+loop425:
+	VADDPS (CX)(DI*1), Y1, Y1
+	ADDQ   $0x00000020, DI
+	SUBQ   $0x00000020, R8
+	JNZ    loop425
+	ADDQ   80(AX), SI
+	MOVQ   SI, DI
+	MOVQ   72(AX), R8
 
-lane426:
-	MOVQ   R10, R12
-	SUBQ   R8, R12
-	VADDPS (CX)(R10*1), Y2, Y2
-	ADDQ   $0x00000020, R10
-	CMPQ   R10, R11
-	JB     lane426
-	ADDQ   R9, R8
-	MOVQ   72(AX), R11
-	MOVQ   R8, R10
-	ADDQ   R8, R11
+loop426:
+	VADDPS (CX)(DI*1), Y2, Y2
+	ADDQ   $0x00000020, DI
+	SUBQ   $0x00000020, R8
+	JNZ    loop426
+	ADDQ   80(AX), SI
+	MOVQ   72(AX), DI
 
-lane427:
-	MOVQ    R10, R12
-	SUBQ    R8, R12
-	VADDPS  (CX)(R10*1), Y3, Y3
-	ADDQ    $0x00000020, R10
-	CMPQ    R10, R11
-	JB      lane427
-	ADDQ    R9, R8
+loop427:
+	VADDPS  (CX)(SI*1), Y3, Y3
+	ADDQ    $0x00000020, SI
+	SUBQ    $0x00000020, DI
+	JNZ     loop427
 	ADDQ    96(AX), CX
-	ADDQ    104(AX), DX
-	ADDQ    104(AX), BX
-	SUBQ    $0x00000001, DI
+	SUBQ    $0x00000001, BX
 	JNZ     loop423
-	VMOVUPS Y0, (SI)
-	VMOVUPS Y1, 64(SI)
-	VMOVUPS Y2, 128(SI)
-	VMOVUPS Y3, 192(SI)
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y1, 64(DX)
+	VMOVUPS Y2, 128(DX)
+	VMOVUPS Y3, 192(DX)
 	VZEROUPPER
 	RET
 
@@ -14033,213 +13861,180 @@ TEXT ·dots4_256(SB), NOSPLIT, $0-8
 	MOVQ    args+0(FP), AX
 	MOVQ    (AX), CX
 	MOVQ    8(AX), DX
-	MOVQ    16(AX), BX
-	MOVQ    56(AX), SI
-	MOVQ    88(AX), DI
-	VMOVUPS (SI), Y0
-	VMOVUPS 64(SI), Y1
-	VMOVUPS 128(SI), Y2
-	VMOVUPS 192(SI), Y3
+	MOVQ    56(AX), BX
+	MOVQ    88(AX), SI
+	VMOVUPS (BX), Y0
+	VMOVUPS 64(BX), Y1
+	VMOVUPS 128(BX), Y2
+	VMOVUPS 192(BX), Y3
+	VXORPS  Y8, Y8, Y8
 
 loop428:
-	MOVQ 80(AX), R9
-	XORQ R8, R8
-	MOVQ 72(AX), R11
-	MOVQ R8, R10
-	ADDQ R8, R11
+	XORQ DI, DI
+	MOVQ DI, R8
+	MOVQ 72(AX), R9
 
-lane429:
-	MOVQ        R10, R12
-	SUBQ        R8, R12
-	VMOVUPS     (CX)(R10*1), Y4
-	VFMADD231PS (DX)(R10*1), Y4, Y0
-	ADDQ        $0x00000020, R10
-	CMPQ        R10, R11
-	JB          lane429
-	ADDQ        R9, R8
-	MOVQ        72(AX), R11
-	MOVQ        R8, R10
-	ADDQ        R8, R11
+loop429:
+	VMOVUPS     (CX)(R8*1), Y9
+	VFMADD231PS (DX)(R8*1), Y9, Y0
+	ADDQ        $0x00000020, R8
+	SUBQ        $0x00000020, R9
+	JNZ         loop429
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
 
-lane430:
-	MOVQ        R10, R12
-	SUBQ        R8, R12
-	VMOVUPS     (CX)(R10*1), Y4
-	VFMADD231PS (DX)(R10*1), Y4, Y1
-	ADDQ        $0x00000020, R10
-	CMPQ        R10, R11
-	JB          lane430
-	ADDQ        R9, R8
-	MOVQ        72(AX), R11
-	MOVQ        R8, R10
-	ADDQ        R8, R11
+loop430:
+	VMOVUPS     (CX)(R8*1), Y9
+	VFMADD231PS (DX)(R8*1), Y9, Y1
+	ADDQ        $0x00000020, R8
+	SUBQ        $0x00000020, R9
+	JNZ         loop430
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
 
-lane431:
-	MOVQ        R10, R12
-	SUBQ        R8, R12
-	VMOVUPS     (CX)(R10*1), Y4
-	VFMADD231PS (DX)(R10*1), Y4, Y2
-	ADDQ        $0x00000020, R10
-	CMPQ        R10, R11
-	JB          lane431
-	ADDQ        R9, R8
-	MOVQ        72(AX), R11
-	MOVQ        R8, R10
-	ADDQ        R8, R11
+loop431:
+	VMOVUPS     (CX)(R8*1), Y9
+	VFMADD231PS (DX)(R8*1), Y9, Y2
+	ADDQ        $0x00000020, R8
+	SUBQ        $0x00000020, R9
+	JNZ         loop431
+	ADDQ        80(AX), DI
+	MOVQ        72(AX), R8
 
-lane432:
-	MOVQ        R10, R12
-	SUBQ        R8, R12
-	VMOVUPS     (CX)(R10*1), Y4
-	VFMADD231PS (DX)(R10*1), Y4, Y3
-	ADDQ        $0x00000020, R10
-	CMPQ        R10, R11
-	JB          lane432
-	ADDQ        R9, R8
+loop432:
+	VMOVUPS     (CX)(DI*1), Y9
+	VFMADD231PS (DX)(DI*1), Y9, Y3
+	ADDQ        $0x00000020, DI
+	SUBQ        $0x00000020, R8
+	JNZ         loop432
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
-	ADDQ        104(AX), BX
-	SUBQ        $0x00000001, DI
+	SUBQ        $0x00000001, SI
 	JNZ         loop428
-	VMOVUPS     Y0, (SI)
-	VMOVUPS     Y1, 64(SI)
-	VMOVUPS     Y2, 128(SI)
-	VMOVUPS     Y3, 192(SI)
+	VMOVUPS     Y0, (BX)
+	VMOVUPS     Y1, 64(BX)
+	VMOVUPS     Y2, 128(BX)
+	VMOVUPS     Y3, 192(BX)
 	VZEROUPPER
 	RET
 
 // func moments1_256(args uintptr)
 // Requires: AVX, FMA3
 TEXT ·moments1_256(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	MOVQ    (AX), CX
-	MOVQ    8(AX), DX
-	MOVQ    16(AX), BX
-	MOVQ    56(AX), SI
-	MOVQ    88(AX), DI
-	VMOVUPS (SI), Y0
-	VMOVUPS 64(SI), Y1
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         56(AX), DX
+	MOVQ         88(AX), BX
+	VMOVUPS      (DX), Y0
+	VMOVUPS      64(DX), Y1
+	MOVQ         24(AX), SI
+	VBROADCASTSS (SI), Y2
+	ADDQ         $0x00000004, SI
+	VXORPS       Y3, Y3, Y3
 
 loop433:
-	MOVQ 80(AX), R9
+	XORQ SI, SI
+	MOVQ 48(AX), DI
 	XORQ R8, R8
-	MOVQ 72(AX), R11
-	MOVQ R8, R10
-	ADDQ R8, R11
+	MOVQ 72(AX), R9
 
-lane434:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	MOVQ         24(AX), R13
-	VBROADCASTSS (R13), Y3
-	VMOVUPS      (CX)(R10*1), Y2
-	VSUBPS       Y3, Y2, Y2
-	MOVQ         48(AX), R13
-	VMULPS       (R13)(R12*1), Y2, Y2
-	VADDPS       Y2, Y0, Y0
-	VFMADD231PS  Y2, Y2, Y1
-	ADDQ         $0x00000020, R10
-	CMPQ         R10, R11
-	JB           lane434
-	ADDQ         R9, R8
-	ADDQ         96(AX), CX
-	ADDQ         104(AX), DX
-	ADDQ         104(AX), BX
-	SUBQ         $0x00000001, DI
-	JNZ          loop433
-	VMOVUPS      Y0, (SI)
-	VMOVUPS      Y1, 64(SI)
+loop434:
+	VMOVUPS     (CX)(SI*1), Y4
+	VSUBPS      Y2, Y4, Y4
+	VMULPS      (DI)(R8*1), Y4, Y4
+	VADDPS      Y4, Y0, Y0
+	VFMADD231PS Y4, Y4, Y1
+	ADDQ        $0x00000020, SI
+	ADDQ        $0x00000020, R8
+	SUBQ        $0x00000020, R9
+	JNZ         loop434
+	ADDQ        96(AX), CX
+	SUBQ        $0x00000001, BX
+	JNZ         loop433
+	VMOVUPS     Y0, (DX)
+	VMOVUPS     Y1, 64(DX)
 	VZEROUPPER
 	RET
 
 // func normSums1_256(args uintptr)
 // Requires: AVX, FMA3
 TEXT ·normSums1_256(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	MOVQ    (AX), CX
-	MOVQ    8(AX), DX
-	MOVQ    16(AX), BX
-	MOVQ    56(AX), SI
-	MOVQ    88(AX), DI
-	VMOVUPS (SI), Y0
-	VMOVUPS 64(SI), Y1
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         56(AX), BX
+	MOVQ         88(AX), SI
+	VMOVUPS      (BX), Y0
+	VMOVUPS      64(BX), Y1
+	MOVQ         24(AX), DI
+	VBROADCASTSS (DI), Y2
+	ADDQ         $0x00000004, DI
+	VXORPS       Y3, Y3, Y3
 
 loop435:
-	MOVQ 80(AX), R9
-	XORQ R8, R8
-	MOVQ 72(AX), R11
-	MOVQ R8, R10
-	ADDQ R8, R11
+	XORQ DI, DI
+	MOVQ 72(AX), R8
 
-lane436:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Y4
-	MOVQ         24(AX), R12
-	VBROADCASTSS (R12), Y3
-	VMOVUPS      (CX)(R10*1), Y2
-	VSUBPS       Y3, Y2, Y2
-	VADDPS       Y4, Y0, Y0
-	VFMADD231PS  Y4, Y2, Y1
-	ADDQ         $0x00000020, R10
-	CMPQ         R10, R11
-	JB           lane436
-	ADDQ         R9, R8
-	ADDQ         96(AX), CX
-	ADDQ         104(AX), DX
-	ADDQ         104(AX), BX
-	SUBQ         $0x00000001, DI
-	JNZ          loop435
-	VMOVUPS      Y0, (SI)
-	VMOVUPS      Y1, 64(SI)
+loop436:
+	VMOVUPS     (DX)(DI*1), Y5
+	VMOVUPS     (CX)(DI*1), Y4
+	VSUBPS      Y2, Y4, Y4
+	VADDPS      Y5, Y0, Y0
+	VFMADD231PS Y5, Y4, Y1
+	ADDQ        $0x00000020, DI
+	SUBQ        $0x00000020, R8
+	JNZ         loop436
+	ADDQ        96(AX), CX
+	ADDQ        104(AX), DX
+	SUBQ        $0x00000001, SI
+	JNZ         loop435
+	VMOVUPS     Y0, (BX)
+	VMOVUPS     Y1, 64(BX)
 	VZEROUPPER
 	RET
 
 // func normSumsRelu1_256(args uintptr)
 // Requires: AVX, FMA3
 TEXT ·normSumsRelu1_256(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	MOVQ    (AX), CX
-	MOVQ    8(AX), DX
-	MOVQ    16(AX), BX
-	MOVQ    56(AX), SI
-	MOVQ    88(AX), DI
-	VMOVUPS (SI), Y0
-	VMOVUPS 64(SI), Y1
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         56(AX), SI
+	MOVQ         88(AX), DI
+	VMOVUPS      (SI), Y0
+	VMOVUPS      64(SI), Y1
+	MOVQ         24(AX), R8
+	VBROADCASTSS (R8), Y2
+	ADDQ         $0x00000004, R8
+	VXORPS       Y3, Y3, Y3
 
 loop437:
-	MOVQ 80(AX), R9
 	XORQ R8, R8
-	MOVQ 72(AX), R11
-	MOVQ R8, R10
-	ADDQ R8, R11
+	MOVQ 72(AX), R9
 
-lane438:
-	MOVQ         R10, R12
-	SUBQ         R8, R12
-	VMOVUPS      (DX)(R10*1), Y4
-	VXORPS       Y5, Y5, Y5
-	VMOVUPS      (BX)(R10*1), Y6
-	VCMPPS       $0x1e, Y5, Y6, Y7
-	VANDPS       Y7, Y4, Y4
-	VMOVUPS      Y4, (DX)(R10*1)
-	MOVQ         24(AX), R12
-	VBROADCASTSS (R12), Y3
-	VMOVUPS      (CX)(R10*1), Y2
-	VSUBPS       Y3, Y2, Y2
-	VADDPS       Y4, Y0, Y0
-	VFMADD231PS  Y4, Y2, Y1
-	ADDQ         $0x00000020, R10
-	CMPQ         R10, R11
-	JB           lane438
-	ADDQ         R9, R8
-	ADDQ         96(AX), CX
-	ADDQ         104(AX), DX
-	ADDQ         104(AX), BX
-	SUBQ         $0x00000001, DI
-	JNZ          loop437
-	VMOVUPS      Y0, (SI)
-	VMOVUPS      Y1, 64(SI)
+loop438:
+	VMOVUPS     (DX)(R8*1), Y5
+	VMOVUPS     (BX)(R8*1), Y6
+	VCMPPS      $0x1e, Y3, Y6, Y6
+	VANDPS      Y6, Y5, Y5
+	VMOVUPS     Y5, (DX)(R8*1)
+	VMOVUPS     (CX)(R8*1), Y4
+	VSUBPS      Y2, Y4, Y4
+	VADDPS      Y5, Y0, Y0
+	VFMADD231PS Y5, Y4, Y1
+	ADDQ        $0x00000020, R8
+	SUBQ        $0x00000020, R9
+	JNZ         loop438
+	ADDQ        96(AX), CX
+	ADDQ        104(AX), DX
+	ADDQ        104(AX), BX
+	SUBQ        $0x00000001, DI
+	JNZ         loop437
+	VMOVUPS     Y0, (SI)
+	VMOVUPS     Y1, 64(SI)
 	VZEROUPPER
 	RET
 
@@ -14248,33 +14043,24 @@ lane438:
 TEXT ·rowSums1_256(SB), NOSPLIT, $0-8
 	MOVQ    args+0(FP), AX
 	MOVQ    (AX), CX
-	MOVQ    8(AX), DX
-	MOVQ    16(AX), BX
-	MOVQ    56(AX), SI
-	MOVQ    88(AX), DI
-	VMOVUPS (SI), Y0
+	MOVQ    56(AX), DX
+	MOVQ    88(AX), BX
+	VMOVUPS (DX), Y0
+	VXORPS  Y2, Y2, Y2
 
 loop439:
-	MOVQ 80(AX), R9
-	XORQ R8, R8
-	MOVQ 72(AX), R11
-	MOVQ R8, R10
-	ADDQ R8, R11
+	XORQ SI, SI
+	MOVQ 72(AX), DI
 
-lane440:
-	MOVQ    R10, R12
-	SUBQ    R8, R12
-	VADDPS  (CX)(R10*1), Y0, Y0
-	ADDQ    $0x00000020, R10
-	CMPQ    R10, R11
-	JB      lane440
-	ADDQ    R9, R8
+loop440:
+	VADDPS  (CX)(SI*1), Y0, Y0
+	ADDQ    $0x00000020, SI
+	SUBQ    $0x00000020, DI
+	JNZ     loop440
 	ADDQ    96(AX), CX
-	ADDQ    104(AX), DX
-	ADDQ    104(AX), BX
-	SUBQ    $0x00000001, DI
+	SUBQ    $0x00000001, BX
 	JNZ     loop439
-	VMOVUPS Y0, (SI)
+	VMOVUPS Y0, (DX)
 	VZEROUPPER
 	RET
 
@@ -14284,33 +14070,26 @@ TEXT ·dots1_256(SB), NOSPLIT, $0-8
 	MOVQ    args+0(FP), AX
 	MOVQ    (AX), CX
 	MOVQ    8(AX), DX
-	MOVQ    16(AX), BX
-	MOVQ    56(AX), SI
-	MOVQ    88(AX), DI
-	VMOVUPS (SI), Y0
+	MOVQ    56(AX), BX
+	MOVQ    88(AX), SI
+	VMOVUPS (BX), Y0
+	VXORPS  Y2, Y2, Y2
 
 loop441:
-	MOVQ 80(AX), R9
-	XORQ R8, R8
-	MOVQ 72(AX), R11
-	MOVQ R8, R10
-	ADDQ R8, R11
+	XORQ DI, DI
+	MOVQ 72(AX), R8
 
-lane442:
-	MOVQ        R10, R12
-	SUBQ        R8, R12
-	VMOVUPS     (CX)(R10*1), Y1
-	VFMADD231PS (DX)(R10*1), Y1, Y0
-	ADDQ        $0x00000020, R10
-	CMPQ        R10, R11
-	JB          lane442
-	ADDQ        R9, R8
+loop442:
+	VMOVUPS     (CX)(DI*1), Y3
+	VFMADD231PS (DX)(DI*1), Y3, Y0
+	ADDQ        $0x00000020, DI
+	SUBQ        $0x00000020, R8
+	JNZ         loop442
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
-	ADDQ        104(AX), BX
-	SUBQ        $0x00000001, DI
+	SUBQ        $0x00000001, SI
 	JNZ         loop441
-	VMOVUPS     Y0, (SI)
+	VMOVUPS     Y0, (BX)
 	VZEROUPPER
 	RET
 
@@ -14336,20 +14115,21 @@ big444:
 	VMOVAPS Y15, Y1
 	VMOVAPS Y15, Y2
 	VMOVAPS Y15, Y3
-	XORQ    R8, R8
-	MOVQ    24(AX), R9
-
-tap447:
-	MOVQ    (R9)(R8*8), R10
-	ADDQ    CX, R10
+	MOVQ    24(AX), R8
+	MOVQ    32(AX), R9
+	MOVQ    CX, R10
 	ADDQ    SI, R10
-	VMAXPS  (R10), Y0, Y0
-	VMAXPS  32(R10), Y1, Y1
-	VMAXPS  64(R10), Y2, Y2
-	VMAXPS  96(R10), Y3, Y3
-	INCQ    R8
-	CMPQ    R8, 32(AX)
-	JB      tap447
+
+loop447:
+	MOVQ    (R8), R11
+	ADDQ    $0x00000008, R8
+	ADDQ    R10, R11
+	VMAXPS  (R11), Y0, Y0
+	VMAXPS  32(R11), Y1, Y1
+	VMAXPS  64(R11), Y2, Y2
+	VMAXPS  96(R11), Y3, Y3
+	SUBQ    $0x00000001, R9
+	JNZ     loop447
 	VMOVUPS Y0, (DX)(SI*1)
 	VMOVUPS Y1, 32(DX)(SI*1)
 	VMOVUPS Y2, 64(DX)(SI*1)
@@ -14362,18 +14142,19 @@ small445:
 	JAE     out446
 	VMOVAPS Y15, Y0
 	VMOVAPS Y15, Y1
-	XORQ    R8, R8
-	MOVQ    24(AX), R9
-
-tap448:
-	MOVQ    (R9)(R8*8), R10
-	ADDQ    CX, R10
+	MOVQ    24(AX), R8
+	MOVQ    32(AX), R9
+	MOVQ    CX, R10
 	ADDQ    SI, R10
-	VMAXPS  (R10), Y0, Y0
-	VMAXPS  32(R10), Y1, Y1
-	INCQ    R8
-	CMPQ    R8, 32(AX)
-	JB      tap448
+
+loop448:
+	MOVQ    (R8), R11
+	ADDQ    $0x00000008, R8
+	ADDQ    R10, R11
+	VMAXPS  (R11), Y0, Y0
+	VMAXPS  32(R11), Y1, Y1
+	SUBQ    $0x00000001, R9
+	JNZ     loop448
 	VMOVUPS Y0, (DX)(SI*1)
 	VMOVUPS Y1, 32(DX)(SI*1)
 	ADDQ    $0x00000040, SI
@@ -14409,20 +14190,21 @@ big450:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	XORQ   R8, R8
-	MOVQ   24(AX), R9
+	MOVQ   24(AX), R8
+	MOVQ   32(AX), R9
+	MOVQ   CX, R10
+	ADDQ   SI, R10
 
-tap453:
-	MOVQ    (R9)(R8*8), R10
-	ADDQ    CX, R10
-	ADDQ    SI, R10
-	VADDPS  (R10), Y0, Y0
-	VADDPS  32(R10), Y1, Y1
-	VADDPS  64(R10), Y2, Y2
-	VADDPS  96(R10), Y3, Y3
-	INCQ    R8
-	CMPQ    R8, 32(AX)
-	JB      tap453
+loop453:
+	MOVQ    (R8), R11
+	ADDQ    $0x00000008, R8
+	ADDQ    R10, R11
+	VADDPS  (R11), Y0, Y0
+	VADDPS  32(R11), Y1, Y1
+	VADDPS  64(R11), Y2, Y2
+	VADDPS  96(R11), Y3, Y3
+	SUBQ    $0x00000001, R9
+	JNZ     loop453
 	VMULPS  Y15, Y0, Y0
 	VMOVUPS Y0, (DX)(SI*1)
 	VMULPS  Y15, Y1, Y1
@@ -14439,18 +14221,19 @@ small451:
 	JAE    out452
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
-	XORQ   R8, R8
-	MOVQ   24(AX), R9
+	MOVQ   24(AX), R8
+	MOVQ   32(AX), R9
+	MOVQ   CX, R10
+	ADDQ   SI, R10
 
-tap454:
-	MOVQ    (R9)(R8*8), R10
-	ADDQ    CX, R10
-	ADDQ    SI, R10
-	VADDPS  (R10), Y0, Y0
-	VADDPS  32(R10), Y1, Y1
-	INCQ    R8
-	CMPQ    R8, 32(AX)
-	JB      tap454
+loop454:
+	MOVQ    (R8), R11
+	ADDQ    $0x00000008, R8
+	ADDQ    R10, R11
+	VADDPS  (R11), Y0, Y0
+	VADDPS  32(R11), Y1, Y1
+	SUBQ    $0x00000001, R9
+	JNZ     loop454
 	VMULPS  Y15, Y0, Y0
 	VMOVUPS Y0, (DX)(SI*1)
 	VMULPS  Y15, Y1, Y1
@@ -14486,31 +14269,33 @@ big455:
 	VMOVUPS (SI)(DI*1), Y2
 	VMOVUPS 32(DX)(DI*1), Y1
 	VMOVUPS 32(SI)(DI*1), Y3
-	XORQ    R9, R9
-	MOVQ    24(AX), R10
-
-tap458:
-	MOVQ    (R10)(R9*8), R11
-	ADDQ    CX, R11
+	MOVQ    24(AX), R9
+	MOVQ    32(AX), R10
+	MOVQ    CX, R11
 	ADDQ    DI, R11
-	MOVQ    R11, R12
-	SUBQ    CX, R12
-	ADDQ    BX, R12
-	VMOVUPS (R11), Y4
-	VCMPPS  $0x00, Y0, Y4, Y8
-	VANDPS  Y8, Y2, Y6
+	MOVQ    BX, R12
+	ADDQ    DI, R12
+
+loop458:
+	MOVQ    (R9), R13
+	ADDQ    $0x00000008, R9
+	MOVQ    R11, R14
+	ADDQ    R13, R14
+	ADDQ    R12, R13
+	VMOVUPS (R14), Y4
+	VCMPPS  $0x00, Y0, Y4, Y4
+	VANDPS  Y4, Y2, Y6
 	VSUBPS  Y6, Y2, Y2
-	VADDPS  (R12), Y6, Y6
-	VMOVUPS Y6, (R12)
-	VMOVUPS 32(R11), Y5
-	VCMPPS  $0x00, Y1, Y5, Y9
-	VANDPS  Y9, Y3, Y7
+	VADDPS  (R13), Y6, Y6
+	VMOVUPS Y6, (R13)
+	VMOVUPS 32(R14), Y5
+	VCMPPS  $0x00, Y1, Y5, Y5
+	VANDPS  Y5, Y3, Y7
 	VSUBPS  Y7, Y3, Y3
-	VADDPS  32(R12), Y7, Y7
-	VMOVUPS Y7, 32(R12)
-	INCQ    R9
-	CMPQ    R9, 32(AX)
-	JB      tap458
+	VADDPS  32(R13), Y7, Y7
+	VMOVUPS Y7, 32(R13)
+	SUBQ    $0x00000001, R10
+	JNZ     loop458
 	ADDQ    $0x00000040, DI
 	JMP     big455
 
@@ -14521,31 +14306,33 @@ small456:
 	VMOVUPS (SI)(DI*1), Y2
 	VMOVUPS 32(DX)(DI*1), Y1
 	VMOVUPS 32(SI)(DI*1), Y3
-	XORQ    R9, R9
-	MOVQ    24(AX), R10
-
-tap459:
-	MOVQ    (R10)(R9*8), R11
-	ADDQ    CX, R11
+	MOVQ    24(AX), R9
+	MOVQ    32(AX), R10
+	MOVQ    CX, R11
 	ADDQ    DI, R11
-	MOVQ    R11, R12
-	SUBQ    CX, R12
-	ADDQ    BX, R12
-	VMOVUPS (R11), Y4
-	VCMPPS  $0x00, Y0, Y4, Y8
-	VANDPS  Y8, Y2, Y6
+	MOVQ    BX, R12
+	ADDQ    DI, R12
+
+loop459:
+	MOVQ    (R9), R13
+	ADDQ    $0x00000008, R9
+	MOVQ    R11, R14
+	ADDQ    R13, R14
+	ADDQ    R12, R13
+	VMOVUPS (R14), Y4
+	VCMPPS  $0x00, Y0, Y4, Y4
+	VANDPS  Y4, Y2, Y6
 	VSUBPS  Y6, Y2, Y2
-	VADDPS  (R12), Y6, Y6
-	VMOVUPS Y6, (R12)
-	VMOVUPS 32(R11), Y5
-	VCMPPS  $0x00, Y1, Y5, Y9
-	VANDPS  Y9, Y3, Y7
+	VADDPS  (R13), Y6, Y6
+	VMOVUPS Y6, (R13)
+	VMOVUPS 32(R14), Y5
+	VCMPPS  $0x00, Y1, Y5, Y5
+	VANDPS  Y5, Y3, Y7
 	VSUBPS  Y7, Y3, Y3
-	VADDPS  32(R12), Y7, Y7
-	VMOVUPS Y7, 32(R12)
-	INCQ    R9
-	CMPQ    R9, 32(AX)
-	JB      tap459
+	VADDPS  32(R13), Y7, Y7
+	VMOVUPS Y7, 32(R13)
+	SUBQ    $0x00000001, R10
+	JNZ     loop459
 	ADDQ    $0x00000040, DI
 	JMP     small456
 
@@ -14572,24 +14359,25 @@ big460:
 	VMULPS 32(CX)(BX*1), Y15, Y1
 	VMULPS 64(CX)(BX*1), Y15, Y2
 	VMULPS 96(CX)(BX*1), Y15, Y3
-	XORQ   DI, DI
-	MOVQ   24(AX), R8
+	MOVQ   24(AX), DI
+	MOVQ   32(AX), R8
+	MOVQ   DX, R9
+	ADDQ   BX, R9
 
-tap463:
-	MOVQ    (R8)(DI*8), R9
-	ADDQ    DX, R9
-	ADDQ    BX, R9
-	VADDPS  (R9), Y0, Y4
-	VMOVUPS Y4, (R9)
-	VADDPS  32(R9), Y1, Y5
-	VMOVUPS Y5, 32(R9)
-	VADDPS  64(R9), Y2, Y6
-	VMOVUPS Y6, 64(R9)
-	VADDPS  96(R9), Y3, Y7
-	VMOVUPS Y7, 96(R9)
-	INCQ    DI
-	CMPQ    DI, 32(AX)
-	JB      tap463
+loop463:
+	MOVQ    (DI), R10
+	ADDQ    $0x00000008, DI
+	ADDQ    R9, R10
+	VADDPS  (R10), Y0, Y4
+	VMOVUPS Y4, (R10)
+	VADDPS  32(R10), Y1, Y5
+	VMOVUPS Y5, 32(R10)
+	VADDPS  64(R10), Y2, Y6
+	VMOVUPS Y6, 64(R10)
+	VADDPS  96(R10), Y3, Y7
+	VMOVUPS Y7, 96(R10)
+	SUBQ    $0x00000001, R8
+	JNZ     loop463
 	ADDQ    $0x00000080, BX
 	JMP     big460
 
@@ -14598,20 +14386,21 @@ small461:
 	JAE    out462
 	VMULPS (CX)(BX*1), Y15, Y0
 	VMULPS 32(CX)(BX*1), Y15, Y1
-	XORQ   DI, DI
-	MOVQ   24(AX), R8
+	MOVQ   24(AX), DI
+	MOVQ   32(AX), R8
+	MOVQ   DX, R9
+	ADDQ   BX, R9
 
-tap464:
-	MOVQ    (R8)(DI*8), R9
-	ADDQ    DX, R9
-	ADDQ    BX, R9
-	VADDPS  (R9), Y0, Y4
-	VMOVUPS Y4, (R9)
-	VADDPS  32(R9), Y1, Y5
-	VMOVUPS Y5, 32(R9)
-	INCQ    DI
-	CMPQ    DI, 32(AX)
-	JB      tap464
+loop464:
+	MOVQ    (DI), R10
+	ADDQ    $0x00000008, DI
+	ADDQ    R9, R10
+	VADDPS  (R10), Y0, Y4
+	VMOVUPS Y4, (R10)
+	VADDPS  32(R10), Y1, Y5
+	VMOVUPS Y5, 32(R10)
+	SUBQ    $0x00000001, R8
+	JNZ     loop464
 	ADDQ    $0x00000040, BX
 	JMP     small461
 
@@ -14656,31 +14445,33 @@ lane466:
 	VMOVUPS 32(R10)(R8*1), Y7
 
 sum467:
-	MOVQ 64(AX), R10
-	XORQ R11, R11
-	MOVQ 24(AX), R12
+	MOVQ 24(AX), R10
+	MOVQ 32(AX), R11
+	MOVQ 64(AX), R12
+	MOVQ CX, R13
+	ADDQ R9, R13
 
-tap468:
-	MOVQ         (R12)(R11*8), R13
-	ADDQ         CX, R13
-	ADDQ         R9, R13
-	MOVQ         (R10)(R11*8), R14
-	ADDQ         BX, R14
-	VBROADCASTSS (R14), Y14
-	VFMADD231PS  (R13), Y14, Y0
-	VFMADD231PS  32(R13), Y14, Y1
-	VBROADCASTSS 4(R14), Y14
-	VFMADD231PS  (R13)(SI*1), Y14, Y2
-	VFMADD231PS  32(R13)(SI*1), Y14, Y3
-	VBROADCASTSS 8(R14), Y14
-	VFMADD231PS  (R13)(SI*2), Y14, Y4
-	VFMADD231PS  32(R13)(SI*2), Y14, Y5
-	VBROADCASTSS 12(R14), Y14
-	VFMADD231PS  (R13)(R8*1), Y14, Y6
-	VFMADD231PS  32(R13)(R8*1), Y14, Y7
-	INCQ         R11
-	CMPQ         R11, 32(AX)
-	JB           tap468
+loop468:
+	MOVQ         (R10), R14
+	ADDQ         $0x00000008, R10
+	ADDQ         R13, R14
+	MOVQ         (R12), R15
+	ADDQ         $0x00000008, R12
+	ADDQ         BX, R15
+	VBROADCASTSS (R15), Y14
+	VFMADD231PS  (R14), Y14, Y0
+	VFMADD231PS  32(R14), Y14, Y1
+	VBROADCASTSS 4(R15), Y14
+	VFMADD231PS  (R14)(SI*1), Y14, Y2
+	VFMADD231PS  32(R14)(SI*1), Y14, Y3
+	VBROADCASTSS 8(R15), Y14
+	VFMADD231PS  (R14)(SI*2), Y14, Y4
+	VFMADD231PS  32(R14)(SI*2), Y14, Y5
+	VBROADCASTSS 12(R15), Y14
+	VFMADD231PS  (R14)(R8*1), Y14, Y6
+	VFMADD231PS  32(R14)(R8*1), Y14, Y7
+	SUBQ         $0x00000001, R11
+	JNZ          loop468
 	MOVQ         DX, R10
 	ADDQ         R9, R10
 	VMOVUPS      Y0, (R10)
@@ -14717,7 +14508,6 @@ TEXT ·depthwise1_256(SB), NOSPLIT, $0-8
 	MOVQ 56(AX), BX
 	MOVQ 72(AX), SI
 	MOVQ 88(AX), DI
-	LEAQ (SI)(SI*2), R8
 
 loop469:
 	XORQ R8, R8
@@ -14733,22 +14523,24 @@ lane470:
 	VMOVUPS 32(R9), Y1
 
 sum471:
-	MOVQ 64(AX), R9
-	XORQ R10, R10
-	MOVQ 24(AX), R11
+	MOVQ 24(AX), R9
+	MOVQ 32(AX), R10
+	MOVQ 64(AX), R11
+	MOVQ CX, R12
+	ADDQ R8, R12
 
-tap472:
-	MOVQ         (R11)(R10*8), R12
-	ADDQ         CX, R12
-	ADDQ         R8, R12
-	MOVQ         (R9)(R10*8), R13
-	ADDQ         BX, R13
-	VBROADCASTSS (R13), Y14
-	VFMADD231PS  (R12), Y14, Y0
-	VFMADD231PS  32(R12), Y14, Y1
-	INCQ         R10
-	CMPQ         R10, 32(AX)
-	JB           tap472
+loop472:
+	MOVQ         (R9), R13
+	ADDQ         $0x00000008, R9
+	ADDQ         R12, R13
+	MOVQ         (R11), R14
+	ADDQ         $0x00000008, R11
+	ADDQ         BX, R14
+	VBROADCASTSS (R14), Y14
+	VFMADD231PS  (R13), Y14, Y0
+	VFMADD231PS  32(R13), Y14, Y1
+	SUBQ         $0x00000001, R10
+	JNZ          loop472
 	MOVQ         DX, R9
 	ADDQ         R8, R9
 	VMOVUPS      Y0, (R9)
@@ -14786,28 +14578,31 @@ big474:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	MOVQ   64(AX), R9
-	XORQ   R10, R10
-	MOVQ   24(AX), R11
+	MOVQ   BX, R9
+	ADDQ   DI, R9
+	MOVQ   24(AX), R10
+	MOVQ   32(AX), R11
+	MOVQ   64(AX), R12
+	MOVQ   CX, R13
+	ADDQ   DI, R13
 
-tap477:
-	MOVQ        (R11)(R10*8), R12
-	ADDQ        CX, R12
-	ADDQ        DI, R12
-	MOVQ        (R9)(R10*8), R13
-	ADDQ        BX, R13
-	ADDQ        DI, R13
-	VMOVUPS     (R13), Y4
-	VFMADD231PS (R12), Y4, Y0
-	VMOVUPS     32(R13), Y5
-	VFMADD231PS 32(R12), Y5, Y1
-	VMOVUPS     64(R13), Y6
-	VFMADD231PS 64(R12), Y6, Y2
-	VMOVUPS     96(R13), Y7
-	VFMADD231PS 96(R12), Y7, Y3
-	INCQ        R10
-	CMPQ        R10, 32(AX)
-	JB          tap477
+loop477:
+	MOVQ        (R10), R14
+	ADDQ        $0x00000008, R10
+	ADDQ        R13, R14
+	MOVQ        (R12), R15
+	ADDQ        $0x00000008, R12
+	ADDQ        R9, R15
+	VMOVUPS     (R15), Y4
+	VFMADD231PS (R14), Y4, Y0
+	VMOVUPS     32(R15), Y5
+	VFMADD231PS 32(R14), Y5, Y1
+	VMOVUPS     64(R15), Y6
+	VFMADD231PS 64(R14), Y6, Y2
+	VMOVUPS     96(R15), Y7
+	VFMADD231PS 96(R14), Y7, Y3
+	SUBQ        $0x00000001, R11
+	JNZ         loop477
 	VMOVUPS     Y0, (DX)(DI*1)
 	VMOVUPS     Y1, 32(DX)(DI*1)
 	VMOVUPS     Y2, 64(DX)(DI*1)
@@ -14820,24 +14615,27 @@ small475:
 	JAE    out476
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
-	MOVQ   64(AX), R9
-	XORQ   R10, R10
-	MOVQ   24(AX), R11
+	MOVQ   BX, R9
+	ADDQ   DI, R9
+	MOVQ   24(AX), R10
+	MOVQ   32(AX), R11
+	MOVQ   64(AX), R12
+	MOVQ   CX, R13
+	ADDQ   DI, R13
 
-tap478:
-	MOVQ        (R11)(R10*8), R12
-	ADDQ        CX, R12
-	ADDQ        DI, R12
-	MOVQ        (R9)(R10*8), R13
-	ADDQ        BX, R13
-	ADDQ        DI, R13
-	VMOVUPS     (R13), Y4
-	VFMADD231PS (R12), Y4, Y0
-	VMOVUPS     32(R13), Y5
-	VFMADD231PS 32(R12), Y5, Y1
-	INCQ        R10
-	CMPQ        R10, 32(AX)
-	JB          tap478
+loop478:
+	MOVQ        (R10), R14
+	ADDQ        $0x00000008, R10
+	ADDQ        R13, R14
+	MOVQ        (R12), R15
+	ADDQ        $0x00000008, R12
+	ADDQ        R9, R15
+	VMOVUPS     (R15), Y4
+	VFMADD231PS (R14), Y4, Y0
+	VMOVUPS     32(R15), Y5
+	VFMADD231PS 32(R14), Y5, Y1
+	SUBQ        $0x00000001, R11
+	JNZ         loop478
 	VMOVUPS     Y0, (DX)(DI*1)
 	VMOVUPS     Y1, 32(DX)(DI*1)
 	ADDQ        $0x00000040, DI

@@ -1311,31 +1311,31 @@ TEXT ·affineNeon(SB), NOSPLIT, $0-8
 	MOVD 80(R0), R4
 	VEOR V31.B16, V31.B16, V31.B16
 loop1:
-	MOVD 64(R0), R7
-	MOVD 24(R0), R5
-	MOVD 32(R0), R6
+	MOVD 64(R0), R5
+	MOVD 24(R0), R6
+	MOVD 32(R0), R7
 loop2:
-	VLD1R.P 4(R5), [V28.S4]
-	VLD1R.P 4(R6), [V29.S4]
+	VLD1R.P 4(R6), [V30.S4]
+	VLD1R.P 4(R7), [V29.S4]
 	MOVD R4, R8
 loop3:
 	FLDPQ 0(R1), (F0, F1)
 	VMOV V29.B16, V8.B16
 	VMOV V29.B16, V9.B16
-	VFMLA V28.S4, V0.S4, V8.S4
-	VFMLA V28.S4, V1.S4, V9.S4
+	VFMLA V30.S4, V0.S4, V8.S4
+	VFMLA V30.S4, V1.S4, V9.S4
 	FSTPQ (F8, F9), 0(R2)
 	FLDPQ 32(R1), (F2, F3)
 	VMOV V29.B16, V10.B16
 	VMOV V29.B16, V11.B16
-	VFMLA V28.S4, V2.S4, V10.S4
-	VFMLA V28.S4, V3.S4, V11.S4
+	VFMLA V30.S4, V2.S4, V10.S4
+	VFMLA V30.S4, V3.S4, V11.S4
 	FSTPQ (F10, F11), 32(R2)
 	ADD $64, R1
 	ADD $64, R2
 	SUBS $64, R8
 	BNE loop3
-	SUBS $1, R7
+	SUBS $1, R5
 	BNE loop2
 	SUBS $1, R3
 	BNE loop1
@@ -1350,27 +1350,27 @@ TEXT ·affineReluNeon(SB), NOSPLIT, $0-8
 	MOVD 80(R0), R4
 	VEOR V31.B16, V31.B16, V31.B16
 loop1:
-	MOVD 64(R0), R7
-	MOVD 24(R0), R5
-	MOVD 32(R0), R6
+	MOVD 64(R0), R5
+	MOVD 24(R0), R6
+	MOVD 32(R0), R7
 loop2:
-	VLD1R.P 4(R5), [V28.S4]
-	VLD1R.P 4(R6), [V29.S4]
+	VLD1R.P 4(R6), [V30.S4]
+	VLD1R.P 4(R7), [V29.S4]
 	MOVD R4, R8
 loop3:
 	FLDPQ 0(R1), (F0, F1)
 	VMOV V29.B16, V8.B16
 	VMOV V29.B16, V9.B16
-	VFMLA V28.S4, V0.S4, V8.S4
-	VFMLA V28.S4, V1.S4, V9.S4
+	VFMLA V30.S4, V0.S4, V8.S4
+	VFMLA V30.S4, V1.S4, V9.S4
 	WORD $0x4e3ff508 // fmax v8.4s, v8.4s, v31.4s
 	WORD $0x4e3ff529 // fmax v9.4s, v9.4s, v31.4s
 	FSTPQ (F8, F9), 0(R2)
 	FLDPQ 32(R1), (F2, F3)
 	VMOV V29.B16, V10.B16
 	VMOV V29.B16, V11.B16
-	VFMLA V28.S4, V2.S4, V10.S4
-	VFMLA V28.S4, V3.S4, V11.S4
+	VFMLA V30.S4, V2.S4, V10.S4
+	VFMLA V30.S4, V3.S4, V11.S4
 	WORD $0x4e3ff54a // fmax v10.4s, v10.4s, v31.4s
 	WORD $0x4e3ff56b // fmax v11.4s, v11.4s, v31.4s
 	FSTPQ (F10, F11), 32(R2)
@@ -1378,7 +1378,7 @@ loop3:
 	ADD $64, R2
 	SUBS $64, R8
 	BNE loop3
-	SUBS $1, R7
+	SUBS $1, R5
 	BNE loop2
 	SUBS $1, R3
 	BNE loop1
@@ -1393,47 +1393,47 @@ TEXT ·normBackNeon(SB), NOSPLIT, $0-8
 	MOVD 80(R0), R4
 	VEOR V31.B16, V31.B16, V31.B16
 loop1:
-	MOVD 64(R0), R8
-	MOVD 24(R0), R5
-	MOVD 32(R0), R6
-	MOVD 40(R0), R7
+	MOVD 64(R0), R5
+	MOVD 24(R0), R6
+	MOVD 32(R0), R7
+	MOVD 40(R0), R8
 loop2:
-	VLD1R.P 4(R5), [V28.S4]
-	VLD1R.P 4(R6), [V29.S4]
-	VLD1R.P 4(R7), [V30.S4]
-	MOVD R4, R9
-	MOVD 48(R0), R10
+	VLD1R.P 4(R6), [V30.S4]
+	VLD1R.P 4(R7), [V29.S4]
+	VLD1R.P 4(R8), [V28.S4]
+	MOVD 48(R0), R9
+	MOVD R4, R10
 loop3:
-	FLDPQ 0(R2), (F4, F5)
+	FLDPQ 0(R2), (F0, F1)
+	VMOV V28.B16, V4.B16
+	VMOV V28.B16, V5.B16
+	VFMLA V30.S4, V0.S4, V4.S4
+	VFMLA V30.S4, V1.S4, V5.S4
 	FLDPQ 0(R1), (F8, F9)
-	FLDPQ 0(R10), (F12, F13)
-	VMOV V30.B16, V0.B16
-	VMOV V30.B16, V1.B16
-	VFMLA V28.S4, V4.S4, V0.S4
-	VFMLA V28.S4, V5.S4, V1.S4
-	VFMLA V29.S4, V8.S4, V0.S4
-	VFMLA V29.S4, V9.S4, V1.S4
-	WORD $0x6e2cdc00 // fmul v0.4s, v0.4s, v12.4s
-	WORD $0x6e2ddc21 // fmul v1.4s, v1.4s, v13.4s
-	FSTPQ (F0, F1), 0(R2)
-	FLDPQ 32(R2), (F6, F7)
+	VFMLA V8.S4, V29.S4, V4.S4
+	VFMLA V9.S4, V29.S4, V5.S4
+	FLDPQ 0(R9), (F12, F13)
+	WORD $0x6e2cdc84 // fmul v4.4s, v4.4s, v12.4s
+	WORD $0x6e2ddca5 // fmul v5.4s, v5.4s, v13.4s
+	FSTPQ (F4, F5), 0(R2)
+	FLDPQ 32(R2), (F2, F3)
+	VMOV V28.B16, V6.B16
+	VMOV V28.B16, V7.B16
+	VFMLA V30.S4, V2.S4, V6.S4
+	VFMLA V30.S4, V3.S4, V7.S4
 	FLDPQ 32(R1), (F10, F11)
-	FLDPQ 32(R10), (F14, F15)
-	VMOV V30.B16, V2.B16
-	VMOV V30.B16, V3.B16
-	VFMLA V28.S4, V6.S4, V2.S4
-	VFMLA V28.S4, V7.S4, V3.S4
-	VFMLA V29.S4, V10.S4, V2.S4
-	VFMLA V29.S4, V11.S4, V3.S4
-	WORD $0x6e2edc42 // fmul v2.4s, v2.4s, v14.4s
-	WORD $0x6e2fdc63 // fmul v3.4s, v3.4s, v15.4s
-	FSTPQ (F2, F3), 32(R2)
+	VFMLA V10.S4, V29.S4, V6.S4
+	VFMLA V11.S4, V29.S4, V7.S4
+	FLDPQ 32(R9), (F14, F15)
+	WORD $0x6e2edcc6 // fmul v6.4s, v6.4s, v14.4s
+	WORD $0x6e2fdce7 // fmul v7.4s, v7.4s, v15.4s
+	FSTPQ (F6, F7), 32(R2)
 	ADD $64, R1
 	ADD $64, R2
-	ADD $64, R10
-	SUBS $64, R9
+	ADD $64, R9
+	SUBS $64, R10
 	BNE loop3
-	SUBS $1, R8
+	SUBS $1, R5
 	BNE loop2
 	SUBS $1, R3
 	BNE loop1
@@ -1462,15 +1462,15 @@ TEXT ·moments4Neon(SB), NOSPLIT, $0-8
 	VLD1R.P 4(R6), [V19.S4]
 	VEOR V20.B16, V20.B16, V20.B16
 loop1:
-	MOVD $0, R9
-	ADD R9, R1, R8
-	MOVD 48(R0), R7
+	MOVD $0, R7
+	ADD R7, R1, R8
+	MOVD 48(R0), R9
 	MOVD R4, R10
 loop2:
 	FLDPQ 0(R8), (F22, F23)
 	WORD $0x4eb0d6d6 // fsub v22.4s, v22.4s, v16.4s
 	WORD $0x4eb0d6f7 // fsub v23.4s, v23.4s, v16.4s
-	FLDPQ 0(R7), (F24, F25)
+	FLDPQ 0(R9), (F24, F25)
 	WORD $0x6e38ded6 // fmul v22.4s, v22.4s, v24.4s
 	WORD $0x6e39def7 // fmul v23.4s, v23.4s, v25.4s
 	WORD $0x4e36d400 // fadd v0.4s, v0.4s, v22.4s
@@ -1478,18 +1478,18 @@ loop2:
 	VFMLA V22.S4, V22.S4, V2.S4
 	VFMLA V23.S4, V23.S4, V3.S4
 	ADD $32, R8
-	ADD $32, R7
+	ADD $32, R9
 	SUBS $32, R10
 	BNE loop2
-	ADD R5, R9
-	ADD R9, R1, R8
-	MOVD 48(R0), R7
+	ADD R5, R7
+	ADD R7, R1, R8
+	MOVD 48(R0), R9
 	MOVD R4, R10
 loop3:
 	FLDPQ 0(R8), (F22, F23)
 	WORD $0x4eb1d6d6 // fsub v22.4s, v22.4s, v17.4s
 	WORD $0x4eb1d6f7 // fsub v23.4s, v23.4s, v17.4s
-	FLDPQ 0(R7), (F24, F25)
+	FLDPQ 0(R9), (F24, F25)
 	WORD $0x6e38ded6 // fmul v22.4s, v22.4s, v24.4s
 	WORD $0x6e39def7 // fmul v23.4s, v23.4s, v25.4s
 	WORD $0x4e36d484 // fadd v4.4s, v4.4s, v22.4s
@@ -1497,18 +1497,18 @@ loop3:
 	VFMLA V22.S4, V22.S4, V6.S4
 	VFMLA V23.S4, V23.S4, V7.S4
 	ADD $32, R8
-	ADD $32, R7
+	ADD $32, R9
 	SUBS $32, R10
 	BNE loop3
-	ADD R5, R9
-	ADD R9, R1, R8
-	MOVD 48(R0), R7
+	ADD R5, R7
+	ADD R7, R1, R8
+	MOVD 48(R0), R9
 	MOVD R4, R10
 loop4:
 	FLDPQ 0(R8), (F22, F23)
 	WORD $0x4eb2d6d6 // fsub v22.4s, v22.4s, v18.4s
 	WORD $0x4eb2d6f7 // fsub v23.4s, v23.4s, v18.4s
-	FLDPQ 0(R7), (F24, F25)
+	FLDPQ 0(R9), (F24, F25)
 	WORD $0x6e38ded6 // fmul v22.4s, v22.4s, v24.4s
 	WORD $0x6e39def7 // fmul v23.4s, v23.4s, v25.4s
 	WORD $0x4e36d508 // fadd v8.4s, v8.4s, v22.4s
@@ -1516,18 +1516,18 @@ loop4:
 	VFMLA V22.S4, V22.S4, V10.S4
 	VFMLA V23.S4, V23.S4, V11.S4
 	ADD $32, R8
-	ADD $32, R7
+	ADD $32, R9
 	SUBS $32, R10
 	BNE loop4
-	ADD R5, R9
-	ADD R9, R1, R8
-	MOVD 48(R0), R7
+	ADD R5, R7
+	ADD R7, R1, R8
+	MOVD 48(R0), R9
 	MOVD R4, R10
 loop5:
 	FLDPQ 0(R8), (F22, F23)
 	WORD $0x4eb3d6d6 // fsub v22.4s, v22.4s, v19.4s
 	WORD $0x4eb3d6f7 // fsub v23.4s, v23.4s, v19.4s
-	FLDPQ 0(R7), (F24, F25)
+	FLDPQ 0(R9), (F24, F25)
 	WORD $0x6e38ded6 // fmul v22.4s, v22.4s, v24.4s
 	WORD $0x6e39def7 // fmul v23.4s, v23.4s, v25.4s
 	WORD $0x4e36d58c // fadd v12.4s, v12.4s, v22.4s
@@ -1535,12 +1535,11 @@ loop5:
 	VFMLA V22.S4, V22.S4, V14.S4
 	VFMLA V23.S4, V23.S4, V15.S4
 	ADD $32, R8
-	ADD $32, R7
+	ADD $32, R9
 	SUBS $32, R10
 	BNE loop5
-	MOVD 96(R0), R11
-	MOVD 104(R0), R12
-	ADD R11, R1
+	MOVD 96(R0), R8
+	ADD R8, R1
 	SUBS $1, R3
 	BNE loop1
 	FSTPQ (F0, F1), 0(R2)
@@ -1577,78 +1576,78 @@ TEXT ·normSums4Neon(SB), NOSPLIT, $0-8
 	VLD1R.P 4(R7), [V19.S4]
 	VEOR V20.B16, V20.B16, V20.B16
 loop1:
-	MOVD $0, R11
-	ADD R11, R1, R9
-	ADD R11, R2, R10
-	MOVD R5, R12
+	MOVD $0, R8
+	ADD R8, R1, R9
+	ADD R8, R2, R10
+	MOVD R5, R11
 loop2:
-	FLDPQ 0(R10), (F26, F27)
+	FLDPQ 0(R10), (F24, F25)
 	FLDPQ 0(R9), (F22, F23)
 	WORD $0x4eb0d6d6 // fsub v22.4s, v22.4s, v16.4s
 	WORD $0x4eb0d6f7 // fsub v23.4s, v23.4s, v16.4s
-	WORD $0x4e3ad400 // fadd v0.4s, v0.4s, v26.4s
-	WORD $0x4e3bd421 // fadd v1.4s, v1.4s, v27.4s
-	VFMLA V22.S4, V26.S4, V2.S4
-	VFMLA V23.S4, V27.S4, V3.S4
+	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
+	WORD $0x4e39d421 // fadd v1.4s, v1.4s, v25.4s
+	VFMLA V24.S4, V22.S4, V2.S4
+	VFMLA V25.S4, V23.S4, V3.S4
 	ADD $32, R9
 	ADD $32, R10
-	SUBS $32, R12
+	SUBS $32, R11
 	BNE loop2
-	ADD R6, R11
-	ADD R11, R1, R9
-	ADD R11, R2, R10
-	MOVD R5, R12
+	ADD R6, R8
+	ADD R8, R1, R9
+	ADD R8, R2, R10
+	MOVD R5, R11
 loop3:
-	FLDPQ 0(R10), (F26, F27)
+	FLDPQ 0(R10), (F24, F25)
 	FLDPQ 0(R9), (F22, F23)
 	WORD $0x4eb1d6d6 // fsub v22.4s, v22.4s, v17.4s
 	WORD $0x4eb1d6f7 // fsub v23.4s, v23.4s, v17.4s
-	WORD $0x4e3ad484 // fadd v4.4s, v4.4s, v26.4s
-	WORD $0x4e3bd4a5 // fadd v5.4s, v5.4s, v27.4s
-	VFMLA V22.S4, V26.S4, V6.S4
-	VFMLA V23.S4, V27.S4, V7.S4
+	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
+	WORD $0x4e39d4a5 // fadd v5.4s, v5.4s, v25.4s
+	VFMLA V24.S4, V22.S4, V6.S4
+	VFMLA V25.S4, V23.S4, V7.S4
 	ADD $32, R9
 	ADD $32, R10
-	SUBS $32, R12
+	SUBS $32, R11
 	BNE loop3
-	ADD R6, R11
-	ADD R11, R1, R9
-	ADD R11, R2, R10
-	MOVD R5, R12
+	ADD R6, R8
+	ADD R8, R1, R9
+	ADD R8, R2, R10
+	MOVD R5, R11
 loop4:
-	FLDPQ 0(R10), (F26, F27)
+	FLDPQ 0(R10), (F24, F25)
 	FLDPQ 0(R9), (F22, F23)
 	WORD $0x4eb2d6d6 // fsub v22.4s, v22.4s, v18.4s
 	WORD $0x4eb2d6f7 // fsub v23.4s, v23.4s, v18.4s
-	WORD $0x4e3ad508 // fadd v8.4s, v8.4s, v26.4s
-	WORD $0x4e3bd529 // fadd v9.4s, v9.4s, v27.4s
-	VFMLA V22.S4, V26.S4, V10.S4
-	VFMLA V23.S4, V27.S4, V11.S4
+	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
+	WORD $0x4e39d529 // fadd v9.4s, v9.4s, v25.4s
+	VFMLA V24.S4, V22.S4, V10.S4
+	VFMLA V25.S4, V23.S4, V11.S4
 	ADD $32, R9
 	ADD $32, R10
-	SUBS $32, R12
+	SUBS $32, R11
 	BNE loop4
-	ADD R6, R11
-	ADD R11, R1, R9
-	ADD R11, R2, R10
-	MOVD R5, R12
+	ADD R6, R8
+	ADD R8, R1, R9
+	ADD R8, R2, R10
+	MOVD R5, R11
 loop5:
-	FLDPQ 0(R10), (F26, F27)
+	FLDPQ 0(R10), (F24, F25)
 	FLDPQ 0(R9), (F22, F23)
 	WORD $0x4eb3d6d6 // fsub v22.4s, v22.4s, v19.4s
 	WORD $0x4eb3d6f7 // fsub v23.4s, v23.4s, v19.4s
-	WORD $0x4e3ad58c // fadd v12.4s, v12.4s, v26.4s
-	WORD $0x4e3bd5ad // fadd v13.4s, v13.4s, v27.4s
-	VFMLA V22.S4, V26.S4, V14.S4
-	VFMLA V23.S4, V27.S4, V15.S4
+	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
+	WORD $0x4e39d5ad // fadd v13.4s, v13.4s, v25.4s
+	VFMLA V24.S4, V22.S4, V14.S4
+	VFMLA V25.S4, V23.S4, V15.S4
 	ADD $32, R9
 	ADD $32, R10
-	SUBS $32, R12
+	SUBS $32, R11
 	BNE loop5
-	MOVD 96(R0), R13
-	MOVD 104(R0), R14
-	ADD R13, R1
-	ADD R14, R2
+	MOVD 96(R0), R9
+	ADD R9, R1
+	MOVD 104(R0), R9
+	ADD R9, R2
 	SUBS $1, R4
 	BNE loop1
 	FSTPQ (F0, F1), 0(R3)
@@ -1686,111 +1685,112 @@ TEXT ·normSumsRelu4Neon(SB), NOSPLIT, $0-8
 	VLD1R.P 4(R8), [V19.S4]
 	VEOR V20.B16, V20.B16, V20.B16
 loop1:
-	MOVD $0, R13
-	ADD R13, R1, R10
-	ADD R13, R2, R11
-	ADD R13, R3, R12
-	MOVD R6, R14
+	MOVD $0, R9
+	ADD R9, R1, R10
+	ADD R9, R2, R11
+	ADD R9, R3, R12
+	MOVD R6, R13
 loop2:
-	FLDPQ 0(R11), (F26, F27)
-	FLDPQ 0(R12), (F28, F29)
-	WORD $0x6eb4e79c // fcmgt v28.4s, v28.4s, v20.4s
-	WORD $0x6eb4e7bd // fcmgt v29.4s, v29.4s, v20.4s
-	VAND V28.B16, V26.B16, V26.B16
-	VAND V29.B16, V27.B16, V27.B16
-	FSTPQ (F26, F27), 0(R11)
+	FLDPQ 0(R11), (F24, F25)
+	FLDPQ 0(R12), (F26, F27)
+	WORD $0x6eb4e75a // fcmgt v26.4s, v26.4s, v20.4s
+	WORD $0x6eb4e77b // fcmgt v27.4s, v27.4s, v20.4s
+	VAND V26.B16, V24.B16, V24.B16
+	VAND V27.B16, V25.B16, V25.B16
+	FSTPQ (F24, F25), 0(R11)
 	FLDPQ 0(R10), (F22, F23)
 	WORD $0x4eb0d6d6 // fsub v22.4s, v22.4s, v16.4s
 	WORD $0x4eb0d6f7 // fsub v23.4s, v23.4s, v16.4s
-	WORD $0x4e3ad400 // fadd v0.4s, v0.4s, v26.4s
-	WORD $0x4e3bd421 // fadd v1.4s, v1.4s, v27.4s
-	VFMLA V22.S4, V26.S4, V2.S4
-	VFMLA V23.S4, V27.S4, V3.S4
+	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
+	WORD $0x4e39d421 // fadd v1.4s, v1.4s, v25.4s
+	VFMLA V24.S4, V22.S4, V2.S4
+	VFMLA V25.S4, V23.S4, V3.S4
 	ADD $32, R10
 	ADD $32, R11
 	ADD $32, R12
-	SUBS $32, R14
+	SUBS $32, R13
 	BNE loop2
-	ADD R7, R13
-	ADD R13, R1, R10
-	ADD R13, R2, R11
-	ADD R13, R3, R12
-	MOVD R6, R14
+	ADD R7, R9
+	ADD R9, R1, R10
+	ADD R9, R2, R11
+	ADD R9, R3, R12
+	MOVD R6, R13
 loop3:
-	FLDPQ 0(R11), (F26, F27)
-	FLDPQ 0(R12), (F28, F29)
-	WORD $0x6eb4e79c // fcmgt v28.4s, v28.4s, v20.4s
-	WORD $0x6eb4e7bd // fcmgt v29.4s, v29.4s, v20.4s
-	VAND V28.B16, V26.B16, V26.B16
-	VAND V29.B16, V27.B16, V27.B16
-	FSTPQ (F26, F27), 0(R11)
+	FLDPQ 0(R11), (F24, F25)
+	FLDPQ 0(R12), (F26, F27)
+	WORD $0x6eb4e75a // fcmgt v26.4s, v26.4s, v20.4s
+	WORD $0x6eb4e77b // fcmgt v27.4s, v27.4s, v20.4s
+	VAND V26.B16, V24.B16, V24.B16
+	VAND V27.B16, V25.B16, V25.B16
+	FSTPQ (F24, F25), 0(R11)
 	FLDPQ 0(R10), (F22, F23)
 	WORD $0x4eb1d6d6 // fsub v22.4s, v22.4s, v17.4s
 	WORD $0x4eb1d6f7 // fsub v23.4s, v23.4s, v17.4s
-	WORD $0x4e3ad484 // fadd v4.4s, v4.4s, v26.4s
-	WORD $0x4e3bd4a5 // fadd v5.4s, v5.4s, v27.4s
-	VFMLA V22.S4, V26.S4, V6.S4
-	VFMLA V23.S4, V27.S4, V7.S4
+	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
+	WORD $0x4e39d4a5 // fadd v5.4s, v5.4s, v25.4s
+	VFMLA V24.S4, V22.S4, V6.S4
+	VFMLA V25.S4, V23.S4, V7.S4
 	ADD $32, R10
 	ADD $32, R11
 	ADD $32, R12
-	SUBS $32, R14
+	SUBS $32, R13
 	BNE loop3
-	ADD R7, R13
-	ADD R13, R1, R10
-	ADD R13, R2, R11
-	ADD R13, R3, R12
-	MOVD R6, R14
+	ADD R7, R9
+	ADD R9, R1, R10
+	ADD R9, R2, R11
+	ADD R9, R3, R12
+	MOVD R6, R13
 loop4:
-	FLDPQ 0(R11), (F26, F27)
-	FLDPQ 0(R12), (F28, F29)
-	WORD $0x6eb4e79c // fcmgt v28.4s, v28.4s, v20.4s
-	WORD $0x6eb4e7bd // fcmgt v29.4s, v29.4s, v20.4s
-	VAND V28.B16, V26.B16, V26.B16
-	VAND V29.B16, V27.B16, V27.B16
-	FSTPQ (F26, F27), 0(R11)
+	FLDPQ 0(R11), (F24, F25)
+	FLDPQ 0(R12), (F26, F27)
+	WORD $0x6eb4e75a // fcmgt v26.4s, v26.4s, v20.4s
+	WORD $0x6eb4e77b // fcmgt v27.4s, v27.4s, v20.4s
+	VAND V26.B16, V24.B16, V24.B16
+	VAND V27.B16, V25.B16, V25.B16
+	FSTPQ (F24, F25), 0(R11)
 	FLDPQ 0(R10), (F22, F23)
 	WORD $0x4eb2d6d6 // fsub v22.4s, v22.4s, v18.4s
 	WORD $0x4eb2d6f7 // fsub v23.4s, v23.4s, v18.4s
-	WORD $0x4e3ad508 // fadd v8.4s, v8.4s, v26.4s
-	WORD $0x4e3bd529 // fadd v9.4s, v9.4s, v27.4s
-	VFMLA V22.S4, V26.S4, V10.S4
-	VFMLA V23.S4, V27.S4, V11.S4
+	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
+	WORD $0x4e39d529 // fadd v9.4s, v9.4s, v25.4s
+	VFMLA V24.S4, V22.S4, V10.S4
+	VFMLA V25.S4, V23.S4, V11.S4
 	ADD $32, R10
 	ADD $32, R11
 	ADD $32, R12
-	SUBS $32, R14
+	SUBS $32, R13
 	BNE loop4
-	ADD R7, R13
-	ADD R13, R1, R10
-	ADD R13, R2, R11
-	ADD R13, R3, R12
-	MOVD R6, R14
+	ADD R7, R9
+	ADD R9, R1, R10
+	ADD R9, R2, R11
+	ADD R9, R3, R12
+	MOVD R6, R13
 loop5:
-	FLDPQ 0(R11), (F26, F27)
-	FLDPQ 0(R12), (F28, F29)
-	WORD $0x6eb4e79c // fcmgt v28.4s, v28.4s, v20.4s
-	WORD $0x6eb4e7bd // fcmgt v29.4s, v29.4s, v20.4s
-	VAND V28.B16, V26.B16, V26.B16
-	VAND V29.B16, V27.B16, V27.B16
-	FSTPQ (F26, F27), 0(R11)
+	FLDPQ 0(R11), (F24, F25)
+	FLDPQ 0(R12), (F26, F27)
+	WORD $0x6eb4e75a // fcmgt v26.4s, v26.4s, v20.4s
+	WORD $0x6eb4e77b // fcmgt v27.4s, v27.4s, v20.4s
+	VAND V26.B16, V24.B16, V24.B16
+	VAND V27.B16, V25.B16, V25.B16
+	FSTPQ (F24, F25), 0(R11)
 	FLDPQ 0(R10), (F22, F23)
 	WORD $0x4eb3d6d6 // fsub v22.4s, v22.4s, v19.4s
 	WORD $0x4eb3d6f7 // fsub v23.4s, v23.4s, v19.4s
-	WORD $0x4e3ad58c // fadd v12.4s, v12.4s, v26.4s
-	WORD $0x4e3bd5ad // fadd v13.4s, v13.4s, v27.4s
-	VFMLA V22.S4, V26.S4, V14.S4
-	VFMLA V23.S4, V27.S4, V15.S4
+	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
+	WORD $0x4e39d5ad // fadd v13.4s, v13.4s, v25.4s
+	VFMLA V24.S4, V22.S4, V14.S4
+	VFMLA V25.S4, V23.S4, V15.S4
 	ADD $32, R10
 	ADD $32, R11
 	ADD $32, R12
-	SUBS $32, R14
+	SUBS $32, R13
 	BNE loop5
-	MOVD 96(R0), R15
-	MOVD 104(R0), R19
-	ADD R15, R1
-	ADD R19, R2
-	ADD R19, R3
+	MOVD 96(R0), R10
+	ADD R10, R1
+	MOVD 104(R0), R10
+	ADD R10, R2
+	MOVD 104(R0), R10
+	ADD R10, R3
 	SUBS $1, R5
 	BNE loop1
 	FSTPQ (F0, F1), 0(R4)
@@ -1815,51 +1815,50 @@ TEXT ·rowSums4Neon(SB), NOSPLIT, $0-8
 	FLDPQ 64(R2), (F2, F3)
 	FLDPQ 128(R2), (F4, F5)
 	FLDPQ 192(R2), (F6, F7)
-	VEOR V20.B16, V20.B16, V20.B16
+	VEOR V12.B16, V12.B16, V12.B16
 loop1:
-	MOVD $0, R8
-	ADD R8, R1, R7
-	MOVD R4, R9
+	MOVD $0, R6
+	ADD R6, R1, R7
+	MOVD R4, R8
 loop2:
-	FLDPQ 0(R7), (F22, F23)
-	WORD $0x4e36d400 // fadd v0.4s, v0.4s, v22.4s
-	WORD $0x4e37d421 // fadd v1.4s, v1.4s, v23.4s
+	FLDPQ 0(R7), (F14, F15)
+	WORD $0x4e2ed400 // fadd v0.4s, v0.4s, v14.4s
+	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
 	ADD $32, R7
-	SUBS $32, R9
+	SUBS $32, R8
 	BNE loop2
-	ADD R5, R8
-	ADD R8, R1, R7
-	MOVD R4, R9
+	ADD R5, R6
+	ADD R6, R1, R7
+	MOVD R4, R8
 loop3:
-	FLDPQ 0(R7), (F22, F23)
-	WORD $0x4e36d442 // fadd v2.4s, v2.4s, v22.4s
-	WORD $0x4e37d463 // fadd v3.4s, v3.4s, v23.4s
+	FLDPQ 0(R7), (F14, F15)
+	WORD $0x4e2ed442 // fadd v2.4s, v2.4s, v14.4s
+	WORD $0x4e2fd463 // fadd v3.4s, v3.4s, v15.4s
 	ADD $32, R7
-	SUBS $32, R9
+	SUBS $32, R8
 	BNE loop3
-	ADD R5, R8
-	ADD R8, R1, R7
-	MOVD R4, R9
+	ADD R5, R6
+	ADD R6, R1, R7
+	MOVD R4, R8
 loop4:
-	FLDPQ 0(R7), (F22, F23)
-	WORD $0x4e36d484 // fadd v4.4s, v4.4s, v22.4s
-	WORD $0x4e37d4a5 // fadd v5.4s, v5.4s, v23.4s
+	FLDPQ 0(R7), (F14, F15)
+	WORD $0x4e2ed484 // fadd v4.4s, v4.4s, v14.4s
+	WORD $0x4e2fd4a5 // fadd v5.4s, v5.4s, v15.4s
 	ADD $32, R7
-	SUBS $32, R9
+	SUBS $32, R8
 	BNE loop4
-	ADD R5, R8
-	ADD R8, R1, R7
-	MOVD R4, R9
+	ADD R5, R6
+	ADD R6, R1, R7
+	MOVD R4, R8
 loop5:
-	FLDPQ 0(R7), (F22, F23)
-	WORD $0x4e36d4c6 // fadd v6.4s, v6.4s, v22.4s
-	WORD $0x4e37d4e7 // fadd v7.4s, v7.4s, v23.4s
+	FLDPQ 0(R7), (F14, F15)
+	WORD $0x4e2ed4c6 // fadd v6.4s, v6.4s, v14.4s
+	WORD $0x4e2fd4e7 // fadd v7.4s, v7.4s, v15.4s
 	ADD $32, R7
-	SUBS $32, R9
+	SUBS $32, R8
 	BNE loop5
-	MOVD 96(R0), R10
-	MOVD 104(R0), R11
-	ADD R10, R1
+	MOVD 96(R0), R7
+	ADD R7, R1
 	SUBS $1, R3
 	BNE loop1
 	FSTPQ (F0, F1), 0(R2)
@@ -1881,64 +1880,64 @@ TEXT ·dots4Neon(SB), NOSPLIT, $0-8
 	FLDPQ 64(R3), (F2, F3)
 	FLDPQ 128(R3), (F4, F5)
 	FLDPQ 192(R3), (F6, F7)
-	VEOR V20.B16, V20.B16, V20.B16
+	VEOR V12.B16, V12.B16, V12.B16
 loop1:
-	MOVD $0, R10
-	ADD R10, R1, R8
-	ADD R10, R2, R9
-	MOVD R5, R11
+	MOVD $0, R7
+	ADD R7, R1, R8
+	ADD R7, R2, R9
+	MOVD R5, R10
 loop2:
-	FLDPQ 0(R8), (F22, F23)
-	FLDPQ 0(R9), (F24, F25)
-	VFMLA V24.S4, V22.S4, V0.S4
-	VFMLA V25.S4, V23.S4, V1.S4
+	FLDPQ 0(R8), (F14, F15)
+	FLDPQ 0(R9), (F16, F17)
+	VFMLA V16.S4, V14.S4, V0.S4
+	VFMLA V17.S4, V15.S4, V1.S4
 	ADD $32, R8
 	ADD $32, R9
-	SUBS $32, R11
+	SUBS $32, R10
 	BNE loop2
-	ADD R6, R10
-	ADD R10, R1, R8
-	ADD R10, R2, R9
-	MOVD R5, R11
+	ADD R6, R7
+	ADD R7, R1, R8
+	ADD R7, R2, R9
+	MOVD R5, R10
 loop3:
-	FLDPQ 0(R8), (F22, F23)
-	FLDPQ 0(R9), (F24, F25)
-	VFMLA V24.S4, V22.S4, V2.S4
-	VFMLA V25.S4, V23.S4, V3.S4
+	FLDPQ 0(R8), (F14, F15)
+	FLDPQ 0(R9), (F16, F17)
+	VFMLA V16.S4, V14.S4, V2.S4
+	VFMLA V17.S4, V15.S4, V3.S4
 	ADD $32, R8
 	ADD $32, R9
-	SUBS $32, R11
+	SUBS $32, R10
 	BNE loop3
-	ADD R6, R10
-	ADD R10, R1, R8
-	ADD R10, R2, R9
-	MOVD R5, R11
+	ADD R6, R7
+	ADD R7, R1, R8
+	ADD R7, R2, R9
+	MOVD R5, R10
 loop4:
-	FLDPQ 0(R8), (F22, F23)
-	FLDPQ 0(R9), (F24, F25)
-	VFMLA V24.S4, V22.S4, V4.S4
-	VFMLA V25.S4, V23.S4, V5.S4
+	FLDPQ 0(R8), (F14, F15)
+	FLDPQ 0(R9), (F16, F17)
+	VFMLA V16.S4, V14.S4, V4.S4
+	VFMLA V17.S4, V15.S4, V5.S4
 	ADD $32, R8
 	ADD $32, R9
-	SUBS $32, R11
+	SUBS $32, R10
 	BNE loop4
-	ADD R6, R10
-	ADD R10, R1, R8
-	ADD R10, R2, R9
-	MOVD R5, R11
+	ADD R6, R7
+	ADD R7, R1, R8
+	ADD R7, R2, R9
+	MOVD R5, R10
 loop5:
-	FLDPQ 0(R8), (F22, F23)
-	FLDPQ 0(R9), (F24, F25)
-	VFMLA V24.S4, V22.S4, V6.S4
-	VFMLA V25.S4, V23.S4, V7.S4
+	FLDPQ 0(R8), (F14, F15)
+	FLDPQ 0(R9), (F16, F17)
+	VFMLA V16.S4, V14.S4, V6.S4
+	VFMLA V17.S4, V15.S4, V7.S4
 	ADD $32, R8
 	ADD $32, R9
-	SUBS $32, R11
+	SUBS $32, R10
 	BNE loop5
-	MOVD 96(R0), R12
-	MOVD 104(R0), R13
-	ADD R12, R1
-	ADD R13, R2
+	MOVD 96(R0), R8
+	ADD R8, R1
+	MOVD 104(R0), R8
+	ADD R8, R2
 	SUBS $1, R4
 	BNE loop1
 	FSTPQ (F0, F1), 0(R3)
@@ -1958,31 +1957,30 @@ TEXT ·moments1Neon(SB), NOSPLIT, $0-8
 	FLDPQ 0(R2), (F0, F1)
 	FLDPQ 64(R2), (F2, F3)
 	MOVD 24(R0), R6
-	VLD1R.P 4(R6), [V16.S4]
-	VEOR V20.B16, V20.B16, V20.B16
+	VLD1R.P 4(R6), [V4.S4]
+	VEOR V5.B16, V5.B16, V5.B16
 loop1:
-	MOVD $0, R9
-	ADD R9, R1, R8
-	MOVD 48(R0), R7
+	MOVD $0, R7
+	ADD R7, R1, R8
+	MOVD 48(R0), R9
 	MOVD R4, R10
 loop2:
-	FLDPQ 0(R8), (F22, F23)
-	WORD $0x4eb0d6d6 // fsub v22.4s, v22.4s, v16.4s
-	WORD $0x4eb0d6f7 // fsub v23.4s, v23.4s, v16.4s
-	FLDPQ 0(R7), (F24, F25)
-	WORD $0x6e38ded6 // fmul v22.4s, v22.4s, v24.4s
-	WORD $0x6e39def7 // fmul v23.4s, v23.4s, v25.4s
-	WORD $0x4e36d400 // fadd v0.4s, v0.4s, v22.4s
-	WORD $0x4e37d421 // fadd v1.4s, v1.4s, v23.4s
-	VFMLA V22.S4, V22.S4, V2.S4
-	VFMLA V23.S4, V23.S4, V3.S4
+	FLDPQ 0(R8), (F6, F7)
+	WORD $0x4ea4d4c6 // fsub v6.4s, v6.4s, v4.4s
+	WORD $0x4ea4d4e7 // fsub v7.4s, v7.4s, v4.4s
+	FLDPQ 0(R9), (F8, F9)
+	WORD $0x6e28dcc6 // fmul v6.4s, v6.4s, v8.4s
+	WORD $0x6e29dce7 // fmul v7.4s, v7.4s, v9.4s
+	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
+	WORD $0x4e27d421 // fadd v1.4s, v1.4s, v7.4s
+	VFMLA V6.S4, V6.S4, V2.S4
+	VFMLA V7.S4, V7.S4, V3.S4
 	ADD $32, R8
-	ADD $32, R7
+	ADD $32, R9
 	SUBS $32, R10
 	BNE loop2
-	MOVD 96(R0), R11
-	MOVD 104(R0), R12
-	ADD R11, R1
+	MOVD 96(R0), R8
+	ADD R8, R1
 	SUBS $1, R3
 	BNE loop1
 	FSTPQ (F0, F1), 0(R2)
@@ -2001,30 +1999,30 @@ TEXT ·normSums1Neon(SB), NOSPLIT, $0-8
 	FLDPQ 0(R3), (F0, F1)
 	FLDPQ 64(R3), (F2, F3)
 	MOVD 24(R0), R7
-	VLD1R.P 4(R7), [V16.S4]
-	VEOR V20.B16, V20.B16, V20.B16
+	VLD1R.P 4(R7), [V4.S4]
+	VEOR V5.B16, V5.B16, V5.B16
 loop1:
-	MOVD $0, R11
-	ADD R11, R1, R9
-	ADD R11, R2, R10
-	MOVD R5, R12
+	MOVD $0, R8
+	ADD R8, R1, R9
+	ADD R8, R2, R10
+	MOVD R5, R11
 loop2:
-	FLDPQ 0(R10), (F26, F27)
-	FLDPQ 0(R9), (F22, F23)
-	WORD $0x4eb0d6d6 // fsub v22.4s, v22.4s, v16.4s
-	WORD $0x4eb0d6f7 // fsub v23.4s, v23.4s, v16.4s
-	WORD $0x4e3ad400 // fadd v0.4s, v0.4s, v26.4s
-	WORD $0x4e3bd421 // fadd v1.4s, v1.4s, v27.4s
-	VFMLA V22.S4, V26.S4, V2.S4
-	VFMLA V23.S4, V27.S4, V3.S4
+	FLDPQ 0(R10), (F8, F9)
+	FLDPQ 0(R9), (F6, F7)
+	WORD $0x4ea4d4c6 // fsub v6.4s, v6.4s, v4.4s
+	WORD $0x4ea4d4e7 // fsub v7.4s, v7.4s, v4.4s
+	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
+	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
+	VFMLA V8.S4, V6.S4, V2.S4
+	VFMLA V9.S4, V7.S4, V3.S4
 	ADD $32, R9
 	ADD $32, R10
-	SUBS $32, R12
+	SUBS $32, R11
 	BNE loop2
-	MOVD 96(R0), R13
-	MOVD 104(R0), R14
-	ADD R13, R1
-	ADD R14, R2
+	MOVD 96(R0), R9
+	ADD R9, R1
+	MOVD 104(R0), R9
+	ADD R9, R2
 	SUBS $1, R4
 	BNE loop1
 	FSTPQ (F0, F1), 0(R3)
@@ -2044,39 +2042,40 @@ TEXT ·normSumsRelu1Neon(SB), NOSPLIT, $0-8
 	FLDPQ 0(R4), (F0, F1)
 	FLDPQ 64(R4), (F2, F3)
 	MOVD 24(R0), R8
-	VLD1R.P 4(R8), [V16.S4]
-	VEOR V20.B16, V20.B16, V20.B16
+	VLD1R.P 4(R8), [V4.S4]
+	VEOR V5.B16, V5.B16, V5.B16
 loop1:
-	MOVD $0, R13
-	ADD R13, R1, R10
-	ADD R13, R2, R11
-	ADD R13, R3, R12
-	MOVD R6, R14
+	MOVD $0, R9
+	ADD R9, R1, R10
+	ADD R9, R2, R11
+	ADD R9, R3, R12
+	MOVD R6, R13
 loop2:
-	FLDPQ 0(R11), (F26, F27)
-	FLDPQ 0(R12), (F28, F29)
-	WORD $0x6eb4e79c // fcmgt v28.4s, v28.4s, v20.4s
-	WORD $0x6eb4e7bd // fcmgt v29.4s, v29.4s, v20.4s
-	VAND V28.B16, V26.B16, V26.B16
-	VAND V29.B16, V27.B16, V27.B16
-	FSTPQ (F26, F27), 0(R11)
-	FLDPQ 0(R10), (F22, F23)
-	WORD $0x4eb0d6d6 // fsub v22.4s, v22.4s, v16.4s
-	WORD $0x4eb0d6f7 // fsub v23.4s, v23.4s, v16.4s
-	WORD $0x4e3ad400 // fadd v0.4s, v0.4s, v26.4s
-	WORD $0x4e3bd421 // fadd v1.4s, v1.4s, v27.4s
-	VFMLA V22.S4, V26.S4, V2.S4
-	VFMLA V23.S4, V27.S4, V3.S4
+	FLDPQ 0(R11), (F8, F9)
+	FLDPQ 0(R12), (F10, F11)
+	WORD $0x6ea5e54a // fcmgt v10.4s, v10.4s, v5.4s
+	WORD $0x6ea5e56b // fcmgt v11.4s, v11.4s, v5.4s
+	VAND V10.B16, V8.B16, V8.B16
+	VAND V11.B16, V9.B16, V9.B16
+	FSTPQ (F8, F9), 0(R11)
+	FLDPQ 0(R10), (F6, F7)
+	WORD $0x4ea4d4c6 // fsub v6.4s, v6.4s, v4.4s
+	WORD $0x4ea4d4e7 // fsub v7.4s, v7.4s, v4.4s
+	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
+	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
+	VFMLA V8.S4, V6.S4, V2.S4
+	VFMLA V9.S4, V7.S4, V3.S4
 	ADD $32, R10
 	ADD $32, R11
 	ADD $32, R12
-	SUBS $32, R14
+	SUBS $32, R13
 	BNE loop2
-	MOVD 96(R0), R15
-	MOVD 104(R0), R19
-	ADD R15, R1
-	ADD R19, R2
-	ADD R19, R3
+	MOVD 96(R0), R10
+	ADD R10, R1
+	MOVD 104(R0), R10
+	ADD R10, R2
+	MOVD 104(R0), R10
+	ADD R10, R3
 	SUBS $1, R5
 	BNE loop1
 	FSTPQ (F0, F1), 0(R4)
@@ -2092,21 +2091,20 @@ TEXT ·rowSums1Neon(SB), NOSPLIT, $0-8
 	MOVD 72(R0), R4
 	MOVD 80(R0), R5
 	FLDPQ 0(R2), (F0, F1)
-	VEOR V20.B16, V20.B16, V20.B16
+	VEOR V3.B16, V3.B16, V3.B16
 loop1:
-	MOVD $0, R8
-	ADD R8, R1, R7
-	MOVD R4, R9
+	MOVD $0, R6
+	ADD R6, R1, R7
+	MOVD R4, R8
 loop2:
-	FLDPQ 0(R7), (F22, F23)
-	WORD $0x4e36d400 // fadd v0.4s, v0.4s, v22.4s
-	WORD $0x4e37d421 // fadd v1.4s, v1.4s, v23.4s
+	FLDPQ 0(R7), (F4, F5)
+	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
+	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
 	ADD $32, R7
-	SUBS $32, R9
+	SUBS $32, R8
 	BNE loop2
-	MOVD 96(R0), R10
-	MOVD 104(R0), R11
-	ADD R10, R1
+	MOVD 96(R0), R7
+	ADD R7, R1
 	SUBS $1, R3
 	BNE loop1
 	FSTPQ (F0, F1), 0(R2)
@@ -2122,25 +2120,25 @@ TEXT ·dots1Neon(SB), NOSPLIT, $0-8
 	MOVD 72(R0), R5
 	MOVD 80(R0), R6
 	FLDPQ 0(R3), (F0, F1)
-	VEOR V20.B16, V20.B16, V20.B16
+	VEOR V3.B16, V3.B16, V3.B16
 loop1:
-	MOVD $0, R10
-	ADD R10, R1, R8
-	ADD R10, R2, R9
-	MOVD R5, R11
+	MOVD $0, R7
+	ADD R7, R1, R8
+	ADD R7, R2, R9
+	MOVD R5, R10
 loop2:
-	FLDPQ 0(R8), (F22, F23)
-	FLDPQ 0(R9), (F24, F25)
-	VFMLA V24.S4, V22.S4, V0.S4
-	VFMLA V25.S4, V23.S4, V1.S4
+	FLDPQ 0(R8), (F4, F5)
+	FLDPQ 0(R9), (F6, F7)
+	VFMLA V6.S4, V4.S4, V0.S4
+	VFMLA V7.S4, V5.S4, V1.S4
 	ADD $32, R8
 	ADD $32, R9
-	SUBS $32, R11
+	SUBS $32, R10
 	BNE loop2
-	MOVD 96(R0), R12
-	MOVD 104(R0), R13
-	ADD R12, R1
-	ADD R13, R2
+	MOVD 96(R0), R8
+	ADD R8, R1
+	MOVD 104(R0), R8
+	ADD R8, R2
 	SUBS $1, R4
 	BNE loop1
 	FSTPQ (F0, F1), 0(R3)
@@ -2155,11 +2153,11 @@ TEXT ·maxPoolNeon(SB), NOSPLIT, $0-8
 	VLD1R.P 4(R3), [V31.S4]
 	MOVD 104(R0), R3
 loop1:
-	MOVD 40(R0), R6
-	MOVD $0, R5
+	MOVD 40(R0), R5
+	MOVD $0, R4
 big2:
-	SUB R5, R6, R7
-	CMP $128, R7
+	SUB R4, R5, R6
+	CMP $128, R6
 	BLO small3
 	VMOV V31.B16, V0.B16
 	VMOV V31.B16, V1.B16
@@ -2169,58 +2167,58 @@ big2:
 	VMOV V31.B16, V5.B16
 	VMOV V31.B16, V6.B16
 	VMOV V31.B16, V7.B16
-	MOVD 24(R0), R8
-	MOVD 32(R0), R9
-	ADD R5, R1, R11
+	MOVD 24(R0), R7
+	MOVD 32(R0), R8
+	ADD R4, R1, R9
 loop5:
-	MOVD.P 8(R8), R10
-	ADD R10, R11, R12
-	FLDPQ 0(R12), (F8, F9)
+	MOVD.P 8(R7), R10
+	ADD R9, R10
+	FLDPQ 0(R10), (F8, F9)
 	WORD $0x4e28f400 // fmax v0.4s, v0.4s, v8.4s
 	WORD $0x4e29f421 // fmax v1.4s, v1.4s, v9.4s
-	FLDPQ 32(R12), (F10, F11)
+	FLDPQ 32(R10), (F10, F11)
 	WORD $0x4e2af442 // fmax v2.4s, v2.4s, v10.4s
 	WORD $0x4e2bf463 // fmax v3.4s, v3.4s, v11.4s
-	FLDPQ 64(R12), (F12, F13)
+	FLDPQ 64(R10), (F12, F13)
 	WORD $0x4e2cf484 // fmax v4.4s, v4.4s, v12.4s
 	WORD $0x4e2df4a5 // fmax v5.4s, v5.4s, v13.4s
-	FLDPQ 96(R12), (F14, F15)
+	FLDPQ 96(R10), (F14, F15)
 	WORD $0x4e2ef4c6 // fmax v6.4s, v6.4s, v14.4s
 	WORD $0x4e2ff4e7 // fmax v7.4s, v7.4s, v15.4s
-	SUBS $1, R9
+	SUBS $1, R8
 	BNE loop5
-	ADD R5, R2, R13
-	FSTPQ (F0, F1), 0(R13)
-	FSTPQ (F2, F3), 32(R13)
-	FSTPQ (F4, F5), 64(R13)
-	FSTPQ (F6, F7), 96(R13)
-	ADD $128, R5
+	ADD R4, R2, R10
+	FSTPQ (F0, F1), 0(R10)
+	FSTPQ (F2, F3), 32(R10)
+	FSTPQ (F4, F5), 64(R10)
+	FSTPQ (F6, F7), 96(R10)
+	ADD $128, R4
 	B big2
 small3:
-	CMP R6, R5
+	CMP R5, R4
 	BHS out4
 	VMOV V31.B16, V0.B16
 	VMOV V31.B16, V1.B16
 	VMOV V31.B16, V2.B16
 	VMOV V31.B16, V3.B16
-	MOVD 24(R0), R8
-	MOVD 32(R0), R9
-	ADD R5, R1, R11
+	MOVD 24(R0), R7
+	MOVD 32(R0), R8
+	ADD R4, R1, R9
 loop6:
-	MOVD.P 8(R8), R10
-	ADD R10, R11, R12
-	FLDPQ 0(R12), (F8, F9)
+	MOVD.P 8(R7), R10
+	ADD R9, R10
+	FLDPQ 0(R10), (F8, F9)
 	WORD $0x4e28f400 // fmax v0.4s, v0.4s, v8.4s
 	WORD $0x4e29f421 // fmax v1.4s, v1.4s, v9.4s
-	FLDPQ 32(R12), (F10, F11)
+	FLDPQ 32(R10), (F10, F11)
 	WORD $0x4e2af442 // fmax v2.4s, v2.4s, v10.4s
 	WORD $0x4e2bf463 // fmax v3.4s, v3.4s, v11.4s
-	SUBS $1, R9
+	SUBS $1, R8
 	BNE loop6
-	ADD R5, R2, R13
-	FSTPQ (F0, F1), 0(R13)
-	FSTPQ (F2, F3), 32(R13)
-	ADD $64, R5
+	ADD R4, R2, R10
+	FSTPQ (F0, F1), 0(R10)
+	FSTPQ (F2, F3), 32(R10)
+	ADD $64, R4
 	B small3
 out4:
 	MOVD 112(R0), R4
@@ -2240,11 +2238,11 @@ TEXT ·sumPoolNeon(SB), NOSPLIT, $0-8
 	VLD1R.P 4(R3), [V31.S4]
 	MOVD 104(R0), R3
 loop1:
-	MOVD 40(R0), R6
-	MOVD $0, R5
+	MOVD 40(R0), R5
+	MOVD $0, R4
 big2:
-	SUB R5, R6, R7
-	CMP $128, R7
+	SUB R4, R5, R6
+	CMP $128, R6
 	BLO small3
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
@@ -2254,70 +2252,70 @@ big2:
 	VEOR V5.B16, V5.B16, V5.B16
 	VEOR V6.B16, V6.B16, V6.B16
 	VEOR V7.B16, V7.B16, V7.B16
-	MOVD 24(R0), R8
-	MOVD 32(R0), R9
-	ADD R5, R1, R11
+	MOVD 24(R0), R7
+	MOVD 32(R0), R8
+	ADD R4, R1, R9
 loop5:
-	MOVD.P 8(R8), R10
-	ADD R10, R11, R12
-	FLDPQ 0(R12), (F8, F9)
+	MOVD.P 8(R7), R10
+	ADD R9, R10
+	FLDPQ 0(R10), (F8, F9)
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
 	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
-	FLDPQ 32(R12), (F10, F11)
+	FLDPQ 32(R10), (F10, F11)
 	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
 	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
-	FLDPQ 64(R12), (F12, F13)
+	FLDPQ 64(R10), (F12, F13)
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
 	WORD $0x4e2dd4a5 // fadd v5.4s, v5.4s, v13.4s
-	FLDPQ 96(R12), (F14, F15)
+	FLDPQ 96(R10), (F14, F15)
 	WORD $0x4e2ed4c6 // fadd v6.4s, v6.4s, v14.4s
 	WORD $0x4e2fd4e7 // fadd v7.4s, v7.4s, v15.4s
-	SUBS $1, R9
+	SUBS $1, R8
 	BNE loop5
-	ADD R5, R2, R13
+	ADD R4, R2, R10
 	WORD $0x6e3fdc00 // fmul v0.4s, v0.4s, v31.4s
 	WORD $0x6e3fdc21 // fmul v1.4s, v1.4s, v31.4s
-	FSTPQ (F0, F1), 0(R13)
+	FSTPQ (F0, F1), 0(R10)
 	WORD $0x6e3fdc42 // fmul v2.4s, v2.4s, v31.4s
 	WORD $0x6e3fdc63 // fmul v3.4s, v3.4s, v31.4s
-	FSTPQ (F2, F3), 32(R13)
+	FSTPQ (F2, F3), 32(R10)
 	WORD $0x6e3fdc84 // fmul v4.4s, v4.4s, v31.4s
 	WORD $0x6e3fdca5 // fmul v5.4s, v5.4s, v31.4s
-	FSTPQ (F4, F5), 64(R13)
+	FSTPQ (F4, F5), 64(R10)
 	WORD $0x6e3fdcc6 // fmul v6.4s, v6.4s, v31.4s
 	WORD $0x6e3fdce7 // fmul v7.4s, v7.4s, v31.4s
-	FSTPQ (F6, F7), 96(R13)
-	ADD $128, R5
+	FSTPQ (F6, F7), 96(R10)
+	ADD $128, R4
 	B big2
 small3:
-	CMP R6, R5
+	CMP R5, R4
 	BHS out4
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
 	VEOR V2.B16, V2.B16, V2.B16
 	VEOR V3.B16, V3.B16, V3.B16
-	MOVD 24(R0), R8
-	MOVD 32(R0), R9
-	ADD R5, R1, R11
+	MOVD 24(R0), R7
+	MOVD 32(R0), R8
+	ADD R4, R1, R9
 loop6:
-	MOVD.P 8(R8), R10
-	ADD R10, R11, R12
-	FLDPQ 0(R12), (F8, F9)
+	MOVD.P 8(R7), R10
+	ADD R9, R10
+	FLDPQ 0(R10), (F8, F9)
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
 	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
-	FLDPQ 32(R12), (F10, F11)
+	FLDPQ 32(R10), (F10, F11)
 	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
 	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
-	SUBS $1, R9
+	SUBS $1, R8
 	BNE loop6
-	ADD R5, R2, R13
+	ADD R4, R2, R10
 	WORD $0x6e3fdc00 // fmul v0.4s, v0.4s, v31.4s
 	WORD $0x6e3fdc21 // fmul v1.4s, v1.4s, v31.4s
-	FSTPQ (F0, F1), 0(R13)
+	FSTPQ (F0, F1), 0(R10)
 	WORD $0x6e3fdc42 // fmul v2.4s, v2.4s, v31.4s
 	WORD $0x6e3fdc63 // fmul v3.4s, v3.4s, v31.4s
-	FSTPQ (F2, F3), 32(R13)
-	ADD $64, R5
+	FSTPQ (F2, F3), 32(R10)
+	ADD $64, R4
 	B small3
 out4:
 	MOVD 112(R0), R4
@@ -2349,34 +2347,34 @@ big1:
 	FLDPQ 32(R9), (F6, F7)
 	MOVD 24(R0), R8
 	MOVD 32(R0), R9
-	ADD R5, R1, R11
-	ADD R5, R3, R13
+	ADD R5, R1, R10
+	ADD R5, R3, R11
 loop4:
-	MOVD.P 8(R8), R10
-	ADD R10, R11, R12
-	ADD R10, R13, R14
-	FLDPQ 0(R12), (F8, F9)
-	FLDPQ 0(R14), (F16, F17)
+	MOVD.P 8(R8), R12
+	ADD R12, R10, R13
+	ADD R11, R12
+	FLDPQ 0(R13), (F8, F9)
 	WORD $0x4e20e508 // fcmeq v8.4s, v8.4s, v0.4s
 	WORD $0x4e21e529 // fcmeq v9.4s, v9.4s, v1.4s
 	VAND V8.B16, V4.B16, V12.B16
 	VAND V9.B16, V5.B16, V13.B16
 	WORD $0x4eacd484 // fsub v4.4s, v4.4s, v12.4s
 	WORD $0x4eadd4a5 // fsub v5.4s, v5.4s, v13.4s
-	WORD $0x4e2cd610 // fadd v16.4s, v16.4s, v12.4s
-	WORD $0x4e2dd631 // fadd v17.4s, v17.4s, v13.4s
-	FSTPQ (F16, F17), 0(R14)
-	FLDPQ 32(R12), (F10, F11)
-	FLDPQ 32(R14), (F18, F19)
+	FLDPQ 0(R12), (F8, F9)
+	WORD $0x4e28d58c // fadd v12.4s, v12.4s, v8.4s
+	WORD $0x4e29d5ad // fadd v13.4s, v13.4s, v9.4s
+	FSTPQ (F12, F13), 0(R12)
+	FLDPQ 32(R13), (F10, F11)
 	WORD $0x4e22e54a // fcmeq v10.4s, v10.4s, v2.4s
 	WORD $0x4e23e56b // fcmeq v11.4s, v11.4s, v3.4s
 	VAND V10.B16, V6.B16, V14.B16
 	VAND V11.B16, V7.B16, V15.B16
 	WORD $0x4eaed4c6 // fsub v6.4s, v6.4s, v14.4s
 	WORD $0x4eafd4e7 // fsub v7.4s, v7.4s, v15.4s
-	WORD $0x4e2ed652 // fadd v18.4s, v18.4s, v14.4s
-	WORD $0x4e2fd673 // fadd v19.4s, v19.4s, v15.4s
-	FSTPQ (F18, F19), 32(R14)
+	FLDPQ 32(R12), (F10, F11)
+	WORD $0x4e2ad5ce // fadd v14.4s, v14.4s, v10.4s
+	WORD $0x4e2bd5ef // fadd v15.4s, v15.4s, v11.4s
+	FSTPQ (F14, F15), 32(R12)
 	SUBS $1, R9
 	BNE loop4
 	ADD $64, R5
@@ -2392,34 +2390,34 @@ small2:
 	FLDPQ 32(R9), (F6, F7)
 	MOVD 24(R0), R8
 	MOVD 32(R0), R9
-	ADD R5, R1, R11
-	ADD R5, R3, R13
+	ADD R5, R1, R10
+	ADD R5, R3, R11
 loop5:
-	MOVD.P 8(R8), R10
-	ADD R10, R11, R12
-	ADD R10, R13, R14
-	FLDPQ 0(R12), (F8, F9)
-	FLDPQ 0(R14), (F16, F17)
+	MOVD.P 8(R8), R12
+	ADD R12, R10, R13
+	ADD R11, R12
+	FLDPQ 0(R13), (F8, F9)
 	WORD $0x4e20e508 // fcmeq v8.4s, v8.4s, v0.4s
 	WORD $0x4e21e529 // fcmeq v9.4s, v9.4s, v1.4s
 	VAND V8.B16, V4.B16, V12.B16
 	VAND V9.B16, V5.B16, V13.B16
 	WORD $0x4eacd484 // fsub v4.4s, v4.4s, v12.4s
 	WORD $0x4eadd4a5 // fsub v5.4s, v5.4s, v13.4s
-	WORD $0x4e2cd610 // fadd v16.4s, v16.4s, v12.4s
-	WORD $0x4e2dd631 // fadd v17.4s, v17.4s, v13.4s
-	FSTPQ (F16, F17), 0(R14)
-	FLDPQ 32(R12), (F10, F11)
-	FLDPQ 32(R14), (F18, F19)
+	FLDPQ 0(R12), (F8, F9)
+	WORD $0x4e28d58c // fadd v12.4s, v12.4s, v8.4s
+	WORD $0x4e29d5ad // fadd v13.4s, v13.4s, v9.4s
+	FSTPQ (F12, F13), 0(R12)
+	FLDPQ 32(R13), (F10, F11)
 	WORD $0x4e22e54a // fcmeq v10.4s, v10.4s, v2.4s
 	WORD $0x4e23e56b // fcmeq v11.4s, v11.4s, v3.4s
 	VAND V10.B16, V6.B16, V14.B16
 	VAND V11.B16, V7.B16, V15.B16
 	WORD $0x4eaed4c6 // fsub v6.4s, v6.4s, v14.4s
 	WORD $0x4eafd4e7 // fsub v7.4s, v7.4s, v15.4s
-	WORD $0x4e2ed652 // fadd v18.4s, v18.4s, v14.4s
-	WORD $0x4e2fd673 // fadd v19.4s, v19.4s, v15.4s
-	FSTPQ (F18, F19), 32(R14)
+	FLDPQ 32(R12), (F10, F11)
+	WORD $0x4e2ad5ce // fadd v14.4s, v14.4s, v10.4s
+	WORD $0x4e2bd5ef // fadd v15.4s, v15.4s, v11.4s
+	FSTPQ (F14, F15), 32(R12)
 	SUBS $1, R9
 	BNE loop5
 	ADD $64, R5
@@ -2455,26 +2453,26 @@ big1:
 	WORD $0x6e3fdce7 // fmul v7.4s, v7.4s, v31.4s
 	MOVD 24(R0), R6
 	MOVD 32(R0), R7
-	ADD R3, R2, R9
+	ADD R3, R2, R8
 loop4:
-	MOVD.P 8(R6), R8
-	ADD R8, R9, R10
-	FLDPQ 0(R10), (F8, F9)
-	WORD $0x4e20d508 // fadd v8.4s, v8.4s, v0.4s
-	WORD $0x4e21d529 // fadd v9.4s, v9.4s, v1.4s
-	FSTPQ (F8, F9), 0(R10)
-	FLDPQ 32(R10), (F10, F11)
-	WORD $0x4e22d54a // fadd v10.4s, v10.4s, v2.4s
-	WORD $0x4e23d56b // fadd v11.4s, v11.4s, v3.4s
-	FSTPQ (F10, F11), 32(R10)
-	FLDPQ 64(R10), (F12, F13)
-	WORD $0x4e24d58c // fadd v12.4s, v12.4s, v4.4s
-	WORD $0x4e25d5ad // fadd v13.4s, v13.4s, v5.4s
-	FSTPQ (F12, F13), 64(R10)
-	FLDPQ 96(R10), (F14, F15)
-	WORD $0x4e26d5ce // fadd v14.4s, v14.4s, v6.4s
-	WORD $0x4e27d5ef // fadd v15.4s, v15.4s, v7.4s
-	FSTPQ (F14, F15), 96(R10)
+	MOVD.P 8(R6), R9
+	ADD R8, R9
+	FLDPQ 0(R9), (F8, F9)
+	WORD $0x4e28d408 // fadd v8.4s, v0.4s, v8.4s
+	WORD $0x4e29d429 // fadd v9.4s, v1.4s, v9.4s
+	FSTPQ (F8, F9), 0(R9)
+	FLDPQ 32(R9), (F10, F11)
+	WORD $0x4e2ad44a // fadd v10.4s, v2.4s, v10.4s
+	WORD $0x4e2bd46b // fadd v11.4s, v3.4s, v11.4s
+	FSTPQ (F10, F11), 32(R9)
+	FLDPQ 64(R9), (F12, F13)
+	WORD $0x4e2cd48c // fadd v12.4s, v4.4s, v12.4s
+	WORD $0x4e2dd4ad // fadd v13.4s, v5.4s, v13.4s
+	FSTPQ (F12, F13), 64(R9)
+	FLDPQ 96(R9), (F14, F15)
+	WORD $0x4e2ed4ce // fadd v14.4s, v6.4s, v14.4s
+	WORD $0x4e2fd4ef // fadd v15.4s, v7.4s, v15.4s
+	FSTPQ (F14, F15), 96(R9)
 	SUBS $1, R7
 	BNE loop4
 	ADD $128, R3
@@ -2491,18 +2489,18 @@ small2:
 	WORD $0x6e3fdc63 // fmul v3.4s, v3.4s, v31.4s
 	MOVD 24(R0), R6
 	MOVD 32(R0), R7
-	ADD R3, R2, R9
+	ADD R3, R2, R8
 loop5:
-	MOVD.P 8(R6), R8
-	ADD R8, R9, R10
-	FLDPQ 0(R10), (F8, F9)
-	WORD $0x4e20d508 // fadd v8.4s, v8.4s, v0.4s
-	WORD $0x4e21d529 // fadd v9.4s, v9.4s, v1.4s
-	FSTPQ (F8, F9), 0(R10)
-	FLDPQ 32(R10), (F10, F11)
-	WORD $0x4e22d54a // fadd v10.4s, v10.4s, v2.4s
-	WORD $0x4e23d56b // fadd v11.4s, v11.4s, v3.4s
-	FSTPQ (F10, F11), 32(R10)
+	MOVD.P 8(R6), R9
+	ADD R8, R9
+	FLDPQ 0(R9), (F8, F9)
+	WORD $0x4e28d408 // fadd v8.4s, v0.4s, v8.4s
+	WORD $0x4e29d429 // fadd v9.4s, v1.4s, v9.4s
+	FSTPQ (F8, F9), 0(R9)
+	FLDPQ 32(R9), (F10, F11)
+	WORD $0x4e2ad44a // fadd v10.4s, v2.4s, v10.4s
+	WORD $0x4e2bd46b // fadd v11.4s, v3.4s, v11.4s
+	FSTPQ (F10, F11), 32(R9)
 	SUBS $1, R7
 	BNE loop5
 	ADD $64, R3
@@ -2518,11 +2516,11 @@ TEXT ·weightedNeon(SB), NOSPLIT, $0-8
 	MOVD 56(R0), R3
 	MOVD 104(R0), R4
 loop1:
-	MOVD 40(R0), R7
-	MOVD $0, R6
+	MOVD 40(R0), R6
+	MOVD $0, R5
 big2:
-	SUB R6, R7, R8
-	CMP $128, R8
+	SUB R5, R6, R7
+	CMP $128, R7
 	BLO small3
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
@@ -2532,72 +2530,72 @@ big2:
 	VEOR V5.B16, V5.B16, V5.B16
 	VEOR V6.B16, V6.B16, V6.B16
 	VEOR V7.B16, V7.B16, V7.B16
-	ADD R6, R3, R9
-	MOVD 64(R0), R10
-	MOVD 24(R0), R12
-	MOVD 32(R0), R13
-	ADD R6, R1, R15
+	ADD R5, R3, R8
+	MOVD 24(R0), R9
+	MOVD 32(R0), R10
+	MOVD 64(R0), R11
+	ADD R5, R1, R12
 loop5:
-	MOVD.P 8(R12), R14
-	ADD R14, R15, R19
-	MOVD.P 8(R10), R11
-	ADD R9, R11
-	FLDPQ 0(R11), (F8, F9)
-	FLDPQ 0(R19), (F16, F17)
+	MOVD.P 8(R9), R13
+	ADD R12, R13
+	MOVD.P 8(R11), R14
+	ADD R8, R14
+	FLDPQ 0(R14), (F8, F9)
+	FLDPQ 0(R13), (F16, F17)
 	VFMLA V16.S4, V8.S4, V0.S4
 	VFMLA V17.S4, V9.S4, V1.S4
-	FLDPQ 32(R11), (F10, F11)
-	FLDPQ 32(R19), (F18, F19)
+	FLDPQ 32(R14), (F10, F11)
+	FLDPQ 32(R13), (F18, F19)
 	VFMLA V18.S4, V10.S4, V2.S4
 	VFMLA V19.S4, V11.S4, V3.S4
-	FLDPQ 64(R11), (F12, F13)
-	FLDPQ 64(R19), (F20, F21)
+	FLDPQ 64(R14), (F12, F13)
+	FLDPQ 64(R13), (F20, F21)
 	VFMLA V20.S4, V12.S4, V4.S4
 	VFMLA V21.S4, V13.S4, V5.S4
-	FLDPQ 96(R11), (F14, F15)
-	FLDPQ 96(R19), (F22, F23)
+	FLDPQ 96(R14), (F14, F15)
+	FLDPQ 96(R13), (F22, F23)
 	VFMLA V22.S4, V14.S4, V6.S4
 	VFMLA V23.S4, V15.S4, V7.S4
-	SUBS $1, R13
+	SUBS $1, R10
 	BNE loop5
-	ADD R6, R2, R9
-	FSTPQ (F0, F1), 0(R9)
-	FSTPQ (F2, F3), 32(R9)
-	FSTPQ (F4, F5), 64(R9)
-	FSTPQ (F6, F7), 96(R9)
-	ADD $128, R6
+	ADD R5, R2, R8
+	FSTPQ (F0, F1), 0(R8)
+	FSTPQ (F2, F3), 32(R8)
+	FSTPQ (F4, F5), 64(R8)
+	FSTPQ (F6, F7), 96(R8)
+	ADD $128, R5
 	B big2
 small3:
-	CMP R7, R6
+	CMP R6, R5
 	BHS out4
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
 	VEOR V2.B16, V2.B16, V2.B16
 	VEOR V3.B16, V3.B16, V3.B16
-	ADD R6, R3, R9
-	MOVD 64(R0), R10
-	MOVD 24(R0), R12
-	MOVD 32(R0), R13
-	ADD R6, R1, R15
+	ADD R5, R3, R8
+	MOVD 24(R0), R9
+	MOVD 32(R0), R10
+	MOVD 64(R0), R11
+	ADD R5, R1, R12
 loop6:
-	MOVD.P 8(R12), R14
-	ADD R14, R15, R19
-	MOVD.P 8(R10), R11
-	ADD R9, R11
-	FLDPQ 0(R11), (F8, F9)
-	FLDPQ 0(R19), (F16, F17)
+	MOVD.P 8(R9), R13
+	ADD R12, R13
+	MOVD.P 8(R11), R14
+	ADD R8, R14
+	FLDPQ 0(R14), (F8, F9)
+	FLDPQ 0(R13), (F16, F17)
 	VFMLA V16.S4, V8.S4, V0.S4
 	VFMLA V17.S4, V9.S4, V1.S4
-	FLDPQ 32(R11), (F10, F11)
-	FLDPQ 32(R19), (F18, F19)
+	FLDPQ 32(R14), (F10, F11)
+	FLDPQ 32(R13), (F18, F19)
 	VFMLA V18.S4, V10.S4, V2.S4
 	VFMLA V19.S4, V11.S4, V3.S4
-	SUBS $1, R13
+	SUBS $1, R10
 	BNE loop6
-	ADD R6, R2, R9
-	FSTPQ (F0, F1), 0(R9)
-	FSTPQ (F2, F3), 32(R9)
-	ADD $64, R6
+	ADD R5, R2, R8
+	FSTPQ (F0, F1), 0(R8)
+	FSTPQ (F2, F3), 32(R8)
+	ADD $64, R5
 	B small3
 out4:
 	MOVD 112(R0), R5
@@ -2620,8 +2618,6 @@ TEXT ·depthwise4Neon(SB), NOSPLIT, $0-8
 loop1:
 	MOVD $0, R7
 lane2:
-	ADD R7, R2, R8
-	MOVD 16(R0), R9
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
 	VEOR V2.B16, V2.B16, V2.B16
@@ -2638,57 +2634,59 @@ lane2:
 	VEOR V13.B16, V13.B16, V13.B16
 	VEOR V14.B16, V14.B16, V14.B16
 	VEOR V15.B16, V15.B16, V15.B16
-	CBZ R9, sum3
-	FLDPQ 0(R8), (F0, F1)
-	FLDPQ 32(R8), (F2, F3)
-	ADD R4, R8
-	FLDPQ 0(R8), (F4, F5)
-	FLDPQ 32(R8), (F6, F7)
-	ADD R4, R8
-	FLDPQ 0(R8), (F8, F9)
-	FLDPQ 32(R8), (F10, F11)
-	ADD R4, R8
-	FLDPQ 0(R8), (F12, F13)
-	FLDPQ 32(R8), (F14, F15)
+	MOVD 16(R0), R8
+	CBZ R8, sum3
+	ADD R7, R2, R9
+	FLDPQ 0(R9), (F0, F1)
+	FLDPQ 32(R9), (F2, F3)
+	ADD R4, R9
+	FLDPQ 0(R9), (F4, F5)
+	FLDPQ 32(R9), (F6, F7)
+	ADD R4, R9
+	FLDPQ 0(R9), (F8, F9)
+	FLDPQ 32(R9), (F10, F11)
+	ADD R4, R9
+	FLDPQ 0(R9), (F12, F13)
+	FLDPQ 32(R9), (F14, F15)
 sum3:
-	MOVD 64(R0), R8
-	MOVD 24(R0), R10
-	MOVD 32(R0), R11
-	ADD R7, R1, R13
+	MOVD 24(R0), R8
+	MOVD 32(R0), R9
+	MOVD 64(R0), R10
+	ADD R7, R1, R11
 loop4:
-	MOVD.P 8(R10), R12
-	ADD R12, R13, R14
-	MOVD.P 8(R8), R9
-	ADD R3, R9
-	FMOVQ 0(R9), F16
-	FLDPQ 0(R14), (F20, F21)
-	FLDPQ 32(R14), (F22, F23)
+	MOVD.P 8(R8), R12
+	ADD R11, R12
+	MOVD.P 8(R10), R13
+	ADD R3, R13
+	FMOVQ 0(R13), F16
+	FLDPQ 0(R12), (F20, F21)
+	FLDPQ 32(R12), (F22, F23)
 	WORD $0x4f901280 // fmla v0.4s, v20.4s, v16.s[0]
 	WORD $0x4f9012a1 // fmla v1.4s, v21.4s, v16.s[0]
 	WORD $0x4f9012c2 // fmla v2.4s, v22.4s, v16.s[0]
 	WORD $0x4f9012e3 // fmla v3.4s, v23.4s, v16.s[0]
-	ADD R4, R14
-	FLDPQ 0(R14), (F24, F25)
-	FLDPQ 32(R14), (F26, F27)
+	ADD R4, R12
+	FLDPQ 0(R12), (F24, F25)
+	FLDPQ 32(R12), (F26, F27)
 	WORD $0x4fb01304 // fmla v4.4s, v24.4s, v16.s[1]
 	WORD $0x4fb01325 // fmla v5.4s, v25.4s, v16.s[1]
 	WORD $0x4fb01346 // fmla v6.4s, v26.4s, v16.s[1]
 	WORD $0x4fb01367 // fmla v7.4s, v27.4s, v16.s[1]
-	ADD R4, R14
-	FLDPQ 0(R14), (F20, F21)
-	FLDPQ 32(R14), (F22, F23)
+	ADD R4, R12
+	FLDPQ 0(R12), (F20, F21)
+	FLDPQ 32(R12), (F22, F23)
 	WORD $0x4f901a88 // fmla v8.4s, v20.4s, v16.s[2]
 	WORD $0x4f901aa9 // fmla v9.4s, v21.4s, v16.s[2]
 	WORD $0x4f901aca // fmla v10.4s, v22.4s, v16.s[2]
 	WORD $0x4f901aeb // fmla v11.4s, v23.4s, v16.s[2]
-	ADD R4, R14
-	FLDPQ 0(R14), (F24, F25)
-	FLDPQ 32(R14), (F26, F27)
+	ADD R4, R12
+	FLDPQ 0(R12), (F24, F25)
+	FLDPQ 32(R12), (F26, F27)
 	WORD $0x4fb01b0c // fmla v12.4s, v24.4s, v16.s[3]
 	WORD $0x4fb01b2d // fmla v13.4s, v25.4s, v16.s[3]
 	WORD $0x4fb01b4e // fmla v14.4s, v26.4s, v16.s[3]
 	WORD $0x4fb01b6f // fmla v15.4s, v27.4s, v16.s[3]
-	SUBS $1, R11
+	SUBS $1, R9
 	BNE loop4
 	ADD R7, R2, R8
 	FSTPQ (F0, F1), 0(R8)
@@ -2730,33 +2728,33 @@ TEXT ·depthwise1Neon(SB), NOSPLIT, $0-8
 loop1:
 	MOVD $0, R7
 lane2:
-	ADD R7, R2, R8
-	MOVD 16(R0), R9
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
 	VEOR V2.B16, V2.B16, V2.B16
 	VEOR V3.B16, V3.B16, V3.B16
-	CBZ R9, sum3
-	FLDPQ 0(R8), (F0, F1)
-	FLDPQ 32(R8), (F2, F3)
+	MOVD 16(R0), R8
+	CBZ R8, sum3
+	ADD R7, R2, R9
+	FLDPQ 0(R9), (F0, F1)
+	FLDPQ 32(R9), (F2, F3)
 sum3:
-	MOVD 64(R0), R8
-	MOVD 24(R0), R10
-	MOVD 32(R0), R11
-	ADD R7, R1, R13
+	MOVD 24(R0), R8
+	MOVD 32(R0), R9
+	MOVD 64(R0), R10
+	ADD R7, R1, R11
 loop4:
-	MOVD.P 8(R10), R12
-	ADD R12, R13, R14
-	MOVD.P 8(R8), R9
-	ADD R3, R9
-	FMOVS (R9), F16
-	FLDPQ 0(R14), (F20, F21)
-	FLDPQ 32(R14), (F22, F23)
+	MOVD.P 8(R8), R12
+	ADD R11, R12
+	MOVD.P 8(R10), R13
+	ADD R3, R13
+	FMOVS (R13), F16
+	FLDPQ 0(R12), (F20, F21)
+	FLDPQ 32(R12), (F22, F23)
 	WORD $0x4f901280 // fmla v0.4s, v20.4s, v16.s[0]
 	WORD $0x4f9012a1 // fmla v1.4s, v21.4s, v16.s[0]
 	WORD $0x4f9012c2 // fmla v2.4s, v22.4s, v16.s[0]
 	WORD $0x4f9012e3 // fmla v3.4s, v23.4s, v16.s[0]
-	SUBS $1, R11
+	SUBS $1, R9
 	BNE loop4
 	ADD R7, R2, R8
 	FSTPQ (F0, F1), 0(R8)
@@ -2778,8 +2776,8 @@ TEXT ·winogradInput2x3Neon(SB), NOSPLIT, $0-8
 	MOVD 8(R0), R2
 	MOVD 16(R0), R3
 	MOVD 24(R0), R4
-	MOVD 32(R0), R5
-	MOVD 88(R0), R6
+	MOVD 88(R0), R5
+	MOVD 32(R0), R6
 loop1:
 	MOVD 40(R0), R8
 	MOVD $0, R7
@@ -2982,11 +2980,11 @@ lane2:
 	ADD $32, R7
 	CMP R8, R7
 	BLO lane2
-	MOVD 48(R0), R7
-	ADD R7, R1
-	MOVD 40(R0), R8
-	ADD R8, R2
-	SUBS $1, R5
+	MOVD 48(R0), R9
+	ADD R9, R1
+	MOVD 40(R0), R9
+	ADD R9, R2
+	SUBS $1, R6
 	BNE loop1
 	RET
 
@@ -2997,14 +2995,14 @@ TEXT ·winogradOutput2x3Neon(SB), NOSPLIT, $0-8
 	MOVD 8(R0), R2
 	MOVD 16(R0), R3
 	MOVD 24(R0), R4
-	MOVD 32(R0), R5
-	MOVD 64(R0), R6
-	MOVD 88(R0), R7
-	VEOR V31.B16, V31.B16, V31.B16
-loop1:
+	MOVD 88(R0), R5
 	VEOR V30.B16, V30.B16, V30.B16
-	CBZ R6, plain2
-	VLD1R.P 4(R6), [V30.S4]
+	MOVD 32(R0), R6
+	MOVD 64(R0), R7
+loop1:
+	VEOR V31.B16, V31.B16, V31.B16
+	CBZ R7, plain2
+	VLD1R.P 4(R7), [V31.S4]
 plain2:
 	MOVD 40(R0), R9
 	MOVD $0, R8
@@ -3096,29 +3094,29 @@ lane3:
 	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
 	WORD $0x4e26d486 // fadd v6.4s, v4.4s, v6.4s
 	WORD $0x4e27d4a7 // fadd v7.4s, v5.4s, v7.4s
-	WORD $0x4e3ed508 // fadd v8.4s, v8.4s, v30.4s
-	WORD $0x4e3ed529 // fadd v9.4s, v9.4s, v30.4s
-	WORD $0x4e3ed4c6 // fadd v6.4s, v6.4s, v30.4s
-	WORD $0x4e3ed4e7 // fadd v7.4s, v7.4s, v30.4s
+	WORD $0x4e3fd508 // fadd v8.4s, v8.4s, v31.4s
+	WORD $0x4e3fd529 // fadd v9.4s, v9.4s, v31.4s
+	WORD $0x4e3fd4c6 // fadd v6.4s, v6.4s, v31.4s
+	WORD $0x4e3fd4e7 // fadd v7.4s, v7.4s, v31.4s
 	MOVD 72(R0), R13
 	CBZ R13, fresh4
-	MOVD 0(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F0, F1)
+	MOVD 0(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F0, F1)
 	WORD $0x4e20d508 // fadd v8.4s, v8.4s, v0.4s
 	WORD $0x4e21d529 // fadd v9.4s, v9.4s, v1.4s
-	MOVD 16(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F0, F1)
+	MOVD 16(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F0, F1)
 	WORD $0x4e20d4c6 // fadd v6.4s, v6.4s, v0.4s
 	WORD $0x4e21d4e7 // fadd v7.4s, v7.4s, v1.4s
 fresh4:
-	MOVD 80(R0), R14
-	CBZ R14, linear5
-	WORD $0x4e3ff508 // fmax v8.4s, v8.4s, v31.4s
-	WORD $0x4e3ff529 // fmax v9.4s, v9.4s, v31.4s
-	WORD $0x4e3ff4c6 // fmax v6.4s, v6.4s, v31.4s
-	WORD $0x4e3ff4e7 // fmax v7.4s, v7.4s, v31.4s
+	MOVD 80(R0), R13
+	CBZ R13, linear5
+	WORD $0x4e3ef508 // fmax v8.4s, v8.4s, v30.4s
+	WORD $0x4e3ef529 // fmax v9.4s, v9.4s, v30.4s
+	WORD $0x4e3ef4c6 // fmax v6.4s, v6.4s, v30.4s
+	WORD $0x4e3ef4e7 // fmax v7.4s, v7.4s, v30.4s
 linear5:
 	MOVD 0(R3), R13
 	ADD R10, R13
@@ -3138,29 +3136,29 @@ linear5:
 	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
 	WORD $0x4e26d486 // fadd v6.4s, v4.4s, v6.4s
 	WORD $0x4e27d4a7 // fadd v7.4s, v5.4s, v7.4s
-	WORD $0x4e3ed508 // fadd v8.4s, v8.4s, v30.4s
-	WORD $0x4e3ed529 // fadd v9.4s, v9.4s, v30.4s
-	WORD $0x4e3ed4c6 // fadd v6.4s, v6.4s, v30.4s
-	WORD $0x4e3ed4e7 // fadd v7.4s, v7.4s, v30.4s
+	WORD $0x4e3fd508 // fadd v8.4s, v8.4s, v31.4s
+	WORD $0x4e3fd529 // fadd v9.4s, v9.4s, v31.4s
+	WORD $0x4e3fd4c6 // fadd v6.4s, v6.4s, v31.4s
+	WORD $0x4e3fd4e7 // fadd v7.4s, v7.4s, v31.4s
 	MOVD 72(R0), R13
 	CBZ R13, fresh6
-	MOVD 8(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F0, F1)
+	MOVD 8(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F0, F1)
 	WORD $0x4e20d508 // fadd v8.4s, v8.4s, v0.4s
 	WORD $0x4e21d529 // fadd v9.4s, v9.4s, v1.4s
-	MOVD 24(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F0, F1)
+	MOVD 24(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F0, F1)
 	WORD $0x4e20d4c6 // fadd v6.4s, v6.4s, v0.4s
 	WORD $0x4e21d4e7 // fadd v7.4s, v7.4s, v1.4s
 fresh6:
-	MOVD 80(R0), R14
-	CBZ R14, linear7
-	WORD $0x4e3ff508 // fmax v8.4s, v8.4s, v31.4s
-	WORD $0x4e3ff529 // fmax v9.4s, v9.4s, v31.4s
-	WORD $0x4e3ff4c6 // fmax v6.4s, v6.4s, v31.4s
-	WORD $0x4e3ff4e7 // fmax v7.4s, v7.4s, v31.4s
+	MOVD 80(R0), R13
+	CBZ R13, linear7
+	WORD $0x4e3ef508 // fmax v8.4s, v8.4s, v30.4s
+	WORD $0x4e3ef529 // fmax v9.4s, v9.4s, v30.4s
+	WORD $0x4e3ef4c6 // fmax v6.4s, v6.4s, v30.4s
+	WORD $0x4e3ef4e7 // fmax v7.4s, v7.4s, v30.4s
 linear7:
 	MOVD 8(R3), R13
 	ADD R10, R13
@@ -3171,11 +3169,11 @@ linear7:
 	ADD $32, R8
 	CMP R9, R8
 	BLO lane3
-	MOVD 40(R0), R8
-	ADD R8, R1
-	MOVD 48(R0), R9
-	ADD R9, R2
-	SUBS $1, R5
+	MOVD 40(R0), R10
+	ADD R10, R1
+	MOVD 48(R0), R10
+	ADD R10, R2
+	SUBS $1, R6
 	BNE loop1
 	RET
 
@@ -3691,12 +3689,12 @@ TEXT ·winogradInput3x3Neon(SB), NOSPLIT, $0-8
 	MOVD 8(R0), R2
 	MOVD 16(R0), R3
 	MOVD 24(R0), R4
-	MOVD 32(R0), R5
-	MOVD 88(R0), R6
-	ADD $0, R6, R7
-	VLD1R.P 4(R7), [V16.S4]
-	VLD1R.P 4(R7), [V17.S4]
-	VLD1R.P 4(R7), [V18.S4]
+	MOVD 88(R0), R5
+	ADD $0, R5, R6
+	VLD1R.P 4(R6), [V16.S4]
+	VLD1R.P 4(R6), [V17.S4]
+	VLD1R.P 4(R6), [V18.S4]
+	MOVD 32(R0), R6
 loop1:
 	MOVD 40(R0), R8
 	MOVD $0, R7
@@ -4162,11 +4160,11 @@ lane2:
 	ADD $32, R7
 	CMP R8, R7
 	BLO lane2
-	MOVD 48(R0), R7
-	ADD R7, R1
-	MOVD 40(R0), R8
-	ADD R8, R2
-	SUBS $1, R5
+	MOVD 48(R0), R9
+	ADD R9, R1
+	MOVD 40(R0), R9
+	ADD R9, R2
+	SUBS $1, R6
 	BNE loop1
 	RET
 
@@ -4177,17 +4175,17 @@ TEXT ·winogradOutput3x3Neon(SB), NOSPLIT, $0-8
 	MOVD 8(R0), R2
 	MOVD 16(R0), R3
 	MOVD 24(R0), R4
-	MOVD 32(R0), R5
-	MOVD 64(R0), R6
-	MOVD 88(R0), R7
-	ADD $0, R7, R8
-	VLD1R.P 4(R8), [V14.S4]
-	VLD1R.P 4(R8), [V15.S4]
-	VEOR V31.B16, V31.B16, V31.B16
-loop1:
+	MOVD 88(R0), R5
+	ADD $0, R5, R6
+	VLD1R.P 4(R6), [V14.S4]
+	VLD1R.P 4(R6), [V15.S4]
 	VEOR V30.B16, V30.B16, V30.B16
-	CBZ R6, plain2
-	VLD1R.P 4(R6), [V30.S4]
+	MOVD 32(R0), R6
+	MOVD 64(R0), R7
+loop1:
+	VEOR V31.B16, V31.B16, V31.B16
+	CBZ R7, plain2
+	VLD1R.P 4(R7), [V31.S4]
 plain2:
 	MOVD 40(R0), R9
 	MOVD $0, R8
@@ -4361,38 +4359,38 @@ lane3:
 	VFMLA V14.S4, V9.S4, V5.S4
 	VFMLA V15.S4, V12.S4, V10.S4
 	VFMLA V15.S4, V13.S4, V11.S4
-	WORD $0x4e3ed400 // fadd v0.4s, v0.4s, v30.4s
-	WORD $0x4e3ed421 // fadd v1.4s, v1.4s, v30.4s
-	WORD $0x4e3ed484 // fadd v4.4s, v4.4s, v30.4s
-	WORD $0x4e3ed4a5 // fadd v5.4s, v5.4s, v30.4s
-	WORD $0x4e3ed54a // fadd v10.4s, v10.4s, v30.4s
-	WORD $0x4e3ed56b // fadd v11.4s, v11.4s, v30.4s
+	WORD $0x4e3fd400 // fadd v0.4s, v0.4s, v31.4s
+	WORD $0x4e3fd421 // fadd v1.4s, v1.4s, v31.4s
+	WORD $0x4e3fd484 // fadd v4.4s, v4.4s, v31.4s
+	WORD $0x4e3fd4a5 // fadd v5.4s, v5.4s, v31.4s
+	WORD $0x4e3fd54a // fadd v10.4s, v10.4s, v31.4s
+	WORD $0x4e3fd56b // fadd v11.4s, v11.4s, v31.4s
 	MOVD 72(R0), R13
 	CBZ R13, fresh4
-	MOVD 0(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F2, F3)
+	MOVD 0(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F2, F3)
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
 	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
-	MOVD 24(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F2, F3)
+	MOVD 24(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F2, F3)
 	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
 	WORD $0x4e23d4a5 // fadd v5.4s, v5.4s, v3.4s
-	MOVD 48(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F2, F3)
+	MOVD 48(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F2, F3)
 	WORD $0x4e22d54a // fadd v10.4s, v10.4s, v2.4s
 	WORD $0x4e23d56b // fadd v11.4s, v11.4s, v3.4s
 fresh4:
-	MOVD 80(R0), R14
-	CBZ R14, linear5
-	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
-	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
-	WORD $0x4e3ff484 // fmax v4.4s, v4.4s, v31.4s
-	WORD $0x4e3ff4a5 // fmax v5.4s, v5.4s, v31.4s
-	WORD $0x4e3ff54a // fmax v10.4s, v10.4s, v31.4s
-	WORD $0x4e3ff56b // fmax v11.4s, v11.4s, v31.4s
+	MOVD 80(R0), R13
+	CBZ R13, linear5
+	WORD $0x4e3ef400 // fmax v0.4s, v0.4s, v30.4s
+	WORD $0x4e3ef421 // fmax v1.4s, v1.4s, v30.4s
+	WORD $0x4e3ef484 // fmax v4.4s, v4.4s, v30.4s
+	WORD $0x4e3ef4a5 // fmax v5.4s, v5.4s, v30.4s
+	WORD $0x4e3ef54a // fmax v10.4s, v10.4s, v30.4s
+	WORD $0x4e3ef56b // fmax v11.4s, v11.4s, v30.4s
 linear5:
 	MOVD 0(R3), R13
 	ADD R10, R13
@@ -4424,38 +4422,38 @@ linear5:
 	VFMLA V14.S4, V9.S4, V5.S4
 	VFMLA V15.S4, V12.S4, V10.S4
 	VFMLA V15.S4, V13.S4, V11.S4
-	WORD $0x4e3ed400 // fadd v0.4s, v0.4s, v30.4s
-	WORD $0x4e3ed421 // fadd v1.4s, v1.4s, v30.4s
-	WORD $0x4e3ed484 // fadd v4.4s, v4.4s, v30.4s
-	WORD $0x4e3ed4a5 // fadd v5.4s, v5.4s, v30.4s
-	WORD $0x4e3ed54a // fadd v10.4s, v10.4s, v30.4s
-	WORD $0x4e3ed56b // fadd v11.4s, v11.4s, v30.4s
+	WORD $0x4e3fd400 // fadd v0.4s, v0.4s, v31.4s
+	WORD $0x4e3fd421 // fadd v1.4s, v1.4s, v31.4s
+	WORD $0x4e3fd484 // fadd v4.4s, v4.4s, v31.4s
+	WORD $0x4e3fd4a5 // fadd v5.4s, v5.4s, v31.4s
+	WORD $0x4e3fd54a // fadd v10.4s, v10.4s, v31.4s
+	WORD $0x4e3fd56b // fadd v11.4s, v11.4s, v31.4s
 	MOVD 72(R0), R13
 	CBZ R13, fresh6
-	MOVD 8(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F2, F3)
+	MOVD 8(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F2, F3)
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
 	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
-	MOVD 32(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F2, F3)
+	MOVD 32(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F2, F3)
 	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
 	WORD $0x4e23d4a5 // fadd v5.4s, v5.4s, v3.4s
-	MOVD 56(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F2, F3)
+	MOVD 56(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F2, F3)
 	WORD $0x4e22d54a // fadd v10.4s, v10.4s, v2.4s
 	WORD $0x4e23d56b // fadd v11.4s, v11.4s, v3.4s
 fresh6:
-	MOVD 80(R0), R14
-	CBZ R14, linear7
-	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
-	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
-	WORD $0x4e3ff484 // fmax v4.4s, v4.4s, v31.4s
-	WORD $0x4e3ff4a5 // fmax v5.4s, v5.4s, v31.4s
-	WORD $0x4e3ff54a // fmax v10.4s, v10.4s, v31.4s
-	WORD $0x4e3ff56b // fmax v11.4s, v11.4s, v31.4s
+	MOVD 80(R0), R13
+	CBZ R13, linear7
+	WORD $0x4e3ef400 // fmax v0.4s, v0.4s, v30.4s
+	WORD $0x4e3ef421 // fmax v1.4s, v1.4s, v30.4s
+	WORD $0x4e3ef484 // fmax v4.4s, v4.4s, v30.4s
+	WORD $0x4e3ef4a5 // fmax v5.4s, v5.4s, v30.4s
+	WORD $0x4e3ef54a // fmax v10.4s, v10.4s, v30.4s
+	WORD $0x4e3ef56b // fmax v11.4s, v11.4s, v30.4s
 linear7:
 	MOVD 8(R3), R13
 	ADD R10, R13
@@ -4487,38 +4485,38 @@ linear7:
 	VFMLA V14.S4, V9.S4, V5.S4
 	VFMLA V15.S4, V12.S4, V10.S4
 	VFMLA V15.S4, V13.S4, V11.S4
-	WORD $0x4e3ed400 // fadd v0.4s, v0.4s, v30.4s
-	WORD $0x4e3ed421 // fadd v1.4s, v1.4s, v30.4s
-	WORD $0x4e3ed484 // fadd v4.4s, v4.4s, v30.4s
-	WORD $0x4e3ed4a5 // fadd v5.4s, v5.4s, v30.4s
-	WORD $0x4e3ed54a // fadd v10.4s, v10.4s, v30.4s
-	WORD $0x4e3ed56b // fadd v11.4s, v11.4s, v30.4s
+	WORD $0x4e3fd400 // fadd v0.4s, v0.4s, v31.4s
+	WORD $0x4e3fd421 // fadd v1.4s, v1.4s, v31.4s
+	WORD $0x4e3fd484 // fadd v4.4s, v4.4s, v31.4s
+	WORD $0x4e3fd4a5 // fadd v5.4s, v5.4s, v31.4s
+	WORD $0x4e3fd54a // fadd v10.4s, v10.4s, v31.4s
+	WORD $0x4e3fd56b // fadd v11.4s, v11.4s, v31.4s
 	MOVD 72(R0), R13
 	CBZ R13, fresh8
-	MOVD 16(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F2, F3)
+	MOVD 16(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F2, F3)
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
 	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
-	MOVD 40(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F2, F3)
+	MOVD 40(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F2, F3)
 	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
 	WORD $0x4e23d4a5 // fadd v5.4s, v5.4s, v3.4s
-	MOVD 64(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F2, F3)
+	MOVD 64(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F2, F3)
 	WORD $0x4e22d54a // fadd v10.4s, v10.4s, v2.4s
 	WORD $0x4e23d56b // fadd v11.4s, v11.4s, v3.4s
 fresh8:
-	MOVD 80(R0), R14
-	CBZ R14, linear9
-	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
-	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
-	WORD $0x4e3ff484 // fmax v4.4s, v4.4s, v31.4s
-	WORD $0x4e3ff4a5 // fmax v5.4s, v5.4s, v31.4s
-	WORD $0x4e3ff54a // fmax v10.4s, v10.4s, v31.4s
-	WORD $0x4e3ff56b // fmax v11.4s, v11.4s, v31.4s
+	MOVD 80(R0), R13
+	CBZ R13, linear9
+	WORD $0x4e3ef400 // fmax v0.4s, v0.4s, v30.4s
+	WORD $0x4e3ef421 // fmax v1.4s, v1.4s, v30.4s
+	WORD $0x4e3ef484 // fmax v4.4s, v4.4s, v30.4s
+	WORD $0x4e3ef4a5 // fmax v5.4s, v5.4s, v30.4s
+	WORD $0x4e3ef54a // fmax v10.4s, v10.4s, v30.4s
+	WORD $0x4e3ef56b // fmax v11.4s, v11.4s, v30.4s
 linear9:
 	MOVD 16(R3), R13
 	ADD R10, R13
@@ -4532,11 +4530,11 @@ linear9:
 	ADD $32, R8
 	CMP R9, R8
 	BLO lane3
-	MOVD 40(R0), R8
-	ADD R8, R1
-	MOVD 48(R0), R9
-	ADD R9, R2
-	SUBS $1, R5
+	MOVD 40(R0), R10
+	ADD R10, R1
+	MOVD 48(R0), R10
+	ADD R10, R2
+	SUBS $1, R6
 	BNE loop1
 	RET
 
@@ -5435,12 +5433,12 @@ TEXT ·winogradInput4x3Neon(SB), NOSPLIT, $0-8
 	MOVD 8(R0), R2
 	MOVD 16(R0), R3
 	MOVD 24(R0), R4
-	MOVD 32(R0), R5
-	MOVD 88(R0), R6
-	ADD $0, R6, R7
-	VLD1R.P 4(R7), [V18.S4]
-	VLD1R.P 4(R7), [V19.S4]
-	VLD1R.P 4(R7), [V20.S4]
+	MOVD 88(R0), R5
+	ADD $0, R5, R6
+	VLD1R.P 4(R6), [V18.S4]
+	VLD1R.P 4(R6), [V19.S4]
+	VLD1R.P 4(R6), [V20.S4]
+	MOVD 32(R0), R6
 loop1:
 	MOVD 40(R0), R8
 	MOVD $0, R7
@@ -6087,11 +6085,11 @@ lane2:
 	ADD $32, R7
 	CMP R8, R7
 	BLO lane2
-	MOVD 48(R0), R7
-	ADD R7, R1
-	MOVD 40(R0), R8
-	ADD R8, R2
-	SUBS $1, R5
+	MOVD 48(R0), R9
+	ADD R9, R1
+	MOVD 40(R0), R9
+	ADD R9, R2
+	SUBS $1, R6
 	BNE loop1
 	RET
 
@@ -6102,18 +6100,18 @@ TEXT ·winogradOutput4x3Neon(SB), NOSPLIT, $0-8
 	MOVD 8(R0), R2
 	MOVD 16(R0), R3
 	MOVD 24(R0), R4
-	MOVD 32(R0), R5
-	MOVD 64(R0), R6
-	MOVD 88(R0), R7
-	ADD $0, R7, R8
-	VLD1R.P 4(R8), [V16.S4]
-	VLD1R.P 4(R8), [V17.S4]
-	VLD1R.P 4(R8), [V18.S4]
-	VEOR V31.B16, V31.B16, V31.B16
-loop1:
+	MOVD 88(R0), R5
+	ADD $0, R5, R6
+	VLD1R.P 4(R6), [V16.S4]
+	VLD1R.P 4(R6), [V17.S4]
+	VLD1R.P 4(R6), [V18.S4]
 	VEOR V30.B16, V30.B16, V30.B16
-	CBZ R6, plain2
-	VLD1R.P 4(R6), [V30.S4]
+	MOVD 32(R0), R6
+	MOVD 64(R0), R7
+loop1:
+	VEOR V31.B16, V31.B16, V31.B16
+	CBZ R7, plain2
+	VLD1R.P 4(R7), [V31.S4]
 plain2:
 	MOVD 40(R0), R9
 	MOVD $0, R8
@@ -6377,47 +6375,47 @@ lane3:
 	WORD $0x4e2bd4ab // fadd v11.4s, v5.4s, v11.4s
 	VFMLA V18.S4, V8.S4, V10.S4
 	VFMLA V18.S4, V9.S4, V11.S4
-	WORD $0x4e3ed400 // fadd v0.4s, v0.4s, v30.4s
-	WORD $0x4e3ed421 // fadd v1.4s, v1.4s, v30.4s
-	WORD $0x4e3ed4c6 // fadd v6.4s, v6.4s, v30.4s
-	WORD $0x4e3ed4e7 // fadd v7.4s, v7.4s, v30.4s
-	WORD $0x4e3ed58c // fadd v12.4s, v12.4s, v30.4s
-	WORD $0x4e3ed5ad // fadd v13.4s, v13.4s, v30.4s
-	WORD $0x4e3ed54a // fadd v10.4s, v10.4s, v30.4s
-	WORD $0x4e3ed56b // fadd v11.4s, v11.4s, v30.4s
+	WORD $0x4e3fd400 // fadd v0.4s, v0.4s, v31.4s
+	WORD $0x4e3fd421 // fadd v1.4s, v1.4s, v31.4s
+	WORD $0x4e3fd4c6 // fadd v6.4s, v6.4s, v31.4s
+	WORD $0x4e3fd4e7 // fadd v7.4s, v7.4s, v31.4s
+	WORD $0x4e3fd58c // fadd v12.4s, v12.4s, v31.4s
+	WORD $0x4e3fd5ad // fadd v13.4s, v13.4s, v31.4s
+	WORD $0x4e3fd54a // fadd v10.4s, v10.4s, v31.4s
+	WORD $0x4e3fd56b // fadd v11.4s, v11.4s, v31.4s
 	MOVD 72(R0), R13
 	CBZ R13, fresh4
-	MOVD 0(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F2, F3)
+	MOVD 0(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F2, F3)
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
 	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
-	MOVD 32(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F2, F3)
+	MOVD 32(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F2, F3)
 	WORD $0x4e22d4c6 // fadd v6.4s, v6.4s, v2.4s
 	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
-	MOVD 64(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F2, F3)
+	MOVD 64(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F2, F3)
 	WORD $0x4e22d58c // fadd v12.4s, v12.4s, v2.4s
 	WORD $0x4e23d5ad // fadd v13.4s, v13.4s, v3.4s
-	MOVD 96(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F2, F3)
+	MOVD 96(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F2, F3)
 	WORD $0x4e22d54a // fadd v10.4s, v10.4s, v2.4s
 	WORD $0x4e23d56b // fadd v11.4s, v11.4s, v3.4s
 fresh4:
-	MOVD 80(R0), R14
-	CBZ R14, linear5
-	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
-	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
-	WORD $0x4e3ff4c6 // fmax v6.4s, v6.4s, v31.4s
-	WORD $0x4e3ff4e7 // fmax v7.4s, v7.4s, v31.4s
-	WORD $0x4e3ff58c // fmax v12.4s, v12.4s, v31.4s
-	WORD $0x4e3ff5ad // fmax v13.4s, v13.4s, v31.4s
-	WORD $0x4e3ff54a // fmax v10.4s, v10.4s, v31.4s
-	WORD $0x4e3ff56b // fmax v11.4s, v11.4s, v31.4s
+	MOVD 80(R0), R13
+	CBZ R13, linear5
+	WORD $0x4e3ef400 // fmax v0.4s, v0.4s, v30.4s
+	WORD $0x4e3ef421 // fmax v1.4s, v1.4s, v30.4s
+	WORD $0x4e3ef4c6 // fmax v6.4s, v6.4s, v30.4s
+	WORD $0x4e3ef4e7 // fmax v7.4s, v7.4s, v30.4s
+	WORD $0x4e3ef58c // fmax v12.4s, v12.4s, v30.4s
+	WORD $0x4e3ef5ad // fmax v13.4s, v13.4s, v30.4s
+	WORD $0x4e3ef54a // fmax v10.4s, v10.4s, v30.4s
+	WORD $0x4e3ef56b // fmax v11.4s, v11.4s, v30.4s
 linear5:
 	MOVD 0(R3), R13
 	ADD R10, R13
@@ -6459,47 +6457,47 @@ linear5:
 	WORD $0x4e2bd4ab // fadd v11.4s, v5.4s, v11.4s
 	VFMLA V18.S4, V8.S4, V10.S4
 	VFMLA V18.S4, V9.S4, V11.S4
-	WORD $0x4e3ed400 // fadd v0.4s, v0.4s, v30.4s
-	WORD $0x4e3ed421 // fadd v1.4s, v1.4s, v30.4s
-	WORD $0x4e3ed4c6 // fadd v6.4s, v6.4s, v30.4s
-	WORD $0x4e3ed4e7 // fadd v7.4s, v7.4s, v30.4s
-	WORD $0x4e3ed58c // fadd v12.4s, v12.4s, v30.4s
-	WORD $0x4e3ed5ad // fadd v13.4s, v13.4s, v30.4s
-	WORD $0x4e3ed54a // fadd v10.4s, v10.4s, v30.4s
-	WORD $0x4e3ed56b // fadd v11.4s, v11.4s, v30.4s
+	WORD $0x4e3fd400 // fadd v0.4s, v0.4s, v31.4s
+	WORD $0x4e3fd421 // fadd v1.4s, v1.4s, v31.4s
+	WORD $0x4e3fd4c6 // fadd v6.4s, v6.4s, v31.4s
+	WORD $0x4e3fd4e7 // fadd v7.4s, v7.4s, v31.4s
+	WORD $0x4e3fd58c // fadd v12.4s, v12.4s, v31.4s
+	WORD $0x4e3fd5ad // fadd v13.4s, v13.4s, v31.4s
+	WORD $0x4e3fd54a // fadd v10.4s, v10.4s, v31.4s
+	WORD $0x4e3fd56b // fadd v11.4s, v11.4s, v31.4s
 	MOVD 72(R0), R13
 	CBZ R13, fresh6
-	MOVD 8(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F2, F3)
+	MOVD 8(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F2, F3)
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
 	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
-	MOVD 40(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F2, F3)
+	MOVD 40(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F2, F3)
 	WORD $0x4e22d4c6 // fadd v6.4s, v6.4s, v2.4s
 	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
-	MOVD 72(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F2, F3)
+	MOVD 72(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F2, F3)
 	WORD $0x4e22d58c // fadd v12.4s, v12.4s, v2.4s
 	WORD $0x4e23d5ad // fadd v13.4s, v13.4s, v3.4s
-	MOVD 104(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F2, F3)
+	MOVD 104(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F2, F3)
 	WORD $0x4e22d54a // fadd v10.4s, v10.4s, v2.4s
 	WORD $0x4e23d56b // fadd v11.4s, v11.4s, v3.4s
 fresh6:
-	MOVD 80(R0), R14
-	CBZ R14, linear7
-	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
-	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
-	WORD $0x4e3ff4c6 // fmax v6.4s, v6.4s, v31.4s
-	WORD $0x4e3ff4e7 // fmax v7.4s, v7.4s, v31.4s
-	WORD $0x4e3ff58c // fmax v12.4s, v12.4s, v31.4s
-	WORD $0x4e3ff5ad // fmax v13.4s, v13.4s, v31.4s
-	WORD $0x4e3ff54a // fmax v10.4s, v10.4s, v31.4s
-	WORD $0x4e3ff56b // fmax v11.4s, v11.4s, v31.4s
+	MOVD 80(R0), R13
+	CBZ R13, linear7
+	WORD $0x4e3ef400 // fmax v0.4s, v0.4s, v30.4s
+	WORD $0x4e3ef421 // fmax v1.4s, v1.4s, v30.4s
+	WORD $0x4e3ef4c6 // fmax v6.4s, v6.4s, v30.4s
+	WORD $0x4e3ef4e7 // fmax v7.4s, v7.4s, v30.4s
+	WORD $0x4e3ef58c // fmax v12.4s, v12.4s, v30.4s
+	WORD $0x4e3ef5ad // fmax v13.4s, v13.4s, v30.4s
+	WORD $0x4e3ef54a // fmax v10.4s, v10.4s, v30.4s
+	WORD $0x4e3ef56b // fmax v11.4s, v11.4s, v30.4s
 linear7:
 	MOVD 8(R3), R13
 	ADD R10, R13
@@ -6541,47 +6539,47 @@ linear7:
 	WORD $0x4e2bd4ab // fadd v11.4s, v5.4s, v11.4s
 	VFMLA V18.S4, V8.S4, V10.S4
 	VFMLA V18.S4, V9.S4, V11.S4
-	WORD $0x4e3ed400 // fadd v0.4s, v0.4s, v30.4s
-	WORD $0x4e3ed421 // fadd v1.4s, v1.4s, v30.4s
-	WORD $0x4e3ed4c6 // fadd v6.4s, v6.4s, v30.4s
-	WORD $0x4e3ed4e7 // fadd v7.4s, v7.4s, v30.4s
-	WORD $0x4e3ed58c // fadd v12.4s, v12.4s, v30.4s
-	WORD $0x4e3ed5ad // fadd v13.4s, v13.4s, v30.4s
-	WORD $0x4e3ed54a // fadd v10.4s, v10.4s, v30.4s
-	WORD $0x4e3ed56b // fadd v11.4s, v11.4s, v30.4s
+	WORD $0x4e3fd400 // fadd v0.4s, v0.4s, v31.4s
+	WORD $0x4e3fd421 // fadd v1.4s, v1.4s, v31.4s
+	WORD $0x4e3fd4c6 // fadd v6.4s, v6.4s, v31.4s
+	WORD $0x4e3fd4e7 // fadd v7.4s, v7.4s, v31.4s
+	WORD $0x4e3fd58c // fadd v12.4s, v12.4s, v31.4s
+	WORD $0x4e3fd5ad // fadd v13.4s, v13.4s, v31.4s
+	WORD $0x4e3fd54a // fadd v10.4s, v10.4s, v31.4s
+	WORD $0x4e3fd56b // fadd v11.4s, v11.4s, v31.4s
 	MOVD 72(R0), R13
 	CBZ R13, fresh8
-	MOVD 16(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F2, F3)
+	MOVD 16(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F2, F3)
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
 	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
-	MOVD 48(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F2, F3)
+	MOVD 48(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F2, F3)
 	WORD $0x4e22d4c6 // fadd v6.4s, v6.4s, v2.4s
 	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
-	MOVD 80(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F2, F3)
+	MOVD 80(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F2, F3)
 	WORD $0x4e22d58c // fadd v12.4s, v12.4s, v2.4s
 	WORD $0x4e23d5ad // fadd v13.4s, v13.4s, v3.4s
-	MOVD 112(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F2, F3)
+	MOVD 112(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F2, F3)
 	WORD $0x4e22d54a // fadd v10.4s, v10.4s, v2.4s
 	WORD $0x4e23d56b // fadd v11.4s, v11.4s, v3.4s
 fresh8:
-	MOVD 80(R0), R14
-	CBZ R14, linear9
-	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
-	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
-	WORD $0x4e3ff4c6 // fmax v6.4s, v6.4s, v31.4s
-	WORD $0x4e3ff4e7 // fmax v7.4s, v7.4s, v31.4s
-	WORD $0x4e3ff58c // fmax v12.4s, v12.4s, v31.4s
-	WORD $0x4e3ff5ad // fmax v13.4s, v13.4s, v31.4s
-	WORD $0x4e3ff54a // fmax v10.4s, v10.4s, v31.4s
-	WORD $0x4e3ff56b // fmax v11.4s, v11.4s, v31.4s
+	MOVD 80(R0), R13
+	CBZ R13, linear9
+	WORD $0x4e3ef400 // fmax v0.4s, v0.4s, v30.4s
+	WORD $0x4e3ef421 // fmax v1.4s, v1.4s, v30.4s
+	WORD $0x4e3ef4c6 // fmax v6.4s, v6.4s, v30.4s
+	WORD $0x4e3ef4e7 // fmax v7.4s, v7.4s, v30.4s
+	WORD $0x4e3ef58c // fmax v12.4s, v12.4s, v30.4s
+	WORD $0x4e3ef5ad // fmax v13.4s, v13.4s, v30.4s
+	WORD $0x4e3ef54a // fmax v10.4s, v10.4s, v30.4s
+	WORD $0x4e3ef56b // fmax v11.4s, v11.4s, v30.4s
 linear9:
 	MOVD 16(R3), R13
 	ADD R10, R13
@@ -6623,47 +6621,47 @@ linear9:
 	WORD $0x4e2bd4ab // fadd v11.4s, v5.4s, v11.4s
 	VFMLA V18.S4, V8.S4, V10.S4
 	VFMLA V18.S4, V9.S4, V11.S4
-	WORD $0x4e3ed400 // fadd v0.4s, v0.4s, v30.4s
-	WORD $0x4e3ed421 // fadd v1.4s, v1.4s, v30.4s
-	WORD $0x4e3ed4c6 // fadd v6.4s, v6.4s, v30.4s
-	WORD $0x4e3ed4e7 // fadd v7.4s, v7.4s, v30.4s
-	WORD $0x4e3ed58c // fadd v12.4s, v12.4s, v30.4s
-	WORD $0x4e3ed5ad // fadd v13.4s, v13.4s, v30.4s
-	WORD $0x4e3ed54a // fadd v10.4s, v10.4s, v30.4s
-	WORD $0x4e3ed56b // fadd v11.4s, v11.4s, v30.4s
+	WORD $0x4e3fd400 // fadd v0.4s, v0.4s, v31.4s
+	WORD $0x4e3fd421 // fadd v1.4s, v1.4s, v31.4s
+	WORD $0x4e3fd4c6 // fadd v6.4s, v6.4s, v31.4s
+	WORD $0x4e3fd4e7 // fadd v7.4s, v7.4s, v31.4s
+	WORD $0x4e3fd58c // fadd v12.4s, v12.4s, v31.4s
+	WORD $0x4e3fd5ad // fadd v13.4s, v13.4s, v31.4s
+	WORD $0x4e3fd54a // fadd v10.4s, v10.4s, v31.4s
+	WORD $0x4e3fd56b // fadd v11.4s, v11.4s, v31.4s
 	MOVD 72(R0), R13
 	CBZ R13, fresh10
-	MOVD 24(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F2, F3)
+	MOVD 24(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F2, F3)
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
 	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
-	MOVD 56(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F2, F3)
+	MOVD 56(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F2, F3)
 	WORD $0x4e22d4c6 // fadd v6.4s, v6.4s, v2.4s
 	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
-	MOVD 88(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F2, F3)
+	MOVD 88(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F2, F3)
 	WORD $0x4e22d58c // fadd v12.4s, v12.4s, v2.4s
 	WORD $0x4e23d5ad // fadd v13.4s, v13.4s, v3.4s
-	MOVD 120(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F2, F3)
+	MOVD 120(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F2, F3)
 	WORD $0x4e22d54a // fadd v10.4s, v10.4s, v2.4s
 	WORD $0x4e23d56b // fadd v11.4s, v11.4s, v3.4s
 fresh10:
-	MOVD 80(R0), R14
-	CBZ R14, linear11
-	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
-	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
-	WORD $0x4e3ff4c6 // fmax v6.4s, v6.4s, v31.4s
-	WORD $0x4e3ff4e7 // fmax v7.4s, v7.4s, v31.4s
-	WORD $0x4e3ff58c // fmax v12.4s, v12.4s, v31.4s
-	WORD $0x4e3ff5ad // fmax v13.4s, v13.4s, v31.4s
-	WORD $0x4e3ff54a // fmax v10.4s, v10.4s, v31.4s
-	WORD $0x4e3ff56b // fmax v11.4s, v11.4s, v31.4s
+	MOVD 80(R0), R13
+	CBZ R13, linear11
+	WORD $0x4e3ef400 // fmax v0.4s, v0.4s, v30.4s
+	WORD $0x4e3ef421 // fmax v1.4s, v1.4s, v30.4s
+	WORD $0x4e3ef4c6 // fmax v6.4s, v6.4s, v30.4s
+	WORD $0x4e3ef4e7 // fmax v7.4s, v7.4s, v30.4s
+	WORD $0x4e3ef58c // fmax v12.4s, v12.4s, v30.4s
+	WORD $0x4e3ef5ad // fmax v13.4s, v13.4s, v30.4s
+	WORD $0x4e3ef54a // fmax v10.4s, v10.4s, v30.4s
+	WORD $0x4e3ef56b // fmax v11.4s, v11.4s, v30.4s
 linear11:
 	MOVD 24(R3), R13
 	ADD R10, R13
@@ -6680,11 +6678,11 @@ linear11:
 	ADD $32, R8
 	CMP R9, R8
 	BLO lane3
-	MOVD 40(R0), R8
-	ADD R8, R1
-	MOVD 48(R0), R9
-	ADD R9, R2
-	SUBS $1, R5
+	MOVD 40(R0), R10
+	ADD R10, R1
+	MOVD 48(R0), R10
+	ADD R10, R2
+	SUBS $1, R6
 	BNE loop1
 	RET
 
@@ -7800,16 +7798,16 @@ TEXT ·winogradInput3x5Neon(SB), NOSPLIT, $0-8
 	MOVD 8(R0), R2
 	MOVD 16(R0), R3
 	MOVD 24(R0), R4
-	MOVD 32(R0), R5
-	MOVD 88(R0), R6
-	ADD $0, R6, R7
-	VLD1R.P 4(R7), [V24.S4]
-	VLD1R.P 4(R7), [V25.S4]
-	VLD1R.P 4(R7), [V26.S4]
-	VLD1R.P 4(R7), [V27.S4]
-	VLD1R.P 4(R7), [V28.S4]
-	VLD1R.P 4(R7), [V29.S4]
-	VLD1R.P 4(R7), [V30.S4]
+	MOVD 88(R0), R5
+	ADD $0, R5, R6
+	VLD1R.P 4(R6), [V24.S4]
+	VLD1R.P 4(R6), [V25.S4]
+	VLD1R.P 4(R6), [V26.S4]
+	VLD1R.P 4(R6), [V27.S4]
+	VLD1R.P 4(R6), [V28.S4]
+	VLD1R.P 4(R6), [V29.S4]
+	VLD1R.P 4(R6), [V30.S4]
+	MOVD 32(R0), R6
 loop1:
 	MOVD 40(R0), R8
 	MOVD $0, R7
@@ -7868,7 +7866,7 @@ lane2:
 	WORD $0x4eb5d5f5 // fsub v21.4s, v15.4s, v21.4s
 	VFMLA V30.S4, V2.S4, V10.S4
 	VFMLA V30.S4, V3.S4, V11.S4
-	ADD $28, R6, R12
+	ADD $28, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLA V31.S4, V6.S4, V10.S4
 	VFMLA V31.S4, V7.S4, V11.S4
@@ -7884,11 +7882,11 @@ lane2:
 	WORD $0x4ea7d567 // fsub v7.4s, v11.4s, v7.4s
 	WORD $0x4ea0d580 // fsub v0.4s, v12.4s, v0.4s
 	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
-	ADD $32, R6, R12
+	ADD $32, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLA V31.S4, V4.S4, V0.S4
 	VFMLA V31.S4, V5.S4, V1.S4
-	ADD $32, R6, R12
+	ADD $32, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLS V31.S4, V8.S4, V0.S4
 	VFMLS V31.S4, V9.S4, V1.S4
@@ -7950,7 +7948,7 @@ lane2:
 	WORD $0x4eb5d5f5 // fsub v21.4s, v15.4s, v21.4s
 	VFMLA V30.S4, V2.S4, V10.S4
 	VFMLA V30.S4, V3.S4, V11.S4
-	ADD $28, R6, R12
+	ADD $28, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLA V31.S4, V6.S4, V10.S4
 	VFMLA V31.S4, V7.S4, V11.S4
@@ -7966,11 +7964,11 @@ lane2:
 	WORD $0x4ea7d567 // fsub v7.4s, v11.4s, v7.4s
 	WORD $0x4ea0d580 // fsub v0.4s, v12.4s, v0.4s
 	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
-	ADD $32, R6, R12
+	ADD $32, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLA V31.S4, V4.S4, V0.S4
 	VFMLA V31.S4, V5.S4, V1.S4
-	ADD $32, R6, R12
+	ADD $32, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLS V31.S4, V8.S4, V0.S4
 	VFMLS V31.S4, V9.S4, V1.S4
@@ -8032,7 +8030,7 @@ lane2:
 	WORD $0x4eb5d5f5 // fsub v21.4s, v15.4s, v21.4s
 	VFMLA V30.S4, V2.S4, V10.S4
 	VFMLA V30.S4, V3.S4, V11.S4
-	ADD $28, R6, R12
+	ADD $28, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLA V31.S4, V6.S4, V10.S4
 	VFMLA V31.S4, V7.S4, V11.S4
@@ -8048,11 +8046,11 @@ lane2:
 	WORD $0x4ea7d567 // fsub v7.4s, v11.4s, v7.4s
 	WORD $0x4ea0d580 // fsub v0.4s, v12.4s, v0.4s
 	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
-	ADD $32, R6, R12
+	ADD $32, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLA V31.S4, V4.S4, V0.S4
 	VFMLA V31.S4, V5.S4, V1.S4
-	ADD $32, R6, R12
+	ADD $32, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLS V31.S4, V8.S4, V0.S4
 	VFMLS V31.S4, V9.S4, V1.S4
@@ -8114,7 +8112,7 @@ lane2:
 	WORD $0x4eb5d5f5 // fsub v21.4s, v15.4s, v21.4s
 	VFMLA V30.S4, V2.S4, V10.S4
 	VFMLA V30.S4, V3.S4, V11.S4
-	ADD $28, R6, R12
+	ADD $28, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLA V31.S4, V6.S4, V10.S4
 	VFMLA V31.S4, V7.S4, V11.S4
@@ -8130,11 +8128,11 @@ lane2:
 	WORD $0x4ea7d567 // fsub v7.4s, v11.4s, v7.4s
 	WORD $0x4ea0d580 // fsub v0.4s, v12.4s, v0.4s
 	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
-	ADD $32, R6, R12
+	ADD $32, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLA V31.S4, V4.S4, V0.S4
 	VFMLA V31.S4, V5.S4, V1.S4
-	ADD $32, R6, R12
+	ADD $32, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLS V31.S4, V8.S4, V0.S4
 	VFMLS V31.S4, V9.S4, V1.S4
@@ -8196,7 +8194,7 @@ lane2:
 	WORD $0x4eb5d5f5 // fsub v21.4s, v15.4s, v21.4s
 	VFMLA V30.S4, V2.S4, V10.S4
 	VFMLA V30.S4, V3.S4, V11.S4
-	ADD $28, R6, R12
+	ADD $28, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLA V31.S4, V6.S4, V10.S4
 	VFMLA V31.S4, V7.S4, V11.S4
@@ -8212,11 +8210,11 @@ lane2:
 	WORD $0x4ea7d567 // fsub v7.4s, v11.4s, v7.4s
 	WORD $0x4ea0d580 // fsub v0.4s, v12.4s, v0.4s
 	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
-	ADD $32, R6, R12
+	ADD $32, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLA V31.S4, V4.S4, V0.S4
 	VFMLA V31.S4, V5.S4, V1.S4
-	ADD $32, R6, R12
+	ADD $32, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLS V31.S4, V8.S4, V0.S4
 	VFMLS V31.S4, V9.S4, V1.S4
@@ -8278,7 +8276,7 @@ lane2:
 	WORD $0x4eb5d5f5 // fsub v21.4s, v15.4s, v21.4s
 	VFMLA V30.S4, V2.S4, V10.S4
 	VFMLA V30.S4, V3.S4, V11.S4
-	ADD $28, R6, R12
+	ADD $28, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLA V31.S4, V6.S4, V10.S4
 	VFMLA V31.S4, V7.S4, V11.S4
@@ -8294,11 +8292,11 @@ lane2:
 	WORD $0x4ea7d567 // fsub v7.4s, v11.4s, v7.4s
 	WORD $0x4ea0d580 // fsub v0.4s, v12.4s, v0.4s
 	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
-	ADD $32, R6, R12
+	ADD $32, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLA V31.S4, V4.S4, V0.S4
 	VFMLA V31.S4, V5.S4, V1.S4
-	ADD $32, R6, R12
+	ADD $32, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLS V31.S4, V8.S4, V0.S4
 	VFMLS V31.S4, V9.S4, V1.S4
@@ -8360,7 +8358,7 @@ lane2:
 	WORD $0x4eb5d5f5 // fsub v21.4s, v15.4s, v21.4s
 	VFMLA V30.S4, V2.S4, V10.S4
 	VFMLA V30.S4, V3.S4, V11.S4
-	ADD $28, R6, R12
+	ADD $28, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLA V31.S4, V6.S4, V10.S4
 	VFMLA V31.S4, V7.S4, V11.S4
@@ -8376,11 +8374,11 @@ lane2:
 	WORD $0x4ea7d567 // fsub v7.4s, v11.4s, v7.4s
 	WORD $0x4ea0d580 // fsub v0.4s, v12.4s, v0.4s
 	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
-	ADD $32, R6, R12
+	ADD $32, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLA V31.S4, V4.S4, V0.S4
 	VFMLA V31.S4, V5.S4, V1.S4
-	ADD $32, R6, R12
+	ADD $32, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLS V31.S4, V8.S4, V0.S4
 	VFMLS V31.S4, V9.S4, V1.S4
@@ -8428,7 +8426,7 @@ lane2:
 	WORD $0x4eb5d5f5 // fsub v21.4s, v15.4s, v21.4s
 	VFMLA V30.S4, V2.S4, V10.S4
 	VFMLA V30.S4, V3.S4, V11.S4
-	ADD $28, R6, R12
+	ADD $28, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLA V31.S4, V6.S4, V10.S4
 	VFMLA V31.S4, V7.S4, V11.S4
@@ -8444,11 +8442,11 @@ lane2:
 	WORD $0x4ea7d567 // fsub v7.4s, v11.4s, v7.4s
 	WORD $0x4ea0d580 // fsub v0.4s, v12.4s, v0.4s
 	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
-	ADD $32, R6, R12
+	ADD $32, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLA V31.S4, V4.S4, V0.S4
 	VFMLA V31.S4, V5.S4, V1.S4
-	ADD $32, R6, R12
+	ADD $32, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLS V31.S4, V8.S4, V0.S4
 	VFMLS V31.S4, V9.S4, V1.S4
@@ -8503,7 +8501,7 @@ lane2:
 	WORD $0x4eb5d5f5 // fsub v21.4s, v15.4s, v21.4s
 	VFMLA V30.S4, V2.S4, V10.S4
 	VFMLA V30.S4, V3.S4, V11.S4
-	ADD $28, R6, R12
+	ADD $28, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLA V31.S4, V6.S4, V10.S4
 	VFMLA V31.S4, V7.S4, V11.S4
@@ -8519,11 +8517,11 @@ lane2:
 	WORD $0x4ea7d567 // fsub v7.4s, v11.4s, v7.4s
 	WORD $0x4ea0d580 // fsub v0.4s, v12.4s, v0.4s
 	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
-	ADD $32, R6, R12
+	ADD $32, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLA V31.S4, V4.S4, V0.S4
 	VFMLA V31.S4, V5.S4, V1.S4
-	ADD $32, R6, R12
+	ADD $32, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLS V31.S4, V8.S4, V0.S4
 	VFMLS V31.S4, V9.S4, V1.S4
@@ -8578,7 +8576,7 @@ lane2:
 	WORD $0x4eb5d5f5 // fsub v21.4s, v15.4s, v21.4s
 	VFMLA V30.S4, V2.S4, V10.S4
 	VFMLA V30.S4, V3.S4, V11.S4
-	ADD $28, R6, R12
+	ADD $28, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLA V31.S4, V6.S4, V10.S4
 	VFMLA V31.S4, V7.S4, V11.S4
@@ -8594,11 +8592,11 @@ lane2:
 	WORD $0x4ea7d567 // fsub v7.4s, v11.4s, v7.4s
 	WORD $0x4ea0d580 // fsub v0.4s, v12.4s, v0.4s
 	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
-	ADD $32, R6, R12
+	ADD $32, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLA V31.S4, V4.S4, V0.S4
 	VFMLA V31.S4, V5.S4, V1.S4
-	ADD $32, R6, R12
+	ADD $32, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLS V31.S4, V8.S4, V0.S4
 	VFMLS V31.S4, V9.S4, V1.S4
@@ -8653,7 +8651,7 @@ lane2:
 	WORD $0x4eb5d5f5 // fsub v21.4s, v15.4s, v21.4s
 	VFMLA V30.S4, V2.S4, V10.S4
 	VFMLA V30.S4, V3.S4, V11.S4
-	ADD $28, R6, R12
+	ADD $28, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLA V31.S4, V6.S4, V10.S4
 	VFMLA V31.S4, V7.S4, V11.S4
@@ -8669,11 +8667,11 @@ lane2:
 	WORD $0x4ea7d567 // fsub v7.4s, v11.4s, v7.4s
 	WORD $0x4ea0d580 // fsub v0.4s, v12.4s, v0.4s
 	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
-	ADD $32, R6, R12
+	ADD $32, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLA V31.S4, V4.S4, V0.S4
 	VFMLA V31.S4, V5.S4, V1.S4
-	ADD $32, R6, R12
+	ADD $32, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLS V31.S4, V8.S4, V0.S4
 	VFMLS V31.S4, V9.S4, V1.S4
@@ -8728,7 +8726,7 @@ lane2:
 	WORD $0x4eb5d5f5 // fsub v21.4s, v15.4s, v21.4s
 	VFMLA V30.S4, V2.S4, V10.S4
 	VFMLA V30.S4, V3.S4, V11.S4
-	ADD $28, R6, R12
+	ADD $28, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLA V31.S4, V6.S4, V10.S4
 	VFMLA V31.S4, V7.S4, V11.S4
@@ -8744,11 +8742,11 @@ lane2:
 	WORD $0x4ea7d567 // fsub v7.4s, v11.4s, v7.4s
 	WORD $0x4ea0d580 // fsub v0.4s, v12.4s, v0.4s
 	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
-	ADD $32, R6, R12
+	ADD $32, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLA V31.S4, V4.S4, V0.S4
 	VFMLA V31.S4, V5.S4, V1.S4
-	ADD $32, R6, R12
+	ADD $32, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLS V31.S4, V8.S4, V0.S4
 	VFMLS V31.S4, V9.S4, V1.S4
@@ -8803,7 +8801,7 @@ lane2:
 	WORD $0x4eb5d5f5 // fsub v21.4s, v15.4s, v21.4s
 	VFMLA V30.S4, V2.S4, V10.S4
 	VFMLA V30.S4, V3.S4, V11.S4
-	ADD $28, R6, R12
+	ADD $28, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLA V31.S4, V6.S4, V10.S4
 	VFMLA V31.S4, V7.S4, V11.S4
@@ -8819,11 +8817,11 @@ lane2:
 	WORD $0x4ea7d567 // fsub v7.4s, v11.4s, v7.4s
 	WORD $0x4ea0d580 // fsub v0.4s, v12.4s, v0.4s
 	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
-	ADD $32, R6, R12
+	ADD $32, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLA V31.S4, V4.S4, V0.S4
 	VFMLA V31.S4, V5.S4, V1.S4
-	ADD $32, R6, R12
+	ADD $32, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLS V31.S4, V8.S4, V0.S4
 	VFMLS V31.S4, V9.S4, V1.S4
@@ -8878,7 +8876,7 @@ lane2:
 	WORD $0x4eb5d5f5 // fsub v21.4s, v15.4s, v21.4s
 	VFMLA V30.S4, V2.S4, V10.S4
 	VFMLA V30.S4, V3.S4, V11.S4
-	ADD $28, R6, R12
+	ADD $28, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLA V31.S4, V6.S4, V10.S4
 	VFMLA V31.S4, V7.S4, V11.S4
@@ -8894,11 +8892,11 @@ lane2:
 	WORD $0x4ea7d567 // fsub v7.4s, v11.4s, v7.4s
 	WORD $0x4ea0d580 // fsub v0.4s, v12.4s, v0.4s
 	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
-	ADD $32, R6, R12
+	ADD $32, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLA V31.S4, V4.S4, V0.S4
 	VFMLA V31.S4, V5.S4, V1.S4
-	ADD $32, R6, R12
+	ADD $32, R5, R12
 	VLD1R.P 4(R12), [V31.S4]
 	VFMLS V31.S4, V8.S4, V0.S4
 	VFMLS V31.S4, V9.S4, V1.S4
@@ -8919,11 +8917,11 @@ lane2:
 	ADD $32, R7
 	CMP R8, R7
 	BLO lane2
-	MOVD 48(R0), R7
-	ADD R7, R1
-	MOVD 40(R0), R8
-	ADD R8, R2
-	SUBS $1, R5
+	MOVD 48(R0), R9
+	ADD R9, R1
+	MOVD 40(R0), R9
+	ADD R9, R2
+	SUBS $1, R6
 	BNE loop1
 	RET
 
@@ -8934,19 +8932,19 @@ TEXT ·winogradOutput3x5Neon(SB), NOSPLIT, $0-8
 	MOVD 8(R0), R2
 	MOVD 16(R0), R3
 	MOVD 24(R0), R4
-	MOVD 32(R0), R5
-	MOVD 64(R0), R6
-	MOVD 88(R0), R7
-	ADD $0, R7, R8
-	VLD1R.P 4(R8), [V22.S4]
-	VLD1R.P 4(R8), [V23.S4]
-	VLD1R.P 4(R8), [V24.S4]
-	VLD1R.P 4(R8), [V25.S4]
-	VEOR V31.B16, V31.B16, V31.B16
-loop1:
+	MOVD 88(R0), R5
+	ADD $0, R5, R6
+	VLD1R.P 4(R6), [V22.S4]
+	VLD1R.P 4(R6), [V23.S4]
+	VLD1R.P 4(R6), [V24.S4]
+	VLD1R.P 4(R6), [V25.S4]
 	VEOR V30.B16, V30.B16, V30.B16
-	CBZ R6, plain2
-	VLD1R.P 4(R6), [V30.S4]
+	MOVD 32(R0), R6
+	MOVD 64(R0), R7
+loop1:
+	VEOR V31.B16, V31.B16, V31.B16
+	CBZ R7, plain2
+	VLD1R.P 4(R7), [V31.S4]
 plain2:
 	MOVD 40(R0), R9
 	MOVD $0, R8
@@ -9288,38 +9286,38 @@ lane3:
 	VFMLA V24.S4, V17.S4, V13.S4
 	VFMLA V25.S4, V18.S4, V12.S4
 	VFMLA V25.S4, V19.S4, V13.S4
-	WORD $0x4e3ed694 // fadd v20.4s, v20.4s, v30.4s
-	WORD $0x4e3ed6b5 // fadd v21.4s, v21.4s, v30.4s
-	WORD $0x4e3ed442 // fadd v2.4s, v2.4s, v30.4s
-	WORD $0x4e3ed463 // fadd v3.4s, v3.4s, v30.4s
-	WORD $0x4e3ed58c // fadd v12.4s, v12.4s, v30.4s
-	WORD $0x4e3ed5ad // fadd v13.4s, v13.4s, v30.4s
+	WORD $0x4e3fd694 // fadd v20.4s, v20.4s, v31.4s
+	WORD $0x4e3fd6b5 // fadd v21.4s, v21.4s, v31.4s
+	WORD $0x4e3fd442 // fadd v2.4s, v2.4s, v31.4s
+	WORD $0x4e3fd463 // fadd v3.4s, v3.4s, v31.4s
+	WORD $0x4e3fd58c // fadd v12.4s, v12.4s, v31.4s
+	WORD $0x4e3fd5ad // fadd v13.4s, v13.4s, v31.4s
 	MOVD 72(R0), R13
 	CBZ R13, fresh4
-	MOVD 0(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F0, F1)
+	MOVD 0(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F0, F1)
 	WORD $0x4e20d694 // fadd v20.4s, v20.4s, v0.4s
 	WORD $0x4e21d6b5 // fadd v21.4s, v21.4s, v1.4s
-	MOVD 24(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F0, F1)
+	MOVD 24(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F0, F1)
 	WORD $0x4e20d442 // fadd v2.4s, v2.4s, v0.4s
 	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
-	MOVD 48(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F0, F1)
+	MOVD 48(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F0, F1)
 	WORD $0x4e20d58c // fadd v12.4s, v12.4s, v0.4s
 	WORD $0x4e21d5ad // fadd v13.4s, v13.4s, v1.4s
 fresh4:
-	MOVD 80(R0), R14
-	CBZ R14, linear5
-	WORD $0x4e3ff694 // fmax v20.4s, v20.4s, v31.4s
-	WORD $0x4e3ff6b5 // fmax v21.4s, v21.4s, v31.4s
-	WORD $0x4e3ff442 // fmax v2.4s, v2.4s, v31.4s
-	WORD $0x4e3ff463 // fmax v3.4s, v3.4s, v31.4s
-	WORD $0x4e3ff58c // fmax v12.4s, v12.4s, v31.4s
-	WORD $0x4e3ff5ad // fmax v13.4s, v13.4s, v31.4s
+	MOVD 80(R0), R13
+	CBZ R13, linear5
+	WORD $0x4e3ef694 // fmax v20.4s, v20.4s, v30.4s
+	WORD $0x4e3ef6b5 // fmax v21.4s, v21.4s, v30.4s
+	WORD $0x4e3ef442 // fmax v2.4s, v2.4s, v30.4s
+	WORD $0x4e3ef463 // fmax v3.4s, v3.4s, v30.4s
+	WORD $0x4e3ef58c // fmax v12.4s, v12.4s, v30.4s
+	WORD $0x4e3ef5ad // fmax v13.4s, v13.4s, v30.4s
 linear5:
 	MOVD 0(R3), R13
 	ADD R10, R13
@@ -9363,38 +9361,38 @@ linear5:
 	VFMLA V24.S4, V17.S4, V13.S4
 	VFMLA V25.S4, V18.S4, V12.S4
 	VFMLA V25.S4, V19.S4, V13.S4
-	WORD $0x4e3ed694 // fadd v20.4s, v20.4s, v30.4s
-	WORD $0x4e3ed6b5 // fadd v21.4s, v21.4s, v30.4s
-	WORD $0x4e3ed442 // fadd v2.4s, v2.4s, v30.4s
-	WORD $0x4e3ed463 // fadd v3.4s, v3.4s, v30.4s
-	WORD $0x4e3ed58c // fadd v12.4s, v12.4s, v30.4s
-	WORD $0x4e3ed5ad // fadd v13.4s, v13.4s, v30.4s
+	WORD $0x4e3fd694 // fadd v20.4s, v20.4s, v31.4s
+	WORD $0x4e3fd6b5 // fadd v21.4s, v21.4s, v31.4s
+	WORD $0x4e3fd442 // fadd v2.4s, v2.4s, v31.4s
+	WORD $0x4e3fd463 // fadd v3.4s, v3.4s, v31.4s
+	WORD $0x4e3fd58c // fadd v12.4s, v12.4s, v31.4s
+	WORD $0x4e3fd5ad // fadd v13.4s, v13.4s, v31.4s
 	MOVD 72(R0), R13
 	CBZ R13, fresh6
-	MOVD 8(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F0, F1)
+	MOVD 8(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F0, F1)
 	WORD $0x4e20d694 // fadd v20.4s, v20.4s, v0.4s
 	WORD $0x4e21d6b5 // fadd v21.4s, v21.4s, v1.4s
-	MOVD 32(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F0, F1)
+	MOVD 32(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F0, F1)
 	WORD $0x4e20d442 // fadd v2.4s, v2.4s, v0.4s
 	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
-	MOVD 56(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F0, F1)
+	MOVD 56(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F0, F1)
 	WORD $0x4e20d58c // fadd v12.4s, v12.4s, v0.4s
 	WORD $0x4e21d5ad // fadd v13.4s, v13.4s, v1.4s
 fresh6:
-	MOVD 80(R0), R14
-	CBZ R14, linear7
-	WORD $0x4e3ff694 // fmax v20.4s, v20.4s, v31.4s
-	WORD $0x4e3ff6b5 // fmax v21.4s, v21.4s, v31.4s
-	WORD $0x4e3ff442 // fmax v2.4s, v2.4s, v31.4s
-	WORD $0x4e3ff463 // fmax v3.4s, v3.4s, v31.4s
-	WORD $0x4e3ff58c // fmax v12.4s, v12.4s, v31.4s
-	WORD $0x4e3ff5ad // fmax v13.4s, v13.4s, v31.4s
+	MOVD 80(R0), R13
+	CBZ R13, linear7
+	WORD $0x4e3ef694 // fmax v20.4s, v20.4s, v30.4s
+	WORD $0x4e3ef6b5 // fmax v21.4s, v21.4s, v30.4s
+	WORD $0x4e3ef442 // fmax v2.4s, v2.4s, v30.4s
+	WORD $0x4e3ef463 // fmax v3.4s, v3.4s, v30.4s
+	WORD $0x4e3ef58c // fmax v12.4s, v12.4s, v30.4s
+	WORD $0x4e3ef5ad // fmax v13.4s, v13.4s, v30.4s
 linear7:
 	MOVD 8(R3), R13
 	ADD R10, R13
@@ -9438,38 +9436,38 @@ linear7:
 	VFMLA V24.S4, V17.S4, V13.S4
 	VFMLA V25.S4, V18.S4, V12.S4
 	VFMLA V25.S4, V19.S4, V13.S4
-	WORD $0x4e3ed694 // fadd v20.4s, v20.4s, v30.4s
-	WORD $0x4e3ed6b5 // fadd v21.4s, v21.4s, v30.4s
-	WORD $0x4e3ed442 // fadd v2.4s, v2.4s, v30.4s
-	WORD $0x4e3ed463 // fadd v3.4s, v3.4s, v30.4s
-	WORD $0x4e3ed58c // fadd v12.4s, v12.4s, v30.4s
-	WORD $0x4e3ed5ad // fadd v13.4s, v13.4s, v30.4s
+	WORD $0x4e3fd694 // fadd v20.4s, v20.4s, v31.4s
+	WORD $0x4e3fd6b5 // fadd v21.4s, v21.4s, v31.4s
+	WORD $0x4e3fd442 // fadd v2.4s, v2.4s, v31.4s
+	WORD $0x4e3fd463 // fadd v3.4s, v3.4s, v31.4s
+	WORD $0x4e3fd58c // fadd v12.4s, v12.4s, v31.4s
+	WORD $0x4e3fd5ad // fadd v13.4s, v13.4s, v31.4s
 	MOVD 72(R0), R13
 	CBZ R13, fresh8
-	MOVD 16(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F0, F1)
+	MOVD 16(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F0, F1)
 	WORD $0x4e20d694 // fadd v20.4s, v20.4s, v0.4s
 	WORD $0x4e21d6b5 // fadd v21.4s, v21.4s, v1.4s
-	MOVD 40(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F0, F1)
+	MOVD 40(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F0, F1)
 	WORD $0x4e20d442 // fadd v2.4s, v2.4s, v0.4s
 	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
-	MOVD 64(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F0, F1)
+	MOVD 64(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F0, F1)
 	WORD $0x4e20d58c // fadd v12.4s, v12.4s, v0.4s
 	WORD $0x4e21d5ad // fadd v13.4s, v13.4s, v1.4s
 fresh8:
-	MOVD 80(R0), R14
-	CBZ R14, linear9
-	WORD $0x4e3ff694 // fmax v20.4s, v20.4s, v31.4s
-	WORD $0x4e3ff6b5 // fmax v21.4s, v21.4s, v31.4s
-	WORD $0x4e3ff442 // fmax v2.4s, v2.4s, v31.4s
-	WORD $0x4e3ff463 // fmax v3.4s, v3.4s, v31.4s
-	WORD $0x4e3ff58c // fmax v12.4s, v12.4s, v31.4s
-	WORD $0x4e3ff5ad // fmax v13.4s, v13.4s, v31.4s
+	MOVD 80(R0), R13
+	CBZ R13, linear9
+	WORD $0x4e3ef694 // fmax v20.4s, v20.4s, v30.4s
+	WORD $0x4e3ef6b5 // fmax v21.4s, v21.4s, v30.4s
+	WORD $0x4e3ef442 // fmax v2.4s, v2.4s, v30.4s
+	WORD $0x4e3ef463 // fmax v3.4s, v3.4s, v30.4s
+	WORD $0x4e3ef58c // fmax v12.4s, v12.4s, v30.4s
+	WORD $0x4e3ef5ad // fmax v13.4s, v13.4s, v30.4s
 linear9:
 	MOVD 16(R3), R13
 	ADD R10, R13
@@ -9483,11 +9481,11 @@ linear9:
 	ADD $32, R8
 	CMP R9, R8
 	BLO lane3
-	MOVD 40(R0), R8
-	ADD R8, R1
-	MOVD 48(R0), R9
-	ADD R9, R2
-	SUBS $1, R5
+	MOVD 40(R0), R10
+	ADD R10, R1
+	MOVD 48(R0), R10
+	ADD R10, R2
+	SUBS $1, R6
 	BNE loop1
 	RET
 
@@ -11495,8 +11493,8 @@ TEXT ·winogradInputWhole2Neon(SB), NOSPLIT, $0-8
 	MOVD 8(R0), R2
 	MOVD 16(R0), R3
 	MOVD 24(R0), R4
-	MOVD 32(R0), R5
-	MOVD 88(R0), R6
+	MOVD 88(R0), R5
+	MOVD 32(R0), R6
 loop1:
 	MOVD 40(R0), R8
 	MOVD $0, R7
@@ -11579,11 +11577,11 @@ lane2:
 	ADD $32, R7
 	CMP R8, R7
 	BLO lane2
-	MOVD 48(R0), R7
-	ADD R7, R1
-	MOVD 40(R0), R8
-	ADD R8, R2
-	SUBS $1, R5
+	MOVD 48(R0), R9
+	ADD R9, R1
+	MOVD 40(R0), R9
+	ADD R9, R2
+	SUBS $1, R6
 	BNE loop1
 	RET
 
@@ -11594,14 +11592,14 @@ TEXT ·winogradOutputWhole2Neon(SB), NOSPLIT, $0-8
 	MOVD 8(R0), R2
 	MOVD 16(R0), R3
 	MOVD 24(R0), R4
-	MOVD 32(R0), R5
-	MOVD 64(R0), R6
-	MOVD 88(R0), R7
-	VEOR V31.B16, V31.B16, V31.B16
-loop1:
+	MOVD 88(R0), R5
 	VEOR V30.B16, V30.B16, V30.B16
-	CBZ R6, plain2
-	VLD1R.P 4(R6), [V30.S4]
+	MOVD 32(R0), R6
+	MOVD 64(R0), R7
+loop1:
+	VEOR V31.B16, V31.B16, V31.B16
+	CBZ R7, plain2
+	VLD1R.P 4(R7), [V31.S4]
 plain2:
 	MOVD 40(R0), R9
 	MOVD $0, R8
@@ -11660,29 +11658,29 @@ lane3:
 	WORD $0x4e25d465 // fadd v5.4s, v3.4s, v5.4s
 	WORD $0x4e24d404 // fadd v4.4s, v0.4s, v4.4s
 	WORD $0x4e25d425 // fadd v5.4s, v1.4s, v5.4s
-	WORD $0x4e3ed4c6 // fadd v6.4s, v6.4s, v30.4s
-	WORD $0x4e3ed4e7 // fadd v7.4s, v7.4s, v30.4s
-	WORD $0x4e3ed484 // fadd v4.4s, v4.4s, v30.4s
-	WORD $0x4e3ed4a5 // fadd v5.4s, v5.4s, v30.4s
+	WORD $0x4e3fd4c6 // fadd v6.4s, v6.4s, v31.4s
+	WORD $0x4e3fd4e7 // fadd v7.4s, v7.4s, v31.4s
+	WORD $0x4e3fd484 // fadd v4.4s, v4.4s, v31.4s
+	WORD $0x4e3fd4a5 // fadd v5.4s, v5.4s, v31.4s
 	MOVD 72(R0), R13
 	CBZ R13, fresh4
-	MOVD 0(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F0, F1)
+	MOVD 0(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F0, F1)
 	WORD $0x4e20d4c6 // fadd v6.4s, v6.4s, v0.4s
 	WORD $0x4e21d4e7 // fadd v7.4s, v7.4s, v1.4s
-	MOVD 16(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F0, F1)
+	MOVD 16(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F0, F1)
 	WORD $0x4e20d484 // fadd v4.4s, v4.4s, v0.4s
 	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
 fresh4:
-	MOVD 80(R0), R14
-	CBZ R14, linear5
-	WORD $0x4e3ff4c6 // fmax v6.4s, v6.4s, v31.4s
-	WORD $0x4e3ff4e7 // fmax v7.4s, v7.4s, v31.4s
-	WORD $0x4e3ff484 // fmax v4.4s, v4.4s, v31.4s
-	WORD $0x4e3ff4a5 // fmax v5.4s, v5.4s, v31.4s
+	MOVD 80(R0), R13
+	CBZ R13, linear5
+	WORD $0x4e3ef4c6 // fmax v6.4s, v6.4s, v30.4s
+	WORD $0x4e3ef4e7 // fmax v7.4s, v7.4s, v30.4s
+	WORD $0x4e3ef484 // fmax v4.4s, v4.4s, v30.4s
+	WORD $0x4e3ef4a5 // fmax v5.4s, v5.4s, v30.4s
 linear5:
 	MOVD 0(R3), R13
 	ADD R10, R13
@@ -11699,29 +11697,29 @@ linear5:
 	WORD $0x4e25d465 // fadd v5.4s, v3.4s, v5.4s
 	WORD $0x4e24d404 // fadd v4.4s, v0.4s, v4.4s
 	WORD $0x4e25d425 // fadd v5.4s, v1.4s, v5.4s
-	WORD $0x4e3ed4c6 // fadd v6.4s, v6.4s, v30.4s
-	WORD $0x4e3ed4e7 // fadd v7.4s, v7.4s, v30.4s
-	WORD $0x4e3ed484 // fadd v4.4s, v4.4s, v30.4s
-	WORD $0x4e3ed4a5 // fadd v5.4s, v5.4s, v30.4s
+	WORD $0x4e3fd4c6 // fadd v6.4s, v6.4s, v31.4s
+	WORD $0x4e3fd4e7 // fadd v7.4s, v7.4s, v31.4s
+	WORD $0x4e3fd484 // fadd v4.4s, v4.4s, v31.4s
+	WORD $0x4e3fd4a5 // fadd v5.4s, v5.4s, v31.4s
 	MOVD 72(R0), R13
 	CBZ R13, fresh6
-	MOVD 8(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F0, F1)
+	MOVD 8(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F0, F1)
 	WORD $0x4e20d4c6 // fadd v6.4s, v6.4s, v0.4s
 	WORD $0x4e21d4e7 // fadd v7.4s, v7.4s, v1.4s
-	MOVD 24(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F0, F1)
+	MOVD 24(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F0, F1)
 	WORD $0x4e20d484 // fadd v4.4s, v4.4s, v0.4s
 	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
 fresh6:
-	MOVD 80(R0), R14
-	CBZ R14, linear7
-	WORD $0x4e3ff4c6 // fmax v6.4s, v6.4s, v31.4s
-	WORD $0x4e3ff4e7 // fmax v7.4s, v7.4s, v31.4s
-	WORD $0x4e3ff484 // fmax v4.4s, v4.4s, v31.4s
-	WORD $0x4e3ff4a5 // fmax v5.4s, v5.4s, v31.4s
+	MOVD 80(R0), R13
+	CBZ R13, linear7
+	WORD $0x4e3ef4c6 // fmax v6.4s, v6.4s, v30.4s
+	WORD $0x4e3ef4e7 // fmax v7.4s, v7.4s, v30.4s
+	WORD $0x4e3ef484 // fmax v4.4s, v4.4s, v30.4s
+	WORD $0x4e3ef4a5 // fmax v5.4s, v5.4s, v30.4s
 linear7:
 	MOVD 8(R3), R13
 	ADD R10, R13
@@ -11732,11 +11730,11 @@ linear7:
 	ADD $32, R8
 	CMP R9, R8
 	BLO lane3
-	MOVD 40(R0), R8
-	ADD R8, R1
-	MOVD 48(R0), R9
-	ADD R9, R2
-	SUBS $1, R5
+	MOVD 40(R0), R10
+	ADD R10, R1
+	MOVD 48(R0), R10
+	ADD R10, R2
+	SUBS $1, R6
 	BNE loop1
 	RET
 
@@ -12139,15 +12137,15 @@ TEXT ·winogradInputWhole4Neon(SB), NOSPLIT, $0-8
 	MOVD 8(R0), R2
 	MOVD 16(R0), R3
 	MOVD 24(R0), R4
-	MOVD 32(R0), R5
-	MOVD 88(R0), R6
-	ADD $0, R6, R7
-	VLD1R.P 4(R7), [V18.S4]
-	VLD1R.P 4(R7), [V19.S4]
-	VLD1R.P 4(R7), [V20.S4]
-	VLD1R.P 4(R7), [V21.S4]
-	VLD1R.P 4(R7), [V22.S4]
-	VLD1R.P 4(R7), [V23.S4]
+	MOVD 88(R0), R5
+	ADD $0, R5, R6
+	VLD1R.P 4(R6), [V18.S4]
+	VLD1R.P 4(R6), [V19.S4]
+	VLD1R.P 4(R6), [V20.S4]
+	VLD1R.P 4(R6), [V21.S4]
+	VLD1R.P 4(R6), [V22.S4]
+	VLD1R.P 4(R6), [V23.S4]
+	MOVD 32(R0), R6
 loop1:
 	MOVD 40(R0), R8
 	MOVD $0, R7
@@ -12214,11 +12212,11 @@ lane2:
 	ADD $32, R7
 	CMP R8, R7
 	BLO lane2
-	MOVD 48(R0), R7
-	ADD R7, R1
-	MOVD 40(R0), R8
-	ADD R8, R2
-	SUBS $1, R5
+	MOVD 48(R0), R9
+	ADD R9, R1
+	MOVD 40(R0), R9
+	ADD R9, R2
+	SUBS $1, R6
 	BNE loop1
 	RET
 
@@ -12229,21 +12227,21 @@ TEXT ·winogradOutputWhole4Neon(SB), NOSPLIT, $0-8
 	MOVD 8(R0), R2
 	MOVD 16(R0), R3
 	MOVD 24(R0), R4
-	MOVD 32(R0), R5
-	MOVD 64(R0), R6
-	MOVD 88(R0), R7
-	ADD $0, R7, R8
-	VLD1R.P 4(R8), [V20.S4]
-	VLD1R.P 4(R8), [V21.S4]
-	VLD1R.P 4(R8), [V22.S4]
-	VLD1R.P 4(R8), [V23.S4]
-	VLD1R.P 4(R8), [V24.S4]
-	VLD1R.P 4(R8), [V25.S4]
-	VEOR V31.B16, V31.B16, V31.B16
-loop1:
+	MOVD 88(R0), R5
+	ADD $0, R5, R6
+	VLD1R.P 4(R6), [V20.S4]
+	VLD1R.P 4(R6), [V21.S4]
+	VLD1R.P 4(R6), [V22.S4]
+	VLD1R.P 4(R6), [V23.S4]
+	VLD1R.P 4(R6), [V24.S4]
+	VLD1R.P 4(R6), [V25.S4]
 	VEOR V30.B16, V30.B16, V30.B16
-	CBZ R6, plain2
-	VLD1R.P 4(R6), [V30.S4]
+	MOVD 32(R0), R6
+	MOVD 64(R0), R7
+loop1:
+	VEOR V31.B16, V31.B16, V31.B16
+	CBZ R7, plain2
+	VLD1R.P 4(R7), [V31.S4]
 plain2:
 	MOVD 40(R0), R9
 	MOVD $0, R8
@@ -12297,47 +12295,47 @@ lane3:
 	WORD $0x4e27d467 // fadd v7.4s, v3.4s, v7.4s
 	WORD $0x4e2ad4ca // fadd v10.4s, v6.4s, v10.4s
 	WORD $0x4e2bd4eb // fadd v11.4s, v7.4s, v11.4s
-	WORD $0x4e3ed58c // fadd v12.4s, v12.4s, v30.4s
-	WORD $0x4e3ed5ad // fadd v13.4s, v13.4s, v30.4s
-	WORD $0x4e3ed508 // fadd v8.4s, v8.4s, v30.4s
-	WORD $0x4e3ed529 // fadd v9.4s, v9.4s, v30.4s
-	WORD $0x4e3ed5ce // fadd v14.4s, v14.4s, v30.4s
-	WORD $0x4e3ed5ef // fadd v15.4s, v15.4s, v30.4s
-	WORD $0x4e3ed54a // fadd v10.4s, v10.4s, v30.4s
-	WORD $0x4e3ed56b // fadd v11.4s, v11.4s, v30.4s
+	WORD $0x4e3fd58c // fadd v12.4s, v12.4s, v31.4s
+	WORD $0x4e3fd5ad // fadd v13.4s, v13.4s, v31.4s
+	WORD $0x4e3fd508 // fadd v8.4s, v8.4s, v31.4s
+	WORD $0x4e3fd529 // fadd v9.4s, v9.4s, v31.4s
+	WORD $0x4e3fd5ce // fadd v14.4s, v14.4s, v31.4s
+	WORD $0x4e3fd5ef // fadd v15.4s, v15.4s, v31.4s
+	WORD $0x4e3fd54a // fadd v10.4s, v10.4s, v31.4s
+	WORD $0x4e3fd56b // fadd v11.4s, v11.4s, v31.4s
 	MOVD 72(R0), R13
 	CBZ R13, fresh4
-	MOVD 0(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F0, F1)
+	MOVD 0(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F0, F1)
 	WORD $0x4e20d58c // fadd v12.4s, v12.4s, v0.4s
 	WORD $0x4e21d5ad // fadd v13.4s, v13.4s, v1.4s
-	MOVD 8(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F0, F1)
+	MOVD 8(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F0, F1)
 	WORD $0x4e20d508 // fadd v8.4s, v8.4s, v0.4s
 	WORD $0x4e21d529 // fadd v9.4s, v9.4s, v1.4s
-	MOVD 16(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F0, F1)
+	MOVD 16(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F0, F1)
 	WORD $0x4e20d5ce // fadd v14.4s, v14.4s, v0.4s
 	WORD $0x4e21d5ef // fadd v15.4s, v15.4s, v1.4s
-	MOVD 24(R3), R14
-	ADD R10, R14
-	FLDPQ 0(R14), (F0, F1)
+	MOVD 24(R3), R13
+	ADD R10, R13
+	FLDPQ 0(R13), (F0, F1)
 	WORD $0x4e20d54a // fadd v10.4s, v10.4s, v0.4s
 	WORD $0x4e21d56b // fadd v11.4s, v11.4s, v1.4s
 fresh4:
-	MOVD 80(R0), R14
-	CBZ R14, linear5
-	WORD $0x4e3ff58c // fmax v12.4s, v12.4s, v31.4s
-	WORD $0x4e3ff5ad // fmax v13.4s, v13.4s, v31.4s
-	WORD $0x4e3ff508 // fmax v8.4s, v8.4s, v31.4s
-	WORD $0x4e3ff529 // fmax v9.4s, v9.4s, v31.4s
-	WORD $0x4e3ff5ce // fmax v14.4s, v14.4s, v31.4s
-	WORD $0x4e3ff5ef // fmax v15.4s, v15.4s, v31.4s
-	WORD $0x4e3ff54a // fmax v10.4s, v10.4s, v31.4s
-	WORD $0x4e3ff56b // fmax v11.4s, v11.4s, v31.4s
+	MOVD 80(R0), R13
+	CBZ R13, linear5
+	WORD $0x4e3ef58c // fmax v12.4s, v12.4s, v30.4s
+	WORD $0x4e3ef5ad // fmax v13.4s, v13.4s, v30.4s
+	WORD $0x4e3ef508 // fmax v8.4s, v8.4s, v30.4s
+	WORD $0x4e3ef529 // fmax v9.4s, v9.4s, v30.4s
+	WORD $0x4e3ef5ce // fmax v14.4s, v14.4s, v30.4s
+	WORD $0x4e3ef5ef // fmax v15.4s, v15.4s, v30.4s
+	WORD $0x4e3ef54a // fmax v10.4s, v10.4s, v30.4s
+	WORD $0x4e3ef56b // fmax v11.4s, v11.4s, v30.4s
 linear5:
 	MOVD 0(R3), R13
 	ADD R10, R13
@@ -12354,11 +12352,11 @@ linear5:
 	ADD $32, R8
 	CMP R9, R8
 	BLO lane3
-	MOVD 40(R0), R8
-	ADD R8, R1
-	MOVD 48(R0), R9
-	ADD R9, R2
-	SUBS $1, R5
+	MOVD 40(R0), R10
+	ADD R10, R1
+	MOVD 48(R0), R10
+	ADD R10, R2
+	SUBS $1, R6
 	BNE loop1
 	RET
 

@@ -22,6 +22,16 @@ func (s avxm) size() int             { return s.avx.size }
 func (s avxm) v(i int) vector        { return s.avx.v(i) }
 func (s avxm) constant(i int) vector { return s.avx.v(15 - i) }
 
+func (s avxm) block() int         { return s.avx.block }
+func (s avxm) after(n, k int) int { return n + k }
+
+func (s avxm) singles(n int) (out []vector) {
+	for i := n; i < s.regs; i++ {
+		out = append(out, s.v(i))
+	}
+	return out
+}
+
 // General registers are avo's, which finds processors' ones for them.
 
 func (s avxm) register() register { return s.GP64() }
@@ -68,6 +78,29 @@ func (s avxm) number(from place) register {
 	to := s.GP64()
 	s.MOVLQSX(from, to)
 	return to
+}
+
+func (s avxm) difference(x, y, to register) {
+	s.MOVQ(x, to)
+	s.SUBQ(y, to)
+}
+
+func (s avxm) following(list register) register {
+	to := s.field(list, 0)
+	s.plus(8, list)
+	return to
+}
+
+func (s avxm) listed(base, list register, i int) place { return s.indexed(base, s.field(list, 8*i)) }
+
+// rows has multiples of the distance in registers.
+func (s avxm) rows(by register, n int) func(base register, f func(p place, i int)) {
+	row := s.rowsOf(by, n)
+	return func(base register, f func(p place, i int)) {
+		for i := range n {
+			f(row(base, i), i)
+		}
+	}
 }
 
 func (s avxm) branch(c condition, label string) {
@@ -134,8 +167,18 @@ func (s avxm) div(to, x, y vector) { s.VDIVPS(y, x, to) }
 func (s avxm) sqrt(to, x vector)   { s.VSQRTPS(x, to) }
 
 func (s avxm) copy(to, from vector) { s.VMOVAPS(from, to) }
-func (s avxm) fma(to, x, y vector)  { s.VFMADD231PS(y, x, to) }
-func (s avxm) fms(to, x, y vector)  { s.VFNMADD231PS(y, x, to) }
+
+func (s avxm) fma(to, x, y vector) {
+	x, y = memoryFirst(x, y)
+	s.VFMADD231PS(x, y, to)
+}
+
+func (s avxm) affine(x, p, q, _ vector) vector {
+	s.VFMADD213PS(q, p, x)
+	return x
+}
+
+func (s avxm) fms(to, x, y vector) { s.VFNMADD231PS(y, x, to) }
 
 // max is the first operand where one is NaN.
 func (s avxm) max(to, x, y vector) {
@@ -175,4 +218,11 @@ func (s avxm) constants(base register, offset int, to ...vector) {
 func (s avxm) next(pointer register, to vector) {
 	s.VBROADCASTSS(memoryAt(pointer, 0), to)
 	s.plus(4, pointer)
+}
+
+func (s avxm) elements(pointer register, _ int) func(i int) vector {
+	return func(i int) vector {
+		s.constants(pointer, 4*i, s.constant(1))
+		return s.constant(1)
+	}
 }

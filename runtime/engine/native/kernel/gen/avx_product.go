@@ -40,7 +40,7 @@ func (s *avx) product(rows, vectors int) {
 }
 
 // step adds the products of one inner step to the tile. B goes to registers from b0 on, A's values to those from a0 on.
-func (s *avx) step(row func(a reg.Register, i int) operand.Mem, a, b reg.Register, rows, vectors int,
+func (s *avx) step(row func(a register, i int) operand.Mem, a, b reg.Register, rows, vectors int,
 	acc func(i, j int) int, b0, a0 int,
 ) {
 	spare := s.regs - a0
@@ -57,21 +57,21 @@ func (s *avx) step(row func(a reg.Register, i int) operand.Mem, a, b reg.Registe
 }
 
 // rowsOf says where row i of A is, rs bytes from the one before, of as many rows.
-func (s *avx) rowsOf(rs reg.Register, rows int) func(a reg.Register, i int) operand.Mem {
-	odd := map[int]reg.Register{1: rs} // multiples of rs; even ones are scaled
+func (s *avx) rowsOf(rs register, rows int) func(a register, i int) operand.Mem {
+	odd := map[int]register{1: rs} // multiples of rs; even ones are scaled
 	for _, m := range []struct{ is, of, scale int }{{3, 1, 2}, {5, 1, 4}, {7, 3, 4}, {9, 1, 8}, {11, 3, 8}} {
 		if m.is < rows {
 			r := s.GP64()
-			s.LEAQ(indexed(odd[m.of], rs, uint8(m.scale), 0), r)
+			s.LEAQ(scaled(odd[m.of], rs, m.scale, 0), r)
 			odd[m.is] = r
 		}
 	}
-	return func(a reg.Register, i int) operand.Mem {
+	return func(a register, i int) operand.Mem {
 		if i == 0 {
-			return at(a, 0)
+			return memoryAt(a, 0)
 		}
 		scale := i & -i // the largest power of two that divides it
-		return indexed(a, odd[i/scale], uint8(scale), 0)
+		return scaled(a, odd[i/scale], scale, 0)
 	}
 }
 

@@ -41,30 +41,42 @@ func (s avxm) each(e element, body func(p places, i int)) {
 	})
 }
 
-// walk has one index for all arrays.
+// walk has an index for all arrays.
 func (s avxm) walk(offset register, arrays ...register) (out []place) {
+	index := s.register()
 	if offset == nil {
-		offset = s.register()
-		s.clear(offset)
+		s.clear(index)
+	} else {
+		s.MOVQ(offset, index)
 	}
 	for _, array := range arrays {
-		out = append(out, s.indexed(array, offset))
+		out = append(out, s.indexed(array, index))
 	}
 	return out
 }
 
-func (s avxm) moving(pointers ...register) []place { return s.walk(nil, pointers...) }
+func (s avxm) moving(pointers ...register) ([]place, func()) {
+	p := s.walk(nil, pointers...)
+	return p, func() {
+		for _, pointer := range pointers {
+			s.plus(p[0].(operand.Mem).Index, pointer)
+		}
+	}
+}
 
-func (s avxm) spans(bytes register, widths []int, places []place, body func(n lanes)) {
-	left, out := s.copyOf(bytes), s.label("out")
+// move moves indices, each of which places may share.
+func (s avxm) move(bytes int, places ...place) {
 	moved := map[reg.Register]bool{}
-	var indices []register
 	for _, p := range places {
 		if i := p.(operand.Mem).Index; !moved[i] {
 			moved[i] = true
-			indices = append(indices, i)
+			s.plus(bytes, i)
 		}
 	}
+}
+
+func (s avxm) spans(bytes register, widths []int, places []place, body func(n lanes)) {
+	left, out := s.copyOf(bytes), s.label("out")
 	for i, n := range widths {
 		again, less := s.label("span"), out
 		if i+1 < len(widths) {
@@ -74,7 +86,7 @@ func (s avxm) spans(bytes register, widths []int, places []place, body func(n la
 		s.compare(left, 4*n)
 		s.branch(below, less)
 		body(s.span(n))
-		s.plus(4*n, indices...)
+		s.move(4*n, places...)
 		s.minus(4*n, left)
 		s.jump(again)
 		if less != out {

@@ -64,7 +64,7 @@ func eachPair(m machine, name string, gradients bool, body func(p pair)) {
 func pairProducts(m machine) {
 	eachPair(m, "pairProducts", false, func(p pair) {
 		one, value := m.span(1), m.v(1)
-		rows := m.moving(p.u, p.v)
+		rows, _ := m.moving(p.u, p.v)
 		product := m.dot(rows[0], rows[1], p.bytes)
 		one.load(m.at(p.args, pairOffset), value)
 		for _, bias := range rows {
@@ -83,7 +83,7 @@ func pairSlopes(m machine) {
 		u := rowAt(m, p.args, m.at(p.places, 0), pairUserGradients, false)
 		v := rowAt(m, p.args, m.at(p.places, 4), pairItemGradients, false)
 		m.next(p.values, slope)
-		rows := m.moving(p.v, p.u, u, v)
+		rows, _ := m.moving(p.v, p.u, u, v)
 		gradients := rows[2:]
 		m.spans(p.bytes, []int{8, 4, 1}, rows, func(n lanes) {
 			for i, g := range gradients {

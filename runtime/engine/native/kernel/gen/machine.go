@@ -24,15 +24,20 @@ type machine interface {
 	function(name, arguments string, body func(args register))
 
 	size() int             // bytes of a vector
+	block() int            // channels that a reduction holds in vectors
 	v(i int) vector        // vector i of 0 to 15
 	constant(i int) vector // vector i from the end, for a value that is repeated: on arm64 it takes less than others
 
+	singles(n int) []vector // for values that are repeated, all that are left behind n vectors
+	after(n, k int) int     // the first vector behind n and so many singles
+
 	zero(v vector)
 	copy(to, from vector)
-	max(to, x, y vector) // NaN where x is, or where y is of memory; another y is a limit
-	min(to, x, y vector) // NaN where x is
-	fma(to, x, y vector) // to += x y, rounded once
-	fms(to, x, y vector) // to -= x y, rounded once
+	max(to, x, y vector)                 // NaN where x is, or where y is of memory; another y is a limit
+	min(to, x, y vector)                 // NaN where x is
+	fma(to, x, y vector)                 // to += x y, rounded once
+	fms(to, x, y vector)                 // to -= x y, rounded once
+	affine(x, p, q, spare vector) vector // p x + q, rounded once, in x or in spare
 	// keep is to = from where x compares to y, else 0; spare is overwritten.
 	keep(c comparison, to, from, x, y, spare vector)
 
@@ -40,6 +45,8 @@ type machine interface {
 	constants(base register, offset int, to ...vector)
 	// next fills a vector by the value that a pointer has, and moves the pointer on.
 	next(pointer register, to vector)
+	// elements is n values that a pointer has, each as a vector that may be the last operand of fma.
+	elements(pointer register, n int) func(i int) vector
 }
 
 // lanes are instructions on so many values at a time.
@@ -68,7 +75,13 @@ type memory interface {
 	plus(by any, to ...register) // by is a number or a register
 	minus(by any, to register)
 	times(by, to register)
-	number(from place) register // int32 with its sign
+	difference(x, y, to register)
+	number(from place) register       // int32 with its sign
+	following(list register) register // 8 bytes, and the list moves on
+	// listed is the place behind base that number i of a list of offsets says.
+	listed(base, list register, i int) place
+	// rows calls f with the places of n rows, so many bytes from one to the next, from base on, which may move.
+	rows(by register, n int) func(base register, f func(p place, i int))
 
 	at(base register, bytes int) place
 	behind(p place, bytes int) place
@@ -111,8 +124,9 @@ type walks interface {
 	each(e element, body func(p places, i int))
 	// walk is a place in each array, so many bytes behind its start, that spans moves on.
 	walk(offset register, arrays ...register) []place
-	// moving is the places that pointers have, which may move with them.
-	moving(pointers ...register) []place
+	// moving is the places that pointers have, which may move with them; settle moves pointers to where the places are.
+	moving(pointers ...register) (p []place, settle func())
+	move(bytes int, p ...place)
 	// spans does body while so many bytes are left, with the widest instructions first, and moves places on.
 	spans(bytes register, widths []int, places []place, body func(n lanes))
 	span(n int) lanes // of 8, 4 or 1 values

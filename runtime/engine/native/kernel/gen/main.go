@@ -68,13 +68,14 @@ func generateAMD64() (text, stubs string, err error) {
 		transpose(avxm{s})
 		elementwise(avxm{s})
 		optimizers(avxm{s})
-		s.channels()
-		s.taps()
-		s.depthwise()
-		s.weighted()
+		channels(avxm{s})
+		pools(avxm{s})
+		depthwise(avxm{s}, 4)
+		depthwise(avxm{s}, 1)
+		weighted(avxm{s})
 		halves(avxm{s})
 		for side, one := range winograd.Sides() {
-			s.winograd(side, one)
+			transforms(avxm{s}, side, one)
 		}
 	}
 	for _, rows := range avx512.tiles {
@@ -101,14 +102,13 @@ func (a *neon) kernels() {
 	transpose(neonm{a})
 	elementwise(neonm{a})
 	optimizers(neonm{a})
-	a.channels()
-	a.pools()
-	a.weighted()
-	for _, block := range []int{4, 1} {
-		a.depthwise(block)
-	}
+	channels(neonm{a})
+	pools(neonm{a})
+	weighted(neonm{a})
+	depthwise(neonm{a}, 4)
+	depthwise(neonm{a}, 1)
 	for side, one := range winograd.Sides() {
-		a.winograd(side, one)
+		transforms(neonm{a}, side, one)
 	}
 	halves(neonm{a})
 	exact(neonm{a})

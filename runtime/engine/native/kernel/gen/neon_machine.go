@@ -24,6 +24,16 @@ func (a neonm) size() int             { return size }
 func (a neonm) v(i int) vector        { return wide(i) }
 func (a neonm) constant(i int) vector { return same(31 - i) }
 
+func (a neonm) block() int         { return 4 }
+func (a neonm) after(n, k int) int { return n + (k+1)/2 }
+
+func (a neonm) singles(n int) (out []vector) {
+	for q := 2 * n; q < 32; q++ {
+		out = append(out, same(q))
+	}
+	return out
+}
+
 func (a neonm) register() register                       { return a.neon.register() }
 func (a neonm) field(args register, offset int) register { return a.neon.field(args, offset) }
 func (a neonm) held(args register, offset int) register  { return a.neon.field(args, offset) }
@@ -65,6 +75,32 @@ func (a neonm) number(from place) register {
 	to := a.register()
 	a.put("MOVW %s, %s", from.Asm(), to)
 	return to
+}
+
+func (a neonm) difference(x, y, to register) { a.put("SUB %s, %s, %s", y, x, to) }
+
+func (a neonm) following(list register) register {
+	to := a.register()
+	a.put("MOVD.P 8(%s), %s", list, to)
+	return to
+}
+
+func (a neonm) listed(base, list register, i int) place {
+	p := a.field(list, 8*i)
+	a.plus(base, p)
+	return a.at(p, 0)
+}
+
+// rows moves base.
+func (a neonm) rows(by register, n int) func(base register, f func(p place, i int)) {
+	return func(base register, f func(p place, i int)) {
+		for i := range n {
+			f(a.at(base, 0), i)
+			if i+1 < n {
+				a.plus(by, base)
+			}
+		}
+	}
 }
 
 func (a neonm) branch(c condition, label string) {
@@ -115,8 +151,24 @@ func (a neonm) sqrt(to, x vector)   { a.root(to.(vec), x.(vec)) }
 func (a neonm) zero(v vector) { a.neon.zero(v.(vec)) }
 
 func (a neonm) copy(to, from vector) { a.neon.copy(to.(vec), from.(vec)) }
-func (a neonm) fma(to, x, y vector)  { a.neon.fma(to.(vec), x.(vec), y.(vec)) }
-func (a neonm) fms(to, x, y vector)  { a.neon.fms(to.(vec), x.(vec), y.(vec)) }
+
+func (a neonm) fma(to, x, y vector) {
+	e, ok := y.(value)
+	if !ok {
+		a.neon.fma(to.(vec), x.(vec), y.(vec))
+		return
+	}
+	a.word(fmlaElement(to.(vec).low, x.(vec).low, e.register, e.lane))
+	a.word(fmlaElement(to.(vec).high, x.(vec).high, e.register, e.lane))
+}
+
+func (a neonm) affine(x, p, q, spare vector) vector {
+	a.copy(spare, q)
+	a.fma(spare, x, p)
+	return spare
+}
+
+func (a neonm) fms(to, x, y vector) { a.neon.fms(to.(vec), x.(vec), y.(vec)) }
 
 func (a neonm) keep(c comparison, to, from, x, y, spare vector) {
 	compare := fcmgt
@@ -141,4 +193,20 @@ func (a neonm) constants(base register, offset int, to ...vector) {
 
 func (a neonm) next(pointer register, to vector) {
 	a.put("VLD1R.P 4(%s), [V%d.S4]", pointer, to.(vec).low)
+}
+
+// value is one of the four of a register.
+type value struct{ register, lane int }
+
+// Asm is how Arm writes it.
+func (v value) Asm() string { return fmt.Sprintf("V%d[%d]", v.register, v.lane) }
+
+func (a neonm) elements(pointer register, n int) func(i int) vector {
+	const all = 16
+	if n == 1 {
+		a.put("FMOVS (%s), F%d", pointer, all)
+	} else {
+		a.loadFour(pointer, 0, all)
+	}
+	return func(i int) vector { return value{all, i} }
 }

@@ -46,11 +46,17 @@ func (a neonm) walk(offset register, arrays ...register) (out []place) {
 	return out
 }
 
-func (a neonm) moving(pointers ...register) (out []place) {
+func (a neonm) moving(pointers ...register) (out []place, settle func()) {
 	for _, p := range pointers {
 		out = append(out, a.at(p, 0))
 	}
-	return out
+	return out, func() {}
+}
+
+func (a neonm) move(bytes int, places ...place) {
+	for _, p := range places {
+		a.plus(bytes, p.(address).base)
+	}
 }
 
 func (a neonm) spans(bytes register, widths []int, places []place, body func(n lanes)) {
@@ -65,9 +71,7 @@ func (a neonm) spansLeft(left register, widths []int, places []place, body func(
 		a.compare(left, 4*n)
 		a.branch(below, less)
 		body(a.span(n))
-		for _, p := range places {
-			a.plus(4*n, p.(address).base)
-		}
+		a.move(4*n, places...)
 		a.minus(4*n, left)
 		a.jump(again)
 		a.mark(less)
