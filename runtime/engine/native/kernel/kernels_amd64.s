@@ -193,17 +193,17 @@ loop7:
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
 	JZ           store8
-	VPXORQ       Z11, Z11, Z11
-	VMAXPS       Z0, Z11, Z0
-	VMAXPS       Z1, Z11, Z1
-	VMAXPS       Z2, Z11, Z2
-	VMAXPS       Z3, Z11, Z3
-	VMAXPS       Z4, Z11, Z4
-	VMAXPS       Z5, Z11, Z5
-	VMAXPS       Z6, Z11, Z6
-	VMAXPS       Z7, Z11, Z7
-	VMAXPS       Z8, Z11, Z8
-	VMAXPS       Z9, Z11, Z9
+	VPXORQ       Z10, Z10, Z10
+	VMAXPS       Z0, Z10, Z0
+	VMAXPS       Z1, Z10, Z1
+	VMAXPS       Z2, Z10, Z2
+	VMAXPS       Z3, Z10, Z3
+	VMAXPS       Z4, Z10, Z4
+	VMAXPS       Z5, Z10, Z5
+	VMAXPS       Z6, Z10, Z6
+	VMAXPS       Z7, Z10, Z7
+	VMAXPS       Z8, Z10, Z8
+	VMAXPS       Z9, Z10, Z9
 
 store8:
 	MOVQ    16(AX), CX
@@ -541,31 +541,31 @@ loop16:
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
 	JZ           store17
-	VPXORQ       Z26, Z26, Z26
-	VMAXPS       Z0, Z26, Z0
-	VMAXPS       Z1, Z26, Z1
-	VMAXPS       Z2, Z26, Z2
-	VMAXPS       Z3, Z26, Z3
-	VMAXPS       Z4, Z26, Z4
-	VMAXPS       Z5, Z26, Z5
-	VMAXPS       Z6, Z26, Z6
-	VMAXPS       Z7, Z26, Z7
-	VMAXPS       Z8, Z26, Z8
-	VMAXPS       Z9, Z26, Z9
-	VMAXPS       Z10, Z26, Z10
-	VMAXPS       Z11, Z26, Z11
-	VMAXPS       Z12, Z26, Z12
-	VMAXPS       Z13, Z26, Z13
-	VMAXPS       Z14, Z26, Z14
-	VMAXPS       Z15, Z26, Z15
-	VMAXPS       Z16, Z26, Z16
-	VMAXPS       Z17, Z26, Z17
-	VMAXPS       Z18, Z26, Z18
-	VMAXPS       Z19, Z26, Z19
-	VMAXPS       Z20, Z26, Z20
-	VMAXPS       Z21, Z26, Z21
-	VMAXPS       Z22, Z26, Z22
-	VMAXPS       Z23, Z26, Z23
+	VPXORQ       Z24, Z24, Z24
+	VMAXPS       Z0, Z24, Z0
+	VMAXPS       Z1, Z24, Z1
+	VMAXPS       Z2, Z24, Z2
+	VMAXPS       Z3, Z24, Z3
+	VMAXPS       Z4, Z24, Z4
+	VMAXPS       Z5, Z24, Z5
+	VMAXPS       Z6, Z24, Z6
+	VMAXPS       Z7, Z24, Z7
+	VMAXPS       Z8, Z24, Z8
+	VMAXPS       Z9, Z24, Z9
+	VMAXPS       Z10, Z24, Z10
+	VMAXPS       Z11, Z24, Z11
+	VMAXPS       Z12, Z24, Z12
+	VMAXPS       Z13, Z24, Z13
+	VMAXPS       Z14, Z24, Z14
+	VMAXPS       Z15, Z24, Z15
+	VMAXPS       Z16, Z24, Z16
+	VMAXPS       Z17, Z24, Z17
+	VMAXPS       Z18, Z24, Z18
+	VMAXPS       Z19, Z24, Z19
+	VMAXPS       Z20, Z24, Z20
+	VMAXPS       Z21, Z24, Z21
+	VMAXPS       Z22, Z24, Z22
+	VMAXPS       Z23, Z24, Z23
 
 store17:
 	MOVQ    16(AX), CX
@@ -850,19 +850,19 @@ loop25:
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
 	JZ           store26
-	VPXORQ       Z13, Z13, Z13
-	VMAXPS       Z0, Z13, Z0
-	VMAXPS       Z1, Z13, Z1
-	VMAXPS       Z2, Z13, Z2
-	VMAXPS       Z3, Z13, Z3
-	VMAXPS       Z4, Z13, Z4
-	VMAXPS       Z5, Z13, Z5
-	VMAXPS       Z6, Z13, Z6
-	VMAXPS       Z7, Z13, Z7
-	VMAXPS       Z8, Z13, Z8
-	VMAXPS       Z9, Z13, Z9
-	VMAXPS       Z10, Z13, Z10
-	VMAXPS       Z11, Z13, Z11
+	VPXORQ       Z12, Z12, Z12
+	VMAXPS       Z0, Z12, Z0
+	VMAXPS       Z1, Z12, Z1
+	VMAXPS       Z2, Z12, Z2
+	VMAXPS       Z3, Z12, Z3
+	VMAXPS       Z4, Z12, Z4
+	VMAXPS       Z5, Z12, Z5
+	VMAXPS       Z6, Z12, Z6
+	VMAXPS       Z7, Z12, Z7
+	VMAXPS       Z8, Z12, Z8
+	VMAXPS       Z9, Z12, Z9
+	VMAXPS       Z10, Z12, Z10
+	VMAXPS       Z11, Z12, Z11
 
 store26:
 	MOVQ    16(AX), CX
@@ -1130,23 +1130,23 @@ loop34:
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
 	JZ           store35
-	VPXORQ       Z18, Z18, Z18
-	VMAXPS       Z0, Z18, Z0
-	VMAXPS       Z1, Z18, Z1
-	VMAXPS       Z2, Z18, Z2
-	VMAXPS       Z3, Z18, Z3
-	VMAXPS       Z4, Z18, Z4
-	VMAXPS       Z5, Z18, Z5
-	VMAXPS       Z6, Z18, Z6
-	VMAXPS       Z7, Z18, Z7
-	VMAXPS       Z8, Z18, Z8
-	VMAXPS       Z9, Z18, Z9
-	VMAXPS       Z10, Z18, Z10
-	VMAXPS       Z11, Z18, Z11
-	VMAXPS       Z12, Z18, Z12
-	VMAXPS       Z13, Z18, Z13
-	VMAXPS       Z14, Z18, Z14
-	VMAXPS       Z15, Z18, Z15
+	VPXORQ       Z16, Z16, Z16
+	VMAXPS       Z0, Z16, Z0
+	VMAXPS       Z1, Z16, Z1
+	VMAXPS       Z2, Z16, Z2
+	VMAXPS       Z3, Z16, Z3
+	VMAXPS       Z4, Z16, Z4
+	VMAXPS       Z5, Z16, Z5
+	VMAXPS       Z6, Z16, Z6
+	VMAXPS       Z7, Z16, Z7
+	VMAXPS       Z8, Z16, Z8
+	VMAXPS       Z9, Z16, Z9
+	VMAXPS       Z10, Z16, Z10
+	VMAXPS       Z11, Z16, Z11
+	VMAXPS       Z12, Z16, Z12
+	VMAXPS       Z13, Z16, Z13
+	VMAXPS       Z14, Z16, Z14
+	VMAXPS       Z15, Z16, Z15
 
 store35:
 	MOVQ    16(AX), CX
@@ -1357,15 +1357,15 @@ loop43:
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
 	JZ           store44
-	VPXORQ       Z9, Z9, Z9
-	VMAXPS       Z0, Z9, Z0
-	VMAXPS       Z1, Z9, Z1
-	VMAXPS       Z2, Z9, Z2
-	VMAXPS       Z3, Z9, Z3
-	VMAXPS       Z4, Z9, Z4
-	VMAXPS       Z5, Z9, Z5
-	VMAXPS       Z6, Z9, Z6
-	VMAXPS       Z7, Z9, Z7
+	VPXORQ       Z8, Z8, Z8
+	VMAXPS       Z0, Z8, Z0
+	VMAXPS       Z1, Z8, Z1
+	VMAXPS       Z2, Z8, Z2
+	VMAXPS       Z3, Z8, Z3
+	VMAXPS       Z4, Z8, Z4
+	VMAXPS       Z5, Z8, Z5
+	VMAXPS       Z6, Z8, Z6
+	VMAXPS       Z7, Z8, Z7
 
 store44:
 	MOVQ    16(AX), CX
@@ -1578,19 +1578,19 @@ loop52:
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
 	JZ           store53
-	VPXORQ       Z14, Z14, Z14
-	VMAXPS       Z0, Z14, Z0
-	VMAXPS       Z1, Z14, Z1
-	VMAXPS       Z2, Z14, Z2
-	VMAXPS       Z3, Z14, Z3
-	VMAXPS       Z4, Z14, Z4
-	VMAXPS       Z5, Z14, Z5
-	VMAXPS       Z6, Z14, Z6
-	VMAXPS       Z7, Z14, Z7
-	VMAXPS       Z8, Z14, Z8
-	VMAXPS       Z9, Z14, Z9
-	VMAXPS       Z10, Z14, Z10
-	VMAXPS       Z11, Z14, Z11
+	VPXORQ       Z12, Z12, Z12
+	VMAXPS       Z0, Z12, Z0
+	VMAXPS       Z1, Z12, Z1
+	VMAXPS       Z2, Z12, Z2
+	VMAXPS       Z3, Z12, Z3
+	VMAXPS       Z4, Z12, Z4
+	VMAXPS       Z5, Z12, Z5
+	VMAXPS       Z6, Z12, Z6
+	VMAXPS       Z7, Z12, Z7
+	VMAXPS       Z8, Z12, Z8
+	VMAXPS       Z9, Z12, Z9
+	VMAXPS       Z10, Z12, Z10
+	VMAXPS       Z11, Z12, Z11
 
 store53:
 	MOVQ    16(AX), CX
@@ -1764,13 +1764,13 @@ loop61:
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
 	JZ           store62
-	VPXORQ       Z7, Z7, Z7
-	VMAXPS       Z0, Z7, Z0
-	VMAXPS       Z1, Z7, Z1
-	VMAXPS       Z2, Z7, Z2
-	VMAXPS       Z3, Z7, Z3
-	VMAXPS       Z4, Z7, Z4
-	VMAXPS       Z5, Z7, Z5
+	VPXORQ       Z6, Z6, Z6
+	VMAXPS       Z0, Z6, Z0
+	VMAXPS       Z1, Z6, Z1
+	VMAXPS       Z2, Z6, Z2
+	VMAXPS       Z3, Z6, Z3
+	VMAXPS       Z4, Z6, Z4
+	VMAXPS       Z5, Z6, Z5
 
 store62:
 	MOVQ    16(AX), CX
@@ -1936,15 +1936,15 @@ loop70:
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
 	JZ           store71
-	VPXORQ       Z10, Z10, Z10
-	VMAXPS       Z0, Z10, Z0
-	VMAXPS       Z1, Z10, Z1
-	VMAXPS       Z2, Z10, Z2
-	VMAXPS       Z3, Z10, Z3
-	VMAXPS       Z4, Z10, Z4
-	VMAXPS       Z5, Z10, Z5
-	VMAXPS       Z6, Z10, Z6
-	VMAXPS       Z7, Z10, Z7
+	VPXORQ       Z8, Z8, Z8
+	VMAXPS       Z0, Z8, Z0
+	VMAXPS       Z1, Z8, Z1
+	VMAXPS       Z2, Z8, Z2
+	VMAXPS       Z3, Z8, Z3
+	VMAXPS       Z4, Z8, Z4
+	VMAXPS       Z5, Z8, Z5
+	VMAXPS       Z6, Z8, Z6
+	VMAXPS       Z7, Z8, Z7
 
 store71:
 	MOVQ    16(AX), CX
@@ -2081,11 +2081,11 @@ loop79:
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
 	JZ           store80
-	VPXORQ       Z5, Z5, Z5
-	VMAXPS       Z0, Z5, Z0
-	VMAXPS       Z1, Z5, Z1
-	VMAXPS       Z2, Z5, Z2
-	VMAXPS       Z3, Z5, Z3
+	VPXORQ       Z4, Z4, Z4
+	VMAXPS       Z0, Z4, Z0
+	VMAXPS       Z1, Z4, Z1
+	VMAXPS       Z2, Z4, Z2
+	VMAXPS       Z3, Z4, Z3
 
 store80:
 	MOVQ    16(AX), CX
@@ -2204,11 +2204,11 @@ loop88:
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
 	JZ           store89
-	VPXORQ       Z6, Z6, Z6
-	VMAXPS       Z0, Z6, Z0
-	VMAXPS       Z1, Z6, Z1
-	VMAXPS       Z2, Z6, Z2
-	VMAXPS       Z3, Z6, Z3
+	VPXORQ       Z4, Z4, Z4
+	VMAXPS       Z0, Z4, Z0
+	VMAXPS       Z1, Z4, Z1
+	VMAXPS       Z2, Z4, Z2
+	VMAXPS       Z3, Z4, Z3
 
 store89:
 	MOVQ    16(AX), CX
@@ -2308,9 +2308,9 @@ loop97:
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
 	JZ           store98
-	VPXORQ       Z3, Z3, Z3
-	VMAXPS       Z0, Z3, Z0
-	VMAXPS       Z1, Z3, Z1
+	VPXORQ       Z2, Z2, Z2
+	VMAXPS       Z0, Z2, Z0
+	VMAXPS       Z1, Z2, Z1
 
 store98:
 	MOVQ    16(AX), CX
@@ -2324,72 +2324,6 @@ store98:
 	VMOVUPS Z1, (CX)
 
 end99:
-	VZEROUPPER
-	RET
-
-// func line512(args uintptr)
-// Requires: AVX, AVX512F
-TEXT ·line512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	VPXORQ  Z0, Z0, Z0
-	VPXORQ  Z1, Z1, Z1
-	VPXORQ  Z2, Z2, Z2
-	VPXORQ  Z3, Z3, Z3
-	CMPQ    120(AX), $0x00
-	JE      sum100
-	MOVQ    128(AX), CX
-	VMOVUPS (CX), Z0
-	VMOVUPS 64(CX), Z1
-	VMOVUPS 128(CX), Z2
-	VMOVUPS 192(CX), Z3
-
-sum100:
-	MOVQ (AX), CX
-	MOVQ 8(AX), DX
-	MOVQ 136(AX), BX
-	LEAQ (BX)(BX*2), SI
-	MOVQ 32(AX), DI
-	MOVQ 40(AX), R8
-	MOVQ 80(AX), R9
-
-loop101:
-	MOVQ 56(AX), R10
-
-loop102:
-	MOVQ 48(AX), R11
-
-loop103:
-	VBROADCASTSS (CX), Z15
-	VFMADD231PS  (DX), Z15, Z0
-	VFMADD231PS  (DX)(BX*1), Z15, Z1
-	VFMADD231PS  (DX)(BX*2), Z15, Z2
-	VFMADD231PS  (DX)(SI*1), Z15, Z3
-	ADDQ         DI, CX
-	ADDQ         R8, DX
-	SUBQ         $0x00000001, R11
-	JNZ          loop103
-	ADDQ         64(AX), CX
-	ADDQ         72(AX), DX
-	SUBQ         $0x00000001, R10
-	JNZ          loop102
-	ADDQ         88(AX), CX
-	ADDQ         96(AX), DX
-	SUBQ         $0x00000001, R9
-	JNZ          loop101
-	CMPQ         144(AX), $0x00
-	JE           store104
-	VPXORQ       Z15, Z15, Z15
-	VMAXPS       Z0, Z15, Z0
-	VMAXPS       Z1, Z15, Z1
-	VMAXPS       Z2, Z15, Z2
-	VMAXPS       Z3, Z15, Z3
-
-store104:
-	MOVQ    16(AX), AX
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
 	VZEROUPPER
 	RET
 
@@ -2424,10 +2358,10 @@ TEXT ·correlate512(SB), NOSPLIT, $0-8
 	VMOVUPS 1088(BX), Z17
 	MOVQ    56(AX), R10
 
-loop105:
+loop100:
 	MOVQ 48(AX), R11
 
-loop106:
+loop101:
 	VMOVUPS     (DX), Z18
 	VMOVUPS     (DX)(DI*1), Z19
 	VMOVUPS     (DX)(DI*2), Z20
@@ -2458,11 +2392,11 @@ loop106:
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	SUBQ        $0x00000001, R11
-	JNZ         loop106
+	JNZ         loop101
 	ADDQ        64(AX), CX
 	ADDQ        72(AX), DX
 	SUBQ        $0x00000001, R10
-	JNZ         loop105
+	JNZ         loop100
 	VMOVUPS     Z0, (BX)
 	VMOVUPS     Z1, 64(BX)
 	VMOVUPS     Z2, 128(BX)
@@ -2481,6 +2415,73 @@ loop106:
 	VMOVUPS     Z15, 960(BX)
 	VMOVUPS     Z16, 1024(BX)
 	VMOVUPS     Z17, 1088(BX)
+	VZEROUPPER
+	RET
+
+// func line512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·line512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	VPXORQ  Z0, Z0, Z0
+	VPXORQ  Z1, Z1, Z1
+	VPXORQ  Z2, Z2, Z2
+	VPXORQ  Z3, Z3, Z3
+	CMPQ    120(AX), $0x00
+	JE      sum102
+	MOVQ    128(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS 128(CX), Z2
+	VMOVUPS 192(CX), Z3
+
+sum102:
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 136(AX), BX
+	LEAQ (BX)(BX*2), SI
+	MOVQ 32(AX), DI
+	MOVQ 40(AX), R8
+	MOVQ 80(AX), R9
+
+loop103:
+	MOVQ 56(AX), R10
+
+loop104:
+	MOVQ 48(AX), R11
+
+loop105:
+	VBROADCASTSS (CX), Z12
+	VFMADD231PS  (DX), Z12, Z0
+	VFMADD231PS  (DX)(BX*1), Z12, Z1
+	VFMADD231PS  (DX)(BX*2), Z12, Z2
+	VFMADD231PS  (DX)(SI*1), Z12, Z3
+	ADDQ         DI, CX
+	ADDQ         R8, DX
+	SUBQ         $0x00000001, R11
+	JNZ          loop105
+	ADDQ         64(AX), CX
+	ADDQ         72(AX), DX
+	SUBQ         $0x00000001, R10
+	JNZ          loop104
+	ADDQ         88(AX), CX
+	ADDQ         96(AX), DX
+	SUBQ         $0x00000001, R9
+	JNZ          loop103
+	MOVQ         144(AX), CX
+	TESTQ        CX, CX
+	JZ           store106
+	VPXORQ       Z4, Z4, Z4
+	VMAXPS       Z0, Z4, Z0
+	VMAXPS       Z1, Z4, Z1
+	VMAXPS       Z2, Z4, Z2
+	VMAXPS       Z3, Z4, Z3
+
+store106:
+	MOVQ    16(AX), AX
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 128(AX)
+	VMOVUPS Z3, 192(AX)
 	VZEROUPPER
 	RET
 
@@ -4689,134 +4690,6 @@ out227:
 	VZEROUPPER
 	RET
 
-// func depthwise4_512(args uintptr)
-// Requires: AVX, AVX512F
-TEXT ·depthwise4_512(SB), NOSPLIT, $0-8
-	MOVQ args+0(FP), AX
-	MOVQ (AX), CX
-	MOVQ 8(AX), DX
-	MOVQ 56(AX), BX
-	MOVQ 72(AX), SI
-	MOVQ 88(AX), DI
-	LEAQ (SI)(SI*2), R8
-
-loop230:
-	XORQ R9, R9
-
-lane231:
-	VPXORQ  Z0, Z0, Z0
-	VPXORQ  Z1, Z1, Z1
-	VPXORQ  Z2, Z2, Z2
-	VPXORQ  Z3, Z3, Z3
-	CMPQ    16(AX), $0x00
-	JE      sum232
-	MOVQ    DX, R10
-	ADDQ    R9, R10
-	VMOVUPS (R10), Z0
-	VMOVUPS (R10)(SI*1), Z1
-	VMOVUPS (R10)(SI*2), Z2
-	VMOVUPS (R10)(R8*1), Z3
-
-sum232:
-	MOVQ 24(AX), R10
-	MOVQ 32(AX), R11
-	MOVQ 64(AX), R12
-	MOVQ CX, R13
-	ADDQ R9, R13
-
-loop233:
-	MOVQ         (R10), R14
-	ADDQ         $0x00000008, R10
-	ADDQ         R13, R14
-	MOVQ         (R12), R15
-	ADDQ         $0x00000008, R12
-	ADDQ         BX, R15
-	VBROADCASTSS (R15), Z14
-	VFMADD231PS  (R14), Z14, Z0
-	VBROADCASTSS 4(R15), Z14
-	VFMADD231PS  (R14)(SI*1), Z14, Z1
-	VBROADCASTSS 8(R15), Z14
-	VFMADD231PS  (R14)(SI*2), Z14, Z2
-	VBROADCASTSS 12(R15), Z14
-	VFMADD231PS  (R14)(R8*1), Z14, Z3
-	SUBQ         $0x00000001, R11
-	JNZ          loop233
-	MOVQ         DX, R10
-	ADDQ         R9, R10
-	VMOVUPS      Z0, (R10)
-	VMOVUPS      Z1, (R10)(SI*1)
-	VMOVUPS      Z2, (R10)(SI*2)
-	VMOVUPS      Z3, (R10)(R8*1)
-	ADDQ         $0x00000040, R9
-	CMPQ         R9, 80(AX)
-	JB           lane231
-	ADDQ         SI, CX
-	ADDQ         SI, DX
-	ADDQ         SI, CX
-	ADDQ         SI, DX
-	ADDQ         SI, CX
-	ADDQ         SI, DX
-	ADDQ         SI, CX
-	ADDQ         SI, DX
-	ADDQ         $0x00000010, BX
-	SUBQ         $0x00000004, DI
-	JNZ          loop230
-	VZEROUPPER
-	RET
-
-// func depthwise1_512(args uintptr)
-// Requires: AVX, AVX512F
-TEXT ·depthwise1_512(SB), NOSPLIT, $0-8
-	MOVQ args+0(FP), AX
-	MOVQ (AX), CX
-	MOVQ 8(AX), DX
-	MOVQ 56(AX), BX
-	MOVQ 72(AX), SI
-	MOVQ 88(AX), DI
-
-loop234:
-	XORQ R8, R8
-
-lane235:
-	VPXORQ  Z0, Z0, Z0
-	CMPQ    16(AX), $0x00
-	JE      sum236
-	MOVQ    DX, R9
-	ADDQ    R8, R9
-	VMOVUPS (R9), Z0
-
-sum236:
-	MOVQ 24(AX), R9
-	MOVQ 32(AX), R10
-	MOVQ 64(AX), R11
-	MOVQ CX, R12
-	ADDQ R8, R12
-
-loop237:
-	MOVQ         (R9), R13
-	ADDQ         $0x00000008, R9
-	ADDQ         R12, R13
-	MOVQ         (R11), R14
-	ADDQ         $0x00000008, R11
-	ADDQ         BX, R14
-	VBROADCASTSS (R14), Z14
-	VFMADD231PS  (R13), Z14, Z0
-	SUBQ         $0x00000001, R10
-	JNZ          loop237
-	MOVQ         DX, R9
-	ADDQ         R8, R9
-	VMOVUPS      Z0, (R9)
-	ADDQ         $0x00000040, R8
-	CMPQ         R8, 80(AX)
-	JB           lane235
-	ADDQ         SI, CX
-	ADDQ         SI, DX
-	ADDQ         $0x00000004, BX
-	SUBQ         $0x00000001, DI
-	JNZ          loop234
-	VZEROUPPER
-	RET
-
 // func weighted512(args uintptr)
 // Requires: AVX, AVX512F
 TEXT ·weighted512(SB), NOSPLIT, $0-8
@@ -4826,15 +4699,15 @@ TEXT ·weighted512(SB), NOSPLIT, $0-8
 	MOVQ 56(AX), BX
 	MOVQ 104(AX), SI
 
-loop238:
+loop230:
 	MOVQ 40(AX), R8
 	XORQ DI, DI
 
-big239:
+big231:
 	MOVQ   R8, R9
 	SUBQ   DI, R9
 	CMPQ   R9, $0x00000100
-	JB     small240
+	JB     small232
 	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
@@ -4847,7 +4720,7 @@ big239:
 	MOVQ   CX, R13
 	ADDQ   DI, R13
 
-loop242:
+loop234:
 	MOVQ        (R10), R14
 	ADDQ        $0x00000008, R10
 	ADDQ        R13, R14
@@ -4863,17 +4736,17 @@ loop242:
 	VMOVUPS     192(R15), Z7
 	VFMADD231PS 192(R14), Z7, Z3
 	SUBQ        $0x00000001, R11
-	JNZ         loop242
+	JNZ         loop234
 	VMOVUPS     Z0, (DX)(DI*1)
 	VMOVUPS     Z1, 64(DX)(DI*1)
 	VMOVUPS     Z2, 128(DX)(DI*1)
 	VMOVUPS     Z3, 192(DX)(DI*1)
 	ADDQ        $0x00000100, DI
-	JMP         big239
+	JMP         big231
 
-small240:
+small232:
 	CMPQ   DI, R8
-	JAE    out241
+	JAE    out233
 	VPXORQ Z0, Z0, Z0
 	MOVQ   BX, R9
 	ADDQ   DI, R9
@@ -4883,7 +4756,7 @@ small240:
 	MOVQ   CX, R13
 	ADDQ   DI, R13
 
-loop243:
+loop235:
 	MOVQ        (R10), R14
 	ADDQ        $0x00000008, R10
 	ADDQ        R13, R14
@@ -4893,16 +4766,144 @@ loop243:
 	VMOVUPS     (R15), Z4
 	VFMADD231PS (R14), Z4, Z0
 	SUBQ        $0x00000001, R11
-	JNZ         loop243
+	JNZ         loop235
 	VMOVUPS     Z0, (DX)(DI*1)
 	ADDQ        $0x00000040, DI
-	JMP         small240
+	JMP         small232
 
-out241:
+out233:
 	ADDQ 112(AX), CX
 	ADDQ 120(AX), DX
 	SUBQ $0x00000001, SI
-	JNZ  loop238
+	JNZ  loop230
+	VZEROUPPER
+	RET
+
+// func depthwise4_512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·depthwise4_512(SB), NOSPLIT, $0-8
+	MOVQ args+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 56(AX), BX
+	MOVQ 72(AX), SI
+	MOVQ 88(AX), DI
+	LEAQ (SI)(SI*2), R8
+
+loop236:
+	XORQ R9, R9
+
+lane237:
+	VPXORQ  Z0, Z0, Z0
+	VPXORQ  Z1, Z1, Z1
+	VPXORQ  Z2, Z2, Z2
+	VPXORQ  Z3, Z3, Z3
+	CMPQ    16(AX), $0x00
+	JE      sum238
+	MOVQ    DX, R10
+	ADDQ    R9, R10
+	VMOVUPS (R10), Z0
+	VMOVUPS (R10)(SI*1), Z1
+	VMOVUPS (R10)(SI*2), Z2
+	VMOVUPS (R10)(R8*1), Z3
+
+sum238:
+	MOVQ 24(AX), R10
+	MOVQ 32(AX), R11
+	MOVQ 64(AX), R12
+	MOVQ CX, R13
+	ADDQ R9, R13
+
+loop239:
+	MOVQ         (R10), R14
+	ADDQ         $0x00000008, R10
+	ADDQ         R13, R14
+	MOVQ         (R12), R15
+	ADDQ         $0x00000008, R12
+	ADDQ         BX, R15
+	VBROADCASTSS (R15), Z8
+	VFMADD231PS  (R14), Z8, Z0
+	VBROADCASTSS 4(R15), Z8
+	VFMADD231PS  (R14)(SI*1), Z8, Z1
+	VBROADCASTSS 8(R15), Z8
+	VFMADD231PS  (R14)(SI*2), Z8, Z2
+	VBROADCASTSS 12(R15), Z8
+	VFMADD231PS  (R14)(R8*1), Z8, Z3
+	SUBQ         $0x00000001, R11
+	JNZ          loop239
+	MOVQ         DX, R10
+	ADDQ         R9, R10
+	VMOVUPS      Z0, (R10)
+	VMOVUPS      Z1, (R10)(SI*1)
+	VMOVUPS      Z2, (R10)(SI*2)
+	VMOVUPS      Z3, (R10)(R8*1)
+	ADDQ         $0x00000040, R9
+	CMPQ         R9, 80(AX)
+	JB           lane237
+	ADDQ         SI, CX
+	ADDQ         SI, DX
+	ADDQ         SI, CX
+	ADDQ         SI, DX
+	ADDQ         SI, CX
+	ADDQ         SI, DX
+	ADDQ         SI, CX
+	ADDQ         SI, DX
+	ADDQ         $0x00000010, BX
+	SUBQ         $0x00000004, DI
+	JNZ          loop236
+	VZEROUPPER
+	RET
+
+// func depthwise1_512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·depthwise1_512(SB), NOSPLIT, $0-8
+	MOVQ args+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 56(AX), BX
+	MOVQ 72(AX), SI
+	MOVQ 88(AX), DI
+
+loop240:
+	XORQ R8, R8
+
+lane241:
+	VPXORQ  Z0, Z0, Z0
+	CMPQ    16(AX), $0x00
+	JE      sum242
+	MOVQ    DX, R9
+	ADDQ    R8, R9
+	VMOVUPS (R9), Z0
+
+sum242:
+	MOVQ 24(AX), R9
+	MOVQ 32(AX), R10
+	MOVQ 64(AX), R11
+	MOVQ CX, R12
+	ADDQ R8, R12
+
+loop243:
+	MOVQ         (R9), R13
+	ADDQ         $0x00000008, R9
+	ADDQ         R12, R13
+	MOVQ         (R11), R14
+	ADDQ         $0x00000008, R11
+	ADDQ         BX, R14
+	VBROADCASTSS (R14), Z8
+	VFMADD231PS  (R13), Z8, Z0
+	SUBQ         $0x00000001, R10
+	JNZ          loop243
+	MOVQ         DX, R9
+	ADDQ         R8, R9
+	VMOVUPS      Z0, (R9)
+	ADDQ         $0x00000040, R8
+	CMPQ         R8, 80(AX)
+	JB           lane241
+	ADDQ         SI, CX
+	ADDQ         SI, DX
+	ADDQ         $0x00000004, BX
+	SUBQ         $0x00000001, DI
+	JNZ          loop240
 	VZEROUPPER
 	RET
 
@@ -11866,6 +11867,79 @@ lane327:
 	VZEROUPPER
 	RET
 
+// func peak512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·peak512(SB), NOSPLIT, $0-8
+	MOVQ   args+0(FP), AX
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	VPXORQ Z4, Z4, Z4
+	VPXORQ Z5, Z5, Z5
+	VPXORQ Z6, Z6, Z6
+	VPXORQ Z7, Z7, Z7
+	VPXORQ Z8, Z8, Z8
+	VPXORQ Z9, Z9, Z9
+	VPXORQ Z10, Z10, Z10
+	VPXORQ Z11, Z11, Z11
+	VPXORQ Z12, Z12, Z12
+	VPXORQ Z13, Z13, Z13
+
+loop328:
+	VFMADD231PS Z12, Z13, Z0
+	VFMADD231PS Z12, Z13, Z1
+	VFMADD231PS Z12, Z13, Z2
+	VFMADD231PS Z12, Z13, Z3
+	VFMADD231PS Z12, Z13, Z4
+	VFMADD231PS Z12, Z13, Z5
+	VFMADD231PS Z12, Z13, Z6
+	VFMADD231PS Z12, Z13, Z7
+	VFMADD231PS Z12, Z13, Z8
+	VFMADD231PS Z12, Z13, Z9
+	VFMADD231PS Z12, Z13, Z10
+	VFMADD231PS Z12, Z13, Z11
+	VFMADD231PS Z12, Z13, Z0
+	VFMADD231PS Z12, Z13, Z1
+	VFMADD231PS Z12, Z13, Z2
+	VFMADD231PS Z12, Z13, Z3
+	VFMADD231PS Z12, Z13, Z4
+	VFMADD231PS Z12, Z13, Z5
+	VFMADD231PS Z12, Z13, Z6
+	VFMADD231PS Z12, Z13, Z7
+	VFMADD231PS Z12, Z13, Z8
+	VFMADD231PS Z12, Z13, Z9
+	VFMADD231PS Z12, Z13, Z10
+	VFMADD231PS Z12, Z13, Z11
+	VFMADD231PS Z12, Z13, Z0
+	VFMADD231PS Z12, Z13, Z1
+	VFMADD231PS Z12, Z13, Z2
+	VFMADD231PS Z12, Z13, Z3
+	VFMADD231PS Z12, Z13, Z4
+	VFMADD231PS Z12, Z13, Z5
+	VFMADD231PS Z12, Z13, Z6
+	VFMADD231PS Z12, Z13, Z7
+	VFMADD231PS Z12, Z13, Z8
+	VFMADD231PS Z12, Z13, Z9
+	VFMADD231PS Z12, Z13, Z10
+	VFMADD231PS Z12, Z13, Z11
+	VFMADD231PS Z12, Z13, Z0
+	VFMADD231PS Z12, Z13, Z1
+	VFMADD231PS Z12, Z13, Z2
+	VFMADD231PS Z12, Z13, Z3
+	VFMADD231PS Z12, Z13, Z4
+	VFMADD231PS Z12, Z13, Z5
+	VFMADD231PS Z12, Z13, Z6
+	VFMADD231PS Z12, Z13, Z7
+	VFMADD231PS Z12, Z13, Z8
+	VFMADD231PS Z12, Z13, Z9
+	VFMADD231PS Z12, Z13, Z10
+	VFMADD231PS Z12, Z13, Z11
+	SUBQ        $0x00000001, AX
+	JNZ         loop328
+	VZEROUPPER
+	RET
+
 // func product6x2_256(args uintptr)
 // Requires: AVX, FMA3, MMX+
 TEXT ·product6x2_256(SB), NOSPLIT, $0-8
@@ -11884,7 +11958,7 @@ TEXT ·product6x2_256(SB), NOSPLIT, $0-8
 	VXORPS     Y11, Y11, Y11
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched328
+	JZ         fetched329
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -11906,73 +11980,73 @@ TEXT ·product6x2_256(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched328:
+fetched329:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum330
-	JA      bias329
+	JB      sum331
+	JA      bias330
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum330
+	JBE     sum331
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
 	CMPQ    DX, $0x00000002
-	JBE     sum330
+	JBE     sum331
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y4
 	VMOVUPS (CX)(SI*1), Y5
 	CMPQ    DX, $0x00000003
-	JBE     sum330
+	JBE     sum331
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y6
 	VMOVUPS (CX)(SI*1), Y7
 	CMPQ    DX, $0x00000004
-	JBE     sum330
+	JBE     sum331
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y8
 	VMOVUPS (CX)(SI*1), Y9
 	CMPQ    DX, $0x00000005
-	JBE     sum330
+	JBE     sum331
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y10
 	VMOVUPS (CX)(SI*1), Y11
-	JMP     sum330
+	JMP     sum331
 
-bias329:
+bias330:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same331
+	JE           same332
 	VBROADCASTSS (BX), Y0
 	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum330
+	JBE          sum331
 	VBROADCASTSS 4(BX), Y2
 	VBROADCASTSS 4(BX), Y3
 	CMPQ         DX, $0x00000002
-	JBE          sum330
+	JBE          sum331
 	VBROADCASTSS 8(BX), Y4
 	VBROADCASTSS 8(BX), Y5
 	CMPQ         DX, $0x00000003
-	JBE          sum330
+	JBE          sum331
 	VBROADCASTSS 12(BX), Y6
 	VBROADCASTSS 12(BX), Y7
 	CMPQ         DX, $0x00000004
-	JBE          sum330
+	JBE          sum331
 	VBROADCASTSS 16(BX), Y8
 	VBROADCASTSS 16(BX), Y9
 	CMPQ         DX, $0x00000005
-	JBE          sum330
+	JBE          sum331
 	VBROADCASTSS 20(BX), Y10
 	VBROADCASTSS 20(BX), Y11
-	JMP          sum330
+	JMP          sum331
 
-same331:
+same332:
 	VMOVUPS (BX), Y0
 	VMOVUPS 32(BX), Y1
 	VMOVUPS (BX), Y2
@@ -11986,7 +12060,7 @@ same331:
 	VMOVUPS (BX), Y10
 	VMOVUPS 32(BX), Y11
 
-sum330:
+sum331:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -11996,13 +12070,13 @@ sum330:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop332:
+loop333:
 	MOVQ 56(AX), R11
 
-loop333:
+loop334:
 	MOVQ 48(AX), R12
 
-loop334:
+loop335:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
@@ -12026,33 +12100,33 @@ loop334:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 	SUBQ         $0x00000001, R12
-	JNZ          loop334
+	JNZ          loop335
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop333
+	JNZ          loop334
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop332
+	JNZ          loop333
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store335
-	VXORPS       Y14, Y14, Y14
-	VMAXPS       Y0, Y14, Y0
-	VMAXPS       Y1, Y14, Y1
-	VMAXPS       Y2, Y14, Y2
-	VMAXPS       Y3, Y14, Y3
-	VMAXPS       Y4, Y14, Y4
-	VMAXPS       Y5, Y14, Y5
-	VMAXPS       Y6, Y14, Y6
-	VMAXPS       Y7, Y14, Y7
-	VMAXPS       Y8, Y14, Y8
-	VMAXPS       Y9, Y14, Y9
-	VMAXPS       Y10, Y14, Y10
-	VMAXPS       Y11, Y14, Y11
+	JZ           store336
+	VXORPS       Y12, Y12, Y12
+	VMAXPS       Y0, Y12, Y0
+	VMAXPS       Y1, Y12, Y1
+	VMAXPS       Y2, Y12, Y2
+	VMAXPS       Y3, Y12, Y3
+	VMAXPS       Y4, Y12, Y4
+	VMAXPS       Y5, Y12, Y5
+	VMAXPS       Y6, Y12, Y6
+	VMAXPS       Y7, Y12, Y7
+	VMAXPS       Y8, Y12, Y8
+	VMAXPS       Y9, Y12, Y9
+	VMAXPS       Y10, Y12, Y10
+	VMAXPS       Y11, Y12, Y11
 
-store335:
+store336:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -12060,32 +12134,32 @@ store335:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end336
+	JBE     end337
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end336
+	JBE     end337
 	ADDQ    DX, CX
 	VMOVUPS Y4, (CX)
 	VMOVUPS Y5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end336
+	JBE     end337
 	ADDQ    DX, CX
 	VMOVUPS Y6, (CX)
 	VMOVUPS Y7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end336
+	JBE     end337
 	ADDQ    DX, CX
 	VMOVUPS Y8, (CX)
 	VMOVUPS Y9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end336
+	JBE     end337
 	ADDQ    DX, CX
 	VMOVUPS Y10, (CX)
 	VMOVUPS Y11, (CX)(BX*1)
 
-end336:
+end337:
 	VZEROUPPER
 	RET
 
@@ -12103,7 +12177,7 @@ TEXT ·product4x2_256(SB), NOSPLIT, $0-8
 	VXORPS     Y7, Y7, Y7
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched337
+	JZ         fetched338
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -12119,55 +12193,55 @@ TEXT ·product4x2_256(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched337:
+fetched338:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum339
-	JA      bias338
+	JB      sum340
+	JA      bias339
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum339
+	JBE     sum340
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
 	CMPQ    DX, $0x00000002
-	JBE     sum339
+	JBE     sum340
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y4
 	VMOVUPS (CX)(SI*1), Y5
 	CMPQ    DX, $0x00000003
-	JBE     sum339
+	JBE     sum340
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y6
 	VMOVUPS (CX)(SI*1), Y7
-	JMP     sum339
+	JMP     sum340
 
-bias338:
+bias339:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same340
+	JE           same341
 	VBROADCASTSS (BX), Y0
 	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum339
+	JBE          sum340
 	VBROADCASTSS 4(BX), Y2
 	VBROADCASTSS 4(BX), Y3
 	CMPQ         DX, $0x00000002
-	JBE          sum339
+	JBE          sum340
 	VBROADCASTSS 8(BX), Y4
 	VBROADCASTSS 8(BX), Y5
 	CMPQ         DX, $0x00000003
-	JBE          sum339
+	JBE          sum340
 	VBROADCASTSS 12(BX), Y6
 	VBROADCASTSS 12(BX), Y7
-	JMP          sum339
+	JMP          sum340
 
-same340:
+same341:
 	VMOVUPS (BX), Y0
 	VMOVUPS 32(BX), Y1
 	VMOVUPS (BX), Y2
@@ -12177,7 +12251,7 @@ same340:
 	VMOVUPS (BX), Y6
 	VMOVUPS 32(BX), Y7
 
-sum339:
+sum340:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -12186,13 +12260,13 @@ sum339:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop341:
+loop342:
 	MOVQ 56(AX), R10
 
-loop342:
+loop343:
 	MOVQ 48(AX), R11
 
-loop343:
+loop344:
 	VMOVUPS      (DX), Y8
 	VMOVUPS      32(DX), Y9
 	VBROADCASTSS (CX), Y10
@@ -12210,29 +12284,29 @@ loop343:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop343
+	JNZ          loop344
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop342
+	JNZ          loop343
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop341
+	JNZ          loop342
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store344
-	VXORPS       Y10, Y10, Y10
-	VMAXPS       Y0, Y10, Y0
-	VMAXPS       Y1, Y10, Y1
-	VMAXPS       Y2, Y10, Y2
-	VMAXPS       Y3, Y10, Y3
-	VMAXPS       Y4, Y10, Y4
-	VMAXPS       Y5, Y10, Y5
-	VMAXPS       Y6, Y10, Y6
-	VMAXPS       Y7, Y10, Y7
+	JZ           store345
+	VXORPS       Y8, Y8, Y8
+	VMAXPS       Y0, Y8, Y0
+	VMAXPS       Y1, Y8, Y1
+	VMAXPS       Y2, Y8, Y2
+	VMAXPS       Y3, Y8, Y3
+	VMAXPS       Y4, Y8, Y4
+	VMAXPS       Y5, Y8, Y5
+	VMAXPS       Y6, Y8, Y6
+	VMAXPS       Y7, Y8, Y7
 
-store344:
+store345:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -12240,22 +12314,22 @@ store344:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end345
+	JBE     end346
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end345
+	JBE     end346
 	ADDQ    DX, CX
 	VMOVUPS Y4, (CX)
 	VMOVUPS Y5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end345
+	JBE     end346
 	ADDQ    DX, CX
 	VMOVUPS Y6, (CX)
 	VMOVUPS Y7, (CX)(BX*1)
 
-end345:
+end346:
 	VZEROUPPER
 	RET
 
@@ -12269,7 +12343,7 @@ TEXT ·product2x2_256(SB), NOSPLIT, $0-8
 	VXORPS     Y3, Y3, Y3
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched346
+	JZ         fetched347
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -12279,43 +12353,43 @@ TEXT ·product2x2_256(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched346:
+fetched347:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum348
-	JA      bias347
+	JB      sum349
+	JA      bias348
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum348
+	JBE     sum349
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
-	JMP     sum348
+	JMP     sum349
 
-bias347:
+bias348:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same349
+	JE           same350
 	VBROADCASTSS (BX), Y0
 	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum348
+	JBE          sum349
 	VBROADCASTSS 4(BX), Y2
 	VBROADCASTSS 4(BX), Y3
-	JMP          sum348
+	JMP          sum349
 
-same349:
+same350:
 	VMOVUPS (BX), Y0
 	VMOVUPS 32(BX), Y1
 	VMOVUPS (BX), Y2
 	VMOVUPS 32(BX), Y3
 
-sum348:
+sum349:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -12323,13 +12397,13 @@ sum348:
 	MOVQ 40(AX), DI
 	MOVQ 80(AX), R8
 
-loop350:
+loop351:
 	MOVQ 56(AX), R9
 
-loop351:
+loop352:
 	MOVQ 48(AX), R10
 
-loop352:
+loop353:
 	VMOVUPS      (DX), Y4
 	VMOVUPS      32(DX), Y5
 	VBROADCASTSS (CX), Y6
@@ -12341,25 +12415,25 @@ loop352:
 	ADDQ         SI, CX
 	ADDQ         DI, DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop352
+	JNZ          loop353
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop351
+	JNZ          loop352
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R8
-	JNZ          loop350
+	JNZ          loop351
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store353
-	VXORPS       Y6, Y6, Y6
-	VMAXPS       Y0, Y6, Y0
-	VMAXPS       Y1, Y6, Y1
-	VMAXPS       Y2, Y6, Y2
-	VMAXPS       Y3, Y6, Y3
+	JZ           store354
+	VXORPS       Y4, Y4, Y4
+	VMAXPS       Y0, Y4, Y0
+	VMAXPS       Y1, Y4, Y1
+	VMAXPS       Y2, Y4, Y2
+	VMAXPS       Y3, Y4, Y3
 
-store353:
+store354:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -12367,98 +12441,12 @@ store353:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end354
+	JBE     end355
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 
-end354:
-	VZEROUPPER
-	RET
-
-// func line256(args uintptr)
-// Requires: AVX, FMA3
-TEXT ·line256(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VXORPS  Y4, Y4, Y4
-	VXORPS  Y5, Y5, Y5
-	VXORPS  Y6, Y6, Y6
-	VXORPS  Y7, Y7, Y7
-	CMPQ    120(AX), $0x00
-	JE      sum355
-	MOVQ    128(AX), CX
-	VMOVUPS (CX), Y0
-	VMOVUPS 32(CX), Y1
-	VMOVUPS 64(CX), Y2
-	VMOVUPS 96(CX), Y3
-	VMOVUPS 128(CX), Y4
-	VMOVUPS 160(CX), Y5
-	VMOVUPS 192(CX), Y6
-	VMOVUPS 224(CX), Y7
-
-sum355:
-	MOVQ (AX), CX
-	MOVQ 8(AX), DX
-	MOVQ 136(AX), BX
-	LEAQ (BX)(BX*2), SI
-	MOVQ 32(AX), DI
-	MOVQ 40(AX), R8
-	MOVQ 80(AX), R9
-
-loop356:
-	MOVQ 56(AX), R10
-
-loop357:
-	MOVQ 48(AX), R11
-
-loop358:
-	VBROADCASTSS (CX), Y15
-	VFMADD231PS  (DX), Y15, Y0
-	VFMADD231PS  (DX)(BX*1), Y15, Y2
-	VFMADD231PS  (DX)(BX*2), Y15, Y4
-	VFMADD231PS  (DX)(SI*1), Y15, Y6
-	VFMADD231PS  32(DX), Y15, Y1
-	VFMADD231PS  32(DX)(BX*1), Y15, Y3
-	VFMADD231PS  32(DX)(BX*2), Y15, Y5
-	VFMADD231PS  32(DX)(SI*1), Y15, Y7
-	ADDQ         DI, CX
-	ADDQ         R8, DX
-	SUBQ         $0x00000001, R11
-	JNZ          loop358
-	ADDQ         64(AX), CX
-	ADDQ         72(AX), DX
-	SUBQ         $0x00000001, R10
-	JNZ          loop357
-	ADDQ         88(AX), CX
-	ADDQ         96(AX), DX
-	SUBQ         $0x00000001, R9
-	JNZ          loop356
-	CMPQ         144(AX), $0x00
-	JE           store359
-	VXORPS       Y15, Y15, Y15
-	VMAXPS       Y0, Y15, Y0
-	VMAXPS       Y1, Y15, Y1
-	VMAXPS       Y2, Y15, Y2
-	VMAXPS       Y3, Y15, Y3
-	VMAXPS       Y4, Y15, Y4
-	VMAXPS       Y5, Y15, Y5
-	VMAXPS       Y6, Y15, Y6
-	VMAXPS       Y7, Y15, Y7
-
-store359:
-	MOVQ    16(AX), AX
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, 64(AX)
-	VMOVUPS Y3, 96(AX)
-	VMOVUPS Y4, 128(AX)
-	VMOVUPS Y5, 160(AX)
-	VMOVUPS Y6, 192(AX)
-	VMOVUPS Y7, 224(AX)
+end355:
 	VZEROUPPER
 	RET
 
@@ -12472,7 +12460,6 @@ TEXT ·correlate256(SB), NOSPLIT, $0-8
 	MOVQ    24(AX), SI
 	MOVQ    40(AX), DI
 	LEAQ    (DI)(DI*2), R8
-	LEAQ    (DI)(DI*4), R9
 	VMOVUPS (BX), Y0
 	VMOVUPS 64(BX), Y1
 	VMOVUPS 128(BX), Y2
@@ -12483,10 +12470,10 @@ TEXT ·correlate256(SB), NOSPLIT, $0-8
 	VMOVUPS 448(BX), Y7
 	MOVQ    56(AX), R9
 
-loop360:
+loop356:
 	MOVQ 48(AX), R10
 
-loop361:
+loop357:
 	VMOVUPS     (DX), Y8
 	VMOVUPS     (DX)(DI*1), Y9
 	VMOVUPS     (DX)(DI*2), Y10
@@ -12504,11 +12491,11 @@ loop361:
 	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, DX
 	SUBQ        $0x00000001, R10
-	JNZ         loop361
+	JNZ         loop357
 	ADDQ        64(AX), CX
 	ADDQ        72(AX), DX
 	SUBQ        $0x00000001, R9
-	JNZ         loop360
+	JNZ         loop356
 	VMOVUPS     Y0, (BX)
 	VMOVUPS     Y1, 64(BX)
 	VMOVUPS     Y2, 128(BX)
@@ -12517,6 +12504,93 @@ loop361:
 	VMOVUPS     Y5, 320(BX)
 	VMOVUPS     Y6, 384(BX)
 	VMOVUPS     Y7, 448(BX)
+	VZEROUPPER
+	RET
+
+// func line256(args uintptr)
+// Requires: AVX, FMA3
+TEXT ·line256(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	CMPQ    120(AX), $0x00
+	JE      sum358
+	MOVQ    128(AX), CX
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS 64(CX), Y2
+	VMOVUPS 96(CX), Y3
+	VMOVUPS 128(CX), Y4
+	VMOVUPS 160(CX), Y5
+	VMOVUPS 192(CX), Y6
+	VMOVUPS 224(CX), Y7
+
+sum358:
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 136(AX), BX
+	LEAQ (BX)(BX*2), SI
+	MOVQ 32(AX), DI
+	MOVQ 40(AX), R8
+	MOVQ 80(AX), R9
+
+loop359:
+	MOVQ 56(AX), R10
+
+loop360:
+	MOVQ 48(AX), R11
+
+loop361:
+	VBROADCASTSS (CX), Y12
+	VFMADD231PS  (DX), Y12, Y0
+	VFMADD231PS  32(DX), Y12, Y1
+	VFMADD231PS  (DX)(BX*1), Y12, Y2
+	VFMADD231PS  32(DX)(BX*1), Y12, Y3
+	VFMADD231PS  (DX)(BX*2), Y12, Y4
+	VFMADD231PS  32(DX)(BX*2), Y12, Y5
+	VFMADD231PS  (DX)(SI*1), Y12, Y6
+	VFMADD231PS  32(DX)(SI*1), Y12, Y7
+	ADDQ         DI, CX
+	ADDQ         R8, DX
+	SUBQ         $0x00000001, R11
+	JNZ          loop361
+	ADDQ         64(AX), CX
+	ADDQ         72(AX), DX
+	SUBQ         $0x00000001, R10
+	JNZ          loop360
+	ADDQ         88(AX), CX
+	ADDQ         96(AX), DX
+	SUBQ         $0x00000001, R9
+	JNZ          loop359
+	MOVQ         144(AX), CX
+	TESTQ        CX, CX
+	JZ           store362
+	VXORPS       Y8, Y8, Y8
+	VMAXPS       Y0, Y8, Y0
+	VMAXPS       Y1, Y8, Y1
+	VMAXPS       Y2, Y8, Y2
+	VMAXPS       Y3, Y8, Y3
+	VMAXPS       Y4, Y8, Y4
+	VMAXPS       Y5, Y8, Y5
+	VMAXPS       Y6, Y8, Y6
+	VMAXPS       Y7, Y8, Y7
+
+store362:
+	MOVQ    16(AX), AX
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	VMOVUPS Y4, 128(AX)
+	VMOVUPS Y5, 160(AX)
+	VMOVUPS Y6, 192(AX)
+	VMOVUPS Y7, 224(AX)
 	VZEROUPPER
 	RET
 
@@ -12595,9 +12669,9 @@ TEXT ·add256(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), AX
 
-big362:
+big363:
 	CMPQ    AX, $0x00000080
-	JB      small363
+	JB      small364
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (CX)
@@ -12615,11 +12689,11 @@ big362:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big362
+	JMP     big363
 
-small363:
+small364:
 	TESTQ   AX, AX
-	JZ      out364
+	JZ      out365
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (CX)
@@ -12631,9 +12705,9 @@ small363:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small363
+	JMP     small364
 
-out364:
+out365:
 	VZEROUPPER
 	RET
 
@@ -12648,9 +12722,9 @@ TEXT ·addRelu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big365:
+big366:
 	CMPQ    AX, $0x00000080
-	JB      small366
+	JB      small367
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMAXPS  Y0, Y15, Y0
@@ -12672,11 +12746,11 @@ big365:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big365
+	JMP     big366
 
-small366:
+small367:
 	TESTQ   AX, AX
-	JZ      out367
+	JZ      out368
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMAXPS  Y0, Y15, Y0
@@ -12690,9 +12764,9 @@ small366:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small366
+	JMP     small367
 
-out367:
+out368:
 	VZEROUPPER
 	RET
 
@@ -12707,9 +12781,9 @@ TEXT ·relu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big368:
+big369:
 	CMPQ    AX, $0x00000080
-	JB      small369
+	JB      small370
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMOVUPS Y0, (CX)
@@ -12727,11 +12801,11 @@ big368:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big368
+	JMP     big369
 
-small369:
+small370:
 	TESTQ   AX, AX
-	JZ      out370
+	JZ      out371
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMOVUPS Y0, (CX)
@@ -12743,9 +12817,9 @@ small369:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small369
+	JMP     small370
 
-out370:
+out371:
 	VZEROUPPER
 	RET
 
@@ -12761,9 +12835,9 @@ TEXT ·clamp256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big371:
+big372:
 	CMPQ    DI, $0x00000080
-	JB      small372
+	JB      small373
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMINPS  Y0, Y14, Y0
@@ -12785,11 +12859,11 @@ big371:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, DI
-	JMP     big371
+	JMP     big372
 
-small372:
+small373:
 	TESTQ   DI, DI
-	JZ      out373
+	JZ      out374
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMINPS  Y0, Y14, Y0
@@ -12803,9 +12877,9 @@ small372:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small372
+	JMP     small373
 
-out373:
+out374:
 	VZEROUPPER
 	RET
 
@@ -12820,9 +12894,9 @@ TEXT ·reluBack256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big374:
+big375:
 	CMPQ    AX, $0x00000080
-	JB      small375
+	JB      small376
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -12848,11 +12922,11 @@ big374:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big374
+	JMP     big375
 
-small375:
+small376:
 	TESTQ   AX, AX
-	JZ      out376
+	JZ      out377
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -12868,9 +12942,9 @@ small375:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small375
+	JMP     small376
 
-out376:
+out377:
 	VZEROUPPER
 	RET
 
@@ -12886,9 +12960,9 @@ TEXT ·clampBack256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big377:
+big378:
 	CMPQ    DI, $0x00000040
-	JB      small378
+	JB      small379
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -12908,11 +12982,11 @@ big377:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     big377
+	JMP     big378
 
-small378:
+small379:
 	TESTQ   DI, DI
-	JZ      out379
+	JZ      out380
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -12932,9 +13006,9 @@ small378:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small378
+	JMP     small379
 
-out379:
+out380:
 	VZEROUPPER
 	RET
 
@@ -12950,9 +13024,9 @@ TEXT ·scale256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big380:
+big381:
 	CMPQ    DI, $0x00000080
-	JB      small381
+	JB      small382
 	VMULPS  (DX), Y14, Y0
 	VMOVUPS Y0, (CX)
 	VMULPS  32(DX), Y14, Y1
@@ -12966,11 +13040,11 @@ big380:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, DI
-	JMP     big380
+	JMP     big381
 
-small381:
+small382:
 	TESTQ   DI, DI
-	JZ      out382
+	JZ      out383
 	VMULPS  (DX), Y14, Y0
 	VMOVUPS Y0, (CX)
 	VMULPS  32(DX), Y14, Y1
@@ -12980,9 +13054,9 @@ small381:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small381
+	JMP     small382
 
-out382:
+out383:
 	VZEROUPPER
 	RET
 
@@ -12996,9 +13070,9 @@ TEXT ·affineEach256(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), AX
 
-big383:
+big384:
 	CMPQ        AX, $0x00000080
-	JB          small384
+	JB          small385
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -13020,11 +13094,11 @@ big383:
 	ADDQ        $0x00000080, BX
 	ADDQ        $0x00000080, SI
 	SUBQ        $0x00000080, AX
-	JMP         big383
+	JMP         big384
 
-small384:
+small385:
 	TESTQ       AX, AX
-	JZ          out385
+	JZ          out386
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -13038,9 +13112,9 @@ small384:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, AX
-	JMP         small384
+	JMP         small385
 
-out385:
+out386:
 	VZEROUPPER
 	RET
 
@@ -13055,9 +13129,9 @@ TEXT ·affineEachRelu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big386:
+big387:
 	CMPQ        AX, $0x00000080
-	JB          small387
+	JB          small388
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -13083,11 +13157,11 @@ big386:
 	ADDQ        $0x00000080, BX
 	ADDQ        $0x00000080, SI
 	SUBQ        $0x00000080, AX
-	JMP         big386
+	JMP         big387
 
-small387:
+small388:
 	TESTQ       AX, AX
-	JZ          out388
+	JZ          out389
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -13103,9 +13177,9 @@ small387:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, AX
-	JMP         small387
+	JMP         small388
 
-out388:
+out389:
 	VZEROUPPER
 	RET
 
@@ -13119,14 +13193,14 @@ TEXT ·squares256(SB), NOSPLIT, $0-8
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-loop389:
+loop390:
 	VMOVUPS     (DX), Y4
 	VFMADD231PS Y4, Y4, Y0
 	VMOVUPS     32(DX), Y5
 	VFMADD231PS Y5, Y5, Y1
 	ADDQ        $0x00000040, DX
 	SUBQ        $0x00000040, AX
-	JNZ         loop389
+	JNZ         loop390
 	VMOVUPS     Y0, (CX)
 	VMOVUPS     Y1, 32(CX)
 	VZEROUPPER
@@ -13145,9 +13219,9 @@ TEXT ·sgd256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 44(AX), Y14
 	VBROADCASTSS 48(AX), Y13
 
-big390:
+big391:
 	CMPQ        DI, $0x00000020
-	JB          small391
+	JB          small392
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -13158,11 +13232,11 @@ big390:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big390
+	JMP         big391
 
-small391:
+small392:
 	TESTQ       DI, DI
-	JZ          out392
+	JZ          out393
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -13178,9 +13252,9 @@ small391:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small391
+	JMP         small392
 
-out392:
+out393:
 	VZEROUPPER
 	RET
 
@@ -13200,9 +13274,9 @@ TEXT ·momentum256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 56(AX), Y11
 	VBROADCASTSS 60(AX), Y10
 
-big393:
+big394:
 	CMPQ        DI, $0x00000020
-	JB          small394
+	JB          small395
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -13218,11 +13292,11 @@ big393:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big393
+	JMP         big394
 
-small394:
+small395:
 	TESTQ       DI, DI
-	JZ          out395
+	JZ          out396
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -13248,9 +13322,9 @@ small394:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small394
+	JMP         small395
 
-out395:
+out396:
 	VZEROUPPER
 	RET
 
@@ -13274,9 +13348,9 @@ TEXT ·adam256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 72(AX), Y7
 	VBROADCASTSS 76(AX), Y6
 
-big396:
+big397:
 	CMPQ        DI, $0x00000020
-	JB          small397
+	JB          small398
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -13299,11 +13373,11 @@ big396:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big396
+	JMP         big397
 
-small397:
+small398:
 	TESTQ       DI, DI
-	JZ          out398
+	JZ          out399
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -13343,9 +13417,9 @@ small397:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small397
+	JMP         small398
 
-out398:
+out399:
 	VZEROUPPER
 	RET
 
@@ -13359,12 +13433,12 @@ TEXT ·affine256(SB), NOSPLIT, $0-8
 	MOVQ   80(AX), SI
 	VXORPS Y15, Y15, Y15
 
-loop399:
+loop400:
 	MOVQ 64(AX), DI
 	MOVQ 24(AX), R8
 	MOVQ 32(AX), R9
 
-loop400:
+loop401:
 	VBROADCASTSS (R8), Y14
 	ADDQ         $0x00000004, R8
 	VBROADCASTSS (R9), Y13
@@ -13372,7 +13446,7 @@ loop400:
 	XORQ         R10, R10
 	MOVQ         SI, R11
 
-loop401:
+loop402:
 	VMOVUPS     (CX)(R10*1), Y0
 	VFMADD213PS Y13, Y14, Y0
 	VMOVUPS     Y0, (DX)(R10*1)
@@ -13381,13 +13455,13 @@ loop401:
 	VMOVUPS     Y1, 32(DX)(R10*1)
 	ADDQ        $0x00000040, R10
 	SUBQ        $0x00000040, R11
-	JNZ         loop401
+	JNZ         loop402
 	ADDQ        R10, CX
 	ADDQ        R10, DX
 	SUBQ        $0x00000001, DI
-	JNZ         loop400
+	JNZ         loop401
 	SUBQ        $0x00000001, BX
-	JNZ         loop399
+	JNZ         loop400
 	VZEROUPPER
 	RET
 
@@ -13401,12 +13475,12 @@ TEXT ·affineRelu256(SB), NOSPLIT, $0-8
 	MOVQ   80(AX), SI
 	VXORPS Y15, Y15, Y15
 
-loop402:
+loop403:
 	MOVQ 64(AX), DI
 	MOVQ 24(AX), R8
 	MOVQ 32(AX), R9
 
-loop403:
+loop404:
 	VBROADCASTSS (R8), Y14
 	ADDQ         $0x00000004, R8
 	VBROADCASTSS (R9), Y13
@@ -13414,7 +13488,7 @@ loop403:
 	XORQ         R10, R10
 	MOVQ         SI, R11
 
-loop404:
+loop405:
 	VMOVUPS     (CX)(R10*1), Y0
 	VFMADD213PS Y13, Y14, Y0
 	VMAXPS      Y0, Y15, Y0
@@ -13425,13 +13499,13 @@ loop404:
 	VMOVUPS     Y1, 32(DX)(R10*1)
 	ADDQ        $0x00000040, R10
 	SUBQ        $0x00000040, R11
-	JNZ         loop404
+	JNZ         loop405
 	ADDQ        R10, CX
 	ADDQ        R10, DX
 	SUBQ        $0x00000001, DI
-	JNZ         loop403
+	JNZ         loop404
 	SUBQ        $0x00000001, BX
-	JNZ         loop402
+	JNZ         loop403
 	VZEROUPPER
 	RET
 
@@ -13445,13 +13519,13 @@ TEXT ·normBack256(SB), NOSPLIT, $0-8
 	MOVQ   80(AX), SI
 	VXORPS Y15, Y15, Y15
 
-loop405:
+loop406:
 	MOVQ 64(AX), DI
 	MOVQ 24(AX), R8
 	MOVQ 32(AX), R9
 	MOVQ 40(AX), R10
 
-loop406:
+loop407:
 	VBROADCASTSS (R8), Y14
 	ADDQ         $0x00000004, R8
 	VBROADCASTSS (R9), Y13
@@ -13462,7 +13536,7 @@ loop406:
 	XORQ         R12, R12
 	MOVQ         SI, R13
 
-loop407:
+loop408:
 	VMOVUPS     (DX)(R12*1), Y0
 	VFMADD213PS Y12, Y14, Y0
 	VFMADD231PS (CX)(R12*1), Y13, Y0
@@ -13475,14 +13549,14 @@ loop407:
 	VMOVUPS     Y1, 32(DX)(R12*1)
 	ADDQ        $0x00000040, R12
 	SUBQ        $0x00000040, R13
-	JNZ         loop407
+	JNZ         loop408
 	ADDQ        R12, CX
 	ADDQ        R12, DX
 	ADDQ        R12, R11
 	SUBQ        $0x00000001, DI
-	JNZ         loop406
+	JNZ         loop407
 	SUBQ        $0x00000001, BX
-	JNZ         loop405
+	JNZ         loop406
 	VZEROUPPER
 	RET
 
@@ -13512,35 +13586,19 @@ TEXT ·moments4_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, SI
 	VXORPS       Y12, Y12, Y12
 
-loop408:
+loop409:
 	XORQ SI, SI
 	MOVQ SI, DI
 	MOVQ 48(AX), R8
 	XORQ R9, R9
 	MOVQ 72(AX), R10
 
-loop409:
+loop410:
 	VMOVUPS     (CX)(DI*1), Y13
 	VSUBPS      Y8, Y13, Y13
 	VMULPS      (R8)(R9*1), Y13, Y13
 	VADDPS      Y13, Y0, Y0
 	VFMADD231PS Y13, Y13, Y1
-	ADDQ        $0x00000020, DI
-	ADDQ        $0x00000020, R9
-	SUBQ        $0x00000020, R10
-	JNZ         loop409
-	ADDQ        80(AX), SI
-	MOVQ        SI, DI
-	MOVQ        48(AX), R8
-	XORQ        R9, R9
-	MOVQ        72(AX), R10
-
-loop410:
-	VMOVUPS     (CX)(DI*1), Y13
-	VSUBPS      Y9, Y13, Y13
-	VMULPS      (R8)(R9*1), Y13, Y13
-	VADDPS      Y13, Y2, Y2
-	VFMADD231PS Y13, Y13, Y3
 	ADDQ        $0x00000020, DI
 	ADDQ        $0x00000020, R9
 	SUBQ        $0x00000020, R10
@@ -13553,6 +13611,22 @@ loop410:
 
 loop411:
 	VMOVUPS     (CX)(DI*1), Y13
+	VSUBPS      Y9, Y13, Y13
+	VMULPS      (R8)(R9*1), Y13, Y13
+	VADDPS      Y13, Y2, Y2
+	VFMADD231PS Y13, Y13, Y3
+	ADDQ        $0x00000020, DI
+	ADDQ        $0x00000020, R9
+	SUBQ        $0x00000020, R10
+	JNZ         loop411
+	ADDQ        80(AX), SI
+	MOVQ        SI, DI
+	MOVQ        48(AX), R8
+	XORQ        R9, R9
+	MOVQ        72(AX), R10
+
+loop412:
+	VMOVUPS     (CX)(DI*1), Y13
 	VSUBPS      Y10, Y13, Y13
 	VMULPS      (R8)(R9*1), Y13, Y13
 	VADDPS      Y13, Y4, Y4
@@ -13560,13 +13634,13 @@ loop411:
 	ADDQ        $0x00000020, DI
 	ADDQ        $0x00000020, R9
 	SUBQ        $0x00000020, R10
-	JNZ         loop411
+	JNZ         loop412
 	ADDQ        80(AX), SI
 	MOVQ        48(AX), DI
 	XORQ        R8, R8
 	MOVQ        72(AX), R9
 
-loop412:
+loop413:
 	VMOVUPS     (CX)(SI*1), Y13
 	VSUBPS      Y11, Y13, Y13
 	VMULPS      (DI)(R8*1), Y13, Y13
@@ -13575,10 +13649,10 @@ loop412:
 	ADDQ        $0x00000020, SI
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop412
+	JNZ         loop413
 	ADDQ        96(AX), CX
 	SUBQ        $0x00000001, BX
-	JNZ         loop408
+	JNZ         loop409
 	VMOVUPS     Y0, (DX)
 	VMOVUPS     Y1, 64(DX)
 	VMOVUPS     Y2, 128(DX)
@@ -13617,30 +13691,17 @@ TEXT ·normSums4_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, DI
 	VXORPS       Y12, Y12, Y12
 
-loop413:
+loop414:
 	XORQ DI, DI
 	MOVQ DI, R8
 	MOVQ 72(AX), R9
 
-loop414:
+loop415:
 	VMOVUPS     (DX)(R8*1), Y14
 	VMOVUPS     (CX)(R8*1), Y13
 	VSUBPS      Y8, Y13, Y13
 	VADDPS      Y14, Y0, Y0
 	VFMADD231PS Y14, Y13, Y1
-	ADDQ        $0x00000020, R8
-	SUBQ        $0x00000020, R9
-	JNZ         loop414
-	ADDQ        80(AX), DI
-	MOVQ        DI, R8
-	MOVQ        72(AX), R9
-
-loop415:
-	VMOVUPS     (DX)(R8*1), Y14
-	VMOVUPS     (CX)(R8*1), Y13
-	VSUBPS      Y9, Y13, Y13
-	VADDPS      Y14, Y2, Y2
-	VFMADD231PS Y14, Y13, Y3
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
 	JNZ         loop415
@@ -13651,16 +13712,29 @@ loop415:
 loop416:
 	VMOVUPS     (DX)(R8*1), Y14
 	VMOVUPS     (CX)(R8*1), Y13
+	VSUBPS      Y9, Y13, Y13
+	VADDPS      Y14, Y2, Y2
+	VFMADD231PS Y14, Y13, Y3
+	ADDQ        $0x00000020, R8
+	SUBQ        $0x00000020, R9
+	JNZ         loop416
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
+
+loop417:
+	VMOVUPS     (DX)(R8*1), Y14
+	VMOVUPS     (CX)(R8*1), Y13
 	VSUBPS      Y10, Y13, Y13
 	VADDPS      Y14, Y4, Y4
 	VFMADD231PS Y14, Y13, Y5
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop416
+	JNZ         loop417
 	ADDQ        80(AX), DI
 	MOVQ        72(AX), R8
 
-loop417:
+loop418:
 	VMOVUPS     (DX)(DI*1), Y14
 	VMOVUPS     (CX)(DI*1), Y13
 	VSUBPS      Y11, Y13, Y13
@@ -13668,11 +13742,11 @@ loop417:
 	VFMADD231PS Y14, Y13, Y7
 	ADDQ        $0x00000020, DI
 	SUBQ        $0x00000020, R8
-	JNZ         loop417
+	JNZ         loop418
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop413
+	JNZ         loop414
 	VMOVUPS     Y0, (BX)
 	VMOVUPS     Y1, 64(BX)
 	VMOVUPS     Y2, 128(BX)
@@ -13712,12 +13786,12 @@ TEXT ·normSumsRelu4_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, R8
 	VXORPS       Y12, Y12, Y12
 
-loop418:
+loop419:
 	XORQ R8, R8
 	MOVQ R8, R9
 	MOVQ 72(AX), R10
 
-loop419:
+loop420:
 	VMOVUPS     (DX)(R9*1), Y14
 	VMOVUPS     (BX)(R9*1), Y15
 	VCMPPS      $0x1e, Y12, Y15, Y15
@@ -13727,23 +13801,6 @@ loop419:
 	VSUBPS      Y8, Y13, Y13
 	VADDPS      Y14, Y0, Y0
 	VFMADD231PS Y14, Y13, Y1
-	ADDQ        $0x00000020, R9
-	SUBQ        $0x00000020, R10
-	JNZ         loop419
-	ADDQ        80(AX), R8
-	MOVQ        R8, R9
-	MOVQ        72(AX), R10
-
-loop420:
-	VMOVUPS     (DX)(R9*1), Y14
-	VMOVUPS     (BX)(R9*1), Y15
-	VCMPPS      $0x1e, Y12, Y15, Y15
-	VANDPS      Y15, Y14, Y14
-	VMOVUPS     Y14, (DX)(R9*1)
-	VMOVUPS     (CX)(R9*1), Y13
-	VSUBPS      Y9, Y13, Y13
-	VADDPS      Y14, Y2, Y2
-	VFMADD231PS Y14, Y13, Y3
 	ADDQ        $0x00000020, R9
 	SUBQ        $0x00000020, R10
 	JNZ         loop420
@@ -13758,16 +13815,33 @@ loop421:
 	VANDPS      Y15, Y14, Y14
 	VMOVUPS     Y14, (DX)(R9*1)
 	VMOVUPS     (CX)(R9*1), Y13
+	VSUBPS      Y9, Y13, Y13
+	VADDPS      Y14, Y2, Y2
+	VFMADD231PS Y14, Y13, Y3
+	ADDQ        $0x00000020, R9
+	SUBQ        $0x00000020, R10
+	JNZ         loop421
+	ADDQ        80(AX), R8
+	MOVQ        R8, R9
+	MOVQ        72(AX), R10
+
+loop422:
+	VMOVUPS     (DX)(R9*1), Y14
+	VMOVUPS     (BX)(R9*1), Y15
+	VCMPPS      $0x1e, Y12, Y15, Y15
+	VANDPS      Y15, Y14, Y14
+	VMOVUPS     Y14, (DX)(R9*1)
+	VMOVUPS     (CX)(R9*1), Y13
 	VSUBPS      Y10, Y13, Y13
 	VADDPS      Y14, Y4, Y4
 	VFMADD231PS Y14, Y13, Y5
 	ADDQ        $0x00000020, R9
 	SUBQ        $0x00000020, R10
-	JNZ         loop421
+	JNZ         loop422
 	ADDQ        80(AX), R8
 	MOVQ        72(AX), R9
 
-loop422:
+loop423:
 	VMOVUPS     (DX)(R8*1), Y14
 	VMOVUPS     (BX)(R8*1), Y15
 	VCMPPS      $0x1e, Y12, Y15, Y15
@@ -13779,12 +13853,12 @@ loop422:
 	VFMADD231PS Y14, Y13, Y7
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop422
+	JNZ         loop423
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop418
+	JNZ         loop419
 	VMOVUPS     Y0, (SI)
 	VMOVUPS     Y1, 64(SI)
 	VMOVUPS     Y2, 128(SI)
@@ -13809,22 +13883,13 @@ TEXT ·rowSums4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 192(DX), Y3
 	VXORPS  Y8, Y8, Y8
 
-loop423:
+loop424:
 	XORQ SI, SI
 	MOVQ SI, DI
 	MOVQ 72(AX), R8
 
-loop424:
-	VADDPS (CX)(DI*1), Y0, Y0
-	ADDQ   $0x00000020, DI
-	SUBQ   $0x00000020, R8
-	JNZ    loop424
-	ADDQ   80(AX), SI
-	MOVQ   SI, DI
-	MOVQ   72(AX), R8
-
 loop425:
-	VADDPS (CX)(DI*1), Y1, Y1
+	VADDPS (CX)(DI*1), Y0, Y0
 	ADDQ   $0x00000020, DI
 	SUBQ   $0x00000020, R8
 	JNZ    loop425
@@ -13833,21 +13898,30 @@ loop425:
 	MOVQ   72(AX), R8
 
 loop426:
-	VADDPS (CX)(DI*1), Y2, Y2
+	VADDPS (CX)(DI*1), Y1, Y1
 	ADDQ   $0x00000020, DI
 	SUBQ   $0x00000020, R8
 	JNZ    loop426
 	ADDQ   80(AX), SI
-	MOVQ   72(AX), DI
+	MOVQ   SI, DI
+	MOVQ   72(AX), R8
 
 loop427:
+	VADDPS (CX)(DI*1), Y2, Y2
+	ADDQ   $0x00000020, DI
+	SUBQ   $0x00000020, R8
+	JNZ    loop427
+	ADDQ   80(AX), SI
+	MOVQ   72(AX), DI
+
+loop428:
 	VADDPS  (CX)(SI*1), Y3, Y3
 	ADDQ    $0x00000020, SI
 	SUBQ    $0x00000020, DI
-	JNZ     loop427
+	JNZ     loop428
 	ADDQ    96(AX), CX
 	SUBQ    $0x00000001, BX
-	JNZ     loop423
+	JNZ     loop424
 	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, 64(DX)
 	VMOVUPS Y2, 128(DX)
@@ -13869,24 +13943,14 @@ TEXT ·dots4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 192(BX), Y3
 	VXORPS  Y8, Y8, Y8
 
-loop428:
+loop429:
 	XORQ DI, DI
 	MOVQ DI, R8
 	MOVQ 72(AX), R9
 
-loop429:
-	VMOVUPS     (CX)(R8*1), Y9
-	VFMADD231PS (DX)(R8*1), Y9, Y0
-	ADDQ        $0x00000020, R8
-	SUBQ        $0x00000020, R9
-	JNZ         loop429
-	ADDQ        80(AX), DI
-	MOVQ        DI, R8
-	MOVQ        72(AX), R9
-
 loop430:
 	VMOVUPS     (CX)(R8*1), Y9
-	VFMADD231PS (DX)(R8*1), Y9, Y1
+	VFMADD231PS (DX)(R8*1), Y9, Y0
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
 	JNZ         loop430
@@ -13896,23 +13960,33 @@ loop430:
 
 loop431:
 	VMOVUPS     (CX)(R8*1), Y9
-	VFMADD231PS (DX)(R8*1), Y9, Y2
+	VFMADD231PS (DX)(R8*1), Y9, Y1
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
 	JNZ         loop431
 	ADDQ        80(AX), DI
-	MOVQ        72(AX), R8
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
 
 loop432:
+	VMOVUPS     (CX)(R8*1), Y9
+	VFMADD231PS (DX)(R8*1), Y9, Y2
+	ADDQ        $0x00000020, R8
+	SUBQ        $0x00000020, R9
+	JNZ         loop432
+	ADDQ        80(AX), DI
+	MOVQ        72(AX), R8
+
+loop433:
 	VMOVUPS     (CX)(DI*1), Y9
 	VFMADD231PS (DX)(DI*1), Y9, Y3
 	ADDQ        $0x00000020, DI
 	SUBQ        $0x00000020, R8
-	JNZ         loop432
+	JNZ         loop433
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop428
+	JNZ         loop429
 	VMOVUPS     Y0, (BX)
 	VMOVUPS     Y1, 64(BX)
 	VMOVUPS     Y2, 128(BX)
@@ -13934,13 +14008,13 @@ TEXT ·moments1_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, SI
 	VXORPS       Y3, Y3, Y3
 
-loop433:
+loop434:
 	XORQ SI, SI
 	MOVQ 48(AX), DI
 	XORQ R8, R8
 	MOVQ 72(AX), R9
 
-loop434:
+loop435:
 	VMOVUPS     (CX)(SI*1), Y4
 	VSUBPS      Y2, Y4, Y4
 	VMULPS      (DI)(R8*1), Y4, Y4
@@ -13949,10 +14023,10 @@ loop434:
 	ADDQ        $0x00000020, SI
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop434
+	JNZ         loop435
 	ADDQ        96(AX), CX
 	SUBQ        $0x00000001, BX
-	JNZ         loop433
+	JNZ         loop434
 	VMOVUPS     Y0, (DX)
 	VMOVUPS     Y1, 64(DX)
 	VZEROUPPER
@@ -13973,11 +14047,11 @@ TEXT ·normSums1_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, DI
 	VXORPS       Y3, Y3, Y3
 
-loop435:
+loop436:
 	XORQ DI, DI
 	MOVQ 72(AX), R8
 
-loop436:
+loop437:
 	VMOVUPS     (DX)(DI*1), Y5
 	VMOVUPS     (CX)(DI*1), Y4
 	VSUBPS      Y2, Y4, Y4
@@ -13985,11 +14059,11 @@ loop436:
 	VFMADD231PS Y5, Y4, Y1
 	ADDQ        $0x00000020, DI
 	SUBQ        $0x00000020, R8
-	JNZ         loop436
+	JNZ         loop437
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop435
+	JNZ         loop436
 	VMOVUPS     Y0, (BX)
 	VMOVUPS     Y1, 64(BX)
 	VZEROUPPER
@@ -14011,11 +14085,11 @@ TEXT ·normSumsRelu1_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, R8
 	VXORPS       Y3, Y3, Y3
 
-loop437:
+loop438:
 	XORQ R8, R8
 	MOVQ 72(AX), R9
 
-loop438:
+loop439:
 	VMOVUPS     (DX)(R8*1), Y5
 	VMOVUPS     (BX)(R8*1), Y6
 	VCMPPS      $0x1e, Y3, Y6, Y6
@@ -14027,12 +14101,12 @@ loop438:
 	VFMADD231PS Y5, Y4, Y1
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop438
+	JNZ         loop439
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop437
+	JNZ         loop438
 	VMOVUPS     Y0, (SI)
 	VMOVUPS     Y1, 64(SI)
 	VZEROUPPER
@@ -14048,18 +14122,18 @@ TEXT ·rowSums1_256(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Y0
 	VXORPS  Y2, Y2, Y2
 
-loop439:
+loop440:
 	XORQ SI, SI
 	MOVQ 72(AX), DI
 
-loop440:
+loop441:
 	VADDPS  (CX)(SI*1), Y0, Y0
 	ADDQ    $0x00000020, SI
 	SUBQ    $0x00000020, DI
-	JNZ     loop440
+	JNZ     loop441
 	ADDQ    96(AX), CX
 	SUBQ    $0x00000001, BX
-	JNZ     loop439
+	JNZ     loop440
 	VMOVUPS Y0, (DX)
 	VZEROUPPER
 	RET
@@ -14075,20 +14149,20 @@ TEXT ·dots1_256(SB), NOSPLIT, $0-8
 	VMOVUPS (BX), Y0
 	VXORPS  Y2, Y2, Y2
 
-loop441:
+loop442:
 	XORQ DI, DI
 	MOVQ 72(AX), R8
 
-loop442:
+loop443:
 	VMOVUPS     (CX)(DI*1), Y3
 	VFMADD231PS (DX)(DI*1), Y3, Y0
 	ADDQ        $0x00000020, DI
 	SUBQ        $0x00000020, R8
-	JNZ         loop442
+	JNZ         loop443
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop441
+	JNZ         loop442
 	VMOVUPS     Y0, (BX)
 	VZEROUPPER
 	RET
@@ -14102,46 +14176,19 @@ TEXT ·maxPool256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 48(AX), Y15
 	MOVQ         104(AX), BX
 
-loop443:
+loop444:
 	MOVQ 40(AX), DI
 	XORQ SI, SI
 
-big444:
+big445:
 	MOVQ    DI, R8
 	SUBQ    SI, R8
 	CMPQ    R8, $0x00000080
-	JB      small445
+	JB      small446
 	VMOVAPS Y15, Y0
 	VMOVAPS Y15, Y1
 	VMOVAPS Y15, Y2
 	VMOVAPS Y15, Y3
-	MOVQ    24(AX), R8
-	MOVQ    32(AX), R9
-	MOVQ    CX, R10
-	ADDQ    SI, R10
-
-loop447:
-	MOVQ    (R8), R11
-	ADDQ    $0x00000008, R8
-	ADDQ    R10, R11
-	VMAXPS  (R11), Y0, Y0
-	VMAXPS  32(R11), Y1, Y1
-	VMAXPS  64(R11), Y2, Y2
-	VMAXPS  96(R11), Y3, Y3
-	SUBQ    $0x00000001, R9
-	JNZ     loop447
-	VMOVUPS Y0, (DX)(SI*1)
-	VMOVUPS Y1, 32(DX)(SI*1)
-	VMOVUPS Y2, 64(DX)(SI*1)
-	VMOVUPS Y3, 96(DX)(SI*1)
-	ADDQ    $0x00000080, SI
-	JMP     big444
-
-small445:
-	CMPQ    SI, DI
-	JAE     out446
-	VMOVAPS Y15, Y0
-	VMOVAPS Y15, Y1
 	MOVQ    24(AX), R8
 	MOVQ    32(AX), R9
 	MOVQ    CX, R10
@@ -14153,18 +14200,45 @@ loop448:
 	ADDQ    R10, R11
 	VMAXPS  (R11), Y0, Y0
 	VMAXPS  32(R11), Y1, Y1
+	VMAXPS  64(R11), Y2, Y2
+	VMAXPS  96(R11), Y3, Y3
 	SUBQ    $0x00000001, R9
 	JNZ     loop448
 	VMOVUPS Y0, (DX)(SI*1)
 	VMOVUPS Y1, 32(DX)(SI*1)
-	ADDQ    $0x00000040, SI
-	JMP     small445
+	VMOVUPS Y2, 64(DX)(SI*1)
+	VMOVUPS Y3, 96(DX)(SI*1)
+	ADDQ    $0x00000080, SI
+	JMP     big445
 
-out446:
+small446:
+	CMPQ    SI, DI
+	JAE     out447
+	VMOVAPS Y15, Y0
+	VMOVAPS Y15, Y1
+	MOVQ    24(AX), R8
+	MOVQ    32(AX), R9
+	MOVQ    CX, R10
+	ADDQ    SI, R10
+
+loop449:
+	MOVQ    (R8), R11
+	ADDQ    $0x00000008, R8
+	ADDQ    R10, R11
+	VMAXPS  (R11), Y0, Y0
+	VMAXPS  32(R11), Y1, Y1
+	SUBQ    $0x00000001, R9
+	JNZ     loop449
+	VMOVUPS Y0, (DX)(SI*1)
+	VMOVUPS Y1, 32(DX)(SI*1)
+	ADDQ    $0x00000040, SI
+	JMP     small446
+
+out447:
 	ADDQ 112(AX), CX
 	ADDQ 120(AX), DX
 	SUBQ $0x00000001, BX
-	JNZ  loop443
+	JNZ  loop444
 	VZEROUPPER
 	RET
 
@@ -14177,50 +14251,19 @@ TEXT ·sumPool256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 48(AX), Y15
 	MOVQ         104(AX), BX
 
-loop449:
+loop450:
 	MOVQ 40(AX), DI
 	XORQ SI, SI
 
-big450:
+big451:
 	MOVQ   DI, R8
 	SUBQ   SI, R8
 	CMPQ   R8, $0x00000080
-	JB     small451
+	JB     small452
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	MOVQ   24(AX), R8
-	MOVQ   32(AX), R9
-	MOVQ   CX, R10
-	ADDQ   SI, R10
-
-loop453:
-	MOVQ    (R8), R11
-	ADDQ    $0x00000008, R8
-	ADDQ    R10, R11
-	VADDPS  (R11), Y0, Y0
-	VADDPS  32(R11), Y1, Y1
-	VADDPS  64(R11), Y2, Y2
-	VADDPS  96(R11), Y3, Y3
-	SUBQ    $0x00000001, R9
-	JNZ     loop453
-	VMULPS  Y15, Y0, Y0
-	VMOVUPS Y0, (DX)(SI*1)
-	VMULPS  Y15, Y1, Y1
-	VMOVUPS Y1, 32(DX)(SI*1)
-	VMULPS  Y15, Y2, Y2
-	VMOVUPS Y2, 64(DX)(SI*1)
-	VMULPS  Y15, Y3, Y3
-	VMOVUPS Y3, 96(DX)(SI*1)
-	ADDQ    $0x00000080, SI
-	JMP     big450
-
-small451:
-	CMPQ   SI, DI
-	JAE    out452
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
 	MOVQ   24(AX), R8
 	MOVQ   32(AX), R9
 	MOVQ   CX, R10
@@ -14232,20 +14275,51 @@ loop454:
 	ADDQ    R10, R11
 	VADDPS  (R11), Y0, Y0
 	VADDPS  32(R11), Y1, Y1
+	VADDPS  64(R11), Y2, Y2
+	VADDPS  96(R11), Y3, Y3
 	SUBQ    $0x00000001, R9
 	JNZ     loop454
 	VMULPS  Y15, Y0, Y0
 	VMOVUPS Y0, (DX)(SI*1)
 	VMULPS  Y15, Y1, Y1
 	VMOVUPS Y1, 32(DX)(SI*1)
-	ADDQ    $0x00000040, SI
-	JMP     small451
+	VMULPS  Y15, Y2, Y2
+	VMOVUPS Y2, 64(DX)(SI*1)
+	VMULPS  Y15, Y3, Y3
+	VMOVUPS Y3, 96(DX)(SI*1)
+	ADDQ    $0x00000080, SI
+	JMP     big451
 
-out452:
+small452:
+	CMPQ   SI, DI
+	JAE    out453
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	MOVQ   24(AX), R8
+	MOVQ   32(AX), R9
+	MOVQ   CX, R10
+	ADDQ   SI, R10
+
+loop455:
+	MOVQ    (R8), R11
+	ADDQ    $0x00000008, R8
+	ADDQ    R10, R11
+	VADDPS  (R11), Y0, Y0
+	VADDPS  32(R11), Y1, Y1
+	SUBQ    $0x00000001, R9
+	JNZ     loop455
+	VMULPS  Y15, Y0, Y0
+	VMOVUPS Y0, (DX)(SI*1)
+	VMULPS  Y15, Y1, Y1
+	VMOVUPS Y1, 32(DX)(SI*1)
+	ADDQ    $0x00000040, SI
+	JMP     small452
+
+out453:
 	ADDQ 112(AX), CX
 	ADDQ 120(AX), DX
 	SUBQ $0x00000001, BX
-	JNZ  loop449
+	JNZ  loop450
 	VZEROUPPER
 	RET
 
@@ -14260,48 +14334,11 @@ TEXT ·maxPoolBack256(SB), NOSPLIT, $0-8
 	MOVQ 40(AX), R8
 	XORQ DI, DI
 
-big455:
+big456:
 	MOVQ    R8, R9
 	SUBQ    DI, R9
 	CMPQ    R9, $0x00000040
-	JB      small456
-	VMOVUPS (DX)(DI*1), Y0
-	VMOVUPS (SI)(DI*1), Y2
-	VMOVUPS 32(DX)(DI*1), Y1
-	VMOVUPS 32(SI)(DI*1), Y3
-	MOVQ    24(AX), R9
-	MOVQ    32(AX), R10
-	MOVQ    CX, R11
-	ADDQ    DI, R11
-	MOVQ    BX, R12
-	ADDQ    DI, R12
-
-loop458:
-	MOVQ    (R9), R13
-	ADDQ    $0x00000008, R9
-	MOVQ    R11, R14
-	ADDQ    R13, R14
-	ADDQ    R12, R13
-	VMOVUPS (R14), Y4
-	VCMPPS  $0x00, Y0, Y4, Y4
-	VANDPS  Y4, Y2, Y6
-	VSUBPS  Y6, Y2, Y2
-	VADDPS  (R13), Y6, Y6
-	VMOVUPS Y6, (R13)
-	VMOVUPS 32(R14), Y5
-	VCMPPS  $0x00, Y1, Y5, Y5
-	VANDPS  Y5, Y3, Y7
-	VSUBPS  Y7, Y3, Y3
-	VADDPS  32(R13), Y7, Y7
-	VMOVUPS Y7, 32(R13)
-	SUBQ    $0x00000001, R10
-	JNZ     loop458
-	ADDQ    $0x00000040, DI
-	JMP     big455
-
-small456:
-	CMPQ    DI, R8
-	JAE     out457
+	JB      small457
 	VMOVUPS (DX)(DI*1), Y0
 	VMOVUPS (SI)(DI*1), Y2
 	VMOVUPS 32(DX)(DI*1), Y1
@@ -14334,9 +14371,46 @@ loop459:
 	SUBQ    $0x00000001, R10
 	JNZ     loop459
 	ADDQ    $0x00000040, DI
-	JMP     small456
+	JMP     big456
 
-out457:
+small457:
+	CMPQ    DI, R8
+	JAE     out458
+	VMOVUPS (DX)(DI*1), Y0
+	VMOVUPS (SI)(DI*1), Y2
+	VMOVUPS 32(DX)(DI*1), Y1
+	VMOVUPS 32(SI)(DI*1), Y3
+	MOVQ    24(AX), R9
+	MOVQ    32(AX), R10
+	MOVQ    CX, R11
+	ADDQ    DI, R11
+	MOVQ    BX, R12
+	ADDQ    DI, R12
+
+loop460:
+	MOVQ    (R9), R13
+	ADDQ    $0x00000008, R9
+	MOVQ    R11, R14
+	ADDQ    R13, R14
+	ADDQ    R12, R13
+	VMOVUPS (R14), Y4
+	VCMPPS  $0x00, Y0, Y4, Y4
+	VANDPS  Y4, Y2, Y6
+	VSUBPS  Y6, Y2, Y2
+	VADDPS  (R13), Y6, Y6
+	VMOVUPS Y6, (R13)
+	VMOVUPS 32(R14), Y5
+	VCMPPS  $0x00, Y1, Y5, Y5
+	VANDPS  Y5, Y3, Y7
+	VSUBPS  Y7, Y3, Y3
+	VADDPS  32(R13), Y7, Y7
+	VMOVUPS Y7, 32(R13)
+	SUBQ    $0x00000001, R10
+	JNZ     loop460
+	ADDQ    $0x00000040, DI
+	JMP     small457
+
+out458:
 	VZEROUPPER
 	RET
 
@@ -14350,42 +14424,15 @@ TEXT ·sumPoolBack256(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big460:
+big461:
 	MOVQ   SI, DI
 	SUBQ   BX, DI
 	CMPQ   DI, $0x00000080
-	JB     small461
+	JB     small462
 	VMULPS (CX)(BX*1), Y15, Y0
 	VMULPS 32(CX)(BX*1), Y15, Y1
 	VMULPS 64(CX)(BX*1), Y15, Y2
 	VMULPS 96(CX)(BX*1), Y15, Y3
-	MOVQ   24(AX), DI
-	MOVQ   32(AX), R8
-	MOVQ   DX, R9
-	ADDQ   BX, R9
-
-loop463:
-	MOVQ    (DI), R10
-	ADDQ    $0x00000008, DI
-	ADDQ    R9, R10
-	VADDPS  (R10), Y0, Y4
-	VMOVUPS Y4, (R10)
-	VADDPS  32(R10), Y1, Y5
-	VMOVUPS Y5, 32(R10)
-	VADDPS  64(R10), Y2, Y6
-	VMOVUPS Y6, 64(R10)
-	VADDPS  96(R10), Y3, Y7
-	VMOVUPS Y7, 96(R10)
-	SUBQ    $0x00000001, R8
-	JNZ     loop463
-	ADDQ    $0x00000080, BX
-	JMP     big460
-
-small461:
-	CMPQ   BX, SI
-	JAE    out462
-	VMULPS (CX)(BX*1), Y15, Y0
-	VMULPS 32(CX)(BX*1), Y15, Y1
 	MOVQ   24(AX), DI
 	MOVQ   32(AX), R8
 	MOVQ   DX, R9
@@ -14399,160 +14446,39 @@ loop464:
 	VMOVUPS Y4, (R10)
 	VADDPS  32(R10), Y1, Y5
 	VMOVUPS Y5, 32(R10)
+	VADDPS  64(R10), Y2, Y6
+	VMOVUPS Y6, 64(R10)
+	VADDPS  96(R10), Y3, Y7
+	VMOVUPS Y7, 96(R10)
 	SUBQ    $0x00000001, R8
 	JNZ     loop464
-	ADDQ    $0x00000040, BX
-	JMP     small461
+	ADDQ    $0x00000080, BX
+	JMP     big461
 
-out462:
-	VZEROUPPER
-	RET
-
-// func depthwise4_256(args uintptr)
-// Requires: AVX, FMA3
-TEXT ·depthwise4_256(SB), NOSPLIT, $0-8
-	MOVQ args+0(FP), AX
-	MOVQ (AX), CX
-	MOVQ 8(AX), DX
-	MOVQ 56(AX), BX
-	MOVQ 72(AX), SI
-	MOVQ 88(AX), DI
-	LEAQ (SI)(SI*2), R8
+small462:
+	CMPQ   BX, SI
+	JAE    out463
+	VMULPS (CX)(BX*1), Y15, Y0
+	VMULPS 32(CX)(BX*1), Y15, Y1
+	MOVQ   24(AX), DI
+	MOVQ   32(AX), R8
+	MOVQ   DX, R9
+	ADDQ   BX, R9
 
 loop465:
-	XORQ R9, R9
-
-lane466:
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VXORPS  Y4, Y4, Y4
-	VXORPS  Y5, Y5, Y5
-	VXORPS  Y6, Y6, Y6
-	VXORPS  Y7, Y7, Y7
-	CMPQ    16(AX), $0x00
-	JE      sum467
-	MOVQ    DX, R10
+	MOVQ    (DI), R10
+	ADDQ    $0x00000008, DI
 	ADDQ    R9, R10
-	VMOVUPS (R10), Y0
-	VMOVUPS 32(R10), Y1
-	VMOVUPS (R10)(SI*1), Y2
-	VMOVUPS 32(R10)(SI*1), Y3
-	VMOVUPS (R10)(SI*2), Y4
-	VMOVUPS 32(R10)(SI*2), Y5
-	VMOVUPS (R10)(R8*1), Y6
-	VMOVUPS 32(R10)(R8*1), Y7
+	VADDPS  (R10), Y0, Y4
+	VMOVUPS Y4, (R10)
+	VADDPS  32(R10), Y1, Y5
+	VMOVUPS Y5, 32(R10)
+	SUBQ    $0x00000001, R8
+	JNZ     loop465
+	ADDQ    $0x00000040, BX
+	JMP     small462
 
-sum467:
-	MOVQ 24(AX), R10
-	MOVQ 32(AX), R11
-	MOVQ 64(AX), R12
-	MOVQ CX, R13
-	ADDQ R9, R13
-
-loop468:
-	MOVQ         (R10), R14
-	ADDQ         $0x00000008, R10
-	ADDQ         R13, R14
-	MOVQ         (R12), R15
-	ADDQ         $0x00000008, R12
-	ADDQ         BX, R15
-	VBROADCASTSS (R15), Y14
-	VFMADD231PS  (R14), Y14, Y0
-	VFMADD231PS  32(R14), Y14, Y1
-	VBROADCASTSS 4(R15), Y14
-	VFMADD231PS  (R14)(SI*1), Y14, Y2
-	VFMADD231PS  32(R14)(SI*1), Y14, Y3
-	VBROADCASTSS 8(R15), Y14
-	VFMADD231PS  (R14)(SI*2), Y14, Y4
-	VFMADD231PS  32(R14)(SI*2), Y14, Y5
-	VBROADCASTSS 12(R15), Y14
-	VFMADD231PS  (R14)(R8*1), Y14, Y6
-	VFMADD231PS  32(R14)(R8*1), Y14, Y7
-	SUBQ         $0x00000001, R11
-	JNZ          loop468
-	MOVQ         DX, R10
-	ADDQ         R9, R10
-	VMOVUPS      Y0, (R10)
-	VMOVUPS      Y1, 32(R10)
-	VMOVUPS      Y2, (R10)(SI*1)
-	VMOVUPS      Y3, 32(R10)(SI*1)
-	VMOVUPS      Y4, (R10)(SI*2)
-	VMOVUPS      Y5, 32(R10)(SI*2)
-	VMOVUPS      Y6, (R10)(R8*1)
-	VMOVUPS      Y7, 32(R10)(R8*1)
-	ADDQ         $0x00000040, R9
-	CMPQ         R9, 80(AX)
-	JB           lane466
-	ADDQ         SI, CX
-	ADDQ         SI, DX
-	ADDQ         SI, CX
-	ADDQ         SI, DX
-	ADDQ         SI, CX
-	ADDQ         SI, DX
-	ADDQ         SI, CX
-	ADDQ         SI, DX
-	ADDQ         $0x00000010, BX
-	SUBQ         $0x00000004, DI
-	JNZ          loop465
-	VZEROUPPER
-	RET
-
-// func depthwise1_256(args uintptr)
-// Requires: AVX, FMA3
-TEXT ·depthwise1_256(SB), NOSPLIT, $0-8
-	MOVQ args+0(FP), AX
-	MOVQ (AX), CX
-	MOVQ 8(AX), DX
-	MOVQ 56(AX), BX
-	MOVQ 72(AX), SI
-	MOVQ 88(AX), DI
-
-loop469:
-	XORQ R8, R8
-
-lane470:
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	CMPQ    16(AX), $0x00
-	JE      sum471
-	MOVQ    DX, R9
-	ADDQ    R8, R9
-	VMOVUPS (R9), Y0
-	VMOVUPS 32(R9), Y1
-
-sum471:
-	MOVQ 24(AX), R9
-	MOVQ 32(AX), R10
-	MOVQ 64(AX), R11
-	MOVQ CX, R12
-	ADDQ R8, R12
-
-loop472:
-	MOVQ         (R9), R13
-	ADDQ         $0x00000008, R9
-	ADDQ         R12, R13
-	MOVQ         (R11), R14
-	ADDQ         $0x00000008, R11
-	ADDQ         BX, R14
-	VBROADCASTSS (R14), Y14
-	VFMADD231PS  (R13), Y14, Y0
-	VFMADD231PS  32(R13), Y14, Y1
-	SUBQ         $0x00000001, R10
-	JNZ          loop472
-	MOVQ         DX, R9
-	ADDQ         R8, R9
-	VMOVUPS      Y0, (R9)
-	VMOVUPS      Y1, 32(R9)
-	ADDQ         $0x00000040, R8
-	CMPQ         R8, 80(AX)
-	JB           lane470
-	ADDQ         SI, CX
-	ADDQ         SI, DX
-	ADDQ         $0x00000004, BX
-	SUBQ         $0x00000001, DI
-	JNZ          loop469
+out463:
 	VZEROUPPER
 	RET
 
@@ -14565,15 +14491,15 @@ TEXT ·weighted256(SB), NOSPLIT, $0-8
 	MOVQ 56(AX), BX
 	MOVQ 104(AX), SI
 
-loop473:
+loop466:
 	MOVQ 40(AX), R8
 	XORQ DI, DI
 
-big474:
+big467:
 	MOVQ   R8, R9
 	SUBQ   DI, R9
 	CMPQ   R9, $0x00000080
-	JB     small475
+	JB     small468
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -14586,7 +14512,7 @@ big474:
 	MOVQ   CX, R13
 	ADDQ   DI, R13
 
-loop477:
+loop470:
 	MOVQ        (R10), R14
 	ADDQ        $0x00000008, R10
 	ADDQ        R13, R14
@@ -14602,17 +14528,17 @@ loop477:
 	VMOVUPS     96(R15), Y7
 	VFMADD231PS 96(R14), Y7, Y3
 	SUBQ        $0x00000001, R11
-	JNZ         loop477
+	JNZ         loop470
 	VMOVUPS     Y0, (DX)(DI*1)
 	VMOVUPS     Y1, 32(DX)(DI*1)
 	VMOVUPS     Y2, 64(DX)(DI*1)
 	VMOVUPS     Y3, 96(DX)(DI*1)
 	ADDQ        $0x00000080, DI
-	JMP         big474
+	JMP         big467
 
-small475:
+small468:
 	CMPQ   DI, R8
-	JAE    out476
+	JAE    out469
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	MOVQ   BX, R9
@@ -14623,7 +14549,7 @@ small475:
 	MOVQ   CX, R13
 	ADDQ   DI, R13
 
-loop478:
+loop471:
 	MOVQ        (R10), R14
 	ADDQ        $0x00000008, R10
 	ADDQ        R13, R14
@@ -14635,17 +14561,165 @@ loop478:
 	VMOVUPS     32(R15), Y5
 	VFMADD231PS 32(R14), Y5, Y1
 	SUBQ        $0x00000001, R11
-	JNZ         loop478
+	JNZ         loop471
 	VMOVUPS     Y0, (DX)(DI*1)
 	VMOVUPS     Y1, 32(DX)(DI*1)
 	ADDQ        $0x00000040, DI
-	JMP         small475
+	JMP         small468
 
-out476:
+out469:
 	ADDQ 112(AX), CX
 	ADDQ 120(AX), DX
 	SUBQ $0x00000001, SI
-	JNZ  loop473
+	JNZ  loop466
+	VZEROUPPER
+	RET
+
+// func depthwise4_256(args uintptr)
+// Requires: AVX, FMA3
+TEXT ·depthwise4_256(SB), NOSPLIT, $0-8
+	MOVQ args+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 56(AX), BX
+	MOVQ 72(AX), SI
+	MOVQ 88(AX), DI
+	LEAQ (SI)(SI*2), R8
+
+loop472:
+	XORQ R9, R9
+
+lane473:
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	CMPQ    16(AX), $0x00
+	JE      sum474
+	MOVQ    DX, R10
+	ADDQ    R9, R10
+	VMOVUPS (R10), Y0
+	VMOVUPS 32(R10), Y1
+	VMOVUPS (R10)(SI*1), Y2
+	VMOVUPS 32(R10)(SI*1), Y3
+	VMOVUPS (R10)(SI*2), Y4
+	VMOVUPS 32(R10)(SI*2), Y5
+	VMOVUPS (R10)(R8*1), Y6
+	VMOVUPS 32(R10)(R8*1), Y7
+
+sum474:
+	MOVQ 24(AX), R10
+	MOVQ 32(AX), R11
+	MOVQ 64(AX), R12
+	MOVQ CX, R13
+	ADDQ R9, R13
+
+loop475:
+	MOVQ         (R10), R14
+	ADDQ         $0x00000008, R10
+	ADDQ         R13, R14
+	MOVQ         (R12), R15
+	ADDQ         $0x00000008, R12
+	ADDQ         BX, R15
+	VBROADCASTSS (R15), Y8
+	VFMADD231PS  (R14), Y8, Y0
+	VFMADD231PS  32(R14), Y8, Y1
+	VBROADCASTSS 4(R15), Y8
+	VFMADD231PS  (R14)(SI*1), Y8, Y2
+	VFMADD231PS  32(R14)(SI*1), Y8, Y3
+	VBROADCASTSS 8(R15), Y8
+	VFMADD231PS  (R14)(SI*2), Y8, Y4
+	VFMADD231PS  32(R14)(SI*2), Y8, Y5
+	VBROADCASTSS 12(R15), Y8
+	VFMADD231PS  (R14)(R8*1), Y8, Y6
+	VFMADD231PS  32(R14)(R8*1), Y8, Y7
+	SUBQ         $0x00000001, R11
+	JNZ          loop475
+	MOVQ         DX, R10
+	ADDQ         R9, R10
+	VMOVUPS      Y0, (R10)
+	VMOVUPS      Y1, 32(R10)
+	VMOVUPS      Y2, (R10)(SI*1)
+	VMOVUPS      Y3, 32(R10)(SI*1)
+	VMOVUPS      Y4, (R10)(SI*2)
+	VMOVUPS      Y5, 32(R10)(SI*2)
+	VMOVUPS      Y6, (R10)(R8*1)
+	VMOVUPS      Y7, 32(R10)(R8*1)
+	ADDQ         $0x00000040, R9
+	CMPQ         R9, 80(AX)
+	JB           lane473
+	ADDQ         SI, CX
+	ADDQ         SI, DX
+	ADDQ         SI, CX
+	ADDQ         SI, DX
+	ADDQ         SI, CX
+	ADDQ         SI, DX
+	ADDQ         SI, CX
+	ADDQ         SI, DX
+	ADDQ         $0x00000010, BX
+	SUBQ         $0x00000004, DI
+	JNZ          loop472
+	VZEROUPPER
+	RET
+
+// func depthwise1_256(args uintptr)
+// Requires: AVX, FMA3
+TEXT ·depthwise1_256(SB), NOSPLIT, $0-8
+	MOVQ args+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 56(AX), BX
+	MOVQ 72(AX), SI
+	MOVQ 88(AX), DI
+
+loop476:
+	XORQ R8, R8
+
+lane477:
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	CMPQ    16(AX), $0x00
+	JE      sum478
+	MOVQ    DX, R9
+	ADDQ    R8, R9
+	VMOVUPS (R9), Y0
+	VMOVUPS 32(R9), Y1
+
+sum478:
+	MOVQ 24(AX), R9
+	MOVQ 32(AX), R10
+	MOVQ 64(AX), R11
+	MOVQ CX, R12
+	ADDQ R8, R12
+
+loop479:
+	MOVQ         (R9), R13
+	ADDQ         $0x00000008, R9
+	ADDQ         R12, R13
+	MOVQ         (R11), R14
+	ADDQ         $0x00000008, R11
+	ADDQ         BX, R14
+	VBROADCASTSS (R14), Y8
+	VFMADD231PS  (R13), Y8, Y0
+	VFMADD231PS  32(R13), Y8, Y1
+	SUBQ         $0x00000001, R10
+	JNZ          loop479
+	MOVQ         DX, R9
+	ADDQ         R8, R9
+	VMOVUPS      Y0, (R9)
+	VMOVUPS      Y1, 32(R9)
+	ADDQ         $0x00000040, R8
+	CMPQ         R8, 80(AX)
+	JB           lane477
+	ADDQ         SI, CX
+	ADDQ         SI, DX
+	ADDQ         $0x00000004, BX
+	SUBQ         $0x00000001, DI
+	JNZ          loop476
 	VZEROUPPER
 	RET
 
@@ -14660,9 +14734,9 @@ TEXT ·round256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	VBROADCASTSS 40(AX), Y15
 
-big479:
+big480:
 	CMPQ      DI, $0x00000040
-	JB        small480
+	JB        small481
 	VMOVUPS   (DX), Y0
 	VPSLLD    $0x0f, Y0, Y1
 	VPSRLD    $0x1f, Y1, Y1
@@ -14690,11 +14764,11 @@ big479:
 	ADDQ      $0x00000040, BX
 	ADDQ      $0x00000040, SI
 	SUBQ      $0x00000040, DI
-	JMP       big479
+	JMP       big480
 
-small480:
+small481:
 	TESTQ     DI, DI
-	JZ        out481
+	JZ        out482
 	VMOVUPS   (DX), Y0
 	VPSLLD    $0x0f, Y0, Y1
 	VPSRLD    $0x1f, Y1, Y1
@@ -14722,9 +14796,9 @@ small480:
 	ADDQ      $0x00000040, BX
 	ADDQ      $0x00000040, SI
 	SUBQ      $0x00000040, DI
-	JMP       small480
+	JMP       small481
 
-out481:
+out482:
 	VZEROUPPER
 	RET
 
@@ -14736,7 +14810,7 @@ TEXT ·shorten256(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 32(AX), AX
 
-loop482:
+loop483:
 	VMOVUPS   (DX), Y0
 	VPSRLD    $0x10, Y0, Y0
 	VMOVUPS   32(DX), Y1
@@ -14747,7 +14821,7 @@ loop482:
 	ADDQ      $0x00000040, DX
 	ADDQ      $0x00000020, CX
 	SUBQ      $0x00000040, AX
-	JNZ       loop482
+	JNZ       loop483
 	VZEROUPPER
 	RET
 
@@ -14759,12 +14833,12 @@ TEXT ·widen256(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 16(AX), BX
 
-loop483:
+loop484:
 	MOVQ CX, SI
 	MOVQ DX, DI
 	MOVQ 24(AX), R8
 
-loop484:
+loop485:
 	VPMOVZXWD (DI), Y0
 	VPSLLD    $0x10, Y0, Y0
 	VMOVUPS   Y0, (SI)
@@ -14774,11 +14848,11 @@ loop484:
 	ADDQ      $0x00000040, SI
 	ADDQ      $0x00000020, DI
 	SUBQ      $0x00000040, R8
-	JNZ       loop484
+	JNZ       loop485
 	ADDQ      32(AX), CX
 	ADDQ      40(AX), DX
 	SUBQ      $0x00000001, BX
-	JNZ       loop483
+	JNZ       loop484
 	VZEROUPPER
 	RET
 
@@ -14793,10 +14867,10 @@ TEXT ·winogradInput2x3_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	MOVQ 32(AX), DI
 
-loop485:
+loop486:
 	XORQ R8, R8
 
-lane486:
+lane487:
 	MOVQ    CX, R9
 	ADDQ    R8, R9
 	MOVQ    DX, R10
@@ -14940,11 +15014,11 @@ lane486:
 	ADDQ    R11, R10
 	ADDQ    $0x00000020, R8
 	CMPQ    R8, 40(AX)
-	JB      lane486
+	JB      lane487
 	ADDQ    48(AX), CX
 	ADDQ    40(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop485
+	JNZ     loop486
 	VZEROUPPER
 	RET
 
@@ -14961,17 +15035,17 @@ TEXT ·winogradOutput2x3_256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), DI
 	MOVQ   64(AX), R8
 
-loop487:
+loop488:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R8, R8
-	JZ           plain488
+	JZ           plain489
 	VBROADCASTSS (R8), Y15
 	ADDQ         $0x00000004, R8
 
-plain488:
+plain489:
 	XORQ R9, R9
 
-lane489:
+lane490:
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	MOVQ    CX, R11
@@ -15044,19 +15118,19 @@ lane489:
 	VADDPS  Y15, Y4, Y4
 	VADDPS  Y15, Y3, Y3
 	CMPQ    72(AX), $0x00
-	JE      fresh490
+	JE      fresh491
 	MOVQ    (BX), R11
 	VADDPS  (R10)(R11*1), Y4, Y4
 	MOVQ    16(BX), R11
 	VADDPS  (R10)(R11*1), Y3, Y3
 
-fresh490:
+fresh491:
 	CMPQ   80(AX), $0x00
-	JE     linear491
+	JE     linear492
 	VMAXPS Y4, Y14, Y4
 	VMAXPS Y3, Y14, Y3
 
-linear491:
+linear492:
 	MOVQ    (BX), R11
 	VMOVUPS Y4, (R10)(R11*1)
 	MOVQ    16(BX), R11
@@ -15072,30 +15146,30 @@ linear491:
 	VADDPS  Y15, Y4, Y4
 	VADDPS  Y15, Y3, Y3
 	CMPQ    72(AX), $0x00
-	JE      fresh492
+	JE      fresh493
 	MOVQ    8(BX), R11
 	VADDPS  (R10)(R11*1), Y4, Y4
 	MOVQ    24(BX), R11
 	VADDPS  (R10)(R11*1), Y3, Y3
 
-fresh492:
+fresh493:
 	CMPQ   80(AX), $0x00
-	JE     linear493
+	JE     linear494
 	VMAXPS Y4, Y14, Y4
 	VMAXPS Y3, Y14, Y3
 
-linear493:
+linear494:
 	MOVQ    8(BX), R11
 	VMOVUPS Y4, (R10)(R11*1)
 	MOVQ    24(BX), R11
 	VMOVUPS Y3, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane489
+	JB      lane490
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop487
+	JNZ     loop488
 	VZEROUPPER
 	RET
 
@@ -15112,7 +15186,7 @@ TEXT ·winogradWeights2x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Y6
 	XORQ         DI, DI
 
-lane494:
+lane495:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -15236,7 +15310,7 @@ lane494:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane494
+	JB          lane495
 	VZEROUPPER
 	RET
 
@@ -15251,7 +15325,7 @@ TEXT ·winogradSpread2x3_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	XORQ DI, DI
 
-lane495:
+lane496:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    DX, R9
@@ -15339,7 +15413,7 @@ lane495:
 	ADDQ    R10, R9
 	ADDQ    $0x00000020, DI
 	CMPQ    DI, 40(AX)
-	JB      lane495
+	JB      lane496
 	VZEROUPPER
 	RET
 
@@ -15356,7 +15430,7 @@ TEXT ·winogradGather2x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Y6
 	XORQ         DI, DI
 
-lane496:
+lane497:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -15480,7 +15554,7 @@ lane496:
 	VMOVUPS     Y3, (R8)(R9*1)
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane496
+	JB          lane497
 	VZEROUPPER
 	RET
 
@@ -15498,10 +15572,10 @@ TEXT ·winogradInput3x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Y10
 	MOVQ         32(AX), DI
 
-loop497:
+loop498:
 	XORQ R8, R8
 
-lane498:
+lane499:
 	MOVQ         CX, R9
 	ADDQ         R8, R9
 	MOVQ         DX, R10
@@ -15799,11 +15873,11 @@ lane498:
 	ADDQ         R11, R10
 	ADDQ         $0x00000020, R8
 	CMPQ         R8, 40(AX)
-	JB           lane498
+	JB           lane499
 	ADDQ         48(AX), CX
 	ADDQ         40(AX), DX
 	SUBQ         $0x00000001, DI
-	JNZ          loop497
+	JNZ          loop498
 	VZEROUPPER
 	RET
 
@@ -15822,17 +15896,17 @@ TEXT ·winogradOutput3x3_256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop499:
+loop500:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R8, R8
-	JZ           plain500
+	JZ           plain501
 	VBROADCASTSS (R8), Y15
 	ADDQ         $0x00000004, R8
 
-plain500:
+plain501:
 	XORQ R9, R9
 
-lane501:
+lane502:
 	MOVQ        DX, R10
 	ADDQ        R9, R10
 	MOVQ        CX, R11
@@ -15960,7 +16034,7 @@ lane501:
 	VADDPS      Y15, Y2, Y2
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh502
+	JE          fresh503
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        24(BX), R11
@@ -15968,14 +16042,14 @@ lane501:
 	MOVQ        48(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh502:
+fresh503:
 	CMPQ   80(AX), $0x00
-	JE     linear503
+	JE     linear504
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y2, Y14, Y2
 	VMAXPS Y5, Y14, Y5
 
-linear503:
+linear504:
 	MOVQ        (BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        24(BX), R11
@@ -15999,7 +16073,7 @@ linear503:
 	VADDPS      Y15, Y2, Y2
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh504
+	JE          fresh505
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        32(BX), R11
@@ -16007,14 +16081,14 @@ linear503:
 	MOVQ        56(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh504:
+fresh505:
 	CMPQ   80(AX), $0x00
-	JE     linear505
+	JE     linear506
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y2, Y14, Y2
 	VMAXPS Y5, Y14, Y5
 
-linear505:
+linear506:
 	MOVQ        8(BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -16038,7 +16112,7 @@ linear505:
 	VADDPS      Y15, Y2, Y2
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh506
+	JE          fresh507
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        40(BX), R11
@@ -16046,14 +16120,14 @@ linear505:
 	MOVQ        64(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh506:
+fresh507:
 	CMPQ   80(AX), $0x00
-	JE     linear507
+	JE     linear508
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y2, Y14, Y2
 	VMAXPS Y5, Y14, Y5
 
-linear507:
+linear508:
 	MOVQ    16(BX), R11
 	VMOVUPS Y0, (R10)(R11*1)
 	MOVQ    40(BX), R11
@@ -16062,11 +16136,11 @@ linear507:
 	VMOVUPS Y5, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane501
+	JB      lane502
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop499
+	JNZ     loop500
 	VZEROUPPER
 	RET
 
@@ -16085,7 +16159,7 @@ TEXT ·winogradWeights3x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Y10
 	XORQ         DI, DI
 
-lane508:
+lane509:
 	MOVQ         CX, R8
 	ADDQ         DI, R8
 	MOVQ         DX, R9
@@ -16279,7 +16353,7 @@ lane508:
 	ADDQ         R10, R9
 	ADDQ         $0x00000020, DI
 	CMPQ         DI, 40(AX)
-	JB           lane508
+	JB           lane509
 	VZEROUPPER
 	RET
 
@@ -16296,7 +16370,7 @@ TEXT ·winogradSpread3x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Y8
 	XORQ         DI, DI
 
-lane509:
+lane510:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -16474,7 +16548,7 @@ lane509:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane509
+	JB          lane510
 	VZEROUPPER
 	RET
 
@@ -16494,7 +16568,7 @@ TEXT ·winogradGather3x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 16(DI), Y11
 	XORQ         DI, DI
 
-lane510:
+lane511:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -16688,7 +16762,7 @@ lane510:
 	VMOVUPS     Y6, (R8)(R9*1)
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane510
+	JB          lane511
 	VZEROUPPER
 	RET
 
@@ -16706,10 +16780,10 @@ TEXT ·winogradInput4x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Y11
 	MOVQ         32(AX), DI
 
-loop511:
+loop512:
 	XORQ R8, R8
 
-lane512:
+lane513:
 	MOVQ         CX, R9
 	ADDQ         R8, R9
 	MOVQ         DX, R10
@@ -17125,11 +17199,11 @@ lane512:
 	ADDQ         R11, R10
 	ADDQ         $0x00000020, R8
 	CMPQ         R8, 40(AX)
-	JB           lane512
+	JB           lane513
 	ADDQ         48(AX), CX
 	ADDQ         40(AX), DX
 	SUBQ         $0x00000001, DI
-	JNZ          loop511
+	JNZ          loop512
 	VZEROUPPER
 	RET
 
@@ -17149,17 +17223,17 @@ TEXT ·winogradOutput4x3_256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop513:
+loop514:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R8, R8
-	JZ           plain514
+	JZ           plain515
 	VBROADCASTSS (R8), Y15
 	ADDQ         $0x00000004, R8
 
-plain514:
+plain515:
 	XORQ R9, R9
 
-lane515:
+lane516:
 	MOVQ        DX, R10
 	ADDQ        R9, R10
 	MOVQ        CX, R11
@@ -17349,7 +17423,7 @@ lane515:
 	VADDPS      Y15, Y6, Y6
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh516
+	JE          fresh517
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        32(BX), R11
@@ -17359,15 +17433,15 @@ lane515:
 	MOVQ        96(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh516:
+fresh517:
 	CMPQ   80(AX), $0x00
-	JE     linear517
+	JE     linear518
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y6, Y14, Y6
 	VMAXPS Y5, Y14, Y5
 
-linear517:
+linear518:
 	MOVQ        (BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -17398,7 +17472,7 @@ linear517:
 	VADDPS      Y15, Y6, Y6
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh518
+	JE          fresh519
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        40(BX), R11
@@ -17408,15 +17482,15 @@ linear517:
 	MOVQ        104(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh518:
+fresh519:
 	CMPQ   80(AX), $0x00
-	JE     linear519
+	JE     linear520
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y6, Y14, Y6
 	VMAXPS Y5, Y14, Y5
 
-linear519:
+linear520:
 	MOVQ        8(BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        40(BX), R11
@@ -17447,7 +17521,7 @@ linear519:
 	VADDPS      Y15, Y6, Y6
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh520
+	JE          fresh521
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        48(BX), R11
@@ -17457,15 +17531,15 @@ linear519:
 	MOVQ        112(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh520:
+fresh521:
 	CMPQ   80(AX), $0x00
-	JE     linear521
+	JE     linear522
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y6, Y14, Y6
 	VMAXPS Y5, Y14, Y5
 
-linear521:
+linear522:
 	MOVQ        16(BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        48(BX), R11
@@ -17496,7 +17570,7 @@ linear521:
 	VADDPS      Y15, Y6, Y6
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh522
+	JE          fresh523
 	MOVQ        24(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        56(BX), R11
@@ -17506,15 +17580,15 @@ linear521:
 	MOVQ        120(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh522:
+fresh523:
 	CMPQ   80(AX), $0x00
-	JE     linear523
+	JE     linear524
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y6, Y14, Y6
 	VMAXPS Y5, Y14, Y5
 
-linear523:
+linear524:
 	MOVQ    24(BX), R11
 	VMOVUPS Y0, (R10)(R11*1)
 	MOVQ    56(BX), R11
@@ -17525,11 +17599,11 @@ linear523:
 	VMOVUPS Y5, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane515
+	JB      lane516
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop513
+	JNZ     loop514
 	VZEROUPPER
 	RET
 
@@ -17548,7 +17622,7 @@ TEXT ·winogradWeights4x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Y10
 	XORQ         DI, DI
 
-lane524:
+lane525:
 	MOVQ         CX, R8
 	ADDQ         DI, R8
 	MOVQ         DX, R9
@@ -17781,7 +17855,7 @@ lane524:
 	ADDQ         R10, R9
 	ADDQ         $0x00000020, DI
 	CMPQ         DI, 40(AX)
-	JB           lane524
+	JB           lane525
 	VZEROUPPER
 	RET
 
@@ -17799,7 +17873,7 @@ TEXT ·winogradSpread4x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Y10
 	XORQ         DI, DI
 
-lane525:
+lane526:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -18059,7 +18133,7 @@ lane525:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane525
+	JB          lane526
 	VZEROUPPER
 	RET
 
@@ -18078,7 +18152,7 @@ TEXT ·winogradGather4x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Y11
 	XORQ         DI, DI
 
-lane526:
+lane527:
 	MOVQ         DX, R8
 	ADDQ         DI, R8
 	MOVQ         CX, R9
@@ -18311,7 +18385,7 @@ lane526:
 	VMOVUPS      Y5, (R8)(R9*1)
 	ADDQ         $0x00000020, DI
 	CMPQ         DI, 40(AX)
-	JB           lane526
+	JB           lane527
 	VZEROUPPER
 	RET
 
@@ -18329,10 +18403,10 @@ TEXT ·winogradInput3x5_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Y14
 	MOVQ         32(AX), R8
 
-loop527:
+loop528:
 	XORQ R9, R9
 
-lane528:
+lane529:
 	MOVQ         CX, R10
 	ADDQ         R9, R10
 	MOVQ         DX, R11
@@ -19110,11 +19184,11 @@ lane528:
 	ADDQ         R12, R11
 	ADDQ         $0x00000020, R9
 	CMPQ         R9, 40(AX)
-	JB           lane528
+	JB           lane529
 	ADDQ         48(AX), CX
 	ADDQ         40(AX), DX
 	SUBQ         $0x00000001, R8
-	JNZ          loop527
+	JNZ          loop528
 	VZEROUPPER
 	RET
 
@@ -19133,17 +19207,17 @@ TEXT ·winogradOutput3x5_256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), R8
 	MOVQ         64(AX), R9
 
-loop529:
+loop530:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R9, R9
-	JZ           plain530
+	JZ           plain531
 	VBROADCASTSS (R9), Y15
 	ADDQ         $0x00000004, R9
 
-plain530:
+plain531:
 	XORQ R10, R10
 
-lane531:
+lane532:
 	MOVQ         DX, R11
 	ADDQ         R10, R11
 	MOVQ         CX, R12
@@ -19399,7 +19473,7 @@ lane531:
 	VADDPS       Y15, Y1, Y1
 	VADDPS       Y15, Y6, Y6
 	CMPQ         72(AX), $0x00
-	JE           fresh532
+	JE           fresh533
 	MOVQ         (BX), R12
 	VADDPS       (R11)(R12*1), Y10, Y10
 	MOVQ         24(BX), R12
@@ -19407,14 +19481,14 @@ lane531:
 	MOVQ         48(BX), R12
 	VADDPS       (R11)(R12*1), Y6, Y6
 
-fresh532:
+fresh533:
 	CMPQ   80(AX), $0x00
-	JE     linear533
+	JE     linear534
 	VMAXPS Y10, Y14, Y10
 	VMAXPS Y1, Y14, Y1
 	VMAXPS Y6, Y14, Y6
 
-linear533:
+linear534:
 	MOVQ         (BX), R12
 	VMOVUPS      Y10, (R11)(R12*1)
 	MOVQ         24(BX), R12
@@ -19447,7 +19521,7 @@ linear533:
 	VADDPS       Y15, Y1, Y1
 	VADDPS       Y15, Y6, Y6
 	CMPQ         72(AX), $0x00
-	JE           fresh534
+	JE           fresh535
 	MOVQ         8(BX), R12
 	VADDPS       (R11)(R12*1), Y10, Y10
 	MOVQ         32(BX), R12
@@ -19455,14 +19529,14 @@ linear533:
 	MOVQ         56(BX), R12
 	VADDPS       (R11)(R12*1), Y6, Y6
 
-fresh534:
+fresh535:
 	CMPQ   80(AX), $0x00
-	JE     linear535
+	JE     linear536
 	VMAXPS Y10, Y14, Y10
 	VMAXPS Y1, Y14, Y1
 	VMAXPS Y6, Y14, Y6
 
-linear535:
+linear536:
 	MOVQ         8(BX), R12
 	VMOVUPS      Y10, (R11)(R12*1)
 	MOVQ         32(BX), R12
@@ -19495,7 +19569,7 @@ linear535:
 	VADDPS       Y15, Y1, Y1
 	VADDPS       Y15, Y6, Y6
 	CMPQ         72(AX), $0x00
-	JE           fresh536
+	JE           fresh537
 	MOVQ         16(BX), R12
 	VADDPS       (R11)(R12*1), Y10, Y10
 	MOVQ         40(BX), R12
@@ -19503,14 +19577,14 @@ linear535:
 	MOVQ         64(BX), R12
 	VADDPS       (R11)(R12*1), Y6, Y6
 
-fresh536:
+fresh537:
 	CMPQ   80(AX), $0x00
-	JE     linear537
+	JE     linear538
 	VMAXPS Y10, Y14, Y10
 	VMAXPS Y1, Y14, Y1
 	VMAXPS Y6, Y14, Y6
 
-linear537:
+linear538:
 	MOVQ    16(BX), R12
 	VMOVUPS Y10, (R11)(R12*1)
 	MOVQ    40(BX), R12
@@ -19519,11 +19593,11 @@ linear537:
 	VMOVUPS Y6, (R11)(R12*1)
 	ADDQ    $0x00000020, R10
 	CMPQ    R10, 40(AX)
-	JB      lane531
+	JB      lane532
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, R8
-	JNZ     loop529
+	JNZ     loop530
 	VZEROUPPER
 	RET
 
@@ -19544,7 +19618,7 @@ TEXT ·winogradWeights3x5_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(DI), Y15
 	XORQ         DI, DI
 
-lane538:
+lane539:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -20022,7 +20096,7 @@ lane538:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane538
+	JB          lane539
 	VZEROUPPER
 	RET
 
@@ -20041,7 +20115,7 @@ TEXT ·winogradSpread3x5_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Y11
 	XORQ         DI, DI
 
-lane539:
+lane540:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -20337,7 +20411,7 @@ lane539:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane539
+	JB          lane540
 	VZEROUPPER
 	RET
 
@@ -20356,7 +20430,7 @@ TEXT ·winogradGather3x5_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Y14
 	XORQ         R8, R8
 
-lane540:
+lane541:
 	MOVQ         DX, R9
 	ADDQ         R8, R9
 	MOVQ         CX, R10
@@ -20882,7 +20956,7 @@ lane540:
 	VMOVUPS      Y6, (R9)(R10*1)
 	ADDQ         $0x00000020, R8
 	CMPQ         R8, 40(AX)
-	JB           lane540
+	JB           lane541
 	VZEROUPPER
 	RET
 
@@ -20897,10 +20971,10 @@ TEXT ·winogradInputWhole2_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	MOVQ 32(AX), DI
 
-loop541:
+loop542:
 	XORQ R8, R8
 
-lane542:
+lane543:
 	MOVQ    CX, R9
 	ADDQ    R8, R9
 	MOVQ    DX, R10
@@ -20961,11 +21035,11 @@ lane542:
 	ADDQ    R11, R10
 	ADDQ    $0x00000020, R8
 	CMPQ    R8, 40(AX)
-	JB      lane542
+	JB      lane543
 	ADDQ    48(AX), CX
 	ADDQ    40(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop541
+	JNZ     loop542
 	VZEROUPPER
 	RET
 
@@ -20982,17 +21056,17 @@ TEXT ·winogradOutputWhole2_256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), DI
 	MOVQ   64(AX), R8
 
-loop543:
+loop544:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R8, R8
-	JZ           plain544
+	JZ           plain545
 	VBROADCASTSS (R8), Y15
 	ADDQ         $0x00000004, R8
 
-plain544:
+plain545:
 	XORQ R9, R9
 
-lane545:
+lane546:
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	MOVQ    CX, R11
@@ -21040,19 +21114,19 @@ lane545:
 	VADDPS  Y15, Y3, Y3
 	VADDPS  Y15, Y2, Y2
 	CMPQ    72(AX), $0x00
-	JE      fresh546
+	JE      fresh547
 	MOVQ    (BX), R11
 	VADDPS  (R10)(R11*1), Y3, Y3
 	MOVQ    16(BX), R11
 	VADDPS  (R10)(R11*1), Y2, Y2
 
-fresh546:
+fresh547:
 	CMPQ   80(AX), $0x00
-	JE     linear547
+	JE     linear548
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y2, Y14, Y2
 
-linear547:
+linear548:
 	MOVQ    (BX), R11
 	VMOVUPS Y3, (R10)(R11*1)
 	MOVQ    16(BX), R11
@@ -21066,30 +21140,30 @@ linear547:
 	VADDPS  Y15, Y3, Y3
 	VADDPS  Y15, Y2, Y2
 	CMPQ    72(AX), $0x00
-	JE      fresh548
+	JE      fresh549
 	MOVQ    8(BX), R11
 	VADDPS  (R10)(R11*1), Y3, Y3
 	MOVQ    24(BX), R11
 	VADDPS  (R10)(R11*1), Y2, Y2
 
-fresh548:
+fresh549:
 	CMPQ   80(AX), $0x00
-	JE     linear549
+	JE     linear550
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y2, Y14, Y2
 
-linear549:
+linear550:
 	MOVQ    8(BX), R11
 	VMOVUPS Y3, (R10)(R11*1)
 	MOVQ    24(BX), R11
 	VMOVUPS Y2, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane545
+	JB      lane546
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop543
+	JNZ     loop544
 	VZEROUPPER
 	RET
 
@@ -21105,7 +21179,7 @@ TEXT ·winogradWeightsWhole2_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS (DI), Y4
 	XORQ         DI, DI
 
-lane550:
+lane551:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    DX, R9
@@ -21197,7 +21271,7 @@ lane550:
 	ADDQ    R10, R9
 	ADDQ    $0x00000020, DI
 	CMPQ    DI, 40(AX)
-	JB      lane550
+	JB      lane551
 	VZEROUPPER
 	RET
 
@@ -21212,7 +21286,7 @@ TEXT ·winogradSpreadWhole2_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	XORQ DI, DI
 
-lane551:
+lane552:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    DX, R9
@@ -21273,7 +21347,7 @@ lane551:
 	ADDQ    R10, R9
 	ADDQ    $0x00000020, DI
 	CMPQ    DI, 40(AX)
-	JB      lane551
+	JB      lane552
 	VZEROUPPER
 	RET
 
@@ -21290,7 +21364,7 @@ TEXT ·winogradGatherWhole2_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Y6
 	XORQ         DI, DI
 
-lane552:
+lane553:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -21388,7 +21462,7 @@ lane552:
 	VMOVUPS     Y0, (R8)(R9*1)
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane552
+	JB          lane553
 	VZEROUPPER
 	RET
 
@@ -21409,10 +21483,10 @@ TEXT ·winogradInputWhole4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(SI), Y14
 	MOVQ         32(AX), SI
 
-loop553:
+loop554:
 	XORQ DI, DI
 
-lane554:
+lane555:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -21457,11 +21531,11 @@ lane554:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane554
+	JB          lane555
 	ADDQ        48(AX), CX
 	ADDQ        40(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop553
+	JNZ         loop554
 	VZEROUPPER
 	RET
 
@@ -21481,17 +21555,17 @@ TEXT ·winogradOutputWhole4_256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop555:
+loop556:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R8, R8
-	JZ           plain556
+	JZ           plain557
 	VBROADCASTSS (R8), Y15
 	ADDQ         $0x00000004, R8
 
-plain556:
+plain557:
 	XORQ R9, R9
 
-lane557:
+lane558:
 	MOVQ         DX, R10
 	ADDQ         R9, R10
 	MOVQ         CX, R11
@@ -21535,7 +21609,7 @@ lane557:
 	VADDPS       Y15, Y7, Y7
 	VADDPS       Y15, Y5, Y5
 	CMPQ         72(AX), $0x00
-	JE           fresh558
+	JE           fresh559
 	MOVQ         (BX), R11
 	VADDPS       (R10)(R11*1), Y6, Y6
 	MOVQ         8(BX), R11
@@ -21545,15 +21619,15 @@ lane557:
 	MOVQ         24(BX), R11
 	VADDPS       (R10)(R11*1), Y5, Y5
 
-fresh558:
+fresh559:
 	CMPQ   80(AX), $0x00
-	JE     linear559
+	JE     linear560
 	VMAXPS Y6, Y14, Y6
 	VMAXPS Y4, Y14, Y4
 	VMAXPS Y7, Y14, Y7
 	VMAXPS Y5, Y14, Y5
 
-linear559:
+linear560:
 	MOVQ    (BX), R11
 	VMOVUPS Y6, (R10)(R11*1)
 	MOVQ    8(BX), R11
@@ -21564,11 +21638,11 @@ linear559:
 	VMOVUPS Y5, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane557
+	JB      lane558
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop555
+	JNZ     loop556
 	VZEROUPPER
 	RET
 
@@ -21586,7 +21660,7 @@ TEXT ·winogradWeightsWhole4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(SI), Y14
 	XORQ         DI, DI
 
-lane560:
+lane561:
 	MOVQ         CX, R8
 	ADDQ         DI, R8
 	MOVQ         DX, R9
@@ -21662,7 +21736,7 @@ lane560:
 	ADDQ         R10, R9
 	ADDQ         $0x00000020, DI
 	CMPQ         DI, 40(AX)
-	JB           lane560
+	JB           lane561
 	VZEROUPPER
 	RET
 
@@ -21683,7 +21757,7 @@ TEXT ·winogradSpreadWhole4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(SI), Y14
 	XORQ         SI, SI
 
-lane561:
+lane562:
 	MOVQ        CX, DI
 	ADDQ        SI, DI
 	MOVQ        DX, R8
@@ -21728,7 +21802,7 @@ lane561:
 	ADDQ        R9, R8
 	ADDQ        $0x00000020, SI
 	CMPQ        SI, 40(AX)
-	JB          lane561
+	JB          lane562
 	VZEROUPPER
 	RET
 
@@ -21747,7 +21821,7 @@ TEXT ·winogradGatherWhole4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(SI), Y14
 	XORQ         DI, DI
 
-lane562:
+lane563:
 	MOVQ         DX, R8
 	ADDQ         DI, R8
 	MOVQ         CX, R9
@@ -21824,7 +21898,80 @@ lane562:
 	VMOVUPS      Y6, (R8)(R9*1)
 	ADDQ         $0x00000020, DI
 	CMPQ         DI, 40(AX)
-	JB           lane562
+	JB           lane563
+	VZEROUPPER
+	RET
+
+// func peak256(args uintptr)
+// Requires: AVX, FMA3
+TEXT ·peak256(SB), NOSPLIT, $0-8
+	MOVQ   args+0(FP), AX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	VXORPS Y12, Y12, Y12
+	VXORPS Y13, Y13, Y13
+
+loop564:
+	VFMADD231PS Y12, Y13, Y0
+	VFMADD231PS Y12, Y13, Y1
+	VFMADD231PS Y12, Y13, Y2
+	VFMADD231PS Y12, Y13, Y3
+	VFMADD231PS Y12, Y13, Y4
+	VFMADD231PS Y12, Y13, Y5
+	VFMADD231PS Y12, Y13, Y6
+	VFMADD231PS Y12, Y13, Y7
+	VFMADD231PS Y12, Y13, Y8
+	VFMADD231PS Y12, Y13, Y9
+	VFMADD231PS Y12, Y13, Y10
+	VFMADD231PS Y12, Y13, Y11
+	VFMADD231PS Y12, Y13, Y0
+	VFMADD231PS Y12, Y13, Y1
+	VFMADD231PS Y12, Y13, Y2
+	VFMADD231PS Y12, Y13, Y3
+	VFMADD231PS Y12, Y13, Y4
+	VFMADD231PS Y12, Y13, Y5
+	VFMADD231PS Y12, Y13, Y6
+	VFMADD231PS Y12, Y13, Y7
+	VFMADD231PS Y12, Y13, Y8
+	VFMADD231PS Y12, Y13, Y9
+	VFMADD231PS Y12, Y13, Y10
+	VFMADD231PS Y12, Y13, Y11
+	VFMADD231PS Y12, Y13, Y0
+	VFMADD231PS Y12, Y13, Y1
+	VFMADD231PS Y12, Y13, Y2
+	VFMADD231PS Y12, Y13, Y3
+	VFMADD231PS Y12, Y13, Y4
+	VFMADD231PS Y12, Y13, Y5
+	VFMADD231PS Y12, Y13, Y6
+	VFMADD231PS Y12, Y13, Y7
+	VFMADD231PS Y12, Y13, Y8
+	VFMADD231PS Y12, Y13, Y9
+	VFMADD231PS Y12, Y13, Y10
+	VFMADD231PS Y12, Y13, Y11
+	VFMADD231PS Y12, Y13, Y0
+	VFMADD231PS Y12, Y13, Y1
+	VFMADD231PS Y12, Y13, Y2
+	VFMADD231PS Y12, Y13, Y3
+	VFMADD231PS Y12, Y13, Y4
+	VFMADD231PS Y12, Y13, Y5
+	VFMADD231PS Y12, Y13, Y6
+	VFMADD231PS Y12, Y13, Y7
+	VFMADD231PS Y12, Y13, Y8
+	VFMADD231PS Y12, Y13, Y9
+	VFMADD231PS Y12, Y13, Y10
+	VFMADD231PS Y12, Y13, Y11
+	SUBQ        $0x00000001, AX
+	JNZ         loop564
 	VZEROUPPER
 	RET
 
@@ -21850,7 +21997,7 @@ TEXT ·pairs8x2_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z15, Z15, Z15
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched563
+	JZ         fetched565
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -21878,91 +22025,91 @@ TEXT ·pairs8x2_512(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched563:
+fetched565:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum565
-	JA      bias564
+	JB      sum567
+	JA      bias566
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum565
+	JBE     sum567
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum565
+	JBE     sum567
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum565
+	JBE     sum567
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
 	CMPQ    DX, $0x00000004
-	JBE     sum565
+	JBE     sum567
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z8
 	VMOVUPS (CX)(SI*1), Z9
 	CMPQ    DX, $0x00000005
-	JBE     sum565
+	JBE     sum567
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z10
 	VMOVUPS (CX)(SI*1), Z11
 	CMPQ    DX, $0x00000006
-	JBE     sum565
+	JBE     sum567
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z12
 	VMOVUPS (CX)(SI*1), Z13
 	CMPQ    DX, $0x00000007
-	JBE     sum565
+	JBE     sum567
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z14
 	VMOVUPS (CX)(SI*1), Z15
-	JMP     sum565
+	JMP     sum567
 
-bias564:
+bias566:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same566
+	JE           same568
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum565
+	JBE          sum567
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum565
+	JBE          sum567
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum565
+	JBE          sum567
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
 	CMPQ         DX, $0x00000004
-	JBE          sum565
+	JBE          sum567
 	VBROADCASTSS 16(BX), Z8
 	VBROADCASTSS 16(BX), Z9
 	CMPQ         DX, $0x00000005
-	JBE          sum565
+	JBE          sum567
 	VBROADCASTSS 20(BX), Z10
 	VBROADCASTSS 20(BX), Z11
 	CMPQ         DX, $0x00000006
-	JBE          sum565
+	JBE          sum567
 	VBROADCASTSS 24(BX), Z12
 	VBROADCASTSS 24(BX), Z13
 	CMPQ         DX, $0x00000007
-	JBE          sum565
+	JBE          sum567
 	VBROADCASTSS 28(BX), Z14
 	VBROADCASTSS 28(BX), Z15
-	JMP          sum565
+	JMP          sum567
 
-same566:
+same568:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -21980,7 +22127,7 @@ same566:
 	VMOVUPS (BX), Z14
 	VMOVUPS 64(BX), Z15
 
-sum565:
+sum567:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -21991,15 +22138,15 @@ sum565:
 	MOVQ 40(AX), R11
 	MOVQ 80(AX), R12
 
-loop567:
+loop569:
 	MOVQ 56(AX), R13
 
-loop568:
+loop570:
 	MOVQ 48(AX), R14
 	SHRQ $0x01, R14
-	JZ   odd569
+	JZ   odd571
 
-loop571:
+loop573:
 	LEAQ        (CX)(R10*1), BX
 	VPSRLD      $0x10, (DX)(R11*1), Z16
 	VPORD       (DX), Z16, Z16
@@ -22056,12 +22203,12 @@ loop571:
 	LEAQ        (BX)(R10*1), CX
 	LEAQ        (DX)(R11*2), DX
 	SUBQ        $0x00000001, R14
-	JNZ         loop571
+	JNZ         loop573
 
-odd569:
+odd571:
 	MOVQ         48(AX), R14
 	TESTQ        $0x00000001, R14
-	JZ           end570
+	JZ           end572
 	VMOVUPS      (DX), Z16
 	VMOVUPS      64(DX), Z17
 	VBROADCASTSS (CX), Z18
@@ -22091,37 +22238,37 @@ odd569:
 	ADDQ         R10, CX
 	ADDQ         R11, DX
 
-end570:
+end572:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R13
-	JNZ    loop568
+	JNZ    loop570
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop567
+	JNZ    loop569
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store572
-	VPXORQ Z18, Z18, Z18
-	VMAXPS Z0, Z18, Z0
-	VMAXPS Z1, Z18, Z1
-	VMAXPS Z2, Z18, Z2
-	VMAXPS Z3, Z18, Z3
-	VMAXPS Z4, Z18, Z4
-	VMAXPS Z5, Z18, Z5
-	VMAXPS Z6, Z18, Z6
-	VMAXPS Z7, Z18, Z7
-	VMAXPS Z8, Z18, Z8
-	VMAXPS Z9, Z18, Z9
-	VMAXPS Z10, Z18, Z10
-	VMAXPS Z11, Z18, Z11
-	VMAXPS Z12, Z18, Z12
-	VMAXPS Z13, Z18, Z13
-	VMAXPS Z14, Z18, Z14
-	VMAXPS Z15, Z18, Z15
+	JZ     store574
+	VPXORQ Z16, Z16, Z16
+	VMAXPS Z0, Z16, Z0
+	VMAXPS Z1, Z16, Z1
+	VMAXPS Z2, Z16, Z2
+	VMAXPS Z3, Z16, Z3
+	VMAXPS Z4, Z16, Z4
+	VMAXPS Z5, Z16, Z5
+	VMAXPS Z6, Z16, Z6
+	VMAXPS Z7, Z16, Z7
+	VMAXPS Z8, Z16, Z8
+	VMAXPS Z9, Z16, Z9
+	VMAXPS Z10, Z16, Z10
+	VMAXPS Z11, Z16, Z11
+	VMAXPS Z12, Z16, Z12
+	VMAXPS Z13, Z16, Z13
+	VMAXPS Z14, Z16, Z14
+	VMAXPS Z15, Z16, Z15
 
-store572:
+store574:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -22129,42 +22276,42 @@ store572:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end573
+	JBE     end575
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end573
+	JBE     end575
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end573
+	JBE     end575
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end573
+	JBE     end575
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end573
+	JBE     end575
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, (CX)(BX*1)
 	CMPQ    AX, $0x00000006
-	JBE     end573
+	JBE     end575
 	ADDQ    DX, CX
 	VMOVUPS Z12, (CX)
 	VMOVUPS Z13, (CX)(BX*1)
 	CMPQ    AX, $0x00000007
-	JBE     end573
+	JBE     end575
 	ADDQ    DX, CX
 	VMOVUPS Z14, (CX)
 	VMOVUPS Z15, (CX)(BX*1)
 
-end573:
+end575:
 	VZEROUPPER
 	RET
 
@@ -22182,7 +22329,7 @@ TEXT ·pairs8x1_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z7, Z7, Z7
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched574
+	JZ         fetched576
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -22202,75 +22349,75 @@ TEXT ·pairs8x1_512(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 
-fetched574:
+fetched576:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum576
-	JA      bias575
+	JB      sum578
+	JA      bias577
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum576
+	JBE     sum578
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum576
+	JBE     sum578
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum576
+	JBE     sum578
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
 	CMPQ    DX, $0x00000004
-	JBE     sum576
+	JBE     sum578
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	CMPQ    DX, $0x00000005
-	JBE     sum576
+	JBE     sum578
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z5
 	CMPQ    DX, $0x00000006
-	JBE     sum576
+	JBE     sum578
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	CMPQ    DX, $0x00000007
-	JBE     sum576
+	JBE     sum578
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z7
-	JMP     sum576
+	JMP     sum578
 
-bias575:
+bias577:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same577
+	JE           same579
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum576
+	JBE          sum578
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum576
+	JBE          sum578
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum576
+	JBE          sum578
 	VBROADCASTSS 12(BX), Z3
 	CMPQ         DX, $0x00000004
-	JBE          sum576
+	JBE          sum578
 	VBROADCASTSS 16(BX), Z4
 	CMPQ         DX, $0x00000005
-	JBE          sum576
+	JBE          sum578
 	VBROADCASTSS 20(BX), Z5
 	CMPQ         DX, $0x00000006
-	JBE          sum576
+	JBE          sum578
 	VBROADCASTSS 24(BX), Z6
 	CMPQ         DX, $0x00000007
-	JBE          sum576
+	JBE          sum578
 	VBROADCASTSS 28(BX), Z7
-	JMP          sum576
+	JMP          sum578
 
-same577:
+same579:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
@@ -22280,7 +22427,7 @@ same577:
 	VMOVUPS (BX), Z6
 	VMOVUPS (BX), Z7
 
-sum576:
+sum578:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -22291,15 +22438,15 @@ sum576:
 	MOVQ 40(AX), R11
 	MOVQ 80(AX), R12
 
-loop578:
+loop580:
 	MOVQ 56(AX), R13
 
-loop579:
+loop581:
 	MOVQ 48(AX), R14
 	SHRQ $0x01, R14
-	JZ   odd580
+	JZ   odd582
 
-loop582:
+loop584:
 	LEAQ        (CX)(R10*1), BX
 	VPSRLD      $0x10, (DX)(R11*1), Z8
 	VPORD       (DX), Z8, Z8
@@ -22338,12 +22485,12 @@ loop582:
 	LEAQ        (BX)(R10*1), CX
 	LEAQ        (DX)(R11*2), DX
 	SUBQ        $0x00000001, R14
-	JNZ         loop582
+	JNZ         loop584
 
-odd580:
+odd582:
 	MOVQ         48(AX), R14
 	TESTQ        $0x00000001, R14
-	JZ           end581
+	JZ           end583
 	VMOVUPS      (DX), Z8
 	VBROADCASTSS (CX), Z9
 	VFMADD231PS  Z9, Z8, Z0
@@ -22364,64 +22511,64 @@ odd580:
 	ADDQ         R10, CX
 	ADDQ         R11, DX
 
-end581:
+end583:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R13
-	JNZ    loop579
+	JNZ    loop581
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop578
+	JNZ    loop580
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store583
-	VPXORQ Z9, Z9, Z9
-	VMAXPS Z0, Z9, Z0
-	VMAXPS Z1, Z9, Z1
-	VMAXPS Z2, Z9, Z2
-	VMAXPS Z3, Z9, Z3
-	VMAXPS Z4, Z9, Z4
-	VMAXPS Z5, Z9, Z5
-	VMAXPS Z6, Z9, Z6
-	VMAXPS Z7, Z9, Z7
+	JZ     store585
+	VPXORQ Z8, Z8, Z8
+	VMAXPS Z0, Z8, Z0
+	VMAXPS Z1, Z8, Z1
+	VMAXPS Z2, Z8, Z2
+	VMAXPS Z3, Z8, Z3
+	VMAXPS Z4, Z8, Z4
+	VMAXPS Z5, Z8, Z5
+	VMAXPS Z6, Z8, Z6
+	VMAXPS Z7, Z8, Z7
 
-store583:
+store585:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end584
+	JBE     end586
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end584
+	JBE     end586
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end584
+	JBE     end586
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 	CMPQ    AX, $0x00000004
-	JBE     end584
+	JBE     end586
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	CMPQ    AX, $0x00000005
-	JBE     end584
+	JBE     end586
 	ADDQ    DX, CX
 	VMOVUPS Z5, (CX)
 	CMPQ    AX, $0x00000006
-	JBE     end584
+	JBE     end586
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	CMPQ    AX, $0x00000007
-	JBE     end584
+	JBE     end586
 	ADDQ    DX, CX
 	VMOVUPS Z7, (CX)
 
-end584:
+end586:
 	VZEROUPPER
 	RET
 
@@ -22443,7 +22590,7 @@ TEXT ·pairs6x2_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z11, Z11, Z11
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched585
+	JZ         fetched587
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -22465,73 +22612,73 @@ TEXT ·pairs6x2_512(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched585:
+fetched587:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum587
-	JA      bias586
+	JB      sum589
+	JA      bias588
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum587
+	JBE     sum589
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum587
+	JBE     sum589
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum587
+	JBE     sum589
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
 	CMPQ    DX, $0x00000004
-	JBE     sum587
+	JBE     sum589
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z8
 	VMOVUPS (CX)(SI*1), Z9
 	CMPQ    DX, $0x00000005
-	JBE     sum587
+	JBE     sum589
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z10
 	VMOVUPS (CX)(SI*1), Z11
-	JMP     sum587
+	JMP     sum589
 
-bias586:
+bias588:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same588
+	JE           same590
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum587
+	JBE          sum589
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum587
+	JBE          sum589
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum587
+	JBE          sum589
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
 	CMPQ         DX, $0x00000004
-	JBE          sum587
+	JBE          sum589
 	VBROADCASTSS 16(BX), Z8
 	VBROADCASTSS 16(BX), Z9
 	CMPQ         DX, $0x00000005
-	JBE          sum587
+	JBE          sum589
 	VBROADCASTSS 20(BX), Z10
 	VBROADCASTSS 20(BX), Z11
-	JMP          sum587
+	JMP          sum589
 
-same588:
+same590:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -22545,7 +22692,7 @@ same588:
 	VMOVUPS (BX), Z10
 	VMOVUPS 64(BX), Z11
 
-sum587:
+sum589:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -22555,15 +22702,15 @@ sum587:
 	MOVQ 40(AX), R10
 	MOVQ 80(AX), R11
 
-loop589:
+loop591:
 	MOVQ 56(AX), R12
 
-loop590:
+loop592:
 	MOVQ 48(AX), R13
 	SHRQ $0x01, R13
-	JZ   odd591
+	JZ   odd593
 
-loop593:
+loop595:
 	LEAQ        (CX)(R9*1), BX
 	VPSRLD      $0x10, (DX)(R10*1), Z12
 	VPORD       (DX), Z12, Z12
@@ -22608,12 +22755,12 @@ loop593:
 	LEAQ        (BX)(R9*1), CX
 	LEAQ        (DX)(R10*2), DX
 	SUBQ        $0x00000001, R13
-	JNZ         loop593
+	JNZ         loop595
 
-odd591:
+odd593:
 	MOVQ         48(AX), R13
 	TESTQ        $0x00000001, R13
-	JZ           end592
+	JZ           end594
 	VMOVUPS      (DX), Z12
 	VMOVUPS      64(DX), Z13
 	VBROADCASTSS (CX), Z14
@@ -22637,33 +22784,33 @@ odd591:
 	ADDQ         R9, CX
 	ADDQ         R10, DX
 
-end592:
+end594:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop590
+	JNZ    loop592
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop589
+	JNZ    loop591
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store594
-	VPXORQ Z14, Z14, Z14
-	VMAXPS Z0, Z14, Z0
-	VMAXPS Z1, Z14, Z1
-	VMAXPS Z2, Z14, Z2
-	VMAXPS Z3, Z14, Z3
-	VMAXPS Z4, Z14, Z4
-	VMAXPS Z5, Z14, Z5
-	VMAXPS Z6, Z14, Z6
-	VMAXPS Z7, Z14, Z7
-	VMAXPS Z8, Z14, Z8
-	VMAXPS Z9, Z14, Z9
-	VMAXPS Z10, Z14, Z10
-	VMAXPS Z11, Z14, Z11
+	JZ     store596
+	VPXORQ Z12, Z12, Z12
+	VMAXPS Z0, Z12, Z0
+	VMAXPS Z1, Z12, Z1
+	VMAXPS Z2, Z12, Z2
+	VMAXPS Z3, Z12, Z3
+	VMAXPS Z4, Z12, Z4
+	VMAXPS Z5, Z12, Z5
+	VMAXPS Z6, Z12, Z6
+	VMAXPS Z7, Z12, Z7
+	VMAXPS Z8, Z12, Z8
+	VMAXPS Z9, Z12, Z9
+	VMAXPS Z10, Z12, Z10
+	VMAXPS Z11, Z12, Z11
 
-store594:
+store596:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -22671,32 +22818,32 @@ store594:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end595
+	JBE     end597
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end595
+	JBE     end597
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end595
+	JBE     end597
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end595
+	JBE     end597
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end595
+	JBE     end597
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, (CX)(BX*1)
 
-end595:
+end597:
 	VZEROUPPER
 	RET
 
@@ -22712,7 +22859,7 @@ TEXT ·pairs6x1_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z5, Z5, Z5
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched596
+	JZ         fetched598
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -22728,61 +22875,61 @@ TEXT ·pairs6x1_512(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 
-fetched596:
+fetched598:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum598
-	JA      bias597
+	JB      sum600
+	JA      bias599
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum598
+	JBE     sum600
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum598
+	JBE     sum600
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum598
+	JBE     sum600
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
 	CMPQ    DX, $0x00000004
-	JBE     sum598
+	JBE     sum600
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	CMPQ    DX, $0x00000005
-	JBE     sum598
+	JBE     sum600
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z5
-	JMP     sum598
+	JMP     sum600
 
-bias597:
+bias599:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same599
+	JE           same601
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum598
+	JBE          sum600
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum598
+	JBE          sum600
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum598
+	JBE          sum600
 	VBROADCASTSS 12(BX), Z3
 	CMPQ         DX, $0x00000004
-	JBE          sum598
+	JBE          sum600
 	VBROADCASTSS 16(BX), Z4
 	CMPQ         DX, $0x00000005
-	JBE          sum598
+	JBE          sum600
 	VBROADCASTSS 20(BX), Z5
-	JMP          sum598
+	JMP          sum600
 
-same599:
+same601:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
@@ -22790,7 +22937,7 @@ same599:
 	VMOVUPS (BX), Z4
 	VMOVUPS (BX), Z5
 
-sum598:
+sum600:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -22800,15 +22947,15 @@ sum598:
 	MOVQ 40(AX), R10
 	MOVQ 80(AX), R11
 
-loop600:
+loop602:
 	MOVQ 56(AX), R12
 
-loop601:
+loop603:
 	MOVQ 48(AX), R13
 	SHRQ $0x01, R13
-	JZ   odd602
+	JZ   odd604
 
-loop604:
+loop606:
 	LEAQ        (CX)(R9*1), BX
 	VPSRLD      $0x10, (DX)(R10*1), Z6
 	VPORD       (DX), Z6, Z6
@@ -22839,12 +22986,12 @@ loop604:
 	LEAQ        (BX)(R9*1), CX
 	LEAQ        (DX)(R10*2), DX
 	SUBQ        $0x00000001, R13
-	JNZ         loop604
+	JNZ         loop606
 
-odd602:
+odd604:
 	MOVQ         48(AX), R13
 	TESTQ        $0x00000001, R13
-	JZ           end603
+	JZ           end605
 	VMOVUPS      (DX), Z6
 	VBROADCASTSS (CX), Z7
 	VFMADD231PS  Z7, Z6, Z0
@@ -22861,54 +23008,54 @@ odd602:
 	ADDQ         R9, CX
 	ADDQ         R10, DX
 
-end603:
+end605:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop601
+	JNZ    loop603
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop600
+	JNZ    loop602
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store605
-	VPXORQ Z7, Z7, Z7
-	VMAXPS Z0, Z7, Z0
-	VMAXPS Z1, Z7, Z1
-	VMAXPS Z2, Z7, Z2
-	VMAXPS Z3, Z7, Z3
-	VMAXPS Z4, Z7, Z4
-	VMAXPS Z5, Z7, Z5
+	JZ     store607
+	VPXORQ Z6, Z6, Z6
+	VMAXPS Z0, Z6, Z0
+	VMAXPS Z1, Z6, Z1
+	VMAXPS Z2, Z6, Z2
+	VMAXPS Z3, Z6, Z3
+	VMAXPS Z4, Z6, Z4
+	VMAXPS Z5, Z6, Z5
 
-store605:
+store607:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end606
+	JBE     end608
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end606
+	JBE     end608
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end606
+	JBE     end608
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 	CMPQ    AX, $0x00000004
-	JBE     end606
+	JBE     end608
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	CMPQ    AX, $0x00000005
-	JBE     end606
+	JBE     end608
 	ADDQ    DX, CX
 	VMOVUPS Z5, (CX)
 
-end606:
+end608:
 	VZEROUPPER
 	RET
 
@@ -22926,7 +23073,7 @@ TEXT ·pairs4x2_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z7, Z7, Z7
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched607
+	JZ         fetched609
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -22942,55 +23089,55 @@ TEXT ·pairs4x2_512(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched607:
+fetched609:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum609
-	JA      bias608
+	JB      sum611
+	JA      bias610
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum609
+	JBE     sum611
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum609
+	JBE     sum611
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum609
+	JBE     sum611
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
-	JMP     sum609
+	JMP     sum611
 
-bias608:
+bias610:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same610
+	JE           same612
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum609
+	JBE          sum611
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum609
+	JBE          sum611
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum609
+	JBE          sum611
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
-	JMP          sum609
+	JMP          sum611
 
-same610:
+same612:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -23000,7 +23147,7 @@ same610:
 	VMOVUPS (BX), Z6
 	VMOVUPS 64(BX), Z7
 
-sum609:
+sum611:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -23009,15 +23156,15 @@ sum609:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop611:
+loop613:
 	MOVQ 56(AX), R11
 
-loop612:
+loop614:
 	MOVQ 48(AX), R12
 	SHRQ $0x01, R12
-	JZ   odd613
+	JZ   odd615
 
-loop615:
+loop617:
 	LEAQ        (CX)(R8*1), BX
 	VPSRLD      $0x10, (DX)(R9*1), Z8
 	VPORD       (DX), Z8, Z8
@@ -23050,12 +23197,12 @@ loop615:
 	LEAQ        (BX)(R8*1), CX
 	LEAQ        (DX)(R9*2), DX
 	SUBQ        $0x00000001, R12
-	JNZ         loop615
+	JNZ         loop617
 
-odd613:
+odd615:
 	MOVQ         48(AX), R12
 	TESTQ        $0x00000001, R12
-	JZ           end614
+	JZ           end616
 	VMOVUPS      (DX), Z8
 	VMOVUPS      64(DX), Z9
 	VBROADCASTSS (CX), Z10
@@ -23073,29 +23220,29 @@ odd613:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 
-end614:
+end616:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop612
+	JNZ    loop614
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop611
+	JNZ    loop613
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store616
-	VPXORQ Z10, Z10, Z10
-	VMAXPS Z0, Z10, Z0
-	VMAXPS Z1, Z10, Z1
-	VMAXPS Z2, Z10, Z2
-	VMAXPS Z3, Z10, Z3
-	VMAXPS Z4, Z10, Z4
-	VMAXPS Z5, Z10, Z5
-	VMAXPS Z6, Z10, Z6
-	VMAXPS Z7, Z10, Z7
+	JZ     store618
+	VPXORQ Z8, Z8, Z8
+	VMAXPS Z0, Z8, Z0
+	VMAXPS Z1, Z8, Z1
+	VMAXPS Z2, Z8, Z2
+	VMAXPS Z3, Z8, Z3
+	VMAXPS Z4, Z8, Z4
+	VMAXPS Z5, Z8, Z5
+	VMAXPS Z6, Z8, Z6
+	VMAXPS Z7, Z8, Z7
 
-store616:
+store618:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -23103,22 +23250,22 @@ store616:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end617
+	JBE     end619
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end617
+	JBE     end619
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end617
+	JBE     end619
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 
-end617:
+end619:
 	VZEROUPPER
 	RET
 
@@ -23132,7 +23279,7 @@ TEXT ·pairs4x1_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z3, Z3, Z3
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched618
+	JZ         fetched620
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -23144,53 +23291,53 @@ TEXT ·pairs4x1_512(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 
-fetched618:
+fetched620:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum620
-	JA      bias619
+	JB      sum622
+	JA      bias621
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum620
+	JBE     sum622
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum620
+	JBE     sum622
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum620
+	JBE     sum622
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
-	JMP     sum620
+	JMP     sum622
 
-bias619:
+bias621:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same621
+	JE           same623
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum620
+	JBE          sum622
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum620
+	JBE          sum622
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum620
+	JBE          sum622
 	VBROADCASTSS 12(BX), Z3
-	JMP          sum620
+	JMP          sum622
 
-same621:
+same623:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
 	VMOVUPS (BX), Z3
 
-sum620:
+sum622:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -23199,15 +23346,15 @@ sum620:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop622:
+loop624:
 	MOVQ 56(AX), R11
 
-loop623:
+loop625:
 	MOVQ 48(AX), R12
 	SHRQ $0x01, R12
-	JZ   odd624
+	JZ   odd626
 
-loop626:
+loop628:
 	LEAQ        (CX)(R8*1), BX
 	VPSRLD      $0x10, (DX)(R9*1), Z4
 	VPORD       (DX), Z4, Z4
@@ -23230,12 +23377,12 @@ loop626:
 	LEAQ        (BX)(R8*1), CX
 	LEAQ        (DX)(R9*2), DX
 	SUBQ        $0x00000001, R12
-	JNZ         loop626
+	JNZ         loop628
 
-odd624:
+odd626:
 	MOVQ         48(AX), R12
 	TESTQ        $0x00000001, R12
-	JZ           end625
+	JZ           end627
 	VMOVUPS      (DX), Z4
 	VBROADCASTSS (CX), Z5
 	VFMADD231PS  Z5, Z4, Z0
@@ -23248,44 +23395,44 @@ odd624:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 
-end625:
+end627:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop623
+	JNZ    loop625
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop622
+	JNZ    loop624
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store627
-	VPXORQ Z5, Z5, Z5
-	VMAXPS Z0, Z5, Z0
-	VMAXPS Z1, Z5, Z1
-	VMAXPS Z2, Z5, Z2
-	VMAXPS Z3, Z5, Z3
+	JZ     store629
+	VPXORQ Z4, Z4, Z4
+	VMAXPS Z0, Z4, Z0
+	VMAXPS Z1, Z4, Z1
+	VMAXPS Z2, Z4, Z2
+	VMAXPS Z3, Z4, Z3
 
-store627:
+store629:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end628
+	JBE     end630
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end628
+	JBE     end630
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end628
+	JBE     end630
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 
-end628:
+end630:
 	VZEROUPPER
 	RET
 
@@ -23299,7 +23446,7 @@ TEXT ·pairs2x2_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z3, Z3, Z3
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched629
+	JZ         fetched631
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -23309,43 +23456,43 @@ TEXT ·pairs2x2_512(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched629:
+fetched631:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum631
-	JA      bias630
+	JB      sum633
+	JA      bias632
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum631
+	JBE     sum633
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
-	JMP     sum631
+	JMP     sum633
 
-bias630:
+bias632:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same632
+	JE           same634
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum631
+	JBE          sum633
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
-	JMP          sum631
+	JMP          sum633
 
-same632:
+same634:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
 	VMOVUPS 64(BX), Z3
 
-sum631:
+sum633:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -23353,15 +23500,15 @@ sum631:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop633:
+loop635:
 	MOVQ 56(AX), R10
 
-loop634:
+loop636:
 	MOVQ 48(AX), R11
 	SHRQ $0x01, R11
-	JZ   odd635
+	JZ   odd637
 
-loop637:
+loop639:
 	LEAQ        (CX)(DI*1), BX
 	VPSRLD      $0x10, (DX)(R8*1), Z4
 	VPORD       (DX), Z4, Z4
@@ -23382,12 +23529,12 @@ loop637:
 	LEAQ        (BX)(DI*1), CX
 	LEAQ        (DX)(R8*2), DX
 	SUBQ        $0x00000001, R11
-	JNZ         loop637
+	JNZ         loop639
 
-odd635:
+odd637:
 	MOVQ         48(AX), R11
 	TESTQ        $0x00000001, R11
-	JZ           end636
+	JZ           end638
 	VMOVUPS      (DX), Z4
 	VMOVUPS      64(DX), Z5
 	VBROADCASTSS (CX), Z6
@@ -23399,25 +23546,25 @@ odd635:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 
-end636:
+end638:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop634
+	JNZ    loop636
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R9
-	JNZ    loop633
+	JNZ    loop635
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store638
-	VPXORQ Z6, Z6, Z6
-	VMAXPS Z0, Z6, Z0
-	VMAXPS Z1, Z6, Z1
-	VMAXPS Z2, Z6, Z2
-	VMAXPS Z3, Z6, Z3
+	JZ     store640
+	VPXORQ Z4, Z4, Z4
+	VMAXPS Z0, Z4, Z0
+	VMAXPS Z1, Z4, Z1
+	VMAXPS Z2, Z4, Z2
+	VMAXPS Z3, Z4, Z3
 
-store638:
+store640:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -23425,12 +23572,12 @@ store638:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end639
+	JBE     end641
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 
-end639:
+end641:
 	VZEROUPPER
 	RET
 
@@ -23442,7 +23589,7 @@ TEXT ·pairs2x1_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z1, Z1, Z1
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched640
+	JZ         fetched642
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -23450,37 +23597,37 @@ TEXT ·pairs2x1_512(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 
-fetched640:
+fetched642:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum642
-	JA      bias641
+	JB      sum644
+	JA      bias643
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum642
+	JBE     sum644
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
-	JMP     sum642
+	JMP     sum644
 
-bias641:
+bias643:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same643
+	JE           same645
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum642
+	JBE          sum644
 	VBROADCASTSS 4(BX), Z1
-	JMP          sum642
+	JMP          sum644
 
-same643:
+same645:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 
-sum642:
+sum644:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -23488,15 +23635,15 @@ sum642:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop644:
+loop646:
 	MOVQ 56(AX), R10
 
-loop645:
+loop647:
 	MOVQ 48(AX), R11
 	SHRQ $0x01, R11
-	JZ   odd646
+	JZ   odd648
 
-loop648:
+loop650:
 	LEAQ        (CX)(DI*1), BX
 	VPSRLD      $0x10, (DX)(R8*1), Z2
 	VPORD       (DX), Z2, Z2
@@ -23511,12 +23658,12 @@ loop648:
 	LEAQ        (BX)(DI*1), CX
 	LEAQ        (DX)(R8*2), DX
 	SUBQ        $0x00000001, R11
-	JNZ         loop648
+	JNZ         loop650
 
-odd646:
+odd648:
 	MOVQ         48(AX), R11
 	TESTQ        $0x00000001, R11
-	JZ           end647
+	JZ           end649
 	VMOVUPS      (DX), Z2
 	VBROADCASTSS (CX), Z3
 	VFMADD231PS  Z3, Z2, Z0
@@ -23525,34 +23672,34 @@ odd646:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 
-end647:
+end649:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop645
+	JNZ    loop647
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R9
-	JNZ    loop644
+	JNZ    loop646
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store649
-	VPXORQ Z3, Z3, Z3
-	VMAXPS Z0, Z3, Z0
-	VMAXPS Z1, Z3, Z1
+	JZ     store651
+	VPXORQ Z2, Z2, Z2
+	VMAXPS Z0, Z2, Z0
+	VMAXPS Z1, Z2, Z1
 
-store649:
+store651:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end650
+	JBE     end652
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 
-end650:
+end652:
 	VZEROUPPER
 	RET
 
@@ -23566,7 +23713,7 @@ TEXT ·pairProducts256(SB), NOSPLIT, $0-8
 	MOVQ 64(AX), SI
 	SUBQ $0x00000004, SI
 
-loop651:
+loop653:
 	MOVLQSX (CX), DI
 	IMULQ   64(AX), DI
 	ADDQ    (AX), DI
@@ -23578,28 +23725,28 @@ loop651:
 	VXORPS  Y0, Y0, Y0
 	MOVQ    SI, R10
 
-span653:
+span655:
 	CMPQ    R10, $0x00000010
-	JB      less654
+	JB      less656
 	VMOVUPS (DI)(R9*1), X1
 	VMULPS  (R8)(R9*1), X1, X1
 	VADDPS  X1, X0, X0
 	ADDQ    $0x00000010, R9
 	SUBQ    $0x00000010, R10
-	JMP     span653
+	JMP     span655
 
-less654:
-span655:
+less656:
+span657:
 	CMPQ   R10, $0x00000004
-	JB     out652
+	JB     out654
 	VMOVSS (DI)(R9*1), X1
 	VMULSS (R8)(R9*1), X1, X1
 	VADDSS X1, X0, X0
 	ADDQ   $0x00000004, R9
 	SUBQ   $0x00000004, R10
-	JMP    span655
+	JMP    span657
 
-out652:
+out654:
 	VHADDPS   X0, X0, X0
 	VMOVSHDUP X0, X1
 	VADDSS    X1, X0, X0
@@ -23611,7 +23758,7 @@ out652:
 	ADDQ      $0x00000004, DX
 	ADDQ      $0x00000008, CX
 	SUBQ      $0x00000001, BX
-	JNZ       loop651
+	JNZ       loop653
 	VZEROUPPER
 	RET
 
@@ -23626,7 +23773,7 @@ TEXT ·pairSlopes256(SB), NOSPLIT, $0-8
 	SUBQ $0x00000004, SI
 	MOVQ 40(AX), DI
 
-loop656:
+loop658:
 	MOVLQSX      (CX), R8
 	IMULQ        64(AX), R8
 	ADDQ         (AX), R8
@@ -23645,9 +23792,9 @@ loop656:
 	XORQ         R12, R12
 	MOVQ         SI, R13
 
-span658:
+span660:
 	CMPQ    R13, $0x00000020
-	JB      less659
+	JB      less661
 	VMOVUPS (R9)(R12*1), Y0
 	VMULPS  Y15, Y0, Y0
 	VADDPS  (R10)(R12*1), Y0, Y0
@@ -23658,12 +23805,12 @@ span658:
 	VMOVUPS Y1, (R11)(R12*1)
 	ADDQ    $0x00000020, R12
 	SUBQ    $0x00000020, R13
-	JMP     span658
+	JMP     span660
 
-less659:
-span660:
+less661:
+span662:
 	CMPQ    R13, $0x00000010
-	JB      less661
+	JB      less663
 	VMOVUPS (R9)(R12*1), X0
 	VMULPS  X15, X0, X0
 	VADDPS  (R10)(R12*1), X0, X0
@@ -23674,12 +23821,12 @@ span660:
 	VMOVUPS X1, (R11)(R12*1)
 	ADDQ    $0x00000010, R12
 	SUBQ    $0x00000010, R13
-	JMP     span660
+	JMP     span662
 
-less661:
-span662:
+less663:
+span664:
 	CMPQ   R13, $0x00000004
-	JB     out657
+	JB     out659
 	VMOVSS (R9)(R12*1), X0
 	VMULSS X15, X0, X0
 	VADDSS (R10)(R12*1), X0, X0
@@ -23690,9 +23837,9 @@ span662:
 	VMOVSS X1, (R11)(R12*1)
 	ADDQ   $0x00000004, R12
 	SUBQ   $0x00000004, R13
-	JMP    span662
+	JMP    span664
 
-out657:
+out659:
 	VMOVSS (R10)(R12*1), X0
 	VADDSS X15, X0, X0
 	VMOVSS X0, (R10)(R12*1)
@@ -23702,7 +23849,7 @@ out657:
 	ADDQ   $0x00000008, CX
 	ADDQ   $0x00000008, DI
 	SUBQ   $0x00000001, BX
-	JNZ    loop656
+	JNZ    loop658
 	VZEROUPPER
 	RET
 
@@ -23721,15 +23868,15 @@ TEXT ·rowsPlain256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 76(AX), Y14
 	VBROADCASTSS 80(AX), Y13
 
-loop663:
+loop665:
 	MOVLQSX (CX), AX
 	IMULQ   R8, AX
 	XORQ    R10, R10
 	MOVQ    R8, R11
 
-span665:
+span667:
 	CMPQ    R11, $0x00000020
-	JB      less666
+	JB      less668
 	VMOVUPS (R9)(AX*1), Y0
 	VMOVUPS (DX)(R10*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -23741,12 +23888,12 @@ span665:
 	ADDQ    $0x00000020, R10
 	ADDQ    $0x00000020, AX
 	SUBQ    $0x00000020, R11
-	JMP     span665
+	JMP     span667
 
-less666:
-span667:
+less668:
+span669:
 	CMPQ    R11, $0x00000010
-	JB      less668
+	JB      less670
 	VMOVUPS (R9)(AX*1), X0
 	VMOVUPS (DX)(R10*1), X1
 	VMULPS  X14, X1, X1
@@ -23758,12 +23905,12 @@ span667:
 	ADDQ    $0x00000010, R10
 	ADDQ    $0x00000010, AX
 	SUBQ    $0x00000010, R11
-	JMP     span667
+	JMP     span669
 
-less668:
-span669:
+less670:
+span671:
 	CMPQ   R11, $0x00000004
-	JB     out664
+	JB     out666
 	VMOVSS (R9)(AX*1), X0
 	VMOVSS (DX)(R10*1), X1
 	VMULSS X14, X1, X1
@@ -23775,13 +23922,13 @@ span669:
 	ADDQ   $0x00000004, R10
 	ADDQ   $0x00000004, AX
 	SUBQ   $0x00000004, R11
-	JMP    span669
+	JMP    span671
 
-out664:
+out666:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop663
+	JNZ  loop665
 	VZEROUPPER
 	RET
 
@@ -23802,15 +23949,15 @@ TEXT ·rowsMomentum256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 80(AX), Y13
 	VBROADCASTSS 84(AX), Y12
 
-loop670:
+loop672:
 	MOVLQSX (CX), AX
 	IMULQ   R8, AX
 	XORQ    R11, R11
 	MOVQ    R8, R12
 
-span672:
+span674:
 	CMPQ    R12, $0x00000020
-	JB      less673
+	JB      less675
 	VMOVUPS (R9)(AX*1), Y0
 	VMOVUPS (DX)(R11*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -23826,12 +23973,12 @@ span672:
 	ADDQ    $0x00000020, R11
 	ADDQ    $0x00000020, AX
 	SUBQ    $0x00000020, R12
-	JMP     span672
+	JMP     span674
 
-less673:
-span674:
+less675:
+span676:
 	CMPQ    R12, $0x00000010
-	JB      less675
+	JB      less677
 	VMOVUPS (R9)(AX*1), X0
 	VMOVUPS (DX)(R11*1), X1
 	VMULPS  X14, X1, X1
@@ -23847,12 +23994,12 @@ span674:
 	ADDQ    $0x00000010, R11
 	ADDQ    $0x00000010, AX
 	SUBQ    $0x00000010, R12
-	JMP     span674
+	JMP     span676
 
-less675:
-span676:
+less677:
+span678:
 	CMPQ   R12, $0x00000004
-	JB     out671
+	JB     out673
 	VMOVSS (R9)(AX*1), X0
 	VMOVSS (DX)(R11*1), X1
 	VMULSS X14, X1, X1
@@ -23868,13 +24015,13 @@ span676:
 	ADDQ   $0x00000004, R11
 	ADDQ   $0x00000004, AX
 	SUBQ   $0x00000004, R12
-	JMP    span676
+	JMP    span678
 
-out671:
+out673:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop670
+	JNZ  loop672
 	VZEROUPPER
 	RET
 
@@ -23895,15 +24042,15 @@ TEXT ·rowsNesterov256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 80(AX), Y13
 	VBROADCASTSS 84(AX), Y12
 
-loop677:
+loop679:
 	MOVLQSX (CX), AX
 	IMULQ   R8, AX
 	XORQ    R11, R11
 	MOVQ    R8, R12
 
-span679:
+span681:
 	CMPQ    R12, $0x00000020
-	JB      less680
+	JB      less682
 	VMOVUPS (R9)(AX*1), Y0
 	VMOVUPS (DX)(R11*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -23921,12 +24068,12 @@ span679:
 	ADDQ    $0x00000020, R11
 	ADDQ    $0x00000020, AX
 	SUBQ    $0x00000020, R12
-	JMP     span679
+	JMP     span681
 
-less680:
-span681:
+less682:
+span683:
 	CMPQ    R12, $0x00000010
-	JB      less682
+	JB      less684
 	VMOVUPS (R9)(AX*1), X0
 	VMOVUPS (DX)(R11*1), X1
 	VMULPS  X14, X1, X1
@@ -23944,12 +24091,12 @@ span681:
 	ADDQ    $0x00000010, R11
 	ADDQ    $0x00000010, AX
 	SUBQ    $0x00000010, R12
-	JMP     span681
+	JMP     span683
 
-less682:
-span683:
+less684:
+span685:
 	CMPQ   R12, $0x00000004
-	JB     out678
+	JB     out680
 	VMOVSS (R9)(AX*1), X0
 	VMOVSS (DX)(R11*1), X1
 	VMULSS X14, X1, X1
@@ -23967,13 +24114,13 @@ span683:
 	ADDQ   $0x00000004, R11
 	ADDQ   $0x00000004, AX
 	SUBQ   $0x00000004, R12
-	JMP    span683
+	JMP    span685
 
-out678:
+out680:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop677
+	JNZ  loop679
 	VZEROUPPER
 	RET
 
@@ -24001,15 +24148,15 @@ TEXT ·rowsAdam256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 104(AX), Y7
 	VBROADCASTSS 108(AX), Y6
 
-loop684:
+loop686:
 	MOVLQSX (CX), AX
 	IMULQ   R8, AX
 	XORQ    R12, R12
 	MOVQ    R8, R13
 
-span686:
+span688:
 	CMPQ    R13, $0x00000020
-	JB      less687
+	JB      less689
 	VMOVUPS (R9)(AX*1), Y0
 	VMOVUPS (DX)(R12*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -24037,12 +24184,12 @@ span686:
 	ADDQ    $0x00000020, R12
 	ADDQ    $0x00000020, AX
 	SUBQ    $0x00000020, R13
-	JMP     span686
+	JMP     span688
 
-less687:
-span688:
+less689:
+span690:
 	CMPQ    R13, $0x00000010
-	JB      less689
+	JB      less691
 	VMOVUPS (R9)(AX*1), X0
 	VMOVUPS (DX)(R12*1), X1
 	VMULPS  X14, X1, X1
@@ -24070,12 +24217,12 @@ span688:
 	ADDQ    $0x00000010, R12
 	ADDQ    $0x00000010, AX
 	SUBQ    $0x00000010, R13
-	JMP     span688
+	JMP     span690
 
-less689:
-span690:
+less691:
+span692:
 	CMPQ    R13, $0x00000004
-	JB      out685
+	JB      out687
 	VMOVSS  (R9)(AX*1), X0
 	VMOVSS  (DX)(R12*1), X1
 	VMULSS  X14, X1, X1
@@ -24103,13 +24250,13 @@ span690:
 	ADDQ    $0x00000004, R12
 	ADDQ    $0x00000004, AX
 	SUBQ    $0x00000004, R13
-	JMP     span690
+	JMP     span692
 
-out685:
+out687:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop684
+	JNZ  loop686
 	VZEROUPPER
 	RET
 
@@ -24123,7 +24270,7 @@ TEXT ·exactSquares256(SB), NOSPLIT, $0-8
 	VMOVUPD (CX), Y0
 	VMOVUPD 32(CX), Y1
 
-loop691:
+loop693:
 	VCVTPS2PD (DX), Y2
 	VMULPD    Y2, Y2, Y2
 	VADDPD    Y2, Y0, Y0
@@ -24132,7 +24279,7 @@ loop691:
 	VADDPD    Y3, Y1, Y1
 	ADDQ      $0x00000020, DX
 	SUBQ      $0x00000020, AX
-	JNZ       loop691
+	JNZ       loop693
 	VMOVUPD   Y0, (CX)
 	VMOVUPD   Y1, 32(CX)
 	VZEROUPPER
@@ -24152,7 +24299,7 @@ TEXT ·changes256(SB), NOSPLIT, $0-8
 	VPCMPEQD     Y14, Y14, Y14
 	VPSRLD       $0x01, Y14, Y14
 
-loop692:
+loop694:
 	VMOVUPS   (CX), Y0
 	VSUBPS    (DX), Y0, Y1
 	VMOVUPS   Y1, (BX)
@@ -24169,7 +24316,7 @@ loop692:
 	ADDQ      $0x00000020, BX
 	ADDQ      $0x00000001, SI
 	SUBQ      $0x00000008, DI
-	JNZ       loop692
+	JNZ       loop694
 	VZEROUPPER
 	RET
 
@@ -24188,7 +24335,7 @@ TEXT ·changesSent256(SB), NOSPLIT, $0-8
 	VPCMPEQD     Y14, Y14, Y14
 	VPSRLD       $0x01, Y14, Y14
 
-loop693:
+loop695:
 	VMOVUPS   (CX), Y0
 	VSUBPS    (DX), Y0, Y1
 	VMOVUPS   Y1, (BX)
@@ -24207,7 +24354,7 @@ loop693:
 	ADDQ      $0x00000020, R8
 	ADDQ      $0x00000001, SI
 	SUBQ      $0x00000008, DI
-	JNZ       loop693
+	JNZ       loop695
 	VZEROUPPER
 	RET
 
@@ -24222,7 +24369,7 @@ TEXT ·entrySums256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), DI
 	MOVQ 40(AX), AX
 
-loop694:
+loop696:
 	MOVLQSX (CX), R9
 	MOVLQSX 4(CX), R8
 	SUBQ    R9, R8
@@ -24230,9 +24377,9 @@ loop694:
 	LEAQ    (DX)(R9*4), R9
 	VXORPS  Y0, Y0, Y0
 
-four695:
+four697:
 	CMPQ      R8, $0x00000004
-	JB        tail696
+	JB        tail698
 	MOVLQSX   (R9), R11
 	VMOVSS    (SI)(R11*4), X1
 	MOVLQSX   4(R9), R11
@@ -24247,14 +24394,14 @@ four695:
 	VADDPD    Y1, Y0, Y0
 	ADDQ      $0x00000010, R9
 	SUBQ      $0x00000004, R8
-	JMP       four695
+	JMP       four697
 
-tail696:
+tail698:
 	VEXTRACTF128 $0x01, Y0, X2
 
-one697:
+one699:
 	TESTQ     R8, R8
-	JZ        end698
+	JZ        end700
 	MOVLQSX   (R9), R11
 	VMOVSS    (SI)(R11*4), X1
 	VMULSS    (R10), X1, X1
@@ -24263,9 +24410,9 @@ one697:
 	VADDSD    X1, X0, X0
 	ADDQ      $0x00000004, R9
 	SUBQ      $0x00000001, R8
-	JMP       one697
+	JMP       one699
 
-end698:
+end700:
 	VHADDPD X0, X0, X0
 	VHADDPD X2, X2, X2
 	VADDSD  X2, X0, X0
@@ -24273,7 +24420,7 @@ end698:
 	ADDQ    $0x00000008, DI
 	ADDQ    $0x00000004, CX
 	SUBQ    $0x00000001, AX
-	JNZ     loop694
+	JNZ     loop696
 	VZEROUPPER
 	RET
 
@@ -24288,7 +24435,7 @@ TEXT ·addEntries256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), DI
 	MOVQ 40(AX), AX
 
-loop699:
+loop701:
 	MOVLQSX (CX), R9
 	MOVLQSX 4(CX), R8
 	SUBQ    R9, R8
@@ -24298,20 +24445,20 @@ loop699:
 	ADDQ    $0x00000004, DI
 	XORQ    R11, R11
 
-again700:
+again702:
 	CMPQ    R11, R8
-	JGE     end701
+	JGE     end703
 	MOVLQSX (R9)(R11*4), R12
 	VMULSS  (R10)(R11*4), X0, X1
 	VADDSS  (SI)(R12*4), X1, X1
 	VMOVSS  X1, (SI)(R12*4)
 	ADDQ    $0x00000001, R11
-	JMP     again700
+	JMP     again702
 
-end701:
+end703:
 	ADDQ $0x00000004, CX
 	SUBQ $0x00000001, AX
-	JNZ  loop699
+	JNZ  loop701
 	VZEROUPPER
 	RET
 
@@ -24326,16 +24473,16 @@ TEXT ·entrySumsOnes256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 40(AX), AX
 
-loop702:
+loop704:
 	MOVLQSX (CX), R8
 	MOVLQSX 4(CX), DI
 	SUBQ    R8, DI
 	LEAQ    (DX)(R8*4), R8
 	VXORPS  Y0, Y0, Y0
 
-four703:
+four705:
 	CMPQ      DI, $0x00000004
-	JB        tail704
+	JB        tail706
 	MOVLQSX   (R8), R9
 	VMOVSS    (BX)(R9*4), X1
 	MOVLQSX   4(R8), R9
@@ -24348,23 +24495,23 @@ four703:
 	VADDPD    Y1, Y0, Y0
 	ADDQ      $0x00000010, R8
 	SUBQ      $0x00000004, DI
-	JMP       four703
+	JMP       four705
 
-tail704:
+tail706:
 	VEXTRACTF128 $0x01, Y0, X2
 
-one705:
+one707:
 	TESTQ     DI, DI
-	JZ        end706
+	JZ        end708
 	MOVLQSX   (R8), R9
 	VMOVSS    (BX)(R9*4), X1
 	VCVTSS2SD X1, X1, X1
 	VADDSD    X1, X0, X0
 	ADDQ      $0x00000004, R8
 	SUBQ      $0x00000001, DI
-	JMP       one705
+	JMP       one707
 
-end706:
+end708:
 	VHADDPD X0, X0, X0
 	VHADDPD X2, X2, X2
 	VADDSD  X2, X0, X0
@@ -24372,7 +24519,7 @@ end706:
 	ADDQ    $0x00000008, SI
 	ADDQ    $0x00000004, CX
 	SUBQ    $0x00000001, AX
-	JNZ     loop702
+	JNZ     loop704
 	VZEROUPPER
 	RET
 
@@ -24387,7 +24534,7 @@ TEXT ·addEntriesOnes256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 40(AX), AX
 
-loop707:
+loop709:
 	MOVLQSX (CX), R8
 	MOVLQSX 4(CX), DI
 	SUBQ    R8, DI
@@ -24396,164 +24543,18 @@ loop707:
 	ADDQ    $0x00000004, SI
 	XORQ    R9, R9
 
-again708:
+again710:
 	CMPQ    R9, DI
-	JGE     end709
+	JGE     end711
 	MOVLQSX (R8)(R9*4), R10
 	VADDSS  (BX)(R10*4), X0, X1
 	VMOVSS  X1, (BX)(R10*4)
 	ADDQ    $0x00000001, R9
-	JMP     again708
+	JMP     again710
 
-end709:
+end711:
 	ADDQ $0x00000004, CX
 	SUBQ $0x00000001, AX
-	JNZ  loop707
-	VZEROUPPER
-	RET
-
-// func peak512(args uintptr)
-// Requires: AVX, AVX512F
-TEXT ·peak512(SB), NOSPLIT, $0-8
-	MOVQ   args+0(FP), AX
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	VPXORQ Z4, Z4, Z4
-	VPXORQ Z5, Z5, Z5
-	VPXORQ Z6, Z6, Z6
-	VPXORQ Z7, Z7, Z7
-	VPXORQ Z8, Z8, Z8
-	VPXORQ Z9, Z9, Z9
-	VPXORQ Z10, Z10, Z10
-	VPXORQ Z11, Z11, Z11
-	VPXORQ Z12, Z12, Z12
-	VPXORQ Z13, Z13, Z13
-
-loop710:
-	VFMADD231PS Z12, Z13, Z0
-	VFMADD231PS Z12, Z13, Z1
-	VFMADD231PS Z12, Z13, Z2
-	VFMADD231PS Z12, Z13, Z3
-	VFMADD231PS Z12, Z13, Z4
-	VFMADD231PS Z12, Z13, Z5
-	VFMADD231PS Z12, Z13, Z6
-	VFMADD231PS Z12, Z13, Z7
-	VFMADD231PS Z12, Z13, Z8
-	VFMADD231PS Z12, Z13, Z9
-	VFMADD231PS Z12, Z13, Z10
-	VFMADD231PS Z12, Z13, Z11
-	VFMADD231PS Z12, Z13, Z0
-	VFMADD231PS Z12, Z13, Z1
-	VFMADD231PS Z12, Z13, Z2
-	VFMADD231PS Z12, Z13, Z3
-	VFMADD231PS Z12, Z13, Z4
-	VFMADD231PS Z12, Z13, Z5
-	VFMADD231PS Z12, Z13, Z6
-	VFMADD231PS Z12, Z13, Z7
-	VFMADD231PS Z12, Z13, Z8
-	VFMADD231PS Z12, Z13, Z9
-	VFMADD231PS Z12, Z13, Z10
-	VFMADD231PS Z12, Z13, Z11
-	VFMADD231PS Z12, Z13, Z0
-	VFMADD231PS Z12, Z13, Z1
-	VFMADD231PS Z12, Z13, Z2
-	VFMADD231PS Z12, Z13, Z3
-	VFMADD231PS Z12, Z13, Z4
-	VFMADD231PS Z12, Z13, Z5
-	VFMADD231PS Z12, Z13, Z6
-	VFMADD231PS Z12, Z13, Z7
-	VFMADD231PS Z12, Z13, Z8
-	VFMADD231PS Z12, Z13, Z9
-	VFMADD231PS Z12, Z13, Z10
-	VFMADD231PS Z12, Z13, Z11
-	VFMADD231PS Z12, Z13, Z0
-	VFMADD231PS Z12, Z13, Z1
-	VFMADD231PS Z12, Z13, Z2
-	VFMADD231PS Z12, Z13, Z3
-	VFMADD231PS Z12, Z13, Z4
-	VFMADD231PS Z12, Z13, Z5
-	VFMADD231PS Z12, Z13, Z6
-	VFMADD231PS Z12, Z13, Z7
-	VFMADD231PS Z12, Z13, Z8
-	VFMADD231PS Z12, Z13, Z9
-	VFMADD231PS Z12, Z13, Z10
-	VFMADD231PS Z12, Z13, Z11
-	SUBQ        $0x00000001, AX
-	JNZ         loop710
-	VZEROUPPER
-	RET
-
-// func peak256(args uintptr)
-// Requires: AVX, FMA3
-TEXT ·peak256(SB), NOSPLIT, $0-8
-	MOVQ   args+0(FP), AX
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	VXORPS Y10, Y10, Y10
-	VXORPS Y11, Y11, Y11
-	VXORPS Y12, Y12, Y12
-	VXORPS Y13, Y13, Y13
-
-loop711:
-	VFMADD231PS Y12, Y13, Y0
-	VFMADD231PS Y12, Y13, Y1
-	VFMADD231PS Y12, Y13, Y2
-	VFMADD231PS Y12, Y13, Y3
-	VFMADD231PS Y12, Y13, Y4
-	VFMADD231PS Y12, Y13, Y5
-	VFMADD231PS Y12, Y13, Y6
-	VFMADD231PS Y12, Y13, Y7
-	VFMADD231PS Y12, Y13, Y8
-	VFMADD231PS Y12, Y13, Y9
-	VFMADD231PS Y12, Y13, Y10
-	VFMADD231PS Y12, Y13, Y11
-	VFMADD231PS Y12, Y13, Y0
-	VFMADD231PS Y12, Y13, Y1
-	VFMADD231PS Y12, Y13, Y2
-	VFMADD231PS Y12, Y13, Y3
-	VFMADD231PS Y12, Y13, Y4
-	VFMADD231PS Y12, Y13, Y5
-	VFMADD231PS Y12, Y13, Y6
-	VFMADD231PS Y12, Y13, Y7
-	VFMADD231PS Y12, Y13, Y8
-	VFMADD231PS Y12, Y13, Y9
-	VFMADD231PS Y12, Y13, Y10
-	VFMADD231PS Y12, Y13, Y11
-	VFMADD231PS Y12, Y13, Y0
-	VFMADD231PS Y12, Y13, Y1
-	VFMADD231PS Y12, Y13, Y2
-	VFMADD231PS Y12, Y13, Y3
-	VFMADD231PS Y12, Y13, Y4
-	VFMADD231PS Y12, Y13, Y5
-	VFMADD231PS Y12, Y13, Y6
-	VFMADD231PS Y12, Y13, Y7
-	VFMADD231PS Y12, Y13, Y8
-	VFMADD231PS Y12, Y13, Y9
-	VFMADD231PS Y12, Y13, Y10
-	VFMADD231PS Y12, Y13, Y11
-	VFMADD231PS Y12, Y13, Y0
-	VFMADD231PS Y12, Y13, Y1
-	VFMADD231PS Y12, Y13, Y2
-	VFMADD231PS Y12, Y13, Y3
-	VFMADD231PS Y12, Y13, Y4
-	VFMADD231PS Y12, Y13, Y5
-	VFMADD231PS Y12, Y13, Y6
-	VFMADD231PS Y12, Y13, Y7
-	VFMADD231PS Y12, Y13, Y8
-	VFMADD231PS Y12, Y13, Y9
-	VFMADD231PS Y12, Y13, Y10
-	VFMADD231PS Y12, Y13, Y11
-	SUBQ        $0x00000001, AX
-	JNZ         loop711
+	JNZ  loop709
 	VZEROUPPER
 	RET

@@ -38,10 +38,10 @@ func product2x2_512(args *productArgs)
 func product2x1_512(args *productArgs)
 
 //go:noescape
-func line512(args *productArgs)
+func correlate512(args *productArgs)
 
 //go:noescape
-func correlate512(args *productArgs)
+func line512(args *productArgs)
 
 //go:noescape
 func transpose512(args *transposeArgs)
@@ -137,13 +137,13 @@ func maxPoolBack512(args *tapArgs)
 func sumPoolBack512(args *tapArgs)
 
 //go:noescape
+func weighted512(args *tapArgs)
+
+//go:noescape
 func depthwise4_512(args *tapArgs)
 
 //go:noescape
 func depthwise1_512(args *tapArgs)
-
-//go:noescape
-func weighted512(args *tapArgs)
 
 //go:noescape
 func round512(args *elementArgs)
@@ -245,6 +245,9 @@ func winogradSpreadWhole4_512(args *winogradArgs)
 func winogradGatherWhole4_512(args *winogradArgs)
 
 //go:noescape
+func peak512(args int)
+
+//go:noescape
 func product6x2_256(args *productArgs)
 
 //go:noescape
@@ -254,10 +257,10 @@ func product4x2_256(args *productArgs)
 func product2x2_256(args *productArgs)
 
 //go:noescape
-func line256(args *productArgs)
+func correlate256(args *productArgs)
 
 //go:noescape
-func correlate256(args *productArgs)
+func line256(args *productArgs)
 
 //go:noescape
 func transpose256(args *transposeArgs)
@@ -353,13 +356,13 @@ func maxPoolBack256(args *tapArgs)
 func sumPoolBack256(args *tapArgs)
 
 //go:noescape
+func weighted256(args *tapArgs)
+
+//go:noescape
 func depthwise4_256(args *tapArgs)
 
 //go:noescape
 func depthwise1_256(args *tapArgs)
-
-//go:noescape
-func weighted256(args *tapArgs)
 
 //go:noescape
 func round256(args *elementArgs)
@@ -461,6 +464,9 @@ func winogradSpreadWhole4_256(args *winogradArgs)
 func winogradGatherWhole4_256(args *winogradArgs)
 
 //go:noescape
+func peak256(args int)
+
+//go:noescape
 func pairs8x2_512(args *productArgs)
 
 //go:noescape
@@ -522,9 +528,3 @@ func entrySumsOnes256(args *entryArgs)
 
 //go:noescape
 func addEntriesOnes256(args *entryArgs)
-
-//go:noescape
-func peak512(args int)
-
-//go:noescape
-func peak256(args int)

@@ -5,19 +5,19 @@
 package kernel
 
 //go:noescape
-func product6Neon(args *productArgs)
+func product6x2Neon(args *productArgs)
 
 //go:noescape
-func product4Neon(args *productArgs)
+func product4x2Neon(args *productArgs)
 
 //go:noescape
-func product2Neon(args *productArgs)
-
-//go:noescape
-func lineNeon(args *productArgs)
+func product2x2Neon(args *productArgs)
 
 //go:noescape
 func correlateNeon(args *productArgs)
+
+//go:noescape
+func lineNeon(args *productArgs)
 
 //go:noescape
 func transposeNeon(args *transposeArgs)
@@ -122,6 +122,15 @@ func depthwise4Neon(args *tapArgs)
 func depthwise1Neon(args *tapArgs)
 
 //go:noescape
+func roundNeon(args *elementArgs)
+
+//go:noescape
+func shortenNeon(args *elementArgs)
+
+//go:noescape
+func widenNeon(args *halvesArgs)
+
+//go:noescape
 func winogradInput2x3Neon(args *winogradArgs)
 
 //go:noescape
@@ -212,13 +221,7 @@ func winogradSpreadWhole4Neon(args *winogradArgs)
 func winogradGatherWhole4Neon(args *winogradArgs)
 
 //go:noescape
-func roundNeon(args *elementArgs)
-
-//go:noescape
-func shortenNeon(args *elementArgs)
-
-//go:noescape
-func widenNeon(args *halvesArgs)
+func peakNeon(args int)
 
 //go:noescape
 func pairProductsNeon(args *pairArgs)
@@ -237,6 +240,3 @@ func rowsNesterovNeon(args *rowArgs)
 
 //go:noescape
 func rowsAdamNeon(args *rowArgs)
-
-//go:noescape
-func peakNeon(args int)

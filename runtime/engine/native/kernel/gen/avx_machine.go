@@ -220,9 +220,9 @@ func (s avxm) next(pointer register, to vector) {
 	s.plus(4, pointer)
 }
 
-func (s avxm) elements(pointer register, _ int) func(i int) vector {
+func (s avxm) elements(pointer register, _ int, spare vector) func(i int) vector {
 	return func(i int) vector {
-		s.constants(pointer, 4*i, s.constant(1))
-		return s.constant(1)
+		s.constants(pointer, 4*i, spare)
+		return spare
 	}
 }

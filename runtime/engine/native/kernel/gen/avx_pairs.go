@@ -12,64 +12,53 @@ import (
 // product do. The instruction adds the product of upper halves first and rounds, then that of lower ones. Products of
 // bfloat16 are exact as float32, so that with the first step's value above these are product's sums, bit for bit, but
 // for numbers below the normal ones, which it takes for zero.
-func (s *avx) bf16Pairs(rows, vectors int) {
-	args := s.function(fmt.Sprintf("pairs%dx%d_", rows, vectors), "*productArgs",
-		"sums a tile of a matrix product of bfloat16; see productArgs.")
-	acc := func(i, j int) int { return i*vectors + j }
+func (s avxm) bf16Pairs(rows, vectors int) {
 	b0 := rows * vectors
 	a0 := b0 + vectors
-	spare := s.regs - a0
-	s.start(args, rows, vectors, acc, a0)
-
-	a, b, next := s.field(args, 0), s.field(args, 8), s.GP64()
-	row := s.rowsOf(s.field(args, 24), rows)
-	ks, ldb := s.field(args, 32), s.field(args, 40)
-	outer := s.field(args, 80)
-	s.loop(outer, 1, func() {
-		middle := s.field(args, 56)
-		s.loop(middle, 1, func() {
-			k := s.field(args, 48)
+	s.function(fmt.Sprintf("pairs%dx%d", rows, vectors), "*productArgs", func(args register) {
+		t := tile{s, args, rows, vectors}
+		t.start()
+		a, b, next := s.field(args, productA), s.field(args, productB), s.register()
+		row, single := s.rowsOf(s.field(args, productRS), rows), s.step(rows, vectors)
+		ks, ldb := s.field(args, productKS), s.field(args, productLDB)
+		nested(s, args, a, []register{b}, func() {
+			k := s.field(args, productK)
 			odd, end := s.label("odd"), s.label("end")
 			s.SHRQ(operand.U8(1), k)
 			s.JZ(operand.LabelRef(odd))
 			s.loop(k, 1, func() {
-				s.LEAQ(indexed(a, ks, 1, 0), next)
+				s.LEAQ(scaled(a, ks, 1, 0), next)
 				for j := range vectors {
-					s.VPSRLD(operand.U8(16), indexed(b, ldb, 1, j*s.size), s.v(b0+j))
-					s.VPORD(at(b, j*s.size), s.v(b0+j), s.v(b0+j))
+					s.VPSRLD(operand.U8(16), scaled(b, ldb, 1, j*s.size()), s.v(b0+j))
+					s.VPORD(memoryAt(b, j*s.size()), s.v(b0+j), s.v(b0+j))
 				}
 				for i := range rows {
-					r := a0 + i%spare
+					r := a0 + i%(s.regs-a0)
 					s.VPSRLD_BCST(operand.U8(16), row(next, i), s.v(r))
 					s.VPORD_BCST(row(a, i), s.v(r), s.v(r))
 					for j := range vectors {
-						s.dot(r, b0+j, acc(i, j))
+						s.dotPairs(r, b0+j, i*vectors+j)
 					}
 				}
-				s.LEAQ(indexed(next, ks, 1, 0), a)
-				s.LEAQ(indexed(b, ldb, 2, 0), b)
+				s.LEAQ(scaled(next, ks, 1, 0), a)
+				s.LEAQ(scaled(b, ldb, 2, 0), b)
 			})
-			s.Label(odd)
-			s.MOVQ(at(args, 48), k)
+			s.mark(odd)
+			s.MOVQ(s.held(args, productK), k)
 			s.TESTQ(operand.U32(1), k)
 			s.JZ(operand.LabelRef(end))
-			s.step(row, a, b, rows, vectors, acc, b0, a0)
-			s.ADDQ(ks, a)
-			s.ADDQ(ldb, b)
-			s.Label(end)
-			s.ADDQ(at(args, 64), a)
-			s.ADDQ(at(args, 72), b)
+			single(row, a, b)
+			s.plus(ks, a)
+			s.plus(ldb, b)
+			s.mark(end)
 		})
-		s.ADDQ(at(args, 88), a)
-		s.ADDQ(at(args, 96), b)
+		t.finish()
 	})
-	s.finish(args, rows, vectors, acc, a0)
-	s.done()
 }
 
-// dot is to += a * b of pairs of bfloat16, in 512 bits: VDPBF16PS, which Go's assembler does not know. These are its
+// dotPairs is to += a * b of pairs of bfloat16, in 512 bits: VDPBF16PS, which Go's assembler does not know. These are its
 // bytes (EVEX.512.F3.0F38.W0 52 /r; Intel's manual, volume 2, 2.7 and VDPBF16PS).
-func (s *avx) dot(a, b, to int) {
+func (s avxm) dotPairs(a, b, to int) {
 	not := func(register, bit int) int { return ^register >> bit & 1 } // as EVEX has the upper bits of registers
 	prefix := 0x62 |
 		(not(to, 3)<<7|not(b, 4)<<6|not(b, 3)<<5|not(to, 4)<<4|2)<<8 |

@@ -17,6 +17,7 @@ type machine interface {
 	control
 	lanes // of whole vectors
 	walks
+	multiplier
 	halver
 	shuffler
 
@@ -46,7 +47,7 @@ type machine interface {
 	// next fills a vector by the value that a pointer has, and moves the pointer on.
 	next(pointer register, to vector)
 	// elements is n values that a pointer has, each as a vector that may be the last operand of fma.
-	elements(pointer register, n int) func(i int) vector
+	elements(pointer register, n int, spare vector) func(i int) vector
 }
 
 // lanes are instructions on so many values at a time.

@@ -44,9 +44,7 @@ func write(folder string) error {
 // generate is the text of every file.
 func generate() (map[string]string, error) {
 	text64, stubs64, err := generateAMD64()
-	var n neon
-	n.kernels()
-	text, stubs := n.files()
+	text, stubs := generateARM64()
 	return map[string]string{
 		"kernels_amd64.s": text64, "stubs_amd64.go": stubs64, "kernels_arm64.s": text, "stubs_arm64.go": stubs,
 	}, err
@@ -55,62 +53,55 @@ func generate() (map[string]string, error) {
 func generateAMD64() (text, stubs string, err error) {
 	a := &amd64{Context: build.NewContext()}
 	a.ConstraintExpr("!noasm")
-	avx512, avx2 := a.avx512(), a.avx2()
-	avx512.product(lineRows, 1)
-	for _, s := range []*avx{avx512, avx2} {
+	avx512, avx2 := avxm{a.avx512()}, avxm{a.avx2()}
+	product(avx512, lineRows, 1)
+	for _, s := range []avxm{avx512, avx2} {
 		for _, rows := range append(s.tall, s.tiles...) {
 			for _, vectors := range s.vectors {
-				s.product(rows, vectors)
+				product(s, rows, vectors)
 			}
 		}
-		s.line()
 		s.correlate(s.pairs[0], s.pairs[1])
-		transpose(avxm{s})
-		elementwise(avxm{s})
-		optimizers(avxm{s})
-		channels(avxm{s})
-		pools(avxm{s})
-		depthwise(avxm{s}, 4)
-		depthwise(avxm{s}, 1)
-		weighted(avxm{s})
-		halves(avxm{s})
-		for side, one := range winograd.Sides() {
-			transforms(avxm{s}, side, one)
-		}
+		kernels(s)
 	}
 	for _, rows := range avx512.tiles {
 		for _, vectors := range avx512.vectors {
 			avx512.bf16Pairs(rows, vectors)
 		}
 	}
-	exact(avxm{avx2})
+	exact(avx2)
 	avx2.exactSquares()
 	avx2.changes(false)
 	avx2.changes(true)
 	avx2.entries()
-	avx512.peak()
-	avx2.peak()
 	return a.files()
 }
 
-func (a *neon) kernels() {
+func generateARM64() (text, stubs string) {
+	a := neonm{&neon{}}
 	for _, rows := range []int{6, 4, 2} {
-		a.product(rows)
+		product(a, rows, 2)
 	}
-	a.line()
 	a.correlate(4, 6)
-	transpose(neonm{a})
-	elementwise(neonm{a})
-	optimizers(neonm{a})
-	channels(neonm{a})
-	pools(neonm{a})
-	weighted(neonm{a})
-	depthwise(neonm{a}, 4)
-	depthwise(neonm{a}, 1)
+	kernels(a)
+	exact(a)
+	return a.files()
+}
+
+// kernels are those that every processor has alike.
+func kernels(m machine) {
+	line(m)
+	transpose(m)
+	elementwise(m)
+	optimizers(m)
+	channels(m)
+	pools(m)
+	weighted(m)
+	depthwise(m, 4)
+	depthwise(m, 1)
+	halves(m)
 	for side, one := range winograd.Sides() {
-		transforms(neonm{a}, side, one)
+		transforms(m, side, one)
 	}
-	halves(neonm{a})
-	exact(neonm{a})
-	a.peak()
+	peak(m)
 }

@@ -201,8 +201,8 @@ type value struct{ register, lane int }
 // Asm is how Arm writes it.
 func (v value) Asm() string { return fmt.Sprintf("V%d[%d]", v.register, v.lane) }
 
-func (a neonm) elements(pointer register, n int) func(i int) vector {
-	const all = 16
+func (a neonm) elements(pointer register, n int, spare vector) func(i int) vector {
+	all := spare.(vec).low
 	if n == 1 {
 		a.put("FMOVS (%s), F%d", pointer, all)
 	} else {

@@ -229,7 +229,7 @@ func depthwise(m machine, block int) {
 			})
 			m.scope(func() {
 				taps(m, args, lane, []register{x}, w, func(at []register, w register) {
-					weights := m.elements(w, block)
+					weights := m.elements(w, block, m.v(8))
 					rows(at[0], func(p place, c int) {
 						weight, values := weights(c), make([]vector, vectors)
 						for i := range values {
