@@ -16,13 +16,13 @@ import (
 type avx struct {
 	*amd64
 	name    string
-	size    int    // bytes of a vector
+	bytes   int    // of a vector
 	regs    int    // vector registers
 	tiles   []int  // rows of the tiles of the matrix product, of values and of pairs
 	tall    []int  // and of higher ones, of values alone
 	vectors []int  // wide they are
 	pairs   [2]int // rows of x and of dy that correlate takes
-	block   int    // channels that a reduction holds in registers
+	inBlock int    // channels that a reduction holds in registers
 }
 
 // amd64 collects functions of both instruction sets and their declarations in Go.
@@ -35,15 +35,15 @@ type amd64 struct {
 // avx512 and avx2 write to the same files.
 func (a *amd64) avx512() *avx {
 	return &avx{
-		amd64: a, name: "512", size: 64, regs: 32, tiles: []int{8, 6, 4, 2}, tall: []int{12}, vectors: []int{2, 1},
-		pairs: [2]int{3, 6}, block: 8,
+		amd64: a, name: "512", bytes: 64, regs: 32, tiles: []int{8, 6, 4, 2}, tall: []int{12}, vectors: []int{2, 1},
+		pairs: [2]int{3, 6}, inBlock: 8,
 	}
 }
 
 func (a *amd64) avx2() *avx {
 	return &avx{
-		amd64: a, name: "256", size: 32, regs: 16, tiles: []int{6, 4, 2}, vectors: []int{2},
-		pairs: [2]int{2, 4}, block: 4,
+		amd64: a, name: "256", bytes: 32, regs: 16, tiles: []int{6, 4, 2}, vectors: []int{2},
+		pairs: [2]int{2, 4}, inBlock: 4,
 	}
 }
 
@@ -61,125 +61,133 @@ func (a *amd64) files() (text, stubs string, err error) {
 	return generated + "\n" + code, generated + constraint + "\npackage kernel\n" + a.stubs.String(), err
 }
 
-var (
-	zmm = []reg.VecPhysical{
-		reg.Z0, reg.Z1, reg.Z2, reg.Z3, reg.Z4, reg.Z5, reg.Z6, reg.Z7, reg.Z8, reg.Z9, reg.Z10, reg.Z11, reg.Z12, reg.Z13, reg.Z14, reg.Z15,
-		reg.Z16, reg.Z17, reg.Z18, reg.Z19, reg.Z20, reg.Z21, reg.Z22, reg.Z23, reg.Z24, reg.Z25, reg.Z26, reg.Z27, reg.Z28, reg.Z29, reg.Z30, reg.Z31,
+// function writes one that takes a pointer to its arguments; a number at the end of its name is kept apart from the set's.
+func (s *avx) function(name, arguments string, body func(args register)) {
+	if strings.ContainsAny(name[len(name)-1:], "0123456789") {
+		name += "_"
 	}
-	ymm = []reg.VecPhysical{
-		reg.Y0, reg.Y1, reg.Y2, reg.Y3, reg.Y4, reg.Y5, reg.Y6, reg.Y7, reg.Y8, reg.Y9, reg.Y10, reg.Y11, reg.Y12, reg.Y13, reg.Y14, reg.Y15,
-	}
-)
-
-// v is vector register i.
-func (s *avx) v(i int) reg.VecPhysical {
-	if s.size == 64 {
-		return zmm[i]
-	}
-	return ymm[i]
-}
-
-// function starts an assembly function that takes a pointer to its arguments, of a type of package kernel, and returns the
-// register that holds it.
-func (s *avx) function(name, arguments, doc string) reg.GPVirtual {
 	name += s.name
 	fmt.Fprintf(&s.stubs, stub, name, arguments)
 	s.Function(name)
 	s.Attributes(attr.NOSPLIT)
 	s.SignatureExpr("func(args uintptr)")
-	args := s.GP64()
-	s.Load(s.Param("args"), args)
-	return args
-}
-
-func (s *avx) done() {
+	args := s.register()
+	s.Load(s.Param("args"), args.(reg.Register))
+	body(args)
 	s.VZEROUPPER()
 	s.RET()
 }
 
-// at is the memory at base+disp, and at base+index*scale+disp with an index.
-func at(base reg.Register, disp int) operand.Mem { return operand.Mem{Base: base, Disp: disp} }
+// General registers are avo's, which finds processors' ones for them.
 
-func indexed(base, index reg.Register, scale uint8, disp int) operand.Mem {
-	return operand.Mem{Base: base, Index: index, Scale: scale, Disp: disp}
+func (s *avx) register() register { return s.GP64() }
+func (s *avx) scope(body func())  { body() }
+
+func (s *avx) field(args register, offset int) register { return s.copyOf(s.held(args, offset)) }
+func (s *avx) held(args register, offset int) register  { return memoryAt(args, offset) }
+
+func (s *avx) copyOf(r register) register {
+	to := s.GP64()
+	s.MOVQ(r, to)
+	return to
 }
 
-// field loads 8 bytes of the arguments into a new register.
-func (s *avx) field(args reg.Register, offset int) reg.GPVirtual {
-	r := s.GP64()
-	s.MOVQ(at(args, offset), r)
-	return r
+func (s *avx) sum(x, y register) register {
+	to := s.copyOf(x)
+	s.plus(y, to)
+	return to
 }
 
-func (s *avx) zero(i int) {
-	if s.size == 64 {
-		s.VPXORQ(s.v(i), s.v(i), s.v(i))
-		return
+func (s *avx) clear(r register) { s.XORQ(r, r) }
+
+// immediate is a number as an operand; registers are operands.
+func immediate(x any) operand.Op {
+	if n, ok := x.(int); ok {
+		return operand.U32(n)
 	}
-	s.VXORPS(s.v(i), s.v(i), s.v(i))
+	return x.(operand.Op)
 }
 
-func (s *avx) load(m operand.Mem, i int)      { s.VMOVUPS(m, s.v(i)) }
-func (s *avx) store(i int, m operand.Mem)     { s.VMOVUPS(s.v(i), m) }
-func (s *avx) broadcast(m operand.Mem, i int) { s.VBROADCASTSS(m, s.v(i)) }
-
-// operands are register numbers or memory; memory may only come first.
-func (s *avx) op(x any) operand.Op {
-	switch x := x.(type) {
-	case int:
-		return s.v(x)
-	case operand.Mem:
-		return x
-	default:
-		panic(fmt.Sprintf("operand %T", x))
+func (s *avx) plus(by any, to ...register) {
+	for _, r := range to {
+		s.ADDQ(immediate(by), r)
 	}
 }
 
-func (s *avx) add(a any, b, to int) { s.VADDPS(s.op(a), s.v(b), s.v(to)) }
-func (s *avx) mul(a any, b, to int) { s.VMULPS(s.op(a), s.v(b), s.v(to)) }
-func (s *avx) max(a any, b, to int) { s.VMAXPS(s.op(a), s.v(b), s.v(to)) }
-func (s *avx) min(a any, b, to int) { s.VMINPS(s.op(a), s.v(b), s.v(to)) }
+func (s *avx) minus(by any, to register) { s.SUBQ(immediate(by), to) }
+func (s *avx) times(by, to register)     { s.IMULQ(by, to) }
+func (s *avx) compare(x register, y any) { s.CMPQ(x, immediate(y)) }
 
-// sub is to = b - a.
-func (s *avx) sub(a any, b, to int) { s.VSUBPS(s.op(a), s.v(b), s.v(to)) }
-
-// div is to = b / a.
-func (s *avx) div(a any, b, to int) { s.VDIVPS(s.op(a), s.v(b), s.v(to)) }
-func (s *avx) sqrt(a, to int)       { s.VSQRTPS(s.v(a), s.v(to)) }
-
-// fma is to += a * b.
-func (s *avx) fma(a any, b, to int) { s.VFMADD231PS(s.op(a), s.v(b), s.v(to)) }
-
-// keep is to = from where (a cmp b), else 0; scratch is overwritten.
-func (s *avx) keep(c comparison, a, b, from, to, scratch int) {
-	cmp := []uint64{equal: 0x00, less: 0x11, greater: 0x1e}[c] // ordered and quiet
-	if s.size == 64 {
-		s.VCMPPS(operand.U8(cmp), s.v(b), s.v(a), reg.K1)
-		s.VMOVAPS_Z(s.v(from), reg.K1, s.v(to))
-		return
-	}
-	s.VCMPPS(operand.U8(cmp), s.v(b), s.v(a), s.v(scratch))
-	s.VANDPS(s.v(scratch), s.v(from), s.v(to))
-}
-
-// label is a name that no other label has.
+// label has a number that no other of the file has.
 func (s *avx) label(name string) string {
 	s.labels++
 	return fmt.Sprintf("%s%d", name, s.labels)
 }
 
-// loop repeats body while counter, above 0, is counted down by step.
-func (s *avx) loop(counter reg.Register, step int, body func()) {
+func (s *avx) mark(label string) { s.Label(label) }
+func (s *avx) jump(label string) { s.JMP(operand.LabelRef(label)) }
+
+func (s *avx) number(from place) register {
+	to := s.GP64()
+	s.MOVLQSX(from, to)
+	return to
+}
+
+func (s *avx) difference(x, y, to register) {
+	s.MOVQ(x, to)
+	s.SUBQ(y, to)
+}
+
+func (s *avx) following(list register) register {
+	to := s.field(list, 0)
+	s.plus(8, list)
+	return to
+}
+
+func (s *avx) listed(base, list register, i int) place { return s.indexed(base, s.field(list, 8*i)) }
+
+// rows has multiples of the distance in registers.
+func (s *avx) rows(by register, n int) func(base register, f func(p place, i int)) {
+	row := s.rowsOf(by, n)
+	return func(base register, f func(p place, i int)) {
+		for i := range n {
+			f(row(base, i), i)
+		}
+	}
+}
+
+func (s *avx) branch(c condition, label string) {
+	map[condition]func(operand.Op){below: s.JB, notBelow: s.JAE, above: s.JA, notAbove: s.JBE, equals: s.JE}[c](
+		operand.LabelRef(label))
+}
+
+func (s *avx) ifZero(r register, label string) {
+	if _, ok := r.(operand.Mem); ok {
+		s.CMPQ(r, operand.U8(0))
+		s.JE(operand.LabelRef(label))
+		return
+	}
+	s.TESTQ(r, r)
+	s.JZ(operand.LabelRef(label))
+}
+
+func (s *avx) loop(counter register, step int, body func()) {
 	l := s.label("loop")
-	s.Label(l)
+	s.mark(l)
 	body()
-	s.SUBQ(operand.U32(step), counter)
+	s.minus(step, counter)
 	s.JNZ(operand.LabelRef(l))
 }
 
-// advance adds bytes to a pointer.
-func (s *avx) advance(bytes int, pointers ...reg.Register) {
-	for _, p := range pointers {
-		s.ADDQ(operand.U32(bytes), p)
-	}
+// memoryAt is the memory so many bytes behind base, and scaled that at base + index x scale + bytes.
+func memoryAt(base register, bytes int) operand.Mem {
+	return operand.Mem{Base: base.(reg.Register), Disp: bytes}
 }
+
+func scaled(base, index register, scale, bytes int) operand.Mem {
+	return operand.Mem{Base: base.(reg.Register), Index: index.(reg.Register), Scale: uint8(scale), Disp: bytes}
+}
+
+func (s *avx) at(base register, bytes int) place   { return memoryAt(base, bytes) }
+func (s *avx) behind(p place, bytes int) place     { return p.(operand.Mem).Offset(bytes) }
+func (s *avx) indexed(base, offset register) place { return scaled(base, offset, 1, 0) }

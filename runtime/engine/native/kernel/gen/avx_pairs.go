@@ -12,7 +12,7 @@ import (
 // product do. The instruction adds the product of upper halves first and rounds, then that of lower ones. Products of
 // bfloat16 are exact as float32, so that with the first step's value above these are product's sums, bit for bit, but
 // for numbers below the normal ones, which it takes for zero.
-func (s avxm) bf16Pairs(rows, vectors int) {
+func (s *avx) bf16Pairs(rows, vectors int) {
 	b0 := rows * vectors
 	a0 := b0 + vectors
 	s.function(fmt.Sprintf("pairs%dx%d", rows, vectors), "*productArgs", func(args register) {
@@ -58,7 +58,7 @@ func (s avxm) bf16Pairs(rows, vectors int) {
 
 // dotPairs is to += a * b of pairs of bfloat16, in 512 bits: VDPBF16PS, which Go's assembler does not know. These are its
 // bytes (EVEX.512.F3.0F38.W0 52 /r; Intel's manual, volume 2, 2.7 and VDPBF16PS).
-func (s avxm) dotPairs(a, b, to int) {
+func (s *avx) dotPairs(a, b, to int) {
 	not := func(register, bit int) int { return ^register >> bit & 1 } // as EVEX has the upper bits of registers
 	prefix := 0x62 |
 		(not(to, 3)<<7|not(b, 4)<<6|not(b, 3)<<5|not(to, 4)<<4|2)<<8 |

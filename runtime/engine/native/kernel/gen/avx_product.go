@@ -9,13 +9,13 @@ import (
 const lineRows = 10
 
 // steps broadcasts A's values.
-func (s avxm) steps(rowStep register, rows, vectors int) func(a, b register) {
+func (s *avx) steps(rowStep register, rows, vectors int) func(a, b register) {
 	row, step := s.rowsOf(rowStep, rows), s.step(rows, vectors)
 	return func(a, b register) { step(row, a, b) }
 }
 
 // step loads B to the vectors behind the tile's, and A's values to those behind them.
-func (s avxm) step(rows, vectors int) func(row func(a register, i int) operand.Mem, a, b register) {
+func (s *avx) step(rows, vectors int) func(row func(a register, i int) operand.Mem, a, b register) {
 	b0 := rows * vectors
 	a0 := b0 + vectors
 	return func(row func(a register, i int) operand.Mem, a, b register) {
@@ -33,7 +33,7 @@ func (s avxm) step(rows, vectors int) func(row func(a register, i int) operand.M
 }
 
 // rowsOf says where row i of A is, of as many rows: even multiples of their distance are scaled.
-func (s avxm) rowsOf(by register, rows int) func(a register, i int) operand.Mem {
+func (s *avx) rowsOf(by register, rows int) func(a register, i int) operand.Mem {
 	odd := map[int]register{1: by}
 	for _, m := range []struct{ is, of, scale int }{{3, 1, 2}, {5, 1, 4}, {7, 3, 4}, {9, 1, 8}, {11, 3, 8}} {
 		if m.is < rows {
@@ -50,12 +50,12 @@ func (s avxm) rowsOf(by register, rows int) func(a register, i int) operand.Mem 
 	}
 }
 
-func (s avxm) spread(first, by register, n int) (pointers []register, row func(i int) place) {
+func (s *avx) spread(first, by register, n int) (pointers []register, row func(i int) place) {
 	rows := s.rowsOf(by, n)
 	return []register{first}, func(i int) place { return rows(first, i) }
 }
 
-func (s avxm) vectorsOf(args register) func(row register, j int) place {
+func (s *avx) vectorsOf(args register) func(row register, j int) place {
 	c2 := s.field(args, productC2)
 	return func(row register, j int) place {
 		if j == 0 {
@@ -65,14 +65,14 @@ func (s avxm) vectorsOf(args register) func(row register, j int) place {
 	}
 }
 
-func (s avxm) repeat(pointer register, i int, to ...vector) {
+func (s *avx) repeat(pointer register, i int, to ...vector) {
 	for _, v := range to {
 		s.constants(pointer, 4*i, v)
 	}
 }
 
 // fetch may have addresses beyond C, which do no harm.
-func (s avxm) fetch(args register, rows, vectors int) {
+func (s *avx) fetch(args register, rows, vectors int) {
 	ahead, none := s.field(args, productAhead), s.label("fetched")
 	s.ifZero(ahead, none)
 	ldc, c2 := s.field(args, productLDC), s.field(args, productC2)
@@ -92,7 +92,7 @@ func (s avxm) fetch(args register, rows, vectors int) {
 // correlate is the tile of a weights' gradient with few filters: sums of products of rows of x and rows of dy, lane by
 // lane. Arguments are those of product: a and rs are x, b and ldb dy, k vectors of lanes (inner), middle pixels; c is
 // [rows][filters][16], added to.
-func (s avxm) correlate(rows, filters int) {
+func (s *avx) correlate(rows, filters int) {
 	sums := rows * filters
 	x := s.v(sums + filters)
 	s.function("correlate", "*productArgs", func(args register) {

@@ -6,7 +6,7 @@ import (
 )
 
 // each takes several vectors at a time, then 16 values: one vector of AVX-512, two of AVX2.
-func (s avxm) each(e element, body func(p places, i int)) {
+func (s *avx) each(e element, body func(p places, i int)) {
 	s.function(e.name, "*elementArgs", func(args register) {
 		p := []register{s.field(args, 8*dst), s.field(args, 8*srcA), s.field(args, 8*srcB), s.field(args, 8*srcC)}
 		n := s.field(args, elementN)
@@ -42,7 +42,7 @@ func (s avxm) each(e element, body func(p places, i int)) {
 }
 
 // walk has an index for all arrays.
-func (s avxm) walk(offset register, arrays ...register) (out []place) {
+func (s *avx) walk(offset register, arrays ...register) (out []place) {
 	index := s.register()
 	if offset == nil {
 		s.clear(index)
@@ -55,7 +55,7 @@ func (s avxm) walk(offset register, arrays ...register) (out []place) {
 	return out
 }
 
-func (s avxm) moving(pointers ...register) ([]place, func()) {
+func (s *avx) moving(pointers ...register) ([]place, func()) {
 	p := s.walk(nil, pointers...)
 	return p, func() {
 		for _, pointer := range pointers {
@@ -65,7 +65,7 @@ func (s avxm) moving(pointers ...register) ([]place, func()) {
 }
 
 // move moves indices, each of which places may share.
-func (s avxm) move(bytes int, places ...place) {
+func (s *avx) move(bytes int, places ...place) {
 	moved := map[reg.Register]bool{}
 	for _, p := range places {
 		if i := p.(operand.Mem).Index; !moved[i] {
@@ -75,7 +75,7 @@ func (s avxm) move(bytes int, places ...place) {
 	}
 }
 
-func (s avxm) spans(bytes register, widths []int, places []place, body func(n lanes)) {
+func (s *avx) spans(bytes register, widths []int, places []place, body func(n lanes)) {
 	left, out := s.copyOf(bytes), s.label("out")
 	for i, n := range widths {
 		again, less := s.label("span"), out
@@ -98,11 +98,11 @@ func (s avxm) spans(bytes register, widths []int, places []place, body func(n la
 
 // avxSpan is instructions of 8, 4 or 1 values.
 type avxSpan struct {
-	avxm
+	*avx
 	n int
 }
 
-func (s avxm) span(n int) lanes { return avxSpan{s, n} }
+func (s *avx) span(n int) lanes { return avxSpan{s, n} }
 
 // narrow is operands as wide as the span.
 func (s avxSpan) narrow(v vector) operand.Op {
@@ -152,7 +152,7 @@ func (s avxSpan) sqrt(to, x vector) {
 	s.VSQRTPS(s.narrow(x), s.narrow(to))
 }
 
-func (s avxm) dot(x, y place, bytes register) vector {
+func (s *avx) dot(x, y place, bytes register) vector {
 	sum, product := s.v(0), s.v(1)
 	s.zero(sum)
 	s.spans(bytes, []int{4, 1}, []place{x, y}, func(n lanes) {
@@ -165,58 +165,4 @@ func (s avxm) dot(x, y place, bytes register) vector {
 	s.VMOVSHDUP(four.narrow(sum), four.narrow(product))
 	s.span(1).add(sum, sum, product)
 	return sum
-}
-
-// rounded chooses the quiet ones at the end.
-func (s avxm) rounded(x, tie, sum, odd, nan vector) vector {
-	const unordered = 0x03 // the comparison that holds for what is not a number
-	s.VPSLLD(operand.U8(15), x, sum)
-	s.VPSRLD(operand.U8(31), sum, sum)
-	s.VPADDD(tie, sum, sum)
-	s.VPADDD(x, sum, sum)
-	s.add(nan, x, x)
-	if s.size() == 64 {
-		s.VCMPPS(operand.U8(unordered), x, x, reg.K1)
-		s.VMOVAPS(nan, reg.K1, sum)
-	} else {
-		s.VCMPPS(operand.U8(unordered), x, x, odd)
-		s.VBLENDVPS(odd, nan, sum, sum)
-	}
-	s.VPSRLD(operand.U8(16), sum, sum)
-	s.VPSLLD(operand.U8(16), sum, sum)
-	return sum
-}
-
-func (s avxm) shorten(from, to place) {
-	first := s.v(0)
-	for i := range 64 / s.size() {
-		s.load(s.behind(from, i*s.size()), s.v(i))
-		s.VPSRLD(operand.U8(16), s.v(i), s.v(i))
-	}
-	if s.size() == 64 {
-		s.VPMOVDW(first, to)
-		return
-	}
-	s.VPACKUSDW(s.v(1), first, first)
-	s.VPERMQ(operand.U8(0xd8), first, first) // which took turns between the two
-	s.store(first, to)
-}
-
-func (s avxm) widener() func(from, to place) {
-	return func(from, to place) {
-		for i := range 64 / s.size() {
-			s.VPMOVZXWD(s.behind(from, i*s.size()/2), s.v(i))
-			s.VPSLLD(operand.U8(16), s.v(i), s.v(i))
-			s.store(s.v(i), s.behind(to, i*s.size()))
-		}
-	}
-}
-
-func (s avxm) shuffle() int {
-	if s.size() == 64 {
-		s.shuffle16()
-		return 0
-	}
-	s.shuffle8()
-	return 8
 }

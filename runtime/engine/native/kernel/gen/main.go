@@ -53,9 +53,9 @@ func generate() (map[string]string, error) {
 func generateAMD64() (text, stubs string, err error) {
 	a := &amd64{Context: build.NewContext()}
 	a.ConstraintExpr("!noasm")
-	avx512, avx2 := avxm{a.avx512()}, avxm{a.avx2()}
+	avx512, avx2 := a.avx512(), a.avx2()
 	product(avx512, lineRows, 1)
-	for _, s := range []avxm{avx512, avx2} {
+	for _, s := range []*avx{avx512, avx2} {
 		for _, rows := range append(s.tall, s.tiles...) {
 			for _, vectors := range s.vectors {
 				product(s, rows, vectors)
@@ -71,14 +71,14 @@ func generateAMD64() (text, stubs string, err error) {
 	}
 	exact(avx2)
 	avx2.exactSquares()
-	avx2.changes(false)
-	avx2.changes(true)
+	avx2.changes("changes", false)
+	avx2.changes("changesSent", true)
 	avx2.entries()
 	return a.files()
 }
 
 func generateARM64() (text, stubs string) {
-	a := neonm{&neon{}}
+	a := &neon{}
 	for _, rows := range []int{6, 4, 2} {
 		product(a, rows, 2)
 	}

@@ -26,11 +26,12 @@ var generals = [...]general{
 
 // files are the whole texts.
 func (a *neon) files() (text, stubs string) {
-	return generated + constraint + "\n#include \"textflag.h\"\n" + a.text.String(), generated + constraint + "\npackage kernel\n" + a.stubs.String()
+	head := generated + constraint
+	return head + "\n#include \"textflag.h\"\n" + a.text.String(), head + "\npackage kernel\n" + a.stubs.String()
 }
 
 // function writes one that takes a pointer to its arguments, of a type of package kernel; body gets it in a register.
-func (a *neon) function(name, arguments, doc string, body func(args register)) {
+func (a *neon) function(name, arguments string, body func(args register)) {
 	name += "Neon"
 	fmt.Fprintf(&a.stubs, stub, name, arguments)
 	fmt.Fprintf(&a.text, "\n// func %s(args %s)\nTEXT ·%s(SB), NOSPLIT, $0-8\n", name, arguments, name)
@@ -75,56 +76,106 @@ func (a *neon) label(name string) string {
 
 func (a *neon) mark(label string) { fmt.Fprintf(&a.text, "%s:\n", label) }
 
-// get loads 8 bytes.
-func (a *neon) get(base register, offset int, to register) {
-	a.put("MOVD %d(%s), %s", offset, base, to)
-}
-
-// field loads 8 bytes of the arguments into a new register.
 func (a *neon) field(args register, offset int) register {
 	to := a.register()
-	a.get(args, offset, to)
+	a.put("MOVD %d(%s), %s", offset, args, to)
 	return to
 }
 
-// fields is field for several.
-func (a *neon) fields(args register, offsets ...int) []register {
-	out := make([]register, len(offsets))
-	for i, offset := range offsets {
-		out[i] = a.field(args, offset)
-	}
-	return out
+func (a *neon) held(args register, offset int) register { return a.field(args, offset) }
+
+func (a *neon) copyOf(r register) register {
+	to := a.register()
+	a.put("MOVD %s, %s", r, to)
+	return to
 }
 
-// move is to = from, and plus is to = x + by.
-func (a *neon) move(from, to register)  { a.put("MOVD %s, %s", from, to) }
-func (a *neon) plus(x, by, to register) { a.put("ADD %s, %s, %s", by, x, to) }
+func (a *neon) sum(x, y register) register {
+	to := a.register()
+	a.put("ADD %s, %s, %s", y, x, to)
+	return to
+}
 
-// add is to += by.
-func (a *neon) add(by register, to ...register) {
+func (a *neon) clear(r register) { a.put("MOVD $0, %s", r) }
+
+// number is one as an operand; registers are operands.
+func number(x any) any {
+	if n, ok := x.(int); ok {
+		return fmt.Sprintf("$%d", n)
+	}
+	return x
+}
+
+func (a *neon) plus(by any, to ...register) {
 	for _, r := range to {
-		a.put("ADD %s, %s", by, r)
+		a.put("ADD %s, %s", number(by), r)
 	}
 }
 
-// advance adds bytes to pointers.
-func (a *neon) advance(bytes int, pointers ...register) {
-	for _, p := range pointers {
-		a.put("ADD $%d, %s", bytes, p)
+func (a *neon) minus(by any, to register) { a.put("SUB %s, %s", number(by), to) }
+func (a *neon) times(by, to register)     { a.put("MUL %s, %s", by, to) }
+func (a *neon) compare(x register, y any) { a.put("CMP %s, %s", number(y), x) }
+func (a *neon) jump(label string)         { a.put("B %s", label) }
+
+func (a *neon) number(from place) register {
+	to := a.register()
+	a.put("MOVW %s, %s", from.Asm(), to)
+	return to
+}
+
+func (a *neon) difference(x, y, to register) { a.put("SUB %s, %s, %s", y, x, to) }
+
+func (a *neon) following(list register) register {
+	to := a.register()
+	a.put("MOVD.P 8(%s), %s", list, to)
+	return to
+}
+
+func (a *neon) listed(base, list register, i int) place {
+	p := a.field(list, 8*i)
+	a.plus(base, p)
+	return a.at(p, 0)
+}
+
+// rows moves base.
+func (a *neon) rows(by register, n int) func(base register, f func(p place, i int)) {
+	return func(base register, f func(p place, i int)) {
+		for i := range n {
+			f(a.at(base, 0), i)
+			if i+1 < n {
+				a.plus(by, base)
+			}
+		}
 	}
 }
 
-// loop repeats body while counter, above 0, is counted down by step.
+func (a *neon) branch(c condition, label string) {
+	a.put("%s %s", []string{below: "BLO", notBelow: "BHS", above: "BHI", notAbove: "BLS", equals: "BEQ"}[c], label)
+}
+
+func (a *neon) ifZero(r register, label string) { a.put("CBZ %s, %s", r, label) }
+
 func (a *neon) loop(counter register, step int, body func()) {
 	l := a.label("loop")
 	a.mark(l)
-	body()
+	a.scope(body)
 	a.put("SUBS $%d, %s", step, counter)
 	a.put("BNE %s", l)
 }
 
-// stopAt goes to a label where n is not above a number, without signs.
-func (a *neon) stopAt(number int, n register, to string) {
-	a.put("CMP $%d, %s", number, n)
-	a.put("BLS %s", to)
+func (a *neon) at(base register, bytes int) place { return address{base, bytes} }
+
+func (a *neon) behind(p place, bytes int) place {
+	return address{p.(address).base, p.(address).bytes + bytes}
 }
+
+func (a *neon) indexed(base, offset register) place { return a.at(a.sum(base, offset), 0) }
+
+// address is memory so many bytes behind a register.
+type address struct {
+	base  register
+	bytes int
+}
+
+// Asm is how Go's assembler writes it.
+func (p address) Asm() string { return fmt.Sprintf("%d(%s)", p.bytes, p.base) }

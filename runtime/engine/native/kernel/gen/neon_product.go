@@ -2,7 +2,7 @@ package main
 
 // steps loads a value of A alone and multiplies by it as an element: to fill a register with it would take one of the
 // units that multiply. Six rows take 24 registers, B four and A four.
-func (a neonm) steps(rowStep register, rows, vectors int) func(x, y register) {
+func (a *neon) steps(rowStep register, rows, vectors int) func(x, y register) {
 	distance := []register{nil, rowStep} // of row i from the first
 	for i := 2; i < rows; i++ {
 		distance = append(distance, a.sum(distance[i-1], rowStep))
@@ -36,7 +36,7 @@ func (a neonm) steps(rowStep register, rows, vectors int) func(x, y register) {
 }
 
 // spread has a pointer to each row.
-func (a neonm) spread(first, by register, n int) (pointers []register, row func(i int) place) {
+func (a *neon) spread(first, by register, n int) (pointers []register, row func(i int) place) {
 	pointers = []register{first}
 	for i := 1; i < n; i++ {
 		pointers = append(pointers, a.sum(pointers[i-1], by))
@@ -44,11 +44,11 @@ func (a neonm) spread(first, by register, n int) (pointers []register, row func(
 	return pointers, func(i int) place { return a.at(pointers[i], 0) }
 }
 
-func (a neonm) vectorsOf(register) func(row register, j int) place {
+func (a *neon) vectorsOf(register) func(row register, j int) place {
 	return func(row register, j int) place { return a.at(row, j*size) }
 }
 
-func (a neonm) repeat(pointer register, _ int, to ...vector) {
+func (a *neon) repeat(pointer register, _ int, to ...vector) {
 	a.next(pointer, to[0])
 	first := to[0].(vec).low
 	for _, v := range to {
@@ -60,12 +60,12 @@ func (a neonm) repeat(pointer register, _ int, to ...vector) {
 	}
 }
 
-func (a neonm) fetch(register, int, int) {}
+func (a *neon) fetch(register, int, int) {}
 
 // correlate is the tile of a weights' gradient with few filters: sums of products of rows of x and rows of dy, lane by
 // lane. Arguments are those of product: a and rs are x, b and ldb dy, k vectors of four lanes (inner), middle pixels; c
 // is [rows][filters][16], whose first four values are added to.
-func (a neonm) correlate(rows, filters int) {
+func (a *neon) correlate(rows, filters int) {
 	const partial = 64 // bytes of a sum
 	sums := rows * filters
 	dy, value := sums, sums+filters

@@ -1,7 +1,12 @@
 package main
 
-// vec is eight values in two registers, or, with the same register twice, a constant of four times one value.
+import "fmt"
+
+// vec is eight values in two registers, or, with the same register twice, one value that is repeated four times.
 type vec struct{ low, high int }
+
+// Asm names both registers.
+func (v vec) Asm() string { return fmt.Sprintf("V%d, V%d", v.low, v.high) }
 
 // size is the bytes of a vec.
 const size = 32
@@ -12,15 +17,48 @@ func wide(i int) vec { return vec{2 * i, 2*i + 1} }
 // same is a register that holds one value four times.
 func same(q int) vec { return vec{q, q} }
 
-func (a *neon) load(base register, offset int, to vec) {
-	a.put("FLDPQ %d(%s), (F%d, F%d)", offset, base, to.low, to.high)
+func (a *neon) size() int             { return size }
+func (a *neon) v(i int) vector        { return wide(i) }
+func (a *neon) constant(i int) vector { return same(31 - i) }
+
+func (a *neon) block() int         { return 4 }
+func (a *neon) after(n, k int) int { return n + (k+1)/2 }
+
+func (a *neon) singles(n int) (out []vector) {
+	for q := 2 * n; q < 32; q++ {
+		out = append(out, same(q))
+	}
+	return out
 }
 
-func (a *neon) store(from vec, base register, offset int) {
-	a.put("FSTPQ (F%d, F%d), %d(%s)", from.low, from.high, offset, base)
+func (a *neon) load(from place, to vector) {
+	v := to.(vec)
+	a.put("FLDPQ %s, (F%d, F%d)", from.Asm(), v.low, v.high)
 }
 
-// loadFour and storeFour are for a register alone.
+func (a *neon) store(v vector, to place) {
+	a.put("FSTPQ (F%d, F%d), %s", v.(vec).low, v.(vec).high, to.Asm())
+}
+
+func (a *neon) source(from place, spare vector) vector {
+	a.load(from, spare)
+	return spare
+}
+
+// both writes an instruction for either half, and named one that Go's assembler knows.
+func (a *neon) both(f func(to, x, y int) instruction, to, x, y vector) {
+	t, v, w := to.(vec), x.(vec), y.(vec)
+	a.word(f(t.low, v.low, w.low))
+	a.word(f(t.high, v.high, w.high))
+}
+
+func (a *neon) named(name, form string, to, x, y vector) {
+	t, v, w := to.(vec), x.(vec), y.(vec)
+	a.put("%s V%d.%s, V%d.%s, V%d.%s", name, w.low, form, v.low, form, t.low, form)
+	a.put("%s V%d.%s, V%d.%s, V%d.%s", name, w.high, form, v.high, form, t.high, form)
+}
+
+// loadFour, storeFour, zeroFour and copyFour are for a register alone.
 func (a *neon) loadFour(base register, offset, to int) {
 	a.put("FMOVQ %d(%s), F%d", offset, base, to)
 }
@@ -29,70 +67,89 @@ func (a *neon) storeFour(from int, base register, offset int) {
 	a.put("FMOVQ F%d, %d(%s)", from, offset, base)
 }
 
-// constants loads values that lie one behind the other, from an offset on, into registers of their own.
-func (a *neon) constants(base register, offset int, to ...int) {
-	a.scope(func() {
-		p := a.register()
-		a.put("ADD $%d, %s, %s", offset, base, p)
-		for _, q := range to {
-			a.broadcast(p, q)
-		}
-	})
-}
-
-// broadcast fills a register with a value and moves the pointer to the next.
-func (a *neon) broadcast(p register, to int) { a.put("VLD1R.P 4(%s), [V%d.S4]", p, to) }
-
 func (a *neon) zeroFour(q int) { a.put("VEOR V%d.B16, V%d.B16, V%d.B16", q, q, q) }
 
 func (a *neon) copyFour(from, to int) { a.put("VMOV V%d.B16, V%d.B16", from, to) }
 
-func (a *neon) zero(v vec) {
-	a.zeroFour(v.low)
-	if v.high != v.low {
-		a.zeroFour(v.high)
+func (a *neon) add(to, x, y vector) { a.both(fadd, to, x, y) }
+func (a *neon) sub(to, x, y vector) { a.both(fsub, to, x, y) }
+func (a *neon) mul(to, x, y vector) { a.both(fmul, to, x, y) }
+func (a *neon) div(to, x, y vector) { a.both(fdiv, to, x, y) }
+func (a *neon) max(to, x, y vector) { a.both(fmax, to, x, y) }
+func (a *neon) min(to, x, y vector) { a.both(fmin, to, x, y) }
+func (a *neon) sqrt(to, x vector) {
+	a.word(fsqrt(to.(vec).low, x.(vec).low))
+	a.word(fsqrt(to.(vec).high, x.(vec).high))
+}
+
+func (a *neon) zero(v vector) {
+	a.zeroFour(v.(vec).low)
+	if v.(vec).high != v.(vec).low {
+		a.zeroFour(v.(vec).high)
 	}
 }
 
-// copy is to = from.
-func (a *neon) copy(to, from vec) {
-	a.copyFour(from.low, to.low)
-	a.copyFour(from.high, to.high)
+func (a *neon) copy(to, from vector) {
+	a.copyFour(from.(vec).low, to.(vec).low)
+	a.copyFour(from.(vec).high, to.(vec).high)
 }
 
-// both writes an instruction for either half.
-func (a *neon) both(f func(to, x, y int) instruction, to, x, y vec) {
-	a.word(f(to.low, x.low, y.low))
-	a.word(f(to.high, x.high, y.high))
+func (a *neon) fma(to, x, y vector) {
+	e, ok := y.(value)
+	if !ok {
+		a.named("VFMLA", "S4", to, x, y)
+		return
+	}
+	a.word(fmlaElement(to.(vec).low, x.(vec).low, e.register, e.lane))
+	a.word(fmlaElement(to.(vec).high, x.(vec).high, e.register, e.lane))
 }
 
-func (a *neon) sum(to, x, y vec)        { a.both(fadd, to, x, y) }
-func (a *neon) difference(to, x, y vec) { a.both(fsub, to, x, y) } // x - y
-func (a *neon) times(to, x, y vec)      { a.both(fmul, to, x, y) }
-func (a *neon) quotient(to, x, y vec)   { a.both(fdiv, to, x, y) }
-func (a *neon) larger(to, x, y vec)     { a.both(fmax, to, x, y) } // NaN stays NaN
-func (a *neon) smaller(to, x, y vec)    { a.both(fmin, to, x, y) }
-
-func (a *neon) root(to, x vec) {
-	a.word(fsqrt(to.low, x.low))
-	a.word(fsqrt(to.high, x.high))
+func (a *neon) affine(x, p, q, spare vector) vector {
+	a.copy(spare, q)
+	a.fma(spare, x, p)
+	return spare
 }
 
-// fma is to += x y, rounded once.
-func (a *neon) fma(to, x, y vec) {
-	a.put("VFMLA V%d.S4, V%d.S4, V%d.S4", y.low, x.low, to.low)
-	a.put("VFMLA V%d.S4, V%d.S4, V%d.S4", y.high, x.high, to.high)
+func (a *neon) fms(to, x, y vector) { a.named("VFMLS", "S4", to, x, y) }
+
+func (a *neon) keep(c comparison, to, from, x, y, spare vector) {
+	compare := fcmgt
+	switch c {
+	case equal:
+		compare = fcmeq
+	case less:
+		x, y = y, x
+	}
+	a.both(compare, spare, x, y)
+	a.named("VAND", "B16", to, from, spare)
 }
 
-// fms is to -= x y, rounded once.
-func (a *neon) fms(to, x, y vec) {
-	a.put("VFMLS V%d.S4, V%d.S4, V%d.S4", y.low, x.low, to.low)
-	a.put("VFMLS V%d.S4, V%d.S4, V%d.S4", y.high, x.high, to.high)
+func (a *neon) constants(base register, offset int, to ...vector) {
+	a.scope(func() {
+		p := a.register()
+		a.put("ADD $%d, %s, %s", offset, base, p)
+		for _, v := range to {
+			a.next(p, v)
+		}
+	})
 }
 
-// keep is to = from where compare holds of x and y, else 0; mask is overwritten.
-func (a *neon) keep(compare func(to, x, y int) instruction, mask, x, y, from, to vec) {
-	a.both(compare, mask, x, y)
-	a.put("VAND V%d.B16, V%d.B16, V%d.B16", mask.low, from.low, to.low)
-	a.put("VAND V%d.B16, V%d.B16, V%d.B16", mask.high, from.high, to.high)
+func (a *neon) next(pointer register, to vector) {
+	a.put("VLD1R.P 4(%s), [V%d.S4]", pointer, to.(vec).low)
+}
+
+// value is one of the four of a register.
+type value struct{ register, lane int }
+
+// Asm is how Arm writes it.
+func (v value) Asm() string { return fmt.Sprintf("V%d[%d]", v.register, v.lane) }
+
+func (a *neon) elements(pointer register, n int, spare vector) func(i int) vector {
+	all := spare.(vec).low
+	if n == 1 {
+		a.put("FMOVS (%s), F%d", pointer, all)
+	} else {
+		a.loadFour(pointer, 0, all)
+	}
+	return func(i int) vector { return value{all, i} }
 }

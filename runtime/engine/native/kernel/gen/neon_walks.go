@@ -1,7 +1,7 @@
 package main
 
 // each takes two vectors at a time, which are 16 values, or one.
-func (a neonm) each(e element, body func(p places, i int)) {
+func (a *neon) each(e element, body func(p places, i int)) {
 	a.function(e.name, "*elementArgs", func(args register) {
 		var pointers []register
 		for i := range 1 + e.arrays {
@@ -35,7 +35,7 @@ func (a neonm) each(e element, body func(p places, i int)) {
 }
 
 // walk has a pointer to each array.
-func (a neonm) walk(offset register, arrays ...register) (out []place) {
+func (a *neon) walk(offset register, arrays ...register) (out []place) {
 	for _, array := range arrays {
 		if offset == nil {
 			out = append(out, a.at(a.copyOf(array), 0))
@@ -46,25 +46,25 @@ func (a neonm) walk(offset register, arrays ...register) (out []place) {
 	return out
 }
 
-func (a neonm) moving(pointers ...register) (out []place, settle func()) {
+func (a *neon) moving(pointers ...register) (out []place, settle func()) {
 	for _, p := range pointers {
 		out = append(out, a.at(p, 0))
 	}
 	return out, func() {}
 }
 
-func (a neonm) move(bytes int, places ...place) {
+func (a *neon) move(bytes int, places ...place) {
 	for _, p := range places {
 		a.plus(bytes, p.(address).base)
 	}
 }
 
-func (a neonm) spans(bytes register, widths []int, places []place, body func(n lanes)) {
+func (a *neon) spans(bytes register, widths []int, places []place, body func(n lanes)) {
 	a.spansLeft(a.copyOf(bytes), widths, places, body)
 }
 
 // spansLeft is spans that counts a register down.
-func (a neonm) spansLeft(left register, widths []int, places []place, body func(n lanes)) {
+func (a *neon) spansLeft(left register, widths []int, places []place, body func(n lanes)) {
 	for _, n := range widths {
 		again, less := a.label("span"), a.label("less")
 		a.mark(again)
@@ -80,11 +80,11 @@ func (a neonm) spansLeft(left register, widths []int, places []place, body func(
 
 // neonSpan is instructions of 8, 4 or 1 values.
 type neonSpan struct {
-	neonm
+	*neon
 	n int
 }
 
-func (a neonm) span(n int) lanes { return neonSpan{a, n} }
+func (a *neon) span(n int) lanes { return neonSpan{a, n} }
 
 func (a neonSpan) three(packed func(to, x, y int) instruction, single string, to, x, y vector) {
 	switch a.n {
@@ -105,7 +105,7 @@ func (a neonSpan) div(to, x, y vector) { a.three(fdiv, "FDIVS", to, x, y) }
 func (a neonSpan) sqrt(to, x vector) {
 	switch a.n {
 	case 8:
-		a.neonm.sqrt(to, x)
+		a.neon.sqrt(to, x)
 	case 4:
 		a.word(fsqrt(to.(vec).low, x.(vec).low))
 	default:
@@ -116,7 +116,7 @@ func (a neonSpan) sqrt(to, x vector) {
 func (a neonSpan) load(from place, to vector) {
 	switch a.n {
 	case 8:
-		a.neonm.load(from, to)
+		a.neon.load(from, to)
 	case 4:
 		a.put("FMOVQ %s, F%d", from.Asm(), to.(vec).low)
 	default:
@@ -127,7 +127,7 @@ func (a neonSpan) load(from place, to vector) {
 func (a neonSpan) store(v vector, to place) {
 	switch a.n {
 	case 8:
-		a.neonm.store(v, to)
+		a.neon.store(v, to)
 	case 4:
 		a.put("FMOVQ F%d, %s", v.(vec).low, to.Asm())
 	default:
@@ -140,7 +140,7 @@ func (a neonSpan) source(from place, spare vector) vector {
 	return spare
 }
 
-func (a neonm) dot(x, y place, bytes register) vector {
+func (a *neon) dot(x, y place, bytes register) vector {
 	const sum, factor, other, first, second, third, fourth = 0, 1, 2, 4, 5, 6, 7
 	left, rows := a.copyOf(bytes), []place{x, y}
 	products := func(to int) func(n lanes) {
@@ -165,7 +165,7 @@ func (a neonm) dot(x, y place, bytes register) vector {
 	return same(first)
 }
 
-func (a neonm) rounded(x, tie, sum, nan, number vector) vector {
+func (a *neon) rounded(x, tie, sum, nan, number vector) vector {
 	a.both(fadd, nan, x, x)
 	a.both(fcmeq, number, x, x)
 	half := func(x, tie, sum, nan, number int) {
@@ -182,7 +182,7 @@ func (a neonm) rounded(x, tie, sum, nan, number vector) vector {
 	return number
 }
 
-func (a neonm) shorten(from, to place) {
+func (a *neon) shorten(from, to place) {
 	for i := range 2 {
 		v := wide(i)
 		a.load(a.behind(from, i*size), v)
@@ -192,7 +192,7 @@ func (a neonm) shorten(from, to place) {
 }
 
 // widener puts each half between zeros.
-func (a neonm) widener() func(from, to place) {
+func (a *neon) widener() func(from, to place) {
 	const zero = 31
 	a.zeroFour(zero)
 	return func(from, to place) {
@@ -207,7 +207,7 @@ func (a neonm) widener() func(from, to place) {
 }
 
 // shuffle is four squares of four: pairs of rows interleaved, then pairs of pairs.
-func (a neonm) shuffle() int {
+func (a *neon) shuffle() int {
 	const middle = 16
 	for square := range 4 { // rows 4 (square/2) and up, columns 4 (square%2) and up
 		row := func(i int) int { return 2*(square/2*4+i) + square%2 }
