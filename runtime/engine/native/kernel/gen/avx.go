@@ -12,7 +12,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// avx writes for one of the instruction sets of amd64.
+// avx writes the functions of one of the instruction sets of amd64.
 type avx struct {
 	*amd64
 	name    string
@@ -32,7 +32,7 @@ type amd64 struct {
 	labels int
 }
 
-// avx512 and avx2 write to the same files.
+// avx512 and avx2 write into the same files.
 func (a *amd64) avx512() *avx {
 	return &avx{
 		amd64: a, name: "512", bytes: 64, regs: 32, tiles: []int{8, 6, 4, 2}, tall: []int{12}, vectors: []int{2, 1},
@@ -47,7 +47,7 @@ func (a *amd64) avx2() *avx {
 	}
 }
 
-// files are the texts of the assembly and of the declarations, once all functions are there.
+// files returns the assembly and the declarations of all functions.
 func (a *amd64) files() (text, stubs string, err error) {
 	f, err := a.Result()
 	if err == nil {
@@ -61,7 +61,7 @@ func (a *amd64) files() (text, stubs string, err error) {
 	return generated + "\n" + code, generated + constraint + "\npackage kernel\n" + a.stubs.String(), err
 }
 
-// function writes one that takes a pointer to its arguments; a number at the end of its name is kept apart from the set's.
+// function separates a number at the end of the name from the name of the instruction set.
 func (s *avx) function(name, arguments string, body func(args register)) {
 	if strings.ContainsAny(name[len(name)-1:], "0123456789") {
 		name += "_"
@@ -78,29 +78,31 @@ func (s *avx) function(name, arguments string, body func(args register)) {
 	s.RET()
 }
 
-// General registers are avo's, which finds processors' ones for them.
+// avo assigns the processor's general registers.
 
 func (s *avx) register() register { return s.GP64() }
 func (s *avx) scope(body func())  { body() }
 
-func (s *avx) field(args register, offset int) register { return s.copyOf(s.held(args, offset)) }
-func (s *avx) held(args register, offset int) register  { return memoryAt(args, offset) }
+func (s *avx) field(args register, offset int) register {
+	return s.copyRegister(s.fieldOperand(args, offset))
+}
+func (s *avx) fieldOperand(args register, offset int) register { return memoryAt(args, offset) }
 
-func (s *avx) copyOf(r register) register {
+func (s *avx) copyRegister(r register) register {
 	to := s.GP64()
 	s.MOVQ(r, to)
 	return to
 }
 
-func (s *avx) sum(x, y register) register {
-	to := s.copyOf(x)
+func (s *avx) sumOf(x, y register) register {
+	to := s.copyRegister(x)
 	s.plus(y, to)
 	return to
 }
 
 func (s *avx) clear(r register) { s.XORQ(r, r) }
 
-// immediate is a number as an operand; registers are operands.
+// immediate makes an int an operand.
 func immediate(x any) operand.Op {
 	if n, ok := x.(int); ok {
 		return operand.U32(n)
@@ -118,7 +120,7 @@ func (s *avx) minus(by any, to register) { s.SUBQ(immediate(by), to) }
 func (s *avx) times(by, to register)     { s.IMULQ(by, to) }
 func (s *avx) compare(x register, y any) { s.CMPQ(x, immediate(y)) }
 
-// label has a number that no other of the file has.
+// label counts for the whole file.
 func (s *avx) label(name string) string {
 	s.labels++
 	return fmt.Sprintf("%s%d", name, s.labels)
@@ -127,7 +129,7 @@ func (s *avx) label(name string) string {
 func (s *avx) mark(label string) { s.Label(label) }
 func (s *avx) jump(label string) { s.JMP(operand.LabelRef(label)) }
 
-func (s *avx) number(from place) register {
+func (s *avx) loadInt32(from place) register {
 	to := s.GP64()
 	s.MOVLQSX(from, to)
 	return to
@@ -138,13 +140,15 @@ func (s *avx) difference(x, y, to register) {
 	s.SUBQ(y, to)
 }
 
-func (s *avx) following(list register) register {
+func (s *avx) nextOffset(list register) register {
 	to := s.field(list, 0)
 	s.plus(8, list)
 	return to
 }
 
-func (s *avx) listed(base, list register, i int) place { return s.indexed(base, s.field(list, 8*i)) }
+func (s *avx) atListedOffset(base, list register, i int) place {
+	return s.indexed(base, s.field(list, 8*i))
+}
 
 // rows has multiples of the distance in registers.
 func (s *avx) rows(by register, n int) func(base register, f func(p place, i int)) {
@@ -161,7 +165,7 @@ func (s *avx) branch(c condition, label string) {
 		operand.LabelRef(label))
 }
 
-func (s *avx) ifZero(r register, label string) {
+func (s *avx) branchIfZero(r register, label string) {
 	if _, ok := r.(operand.Mem); ok {
 		s.CMPQ(r, operand.U8(0))
 		s.JE(operand.LabelRef(label))
@@ -179,7 +183,7 @@ func (s *avx) loop(counter register, step int, body func()) {
 	s.JNZ(operand.LabelRef(l))
 }
 
-// memoryAt is the memory so many bytes behind base, and scaled that at base + index x scale + bytes.
+// memoryAt is the memory at base + bytes; scaled adds index x scale.
 func memoryAt(base register, bytes int) operand.Mem {
 	return operand.Mem{Base: base.(reg.Register), Disp: bytes}
 }
@@ -189,5 +193,5 @@ func scaled(base, index register, scale, bytes int) operand.Mem {
 }
 
 func (s *avx) at(base register, bytes int) place   { return memoryAt(base, bytes) }
-func (s *avx) behind(p place, bytes int) place     { return p.(operand.Mem).Offset(bytes) }
+func (s *avx) offset(p place, bytes int) place     { return p.(operand.Mem).Offset(bytes) }
 func (s *avx) indexed(base, offset register) place { return scaled(base, offset, 1, 0) }

@@ -44,7 +44,7 @@ func (s *avx) bf16Pairs(rows, vectors int) {
 				s.LEAQ(scaled(b, ldb, 2, 0), b)
 			})
 			s.mark(odd)
-			s.MOVQ(s.held(args, productK), k)
+			s.MOVQ(s.fieldOperand(args, productK), k)
 			s.TESTQ(operand.U32(1), k)
 			s.JZ(operand.LabelRef(end))
 			single(row, a, b)
@@ -56,8 +56,8 @@ func (s *avx) bf16Pairs(rows, vectors int) {
 	})
 }
 
-// dotPairs is to += a * b of pairs of bfloat16, in 512 bits: VDPBF16PS, which Go's assembler does not know. These are its
-// bytes (EVEX.512.F3.0F38.W0 52 /r; Intel's manual, volume 2, 2.7 and VDPBF16PS).
+// dotPairs is to += a * b of pairs of bfloat16, in 512 bits: VDPBF16PS, which Go's assembler does not know. These are
+// its bytes (EVEX.512.F3.0F38.W0 52 /r; Intel's manual, volume 2, 2.7 and VDPBF16PS).
 func (s *avx) dotPairs(a, b, to int) {
 	not := func(register, bit int) int { return ^register >> bit & 1 } // as EVEX has the upper bits of registers
 	prefix := 0x62 |

@@ -4,17 +4,17 @@ import (
 	"github.com/mmcloughlin/avo/operand"
 )
 
-// lineRows are the rows of a tile that is one vector wide and used for outputs of a line alone: two of the usual
-// heights would be filled by half.
+// lineRows is the height of a tile that is one vector wide. Only outputs of a line use it: two tiles of the usual
+// heights would be half empty.
 const lineRows = 10
 
-// steps broadcasts A's values.
-func (s *avx) steps(rowStep register, rows, vectors int) func(a, b register) {
+// tileStep broadcasts the values of A.
+func (s *avx) tileStep(rowStep register, rows, vectors int) func(a, b register) {
 	row, step := s.rowsOf(rowStep, rows), s.step(rows, vectors)
 	return func(a, b register) { step(row, a, b) }
 }
 
-// step loads B to the vectors behind the tile's, and A's values to those behind them.
+// step loads B into the vectors behind the tile, and values of A into the vectors behind those.
 func (s *avx) step(rows, vectors int) func(row func(a register, i int) operand.Mem, a, b register) {
 	b0 := rows * vectors
 	a0 := b0 + vectors
@@ -32,7 +32,7 @@ func (s *avx) step(rows, vectors int) func(row func(a register, i int) operand.M
 	}
 }
 
-// rowsOf says where row i of A is, of as many rows: even multiples of their distance are scaled.
+// rowsOf returns the address of row i. It computes odd multiples of the distance now; addresses scale them.
 func (s *avx) rowsOf(by register, rows int) func(a register, i int) operand.Mem {
 	odd := map[int]register{1: by}
 	for _, m := range []struct{ is, of, scale int }{{3, 1, 2}, {5, 1, 4}, {7, 3, 4}, {9, 1, 8}, {11, 3, 8}} {
@@ -50,12 +50,12 @@ func (s *avx) rowsOf(by register, rows int) func(a register, i int) operand.Mem 
 	}
 }
 
-func (s *avx) spread(first, by register, n int) (pointers []register, row func(i int) place) {
+func (s *avx) rowPointers(first, by register, n int) (pointers []register, row func(i int) place) {
 	rows := s.rowsOf(by, n)
 	return []register{first}, func(i int) place { return rows(first, i) }
 }
 
-func (s *avx) vectorsOf(args register) func(row register, j int) place {
+func (s *avx) rowVectors(args register) func(row register, j int) place {
 	c2 := s.field(args, productC2)
 	return func(row register, j int) place {
 		if j == 0 {
@@ -65,18 +65,18 @@ func (s *avx) vectorsOf(args register) func(row register, j int) place {
 	}
 }
 
-func (s *avx) repeat(pointer register, i int, to ...vector) {
+func (s *avx) broadcastTo(pointer register, i int, to ...vector) {
 	for _, v := range to {
-		s.constants(pointer, 4*i, v)
+		s.broadcastEach(pointer, 4*i, v)
 	}
 }
 
-// fetch may have addresses beyond C, which do no harm.
-func (s *avx) fetch(args register, rows, vectors int) {
+// prefetchTile may ask for addresses behind C, which is harmless.
+func (s *avx) prefetchTile(args register, rows, vectors int) {
 	ahead, none := s.field(args, productAhead), s.label("fetched")
-	s.ifZero(ahead, none)
+	s.branchIfZero(ahead, none)
 	ldc, c2 := s.field(args, productLDC), s.field(args, productC2)
-	s.plus(s.held(args, productC), ahead)
+	s.plus(s.fieldOperand(args, productC), ahead)
 	for i := range rows {
 		s.PREFETCHT0(memoryAt(ahead, 0))
 		if vectors > 1 {
@@ -89,9 +89,9 @@ func (s *avx) fetch(args register, rows, vectors int) {
 	s.mark(none)
 }
 
-// correlate is the tile of a weights' gradient with few filters: sums of products of rows of x and rows of dy, lane by
-// lane. Arguments are those of product: a and rs are x, b and ldb dy, k vectors of lanes (inner), middle pixels; c is
-// [rows][filters][16], added to.
+// correlate computes a tile of the gradient of few filters: the sums of x times dy, for each lane. The arguments are
+// those of product: a and rs for x, b and ldb for dy, k vectors of lanes, middle pixels. c is [rows][filters][16], and
+// it adds to c.
 func (s *avx) correlate(rows, filters int) {
 	sums := rows * filters
 	x := s.v(sums + filters)
@@ -114,8 +114,8 @@ func (s *avx) correlate(rows, filters int) {
 				}
 				s.plus(s.size(), a, b)
 			})
-			s.plus(s.held(args, productAM), a)
-			s.plus(s.held(args, productBM), b)
+			s.plus(s.fieldOperand(args, productAM), a)
+			s.plus(s.fieldOperand(args, productBM), b)
 		})
 		for i := range sums {
 			s.store(s.v(i), s.at(c, i*64))

@@ -4,12 +4,12 @@ import (
 	"github.com/mmcloughlin/avo/operand"
 )
 
-// Kernels of sparse rows that amd64 alone has: arm64 computes them in Go. Their bits are those of Go.
+// Only amd64 has these kernels of sparse rows; arm64 runs the Go versions. All of them have the same bits.
 
-// x is the lowest four values of vector i.
+// x is the register of the lowest four values of vector i.
 func x(i int) operand.Op { return zmm[i].AsX() }
 
-// exactSquares adds the squares of a, in eight sums of float64 at dst, to what is there.
+// exactSquares adds the squares of a to eight sums of float64 at dst.
 func (s *avx) exactSquares() {
 	s.function("exactSquares", "*elementArgs", func(args register) {
 		out, a, n := s.field(args, 8*dst), s.field(args, 8*srcA), s.field(args, elementN)
@@ -31,8 +31,8 @@ func (s *avx) exactSquares() {
 	})
 }
 
-// changes writes x - began to local, and marks what of it is at least factor |x|, eight values a byte; changesSent is the
-// same of what was not sent. The arguments: see changeArgs.
+// changes writes x - began to local, and sets the mark of each change of at least factor |x|, eight values in a byte.
+// With sent, changes are what was not sent. See changeArgs.
 func (s *avx) changes(name string, sent bool) {
 	const notLess, notEqual = 0x15, 0x04 // also of what cannot be compared
 	size, change, large, marked := s.v(2), s.v(1), s.v(3), s.v(1)
@@ -44,7 +44,7 @@ func (s *avx) changes(name string, sent bool) {
 		if sent {
 			arrays = append(arrays, s.field(args, 16))
 		}
-		s.constants(args, 48, factor)
+		s.broadcastEach(args, 48, factor)
 		s.zero(zeros)
 		s.VPCMPEQD(sign, sign, sign)
 		s.VPSRLD(operand.U8(1), sign, sign) // all bits but the sign
@@ -80,14 +80,14 @@ const (
 	entryN       = 40
 )
 
-// row is the entries of a row: how many, and where their columns and values begin. Where ones is set, all values are 1.
+// row has the entries of a row: their number, and where their columns and values begin. With ones, all values are 1.
 type row struct {
 	ones                               bool
 	count, index, values, weights, out register
 }
 
-// entries is sums of entries times weights, and the other way. Weights lie anywhere: they come one by one into a
-// vector, which takes less than an instruction that gathers them.
+// entries writes the sums of entries times weights, and the updates of weights. Weights lie anywhere. To load them one
+// by one is faster than an instruction that gathers them.
 func (s *avx) entries() {
 	for _, ones := range []bool{false, true} {
 		s.eachEntries("entrySums", ones, s.entrySums)
@@ -95,7 +95,7 @@ func (s *avx) entries() {
 	}
 }
 
-// eachEntries walks rows.
+// eachEntries calls body for each row.
 func (s *avx) eachEntries(name string, ones bool, body func(r row)) {
 	if ones {
 		name += "Ones"
@@ -118,7 +118,7 @@ func (s *avx) eachEntries(name string, ones bool, body func(r row)) {
 	})
 }
 
-// entrySums writes a row's entries times the weights of their columns, in four sums of float64.
+// entrySums sums the entries of a row times the weights of their columns, in four sums of float64.
 func (s *avx) entrySums(r row) {
 	low, high, product, all := x(0), x(2), x(1), s.v(0)
 	column := s.register()
@@ -147,7 +147,7 @@ func (s *avx) entrySums(r row) {
 	s.mark(tail)
 	s.VEXTRACTF128(operand.U8(1), all, high)
 	s.mark(one)
-	s.ifZero(r.count, end)
+	s.branchIfZero(r.count, end)
 	s.VMOVSS(weight(0), product)
 	if !r.ones {
 		s.VMULSS(s.at(r.values, 0), product, product)
@@ -166,7 +166,7 @@ func (s *avx) entrySums(r row) {
 	s.plus(8, r.out)
 }
 
-// addEntries adds a row's entries times its factor to the weights of their columns.
+// addEntries adds the entries of a row times its factor to the weights of their columns.
 func (s *avx) addEntries(r row) {
 	factor, product := x(0), x(1)
 	s.VMOVSS(s.at(r.out, 0), factor)

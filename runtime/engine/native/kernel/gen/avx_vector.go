@@ -5,7 +5,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// zmm are the vector registers; those of AVX2 are their lower halves.
+// zmm has the vector registers; those of AVX2 are their lower halves.
 var zmm = []reg.VecPhysical{
 	reg.Z0, reg.Z1, reg.Z2, reg.Z3, reg.Z4, reg.Z5, reg.Z6, reg.Z7, reg.Z8, reg.Z9, reg.Z10, reg.Z11, reg.Z12, reg.Z13,
 	reg.Z14, reg.Z15, reg.Z16, reg.Z17, reg.Z18, reg.Z19, reg.Z20, reg.Z21, reg.Z22, reg.Z23, reg.Z24, reg.Z25, reg.Z26,
@@ -22,18 +22,17 @@ func (s *avx) v(i int) vector {
 func (s *avx) size() int             { return s.bytes }
 func (s *avx) constant(i int) vector { return s.v(15 - i) }
 
-func (s *avx) block() int         { return s.inBlock }
-func (s *avx) after(n, k int) int { return n + k }
+func (s *avx) block() int               { return s.inBlock }
+func (s *avx) vectorAfter(n, k int) int { return n + k }
 
-func (s *avx) singles(n int) (out []vector) {
+func (s *avx) repeatedVectors(n int) (out []vector) {
 	for i := n; i < s.regs; i++ {
 		out = append(out, s.v(i))
 	}
 	return out
 }
 
-// Memory may only be the first operand of an instruction.
-
+// memoryFirst orders the operands of a sum or a product: only the first may be in memory.
 func memoryFirst(x, y vector) (first, second vector) {
 	if _, ok := x.(operand.Mem); ok {
 		return x, y
@@ -41,9 +40,9 @@ func memoryFirst(x, y vector) (first, second vector) {
 	return y, x
 }
 
-func (s *avx) load(from place, to vector)         { s.VMOVUPS(from, to) }
-func (s *avx) store(v vector, to place)           { s.VMOVUPS(v, to) }
-func (s *avx) source(from place, _ vector) vector { return from }
+func (s *avx) load(from place, to vector)                { s.VMOVUPS(from, to) }
+func (s *avx) store(v vector, to place)                  { s.VMOVUPS(v, to) }
+func (s *avx) memoryOperand(from place, _ vector) vector { return from }
 
 func (s *avx) add(to, x, y vector) {
 	x, y = memoryFirst(x, y)
@@ -73,7 +72,7 @@ func (s *avx) affine(x, p, q, _ vector) vector {
 
 func (s *avx) fms(to, x, y vector) { s.VFNMADD231PS(y, x, to) }
 
-// max is the first operand where one is NaN.
+// max relies on VMAXPS, which returns its first operand if one is NaN.
 func (s *avx) max(to, x, y vector) {
 	if _, ok := y.(operand.Mem); ok {
 		x, y = y, x
@@ -91,7 +90,7 @@ func (s *avx) zero(v vector) {
 	s.VXORPS(v, v, v)
 }
 
-func (s *avx) keep(c comparison, to, from, x, y, spare vector) {
+func (s *avx) selectWhere(c comparison, to, from, x, y, spare vector) {
 	code := operand.U8([]int{equal: 0x00, less: 0x11, greater: 0x1e}[c]) // ordered and quiet
 	if s.bytes == 64 {
 		s.VCMPPS(code, y, x, reg.K1)
@@ -102,20 +101,20 @@ func (s *avx) keep(c comparison, to, from, x, y, spare vector) {
 	s.VANDPS(spare, from, to)
 }
 
-func (s *avx) constants(base register, offset int, to ...vector) {
+func (s *avx) broadcastEach(base register, offset int, to ...vector) {
 	for i, v := range to {
 		s.VBROADCASTSS(memoryAt(base, offset+4*i), v)
 	}
 }
 
-func (s *avx) next(pointer register, to vector) {
+func (s *avx) broadcastNext(pointer register, to vector) {
 	s.VBROADCASTSS(memoryAt(pointer, 0), to)
 	s.plus(4, pointer)
 }
 
-func (s *avx) elements(pointer register, _ int, spare vector) func(i int) vector {
+func (s *avx) factors(pointer register, _ int, spare vector) func(i int) vector {
 	return func(i int) vector {
-		s.constants(pointer, 4*i, spare)
+		s.broadcastEach(pointer, 4*i, spare)
 		return spare
 	}
 }

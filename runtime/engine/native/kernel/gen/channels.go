@@ -33,8 +33,8 @@ func channels(m machine) {
 	}
 }
 
-// eachLane walks pixels, channels and the vectors of a row. x and y move over all of it. Each channel has a value of the
-// arrays at offsets in the constants from 1 on.
+// eachLane calls body for each vector of all pixels and channels, and i counts vectors in a turn. The constants from 1
+// on have the values of the channel, which are in the arrays at offsets.
 func eachLane(m machine, name string, offsets []int, masked bool, body func(x, y, mask place, i int)) {
 	m.function(name, "*channelArgs", func(args register) {
 		x, y := m.field(args, argX), m.field(args, argY)
@@ -47,22 +47,22 @@ func eachLane(m machine, name string, offsets []int, masked bool, body func(x, y
 			}
 			m.loop(channels, 1, func() {
 				for i, p := range arrays {
-					m.next(p, m.constant(1+i))
+					m.broadcastNext(p, m.constant(1+i))
 				}
 				pointers := []register{x, y}
 				if masked {
 					pointers = append(pointers, m.field(args, argMask))
 				}
-				at, settle := m.moving(pointers...)
-				m.loop(m.copyOf(row), 64, func() {
+				at, settle := m.placesOf(pointers...)
+				m.loop(m.copyRegister(row), 64, func() {
 					for i := range 64 / m.size() {
 						p := []place{nil, nil, nil}
 						for array := range at {
-							p[array] = m.behind(at[array], i*m.size())
+							p[array] = m.offset(at[array], i*m.size())
 						}
 						body(p[0], p[1], p[2], i)
 					}
-					m.move(64, at...)
+					m.advance(64, at...)
 				})
 				settle()
 			})
@@ -70,7 +70,7 @@ func eachLane(m machine, name string, offsets []int, masked bool, body func(x, y
 	})
 }
 
-// affine is y = p x + q a channel, or max(0, p x + q).
+// affine computes y = p x + q for each channel, or max(0, p x + q).
 func affine(m machine, name string, relu bool) {
 	zero, p, q := m.constant(0), m.constant(1), m.constant(2)
 	eachLane(m, name, []int{argP, argQ}, false, func(x, y, _ place, i int) {
@@ -83,59 +83,60 @@ func affine(m machine, name string, relu bool) {
 	})
 }
 
-// normBack is y = (p y + q x + r) mask: batch norm's gradient in place of its output's.
+// normBack computes y = (p y + q x + r) mask: the gradient of batch norm from the gradient of its output.
 func normBack(m machine) {
 	p, q, r := m.constant(1), m.constant(2), m.constant(3)
 	eachLane(m, "normBack", []int{argP, argQ, argR}, true, func(x, y, mask place, i int) {
 		m.load(y, m.v(i))
 		out := m.affine(m.v(i), p, r, m.v(2+i))
-		m.fma(out, q, m.source(x, m.v(4+i)))
-		m.mul(out, out, m.source(mask, m.v(6+i)))
+		m.fma(out, q, m.memoryOperand(x, m.v(4+i)))
+		m.mul(out, out, m.memoryOperand(mask, m.v(6+i)))
 		m.store(out, y)
 	})
 }
 
-// reducer is a sum over pixels and lanes for every channel.
+// reducer describes a sum over pixels and lanes for each channel.
 type reducer struct {
 	name             string
 	block            int   // channels at a time
-	sums             int   // a channel
-	arrays           []int // argX, argY and argZ, as far as it reads them
-	centered, masked bool  // it takes p from x, and has a mask
+	sums             int   // of each channel
+	arrays           []int // that it reads: argX, argY, argZ
+	centered, masked bool  // it subtracts p from x; it has a mask
+	body             func(at channelVector)
 }
 
-// spot is what a reducer works on: a vector of a channel.
-type spot struct {
+// channelVector is a vector of a channel that a reducer adds to the sums of the channel.
+type channelVector struct {
 	x, y, z, mask place
-	sum, dot      vector // of the channel
-	p             vector // its value
+	sum, dot      vector // the sums of the channel
+	p             vector // the value of the channel
 	zero          vector
-	a, b, c       vector // to work with
+	a, b, c       vector // temporary
 }
 
-// reduce sums for a block of channels, [channel][sums][16] at out, adding to what is there. Where a vector has eight
-// values the second half of a sum stays as it is.
-func reduce(m machine, r reducer, body func(at spot)) {
+// reduce adds to the sums at out, [channel][sums][16], for a block of channels. Vectors of eight values leave the
+// second half of a sum as it is.
+func (r reducer) reduce(m machine) {
 	const partial = 64
 	n := r.block * r.sums
-	singles, free := m.singles(n), m.after(n, r.block+1)
+	singles, free := m.repeatedVectors(n), m.vectorAfter(n, r.block+1)
 	m.function(fmt.Sprintf("%s%d", r.name, r.block), "*channelArgs", func(args register) {
 		bases := make([]register, len(r.arrays))
 		for i, array := range r.arrays {
 			bases[i] = m.field(args, array)
 		}
 		out, pixels := m.field(args, argOut), m.field(args, argPixels)
-		lanes, row := m.held(args, argLanes), m.held(args, argRow)
+		lanes, row := m.fieldOperand(args, argLanes), m.fieldOperand(args, argRow)
 		for i := range n {
 			m.load(m.at(out, i*partial), m.v(i))
 		}
 		if r.centered {
 			p := m.field(args, argP)
 			for c := range r.block {
-				m.next(p, singles[c])
+				m.broadcastNext(p, singles[c])
 			}
 		}
-		at := spot{zero: singles[r.block], a: m.v(free), b: m.v(free + 1), c: m.v(free + 2)}
+		at := channelVector{zero: singles[r.block], a: m.v(free), b: m.v(free + 1), c: m.v(free + 2)}
 		m.zero(at.zero)
 		offset := m.register()
 		m.loop(pixels, 1, func() {
@@ -146,14 +147,14 @@ func reduce(m machine, r reducer, body func(at spot)) {
 					m.plus(row, offset)
 				}
 				at.sum, at.dot, at.p = m.v(c*r.sums), m.v(c*r.sums+r.sums-1), singles[c]
-				m.scope(func() { reduceRow(m, r, args, m.walk(offset, bases...), lanes, at, body) })
+				m.scope(func() { r.row(m, args, lanes, m.placesAt(offset, bases...), at) })
 			}
 			for i, array := range r.arrays {
 				step := argYPixel
 				if array == argX {
 					step = argXPixel
 				}
-				m.scope(func() { m.plus(m.held(args, step), bases[i]) })
+				m.scope(func() { m.plus(m.fieldOperand(args, step), bases[i]) })
 			}
 		})
 		for i := range n {
@@ -162,69 +163,69 @@ func reduce(m machine, r reducer, body func(at spot)) {
 	})
 }
 
-// reduceRow sums over the lanes of a channel's row.
-func reduceRow(m machine, r reducer, args register, rows []place, lanes register, at spot, body func(at spot)) {
+// row sums over the lanes of a channel.
+func (r reducer) row(m machine, args, lanes register, rows []place, at channelVector) {
 	for i, p := range []*place{&at.x, &at.y, &at.z}[:len(rows)] {
 		*p = rows[i]
 	}
 	if r.masked {
-		mask, _ := m.moving(m.field(args, argMask))
+		mask, _ := m.placesOf(m.field(args, argMask))
 		at.mask = mask[0]
 		rows = append(rows, at.mask)
 	}
-	m.loop(m.copyOf(lanes), m.size(), func() {
-		body(at)
-		m.move(m.size(), rows...)
+	m.loop(m.copyRegister(lanes), m.size(), func() {
+		r.body(at)
+		m.advance(m.size(), rows...)
 	})
 }
 
-// centeredX is x - p of the channel.
-func centeredX(m machine, at spot, to vector) {
+// centeredX computes x - p.
+func centeredX(m machine, at channelVector, to vector) {
 	m.load(at.x, to)
 	m.sub(to, to, at.p)
 }
 
-// moments sums (x - p) and its square, where mask, a channel.
+// moments sums (x - p) mask and its square for each channel.
 func moments(m machine, block int) {
-	reduce(m, reducer{"moments", block, 2, []int{argX}, true, true}, func(at spot) {
+	reducer{"moments", block, 2, []int{argX}, true, true, func(at channelVector) {
 		centeredX(m, at, at.a)
-		m.mul(at.a, at.a, m.source(at.mask, at.b))
+		m.mul(at.a, at.a, m.memoryOperand(at.mask, at.b))
 		m.add(at.sum, at.sum, at.a)
 		m.fma(at.dot, at.a, at.a)
-	})
+	}}.reduce(m)
 }
 
-// normSums sums y and y (x - p) a channel, with relu after y = 0 where z <= 0.
+// normSums sums y and y (x - p) for each channel. With relu it first sets y = 0 where z <= 0.
 func normSums(m machine, name string, block int, relu bool) {
 	arrays := []int{argX, argY}
 	if relu {
 		arrays = append(arrays, argZ)
 	}
-	reduce(m, reducer{name, block, 2, arrays, true, false}, func(at spot) {
+	reducer{name, block, 2, arrays, true, false, func(at channelVector) {
 		dy := at.b
 		m.load(at.y, dy)
 		if relu {
 			m.load(at.z, at.c)
-			m.keep(greater, dy, dy, at.c, at.zero, at.c)
+			m.selectWhere(greater, dy, dy, at.c, at.zero, at.c)
 			m.store(dy, at.y)
 		}
 		centeredX(m, at, at.a)
 		m.add(at.sum, at.sum, dy)
 		m.fma(at.dot, at.a, dy)
-	})
+	}}.reduce(m)
 }
 
-// rowSums sums x a channel.
+// rowSums sums x for each channel.
 func rowSums(m machine, block int) {
-	reduce(m, reducer{"rowSums", block, 1, []int{argX}, false, false}, func(at spot) {
-		m.add(at.sum, at.sum, m.source(at.x, at.a))
-	})
+	reducer{"rowSums", block, 1, []int{argX}, false, false, func(at channelVector) {
+		m.add(at.sum, at.sum, m.memoryOperand(at.x, at.a))
+	}}.reduce(m)
 }
 
-// dots sums x y a channel.
+// dots sums x y for each channel.
 func dots(m machine, block int) {
-	reduce(m, reducer{"dots", block, 1, []int{argX, argY}, false, false}, func(at spot) {
+	reducer{"dots", block, 1, []int{argX, argY}, false, false, func(at channelVector) {
 		m.load(at.x, at.a)
-		m.fma(at.sum, at.a, m.source(at.y, at.b))
-	})
+		m.fma(at.sum, at.a, m.memoryOperand(at.y, at.b))
+	}}.reduce(m)
 }

@@ -2,10 +2,13 @@
 //
 //	go generate ./runtime/engine/native/kernel
 //
-// A test compares the files in the tree with what it writes. It is a module of its own, so that only it depends on avo.
-// It takes package winograd from the main module, whose versions its go.mod follows (go mod tidy).
+// A test compares its output with the files in the repository. It is a module, so that the product does not depend on
+// avo. Its go.mod follows the versions of the main module, from which it takes package winograd (go mod tidy).
 //
-// avx writes AVX-512 and AVX2 with FMA by avo. neon writes NEON, which every arm64 processor has. A vector of AVX2 has
-// eight values, and there are sixteen. On arm64 two registers of four side by side stand for one of them (see wide).
-// Go's assembler has no names for most instructions of NEON on float32: instruction.go makes their words.
+// machine.go has the instructions that kernels are written with. avx writes them for AVX-512 and for AVX2 with FMA, by
+// avo. neon writes them for NEON, which every arm64 processor has. Each of the other files has a family of kernels,
+// once for all processors. What only one processor has, or does differently, is in the files of its machine.
+//
+// A vector of AVX2 has eight values, and there are sixteen vectors. On arm64 two registers of four values are one
+// vector. The assembler of Go lacks most NEON instructions on float32: instruction.go encodes them.
 package main

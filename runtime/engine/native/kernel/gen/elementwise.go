@@ -1,15 +1,15 @@
 package main
 
-// element is a kernel on arrays of one length, which elementArgs has.
-type element struct {
+// elementKernel describes a kernel on arrays of one length; see elementArgs.
+type elementKernel struct {
 	name    string
-	arrays  int  // that it reads: a, b and c
+	arrays  int  // number that it reads, of a, b and c
 	zero    bool // constant 0 is zero
-	scalars int  // of the arguments, in the constants behind that
-	vectors int  // of a turn, where so many are left; arm64 takes at most two
+	scalars int  // number of scalar arguments, in the next constants
+	vectors int  // in a turn; arm64 takes at most two
 }
 
-// Arrays of elementArgs, 8 bytes each from the first on, and offsets of what is behind them.
+// Arrays of elementArgs, 8 bytes each, and offsets of its other fields.
 const (
 	dst = iota
 	srcA
@@ -19,41 +19,41 @@ const (
 	elementScalars = 40
 )
 
-// places says where an array's values are.
+// places returns the place of the current values of an array.
 type places func(array int) place
 
 func elementwise(m machine) {
 	v, zeros, top := m.v, m.constant(0), m.constant(1)
 	unary := func(name string, scalars int, f func(x vector)) {
-		m.each(element{name, 1, true, scalars, 4}, func(p places, i int) {
+		m.eachElement(elementKernel{name, 1, true, scalars, 4}, func(p places, i int) {
 			m.load(p(srcA), v(i))
 			f(v(i))
 			m.store(v(i), p(dst))
 		})
 	}
 	sum := func(name string, relu bool) {
-		m.each(element{name, 2, relu, 0, 4}, func(p places, i int) {
+		m.eachElement(elementKernel{name, 2, relu, 0, 4}, func(p places, i int) {
 			m.load(p(srcA), v(i))
-			m.add(v(i), v(i), m.source(p(srcB), v(4+i)))
+			m.add(v(i), v(i), m.memoryOperand(p(srcB), v(4+i)))
 			if relu {
 				m.max(v(i), v(i), zeros)
 			}
 			m.store(v(i), p(dst))
 		})
 	}
-	affine := func(name string, relu bool) { // b a + c
-		m.each(element{name, 3, relu, 0, 4}, func(p places, i int) {
+	affine := func(name string, relu bool) { // dst = b a + c
+		m.eachElement(elementKernel{name, 3, relu, 0, 4}, func(p places, i int) {
 			m.load(p(srcC), v(i))
 			m.load(p(srcA), v(4+i))
-			m.fma(v(i), v(4+i), m.source(p(srcB), v(8+i)))
+			m.fma(v(i), v(4+i), m.memoryOperand(p(srcB), v(8+i)))
 			if relu {
 				m.max(v(i), v(i), zeros)
 			}
 			m.store(v(i), p(dst))
 		})
 	}
-	back := func(name string, scalars, vectors int, f func(x, y, spare vector)) { // of a where b is in a range
-		m.each(element{name, 2, true, scalars, vectors}, func(p places, i int) {
+	back := func(name string, scalars, vectors int, f func(x, y, spare vector)) { // a where b is in a range, else 0
+		m.eachElement(elementKernel{name, 2, true, scalars, vectors}, func(p places, i int) {
 			m.load(p(srcA), v(i))
 			m.load(p(srcB), v(4+i))
 			f(v(i), v(4+i), v(8+i))
@@ -67,13 +67,13 @@ func elementwise(m machine) {
 		m.max(x, x, zeros)
 		m.min(x, x, top)
 	})
-	back("reluBack", 0, 4, func(x, y, spare vector) { m.keep(greater, x, x, y, zeros, spare) })
+	back("reluBack", 0, 4, func(x, y, spare vector) { m.selectWhere(greater, x, x, y, zeros, spare) })
 	back("clampBack", 1, 2, func(x, y, spare vector) {
-		m.keep(greater, x, x, y, zeros, spare)
-		m.keep(less, x, x, y, top, spare)
+		m.selectWhere(greater, x, x, y, zeros, spare)
+		m.selectWhere(less, x, x, y, top, spare)
 	})
-	m.each(element{"scale", 1, true, 1, 4}, func(p places, i int) {
-		m.mul(v(i), m.source(p(srcA), v(i)), top)
+	m.eachElement(elementKernel{"scale", 1, true, 1, 4}, func(p places, i int) {
+		m.mul(v(i), m.memoryOperand(p(srcA), v(i)), top)
 		m.store(v(i), p(dst))
 	})
 	affine("affineEach", false)

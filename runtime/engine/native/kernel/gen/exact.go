@@ -1,9 +1,10 @@
 package main
 
-// The kernels here have the same bits on every path: a product and a sum are two instructions, never one, and sums have
-// an order that does not depend on the vectors. They take arrays of any length, so that the last values go four at a
-// time, and one by one. Rows are short: there is no wider form of them.
+// The kernels of exact have the same bits on every path: a product and a sum are two instructions, and the order of a
+// sum does not depend on the vectors. Arrays have any length: the last values are computed by four, then one by one.
+// Rows are short, so that AVX-512 would not help.
 
+// exact writes the kernels of models of sparse rows.
 func exact(m machine) {
 	pairProducts(m)
 	pairSlopes(m)
@@ -25,23 +26,23 @@ const (
 	pairOffset        = 80
 )
 
-// rowAt is the address of a row that an int32 in memory has the number of, first less than it says.
+// rowAt returns the address of a row of a table. Its number is an int32 in memory; first is what that counts from.
 func rowAt(m machine, args register, number place, table int, first bool) register {
-	r := m.number(number)
+	r := m.loadInt32(number)
 	m.scope(func() {
 		if first {
-			m.minus(m.held(args, pairFirst), r)
+			m.minus(m.fieldOperand(args, pairFirst), r)
 		}
-		m.times(m.held(args, pairRow), r)
-		m.plus(m.held(args, table), r)
+		m.times(m.fieldOperand(args, pairRow), r)
+		m.plus(m.fieldOperand(args, table), r)
 	})
 	return r
 }
 
-// pair is one at work: the addresses of its rows, the list of its numbers in gradients, and its value.
+// pair has the addresses of two rows, the list of their numbers in gradients, and the address of the value of the pair.
 type pair struct{ args, u, v, places, values, bytes register }
 
-// eachPair walks pairs; bytes are those of a row's factors. The body moves on to the next value.
+// eachPair calls body for each pair; bytes is the size of the factors of a row. body advances values.
 func eachPair(m machine, name string, gradients bool, body func(p pair)) {
 	m.function(name, "*pairArgs", func(args register) {
 		index, values := m.field(args, pairIndex), m.field(args, pairValues)
@@ -60,15 +61,15 @@ func eachPair(m machine, name string, gradients bool, body func(p pair)) {
 	})
 }
 
-// pairProducts writes offset + both biases + the product of factors, in four sums, for every pair.
+// pairProducts writes offset + both biases + the product of the factors of each pair.
 func pairProducts(m machine) {
 	eachPair(m, "pairProducts", false, func(p pair) {
 		one, value := m.span(1), m.v(1)
-		rows, _ := m.moving(p.u, p.v)
-		product := m.dot(rows[0], rows[1], p.bytes)
+		rows, _ := m.placesOf(p.u, p.v)
+		product := m.dotProduct(rows[0], rows[1], p.bytes)
 		one.load(m.at(p.args, pairOffset), value)
 		for _, bias := range rows {
-			one.add(value, value, one.source(bias, m.v(3)))
+			one.add(value, value, one.memoryOperand(bias, m.v(3)))
 		}
 		one.add(value, value, product)
 		one.store(value, m.at(p.values, 0))
@@ -76,20 +77,20 @@ func pairProducts(m machine) {
 	})
 }
 
-// pairSlopes adds every pair's slope times its factors to gradients.
+// pairSlopes adds the slope of each pair times its factors to the gradients.
 func pairSlopes(m machine) {
 	eachPair(m, "pairSlopes", true, func(p pair) {
 		slope := m.constant(0)
 		u := rowAt(m, p.args, m.at(p.places, 0), pairUserGradients, false)
 		v := rowAt(m, p.args, m.at(p.places, 4), pairItemGradients, false)
-		m.next(p.values, slope)
-		rows, _ := m.moving(p.v, p.u, u, v)
+		m.broadcastNext(p.values, slope)
+		rows, _ := m.placesOf(p.v, p.u, u, v)
 		gradients := rows[2:]
-		m.spans(p.bytes, []int{8, 4, 1}, rows, func(n lanes) {
+		m.eachSpan(p.bytes, []int{8, 4, 1}, rows, func(n arithmetic) {
 			for i, g := range gradients {
 				n.load(rows[i], m.v(i))
 				n.mul(m.v(i), m.v(i), slope)
-				n.add(m.v(i), m.v(i), n.source(g, m.v(2+i)))
+				n.add(m.v(i), m.v(i), n.memoryOperand(g, m.v(2+i)))
 			}
 			for i, g := range gradients {
 				n.store(m.v(i), g)

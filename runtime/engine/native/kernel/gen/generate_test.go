@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -44,6 +45,29 @@ func TestFilesAreWritten(t *testing.T) {
 	}
 	if write(filepath.Join(folder, "missing")) == nil {
 		t.Error("a folder that is not there was written to")
+	}
+}
+
+// AVX2 and arm64 have the same kernels, except those of sparse entries, which only amd64 has.
+func TestEveryMachineHasEveryKernel(t *testing.T) {
+	all := texts(t)
+	names := func(file, suffix string) (out []string) {
+		for _, name := range regexp.MustCompile(`(?m)^TEXT ·(\w+?)_?`+suffix+`\(`).FindAllStringSubmatch(all[file], -1) {
+			out = append(out, name[1])
+		}
+		slices.Sort(out)
+		return out
+	}
+	missing := func(from, in []string) []string {
+		return slices.DeleteFunc(from, func(name string) bool { return slices.Contains(in, name) })
+	}
+	amd64, arm64 := names("kernels_amd64.s", "256"), names("kernels_arm64.s", "Neon")
+	if m := missing(slices.Clone(arm64), amd64); len(m) > 0 {
+		t.Errorf("amd64 has no %v", m)
+	}
+	want := []string{"addEntries", "addEntriesOnes", "changes", "changesSent", "entrySums", "entrySumsOnes", "exactSquares"}
+	if m := missing(amd64, arm64); !slices.Equal(m, want) {
+		t.Errorf("arm64 has no %v, want only %v to be missing", m, want)
 	}
 }
 

@@ -1,24 +1,24 @@
 package main
 
-// halver has the instructions of bfloat16, which is the upper half of a float32.
-type halver interface {
-	// rounded is x rounded to bfloat16, in x or in one of three vectors that are overwritten. It adds tie, which is just
-	// below a half of the last place that is kept, and the bit of that place: ties go to even. What is not a number is
-	// added to itself instead, which makes it a quiet one.
-	rounded(x, tie, a, b, c vector) vector
-	// shorten writes the upper halves of 16 values.
+// halfInstructions has the instructions for bfloat16, which is the upper half of a float32.
+type halfInstructions interface {
+	// roundToHalf rounds x to bfloat16 and returns the result, in one of the vectors behind tie, which it overwrites.
+	// It adds tie, the value just below half of the last place kept, and the bit of that place. So ties go to even. It
+	// adds NaN to itself, which makes it quiet.
+	roundToHalf(x, tie, a, b, c vector) vector
+	// shorten stores the upper halves of 16 values.
 	shorten(from, to place)
-	// widener prepares what writes 16 halves as values.
-	widener() func(from, to place)
+	// prepareWiden returns a function that stores 16 halves as values.
+	prepareWiden() func(from, to place)
 }
 
 func halves(m machine) {
-	m.each(element{name: "round", arrays: 1, scalars: 1, vectors: 2}, func(p places, i int) {
+	m.eachElement(elementKernel{name: "round", arrays: 1, scalars: 1, vectors: 2}, func(p places, i int) {
 		x := m.v(4 * i)
 		m.load(p(srcA), x)
-		m.store(m.rounded(x, m.constant(0), m.v(4*i+1), m.v(4*i+2), m.v(4*i+3)), p(dst))
+		m.store(m.roundToHalf(x, m.constant(0), m.v(4*i+1), m.v(4*i+2), m.v(4*i+3)), p(dst))
 	})
-	// It walks from the start, so that dst may be the memory of a.
+	// shorten starts at the first value, because dst may be the memory of a.
 	m.function("shorten", "*elementArgs", func(args register) {
 		to, from, n := m.field(args, 8*dst), m.field(args, 8*srcA), m.field(args, elementN)
 		m.loop(n, 64, func() {
@@ -27,13 +27,13 @@ func halves(m machine) {
 			m.plus(32, to)
 		})
 	})
-	// Rows of halves become values; see halvesArgs.
+	// widen makes rows of halves values; see halvesArgs.
 	m.function("widen", "*halvesArgs", func(args register) {
 		dst, src, rows := m.field(args, 0), m.field(args, 8), m.field(args, 16)
-		n, dstStep, srcStep := m.held(args, 24), m.held(args, 32), m.held(args, 40)
-		widen := m.widener()
+		n, dstStep, srcStep := m.fieldOperand(args, 24), m.fieldOperand(args, 32), m.fieldOperand(args, 40)
+		widen := m.prepareWiden()
 		m.loop(rows, 1, func() {
-			to, from, left := m.copyOf(dst), m.copyOf(src), m.copyOf(n)
+			to, from, left := m.copyRegister(dst), m.copyRegister(src), m.copyRegister(n)
 			m.loop(left, 64, func() {
 				widen(m.at(from, 0), m.at(to, 0))
 				m.plus(64, to)

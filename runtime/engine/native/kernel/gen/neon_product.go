@@ -1,11 +1,11 @@
 package main
 
-// steps loads a value of A alone and multiplies by it as an element: to fill a register with it would take one of the
-// units that multiply. Six rows take 24 registers, B four and A four.
-func (a *neon) steps(rowStep register, rows, vectors int) func(x, y register) {
+// tileStep multiplies by elements of registers. To broadcast a value would use one of the units that multiply. A tile
+// of six rows takes 24 registers, B takes four, and the values of A the last four.
+func (a *neon) tileStep(rowStep register, rows, vectors int) func(x, y register) {
 	distance := []register{nil, rowStep} // of row i from the first
 	for i := 2; i < rows; i++ {
-		distance = append(distance, a.sum(distance[i-1], rowStep))
+		distance = append(distance, a.sumOf(distance[i-1], rowStep))
 	}
 	b := rows * vectors
 	first := 2 * (b + vectors)
@@ -35,21 +35,21 @@ func (a *neon) steps(rowStep register, rows, vectors int) func(x, y register) {
 	}
 }
 
-// spread has a pointer to each row.
-func (a *neon) spread(first, by register, n int) (pointers []register, row func(i int) place) {
+// rowPointers has a pointer for each row.
+func (a *neon) rowPointers(first, by register, n int) (pointers []register, row func(i int) place) {
 	pointers = []register{first}
 	for i := 1; i < n; i++ {
-		pointers = append(pointers, a.sum(pointers[i-1], by))
+		pointers = append(pointers, a.sumOf(pointers[i-1], by))
 	}
 	return pointers, func(i int) place { return a.at(pointers[i], 0) }
 }
 
-func (a *neon) vectorsOf(register) func(row register, j int) place {
+func (a *neon) rowVectors(register) func(row register, j int) place {
 	return func(row register, j int) place { return a.at(row, j*size) }
 }
 
-func (a *neon) repeat(pointer register, _ int, to ...vector) {
-	a.next(pointer, to[0])
+func (a *neon) broadcastTo(pointer register, _ int, to ...vector) {
+	a.broadcastNext(pointer, to[0])
 	first := to[0].(vec).low
 	for _, v := range to {
 		for _, q := range []int{v.(vec).low, v.(vec).high} {
@@ -60,11 +60,11 @@ func (a *neon) repeat(pointer register, _ int, to ...vector) {
 	}
 }
 
-func (a *neon) fetch(register, int, int) {}
+func (a *neon) prefetchTile(register, int, int) {}
 
-// correlate is the tile of a weights' gradient with few filters: sums of products of rows of x and rows of dy, lane by
-// lane. Arguments are those of product: a and rs are x, b and ldb dy, k vectors of four lanes (inner), middle pixels; c
-// is [rows][filters][16], whose first four values are added to.
+// correlate computes a tile of the gradient of few filters: the sums of x times dy, for each lane. The arguments are
+// those of product: a and rs for x, b and ldb for dy, k vectors of four lanes, middle pixels. c is [rows][filters][16],
+// and it adds to the first four values of each sum.
 func (a *neon) correlate(rows, filters int) {
 	const partial = 64 // bytes of a sum
 	sums := rows * filters
@@ -74,8 +74,8 @@ func (a *neon) correlate(rows, filters int) {
 		for q := range sums {
 			a.loadFour(c, q*partial, q)
 		}
-		x, _ := a.spread(a.field(args, productA), a.field(args, productRS), rows)
-		d, _ := a.spread(a.field(args, productB), a.field(args, productLDB), filters)
+		x, _ := a.rowPointers(a.field(args, productA), a.field(args, productRS), rows)
+		d, _ := a.rowPointers(a.field(args, productB), a.field(args, productLDB), filters)
 		a.loop(a.field(args, productMiddle), 1, func() {
 			a.loop(a.field(args, productK), 1, func() {
 				for j, p := range d {

@@ -2,29 +2,29 @@ package main
 
 import "fmt"
 
-// vec is eight values in two registers, or, with the same register twice, one value that is repeated four times.
+// vec is a vector of eight values in two registers, or a repeated vector: the same register twice.
 type vec struct{ low, high int }
 
-// Asm names both registers.
+// Asm returns both registers.
 func (v vec) Asm() string { return fmt.Sprintf("V%d, V%d", v.low, v.high) }
 
 // size is the bytes of a vec.
 const size = 32
 
-// wide is vector i of sixteen.
+// wide returns vector i of sixteen.
 func wide(i int) vec { return vec{2 * i, 2*i + 1} }
 
-// same is a register that holds one value four times.
+// same returns the repeated vector in register q.
 func same(q int) vec { return vec{q, q} }
 
 func (a *neon) size() int             { return size }
 func (a *neon) v(i int) vector        { return wide(i) }
 func (a *neon) constant(i int) vector { return same(31 - i) }
 
-func (a *neon) block() int         { return 4 }
-func (a *neon) after(n, k int) int { return n + (k+1)/2 }
+func (a *neon) block() int               { return 4 }
+func (a *neon) vectorAfter(n, k int) int { return n + (k+1)/2 }
 
-func (a *neon) singles(n int) (out []vector) {
+func (a *neon) repeatedVectors(n int) (out []vector) {
 	for q := 2 * n; q < 32; q++ {
 		out = append(out, same(q))
 	}
@@ -40,12 +40,12 @@ func (a *neon) store(v vector, to place) {
 	a.put("FSTPQ (F%d, F%d), %s", v.(vec).low, v.(vec).high, to.Asm())
 }
 
-func (a *neon) source(from place, spare vector) vector {
+func (a *neon) memoryOperand(from place, spare vector) vector {
 	a.load(from, spare)
 	return spare
 }
 
-// both writes an instruction for either half, and named one that Go's assembler knows.
+// both writes an instruction for both registers. named does so for one that the assembler has.
 func (a *neon) both(f func(to, x, y int) instruction, to, x, y vector) {
 	t, v, w := to.(vec), x.(vec), y.(vec)
 	a.word(f(t.low, v.low, w.low))
@@ -58,7 +58,7 @@ func (a *neon) named(name, form string, to, x, y vector) {
 	a.put("%s V%d.%s, V%d.%s, V%d.%s", name, w.high, form, v.high, form, t.high, form)
 }
 
-// loadFour, storeFour, zeroFour and copyFour are for a register alone.
+// loadFour, storeFour, zeroFour and copyFour are for one register.
 func (a *neon) loadFour(base register, offset, to int) {
 	a.put("FMOVQ %d(%s), F%d", offset, base, to)
 }
@@ -112,7 +112,7 @@ func (a *neon) affine(x, p, q, spare vector) vector {
 
 func (a *neon) fms(to, x, y vector) { a.named("VFMLS", "S4", to, x, y) }
 
-func (a *neon) keep(c comparison, to, from, x, y, spare vector) {
+func (a *neon) selectWhere(c comparison, to, from, x, y, spare vector) {
 	compare := fcmgt
 	switch c {
 	case equal:
@@ -124,27 +124,27 @@ func (a *neon) keep(c comparison, to, from, x, y, spare vector) {
 	a.named("VAND", "B16", to, from, spare)
 }
 
-func (a *neon) constants(base register, offset int, to ...vector) {
+func (a *neon) broadcastEach(base register, offset int, to ...vector) {
 	a.scope(func() {
 		p := a.register()
 		a.put("ADD $%d, %s, %s", offset, base, p)
 		for _, v := range to {
-			a.next(p, v)
+			a.broadcastNext(p, v)
 		}
 	})
 }
 
-func (a *neon) next(pointer register, to vector) {
+func (a *neon) broadcastNext(pointer register, to vector) {
 	a.put("VLD1R.P 4(%s), [V%d.S4]", pointer, to.(vec).low)
 }
 
-// value is one of the four of a register.
+// value is one of the four values of a register.
 type value struct{ register, lane int }
 
-// Asm is how Arm writes it.
+// Asm returns the register and the lane.
 func (v value) Asm() string { return fmt.Sprintf("V%d[%d]", v.register, v.lane) }
 
-func (a *neon) elements(pointer register, n int, spare vector) func(i int) vector {
+func (a *neon) factors(pointer register, n int, spare vector) func(i int) vector {
 	all := spare.(vec).low
 	if n == 1 {
 		a.put("FMOVS (%s), F%d", pointer, all)

@@ -1,12 +1,12 @@
 package main
 
-// optimizers update weights (dst) by gradients (a) and moments (b, c). Scalars: see the Go versions.
+// optimizers update weights (dst) by gradients (a) and moments (b, c). The Go versions explain the scalars.
 func optimizers(m machine) {
 	w, g, first, second, s := m.v(0), m.v(1), m.v(2), m.v(3), m.constant
 	update := func(name string, arrays, scalars int, body func(p places)) {
-		m.each(element{name: name, arrays: arrays, scalars: scalars, vectors: 1}, func(p places, _ int) {
+		m.eachElement(elementKernel{name: name, arrays: arrays, scalars: scalars, vectors: 1}, func(p places, _ int) {
 			m.load(p(dst), w)
-			m.mul(g, m.source(p(srcA), g), s(2))
+			m.mul(g, m.memoryOperand(p(srcA), g), s(2))
 			m.fma(g, w, s(1))
 			body(p)
 			m.store(w, p(dst))
@@ -17,7 +17,7 @@ func optimizers(m machine) {
 	// s3 momentum, s4 share of the velocity and s5 of the gradient in the step (plain: 1, 0; Nesterov: momentum, 1):
 	// v = s3 v + g; w -= lr (s4 v + s5 g)
 	update("momentum", 2, 6, func(p places) {
-		m.mul(first, m.source(p(srcB), first), s(3))
+		m.mul(first, m.memoryOperand(p(srcB), first), s(3))
 		m.add(first, first, g)
 		m.store(first, p(srcB))
 		m.mul(first, first, s(4))
@@ -28,11 +28,11 @@ func optimizers(m machine) {
 	// AdamW's decay
 	update("adam", 3, 10, func(p places) {
 		m.mul(w, w, s(9))
-		m.mul(first, m.source(p(srcB), first), s(3))
+		m.mul(first, m.memoryOperand(p(srcB), first), s(3))
 		m.fma(first, g, s(4))
 		m.store(first, p(srcB))
 		m.mul(g, g, g)
-		m.mul(second, m.source(p(srcC), second), s(5))
+		m.mul(second, m.memoryOperand(p(srcC), second), s(5))
 		m.fma(second, g, s(6))
 		m.store(second, p(srcC))
 		m.sqrt(second, second)

@@ -26,22 +26,23 @@ const (
 	productAhead  = 152
 )
 
-// multiplier is what products have of a processor.
-type multiplier interface {
-	// fetch asks for the lines of C of a tile that comes soon, which are on their way while this one is computed.
-	fetch(args register, rows, vectors int)
-	// vectorsOf is the vectors of a row of C.
-	vectorsOf(args register) func(row register, j int) place
-	// repeat fills vectors by value i behind a pointer, which may move: values come in their order.
-	repeat(pointer register, i int, to ...vector)
-	// steps is what adds one inner step to a tile, with rows of A so many bytes apart.
-	steps(rowStep register, rows, vectors int) func(a, b register)
-	// spread is n rows, so many bytes apart, and the pointers that move them all.
-	spread(first, by register, n int) (pointers []register, row func(i int) place)
+// tileParts has the parts of a matrix product that depend on the processor.
+type tileParts interface {
+	// prefetchTile asks for the cache lines of C of a later tile.
+	prefetchTile(args register, rows, vectors int)
+	// rowVectors returns a function for the places of the vectors in a row of C.
+	rowVectors(args register) func(row register, j int) place
+	// broadcastTo loads value i behind a pointer into all lanes of vectors. It may advance the pointer: i counts up
+	// from 0.
+	broadcastTo(pointer register, i int, to ...vector)
+	// tileStep returns a function that adds one inner step to a tile; rowStep is the bytes between rows of A.
+	tileStep(rowStep register, rows, vectors int) func(a, b register)
+	// rowPointers returns the places of n rows, and the pointers that move all of them; by is the distance in bytes.
+	rowPointers(first, by register, n int) (pointers []register, row func(i int) place)
 }
 
-// tile is the tile of the matrix product: rows x vectors of C in registers, which sum A's values times B's vectors over
-// three nested loops. See productArgs in package kernel.
+// tile is a part of C in vectors: rows x vectors. The kernel sums A times B for it in three nested loops. See
+// productArgs in package kernel.
 type tile struct {
 	machine
 	args          register
@@ -54,17 +55,17 @@ func product(m machine, rows, vectors int) {
 		t.start()
 		m.scope(func() {
 			a, b := m.field(args, productA), m.field(args, productB)
-			step := m.steps(m.field(args, productRS), rows, vectors)
+			step := m.tileStep(m.field(args, productRS), rows, vectors)
 			sumSteps(m, args, a, []register{b}, func() { step(a, b) })
 		})
 		t.finish()
 	})
 }
 
-// c is vector j of row i.
+// c is vector j of row i of the tile.
 func (t tile) c(i, j int) vector { return t.v(i*t.vectors + j) }
 
-// eachRow calls f for the rows that there are, and moves a pointer along, unless it is nil.
+// eachRow calls f for the rows that C has, and advances a pointer to C, unless it is nil.
 func (t tile) eachRow(n register, end string, pointer, by register, f func(i int)) {
 	for i := range t.rows {
 		f(i)
@@ -78,12 +79,12 @@ func (t tile) eachRow(n register, end string, pointer, by register, f func(i int
 	}
 }
 
-// start fills the tile: with zeros, with C, with a value a row, or with one vector for all rows.
+// start fills the tile with zeros, with C, with one value for each row, or with one vector for all rows.
 func (t tile) start() {
 	for i := range t.rows * t.vectors {
 		t.zero(t.v(i))
 	}
-	t.fetch(t.args, t.rows, t.vectors)
+	t.prefetchTile(t.args, t.rows, t.vectors)
 	t.scope(func() {
 		mode, n := t.field(t.args, productMode), t.field(t.args, productRows)
 		bias, out := t.label("bias"), t.label("sum")
@@ -91,7 +92,7 @@ func (t tile) start() {
 		t.branch(below, out)
 		t.branch(above, bias)
 		c, ldc := t.field(t.args, productC), t.field(t.args, productLDC)
-		at := t.vectorsOf(t.args)
+		at := t.rowVectors(t.args)
 		t.eachRow(n, out, c, ldc, func(i int) {
 			for j := range t.vectors {
 				t.load(at(c, j), t.c(i, j))
@@ -107,7 +108,7 @@ func (t tile) start() {
 			for j := range t.vectors {
 				row = append(row, t.c(i, j))
 			}
-			t.repeat(p, i, row...)
+			t.broadcastTo(p, i, row...)
 		})
 		t.jump(out)
 		t.mark(alike)
@@ -120,12 +121,12 @@ func (t tile) start() {
 	})
 }
 
-// finish stores the first rows of the tile, through max(0, x) where that is asked for.
+// finish stores the rows of the tile that C has, after ReLU if the arguments ask for it.
 func (t tile) finish() {
-	linear(t.machine, t.args, t.rows*t.vectors)
+	relu(t.machine, t.args, t.rows*t.vectors)
 	t.scope(func() {
 		c, ldc := t.field(t.args, productC), t.field(t.args, productLDC)
-		at, n, out := t.vectorsOf(t.args), t.field(t.args, productRows), t.label("end")
+		at, n, out := t.rowVectors(t.args), t.field(t.args, productRows), t.label("end")
 		t.eachRow(n, out, c, ldc, func(i int) {
 			for j := range t.vectors {
 				t.store(t.c(i, j), at(c, j))
@@ -135,10 +136,10 @@ func (t tile) finish() {
 	})
 }
 
-// linear leaves the first n vectors as they are, or makes them max(0, x) where that is asked for.
-func linear(m machine, args register, n int) {
-	plain, zero := m.label("store"), m.singles(n)[0]
-	m.scope(func() { m.ifZero(m.field(args, productReLU), plain) })
+// relu applies ReLU to the first n vectors if the arguments ask for it.
+func relu(m machine, args register, n int) {
+	plain, zero := m.label("store"), m.repeatedVectors(n)[0]
+	m.scope(func() { m.branchIfZero(m.field(args, productReLU), plain) })
 	m.zero(zero)
 	for i := range n {
 		m.max(m.v(i), m.v(i), zero)
@@ -146,10 +147,10 @@ func linear(m machine, args register, n int) {
 	m.mark(plain)
 }
 
-// nested does body for all middle and outer steps, and moves the pointers to A and to parts of B.
+// nested repeats body for the middle and outer steps, and moves the pointers to A and B.
 func nested(m machine, args, a register, b []register, body func()) {
-	am, bm := m.held(args, productAM), m.held(args, productBM)
-	ao, bo := m.held(args, productAO), m.held(args, productBO)
+	am, bm := m.fieldOperand(args, productAM), m.fieldOperand(args, productBM)
+	ao, bo := m.fieldOperand(args, productAO), m.fieldOperand(args, productBO)
 	m.loop(m.field(args, productOuter), 1, func() {
 		m.loop(m.field(args, productMiddle), 1, func() {
 			body()
@@ -161,7 +162,7 @@ func nested(m machine, args, a register, b []register, body func()) {
 	})
 }
 
-// sumSteps runs step for all of the sum.
+// sumSteps repeats step for all steps of the sum.
 func sumSteps(m machine, args, a register, b []register, step func()) {
 	ks, ldb := m.field(args, productKS), m.field(args, productLDB)
 	nested(m, args, a, b, func() {
@@ -173,11 +174,11 @@ func sumSteps(m machine, args, a register, b []register, step func()) {
 	})
 }
 
-// lineBlocks is how many blocks of 16 filters a line takes.
+// lineBlocks is the number of blocks of 16 filters in a line.
 const lineBlocks = 4
 
-// line is the product of one row of A and lineBlocks blocks of 16 columns of B, c2 bytes apart: a single output pixel of
-// a row. Arguments are those of product, with the modes from zero and from a vector.
+// line computes one output pixel of a row: the product of one row of A and lineBlocks blocks of 16 columns of B. The
+// blocks are c2 bytes apart. It has the modes of product that start with zeros and with a vector.
 func line(m machine) {
 	per := 64 / m.size() // vectors of a block
 	n := lineBlocks * per
@@ -186,7 +187,7 @@ func line(m machine) {
 			m.zero(m.v(i))
 		}
 		sum := m.label("sum")
-		m.scope(func() { m.ifZero(m.held(args, productMode), sum) })
+		m.scope(func() { m.branchIfZero(m.fieldOperand(args, productMode), sum) })
 		m.scope(func() {
 			bias := m.field(args, productBias)
 			for i := range n {
@@ -196,12 +197,12 @@ func line(m machine) {
 		m.mark(sum)
 		m.scope(func() {
 			a, b, c2 := m.field(args, productA), m.field(args, productB), m.field(args, productC2)
-			pointers, block := m.spread(b, c2, lineBlocks)
+			pointers, block := m.rowPointers(b, c2, lineBlocks)
 			sumSteps(m, args, a, pointers, func() {
-				value, values := m.elements(a, 1, m.v(12))(0), make([]vector, per)
+				value, values := m.factors(a, 1, m.v(12))(0), make([]vector, per)
 				for i := range lineBlocks {
 					for j := range values {
-						values[j] = m.source(m.behind(block(i), j*m.size()), m.v(8+i%2*per+j))
+						values[j] = m.memoryOperand(m.offset(block(i), j*m.size()), m.v(8+i%2*per+j))
 					}
 					for j, b := range values {
 						m.fma(m.v(i*per+j), b, value)
@@ -209,7 +210,7 @@ func line(m machine) {
 				}
 			})
 		})
-		linear(m, args, n)
+		relu(m, args, n)
 		c := m.field(args, productC)
 		for i := range n {
 			m.store(m.v(i), m.at(c, i*m.size()))
@@ -217,7 +218,7 @@ func line(m machine) {
 	})
 }
 
-// peak runs 12 chains of multiply-adds on registers only, four a turn: what the core can do at most.
+// peak measures the highest speed of a core: 12 chains of multiply-adds that read no memory, four in each turn.
 func peak(m machine) {
 	const chains = 12
 	m.function("peak", "int", func(turns register) {

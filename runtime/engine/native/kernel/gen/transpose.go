@@ -1,12 +1,6 @@
 package main
 
-// shuffler transposes within registers.
-type shuffler interface {
-	// shuffle transposes the square of values in vectors 0 and up, and says which vector has its first row then.
-	shuffle() int
-}
-
-// transpose moves a square block, one vector wide: arguments dst 0, src 8, bytes of a row of dst 16 and of src 24.
+// transpose transposes a square that is one vector wide. Its arguments: dst, src, bytes of a row of dst and of src.
 func transpose(m machine) {
 	m.function("transpose", "*transposeArgs", func(args register) {
 		dst, src, dstRow, srcRow := m.field(args, 0), m.field(args, 8), m.field(args, 16), m.field(args, 24)
@@ -17,7 +11,7 @@ func transpose(m machine) {
 				m.plus(srcRow, src)
 			}
 		}
-		first := m.shuffle()
+		first := m.transposeSquare()
 		for i := range n {
 			m.store(m.v(first+i), m.at(dst, 0))
 			if i+1 < n {

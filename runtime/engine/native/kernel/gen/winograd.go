@@ -22,8 +22,8 @@ const (
 	winoNumbers  = 88
 )
 
-// transforms are those of a tile, which has one side's algorithm along both of its sides or along one; see winogradArgs
-// in package kernel and package winograd, which has the matrices.
+// transforms writes the transforms of a tile. The algorithm of side runs along both dimensions of the tile or along
+// one. See winogradArgs in package kernel; package winograd has the matrices.
 func transforms(m machine, side winograd.Side, one bool) {
 	matrices, name := side.Matrices(), side.Name()
 	image(m, "winogradInput"+name, matrices.Input.Program(), one)
@@ -33,45 +33,46 @@ func transforms(m machine, side winograd.Side, one bool) {
 	gather(m, "winogradGather"+name, matrices.Kernel.Transposed().Program(), one)
 }
 
-// transform is a program at work: vectors hold its numbers, as many as there are, and one holds the others.
+// transform is a program, its arguments and the vectors of its numbers.
 type transform struct {
 	machine
 	winograd.Program
 	args                register
 	src, dst, offs, tmp register
 	numbers             register // in memory
-	kept                []vector // of the first numbers
-	loaded              vector   // of one of the others
+	kept                []vector // the first numbers
+	loaded              vector   // any of the others
 }
 
-// starting loads the arguments that all have, and numbers where vectors are left beside the program's and so many others.
+// starting loads the arguments that all transforms have. It keeps the numbers of the program in repeated vectors, as
+// many as fit beside the vectors of the program and so many others.
 func starting(m machine, args register, p winograd.Program, others int) transform {
 	t := transform{machine: m, Program: p, args: args}
 	t.src, t.dst = m.field(args, winoSrc), m.field(args, winoDst)
 	t.offs, t.tmp = m.field(args, winoOffs), m.field(args, winoTmp)
 	t.numbers = m.field(args, winoNumbers)
-	left := m.singles(p.Registers)
+	left := m.repeatedVectors(p.Registers)
 	left = left[:len(left)-others]
 	t.kept = left[:min(len(p.Numbers), len(left))]
 	if last := len(left) - 1; len(p.Numbers) > len(left) {
 		t.kept, t.loaded = left[:last], left[last]
 	}
 	if len(t.kept) > 0 {
-		m.constants(t.numbers, 0, t.kept...)
+		m.broadcastEach(t.numbers, 0, t.kept...)
 	}
 	return t
 }
 
-// factor is the vector of a number.
+// factor returns the vector of a number.
 func (t transform) factor(i int) vector {
 	if i < len(t.kept) {
 		return t.kept[i]
 	}
-	t.constants(t.numbers, 4*i, t.loaded)
+	t.broadcastEach(t.numbers, 4*i, t.loaded)
 	return t.loaded
 }
 
-// line goes from vectors 0 and up to the program's Out.
+// line runs the program on vectors 0 and up.
 func (t transform) line() {
 	for _, s := range t.Steps {
 		to, x := t.v(s.To), t.v(s.A)
@@ -92,9 +93,9 @@ func (t transform) line() {
 	}
 }
 
-// strip walks a channel's bytes.
+// strip calls body for each vector of a channel.
 func (t transform) strip(body func(lane register)) {
-	lane, width, next := t.register(), t.held(t.args, winoWidth), t.label("lane")
+	lane, width, next := t.register(), t.fieldOperand(t.args, winoWidth), t.label("lane")
 	t.clear(lane)
 	t.mark(next)
 	t.scope(func() { body(lane) })
@@ -103,17 +104,16 @@ func (t transform) strip(body func(lane register)) {
 	t.branch(below, next)
 }
 
-// scattered calls f with the places of n pixels, the first of which is at an offset of the list and the others so many
-// further each.
+// scattered calls f with the places of n pixels. Their offsets are in the list, from first on, with a distance of step.
 func (t transform) scattered(base register, n, first, step int, f func(p place, i int)) {
 	for i := range n {
-		t.scope(func() { f(t.listed(base, t.offs, first+i*step), i) })
+		t.scope(func() { f(t.atListedOffset(base, t.offs, first+i*step), i) })
 	}
 }
 
-// up transforms a tile of pixels, which are at offsets, to points, one after the other: columns first.
+// up transforms a tile of pixels to consecutive points: first its columns.
 func (t transform) up(lane register, one bool) {
-	from, to := t.sum(t.src, lane), t.sum(t.dst, lane)
+	from, to := t.sumOf(t.src, lane), t.sumOf(t.dst, lane)
 	point := t.field(t.args, winoPoint)
 	load := func(first, step int) {
 		t.scattered(from, t.In, first, step, func(p place, i int) { t.load(p, t.v(i)) })
@@ -145,9 +145,9 @@ func (t transform) up(lane register, one bool) {
 	}
 }
 
-// down transforms points to a tile of pixels, a column of which deliver takes from the program's Out: rows first.
+// down transforms points to a tile of pixels: first the rows. deliver takes each column from the Out of the program.
 func (t transform) down(lane register, one bool, deliver func(to register, column, columns int)) {
-	to, from := t.sum(t.dst, lane), t.sum(t.src, lane)
+	to, from := t.sumOf(t.dst, lane), t.sumOf(t.src, lane)
 	point := t.field(t.args, winoPoint)
 	ofPoints := func() {
 		for i := range t.In {
@@ -177,12 +177,12 @@ func (t transform) down(lane register, one bool, deliver func(to register, colum
 	}
 }
 
-// step moves a pointer on by a field.
+// step advances a pointer by a field.
 func (t transform) step(field int, pointer register) {
-	t.scope(func() { t.plus(t.held(t.args, field), pointer) })
+	t.scope(func() { t.plus(t.fieldOperand(t.args, field), pointer) })
 }
 
-// image transforms a tile of an image.
+// image writes the transform of a tile of an image.
 func image(m machine, name string, p winograd.Program, one bool) {
 	m.function(name, "*winogradArgs", func(args register) {
 		t := starting(m, args, p, 0)
@@ -194,7 +194,7 @@ func image(m machine, name string, p winograd.Program, one bool) {
 	})
 }
 
-// upward makes points of pixels that are no image's.
+// upward writes a transform to points of pixels without an image.
 func upward(m machine, name string, p winograd.Program, one bool) {
 	m.function(name, "*winogradArgs", func(args register) {
 		t := starting(m, args, p, 0)
@@ -202,7 +202,7 @@ func upward(m machine, name string, p winograd.Program, one bool) {
 	})
 }
 
-// gather makes the gradient of a kernel of its matrices'.
+// gather writes the transform of the gradients of the points of a kernel to its gradient.
 func gather(m machine, name string, p winograd.Program, one bool) {
 	m.function(name, "*winogradArgs", func(args register) {
 		t := starting(m, args, p, 0)
@@ -214,11 +214,11 @@ func (t transform) storeColumn(to register, column, columns int) {
 	t.scattered(to, len(t.Out), column, columns, func(p place, i int) { t.store(t.v(t.Out[i]), p) })
 }
 
-// output transforms a tile back.
+// output writes the transform of points to a tile of the output.
 func output(m machine, name string, p winograd.Program, one bool) {
 	m.function(name, "*winogradArgs", func(args register) {
 		t := starting(m, args, p, 2)
-		last := m.singles(p.Registers)
+		last := m.repeatedVectors(p.Registers)
 		last = last[len(last)-2:]
 		zeros, bias := last[0], last[1]
 		m.zero(zeros)
@@ -226,11 +226,13 @@ func output(m machine, name string, p winograd.Program, one bool) {
 		m.loop(channels, 1, func() {
 			plain := m.label("plain")
 			m.zero(bias)
-			m.ifZero(values, plain)
-			m.next(values, bias)
+			m.branchIfZero(values, plain)
+			m.broadcastNext(values, bias)
 			m.mark(plain)
 			t.strip(func(lane register) {
-				t.down(lane, one, func(to register, column, columns int) { t.deliver(to, column, columns, bias, zeros) })
+				t.down(lane, one, func(to register, column, columns int) {
+					t.deliver(to, column, columns, bias, zeros)
+				})
 			})
 			t.step(winoWidth, t.src)
 			t.step(winoRow, t.dst)
@@ -238,19 +240,19 @@ func output(m machine, name string, p winograd.Program, one bool) {
 	})
 }
 
-// deliver stores a column of a tile, with bias, what is there and max(0, x) where they are asked for.
+// deliver stores a column of a tile, and adds the bias, the values there and ReLU if the arguments ask for it.
 func (t transform) deliver(to register, column, columns int, bias, zeros vector) {
 	for _, r := range t.Out {
 		t.add(t.v(r), t.v(r), bias)
 	}
 	fresh, linear := t.label("fresh"), t.label("linear")
-	t.scope(func() { t.ifZero(t.held(t.args, winoAdd), fresh) })
+	t.scope(func() { t.branchIfZero(t.fieldOperand(t.args, winoAdd), fresh) })
 	there := t.v(t.spare())
 	t.scattered(to, len(t.Out), column, columns, func(p place, i int) {
-		t.add(t.v(t.Out[i]), t.v(t.Out[i]), t.source(p, there))
+		t.add(t.v(t.Out[i]), t.v(t.Out[i]), t.memoryOperand(p, there))
 	})
 	t.mark(fresh)
-	t.scope(func() { t.ifZero(t.held(t.args, winoReLU), linear) })
+	t.scope(func() { t.branchIfZero(t.fieldOperand(t.args, winoReLU), linear) })
 	for _, r := range t.Out {
 		t.max(t.v(r), t.v(r), zeros)
 	}
@@ -258,7 +260,7 @@ func (t transform) deliver(to register, column, columns int, bias, zeros vector)
 	t.storeColumn(to, column, columns)
 }
 
-// spare is a vector that holds nothing once the line is done.
+// spare returns a vector that is free after the program.
 func (t transform) spare() int {
 	for i := range t.Registers {
 		if !slices.Contains(t.Out, i) {

@@ -1,7 +1,7 @@
 package main
 
-// each takes two vectors at a time, which are 16 values, or one.
-func (a *neon) each(e element, body func(p places, i int)) {
+// eachElement takes two vectors at a time, which are 16 values, or one.
+func (a *neon) eachElement(e elementKernel, body func(p places, i int)) {
 	a.function(e.name, "*elementArgs", func(args register) {
 		var pointers []register
 		for i := range 1 + e.arrays {
@@ -17,13 +17,13 @@ func (a *neon) each(e element, body func(p places, i int)) {
 			constants = append(constants, a.constant(zeros+i))
 		}
 		if e.scalars > 0 {
-			a.constants(args, elementScalars, constants[zeros:]...)
+			a.broadcastEach(args, elementScalars, constants[zeros:]...)
 		}
 		if e.zero {
 			a.zero(a.constant(0))
 		}
 		vectors := min(e.vectors, 2)
-		a.ifZero(n, out)
+		a.branchIfZero(n, out)
 		a.loop(n, vectors*size, func() {
 			for i := range vectors {
 				body(func(array int) place { return a.at(pointers[array], i*size) }, i)
@@ -34,11 +34,11 @@ func (a *neon) each(e element, body func(p places, i int)) {
 	})
 }
 
-// walk has a pointer to each array.
-func (a *neon) walk(offset register, arrays ...register) (out []place) {
+// placesAt has one pointer for each array.
+func (a *neon) placesAt(offset register, arrays ...register) (out []place) {
 	for _, array := range arrays {
 		if offset == nil {
-			out = append(out, a.at(a.copyOf(array), 0))
+			out = append(out, a.at(a.copyRegister(array), 0))
 		} else {
 			out = append(out, a.indexed(array, offset))
 		}
@@ -46,45 +46,45 @@ func (a *neon) walk(offset register, arrays ...register) (out []place) {
 	return out
 }
 
-func (a *neon) moving(pointers ...register) (out []place, settle func()) {
+func (a *neon) placesOf(pointers ...register) (out []place, settle func()) {
 	for _, p := range pointers {
 		out = append(out, a.at(p, 0))
 	}
 	return out, func() {}
 }
 
-func (a *neon) move(bytes int, places ...place) {
+func (a *neon) advance(bytes int, places ...place) {
 	for _, p := range places {
 		a.plus(bytes, p.(address).base)
 	}
 }
 
-func (a *neon) spans(bytes register, widths []int, places []place, body func(n lanes)) {
-	a.spansLeft(a.copyOf(bytes), widths, places, body)
+func (a *neon) eachSpan(bytes register, widths []int, places []place, body func(n arithmetic)) {
+	a.eachSpanOf(a.copyRegister(bytes), widths, places, body)
 }
 
-// spansLeft is spans that counts a register down.
-func (a *neon) spansLeft(left register, widths []int, places []place, body func(n lanes)) {
+// eachSpanOf is eachSpan that counts down the register with the bytes.
+func (a *neon) eachSpanOf(left register, widths []int, places []place, body func(n arithmetic)) {
 	for _, n := range widths {
 		again, less := a.label("span"), a.label("less")
 		a.mark(again)
 		a.compare(left, 4*n)
 		a.branch(below, less)
 		body(a.span(n))
-		a.move(4*n, places...)
+		a.advance(4*n, places...)
 		a.minus(4*n, left)
 		a.jump(again)
 		a.mark(less)
 	}
 }
 
-// neonSpan is instructions of 8, 4 or 1 values.
+// neonSpan writes instructions on 8, 4 or 1 values.
 type neonSpan struct {
 	*neon
 	n int
 }
 
-func (a *neon) span(n int) lanes { return neonSpan{a, n} }
+func (a *neon) span(n int) arithmetic { return neonSpan{a, n} }
 
 func (a neonSpan) three(packed func(to, x, y int) instruction, single string, to, x, y vector) {
 	switch a.n {
@@ -135,16 +135,16 @@ func (a neonSpan) store(v vector, to place) {
 	}
 }
 
-func (a neonSpan) source(from place, spare vector) vector {
+func (a neonSpan) memoryOperand(from place, spare vector) vector {
 	a.load(from, spare)
 	return spare
 }
 
-func (a *neon) dot(x, y place, bytes register) vector {
+func (a *neon) dotProduct(x, y place, bytes register) vector {
 	const sum, factor, other, first, second, third, fourth = 0, 1, 2, 4, 5, 6, 7
-	left, rows := a.copyOf(bytes), []place{x, y}
-	products := func(to int) func(n lanes) {
-		return func(n lanes) {
+	left, rows := a.copyRegister(bytes), []place{x, y}
+	products := func(to int) func(n arithmetic) {
+		return func(n arithmetic) {
 			n.load(x, same(factor))
 			n.load(y, same(other))
 			n.mul(same(factor), same(factor), same(other))
@@ -152,12 +152,12 @@ func (a *neon) dot(x, y place, bytes register) vector {
 		}
 	}
 	a.zeroFour(sum)
-	a.spansLeft(left, []int{4}, rows, products(sum))
+	a.eachSpanOf(left, []int{4}, rows, products(sum))
 	a.copyFour(sum, first)
 	for i, to := range []int{second, third, fourth} {
 		a.put("VDUP V%d.S[%d], V%d.S4", sum, i+1, to)
 	}
-	a.spansLeft(left, []int{1}, rows, products(first))
+	a.eachSpanOf(left, []int{1}, rows, products(first))
 	one := a.span(1)
 	one.add(same(first), same(first), same(second))
 	one.add(same(third), same(third), same(fourth))
@@ -165,7 +165,7 @@ func (a *neon) dot(x, y place, bytes register) vector {
 	return same(first)
 }
 
-func (a *neon) rounded(x, tie, sum, nan, number vector) vector {
+func (a *neon) roundToHalf(x, tie, sum, nan, number vector) vector {
 	a.both(fadd, nan, x, x)
 	a.both(fcmeq, number, x, x)
 	half := func(x, tie, sum, nan, number int) {
@@ -185,14 +185,14 @@ func (a *neon) rounded(x, tie, sum, nan, number vector) vector {
 func (a *neon) shorten(from, to place) {
 	for i := range 2 {
 		v := wide(i)
-		a.load(a.behind(from, i*size), v)
+		a.load(a.offset(from, i*size), v)
 		a.put("VUZP2 V%d.H8, V%d.H8, V%d.H8", v.high, v.low, 8+i)
 	}
 	a.store(wide(4), to)
 }
 
-// widener puts each half between zeros.
-func (a *neon) widener() func(from, to place) {
+// prepareWiden keeps a zero: each half goes between two zero bytes.
+func (a *neon) prepareWiden() func(from, to place) {
 	const zero = 31
 	a.zeroFour(zero)
 	return func(from, to place) {
@@ -201,13 +201,13 @@ func (a *neon) widener() func(from, to place) {
 			v := wide(1 + i)
 			a.put("VZIP1 V%d.H8, V%d.H8, V%d.H8", i, zero, v.low)
 			a.put("VZIP2 V%d.H8, V%d.H8, V%d.H8", i, zero, v.high)
-			a.store(v, a.behind(to, i*size))
+			a.store(v, a.offset(to, i*size))
 		}
 	}
 }
 
-// shuffle is four squares of four: pairs of rows interleaved, then pairs of pairs.
-func (a *neon) shuffle() int {
+// transposeSquare transposes four squares of four: it interleaves pairs of rows, then pairs of pairs.
+func (a *neon) transposeSquare() int {
 	const middle = 16
 	for square := range 4 { // rows 4 (square/2) and up, columns 4 (square%2) and up
 		row := func(i int) int { return 2*(square/2*4+i) + square%2 }

@@ -6,7 +6,7 @@ import (
 )
 
 // rounded chooses the quiet ones at the end.
-func (s *avx) rounded(x, tie, sum, odd, nan vector) vector {
+func (s *avx) roundToHalf(x, tie, sum, odd, nan vector) vector {
 	const unordered = 0x03 // the comparison that holds for what is not a number
 	s.VPSLLD(operand.U8(15), x, sum)
 	s.VPSRLD(operand.U8(31), sum, sum)
@@ -28,7 +28,7 @@ func (s *avx) rounded(x, tie, sum, odd, nan vector) vector {
 func (s *avx) shorten(from, to place) {
 	first := s.v(0)
 	for i := range 64 / s.size() {
-		s.load(s.behind(from, i*s.size()), s.v(i))
+		s.load(s.offset(from, i*s.size()), s.v(i))
 		s.VPSRLD(operand.U8(16), s.v(i), s.v(i))
 	}
 	if s.size() == 64 {
@@ -40,17 +40,17 @@ func (s *avx) shorten(from, to place) {
 	s.store(first, to)
 }
 
-func (s *avx) widener() func(from, to place) {
+func (s *avx) prepareWiden() func(from, to place) {
 	return func(from, to place) {
 		for i := range 64 / s.size() {
-			s.VPMOVZXWD(s.behind(from, i*s.size()/2), s.v(i))
+			s.VPMOVZXWD(s.offset(from, i*s.size()/2), s.v(i))
 			s.VPSLLD(operand.U8(16), s.v(i), s.v(i))
-			s.store(s.v(i), s.behind(to, i*s.size()))
+			s.store(s.v(i), s.offset(to, i*s.size()))
 		}
 	}
 }
 
-func (s *avx) shuffle() int {
+func (s *avx) transposeSquare() int {
 	if s.size() == 64 {
 		s.shuffle16()
 		return 0

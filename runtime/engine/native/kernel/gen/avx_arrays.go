@@ -5,8 +5,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// each takes several vectors at a time, then 16 values: one vector of AVX-512, two of AVX2.
-func (s *avx) each(e element, body func(p places, i int)) {
+// eachElement takes several vectors at a time, then 16 values: one vector of AVX-512 or two of AVX2.
+func (s *avx) eachElement(e elementKernel, body func(p places, i int)) {
 	s.function(e.name, "*elementArgs", func(args register) {
 		p := []register{s.field(args, 8*dst), s.field(args, 8*srcA), s.field(args, 8*srcB), s.field(args, 8*srcC)}
 		n := s.field(args, elementN)
@@ -19,7 +19,7 @@ func (s *avx) each(e element, body func(p places, i int)) {
 		for i := range e.scalars {
 			constants = append(constants, s.constant(zeros+i))
 		}
-		s.constants(args, elementScalars, constants[zeros:]...)
+		s.broadcastEach(args, elementScalars, constants[zeros:]...)
 		turn := func(vectors int) {
 			for i := range vectors {
 				body(func(array int) place { return s.at(p[array], i*s.size()) }, i)
@@ -34,15 +34,15 @@ func (s *avx) each(e element, body func(p places, i int)) {
 		turn(e.vectors)
 		s.jump(big)
 		s.mark(small)
-		s.ifZero(n, out)
+		s.branchIfZero(n, out)
 		turn(64 / s.size())
 		s.jump(small)
 		s.mark(out)
 	})
 }
 
-// walk has an index for all arrays.
-func (s *avx) walk(offset register, arrays ...register) (out []place) {
+// placesAt has one index for all arrays.
+func (s *avx) placesAt(offset register, arrays ...register) (out []place) {
 	index := s.register()
 	if offset == nil {
 		s.clear(index)
@@ -55,8 +55,8 @@ func (s *avx) walk(offset register, arrays ...register) (out []place) {
 	return out
 }
 
-func (s *avx) moving(pointers ...register) ([]place, func()) {
-	p := s.walk(nil, pointers...)
+func (s *avx) placesOf(pointers ...register) ([]place, func()) {
+	p := s.placesAt(nil, pointers...)
 	return p, func() {
 		for _, pointer := range pointers {
 			s.plus(p[0].(operand.Mem).Index, pointer)
@@ -64,8 +64,8 @@ func (s *avx) moving(pointers ...register) ([]place, func()) {
 	}
 }
 
-// move moves indices, each of which places may share.
-func (s *avx) move(bytes int, places ...place) {
+// advance adds to each index once: places share it.
+func (s *avx) advance(bytes int, places ...place) {
 	moved := map[reg.Register]bool{}
 	for _, p := range places {
 		if i := p.(operand.Mem).Index; !moved[i] {
@@ -75,8 +75,8 @@ func (s *avx) move(bytes int, places ...place) {
 	}
 }
 
-func (s *avx) spans(bytes register, widths []int, places []place, body func(n lanes)) {
-	left, out := s.copyOf(bytes), s.label("out")
+func (s *avx) eachSpan(bytes register, widths []int, places []place, body func(n arithmetic)) {
+	left, out := s.copyRegister(bytes), s.label("out")
 	for i, n := range widths {
 		again, less := s.label("span"), out
 		if i+1 < len(widths) {
@@ -86,7 +86,7 @@ func (s *avx) spans(bytes register, widths []int, places []place, body func(n la
 		s.compare(left, 4*n)
 		s.branch(below, less)
 		body(s.span(n))
-		s.move(4*n, places...)
+		s.advance(4*n, places...)
 		s.minus(4*n, left)
 		s.jump(again)
 		if less != out {
@@ -96,15 +96,15 @@ func (s *avx) spans(bytes register, widths []int, places []place, body func(n la
 	s.mark(out)
 }
 
-// avxSpan is instructions of 8, 4 or 1 values.
+// avxSpan writes instructions on 8, 4 or 1 values.
 type avxSpan struct {
 	*avx
 	n int
 }
 
-func (s *avx) span(n int) lanes { return avxSpan{s, n} }
+func (s *avx) span(n int) arithmetic { return avxSpan{s, n} }
 
-// narrow is operands as wide as the span.
+// narrow returns the part of a vector that the instructions use.
 func (s avxSpan) narrow(v vector) operand.Op {
 	r, ok := v.(reg.VecPhysical)
 	switch {
@@ -117,7 +117,7 @@ func (s avxSpan) narrow(v vector) operand.Op {
 	}
 }
 
-// write is an instruction of several values, or of one.
+// write writes the packed instruction, or the one for a single value.
 func (s avxSpan) write(packed, single func(...operand.Op), operands ...vector) {
 	if s.n == 1 {
 		packed = single
@@ -152,10 +152,10 @@ func (s avxSpan) sqrt(to, x vector) {
 	s.VSQRTPS(s.narrow(x), s.narrow(to))
 }
 
-func (s *avx) dot(x, y place, bytes register) vector {
+func (s *avx) dotProduct(x, y place, bytes register) vector {
 	sum, product := s.v(0), s.v(1)
 	s.zero(sum)
-	s.spans(bytes, []int{4, 1}, []place{x, y}, func(n lanes) {
+	s.eachSpan(bytes, []int{4, 1}, []place{x, y}, func(n arithmetic) {
 		n.load(x, product)
 		n.mul(product, product, y)
 		n.add(sum, sum, product) // of one value: into the first sum, and the others stay
