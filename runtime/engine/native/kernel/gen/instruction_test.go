@@ -30,11 +30,11 @@ func TestInstructionsAreTheirWords(t *testing.T) {
 }
 
 func TestWhatDoesNotExistIsRefused(t *testing.T) {
-	var a assembly
+	var a neon
 	for name, f := range map[string]func(){
 		"a vector register": func() { fadd(0, 32, 0) }, "a value of a vector": func() { fmlaElement(0, 0, 0, 4) },
 		"a general register": func() {
-			for range len(general) + 1 {
+			for range len(generals) + 1 {
 				a.register()
 			}
 		},
