@@ -24,6 +24,10 @@ const (
 	file   = disdel.Bytes(4 * values)
 )
 
+func valuesOf(w disdel.Weights) Values {
+	return ArrayValues(len(w), func(i int) []float32 { return w[i].Data })
+}
+
 // Weights are the largest thing that an action holds: reading them takes their file and little more, writing them
 // nothing of their size, however short the header and however much of them is the first array.
 func TestWeightsAreHeldOnce(t *testing.T) {
@@ -32,7 +36,7 @@ func TestWeightsAreHeldOnce(t *testing.T) {
 	w[0].Data[values-1] = 3
 	var sum string
 	var err error
-	if n := allocated(func() { sum, _, err = s.WriteWeights(ctx, "weights/a", w, nil) }); err != nil || n > file/10 {
+	if n := allocated(func() { sum, _, err = s.WriteWeights(ctx, "weights/a", w, nil, valuesOf(w)) }); err != nil || n > file/10 {
 		t.Errorf("writing %v allocated %v, %v", file, n, err)
 	}
 	var back disdel.Weights
@@ -56,7 +60,7 @@ func TestCheckpointsGoArrayByArray(t *testing.T) {
 		return buffer
 	}
 	var err error
-	if n := allocated(func() { _, _, err = s.WriteCheckpointOf(ctx, "c/worker", "a note", shapes, read) }); err != nil ||
+	if n := allocated(func() { _, _, err = s.WriteCheckpoint(ctx, "c/worker", "a note", shapes, ArrayValues(2, read)) }); err != nil ||
 		n > file/10 {
 		t.Errorf("writing %v allocated %v, %v", file, n, err)
 	}
