@@ -125,6 +125,9 @@ func (s *Store) WriteWeights(ctx context.Context, key string, shapes disdel.Weig
 			return err
 		})
 	})
+	if fault == nil && disdel.KindOf(err) == disdel.Invalid { // values that do not fit their shapes
+		fault = err
+	}
 	if fault != nil {
 		return "", 0, fault
 	}
