@@ -15,8 +15,8 @@ type calibration struct {
 	Chunk   disdel.Bytes // of a data set, read at once, without its labels
 	// Memory beside the weights while they are pushed (columns, encoded or not) and fetched (columns received).
 	Push, Fetch transferOverhead
-	// The same while updates are reduced: columns read ahead, a sum, columns sent, and garbage.
-	Reduce reducing
+	// Memory of an aggregation beside its columns, and how much less its container's first one takes.
+	Reduce, FirstReduce disdel.Bytes
 	// Memory of every node of a network beside the values of its arrays: names, shapes, the engine's own data.
 	TrainNode, EvaluateNode, AggregateNode disdel.Bytes
 
@@ -42,10 +42,7 @@ var calibrated = calibration{
 	Package: 7*disdel.MB + 96*disdel.KB, Thread: 192 * disdel.KB, Chunk: 4 * disdel.MB,
 	Push:  transferOverhead{least: 256 * disdel.KB, share: 2, most: 6*disdel.MB + 512*disdel.KB},
 	Fetch: transferOverhead{share: 1, most: 3*disdel.MB + 256*disdel.KB},
-	Reduce: reducing{
-		least: 102 * disdel.KB, share: 0.5, member: 1.4, ahead: 3, first: 307 * disdel.KB,
-		bend: 2 * disdel.MB, then: 1.1, most: 5*disdel.MB + 205*disdel.KB,
-	},
+	Reduce: 102 * disdel.KB, FirstReduce: 307 * disdel.KB,
 	TrainNode: 4500, EvaluateNode: 3200, AggregateNode: 500,
 	IdleSigma: 400 * disdel.KB, HeapSigma: 0.015, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
 	Aggregator: 256 * disdel.KB, Residuals: residuals(),
@@ -75,32 +72,6 @@ func (b transferOverhead) of(weights disdel.Bytes) disdel.Bytes {
 	return b.least + min(disdel.Bytes(b.share*float64(weights)), b.most)
 }
 
-// reducing is the memory around a mean that is being computed. As long as everything is one column it is proportional
-// to the mean and to the members that are read at once. Above that it is columns, which fill up.
-type reducing struct {
-	least         disdel.Bytes
-	share, member float64 // of the weights, and of them again for each member
-	ahead         int     // most members that are read at once
-	bend          disdel.Bytes
-	then          float64 // of the weights, above bend, for more than one column
-	most          disdel.Bytes
-	first         disdel.Bytes // less in a container's first reduction, at most a quarter
-}
-
-func (r reducing) of(in Input) disdel.Bytes {
-	weights, members := in.carried(), in.Members
-	if in.Members < 1 || members > r.ahead {
-		members = r.ahead
-	}
-	one := r.least + disdel.Bytes((r.share+r.member*float64(members))*float64(weights))
-	columns := r.bend + disdel.Bytes(r.then*float64(weights))
-	n := min(one, columns)
-	if in.Epochs == 1 {
-		n -= min(n/4, r.first)
-	}
-	return min(n, r.most)
-}
-
 // nodes is the memory of the network's nodes, given that of one.
 func (in Input) nodes(each disdel.Bytes) disdel.Bytes {
 	return disdel.Bytes(len(in.Graph.Nodes)) * each
@@ -120,10 +91,12 @@ func (in Input) moments() disdel.Bytes {
 	return float * disdel.Bytes(in.Optimizer.Moments()) * disdel.Bytes(in.count().Trainable)
 }
 
-// column is the part of an update that aggregator moves at once. A reduction holds readAhead of them.
+// column is the part of an update that aggregator moves at once. A reduction reads readAhead of them ahead, and writes
+// writeAhead while it goes on.
 const (
-	column    = 1000 * disdel.KB
-	readAhead = 3
+	column     = 1000 * disdel.KB
+	readAhead  = 3
+	writeAhead = 2
 )
 
 // narrow is the size of a value in the wire format, as a share of a float32; 0 if updates are sent as float32.
@@ -208,18 +181,42 @@ func (c calibration) evaluate(in Input) disdel.Estimate {
 	return e
 }
 
-// aggregate estimates an action that reduces updates column by column: their number does not matter.
+// aggregate estimates an action that reduces updates column by column: neither their number nor the size of the model
+// matters, beyond a few columns.
 func (c calibration) aggregate(in Input) disdel.Estimate {
 	w := in.carried()
-	beside := c.Reduce.of(in)
-	sums := min(2*w, 2*column, beside) // float64
-	if n := in.narrow(); n > 1 {       // columns read ahead are longer
-		beside += disdel.Bytes(readAhead * (n - 1) * float64(min(w, column)))
+	one := min(w, column)
+	sums := 2 * one // float64
+	beside := c.Reduce + in.readAhead() + one + min(w, writeAhead*column)
+	if n := in.narrow(); n > 0 && n < 1 { // values are decoded before they are added
+		beside += one
+	}
+	if in.Epochs == 1 {
+		beside -= min((beside+sums)/4, c.FirstReduce)
 	}
 	return disdel.Estimate{
-		Method: MethodPlanned, Package: c.Package - c.Aggregator + in.nodes(c.AggregateNode), Model: w, Parameters: sums,
-		Workspace: beside - sums,
+		Method: MethodPlanned, Package: c.Package - c.Aggregator + in.nodes(c.AggregateNode), Parameters: sums,
+		Workspace: beside, Update: w,
 	}
+}
+
+// readAhead is the memory of the columns that a reduction reads ahead. Every buffer holds the longest of the columns
+// that come in turn: those of the members and, if these are differences, of the reference.
+func (in Input) readAhead() disdel.Bytes {
+	w, members := in.carried(), in.Members
+	if members < 1 || members > readAhead {
+		members = readAhead
+	}
+	one, n := min(w, column), in.narrow()
+	if n == 0 || n >= 1 {
+		all := min(readAhead*one, disdel.Bytes(members)*one+w-one)
+		return disdel.Bytes(max(1, n) * float64(all))
+	}
+	short := disdel.Bytes(members) * disdel.Bytes(n*float64(one))
+	if (in.Members+1)%readAhead == 0 { // the reference always has the same buffer
+		return one + short
+	}
+	return min(readAhead*one, w+short)
 }
 
 // planned is the terms of an engine that plans its memory, and the memory of its threads and nodes.

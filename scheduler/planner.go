@@ -363,11 +363,10 @@ func (b *planBuilder) limit(e disdel.Bytes) disdel.Bytes {
 // tree builds the aggregation levels.
 func (b *planBuilder) tree() error {
 	fanIn := b.Job.Distribution.Aggregation.FanIn
-	a, _ := b.plan.Action(disdel.TaskAggregate)
 	if fanIn == 0 {
-		fanIn = FanIn(a.Estimate.Model)
-		b.because("aggregation: up to %d updates of %v an action, which reads at most %v a round", fanIn, a.Estimate.Model,
-			readBytes)
+		update := b.plan.Update(disdel.WireFloat32)
+		fanIn = FanIn(update)
+		b.because("aggregation: up to %d updates of %v an action, which reads at most %v a round", fanIn, update, readBytes)
 	}
 	b.plan.Levels = Tree(b.plan.Workers, fanIn)
 	return nil

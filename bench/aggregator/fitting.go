@@ -143,9 +143,9 @@ func aggregateAlone(ctx context.Context, program string, req disdel.AggregateReq
 			}
 			time.Sleep(20 * time.Millisecond) // another process, which does not listen yet
 		}
-		return errors.Join(err,
-			post(ctx, client, "/init", map[string]any{"name": "a", "main": disdel.TaskAggregate, "code": "x"}, nil),
-			post(ctx, client, "/run", req, &res))
+		// of no lines between the activations of its log
+		started := map[string]any{"name": "a", "main": disdel.TaskAggregate, "code": "x", "sentinels": false}
+		return errors.Join(err, post(ctx, client, "/init", started, nil), post(ctx, client, "/run", req, &res))
 	})
 	return res, err
 }
