@@ -15,8 +15,8 @@ type calibration struct {
 	Chunk   disdel.Bytes // of a data set, read at once, without its labels
 	// Memory beside the weights while they are pushed (columns, encoded or not) and fetched (columns received).
 	Push, Fetch transferOverhead
-	// Memory of an aggregation beside its columns, and how much less its container's first one takes.
-	Reduce, FirstReduce disdel.Bytes
+	// Memory around the columns of an aggregation.
+	Reduce reducing
 	// Memory of every node of a network beside the values of its arrays: names, shapes, the engine's own data.
 	TrainNode, EvaluateNode, AggregateNode disdel.Bytes
 
@@ -40,9 +40,9 @@ type calibration struct {
 // calibrated is the calibration of this version.
 var calibrated = calibration{
 	Package: 7*disdel.MB + 96*disdel.KB, Thread: 192 * disdel.KB, Chunk: 4 * disdel.MB,
-	Push:  transferOverhead{least: 256 * disdel.KB, share: 2, most: 6*disdel.MB + 512*disdel.KB},
-	Fetch: transferOverhead{share: 1, most: 3*disdel.MB + 256*disdel.KB},
-	Reduce: 102 * disdel.KB, FirstReduce: 307 * disdel.KB,
+	Push:      transferOverhead{least: 256 * disdel.KB, share: 2, most: 6*disdel.MB + 512*disdel.KB},
+	Fetch:     transferOverhead{share: 1, most: 3*disdel.MB + 256*disdel.KB},
+	Reduce:    reducing{least: 102 * disdel.KB, reused: 550 * disdel.KB, share: 0.06, first: 0.1},
 	TrainNode: 4500, EvaluateNode: 3200, AggregateNode: 500,
 	IdleSigma: 400 * disdel.KB, HeapSigma: 0.015, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
 	Aggregator: 256 * disdel.KB, Residuals: residuals(),
@@ -72,6 +72,36 @@ func (b transferOverhead) of(weights disdel.Bytes) disdel.Bytes {
 	return b.least + min(disdel.Bytes(b.share*float64(weights)), b.most)
 }
 
+// reducing is the memory of an aggregation that computes a mean by columns. Some of the columns are in memory that the
+// process had before, up to a third of them.
+type reducing struct {
+	least  disdel.Bytes // beside the columns
+	reused disdel.Bytes // columns in memory that is there
+	share  float64      // more of that, of the columns
+	first  float64      // less in a container's first reduction, of the columns
+}
+
+func (r reducing) of(in Input) disdel.Bytes {
+	columns := in.columns()
+	n := r.least + columns - min(columns/3, r.reused+disdel.Bytes(r.share*float64(columns)))
+	if in.Epochs == 1 {
+		n -= disdel.Bytes(r.first * float64(columns))
+	}
+	return n
+}
+
+// columns is the memory of all columns that a reduction holds: those that it reads ahead, their sums, the means, and
+// those that are being written. A single column is written from one more copy of the means.
+func (in Input) columns() disdel.Bytes {
+	w := in.carried()
+	one := min(w, column)
+	n := in.readAhead() + sumSize*one + one + min(w, writeAhead*column)
+	if short := in.narrow(); short > 0 && short < 1 { // values are decoded before they are added
+		n += one
+	}
+	return n
+}
+
 // nodes is the memory of the network's nodes, given that of one.
 func (in Input) nodes(each disdel.Bytes) disdel.Bytes {
 	return disdel.Bytes(len(in.Graph.Nodes)) * each
@@ -97,6 +127,7 @@ const (
 	column     = 1000 * disdel.KB
 	readAhead  = 3
 	writeAhead = 2
+	sumSize    = 2 // float64 over float32
 )
 
 // narrow is the size of a value in the wire format, as a share of a float32; 0 if updates are sent as float32.
@@ -184,19 +215,10 @@ func (c calibration) evaluate(in Input) disdel.Estimate {
 // aggregate estimates an action that reduces updates column by column: neither their number nor the size of the model
 // matters, beyond a few columns.
 func (c calibration) aggregate(in Input) disdel.Estimate {
-	w := in.carried()
-	one := min(w, column)
-	sums := 2 * one // float64
-	beside := c.Reduce + in.readAhead() + one + min(w, writeAhead*column)
-	if n := in.narrow(); n > 0 && n < 1 { // values are decoded before they are added
-		beside += one
-	}
-	if in.Epochs == 1 {
-		beside -= min((beside+sums)/4, c.FirstReduce)
-	}
+	all, sums := c.Reduce.of(in), sumSize*min(in.carried(), column)
 	return disdel.Estimate{
 		Method: MethodPlanned, Package: c.Package - c.Aggregator + in.nodes(c.AggregateNode), Parameters: sums,
-		Workspace: beside, Update: w,
+		Workspace: all - sums, Update: in.carried(),
 	}
 }
 
