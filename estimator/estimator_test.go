@@ -263,6 +263,12 @@ func TestAnAggregationTakesAFewColumns(t *testing.T) {
 				}
 				last = e
 			}
+			// a bucket takes more, up to the parts that are uploaded at once
+			in.Graph, in.Bucket = large[1], true
+			if e := planned.Aggregate(in); e.Likely <= last.Likely || e.Likely > 32*disdel.MB {
+				t.Errorf("%s, %d members: %v with a bucket, %v without", wire, members, e.Likely, last.Likely)
+			}
+			in.Bucket = false
 			var likely [2]disdel.Bytes
 			for i, g := range large {
 				in.Graph = g

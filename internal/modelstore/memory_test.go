@@ -97,7 +97,8 @@ func TestCheckpointsGoInBlocks(t *testing.T) {
 	s, dir := open(t)
 	w := disdel.Weights{
 		{Name: "fc.weight", Shape: []int{values - 3}, Data: make([]float32, values-3)},
-		{Name: "none", Shape: []int{0, 4}}, {Name: "fc.bias", Shape: []int{3}, Data: []float32{7, 8, 9}},
+		{Name: "none", Shape: []int{0, 4}},
+		{Name: "fc.bias", Shape: []int{3}, Data: []float32{7, 8, 9}},
 	}
 	w[0].Data[values/2] = 5
 	if _, _, err := s.WriteCheckpoint(ctx, "c/whole", "", w, valuesOf(w)); err != nil {
