@@ -126,10 +126,7 @@ func shardBytes(p disdel.Plan, d disdel.DataInfo) float64 {
 	return float64(d.Train) / float64(max(1, p.Workers)) * float64(d.SampleSize)
 }
 
-func updateBytes(p disdel.Plan) float64 {
-	a, _ := p.Action(disdel.TaskAggregate)
-	return float64(a.Estimate.Model)
-}
+func updateBytes(p disdel.Plan) float64 { return float64(p.Update(disdel.WireFloat32)) }
 
 // workOf is the multiply-accumulates of one sample's forward pass, by the layers of the plan's estimate.
 func workOf(p disdel.Plan) (macs int64) {

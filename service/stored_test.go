@@ -75,8 +75,8 @@ func addModel(t *testing.T, s *Service, name string, job disdel.JobID) {
 		ModelRef: disdel.ModelRef{Name: name, Path: modelstore.WeightsPath(name, job)}, Job: job,
 		Network: disdel.Network{Name: "mlp", Input: []int{1, 8, 8}, Classes: 10},
 	}
-	m.Checksum, m.Size, err = store.WriteWeights(ctx, m.Path,
-		disdel.Weights{{Name: "w", Shape: []int{4}, Data: make([]float32, 4)}}, nil)
+	m.Checksum, m.Size, err = store.WriteWeights(ctx, m.Path, disdel.Weights{{Name: "w", Shape: []int{4}}}, nil,
+		modelstore.ArrayValues(1, func(int) []float32 { return make([]float32, 4) }))
 	if err == nil {
 		_, err = store.Commit(ctx, m)
 	}
