@@ -34,7 +34,7 @@ def main() -> int:
     request = json.load(sys.stdin)
     _watch(float(request.get("timeoutS") or 60), request.get("folder", ""), answer)
     try:
-        told = _files(request) if request.get("files") else describe(request)
+        told = _needs(request) if request.get("needs") else describe(request)
     except BaseException as error:
         told = {"error": programs.refusal(error, request.get("folder", "")).told()}
     answer(told)
@@ -61,12 +61,10 @@ def _watch(seconds: float, folder: str, answer: Any) -> None:
     timer.start()
 
 
-def _files(request: Dict[str, Any]) -> Dict[str, Any]:
-    """The files that a program needs. Nothing of it runs."""
-    folder, file = request["folder"], request.get("file", "")
-    if not file:
-        return {"file": programs.file_with(folder, request.get("entry", ""))}
-    return {"file": file, "files": programs.files_of(folder, file)}
+def _needs(request: Dict[str, Any]) -> Dict[str, Any]:
+    from . import needs
+
+    return needs.of(*(request.get(name) or "" for name in ("folder", "file", "entry", "requirements")))
 
 
 def describe(request: Dict[str, Any]) -> Dict[str, Any]:

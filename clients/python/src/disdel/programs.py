@@ -296,7 +296,7 @@ def _is_file(folder: str, name: str) -> bool:
 
 def _named_imports(folder: str, file: str) -> Iterator[str]:
     package = os.path.dirname(file).split(os.sep) if os.path.dirname(file) else []
-    for node in ast.walk(_tree(folder, file)):
+    for node in ast.walk(tree_of(folder, file)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -306,7 +306,11 @@ def _named_imports(folder: str, file: str) -> Iterator[str]:
                 yield ".".join(base + [alias.name])
 
 
-def _tree(folder: str, file: str) -> ast.Module:
+def tree_of(folder: str, file: str) -> ast.Module:
+    """The syntax of a file.
+
+    :raises Refused: kind ``syntax``.
+    """
     path = os.path.join(folder, file)
     try:
         with open(path, "rb") as source:
@@ -321,7 +325,7 @@ def file_with(folder: str, entry: str = "") -> str:
     :raises Refused: where none or several files have it.
     """
     names = sorted(n for n in os.listdir(folder) if n.endswith(".py"))
-    fits = [n for n in names if _defines(_tree(folder, n), entry)]
+    fits = [n for n in names if _defines(tree_of(folder, n), entry)]
     if len(fits) == 1:
         return fits[0]
     what = entry or "something to train"
