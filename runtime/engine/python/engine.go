@@ -1,6 +1,7 @@
 package python
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -65,6 +66,9 @@ func newEngine(s engine.Spec, c *disdel.CustomNetwork, b Backend) (e *Engine, er
 		return e, err
 	}
 	e.control = newControl(p)
+	if s.Context != nil {
+		e.control.until(s.Context)
+	}
 	e.label("loading")
 	return e, e.load()
 }
@@ -115,12 +119,8 @@ func (e *Engine) loading() map[string]any {
 	}
 }
 
-func (e *Engine) lossName() string {
-	if e.Loss == "" {
-		return "crossEntropy"
-	}
-	return e.Loss
-}
+// lossName is the loss of the engine, else that of the description.
+func (e *Engine) lossName() string { return cmp.Or(e.Loss, e.program.Loss, "crossEntropy") }
 
 // values are those of parameter i of the graph: of its weights for moment -1, else of that moment.
 func (e *Engine) values(i, moment int) engine.Values {
@@ -460,10 +460,12 @@ func (e *Engine) Kernels() string {
 func (e *Engine) Listener() engine.Listener { return e }
 
 // Until implements engine.Listener.
-func (e *Engine) Until(ctx context.Context) {
+func (e *Engine) Until(ctx context.Context) (alive bool) {
 	e.control.until(ctx)
-	e.control.process.stdout.begin()
-	e.control.process.stderr.begin()
+	p := e.control.process
+	p.stdout.begin()
+	p.stderr.begin()
+	return !e.ended && p.alive()
 }
 
 // BeginEpoch implements engine.Listener.
