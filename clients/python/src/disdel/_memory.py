@@ -38,7 +38,8 @@ def floor() -> int:
     if "torch" in sys.modules:
         import torch  # type: ignore[import-not-found, unused-ignore]
 
-        network = torch.nn.Sequential(torch.nn.Conv2d(1, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(144, 2))
+        nn = torch.nn
+        network = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 2))
         optimizer = torch.optim.Adam(network.parameters(), lr=0.1)
         for _ in range(2):
             outputs = network(torch.rand(4, 1, 8, 8))
@@ -87,7 +88,7 @@ def estimate(tried: Any, folder: str, batches: List[int]) -> Estimate:
 
 
 def _apart(work: Callable[[], Dict[str, Any]]) -> Any:
-    """What work returns in a process of its own, with "", else None with the reason: a crash there ends nothing here."""
+    """What work returns in a process of its own, else None with the reason: a crash there ends nothing here."""
     sys.stdout.flush()
     sys.stderr.flush()
     read, write = os.pipe()

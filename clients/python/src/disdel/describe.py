@@ -1,7 +1,7 @@
 """Describe a user's program before it trains: what it consists of, whether it runs, and what memory it takes.
 
-``python3 -m disdel.describe`` reads one JSON object and writes one line, behind a prefix. What the program prints goes to
-the standard error.
+``python3 -m disdel.describe`` reads one JSON object and writes one line, behind a prefix. What the program prints goes
+to the standard error.
 """
 
 from __future__ import annotations
