@@ -176,6 +176,7 @@ def patched(guessed: Guesses, tracer: Any) -> Iterator[None]:
     put(tensor, "numpy", lambda self, *args, **options: guessed.values(self))
     put(tensor, "__array__", lambda self, dtype=None, *args, **options: guessed.values(self).astype(dtype or None))
     put(tensor, "tolist", lambda self: guessed.values(self).tolist())
+    put(tensor, "__repr__", lambda self, *args, **options: "tensor of shape %s" % list(self.shape))
     put(tensor, "__format__", lambda self, spec: "tensor" if self.ndim else format(guessed.scalar(self.dtype), spec))
     put(torch.nn.Module, "_apply", apply)
     put(FakeTensorMode, "__deepcopy__", lambda self, memo: self)
