@@ -10,7 +10,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 import disdel
 
@@ -234,6 +234,17 @@ class Runtime:
         self._socket.close()
         self._out.close()
         self._err.close()
+
+    def wait_for(self, text: str, where: Callable[[], str]) -> None:
+        """Waits until the process has written a text.
+
+        :raises AssertionError: if it ended before.
+        """
+        while text not in where():
+            if self._status is None and os.waitpid(self.pid, os.WNOHANG)[0]:
+                self._status = 0
+            assert self._status is None, self.errors()
+            time.sleep(0.01)
 
     def wait_gone(self, pid: int) -> None:
         """Waits until a process is gone."""

@@ -78,7 +78,7 @@ class ModuleForm:
                 loss.backward()
                 parameters = [p for p in self.session.trained() if p.grad is not None]
                 _check_gradients(parameters)
-            except Refused:
+            except BaseException:
                 back()
                 raise
         if self.session.clip:
