@@ -182,7 +182,7 @@ func TestABadProgramIsRefusedWithItsLine(t *testing.T) {
 		"parameters":   {head, disdel.Invalid, []string{"Net has no parameters to train"}},
 		"several":      {linear + "        return self.f(x.flatten(1))\nclass Other(Net):\n    pass\n", disdel.Invalid, []string{"Net, Other", "name one"}},
 		"user":         {linear + "        return self.f(x)\n", disdel.Invalid, []string{"RuntimeError", "net.py:8 in forward: return self.f(x)"}},
-		"outputs":      {strings.Replace(linear, "10", "7", 1) + "        return self.f(x.flatten(1))\n", disdel.Invalid, []string{"7 outputs", "10 classes"}},
+		"outputs":      {strings.Replace(linear, "10", "7", 1) + "        return self.f(x.flatten(1))\n", disdel.Invalid, []string{"[2, 7] for 2 rows", "10 classes"}},
 		"memory":       {linear + "        raise MemoryError\n", disdel.OOM, []string{"MemoryError", "net.py:8"}},
 		"endless":      {"import time\ntime.sleep(9999)\n", disdel.Timeout, []string{"net.py:2 in <module>: time.sleep(9999)"}},
 	} {

@@ -169,32 +169,6 @@ def _accepts(value: Any, arguments: Dict[str, Any]) -> bool:
     return True
 
 
-class Arrays(NamedTuple):
-    """What a network consists of, each array once, by the name that it has in the network."""
-
-    params: List[Tuple[str, Any]]  #: ``named_parameters()``: of tied weights the first name only
-    buffers: List[Tuple[str, Any]]  #: of floating point, without constants (``persistent=False``)
-    integers: List[Tuple[str, Any]]  #: buffers of whole numbers and truth values
-
-
-def arrays_of(model: Any) -> Arrays:
-    """The arrays of a ``torch.nn.Module``.
-
-    :raises Refused: kind ``unsupported`` for complex numbers, and where there is nothing to train.
-    """
-    kept = set(model.state_dict(keep_vars=True))
-    arrays = Arrays(list(model.named_parameters()), [], [])
-    for name, tensor in model.named_buffers():
-        if name in kept:
-            (arrays.buffers if tensor.is_floating_point() else arrays.integers).append((name, tensor))
-    for name, tensor in arrays.params + arrays.integers:
-        if tensor.is_complex():
-            raise Refused("unsupported", "%s has complex numbers; disdel averages real ones only" % name)
-    if not any(tensor.requires_grad for _, tensor in arrays.params):
-        raise Refused("unsupported", "%s has no parameters to train" % type(model).__name__)
-    return arrays
-
-
 def built(program: Program, arguments: Dict[str, Any], folder: str) -> Any:
     """What the entry returns for its arguments.
 

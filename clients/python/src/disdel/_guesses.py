@@ -32,20 +32,20 @@ class Guesses:
         """Every place with what was guessed there."""
         lines = []
         for (place, what), times in sorted(self._count.items()):
-            lines.append("%s: %s" % (place or "outside of the program's files", what) + (" (%d times)" % times if times > 1 else ""))
+            lines.append("%s: %s" % (place, what) + (" (%d times)" % times if times > 1 else ""))
         return lines
 
     def note(self, what: str) -> None:
-        """Count a guess at the program's line that is being run. What an optimiser asks of its own counters is none."""
+        """Count a guess at the program's line that is being run. What optimisers and disdel ask for themselves is none."""
         frame: Any = sys._getframe(1)
         while frame is not None and not programs.inside(frame.f_code.co_filename, self._folder):
-            if frame.f_globals.get("__name__", "").startswith("torch.optim."):
+            name = frame.f_globals.get("__name__", "")
+            if name.startswith("torch.optim.") or name.startswith("disdel.") and name not in (__name__, "disdel._tracing"):
                 return
             frame = frame.f_back
-        place = ""
         if frame is not None:
             place = "%s:%d" % (programs.relative(frame.f_code.co_filename, self._folder), frame.f_lineno)
-        self._count[place, what] = self._count.get((place, what), 0) + 1
+            self._count[place, what] = self._count.get((place, what), 0) + 1
 
     def answer(self, func: Any, args: Any, kwargs: Any) -> Tuple[bool, Any]:
         """The guessed output of an operation whose output depends on values."""

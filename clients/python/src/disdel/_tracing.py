@@ -11,7 +11,7 @@ from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
 
-from . import guesses
+from . import _guesses as guesses
 
 _ops = torch.ops.aten
 
@@ -200,9 +200,18 @@ def _recurrent(args: Any, out: Any) -> Tuple[int, int]:
     return 3 * _size(weight), 5 * hidden.shape[-1] * steps * rows * x.element_size()
 
 
+def _encoder_layer(args: Any, out: Any) -> Tuple[int, int]:
+    """A whole layer of a transformer in one operation: queries, keys and values, scores, and the wide layer."""
+    x, heads, wide = args[0], args[2], args[14] if len(args) > 14 else None
+    scores = x.shape[0] * heads * x.shape[-2] * x.shape[-2] * x.element_size()
+    hidden = _size(x) // x.shape[-1] * wide.shape[0] if isinstance(wide, torch.Tensor) and wide.ndim == 2 else 4 * _size(x)
+    return max(5 * _size(x) + 2 * scores, 2 * hidden + _size(x)), 0
+
+
 _RULES: Dict[Any, Callable[[Any, Any], Tuple[int, int]]] = {
     _ops.convolution: _convolution,
     _ops.convolution_backward: _convolution_backward,
 }
-if hasattr(_ops, "mkldnn_rnn_layer"):
-    _RULES[_ops.mkldnn_rnn_layer] = _recurrent
+for _name, _rule in (("mkldnn_rnn_layer", _recurrent), ("_transformer_encoder_layer_fwd", _encoder_layer)):
+    if hasattr(_ops, _name):
+        _RULES[getattr(_ops, _name)] = _rule
