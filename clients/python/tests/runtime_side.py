@@ -10,7 +10,9 @@ import sys
 import textwrap
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+
+import pytest
 
 import disdel
 
@@ -257,3 +259,30 @@ def _zombie(pid: int) -> bool:
         return Path("/proc/%d/stat" % pid).read_text().split(")")[1].split()[0] == "Z"
     except OSError:
         return True
+
+
+Make = Callable[..., Runtime]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Make]:
+    """Makes workers and ends them."""
+    made: List[Runtime] = []
+
+    def one(*arguments: Any, **options: Any) -> Runtime:
+        folder = tmp_path / str(len(made))
+        folder.mkdir()
+        made.append(Runtime(folder, *arguments, **options))
+        return made[-1]
+
+    yield one
+    for runtime in made:
+        runtime.close()
+
+
+def batch(number: int, rows: int = 8) -> Tuple[Any, Any]:
+    """Drawn rows of three classes, the same for a number each time."""
+    import numpy
+
+    draw = numpy.random.default_rng(number)
+    return draw.normal(size=(rows, 1, 4, 4)).astype("float32"), draw.integers(0, 3, rows)

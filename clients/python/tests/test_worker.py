@@ -1,16 +1,15 @@
 """Programs of PyTorch in the worker: the same losses as alone, the same bits after a kill."""
 
 import textwrap
-from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Tuple
+from typing import Any, Dict, List
 
 import pytest
-from runtime_side import Runtime
+from runtime_side import Make, Runtime, batch, make
 
 torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed: Debian has it as python3-torch")
 numpy: Any = pytest.importorskip("numpy")
 
-Make = Callable[..., Runtime]
+__all__ = ["make"]  # a fixture
 
 NET = """
     import torch
@@ -30,33 +29,12 @@ NET = """
 """
 
 
-@pytest.fixture
-def make(tmp_path: Path) -> Iterator[Make]:
-    """Makes workers and ends them."""
-    made: List[Runtime] = []
-
-    def one(*arguments: Any, **options: Any) -> Runtime:
-        folder = tmp_path / str(len(made))
-        folder.mkdir()
-        made.append(Runtime(folder, *arguments, **options))
-        return made[-1]
-
-    yield one
-    for runtime in made:
-        runtime.close()
-
-
 def net(code: str = NET, name: str = "Net", **arguments: Any) -> Any:
     """The program's own model, in this process."""
     space: Dict[str, Any] = {}
     exec(textwrap.dedent(code), space)
     made = space[name](**arguments)
     return made if isinstance(made, torch.nn.Module) else made.model()
-
-
-def batch(number: int, rows: int = 8) -> Tuple[Any, Any]:
-    draw = numpy.random.default_rng(number)
-    return draw.normal(size=(rows, 1, 4, 4)).astype("float32"), draw.integers(0, 3, rows)
 
 
 SGD = {"sgd": {"learningRate": 0.1, "momentum": 0.9, "weightDecay": 0.001}}

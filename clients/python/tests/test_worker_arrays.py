@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_worker import ADAM, MOMENTS, SGD, Make, batch, make, net, rounds
+from runtime_side import Make, batch, make
+from test_worker import ADAM, MOMENTS, SGD, net, rounds
 
 torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed: Debian has it as python3-torch")
 numpy: Any = pytest.importorskip("numpy")

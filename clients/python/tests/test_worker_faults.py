@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, Dict
 
 import pytest
-from runtime_side import Runtime
-from test_worker import Make, batch, make, net
+from runtime_side import Make, Runtime, batch, make
 
 torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed: Debian has it as python3-torch")
 numpy: Any = pytest.importorskip("numpy")

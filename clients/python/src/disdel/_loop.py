@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from typing import Any, Callable, Dict, Iterator, Mapping, Optional
 
@@ -55,6 +56,8 @@ class LoopForm(ModuleForm):
         return None
 
     def _call(self, loop: "RoundLoop") -> None:
+        if "keras" in sys.modules:  # it counts the layers of all models, and the names of arrays would change
+            sys.modules["keras"].utils.clear_session()
         run = Run(loop)
         loop.tell(run)
         self.session.program.value(run, **self.session.arguments)
@@ -106,6 +109,7 @@ class RoundLoop(Loop):
         if run is not None:
             run.epoch, run.epochs = int(message.get("epoch") or 0), int(message.get("epochs") or 0)
             run.round, run.rate = int(message.get("round") or 0), float(message.get("rate") or 0)
+            run.factor = run.rate / (float(message.get("base") or 0) or run.rate or 1)
             run.batch_size, run.input, run.classes = self._session.batch, self._session.input, self._session.classes
 
     def sync(self, model: Any, optimizer: Any, predict: Optional[Callable[[Any], Any]]) -> None:
@@ -137,9 +141,8 @@ class RoundLoop(Loop):
         self._rate()
 
     def _rate(self) -> None:
-        if self._moments is not None and self._step is not None:
-            rate = float(self._step["rate"])
-            self._moments.set_rate(rate / (float(self._step.get("base") or 0) or rate or 1))
+        if self._moments is not None and self._run is not None:
+            self._moments.set_rate(self._run.factor)
 
     def batches(self) -> Iterator[Batch]:
         if not self._synced:

@@ -102,6 +102,7 @@ class Run:
     epochs: int = 0  #: all epochs of the job
     round: int = 0  #: the round that runs
     rate: float = 0.0  #: the learning rate of the job file in this step
+    factor: float = 1.0  #: the learning rate over that of the first step: the job's schedule
     batch_size: int = 0  #: rows of a full batch
     input: Tuple[int, ...] = ()  #: the shape of one row: (channels, height, width)
     classes: int = 0  #: of the data set
