@@ -71,7 +71,8 @@ class Runtime:
         self.hello = self._receive()
         self.load: Dict[str, Any] = {
             "folder": str(folder), "file": "net.py", "entry": "Net", "arguments": {}, "form": "module",
-            "input": list(input), "classes": classes, "batch": batch, "loss": "crossEntropy", "training": True, "threads": 1,
+            "input": list(input), "classes": classes, "batch": batch, "loss": "crossEntropy",
+            "training": True, "threads": 1,
             "optimizer": {"sgd": {"learningRate": 0.1}}, "moments": self.moments, "layout": self.layout, "clipNorm": 0,
             "params": [{"name": n, "shape": list(s), "trainable": t} for n, s, t in reals],
             "integers": [{"name": n, "shape": list(s), "trainable": False} for n, s, _ in self.whole],
@@ -163,8 +164,8 @@ class Runtime:
         """Trains on a batch; number counts the optimiser's steps."""
         rows = self.put(number % 2, *batch)
         message = {
-            "slot": number % 2, "rows": rows, "rate": 0.1, "base": 0.1, "steps": number, "seed": 1000 + number, "round": round,
-            "epoch": 0, "epochs": 1, "batch": number, **fields,
+            "slot": number % 2, "rows": rows, "rate": 0.1, "base": 0.1, "steps": number, "seed": 1000 + number,
+            "round": round, "epoch": 0, "epochs": 1, "batch": number, **fields,
         }  # fmt: skip
         return self.ask("step", **message)
 

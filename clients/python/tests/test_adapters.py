@@ -52,7 +52,8 @@ NUMPY = """
 
     class Net(disdel.Task):
         def model(self):
-            return {"weight": numpy.random.normal(size=(16, 3)).astype("float32") * 0.1, "bias": numpy.zeros(3, "float32"),
+            weight = numpy.random.normal(size=(16, 3)).astype("float32") * 0.1
+            return {"weight": weight, "bias": numpy.zeros(3, "float32"),
                     "rows": numpy.zeros(1, "int64")}
 
         def predict(self, model, x):
@@ -134,7 +135,12 @@ def test_scikit_learn_has_the_losses_of_partial_fit(make: Make, entry: str) -> N
 
     reals: List[Array] = [("coef_", (3, 16), True), ("intercept_", (3,), True)]
     if entry == "net":
-        reals = [("coefs_.0", (16, 8), True), ("coefs_.1", (8, 3), True), ("intercepts_.0", (8,), True), ("intercepts_.1", (3,), True)]
+        reals = [
+            ("coefs_.0", (16, 8), True),
+            ("coefs_.1", (8, 3), True),
+            ("intercepts_.0", (8,), True),
+            ("intercepts_.1", (3,), True),
+        ]
     worker = make(SKLEARN, reals, form="loop", entry=entry).ready(7)
     losses = trained(worker, 12)
     fits(worker)
@@ -262,7 +268,7 @@ def test_trainers_have_the_losses_of_the_plain_loop(make: Make, library: str) ->
     torch.manual_seed(7)
     if library == "lightning":
         model = space["Net"]()
-        optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+        optimizer: Any = torch.optim.Adam(model.parameters(), lr=0.01)
         want = plain_torch(model, optimizer, lambda m, x, y: torch.nn.functional.cross_entropy(m(x), y), 8)
     else:
         model = space["made"]().train()

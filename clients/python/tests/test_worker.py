@@ -1,7 +1,7 @@
 """Programs of PyTorch in the worker: the same losses as alone, the same bits after a kill."""
 
 import textwrap
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Tuple
 
 import pytest
 from runtime_side import Make, Runtime, batch, make
@@ -173,7 +173,7 @@ SEQUENTIAL = """
 """
 
 MOMENTS = ["exp_avg", "exp_avg_sq"]
-FORMS = {
+FORMS: Dict[str, Tuple[str, str, Dict[str, Any]]] = {
     "module": (NET, NET, {"optimizer": ADAM}),
     "task": (TASK, SEQUENTIAL, {"form": "task"}),
     "loop": (LOOP, SEQUENTIAL, {"form": "loop", "entry": "train"}),
@@ -211,7 +211,8 @@ def test_kills_and_evaluations_leave_the_same_bits(make: Make, form: str) -> Non
     reference = make(code, net(model), moments=MOMENTS, **options).ready(3)
     want = rounds(reference, 0, 12)
     draw = numpy.random.default_rng(len(form))
-    worker, losses = make(code, net(model), moments=MOMENTS, **options).ready(3), []
+    losses: List[float] = []
+    worker = make(code, net(model), moments=MOMENTS, **options).ready(3)
     for at in sorted(int(n) for n in draw.choice(range(1, 12), 2, replace=False)):
         losses += rounds(worker, len(losses), at)
         evaluated(worker)

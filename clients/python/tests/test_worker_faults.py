@@ -122,7 +122,10 @@ def test_faults_of_a_step_are_told_and_the_worker_goes_on(make: Make) -> None:
     # Statistics of batch norm are set back where the loss or a gradient is not finite: nothing of such a step stays.
     kinds = {epoch: error["kind"] for epoch, error in told.items()}
     assert kinds == {1: "user", 2: "exit", 3: "diverged", 4: "memory", 7: "user", 8: "user", 9: "diverged"}
-    assert told[1]["place"] == "net.py:%d in fault1" % line("KeyError") and told[1]["source"] == 'raise KeyError("no such thing")'
+    assert (
+        told[1]["place"] == "net.py:%d in fault1" % line("KeyError")
+        and told[1]["source"] == 'raise KeyError("no such thing")'
+    )
     assert "KeyError" in told[1]["message"] and "Traceback" in told[1]["trace"]
     assert told[2]["place"] == "net.py:%d in fault2" % line("sys.exit") and "code 3" in told[2]["message"]
     assert told[4]["bytes"] == 4 << 50 and told[4]["place"] == "net.py:%d in fault4" % line("torch.empty")
@@ -146,7 +149,9 @@ def test_threads_and_forks_leave_nothing_behind(make: Make) -> None:
     worker.wait_gone(child)
 
 
-@pytest.mark.parametrize(("epoch", "code", "said"), [(13, 5, ""), (14, -signal.SIGSEGV, 'net.py", line %d in fault14' % line("string_at"))])
+@pytest.mark.parametrize(
+    ("epoch", "code", "said"), [(13, 5, ""), (14, -signal.SIGSEGV, 'net.py", line %d in fault14' % line("string_at"))]
+)
 def test_the_end_of_the_process_is_seen(make: Make, epoch: int, code: int, said: str) -> None:
     worker = started(make)
     with pytest.raises(EOFError):
@@ -236,7 +241,9 @@ def test_faults_of_a_load_are_told(make: Make) -> None:
     assert (told["kind"], told["place"].split(" ")[0]) == ("syntax", "bad.py:2")
     (worker.folder / "lacks.py").write_text("import torch\nimport nowhere_to_be_found\n")
     told = loaded(file="lacks.py")
-    assert told["kind"] == "import" and told["module"] == "nowhere_to_be_found" and told["place"].startswith("lacks.py:2")
+    assert (
+        told["kind"] == "import" and told["module"] == "nowhere_to_be_found" and told["place"].startswith("lacks.py:2")
+    )
     assert loaded("Square") == {}
     told = worker.step(0, batch(0))["error"]
     assert told["kind"] == "user" and "[8, 5] for 8 rows, and the data has 3 classes" in told["message"]
@@ -289,11 +296,17 @@ def test_faults_of_a_loop_are_told(make: Make) -> None:
         return told
 
     told = loaded("early")
-    assert told["place"].startswith("net.py:%d in early" % (line("def early", LOOPS) + 1)) and "run.sync(model)" in told["message"]
+    assert (
+        told["place"].startswith("net.py:%d in early" % (line("def early", LOOPS) + 1))
+        and "run.sync(model)" in told["message"]
+    )
     assert loaded("never")["place"].startswith("net.py:%d in never" % line("def never", LOOPS))
     assert loaded("silent") == {}
     told = worker.step(0, batch(0))["error"]
-    assert told["place"].startswith("net.py:%d in silent" % (line("def silent", LOOPS) + 2)) and "run.log(loss=loss)" in told["message"]
+    assert (
+        told["place"].startswith("net.py:%d in silent" % (line("def silent", LOOPS) + 2))
+        and "run.log(loss=loss)" in told["message"]
+    )
     assert loaded("leaves") == {}
     assert worker.step(0, batch(0))["loss"] == 1
     assert "all batches" in worker.step(1, batch(0))["error"]["message"]

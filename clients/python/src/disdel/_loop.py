@@ -41,7 +41,9 @@ class LoopForm(ModuleForm):
     def step(self, message: Message) -> Optional[Answer]:
         if int(message.get("round") or 0) == self._ended:
             raise Refused(
-                "user", "train(run) returned before it took all batches of the round. Take all of run.batches()", **self._definition()
+                "user",
+                "train(run) returned before it took all batches of the round. Take all of run.batches()",
+                **self._definition(),
             )
         seed(int(message["seed"]))
         loop = self.running = RoundLoop(self, self._requests, message, False)
@@ -62,7 +64,7 @@ class LoopForm(ModuleForm):
         loop.tell(run)
         self.session.program.value(run, **self.session.arguments)
 
-    def _definition(self) -> Dict[str, str]:
+    def _definition(self) -> Dict[str, Any]:
         place, source = programs.definition(self.session.program.value, self.session.folder)
         return {"place": place, "source": source}
 
@@ -148,8 +150,8 @@ class RoundLoop(Loop):
         if not self._synced:
             raise Refused(
                 "user",
-                "run.batches() was called before run.sync(model). Call run.sync(model) as soon as the model is made: it puts "
-                "the job's weights into the model",
+                "run.batches() was called before run.sync(model). Call run.sync(model) as soon as the model is made: it "
+                "puts the job's weights into the model",
             )
         if self._handed_over:
             self._wait()
@@ -198,7 +200,7 @@ class RoundLoop(Loop):
         self._step = None
         self._requests.answer({"loss": loss, "correct": correct})
 
-    def _here(self) -> Dict[str, str]:
+    def _here(self) -> Dict[str, Any]:
         place, source = programs.user_line(traceback.extract_stack(), self._session.folder)
         return {"place": place, "source": source} if place else self._form._definition()
 
@@ -238,6 +240,8 @@ class RoundLoop(Loop):
         if self._step is not None and self._taken:
             self._finish()
         elif self._step is not None:
-            raise Refused("user", "train(run) returned without taking a batch of run.batches()", **self._form._definition())
+            raise Refused(
+                "user", "train(run) returned without taking a batch of run.batches()", **self._form._definition()
+            )
         if self._over is not None:
             self._hand_over()

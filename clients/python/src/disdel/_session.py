@@ -98,9 +98,8 @@ class Session:
             want = [(p["name"], list(p["shape"] or [])) for p in said]
             for pair in [p for p in want if p not in have] + [p for p in have if p not in want]:
                 return (
-                    "the model has other arrays than when it was described: %s of shape %s is %s. A model must have the "
-                    "same arrays each time it is made"
-                    % (pair[0], pair[1], "missing" if pair in want else "new")
+                    "the model has other arrays than when it was described: %s of shape %s is %s. A model must have "
+                    "the same arrays each time it is made" % (pair[0], pair[1], "missing" if pair in want else "new")
                 )
             if have != want:
                 return "the arrays of the model are in another order than when it was described"
@@ -237,8 +236,8 @@ def _predicted(model: Any, x: Any) -> Any:
         return model.decision_function(flat)
     raise Refused(
         "unsupported",
-        "it is not known how a %s computes the outputs of rows. Give the function: run.sync(model, predict=f), or a method "
-        "predict of the Task" % type(model).__name__,
+        "it is not known how a %s computes the outputs of rows. Give the function: run.sync(model, predict=f), or a "
+        "method predict of the Task" % type(model).__name__,
     )
 
 

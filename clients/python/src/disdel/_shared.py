@@ -1,4 +1,4 @@
-"""The file that the runtime and the worker share: weights, moments and batches, at the places that the runtime chose."""
+"""The file that the runtime and the worker share: weights, moments and batches, at places that the runtime chose."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SharedFile:
             number = ctypes.get_errno()
             raise OSError(number, "map the shared file of %d bytes: %s" % (size, os.strerror(number)))
         os.close(fd)
-        self._map = (ctypes.c_char * size).from_address(at)
+        self._map: Any = (ctypes.c_char * size).from_address(at)
 
     def torch(self, offset: int, shape: Sequence[int], dtype: str = "float32") -> Any:
         """A tensor whose values are those of the file."""

@@ -57,7 +57,7 @@ class Task:
         raise NotImplementedError
 
     def metrics(self, model: Any, batch: Batch) -> Mapping[str, float]:
-        """Figures of an evaluation. ``accuracy``, from 0 to 1, replaces the share of rows whose largest output is right."""
+        """Figures of an evaluation. ``accuracy``, from 0 to 1, replaces the share of rows that are right."""
         raise NotImplementedError
 
     def predict(self, model: Any, x: Any) -> Any:

@@ -23,7 +23,9 @@ def fit(run: Run, module: Any, **options: Any) -> None:
     One optimiser may be configured. Its learning rate follows the job's schedule besides the module's own scheduler.
     """
     kind = next(k for k in type(module).__mro__ if k.__name__ == "LightningModule")
-    library: Any = importlib.import_module("lightning" if kind.__module__.startswith("lightning.") else "pytorch_lightning")
+    library: Any = importlib.import_module(
+        "lightning" if kind.__module__.startswith("lightning.") else "pytorch_lightning"
+    )
 
     class Round(library.Callback):  # type: ignore[misc, unused-ignore]
         def on_train_start(self, trainer: Any, module: Any) -> None:
@@ -35,7 +37,12 @@ def fit(run: Run, module: Any, **options: Any) -> None:
             run.log(loss=loss)
 
     callbacks = [*options.pop("callbacks", []), Round()]
-    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+    quiet = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
     trainer = library.Trainer(
         **{"accelerator": "cpu", "devices": 1, "max_epochs": 1, "callbacks": callbacks, **quiet, **options}
     )

@@ -1,4 +1,4 @@
-"""scikit-learn in a program with its own loop: estimators with ``partial_fit`` and coefficients that can be averaged."""
+"""scikit-learn in a program with its own loop: estimators with ``partial_fit`` and coefficients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def fit(run: Run, model: Any) -> None:
     """Trains an estimator on the batches of a round by ``partial_fit``.
 
     :param run: what ``train(run)`` got.
-    :param model: a classifier with ``partial_fit``, and ``coef_`` or ``coefs_``: ``SGDClassifier``, ``MLPClassifier``, ...
+    :param model: a classifier with ``partial_fit``, and ``coef_`` or ``coefs_``: ``SGDClassifier``, ``MLPClassifier``.
 
     Example::
 

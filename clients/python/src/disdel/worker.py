@@ -1,7 +1,7 @@
 """The process in an action that runs a user's program: ``python3 -s -B -m disdel.worker``.
 
-The runtime starts it with a control socket at descriptor 3 and the shared file at descriptor 4. Each message is one line of
-JSON with the field ``op``; the worker answers each with one line.
+The runtime starts it with a control socket at descriptor 3 and the shared file at descriptor 4. Each message is one
+line of JSON with the field ``op``; the worker answers each with one line.
 """
 
 from __future__ import annotations
