@@ -99,6 +99,7 @@ const dataShare = 95
 // limit bounds the program's memory by what the action's limit leaves to it.
 func (e *Engine) limit() {
 	p := e.control.process
+	p.files = statusField(p.pid, "RssFile")
 	taken := statusField(os.Getpid(), "RssAnon") + statusField(p.pid, "RssAnon") + disdel.Bytes(e.layout.Size)
 	p.limitData(e.Memory/100*dataShare - taken)
 }

@@ -33,7 +33,8 @@ type process struct {
 	stdout *output
 	stderr *output
 	code   string // folder of the program
-	limit  disdel.Bytes
+	limit  disdel.Bytes // of the action's memory
+	files  disdel.Bytes // pages of files that it had mapped when its program was loaded
 	before int           // processes that the kernel has killed for memory in this container, at the start
 	ended  chan struct{} // closed once the process is reaped and its group killed
 	pid    int
@@ -301,7 +302,7 @@ func (p *process) lackedMemory() bool {
 	if memoryKills() > p.before {
 		return true
 	}
-	peak := disdel.Bytes(p.usage.Maxrss) * disdel.KB
+	peak := disdel.Bytes(p.usage.Maxrss)*disdel.KB - p.files
 	return p.limit > 0 && float64(peak) >= nearLimit*float64(p.limit)
 }
 
