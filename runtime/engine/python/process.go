@@ -278,7 +278,7 @@ func unavailable(what string, err error) error {
 // limitData bounds how much the process's own memory may grow: beyond it, an allocation fails at the user's own line
 // before the kernel kills anybody.
 func (p *process) limitData(more disdel.Bytes) {
-	if more <= 0 || !p.alive() {
+	if !p.alive() {
 		return
 	}
 	most := uint64(statusField(p.pid, "VmData") + more)
@@ -297,13 +297,15 @@ func statusField(pid int, name string) disdel.Bytes {
 	return 0
 }
 
-// lackedMemory tells whether the kernel has killed the process for memory, or whether that is likely.
-func (p *process) lackedMemory() bool {
+// lackedMemory tells whether the kernel has killed the process for memory, or whether that is likely because the action
+// had reached a share of its limit.
+func (p *process) lackedMemory(share float64) bool {
 	if memoryKills() > p.before {
 		return true
 	}
 	peak := disdel.Bytes(p.usage.Maxrss)*disdel.KB - p.files
-	return p.limit > 0 && float64(peak) >= nearLimit*float64(p.limit)
+	peak += statusField(os.Getpid(), "RssAnon")
+	return p.limit > 0 && float64(peak) >= share*float64(p.limit)
 }
 
 // memoryKills is how many processes of this process's control group the kernel has killed for memory, as far as it can
