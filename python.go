@@ -38,9 +38,12 @@ type PythonNetwork struct {
 	Interpreter string         `json:"interpreter,omitempty"`
 	Form        string         `json:"form"`
 
-	Integers  []CustomParam `json:"integers,omitempty"`  // buffers of whole numbers: no mean is taken of them
+	// Integers are buffers of whole numbers. They travel as float32 behind the weights; a mean of them is rounded, and
+	// what did not change stays exact.
+	Integers  []CustomParam `json:"integers,omitempty"`
 	Optimizer *OwnOptimizer `json:"optimizer,omitempty"` // nil: the job's
 	OwnLoss   bool          `json:"ownLoss,omitempty"`   // training.loss does not count
+	Loss      string        `json:"loss,omitempty"`      // that it was described for; outputs of crossEntropy are logits
 
 	Memory []PythonMemory `json:"memory"`     // by batch, ascending
 	Floor  Bytes          `json:"floorBytes"` // of a process that has imported the program, without shared pages
