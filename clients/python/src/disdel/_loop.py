@@ -150,8 +150,8 @@ class RoundLoop(Loop):
         if not self._synced:
             raise Refused(
                 "user",
-                "run.batches() was called before run.sync(model). Call run.sync(model) as soon as the model is made: it "
-                "puts the job's weights into the model",
+                "run.batches() was called before run.sync(model). Call run.sync(model) once the model is made: it puts "
+                "the job's weights into the model",
             )
         if self._handed_over:
             self._wait()
