@@ -44,6 +44,7 @@ ADAM = {"adam": {"learningRate": 0.01}}
 def plain(model: Any, optimizer: Any, steps: int, clip: float = 0) -> List[float]:
     """The losses of the plain loop of PyTorch, seeded as an action is."""
     losses = []
+    torch.set_num_threads(1)  # as in the worker: more threads give other bits
     for number in range(steps):
         torch.manual_seed(1000 + number)
         model.train()
