@@ -189,7 +189,7 @@ func TestABadProgramIsRefusedWithItsLine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := options(t, needTorch(t), map[string]string{"net.py": c.text})
 			if c.kind == disdel.Timeout {
-				o.Timeout = 5 * time.Second
+				o.Timeout = 15 * time.Second
 			}
 			_, _, err := program.Describe(t.Context(), o)
 			if disdel.KindOf(err) != c.kind {
@@ -205,6 +205,24 @@ func TestABadProgramIsRefusedWithItsLine(t *testing.T) {
 				t.Errorf("%q has no hint", full)
 			}
 		})
+	}
+}
+
+// A size of batch that the network refuses is left out of what is known; the others stay.
+func TestABatchThatTheNetworkRefusesIsLeftOut(t *testing.T) {
+	o := options(t, needTorch(t), map[string]string{"net.py": `
+from torch import nn
+def net():
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.BatchNorm1d(8), nn.Linear(8, 10))
+`})
+	o.Python.Entry, o.Batches = "net", []int{1, 4, 16} // one row has no variance
+	python, _, err := program.Describe(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := python.Network.Python
+	if len(p.Memory) != 2 || p.Memory[0].Batch != 4 || p.Basis != disdel.MemoryTraced {
+		t.Errorf("basis %s, memory %v, want batches 4 and 16", p.Basis, p.Memory)
 	}
 }
 

@@ -6,7 +6,7 @@ import contextlib
 import sys
 from typing import Any, Callable, Dict, Iterator, List, Tuple
 
-import torch
+import torch  # type: ignore[import-not-found, unused-ignore]
 
 from . import programs
 
@@ -32,15 +32,16 @@ class Guesses:
         """Every place with what was guessed there."""
         lines = []
         for (place, what), times in sorted(self._count.items()):
-            lines.append("%s: %s" % (place, what) + (" (%d times)" % times if times > 1 else ""))
+            often = " (%d times)" % times if times > 1 else ""
+            lines.append("%s: %s%s" % (place, what, often))
         return lines
 
     def note(self, what: str) -> None:
-        """Count a guess at the program's line that is being run. What optimisers and disdel ask for themselves is none."""
+        """Count a guess at the program's line that is being run. What optimisers and disdel ask is none."""
         frame: Any = sys._getframe(1)
         while frame is not None and not programs.inside(frame.f_code.co_filename, self._folder):
             name = frame.f_globals.get("__name__", "")
-            if name.startswith("torch.optim.") or name.startswith("disdel.") and name not in (__name__, "disdel._tracing"):
+            if name.startswith(("torch.optim.", "disdel.")) and name not in (__name__, "disdel._tracing"):
                 return
             frame = frame.f_back
         if frame is not None:
@@ -148,7 +149,7 @@ _RULES: Dict[Any, Callable[[Guesses, Any, Any], Tuple[bool, Any]]] = {
 @contextlib.contextmanager
 def patched(guessed: Guesses, tracer: Any) -> Iterator[None]:
     """Within it, what leaves torch for Python's numbers is guessed, too."""
-    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch._subclasses.fake_tensor import FakeTensorMode  # type: ignore[import-not-found, unused-ignore]
 
     tensor = torch.Tensor
     before: List[Tuple[Any, str, Any]] = []
@@ -172,10 +173,12 @@ def patched(guessed: Guesses, tracer: Any) -> Iterator[None]:
 
     put(torch.autograd.profiler.record_function, "__enter__", lambda self: self)
     put(torch.autograd.profiler.record_function, "__exit__", lambda self, *error: None)
+    put(torch, "save", lambda *args, **options: None)
     put(tensor, "numpy", lambda self, *args, **options: guessed.values(self))
     put(tensor, "__array__", lambda self, dtype=None, *args, **options: guessed.values(self).astype(dtype or None))
     put(tensor, "tolist", lambda self: guessed.values(self).tolist())
-    put(tensor, "__format__", lambda self, spec: format(guessed.scalar(self.dtype), spec) if self.ndim == 0 else "tensor")
+    put(tensor, "__repr__", lambda self, *args, **options: "tensor of shape %s" % list(self.shape))
+    put(tensor, "__format__", lambda self, spec: "tensor" if self.ndim else format(guessed.scalar(self.dtype), spec))
     put(torch.nn.Module, "_apply", apply)
     put(FakeTensorMode, "__deepcopy__", lambda self, memo: self)
     try:

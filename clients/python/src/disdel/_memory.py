@@ -6,9 +6,11 @@ import gc
 import json
 import os
 import resource
+import select
+import signal
 import sys
 import time
-from typing import Any, Callable, Dict, List, NamedTuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
 from . import programs
 from ._arrays import is_torch
@@ -20,9 +22,6 @@ FACTOR = 1.5
 
 #: Pages of kernels, compiled code and small heaps that no storage shows.
 CONSTANT = 1 << 20
-
-#: Seconds that tracing, and then probing, may take.
-PATIENCE = 60
 
 
 class Estimate(NamedTuple):
@@ -38,7 +37,8 @@ def floor() -> int:
     if "torch" in sys.modules:
         import torch  # type: ignore[import-not-found, unused-ignore]
 
-        network = torch.nn.Sequential(torch.nn.Conv2d(1, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(144, 2))
+        nn = torch.nn
+        network = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 2))
         optimizer = torch.optim.Adam(network.parameters(), lr=0.1)
         for _ in range(2):
             outputs = network(torch.rand(4, 1, 8, 8))
@@ -66,28 +66,33 @@ def forget_peak() -> None:
         peak.write("5")
 
 
-def estimate(tried: Any, folder: str, batches: List[int]) -> Estimate:
+def estimate(tried: Any, folder: str, batches: List[int], end: float) -> Estimate:
     """The memory of a step and of an evaluation at each batch.
 
     A throwaway process traces the program; where that fails, another one measures two small batches and a line goes
     through them. Without both, nothing but a warning is known.
+
+    :param end: the time, as ``time.monotonic`` has it, that tracing and measuring must not pass.
     """
     answers: List[str] = []
     if is_torch(tried.session.model):
-        traced, why = _apart(lambda: _traced(tried, folder, batches))
+        traced, why = _apart(lambda: _traced(tried, folder, batches), end)
         if traced is not None:
             return Estimate(traced["python"], traced["activations"], traced["backward"])
         answers.append("its memory could not be traced: " + why)
-    probed, why = _apart(lambda: _probed(tried, batches))
+    probed, why = _apart(lambda: _probed(tried, batches), end)
     if probed is not None:
         python = {**probed, "factor": FACTOR, "basis": PROBED, "warnings": answers}
         return Estimate(python, probed["memory"][-1]["trainBytes"] // 8 // batches[-1], 0)
-    answers.append("its memory could not be measured: %s; say it by resources.train.memoryMB" % why)
+    answers.append("its memory could not be measured: %s; say it by resources.memory" % why)
     return Estimate({"memory": [], "factor": FACTOR, "basis": GIVEN, "warnings": answers}, 0, 0)
 
 
-def _apart(work: Callable[[], Dict[str, Any]]) -> Any:
-    """What work returns in a process of its own, with "", else None with the reason: a crash there ends nothing here."""
+def _apart(work: Callable[[], Iterator[Dict[str, Any]]], end: float) -> Any:
+    """The last that work yields in a process of its own, else None with the reason: a crash there ends nothing here.
+
+    Half of the time until the end is for work.
+    """
     sys.stdout.flush()
     sys.stderr.flush()
     read, write = os.pipe()
@@ -95,25 +100,22 @@ def _apart(work: Callable[[], Dict[str, Any]]) -> Any:
     if child == 0:
         _answer(work, write)
     os.close(write)
-    return _answer_of(child, read)
+    return _answer_of(child, read, time.monotonic() + max(end - time.monotonic(), 0) / 2)
 
 
-def _answer(work: Callable[[], Dict[str, Any]], write: int) -> None:
-    status = 1
+def _answer(work: Callable[[], Iterator[Dict[str, Any]]], write: int) -> None:
+    def tell(told: Dict[str, Any]) -> None:
+        line = json.dumps(told).encode() + b"\n"
+        while line:
+            line = line[os.write(write, line) :]
+
     try:
         _limit()
-        told: Dict[str, Any] = {"done": work()}
-        status = 0
+        for done in work():
+            tell({"done": done})
     except BaseException as error:
-        if os.environ.get("DISDEL_DESCRIBE_DEBUG"):
-            import traceback
-
-            traceback.print_exc()
-        told = {"error": programs.refusal(error, "").message}
-    line = json.dumps(told).encode()
-    while line:
-        line = line[os.write(write, line) :]
-    os._exit(status)
+        tell({"error": programs.refusal(error, "").message})
+    os._exit(0)
 
 
 def _limit() -> None:
@@ -125,10 +127,8 @@ def _limit() -> None:
         pass
 
 
-def _answer_of(child: int, read: int) -> Any:
-    import select
-
-    said, end = b"", time.monotonic() + PATIENCE
+def _answer_of(child: int, read: int, end: float) -> Any:
+    said, why = b"", ""
     while True:
         ready, _, _ = select.select([read], [], [], max(end - time.monotonic(), 0))
         part = os.read(read, 1 << 16) if ready else b""
@@ -137,29 +137,37 @@ def _answer_of(child: int, read: int) -> Any:
         said += part
     os.close(read)
     if not ready:
-        os.kill(child, 9)
+        os.kill(child, signal.SIGKILL)
+        why = "it took too long"
     _, status = os.waitpid(child, 0)
-    if not ready:
-        return None, "it took longer than %d s" % PATIENCE
-    if os.WIFSIGNALED(status):
-        return None, "the process ended by signal %d" % os.WTERMSIG(status)
-    told = json.loads(said or b"{}")
-    return told.get("done"), told.get("error", "")
+    if ready and os.WIFSIGNALED(status):
+        why = "the process ended by signal %d" % os.WTERMSIG(status)
+    done = None
+    for told in map(json.loads, said.split(b"\n")[:-1]):
+        done, why = told.get("done", done), told.get("error", why)
+    return done, why
 
 
-def _traced(tried: Any, folder: str, batches: List[int]) -> Dict[str, Any]:
-    from . import _guesses, _tracing
+def _traced(tried: Any, folder: str, batches: List[int]) -> Iterator[Dict[str, Any]]:
+    from . import _guesses
 
     guessed = _guesses.Guesses(folder, tried.session.classes)
     trace = _Trace(tried, guessed)
-    memory = []
+    memory: List[Dict[str, int]] = []
+    refused: Optional[Exception] = None
     with trace.mode, trace.tracer, _guesses.patched(guessed, trace.tracer):
         for batch in batches:
-            train, infer = trace.of(batch)
+            try:
+                train, infer = trace.of(batch)
+            except Exception as error:  # a batch of one row that has no variance, for example
+                refused = error
+                continue
             memory.append({"batch": batch, "trainBytes": train + CONSTANT, "inferBytes": infer + CONSTANT})
-    python = {"memory": memory, "factor": FACTOR, "basis": TRACED, "guesses": guessed.told()}
-    forward, backward = trace.forward // 4 // batches[-1], trace.backward // 4 // batches[-1]
-    return {"python": python, "activations": forward, "backward": backward}
+            forward, backward = trace.forward // 4 // batch, trace.backward // 4 // batch
+            python = {"memory": memory, "factor": FACTOR, "basis": TRACED, "guesses": guessed.told()}
+            yield {"python": python, "activations": forward, "backward": backward}
+    if refused is not None and not memory:
+        raise refused
 
 
 class _Trace:
@@ -174,7 +182,7 @@ class _Trace:
         self._tried = tried
         self._session = tried.session
         self._peaks: List[int] = []
-        self._rows = 0  # bytes of the newest batch
+        self._before = self._rows = 0  # bytes before the newest step, and of its batch
         self._replaced = False
 
     def of(self, batch: int) -> Any:
@@ -189,19 +197,17 @@ class _Trace:
         self._tried.steps(batch, 2)
         made = self.tracer.made
         train = self.tracer.peak - self._fixed() - self._rows  # of the second step: the first makes the moments
-        self._session.optimizer = None
-        for parameter in self._session.model.parameters():
-            parameter.grad = None
         self._tried.evaluate(batch)
         self.forward = self.tracer.made
         self.backward = max(made - self.forward, 0)
-        return max(train, 0), max(self.tracer.peak - self._weights() - self._rows, 0)
+        return max(train, 0), max(self.tracer.peak - self._before - self._rows, 0)
 
     def _begin(self, count: int) -> Any:
         """The rows of a step, at its beginning."""
         import torch
         from ._task import Batch
 
+        self._before = self.tracer.live()
         batch = Batch(torch.zeros(count, *self._session.input), torch.zeros(count, dtype=torch.int64))
         self._rows = _bytes(batch.x) + _bytes(batch.y)
         self.tracer.reset()
@@ -220,14 +226,11 @@ class _Trace:
             self.tracer.hold(value)
         self._session.retake()
 
-    def _weights(self) -> int:
-        model = self._session.model
-        return sum(_bytes(t) for t in [*model.parameters(), *model.buffers()])
-
     def _fixed(self) -> int:
         """Weights, gradients and moments."""
         model, optimizer = self._session.model, self._session.optimizer
-        fixed = self._weights() + sum(_bytes(p) for p in model.parameters() if p.requires_grad)
+        fixed = sum(_bytes(t) for t in [*model.parameters(), *model.buffers()])
+        fixed += sum(_bytes(p) for p in model.parameters() if p.requires_grad)
         for p in model.parameters():
             state = getattr(optimizer, "state", {}).get(p) or {}
             fixed += sum(_bytes(v) for v in state.values() if hasattr(v, "numel") and v.shape == p.shape)
@@ -238,7 +241,7 @@ def _bytes(tensor: Any) -> int:
     return int(tensor.numel() * tensor.element_size())
 
 
-def _probed(tried: Any, batches: List[int]) -> Dict[str, Any]:
+def _probed(tried: Any, batches: List[int]) -> Iterator[Dict[str, Any]]:
     """Measured peaks at two small batches, and a line through them."""
     small = max(min(8, batches[-1]), 1)
     at = [small, 4 * small]
@@ -250,7 +253,7 @@ def _probed(tried: Any, batches: List[int]) -> Dict[str, Any]:
         return max(int(values[0] + slope * (batch - at[0])), int(slope * batch), CONSTANT)
 
     memory = [{"batch": b, "trainBytes": line(train, b), "inferBytes": line(infer, b)} for b in batches]
-    return {"memory": memory}
+    yield {"memory": memory}
 
 
 def _peak_of(work: Callable[..., None], *options: int) -> int:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Tuple
 
-import torch
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._mode_utils import no_dispatch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_flatten, tree_map
+import torch  # type: ignore[import-not-found, unused-ignore]
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode  # type: ignore[import-not-found, unused-ignore]
+from torch.multiprocessing.reductions import StorageWeakRef  # type: ignore[import-not-found, unused-ignore]
+from torch.utils._mode_utils import no_dispatch  # type: ignore[import-not-found, unused-ignore]
+from torch.utils._python_dispatch import TorchDispatchMode  # type: ignore[import-not-found, unused-ignore]
+from torch.utils._pytree import tree_flatten, tree_map  # type: ignore[import-not-found, unused-ignore]
 
 from . import _guesses as guesses
 
@@ -85,7 +85,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
         return out
 
     def _run(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """An operation without values. One that fakes cannot do is computed once, on zeros of the same sizes."""
+        """An operation without values. One that fakes cannot do is computed once, on other values of the same sizes."""
         if not _FAKES_COMPUTE and not _is_view(func):
             return self._computed(func, args, kwargs)
         try:
@@ -132,7 +132,8 @@ class _Shape:
         self._size, self._stride, self._dtype = tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype
         self._offset = tensor.storage_offset()
         same = [i for i, t in enumerate(twins) if t is tensor]
-        shared = [i for i, t in enumerate(twins) if t.numel() and _storage(t).data_ptr() == _storage(tensor).data_ptr()]
+        place = _storage(tensor).data_ptr()
+        shared = [i for i, t in enumerate(twins) if t.numel() and _storage(t).data_ptr() == place]
         self._same = same[0] if same else None  # of an operation in place
         self._shared = shared[0] if shared else None  # of a view that does not say that it is one
 
@@ -147,7 +148,17 @@ class _Shape:
 
 
 def _shapes_of(func: Any, args: Any, kwargs: Any, fakes: List[Any]) -> Any:
-    twins = [torch.empty_strided(tuple(v.shape), tuple(v.stride()), dtype=v.dtype).zero_() for v in fakes]
+    """The outputs' shapes. Whole numbers are 0, which are valid places; where that is refused they are 1."""
+    try:
+        return _shapes_with(0, func, args, kwargs, fakes)
+    except RuntimeError:
+        return _shapes_with(1, func, args, kwargs, fakes)
+
+
+def _shapes_with(whole: int, func: Any, args: Any, kwargs: Any, fakes: List[Any]) -> Any:
+    twins = [torch.empty_strided(tuple(v.shape), tuple(v.stride()), dtype=v.dtype) for v in fakes]
+    for twin in twins:
+        twin.fill_(1 if twin.is_floating_point() else whole)
     by_fake = {id(v): t for v, t in zip(fakes, twins)}
     args, kwargs = tree_map(lambda v: by_fake.get(id(v), v), (args, kwargs))
     out = func(*args, **kwargs)
@@ -202,9 +213,11 @@ def _recurrent(args: Any, out: Any) -> Tuple[int, int]:
 
 def _encoder_layer(args: Any, out: Any) -> Tuple[int, int]:
     """A whole layer of a transformer in one operation: queries, keys and values, scores, and the wide layer."""
-    x, heads, wide = args[0], args[2], args[14] if len(args) > 14 else None
+    x, heads = args[0], args[2]
+    wide: Any = args[14] if len(args) > 14 else None
     scores = x.shape[0] * heads * x.shape[-2] * x.shape[-2] * x.element_size()
-    hidden = _size(x) // x.shape[-1] * wide.shape[0] if isinstance(wide, torch.Tensor) and wide.ndim == 2 else 4 * _size(x)
+    known = isinstance(wide, torch.Tensor) and wide.ndim == 2
+    hidden = _size(x) // x.shape[-1] * wide.shape[0] if known else 4 * _size(x)
     return max(5 * _size(x) + 2 * scores, 2 * hidden + _size(x)), 0
 
 

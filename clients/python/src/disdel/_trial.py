@@ -47,7 +47,7 @@ class TrialSession(Session):
         self.moments = Moments(optimizer, [], [], [])
         return self.moments
 
-    def rows(self, message: Message) -> Batch:
+    def rows(self, message: Mapping[str, Any]) -> Batch:
         return self.rows_of(int(message["rows"]))
 
     def write_labels(self, outputs: Any) -> None:

@@ -1,7 +1,7 @@
 """Describe a user's program before it trains: what it consists of, whether it runs, and what memory it takes.
 
-``python3 -m disdel.describe`` reads one JSON object and writes one line, behind a prefix. What the program prints goes to
-the standard error.
+``python3 -m disdel.describe`` reads one JSON object and writes one line, behind a prefix. What the program prints goes
+to the standard error.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import platform
 import sys
 import threading
+import time
 import traceback
 from typing import Any, Dict
 
@@ -32,7 +33,7 @@ def main() -> int:
             out.flush()
 
     request = json.load(sys.stdin)
-    _watch(float(request.get("timeoutS") or 60), request.get("folder", ""), answer)
+    _watch(_seconds(request), request.get("folder", ""), answer)
     try:
         told = _needs(request) if request.get("needs") else describe(request)
     except BaseException as error:
@@ -41,6 +42,11 @@ def main() -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # threads of the program must not keep the process
+
+
+def _seconds(request: Dict[str, Any]) -> float:
+    """How long a description may take."""
+    return float(request.get("timeoutS") or 60)
 
 
 def _watch(seconds: float, folder: str, answer: Any) -> None:
@@ -82,6 +88,7 @@ class _Description:
     def __init__(self, request: Dict[str, Any]) -> None:
         self._request = request
         self._folder: str = request["folder"]
+        self._end = time.monotonic() + _seconds(request)
         self._rows = min(2, max(int(b) for b in request["batches"]))
 
     def told(self) -> Dict[str, Any]:
@@ -108,7 +115,8 @@ class _Description:
             "floorBytes": floor,
             "versions": _versions(),
         }
-        found = _memory.estimate(tried, self._folder, sorted({int(b) for b in self._request["batches"]}))
+        batches = sorted({int(b) for b in self._request["batches"]})
+        found = _memory.estimate(tried, self._folder, batches, self._end)
         python.update(found.python)
         return {
             "name": tried.program.entry,

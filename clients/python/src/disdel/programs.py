@@ -14,6 +14,9 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 MODULE, TASK, LOOP, KUBEML = "module", "task", "loop", "kubeml"
 
+#: The package and the name of the class that an entry of a form is derived from.
+_BASES = {KUBEML: ("kubeml", "KubeModel"), TASK: ("disdel", "Task"), MODULE: ("torch", "Module")}
+
 
 class Refused(Exception):
     """What is wrong with a program, for the person who wrote it.
@@ -23,7 +26,15 @@ class Refused(Exception):
     """
 
     def __init__(
-        self, kind: str, message: str, *, place: str = "", source: str = "", trace: str = "", module: str = "", size: int = 0
+        self,
+        kind: str,
+        message: str,
+        *,
+        place: str = "",
+        source: str = "",
+        trace: str = "",
+        module: str = "",
+        size: int = 0,
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -136,10 +147,10 @@ def _entries(module: Any) -> List[Program]:
 
 
 def _form(name: str, value: Any) -> str:
-    """The form of an entry, "" where it is none. Bases are told by name: what a program does not import stays unloaded."""
+    """The form of an entry, "" where it is none. Bases are told by name: what is not imported stays unloaded."""
     if isinstance(value, type):
         bases = {(b.__module__.split(".")[0], b.__name__) for b in value.__mro__[1:]}
-        for form, base in ((KUBEML, ("kubeml", "KubeModel")), (TASK, ("disdel", "Task")), (MODULE, ("torch", "Module"))):
+        for form, base in _BASES.items():
             if base in bases:
                 return form
         return ""
@@ -189,7 +200,8 @@ def built(program: Program, arguments: Dict[str, Any], folder: str) -> Any:
 
 def definition(value: Any, folder: str) -> Tuple[str, str]:
     """The place and the text of the line that begins a class or a function of the user's, "" where it is another's."""
-    target = value.__init__ if isinstance(value, type) and inspect.isfunction(value.__init__) else value
+    init = getattr(value, "__init__", None) if isinstance(value, type) else None
+    target = init if inspect.isfunction(init) else value
     code = getattr(target, "__code__", None)
     if code is None or not inside(code.co_filename, folder):
         return "", ""
@@ -208,7 +220,8 @@ def refusal(error: BaseException, folder: str) -> Refused:
     place, source = user_line(traceback.extract_tb(error.__traceback__), folder)
     message = "%s: %s" % (type(error).__name__, error) if str(error) else type(error).__name__
     if isinstance(error, SystemExit):
-        return Refused("exit", "the program ended by itself with code %s" % error.code, place=place, source=source, trace=trace)
+        message = "the program ended by itself with code %s" % error.code
+        return Refused("exit", message, place=place, source=source, trace=trace)
     if isinstance(error, MemoryError) or "can't allocate memory" in message or "bad_alloc" in message:
         return Refused("memory", message, place=place, source=source, trace=trace, size=_wanted(message))
     if isinstance(error, ImportError):
@@ -232,7 +245,9 @@ def inside(file: str, folder: str) -> bool:
 
 def relative(file: str, folder: str) -> str:
     """A file's path for messages."""
-    return os.path.relpath(os.path.realpath(file), os.path.realpath(folder)) if inside(file, folder) else os.path.basename(file)
+    if not inside(file, folder):
+        return os.path.basename(file)
+    return os.path.relpath(os.path.realpath(file), os.path.realpath(folder))
 
 
 def _wanted(message: str) -> int:
