@@ -212,7 +212,6 @@ class RoundLoop(Loop):
 
     def _hand_over(self) -> None:
         self._session.check()
-        self._session.settle()
         self._over, self._handed_over = None, True
         self._requests.answer({})
 
