@@ -55,7 +55,7 @@ func (e Estimator) samples(past []disdel.Record) []sample {
 			}
 			out = append(out, sample{
 				task: a.Task, network: networkOf(r.Job.Model), planned: planned, terms: termsOf(&a.Estimate, ratio),
-				engine:   e.computes(r.Job.Training.Backend, r.Job.Model.Custom != ""),
+				engine:   e.computes(r.Job.Training.Backend, r.Job.Model.NeedsProgram()),
 				residual: math.Log(median(peaks) / planned),
 			})
 		}
@@ -107,7 +107,7 @@ func peaksOf(r *disdel.Record, task disdel.Task) []float64 {
 // layered is the network name of jobs that list their layers. Two such networks need not have anything in common.
 const layered = "layers"
 
-func networkOf(m disdel.Model) string { return cmp.Or(m.Custom, m.Name, layered) }
+func networkOf(m disdel.Model) string { return cmp.Or(m.NetworkName(), layered) }
 
 // familyOf is the leading letters of a network's name: resnet of resnet50-keras.
 func familyOf(network string) string {
