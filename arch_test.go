@@ -152,7 +152,8 @@ var house = map[string][]string{
 		"runtime/engine/native/kernel", "scheduler", "scheduler/sim", "service", "service/api", "service/batch",
 		"service/infer", "service/tenant",
 	},
-	"cmd/disdel": {"internal/cli"},
+	"cmd/disdel":     {"internal/cli"},
+	"clients/python": {},
 	// An image's entry point: what trains, and nothing of what plans, prints or serves a platform.
 	"cmd/disdel-runtime": {
 		"actions/serve", "aggregator", "runtime/engine", "runtime/engine/gpu", "runtime/engine/native",
