@@ -110,8 +110,13 @@ func initName(c *cli.Context) (string, error) {
 	if extension := filepath.Ext(name); len(extension) > 1 && given[0] != "dataset" {
 		name = strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), filepath.Ext(strings.TrimSuffix(name, ".gz")))
 	}
-	name = strings.Trim(notInNames.ReplaceAllString(strings.ToLower(name), "-"), "-")
-	return cmp.Or(strings.Trim(name[:min(len(name), 40)], "-"), "data"), nil
+	return cmp.Or(jobName(name), "data"), nil
+}
+
+// jobName makes a name of a job out of a file's name.
+func jobName(file string) string {
+	name := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(file), "-"), "-")
+	return strings.Trim(name[:min(len(name), 40)], "-")
 }
 
 // initialized is a job file that was written.

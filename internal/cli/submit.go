@@ -108,7 +108,11 @@ func filesBeside(job string) func(file string) ([]byte, error) {
 	}
 }
 
+// readInput reads a job file; "-" is standard input. A Python program gets a job file.
 func readInput(u *ui, name string) ([]byte, error) {
+	if file, entry, ok := programOperand(name); ok {
+		return programJob(file, entry), nil
+	}
 	if name == "-" {
 		return files.ReadAll(name, u.In)
 	}
@@ -136,8 +140,8 @@ func (src source) showFaults(u *ui, err error) error {
 
 func submitCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "submit", Usage: "run a job and show its progress", ArgsUsage: "FILE",
-		Description: "FILE is a job file, or - for standard input. If a server runs the job, Ctrl-C ends only the view. " +
+		Name: "submit", Usage: "run a job and show its progress", ArgsUsage: "FILE | PROGRAM.py[:ENTRY]",
+		Description: "FILE is a job file, or - for standard input. PROGRAM.py is a Python program, which needs no job file. If a server runs the job, Ctrl-C ends only the view. " +
 			"For a\n" +
 			"local job it asks whether the job goes on in the background; without a terminal it cancels the job. A closed\n" +
 			"terminal ends no job. --detach prints the id and returns at once.\n\n" +
@@ -146,8 +150,9 @@ func submitCommand(u *ui) *cli.Command {
 			"   disdel submit job.yaml --detach\n" +
 			"   disdel submit job.yaml --fail-if 'accuracy < 0.9' --fail-if 'did not learn'\n" +
 			"   disdel submit job.yaml --name second --epochs 10 --set training.batchSize=32 -o json\n" +
+			"   disdel submit net.py:Net --data digits --loss crossEntropy --epochs 5\n" +
 			"   disdel submit examples/gorgonia/job.yaml --action bin/digits-gorgonia",
-		Flags: slices.Concat([]cli.Flag{dryRunFlag, setFlag}, shorthandFlags,
+		Flags: slices.Concat([]cli.Flag{dryRunFlag, setFlag}, shorthandFlags, programFlags,
 			[]cli.Flag{actionFlag, probeFlag, admissionFlag}, queueFlags, estimatorFlags, leaveFlags,
 			[]cli.Flag{failIfFlag}),
 		Action: func(c *cli.Context) error {
