@@ -121,7 +121,8 @@ var house = map[string][]string{
 		"actions/serve", "aggregator", "aggregator/embedded", "aggregator/exchange", "controller", "controller/jobfile",
 		"controller/simulate", "dataset", "deploy/clusterfacts", "estimator", "executor", "history", "history/couchlite",
 		"internal/...", "model", "platform", "platform/local", "runtime/engine/backends", "runtime/engine/gpu",
-		"scheduler", "scheduler/sim", "service/infer", "service/lease", "service/queue", "service/tenant",
+		"scheduler", "scheduler/sim", "service/infer", "service/lease", "service/program", "service/queue",
+		"service/tenant",
 	},
 	// Parts of a service, each of which knows only those above it in this list.
 	"service/tenant": {"aggregator", "history", "internal/files", "scheduler"},
@@ -131,6 +132,7 @@ var house = map[string][]string{
 		"dataset", "dataset/dense", "estimator", "executor", "history", "internal/modelstore", "model",
 		"runtime/engine/backends", "scheduler", "service/lease", "service/queue",
 	},
+	"service/program": {"clients/python", "internal/files", "internal/terminal"},
 	// Many jobs as one experiment: a caller of service like any other.
 	"service/batch": {"controller/jobfile", "service"},
 	// A service over HTTP.

@@ -169,6 +169,32 @@ def _accepts(value: Any, arguments: Dict[str, Any]) -> bool:
     return True
 
 
+class Arrays(NamedTuple):
+    """What a network consists of, each array once, by the name that it has in the network."""
+
+    params: List[Tuple[str, Any]]  #: ``named_parameters()``: of tied weights the first name only
+    buffers: List[Tuple[str, Any]]  #: of floating point, without constants (``persistent=False``)
+    integers: List[Tuple[str, Any]]  #: buffers of whole numbers and truth values
+
+
+def arrays_of(model: Any) -> Arrays:
+    """The arrays of a ``torch.nn.Module``.
+
+    :raises Refused: kind ``unsupported`` for complex numbers, and where there is nothing to train.
+    """
+    kept = set(model.state_dict(keep_vars=True))
+    arrays = Arrays(list(model.named_parameters()), [], [])
+    for name, tensor in model.named_buffers():
+        if name in kept:
+            (arrays.buffers if tensor.is_floating_point() else arrays.integers).append((name, tensor))
+    for name, tensor in arrays.params + arrays.integers:
+        if tensor.is_complex():
+            raise Refused("unsupported", "%s has complex numbers; disdel averages real ones only" % name)
+    if not any(tensor.requires_grad for _, tensor in arrays.params):
+        raise Refused("unsupported", "%s has no parameters to train" % type(model).__name__)
+    return arrays
+
+
 def built(program: Program, arguments: Dict[str, Any], folder: str) -> Any:
     """What the entry returns for its arguments.
 
@@ -190,7 +216,7 @@ def built(program: Program, arguments: Dict[str, Any], folder: str) -> Any:
 def _definition(value: Any, folder: str) -> Tuple[str, str]:
     target = value.__init__ if isinstance(value, type) and inspect.isfunction(value.__init__) else value
     code = getattr(target, "__code__", None)
-    if code is None or not _inside(code.co_filename, folder):
+    if code is None or not inside(code.co_filename, folder):
         return "", ""
     place = "%s:%d in %s" % (os.path.relpath(code.co_filename, folder), code.co_firstlineno, code.co_name)
     return place, linecache.getline(code.co_filename, code.co_firstlineno).strip()
@@ -202,7 +228,7 @@ def refusal(error: BaseException, folder: str) -> Refused:
         return error
     trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     if isinstance(error, SyntaxError):
-        place = "%s:%d" % (_relative(error.filename or "", folder), error.lineno or 0)
+        place = "%s:%d" % (relative(error.filename or "", folder), error.lineno or 0)
         return Refused("syntax", str(error.msg), place=place, source=(error.text or "").strip(), trace=trace)
     place, source = user_line(traceback.extract_tb(error.__traceback__), folder)
     message = "%s: %s" % (type(error).__name__, error) if str(error) else type(error).__name__
@@ -218,17 +244,20 @@ def refusal(error: BaseException, folder: str) -> Refused:
 def user_line(frames: Any, folder: str) -> Tuple[str, str]:
     """The place and the text of the last frame in the user's files, "" where none is."""
     for frame in reversed(list(frames)):
-        if _inside(frame.filename, folder):
-            return "%s:%d in %s" % (_relative(frame.filename, folder), frame.lineno or 0, frame.name), frame.line or ""
+        if inside(frame.filename, folder):
+            return "%s:%d in %s" % (relative(frame.filename, folder), frame.lineno or 0, frame.name), frame.line or ""
     return "", ""
 
 
-def _inside(file: str, folder: str) -> bool:
-    return os.path.realpath(file).startswith(os.path.realpath(folder) + os.sep)
+def inside(file: str, folder: str) -> bool:
+    """Whether a file is the program's own: a virtual environment in its folder is not."""
+    file, folder = os.path.realpath(file), os.path.realpath(folder)
+    return file.startswith(folder + os.sep) and "site-packages" not in file[len(folder) :].split(os.sep)
 
 
-def _relative(file: str, folder: str) -> str:
-    return os.path.relpath(os.path.realpath(file), os.path.realpath(folder)) if _inside(file, folder) else os.path.basename(file)
+def relative(file: str, folder: str) -> str:
+    """A file's path for messages."""
+    return os.path.relpath(os.path.realpath(file), os.path.realpath(folder)) if inside(file, folder) else os.path.basename(file)
 
 
 def _wanted(message: str) -> int:
@@ -266,7 +295,7 @@ def _is_file(folder: str, name: str) -> bool:
 
 def _named_imports(folder: str, file: str) -> Iterator[str]:
     package = os.path.dirname(file).split(os.sep) if os.path.dirname(file) else []
-    for node in ast.walk(_tree(folder, file)):
+    for node in ast.walk(tree_of(folder, file)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -276,7 +305,11 @@ def _named_imports(folder: str, file: str) -> Iterator[str]:
                 yield ".".join(base + [alias.name])
 
 
-def _tree(folder: str, file: str) -> ast.Module:
+def tree_of(folder: str, file: str) -> ast.Module:
+    """The syntax of a file.
+
+    :raises Refused: kind ``syntax``.
+    """
     path = os.path.join(folder, file)
     try:
         with open(path, "rb") as source:
@@ -291,7 +324,7 @@ def file_with(folder: str, entry: str = "") -> str:
     :raises Refused: where none or several files have it.
     """
     names = sorted(n for n in os.listdir(folder) if n.endswith(".py"))
-    fits = [n for n in names if _defines(_tree(folder, n), entry)]
+    fits = [n for n in names if _defines(tree_of(folder, n), entry)]
     if len(fits) == 1:
         return fits[0]
     what = entry or "something to train"
