@@ -82,7 +82,9 @@ type PythonNetwork struct {
 	Interpreter string    `json:"interpreter,omitempty"`
 	Form        string    `json:"form"`
 
-	Integers  []CustomParam `json:"integers,omitempty"`  // buffers of whole numbers: no mean is taken of them
+	// Integers are buffers of whole numbers. They travel as float32 behind the weights; a mean of them is rounded, and
+	// what did not change stays exact.
+	Integers  []CustomParam `json:"integers,omitempty"`
 	Optimizer *OwnOptimizer `json:"optimizer,omitempty"` // nil: the job's
 	OwnLoss   bool          `json:"ownLoss,omitempty"`   // training.loss does not count
 

@@ -47,9 +47,9 @@ func (in *Input) count() *model.Counts {
 
 // Engines knows the memory of a program's backends; engine.Table implements it.
 type Engines interface {
-	// Name is the backend that computes a network if a job asks for the given one; "" stands for any. custom says that
-	// a program brings the network.
-	Name(asked string, custom bool) string
+	// Name is the backend that computes a network if a job asks for the given one; "" stands for any. custom describes a
+	// network that a program brings; nil for others.
+	Name(asked string, custom *disdel.CustomNetwork) string
 	// Footprint is the memory that an engine of that backend takes.
 	Footprint(asked string, s footprint.Spec) (footprint.Footprint, error)
 }
@@ -162,7 +162,7 @@ func (e Estimator) Saves(in Input, p disdel.Precision) bool {
 }
 
 // computes is the name of the backend that computes a network if a job asks for the given one.
-func (e Estimator) computes(asked string, custom bool) string {
+func (e Estimator) computes(asked string, custom *disdel.CustomNetwork) string {
 	if e.engines == nil {
 		return asked
 	}

@@ -152,6 +152,7 @@ func (p *Programs) look(ctx context.Context, o program.Options) (knownProgram, e
 	if found.python, found.archive, err = program.Describe(ctx, o); err != nil {
 		return found, err
 	}
+	found.python.Network.Name = found.python.Name()
 	if p.known == nil {
 		p.known = map[string]knownProgram{}
 	}

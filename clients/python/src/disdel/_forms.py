@@ -73,6 +73,8 @@ class ModuleForm:
                 optimizer.zero_grad(set_to_none=True)
                 loss = self.loss(batch)
                 value = finite(loss)
+                if not getattr(loss, "requires_grad", False):
+                    raise Refused("user", "the loss has no gradient. Compute it from the outputs of the model, as a tensor")
                 loss.backward()
                 parameters = [p for p in self.session.trained() if p.grad is not None]
                 _check_gradients(parameters)

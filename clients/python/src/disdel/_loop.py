@@ -60,7 +60,7 @@ class LoopForm(ModuleForm):
         self.session.program.value(run, **self.session.arguments)
 
     def _definition(self) -> Dict[str, str]:
-        place, source = programs._definition(self.session.program.value, self.session.folder)
+        place, source = programs.definition(self.session.program.value, self.session.folder)
         return {"place": place, "source": source}
 
     def round(self) -> Optional[Answer]:

@@ -198,7 +198,11 @@ class Session:
             answer = self.model(x)
         else:
             answer = _predicted(self.model, x)
-        return as_rows(outputs_of(answer), len(x), self.classes)
+        try:
+            return as_rows(outputs_of(answer), len(x), self.classes)
+        except Refused as error:
+            error.place, error.source = programs.definition(getattr(self.model, "forward", None), self.folder)
+            raise
 
     def measure(self, outputs: Any, y: Any) -> Tuple[float, int]:
         """The job's loss of outputs, and how many rows are right."""

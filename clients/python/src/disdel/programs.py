@@ -205,7 +205,7 @@ def built(program: Program, arguments: Dict[str, Any], folder: str) -> Any:
     except ValueError:
         pass
     except TypeError as error:
-        place, source = _definition(program.value, folder)
+        place, source = definition(program.value, folder)
         raise Refused("arguments", "%s: %s" % (program.entry, error), place=place, source=source) from error
     try:
         return program.value(**arguments)
@@ -213,7 +213,8 @@ def built(program: Program, arguments: Dict[str, Any], folder: str) -> Any:
         raise refusal(error, folder) from error
 
 
-def _definition(value: Any, folder: str) -> Tuple[str, str]:
+def definition(value: Any, folder: str) -> Tuple[str, str]:
+    """The place and the text of the line that begins a class or a function of the user's, "" where it is another's."""
     target = value.__init__ if isinstance(value, type) and inspect.isfunction(value.__init__) else value
     code = getattr(target, "__code__", None)
     if code is None or not inside(code.co_filename, folder):

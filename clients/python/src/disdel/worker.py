@@ -13,6 +13,7 @@ import platform
 import signal
 import sys
 import time
+import traceback
 from typing import Any, Dict, Optional
 
 from . import programs
@@ -98,7 +99,14 @@ class _Worker(Requests):
 
             if isinstance(error, RoundOver):
                 raise
-            self.answer({"error": programs.refusal(error, self._folder).told()})
+            self.answer({"error": self._told(error)})
+
+    def _told(self, error: BaseException) -> Dict[str, Any]:
+        told = programs.refusal(error, self._folder).told()
+        if not told.get("place"):
+            place, source = programs.user_line(traceback.extract_tb(error.__traceback__), self._folder)
+            told.update({"place": place, "source": source} if place else {})
+        return told
 
     def _done(self, message: Message) -> Optional[Dict[str, Any]]:
         op = message["op"]
@@ -178,10 +186,12 @@ def main() -> None:
     try:
         worker.serve()
     except _Closed:
-        pass
-    finally:
-        _flush()
-        os._exit(0)  # threads of the program must not keep the process
+        code = 0
+    except BaseException:  # a fault of the worker itself
+        code = 70
+        os.write(stderr, traceback.format_exc().encode())
+    _flush()
+    os._exit(code)  # threads of the program must not keep the process
 
 
 if __name__ == "__main__":
