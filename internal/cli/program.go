@@ -8,7 +8,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/client"
+	"github.com/disdel/disdel/internal/terminal"
 )
 
 // pythonVariable has the path of the interpreter for commands without --python PATH.
@@ -72,3 +74,18 @@ training:
 
 // programEpochs are the epochs of a program without a job file and without --epochs.
 const programEpochs = 5
+
+// programMistakes prints the faults of a job that has no file whose lines could be shown.
+func programMistakes(u *ui, all *disdel.Faults) error {
+	for _, f := range all.Faults {
+		e := &disdel.Error{Kind: disdel.Invalid, Op: all.File, Msg: f.Path + ": " + f.Msg, Hint: f.Hint}
+		switch {
+		case f.Path == "data.source" && f.Msg == "missing":
+			e.Msg, e.Hint = "a program needs data to learn from", "name a data set: --data NAME; disdel dataset list shows them"
+		case f.Path == client.ProgramPath:
+			e.Msg = f.Msg
+		}
+		u.Fail(e)
+	}
+	return terminal.Reported(all)
+}

@@ -131,6 +131,9 @@ func (src source) request(c *cli.Context) service.Request {
 // showFaults prints every fault of a job file with its line.
 func (src source) showFaults(u *ui, err error) error {
 	var all *disdel.Faults
+	if _, _, ok := programOperand(src.file.Name); ok && errors.As(err, &all) && u.Format == "table" {
+		return programMistakes(u, all)
+	}
 	if errors.As(err, &all) && u.Format == "table" {
 		u.Faults(all, src.text)
 		return terminal.Reported(err)

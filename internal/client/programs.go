@@ -102,6 +102,9 @@ func (j programJobs) describe(ctx context.Context, req *service.Request) error {
 	return err
 }
 
+// ProgramPath is the field of the job file with the program.
+const ProgramPath = "model.python"
+
 // folderOf is the folder of a job file; of standard input, the current one.
 func folderOf(file string) string {
 	if file == "-" {
@@ -126,7 +129,7 @@ func programFault(err error, from service.Source) error {
 		return err
 	}
 	e := disdel.AsError(err)
-	fault := disdel.Fault{Path: "model.python", Msg: cmp.Or(e.Msg, e.Error()), Hint: e.Hint}
+	fault := disdel.Fault{Path: ProgramPath, Msg: cmp.Or(e.Msg, e.Error()), Hint: e.Hint}
 	if e.Msg != "" && e.Err != nil {
 		fault.Msg += ": " + e.Err.Error()
 	}
