@@ -87,6 +87,7 @@ type PythonNetwork struct {
 	Integers  []CustomParam `json:"integers,omitempty"`
 	Optimizer *OwnOptimizer `json:"optimizer,omitempty"` // nil: the job's
 	OwnLoss   bool          `json:"ownLoss,omitempty"`   // training.loss does not count
+	Loss      string        `json:"loss,omitempty"`      // that it was described for; outputs of crossEntropy are logits
 
 	Memory []PythonMemory `json:"memory"`     // by batch, ascending
 	Floor  Bytes          `json:"floorBytes"` // of a process that has imported the program, without shared pages

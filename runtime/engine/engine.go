@@ -90,8 +90,8 @@ type Engine interface {
 type Listener interface {
 	// Until bounds the calls from now on: those that run when ctx ends are ended, and return Timeout after a deadline, else
 	// the context's cause. The engine computes nothing after that. It ends them a little before the deadline, so that the
-	// action can still say what hung.
-	Until(ctx context.Context)
+	// action can still say what hung. alive is false if the program has ended meanwhile: another engine is needed.
+	Until(ctx context.Context) (alive bool)
 
 	// BeginEpoch tells which epoch of the job the next steps belong to, counted from 0, and how many it has.
 	BeginEpoch(epoch, epochs int)

@@ -1,10 +1,12 @@
 package python
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"math"
+	"os"
 	"slices"
 	"strings"
 
@@ -31,7 +33,7 @@ type Engine struct {
 	versions  map[string]string
 	footprint engine.Footprint
 	state     []engine.Array
-	start     disdel.Weights // statistics as the program makes them
+	start     disdel.Weights // statistics as the program makes them; nil: not known yet
 
 	rate          float64
 	seed          int64
@@ -64,6 +66,9 @@ func newEngine(s engine.Spec, c *disdel.CustomNetwork, b Backend) (e *Engine, er
 		return e, err
 	}
 	e.control = newControl(p)
+	if s.Context != nil {
+		e.control.until(s.Context)
+	}
 	e.label("loading")
 	return e, e.load()
 }
@@ -83,8 +88,19 @@ func (e *Engine) load() error {
 		e.versions = l.Versions
 	}
 	e.state = engine.StateOf(&e.Spec, &e.steps, e.values)
-	e.start = engine.Copies(engine.Of(e.state, engine.Statistic))
+	e.limit()
 	return nil
+}
+
+// dataShare is the share of the action's limit that the program's own memory may take with all others: an allocation
+// fails below the share at which the runtime ends the action.
+const dataShare = 95
+
+// limit bounds the program's memory by what the action's limit leaves to it.
+func (e *Engine) limit() {
+	p := e.control.process
+	taken := statusField(os.Getpid(), "RssAnon") + statusField(p.pid, "RssAnon") + disdel.Bytes(e.layout.Size)
+	p.limitData(e.Memory/100*dataShare - taken)
 }
 
 // loading is what a worker needs to know of the program.
@@ -103,12 +119,8 @@ func (e *Engine) loading() map[string]any {
 	}
 }
 
-func (e *Engine) lossName() string {
-	if e.Loss == "" {
-		return "crossEntropy"
-	}
-	return e.Loss
-}
+// lossName is the loss of the engine, else that of the description.
+func (e *Engine) lossName() string { return cmp.Or(e.Loss, e.program.Loss, "crossEntropy") }
 
 // values are those of parameter i of the graph: of its weights for moment -1, else of that moment.
 func (e *Engine) values(i, moment int) engine.Values {
@@ -137,6 +149,7 @@ func (e *Engine) floats(i, moment int) floats {
 func (e *Engine) Init(init disdel.Init) error {
 	e.label("init")
 	_, err := e.ask("init", map[string]any{"seed": init.Seed})
+	e.own = 0 // the network is a new one, and so is its optimiser
 	return err
 }
 
@@ -390,15 +403,33 @@ func (e *Engine) Reset(r engine.Role) error {
 		e.steps = 0
 		return e.forget()
 	case engine.Statistic:
-		for i, a := range engine.Of(e.state, engine.Statistic) {
-			if err := a.Set(e.start[i]); err != nil {
-				return err
-			}
-		}
-		return nil
+		return e.resetStatistics()
 	default:
 		return &disdel.Error{Kind: disdel.Invalid, Op: "reset", Msg: "a " + r.String() + " has no start to be set back to"}
 	}
+}
+
+// resetStatistics sets statistics to those of a new network. The first time, the program has to make one.
+func (e *Engine) resetStatistics() error {
+	statistics := engine.Of(e.state, engine.Statistic)
+	if e.start == nil && len(statistics) > 0 {
+		weights := engine.Copies(engine.Of(e.state, engine.Weight))
+		if err := e.Init(disdel.Init{}); err != nil {
+			return err
+		}
+		e.start = engine.Copies(statistics)
+		for i, a := range engine.Of(e.state, engine.Weight) {
+			if err := a.Set(weights[i]); err != nil {
+				return err
+			}
+		}
+	}
+	for i, a := range statistics {
+		if err := a.Set(e.start[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // forget has the process drop its optimiser's state, where it has one.
@@ -429,10 +460,12 @@ func (e *Engine) Kernels() string {
 func (e *Engine) Listener() engine.Listener { return e }
 
 // Until implements engine.Listener.
-func (e *Engine) Until(ctx context.Context) {
+func (e *Engine) Until(ctx context.Context) (alive bool) {
 	e.control.until(ctx)
-	e.control.process.stdout.begin()
-	e.control.process.stderr.begin()
+	p := e.control.process
+	p.stdout.begin()
+	p.stderr.begin()
+	return !e.ended && p.alive()
 }
 
 // BeginEpoch implements engine.Listener.

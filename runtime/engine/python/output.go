@@ -146,7 +146,7 @@ func (o *output) drain() {
 			break
 		}
 	}
-	o.mu.Lock() // what was read is written, too
+	o.mu.Lock()   // what was read is written, too
 	o.mu.Unlock() //nolint:staticcheck // it only waits
 }
 

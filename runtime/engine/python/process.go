@@ -1,6 +1,7 @@
 package python
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -140,10 +141,32 @@ func hideMemory() { unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) } //nolint:errc
 // kill kills the process and what it has started.
 func (p *process) kill() {
 	pid := p.pid
-	for _, child := range descendants(pid) { // that left the group
-		syscall.Kill(child, syscall.SIGKILL) //nolint:errcheck // it may be gone already
+	syscall.Kill(-pid, syscall.SIGKILL) //nolint:errcheck // it may be gone already
+	const rounds = 10                   // a process may start another one while the list is read
+	for range rounds {
+		left := p.started()
+		for _, child := range left {
+			syscall.Kill(child, syscall.SIGKILL) //nolint:errcheck // as above
+		}
+		if len(left) == 0 {
+			return
+		}
 	}
-	syscall.Kill(-pid, syscall.SIGKILL) //nolint:errcheck // as above
+}
+
+// started lists the processes that the program has started, even if they have left its process group: they inherit the
+// name of its own folder.
+func (p *process) started() (out []int) {
+	mark := []byte("\x00HOME=" + p.home + "\x00")
+	list, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is well-formed
+	for _, file := range list {
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		data, err := os.ReadFile(file) // of a zombie it is empty
+		if err == nil && pid != p.pid && bytes.Contains(append([]byte{0}, data...), mark) {
+			out = append(out, pid)
+		}
+	}
+	return out
 }
 
 // alive tells whether the process has not been reaped.
@@ -249,22 +272,6 @@ func jemalloc() string {
 
 func unavailable(what string, err error) error {
 	return &disdel.Error{Kind: disdel.Unavailable, Op: "start program", Msg: "it failed to " + what, Err: err}
-}
-
-// descendants lists the processes that a process and its children have started.
-func descendants(pid int) (out []int) {
-	for next := []int{pid}; len(next) > 0; next = next[1:] {
-		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", next[0])) // the pattern is well-formed
-		for _, list := range lists {
-			text, _ := os.ReadFile(list) // a thread that has ended has none
-			for word := range strings.FieldsSeq(string(text)) {
-				if child, err := strconv.Atoi(word); err == nil {
-					out, next = append(out, child), append(next, child)
-				}
-			}
-		}
-	}
-	return out
 }
 
 // limitData bounds how much the process's own memory may grow: beyond it, an allocation fails at the user's own line
