@@ -101,7 +101,9 @@ func (d *description) confined() surroundings {
 	threads := fmt.Sprint(max(d.Threads, 1))
 	return surroundings{d.temp, []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + d.temp, "TMPDIR=" + d.temp, "PYTHONPATH=" + d.modules, "PYTHONHASHSEED=0",
-		"PYTHONUNBUFFERED=1", "LANG=C.UTF-8", "OMP_NUM_THREADS=" + threads, "MKL_NUM_THREADS=" + threads,
+		"PYTHONUNBUFFERED=1", "LANG=C.UTF-8",
+		"MALLOC_MMAP_THRESHOLD_=65536", // freed memory leaves the process at once, which probes measure
+		"OMP_NUM_THREADS=" + threads, "MKL_NUM_THREADS=" + threads,
 	}}
 }
 

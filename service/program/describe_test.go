@@ -182,7 +182,7 @@ func TestABadProgramIsRefusedWithItsLine(t *testing.T) {
 		"parameters":   {head, disdel.Invalid, []string{"Net has no parameters to train"}},
 		"several":      {linear + "        return self.f(x.flatten(1))\nclass Other(Net):\n    pass\n", disdel.Invalid, []string{"Net, Other", "name one"}},
 		"user":         {linear + "        return self.f(x)\n", disdel.Invalid, []string{"RuntimeError", "net.py:8 in forward: return self.f(x)"}},
-		"outputs":      {strings.Replace(linear, "10", "7", 1) + "        return self.f(x.flatten(1))\n", disdel.Invalid, []string{"7 outputs", "10 classes"}},
+		"outputs":      {strings.Replace(linear, "10", "7", 1) + "        return self.f(x.flatten(1))\n", disdel.Invalid, []string{"[2, 7] for 2 rows", "10 classes"}},
 		"memory":       {linear + "        raise MemoryError\n", disdel.OOM, []string{"MemoryError", "net.py:8"}},
 		"endless":      {"import time\ntime.sleep(9999)\n", disdel.Timeout, []string{"net.py:2 in <module>: time.sleep(9999)"}},
 	} {
@@ -205,6 +205,24 @@ func TestABadProgramIsRefusedWithItsLine(t *testing.T) {
 				t.Errorf("%q has no hint", full)
 			}
 		})
+	}
+}
+
+// A size of batch that the network refuses is left out of what is known; the others stay.
+func TestABatchThatTheNetworkRefusesIsLeftOut(t *testing.T) {
+	o := options(t, needTorch(t), map[string]string{"net.py": `
+from torch import nn
+def net():
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.BatchNorm1d(8), nn.Linear(8, 10))
+`})
+	o.Python.Entry, o.Batches = "net", []int{1, 4, 16} // one row has no variance
+	python, _, err := program.Describe(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := python.Network.Python
+	if len(p.Memory) != 2 || p.Memory[0].Batch != 4 || p.Basis != disdel.MemoryTraced {
+		t.Errorf("basis %s, memory %v, want batches 4 and 16", p.Basis, p.Memory)
 	}
 }
 

@@ -46,7 +46,7 @@ class Session:
             from ._kubeml import install
 
             install()
-        if _mentions_torch(self.folder, load["file"]):
+        if _mentions(self.folder, load["file"], b"torch"):
             import torch  # noqa: F401  # before the program: it may choose other settings
 
             _quiet_torch(int(load.get("threads") or 1))
@@ -151,6 +151,11 @@ class Session:
 
     # The optimiser.
 
+    def load_optimizer(self) -> Mapping[str, Any]:
+        """The job's optimiser, by its name."""
+        described: Mapping[str, Any] = self._load["optimizer"]
+        return described
+
     def trained(self) -> List[Any]:
         """The parameters of a module of PyTorch that training changes, in the order of the description."""
         return self._trained
@@ -237,9 +242,9 @@ def _predicted(model: Any, x: Any) -> Any:
     )
 
 
-def _mentions_torch(folder: str, file: str) -> bool:
+def _mentions(folder: str, file: str, word: bytes) -> bool:
     with contextlib.suppress(OSError), open(os.path.join(folder, file), "rb") as source:
-        return b"torch" in source.read()
+        return word in source.read()
     return False
 
 

@@ -1,7 +1,7 @@
 """Describe a user's program before it trains: what it consists of, whether it runs, and what memory it takes.
 
-``python3 -m disdel.describe`` reads one JSON object and writes one line, behind a prefix. What the program prints goes to
-the standard error.
+``python3 -m disdel.describe`` reads one JSON object and writes one line, behind a prefix. What the program prints goes
+to the standard error.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import os
 import platform
 import sys
 import threading
+import time
 import traceback
-from typing import Any, Dict, List
+from typing import Any, Dict
 
 from . import programs
 from .programs import Refused
@@ -32,7 +33,7 @@ def main() -> int:
             out.flush()
 
     request = json.load(sys.stdin)
-    _watch(float(request.get("timeoutS") or 60), request.get("folder", ""), answer)
+    _watch(_seconds(request), request.get("folder", ""), answer)
     try:
         told = _needs(request) if request.get("needs") else describe(request)
     except BaseException as error:
@@ -41,6 +42,11 @@ def main() -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # threads of the program must not keep the process
+
+
+def _seconds(request: Dict[str, Any]) -> float:
+    """How long a description may take."""
+    return float(request.get("timeoutS") or 60)
 
 
 def _watch(seconds: float, folder: str, answer: Any) -> None:
@@ -62,9 +68,9 @@ def _watch(seconds: float, folder: str, answer: Any) -> None:
 
 
 def _needs(request: Dict[str, Any]) -> Dict[str, Any]:
-    from . import needs
+    from . import _needs
 
-    return needs.of(*(request.get(name) or "" for name in ("folder", "file", "entry", "requirements")))
+    return _needs.of(*(request.get(name) or "" for name in ("folder", "file", "entry", "requirements")))
 
 
 def describe(request: Dict[str, Any]) -> Dict[str, Any]:
@@ -72,114 +78,82 @@ def describe(request: Dict[str, Any]) -> Dict[str, Any]:
 
     :raises Refused: for everything that is wrong with the program.
     """
-    folder, arguments = request["folder"], request.get("arguments") or {}
-    program = programs.load(folder, request["file"], request.get("entry", ""), arguments)
-    return _Description(request, program, arguments).told()
+    try:
+        return _Description(request).told()
+    except BaseException as error:
+        raise programs.refusal(error, request["folder"]) from error
 
 
 class _Description:
-    def __init__(self, request: Dict[str, Any], program: programs.Program, arguments: Dict[str, Any]) -> None:
+    def __init__(self, request: Dict[str, Any]) -> None:
         self._request = request
-        self._program = program
-        self._arguments = arguments
         self._folder: str = request["folder"]
-        self._input: List[int] = list(request["input"])
-        self._classes = int(request.get("classes") or 0)
-        self._batches = sorted({int(b) for b in request.get("batches") or [16]})
-        self._seen: Dict[str, Any] = {}
+        self._end = time.monotonic() + _seconds(request)
+        self._rows = min(2, max(int(b) for b in request["batches"]))
 
     def told(self) -> Dict[str, Any]:
-        from . import memory, trial
+        from . import _memory
+        from ._trial import Trial
 
-        try:
-            import torch
-        except ImportError as error:
-            raise Refused("import", "PyTorch is missing: %s" % error, module="torch") from error
-        torch.set_num_threads(int(self._request.get("threads") or 1))
-        floor = memory.floor()
-        tried = trial.of(
-            self._program,
-            self._arguments,
-            self._folder,
-            self._request.get("loss") or "crossEntropy",
-            self._request.get("optimizer") or {},
-        )
-        try:
-            outputs = self._dry_run(tried)
-        except BaseException as error:
-            raise programs.refusal(error, self._folder) from error
-        classes = self._checked(outputs)
-        model, optimizer = self._seen["model"], self._seen["optimizer"]
-        arrays = programs.arrays_of(model)
-        rate, moments, opaque = trial.state_of(model, optimizer)
+        tried = Trial(self._request)
+        floor = _memory.floor()
+        tried.make()
+        self._arrays(tried)  # an optimiser says less clearly that there is nothing to train
+        if not tried.session.classes:
+            tried.session.classes = self._outputs(tried)
+        tried.steps(self._rows, 2)
+        tried.evaluate(self._rows)
+        params, integers = self._arrays(tried)
         python: Dict[str, Any] = {
-            "entry": self._program.entry,
+            "entry": tried.program.entry,
             "file": self._request["file"],
-            "arguments": self._arguments,
-            "form": self._program.form,
-            "integers": [_param(n, t, False) for n, t in arrays.integers],
-            "ownLoss": tried.own_loss,
+            "arguments": self._request.get("arguments") or {},
+            "form": tried.program.form,
+            "integers": integers,
+            "optimizer": tried.own_optimizer(),
+            "ownLoss": tried.own_loss(),
             "floorBytes": floor,
             "versions": _versions(),
         }
-        if tried.own_optimizer:
-            python["optimizer"] = {"learningRate": rate or 0, "moments": moments, "opaque": opaque}
-        params = [_param(n, t, t.requires_grad) for n, t in arrays.params]
-        params += [_param(n, t, False) for n, t in arrays.buffers]
-        del arrays, model, optimizer
-        self._seen.clear()
-        found = memory.estimate(tried, self._folder, self._input, classes, self._batches)
+        batches = sorted({int(b) for b in self._request["batches"]})
+        found = _memory.estimate(tried, self._folder, batches, self._end)
         python.update(found.python)
         return {
-            "name": self._program.entry,
-            "input": self._input,
-            "classes": classes,
+            "name": tried.program.entry,
+            "input": list(self._request["input"]),
+            "classes": tried.session.classes,
             "params": params,
             "activations": found.activations,
             "backward": found.backward,
             "python": python,
         }
 
-    def _dry_run(self, tried: Any) -> Any:
-        """Two steps on rows of noise: what fails here would fail in an action."""
-        import torch
+    def _outputs(self, tried: Any) -> int:
+        """The number of outputs for each row, where the data do not say it."""
+        from ._losses import outputs_of
+        from ._session import evaluating
 
-        rows = min(2, self._batches[-1])
-        x, y = noise(rows, self._input, self._classes)
-        tried.play([(x, y), (x, y)], lambda model: None, self._keep)
-        return tried.outputs(torch.rand(rows, *self._input))
+        with evaluating(tried.session.model):
+            shape = outputs_of(tried.session.model(tried.session.noise(self._rows).x)).shape
+        return int(shape[1]) if len(shape) > 1 else 1
 
-    def _keep(self, model: Any, optimizer: Any) -> None:
-        self._seen = {"model": model, "optimizer": optimizer}
+    def _arrays(self, tried: Any) -> Any:
+        from . import _arrays
 
-    def _checked(self, outputs: Any) -> int:
-        """The number of outputs for each row."""
-        shape = list(getattr(outputs, "shape", []))
-        rows = min(2, self._batches[-1])
-        place = "%s gives" % self._program.entry
-        if len(shape) == 1 and shape[0] == rows and self._classes == 1:
-            return 1
-        if len(shape) != 2 or shape[0] != rows:
-            raise Refused("user", "%s outputs of shape %s for %d rows, want (%d, classes)" % (place, tuple(shape), rows, rows))
-        if self._classes and shape[1] != self._classes:
-            raise Refused("user", "%s %d outputs, and the data has %d classes" % (place, shape[1], self._classes))
-        return int(shape[1])
+        listed = _arrays.arrays_of(tried.session.model)
+        if not any(a.trainable for a in listed):
+            raise Refused("unsupported", "%s has no parameters to train" % type(tried.session.model).__name__)
+        told = [[_param(a) for a in some] for some in (_arrays.floats(listed), _arrays.integers(listed))]
+        return told[0], told[1]
 
 
-def noise(rows: int, shape: List[int], classes: int) -> Any:
-    """Rows of noise in [0, 1) with labels."""
-    import torch
-
-    return torch.rand(rows, *shape), torch.arange(rows) % max(classes, 1)
-
-
-def _param(name: str, tensor: Any, trainable: bool) -> Dict[str, Any]:
-    return {"name": name, "shape": list(tensor.shape), "trainable": bool(trainable)}
+def _param(array: Any) -> Dict[str, Any]:
+    return {"name": array.name, "shape": list(array.shape), "trainable": bool(array.trainable)}
 
 
 def _versions() -> Dict[str, str]:
     found = {"python": platform.python_version()}
-    for name in ("torch", "numpy", "torchvision"):
+    for name in ("torch", "numpy", "torchvision", "keras", "sklearn"):
         version = getattr(sys.modules.get(name), "__version__", None)
         if version:
             found[name] = str(version)

@@ -14,6 +14,9 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 MODULE, TASK, LOOP, KUBEML = "module", "task", "loop", "kubeml"
 
+#: The package and the name of the class that an entry of a form is derived from.
+_BASES = {KUBEML: ("kubeml", "KubeModel"), TASK: ("disdel", "Task"), MODULE: ("torch", "Module")}
+
 
 class Refused(Exception):
     """What is wrong with a program, for the person who wrote it.
@@ -23,7 +26,15 @@ class Refused(Exception):
     """
 
     def __init__(
-        self, kind: str, message: str, *, place: str = "", source: str = "", trace: str = "", module: str = "", size: int = 0
+        self,
+        kind: str,
+        message: str,
+        *,
+        place: str = "",
+        source: str = "",
+        trace: str = "",
+        module: str = "",
+        size: int = 0,
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -136,10 +147,10 @@ def _entries(module: Any) -> List[Program]:
 
 
 def _form(name: str, value: Any) -> str:
-    """The form of an entry, "" where it is none. Bases are told by name: what a program does not import stays unloaded."""
+    """The form of an entry, "" where it is none. Bases are told by name: what is not imported stays unloaded."""
     if isinstance(value, type):
         bases = {(b.__module__.split(".")[0], b.__name__) for b in value.__mro__[1:]}
-        for form, base in ((KUBEML, ("kubeml", "KubeModel")), (TASK, ("disdel", "Task")), (MODULE, ("torch", "Module"))):
+        for form, base in _BASES.items():
             if base in bases:
                 return form
         return ""
@@ -169,32 +180,6 @@ def _accepts(value: Any, arguments: Dict[str, Any]) -> bool:
     return True
 
 
-class Arrays(NamedTuple):
-    """What a network consists of, each array once, by the name that it has in the network."""
-
-    params: List[Tuple[str, Any]]  #: ``named_parameters()``: of tied weights the first name only
-    buffers: List[Tuple[str, Any]]  #: of floating point, without constants (``persistent=False``)
-    integers: List[Tuple[str, Any]]  #: buffers of whole numbers and truth values
-
-
-def arrays_of(model: Any) -> Arrays:
-    """The arrays of a ``torch.nn.Module``.
-
-    :raises Refused: kind ``unsupported`` for complex numbers, and where there is nothing to train.
-    """
-    kept = set(model.state_dict(keep_vars=True))
-    arrays = Arrays(list(model.named_parameters()), [], [])
-    for name, tensor in model.named_buffers():
-        if name in kept:
-            (arrays.buffers if tensor.is_floating_point() else arrays.integers).append((name, tensor))
-    for name, tensor in arrays.params + arrays.integers:
-        if tensor.is_complex():
-            raise Refused("unsupported", "%s has complex numbers; disdel averages real ones only" % name)
-    if not any(tensor.requires_grad for _, tensor in arrays.params):
-        raise Refused("unsupported", "%s has no parameters to train" % type(model).__name__)
-    return arrays
-
-
 def built(program: Program, arguments: Dict[str, Any], folder: str) -> Any:
     """What the entry returns for its arguments.
 
@@ -215,7 +200,8 @@ def built(program: Program, arguments: Dict[str, Any], folder: str) -> Any:
 
 def definition(value: Any, folder: str) -> Tuple[str, str]:
     """The place and the text of the line that begins a class or a function of the user's, "" where it is another's."""
-    target = value.__init__ if isinstance(value, type) and inspect.isfunction(value.__init__) else value
+    init = getattr(value, "__init__", None) if isinstance(value, type) else None
+    target = init if inspect.isfunction(init) else value
     code = getattr(target, "__code__", None)
     if code is None or not inside(code.co_filename, folder):
         return "", ""
@@ -234,7 +220,8 @@ def refusal(error: BaseException, folder: str) -> Refused:
     place, source = user_line(traceback.extract_tb(error.__traceback__), folder)
     message = "%s: %s" % (type(error).__name__, error) if str(error) else type(error).__name__
     if isinstance(error, SystemExit):
-        return Refused("exit", "the program ended by itself with code %s" % error.code, place=place, source=source, trace=trace)
+        message = "the program ended by itself with code %s" % error.code
+        return Refused("exit", message, place=place, source=source, trace=trace)
     if isinstance(error, MemoryError) or "can't allocate memory" in message or "bad_alloc" in message:
         return Refused("memory", message, place=place, source=source, trace=trace, size=_wanted(message))
     if isinstance(error, ImportError):
@@ -258,7 +245,9 @@ def inside(file: str, folder: str) -> bool:
 
 def relative(file: str, folder: str) -> str:
     """A file's path for messages."""
-    return os.path.relpath(os.path.realpath(file), os.path.realpath(folder)) if inside(file, folder) else os.path.basename(file)
+    if not inside(file, folder):
+        return os.path.basename(file)
+    return os.path.relpath(os.path.realpath(file), os.path.realpath(folder))
 
 
 def _wanted(message: str) -> int:

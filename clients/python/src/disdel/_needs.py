@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.metadata
 import importlib.util
 import os
@@ -104,11 +105,10 @@ def _judged(line: str) -> str:
 
 
 def _parser() -> Any:
-    try:
-        from packaging import requirements  # type: ignore[import-not-found, unused-ignore]
-    except ImportError:
+    """What reads a requirement: pip brings it, where no package does. None: neither is there."""
+    for name in ("packaging.requirements", "pip._vendor.packaging.requirements"):
         try:
-            from pip._vendor.packaging import requirements  # type: ignore[import-not-found, unused-ignore]
+            return importlib.import_module(name)
         except ImportError:
-            return None
-    return requirements
+            continue
+    return None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Tuple
 
-import torch
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._mode_utils import no_dispatch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_flatten, tree_map
+import torch  # type: ignore[import-not-found, unused-ignore]
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode  # type: ignore[import-not-found, unused-ignore]
+from torch.multiprocessing.reductions import StorageWeakRef  # type: ignore[import-not-found, unused-ignore]
+from torch.utils._mode_utils import no_dispatch  # type: ignore[import-not-found, unused-ignore]
+from torch.utils._python_dispatch import TorchDispatchMode  # type: ignore[import-not-found, unused-ignore]
+from torch.utils._pytree import tree_flatten, tree_map  # type: ignore[import-not-found, unused-ignore]
 
-from . import guesses
+from . import _guesses as guesses
 
 _ops = torch.ops.aten
 
@@ -132,7 +132,8 @@ class _Shape:
         self._size, self._stride, self._dtype = tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype
         self._offset = tensor.storage_offset()
         same = [i for i, t in enumerate(twins) if t is tensor]
-        shared = [i for i, t in enumerate(twins) if t.numel() and _storage(t).data_ptr() == _storage(tensor).data_ptr()]
+        place = _storage(tensor).data_ptr()
+        shared = [i for i, t in enumerate(twins) if t.numel() and _storage(t).data_ptr() == place]
         self._same = same[0] if same else None  # of an operation in place
         self._shared = shared[0] if shared else None  # of a view that does not say that it is one
 
@@ -200,9 +201,20 @@ def _recurrent(args: Any, out: Any) -> Tuple[int, int]:
     return 3 * _size(weight), 5 * hidden.shape[-1] * steps * rows * x.element_size()
 
 
+def _encoder_layer(args: Any, out: Any) -> Tuple[int, int]:
+    """A whole layer of a transformer in one operation: queries, keys and values, scores, and the wide layer."""
+    x, heads = args[0], args[2]
+    wide: Any = args[14] if len(args) > 14 else None
+    scores = x.shape[0] * heads * x.shape[-2] * x.shape[-2] * x.element_size()
+    known = isinstance(wide, torch.Tensor) and wide.ndim == 2
+    hidden = _size(x) // x.shape[-1] * wide.shape[0] if known else 4 * _size(x)
+    return max(5 * _size(x) + 2 * scores, 2 * hidden + _size(x)), 0
+
+
 _RULES: Dict[Any, Callable[[Any, Any], Tuple[int, int]]] = {
     _ops.convolution: _convolution,
     _ops.convolution_backward: _convolution_backward,
 }
-if hasattr(_ops, "mkldnn_rnn_layer"):
-    _RULES[_ops.mkldnn_rnn_layer] = _recurrent
+for _name, _rule in (("mkldnn_rnn_layer", _recurrent), ("_transformer_encoder_layer_fwd", _encoder_layer)):
+    if hasattr(_ops, _name):
+        _RULES[getattr(_ops, _name)] = _rule

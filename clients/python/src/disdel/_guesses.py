@@ -6,7 +6,7 @@ import contextlib
 import sys
 from typing import Any, Callable, Dict, Iterator, List, Tuple
 
-import torch
+import torch  # type: ignore[import-not-found, unused-ignore]
 
 from . import programs
 
@@ -32,20 +32,21 @@ class Guesses:
         """Every place with what was guessed there."""
         lines = []
         for (place, what), times in sorted(self._count.items()):
-            lines.append("%s: %s" % (place or "outside of the program's files", what) + (" (%d times)" % times if times > 1 else ""))
+            often = " (%d times)" % times if times > 1 else ""
+            lines.append("%s: %s%s" % (place, what, often))
         return lines
 
     def note(self, what: str) -> None:
-        """Count a guess at the program's line that is being run. What an optimiser asks of its own counters is none."""
+        """Count a guess at the program's line that is being run. What optimisers and disdel ask is none."""
         frame: Any = sys._getframe(1)
         while frame is not None and not programs.inside(frame.f_code.co_filename, self._folder):
-            if frame.f_globals.get("__name__", "").startswith("torch.optim."):
+            name = frame.f_globals.get("__name__", "")
+            if name.startswith(("torch.optim.", "disdel.")) and name not in (__name__, "disdel._tracing"):
                 return
             frame = frame.f_back
-        place = ""
         if frame is not None:
             place = "%s:%d" % (programs.relative(frame.f_code.co_filename, self._folder), frame.f_lineno)
-        self._count[place, what] = self._count.get((place, what), 0) + 1
+            self._count[place, what] = self._count.get((place, what), 0) + 1
 
     def answer(self, func: Any, args: Any, kwargs: Any) -> Tuple[bool, Any]:
         """The guessed output of an operation whose output depends on values."""
@@ -148,7 +149,7 @@ _RULES: Dict[Any, Callable[[Guesses, Any, Any], Tuple[bool, Any]]] = {
 @contextlib.contextmanager
 def patched(guessed: Guesses, tracer: Any) -> Iterator[None]:
     """Within it, what leaves torch for Python's numbers is guessed, too."""
-    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch._subclasses.fake_tensor import FakeTensorMode  # type: ignore[import-not-found, unused-ignore]
 
     tensor = torch.Tensor
     before: List[Tuple[Any, str, Any]] = []
@@ -175,7 +176,8 @@ def patched(guessed: Guesses, tracer: Any) -> Iterator[None]:
     put(tensor, "numpy", lambda self, *args, **options: guessed.values(self))
     put(tensor, "__array__", lambda self, dtype=None, *args, **options: guessed.values(self).astype(dtype or None))
     put(tensor, "tolist", lambda self: guessed.values(self).tolist())
-    put(tensor, "__format__", lambda self, spec: format(guessed.scalar(self.dtype), spec) if self.ndim == 0 else "tensor")
+    put(tensor, "__repr__", lambda self, *args, **options: "tensor of shape %s" % list(self.shape))
+    put(tensor, "__format__", lambda self, spec: "tensor" if self.ndim else format(guessed.scalar(self.dtype), spec))
     put(torch.nn.Module, "_apply", apply)
     put(FakeTensorMode, "__deepcopy__", lambda self, memo: self)
     try:
