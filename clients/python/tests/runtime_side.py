@@ -10,7 +10,9 @@ import sys
 import textwrap
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+
+import pytest
 
 import disdel
 
@@ -69,7 +71,8 @@ class Runtime:
         self.hello = self._receive()
         self.load: Dict[str, Any] = {
             "folder": str(folder), "file": "net.py", "entry": "Net", "arguments": {}, "form": "module",
-            "input": list(input), "classes": classes, "batch": batch, "loss": "crossEntropy", "training": True, "threads": 1,
+            "input": list(input), "classes": classes, "batch": batch, "loss": "crossEntropy",
+            "training": True, "threads": 1,
             "optimizer": {"sgd": {"learningRate": 0.1}}, "moments": self.moments, "layout": self.layout, "clipNorm": 0,
             "params": [{"name": n, "shape": list(s), "trainable": t} for n, s, t in reals],
             "integers": [{"name": n, "shape": list(s), "trainable": False} for n, s, _ in self.whole],
@@ -161,8 +164,8 @@ class Runtime:
         """Trains on a batch; number counts the optimiser's steps."""
         rows = self.put(number % 2, *batch)
         message = {
-            "slot": number % 2, "rows": rows, "rate": 0.1, "base": 0.1, "steps": number, "seed": 1000 + number, "round": round,
-            "epoch": 0, "epochs": 1, "batch": number, **fields,
+            "slot": number % 2, "rows": rows, "rate": 0.1, "base": 0.1, "steps": number, "seed": 1000 + number,
+            "round": round, "epoch": 0, "epochs": 1, "batch": number, **fields,
         }  # fmt: skip
         return self.ask("step", **message)
 
@@ -235,6 +238,17 @@ class Runtime:
         self._out.close()
         self._err.close()
 
+    def wait_for(self, text: str, where: Callable[[], str]) -> None:
+        """Waits until the process has written a text.
+
+        :raises AssertionError: if it ended before.
+        """
+        while text not in where():
+            if self._status is None and os.waitpid(self.pid, os.WNOHANG)[0]:
+                self._status = 0
+            assert self._status is None, self.errors()
+            time.sleep(0.01)
+
     def wait_gone(self, pid: int) -> None:
         """Waits until a process is gone."""
         while os.path.exists("/proc/%d/stat" % pid) and not _zombie(pid):
@@ -246,3 +260,30 @@ def _zombie(pid: int) -> bool:
         return Path("/proc/%d/stat" % pid).read_text().split(")")[1].split()[0] == "Z"
     except OSError:
         return True
+
+
+Make = Callable[..., Runtime]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Make]:
+    """Makes workers and ends them."""
+    made: List[Runtime] = []
+
+    def one(*arguments: Any, **options: Any) -> Runtime:
+        folder = tmp_path / str(len(made))
+        folder.mkdir()
+        made.append(Runtime(folder, *arguments, **options))
+        return made[-1]
+
+    yield one
+    for runtime in made:
+        runtime.close()
+
+
+def batch(number: int, rows: int = 8) -> Tuple[Any, Any]:
+    """Drawn rows of three classes, the same for a number each time."""
+    import numpy
+
+    draw = numpy.random.default_rng(number)
+    return draw.normal(size=(rows, 1, 4, 4)).astype("float32"), draw.integers(0, 3, rows)

@@ -1,16 +1,15 @@
 """Programs of PyTorch in the worker: the same losses as alone, the same bits after a kill."""
 
 import textwrap
-from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Tuple
+from typing import Any, Dict, List, Tuple
 
 import pytest
-from runtime_side import Runtime
+from runtime_side import Make, Runtime, batch, make
 
 torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed: Debian has it as python3-torch")
 numpy: Any = pytest.importorskip("numpy")
 
-Make = Callable[..., Runtime]
+__all__ = ["make"]  # a fixture
 
 NET = """
     import torch
@@ -30,33 +29,12 @@ NET = """
 """
 
 
-@pytest.fixture
-def make(tmp_path: Path) -> Iterator[Make]:
-    """Makes workers and ends them."""
-    made: List[Runtime] = []
-
-    def one(*arguments: Any, **options: Any) -> Runtime:
-        folder = tmp_path / str(len(made))
-        folder.mkdir()
-        made.append(Runtime(folder, *arguments, **options))
-        return made[-1]
-
-    yield one
-    for runtime in made:
-        runtime.close()
-
-
 def net(code: str = NET, name: str = "Net", **arguments: Any) -> Any:
     """The program's own model, in this process."""
     space: Dict[str, Any] = {}
     exec(textwrap.dedent(code), space)
     made = space[name](**arguments)
     return made if isinstance(made, torch.nn.Module) else made.model()
-
-
-def batch(number: int, rows: int = 8) -> Tuple[Any, Any]:
-    draw = numpy.random.default_rng(number)
-    return draw.normal(size=(rows, 1, 4, 4)).astype("float32"), draw.integers(0, 3, rows)
 
 
 SGD = {"sgd": {"learningRate": 0.1, "momentum": 0.9, "weightDecay": 0.001}}
@@ -195,7 +173,7 @@ SEQUENTIAL = """
 """
 
 MOMENTS = ["exp_avg", "exp_avg_sq"]
-FORMS = {
+FORMS: Dict[str, Tuple[str, str, Dict[str, Any]]] = {
     "module": (NET, NET, {"optimizer": ADAM}),
     "task": (TASK, SEQUENTIAL, {"form": "task"}),
     "loop": (LOOP, SEQUENTIAL, {"form": "loop", "entry": "train"}),
@@ -233,7 +211,8 @@ def test_kills_and_evaluations_leave_the_same_bits(make: Make, form: str) -> Non
     reference = make(code, net(model), moments=MOMENTS, **options).ready(3)
     want = rounds(reference, 0, 12)
     draw = numpy.random.default_rng(len(form))
-    worker, losses = make(code, net(model), moments=MOMENTS, **options).ready(3), []
+    losses: List[float] = []
+    worker = make(code, net(model), moments=MOMENTS, **options).ready(3)
     for at in sorted(int(n) for n in draw.choice(range(1, 12), 2, replace=False)):
         losses += rounds(worker, len(losses), at)
         evaluated(worker)

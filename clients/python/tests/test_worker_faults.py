@@ -2,12 +2,12 @@
 
 import os
 import signal
+import textwrap
 from pathlib import Path
 from typing import Any, Dict
 
 import pytest
-from runtime_side import Runtime
-from test_worker import Make, batch, make, net
+from runtime_side import Make, Runtime, batch, make
 
 torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed: Debian has it as python3-torch")
 numpy: Any = pytest.importorskip("numpy")
@@ -104,6 +104,11 @@ def model() -> Any:
     return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(16, 3), torch.nn.BatchNorm1d(3))
 
 
+def line(text: str, code: str = FAULTS) -> int:
+    """The number of the first line of a program with a text."""
+    return next(i for i, found in enumerate(textwrap.dedent(code).splitlines(), 1) if text in found)
+
+
 def started(make: Make) -> Runtime:
     return make(FAULTS, model(), form="task").ready(1)
 
@@ -117,10 +122,13 @@ def test_faults_of_a_step_are_told_and_the_worker_goes_on(make: Make) -> None:
     # Statistics of batch norm are set back where the loss or a gradient is not finite: nothing of such a step stays.
     kinds = {epoch: error["kind"] for epoch, error in told.items()}
     assert kinds == {1: "user", 2: "exit", 3: "diverged", 4: "memory", 7: "user", 8: "user", 9: "diverged"}
-    assert told[1]["place"].startswith("net.py:20 in fault1") and told[1]["source"] == 'raise KeyError("no such thing")'
+    assert (
+        told[1]["place"] == "net.py:%d in fault1" % line("KeyError")
+        and told[1]["source"] == 'raise KeyError("no such thing")'
+    )
     assert "KeyError" in told[1]["message"] and "Traceback" in told[1]["trace"]
-    assert told[2]["place"].startswith("net.py:23") and "code 3" in told[2]["message"]
-    assert told[4]["bytes"] == 4 << 50 and told[4]["place"].startswith("net.py:29")
+    assert told[2]["place"] == "net.py:%d in fault2" % line("sys.exit") and "code 3" in told[2]["message"]
+    assert told[4]["bytes"] == 4 << 50 and told[4]["place"] == "net.py:%d in fault4" % line("torch.empty")
     assert "gradient" in told[7]["message"] and "no number" in told[8]["message"]
     for number in range(4):
         epoch = [5, 6, 0, 0][number]
@@ -141,7 +149,9 @@ def test_threads_and_forks_leave_nothing_behind(make: Make) -> None:
     worker.wait_gone(child)
 
 
-@pytest.mark.parametrize(("epoch", "code", "said"), [(13, 5, ""), (14, -signal.SIGSEGV, "net.py\", line 77 in fault14")])
+@pytest.mark.parametrize(
+    ("epoch", "code", "said"), [(13, 5, ""), (14, -signal.SIGSEGV, 'net.py", line %d in fault14' % line("string_at"))]
+)
 def test_the_end_of_the_process_is_seen(make: Make, epoch: int, code: int, said: str) -> None:
     worker = started(make)
     with pytest.raises(EOFError):
@@ -153,12 +163,10 @@ def test_the_end_of_the_process_is_seen(make: Make, epoch: int, code: int, said:
 def test_a_hang_shows_the_line(make: Make) -> None:
     worker = started(make)
     worker.send("step", slot=0, rows=worker.put(0, *batch(0)), rate=0.1, base=0.1, steps=0, seed=0, epoch=15)
-    while "asleep" not in worker.printed():
-        pass
+    worker.wait_for("asleep", worker.printed)
     os.kill(worker.pid, signal.SIGUSR1)
-    while "in fault15" not in worker.errors():
-        pass
-    assert "net.py\", line 81 in fault15" in worker.errors()
+    worker.wait_for("in _run_module_as_main", worker.errors)
+    assert 'net.py", line %d in fault15' % (line("asleep") + 1) in worker.errors()
     worker.kill()
 
 
@@ -218,9 +226,9 @@ def test_faults_of_a_load_are_told(make: Make) -> None:
         ("Empty", "unsupported", "no parameters", ""),
         ("Frozen", "unsupported", "no parameters", ""),
         ("Wide", "changed", "more.weight of shape [2, 2] is new", ""),
-        ("Torn", "user", "KeyError: 'missing'", "net.py:30 in __init__"),
+        ("Torn", "user", "KeyError: 'missing'", "net.py:%d in __init__" % line('["missing"]', LOADS)),
         ("number", "arguments", "torch.nn.Module", ""),
-        ("listed", "user", "IndexError", "net.py:40 in listed"),
+        ("listed", "user", "IndexError", "net.py:%d in listed" % line("[][0]", LOADS)),
         ("nothing", "arguments", "nothing", ""),
     ):
         told = loaded(entry)
@@ -233,11 +241,13 @@ def test_faults_of_a_load_are_told(make: Make) -> None:
     assert (told["kind"], told["place"].split(" ")[0]) == ("syntax", "bad.py:2")
     (worker.folder / "lacks.py").write_text("import torch\nimport nowhere_to_be_found\n")
     told = loaded(file="lacks.py")
-    assert told["kind"] == "import" and told["module"] == "nowhere_to_be_found" and told["place"].startswith("lacks.py:2")
+    assert (
+        told["kind"] == "import" and told["module"] == "nowhere_to_be_found" and told["place"].startswith("lacks.py:2")
+    )
     assert loaded("Square") == {}
     told = worker.step(0, batch(0))["error"]
     assert told["kind"] == "user" and "[8, 5] for 8 rows, and the data has 3 classes" in told["message"]
-    assert told["place"].startswith("net.py:33")
+    assert told["place"].startswith("net.py:%d in forward" % (line("ones(3, 5)", LOADS) - 1))
     assert loaded() == {} and worker.step(0, batch(0))["loss"] > 0
 
 
@@ -286,11 +296,17 @@ def test_faults_of_a_loop_are_told(make: Make) -> None:
         return told
 
     told = loaded("early")
-    assert told["place"].startswith("net.py:9 in early") and "run.sync(model)" in told["message"]
-    assert loaded("never")["place"].startswith("net.py:12 in never")
+    assert (
+        told["place"].startswith("net.py:%d in early" % (line("def early", LOOPS) + 1))
+        and "run.sync(model)" in told["message"]
+    )
+    assert loaded("never")["place"].startswith("net.py:%d in never" % line("def never", LOOPS))
     assert loaded("silent") == {}
     told = worker.step(0, batch(0))["error"]
-    assert told["place"].startswith("net.py:17 in silent") and "run.log(loss=loss)" in told["message"]
+    assert (
+        told["place"].startswith("net.py:%d in silent" % (line("def silent", LOOPS) + 2))
+        and "run.log(loss=loss)" in told["message"]
+    )
     assert loaded("leaves") == {}
     assert worker.step(0, batch(0))["loss"] == 1
     assert "all batches" in worker.step(1, batch(0))["error"]["message"]

@@ -1,7 +1,7 @@
 """A client of ``disdel serve``, and what Python programs that disdel trains are written with.
 
-:class:`Client` has jobs, their curves and events, and the models that they trained. It speaks the HTTP API that the server
-describes at ``/openapi.json`` and needs nothing but the standard library.
+:class:`Client` has jobs, their curves and events, and the models that they trained. It speaks the HTTP API that the
+server describes at ``/openapi.json`` and needs nothing but the standard library.
 
 :class:`Task` and :class:`Run` are for programs that train as actions: see ``docs/reference/python-programs.md``.
 """
@@ -72,7 +72,18 @@ _HOMES = {
     "_answers": ("Answer", "Answers"),
     "_client": ("Client", "Event"),
     "_compare": ("Comparison", "compare"),
-    "_errors": ("Conflict", "Denied", "DisdelError", "Fault", "Invalid", "JobFailed", "NotFound", "OverLimit", "Unavailable", "WaitTimeout"),
+    "_errors": (
+        "Conflict",
+        "Denied",
+        "DisdelError",
+        "Fault",
+        "Invalid",
+        "JobFailed",
+        "NotFound",
+        "OverLimit",
+        "Unavailable",
+        "WaitTimeout",
+    ),
     "_job": ("Job",),
     "_keras": ("from_keras", "keras_weights"),
     "_torch": ("from_torch",),

@@ -28,9 +28,13 @@ class Listed(NamedTuple):
 
 
 def is_torch(model: Any) -> bool:
-    """Whether a model is a module of PyTorch."""
+    """Whether a model is a module of PyTorch. Keras' models are their own, also where Keras computes with PyTorch."""
     torch = sys.modules.get("torch")
-    return torch is not None and isinstance(model, torch.nn.Module)
+    return torch is not None and isinstance(model, torch.nn.Module) and not _is_keras(model)
+
+
+def _is_keras(model: Any) -> bool:
+    return hasattr(model, "trainable_variables") and hasattr(model, "weights")
 
 
 def arrays_of(model: Any) -> List[Listed]:
@@ -44,7 +48,7 @@ def arrays_of(model: Any) -> List[Listed]:
         return _of_module(model)
     if isinstance(model, dict):
         return _of_dict(model)
-    if hasattr(model, "trainable_variables") and hasattr(model, "weights"):
+    if _is_keras(model):
         return _of_keras(model)
     if hasattr(model, "partial_fit"):
         return _of_estimator(model)

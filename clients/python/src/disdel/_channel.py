@@ -73,7 +73,7 @@ class Requests:
 
 
 def memory() -> Dict[str, int]:
-    """The private memory of this process now and at its peak, in bytes: without pages of files and of the shared file."""
+    """The private memory of this process in bytes, now and at its peak: without pages of files."""
     kib: Dict[bytes, int] = {}
     try:
         with open("/proc/self/status", "rb") as status:

@@ -32,7 +32,9 @@ class ModuleForm:
         """The model, made anew."""
         model = programs.built(self.session.program, self.session.arguments, self.session.folder)
         if not is_torch(model):
-            raise Refused("arguments", "%s is %s, and must be a torch.nn.Module" % (self.session.program.entry, type(model)))
+            raise Refused(
+                "arguments", "%s is %s, and must be a torch.nn.Module" % (self.session.program.entry, type(model))
+            )
         return model
 
     def optimizer(self) -> Any:
@@ -74,11 +76,13 @@ class ModuleForm:
                 loss = self.loss(batch)
                 value = finite(loss)
                 if not getattr(loss, "requires_grad", False):
-                    raise Refused("user", "the loss has no gradient. Compute it from the outputs of the model, as a tensor")
+                    raise Refused(
+                        "user", "the loss has no gradient. Compute it from the outputs of the model, as a tensor"
+                    )
                 loss.backward()
                 parameters = [p for p in self.session.trained() if p.grad is not None]
                 _check_gradients(parameters)
-            except Refused:
+            except BaseException:
                 back()
                 raise
         if self.session.clip:
@@ -233,7 +237,8 @@ def finite(loss: Any) -> float:
         value = float(loss.detach() if hasattr(loss, "detach") else loss)
     except (TypeError, ValueError, RuntimeError):
         raise Refused(
-            "user", "the loss is no number: it is a %s of shape %s" % (type(loss).__name__, list(getattr(loss, "shape", ())))
+            "user",
+            "the loss is no number: it is a %s of shape %s" % (type(loss).__name__, list(getattr(loss, "shape", ()))),
         ) from None
     if not math.isfinite(value):
         raise Refused("diverged", "the loss is %s. Lower the learning rate, or set training.clipNorm" % value)

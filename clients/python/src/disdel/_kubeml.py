@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Type
 from ._forms import Answer, Message, ModuleForm, finite, probable
 from ._losses import as_rows, outputs_of
 from ._optimizers import Moments
-from ._session import Session, evaluating, seed
+from ._session import Session, seed
 from ._task import Batch
 from .programs import Refused
 
@@ -233,7 +233,9 @@ class KubeMLForm(ModuleForm):
         if outputs is None:
             outputs = self._network(items)
         # A program that divides by a constant batch size gives too little for the last, short batch.
-        correct = int((probable(outputs) == batch.y).sum()) if rows < self.session.batch else round(accuracy * rows / 100)
+        correct = (
+            int((probable(outputs) == batch.y).sum()) if rows < self.session.batch else round(accuracy * rows / 100)
+        )
         return finite(loss), min(rows, max(0, correct)), outputs
 
     def predict(self, x: Any) -> Any:
@@ -270,7 +272,7 @@ def _inits(kube: KubeModel) -> bool:
 
 
 def _as_uploaded(x: Any) -> Any:
-    """Rows as KubeML's users upload them: [rows, height, width] or [rows, height, width, channels]; bytes where they were."""
+    """Rows as KubeML's users upload them: [rows, height, width] or [rows, height, width, channels]; bytes if they were."""
     import numpy
 
     if x.ndim == 4:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from typing import Any, Callable, Dict, Iterator, Mapping, Optional
 
@@ -40,7 +41,9 @@ class LoopForm(ModuleForm):
     def step(self, message: Message) -> Optional[Answer]:
         if int(message.get("round") or 0) == self._ended:
             raise Refused(
-                "user", "train(run) returned before it took all batches of the round. Take all of run.batches()", **self._definition()
+                "user",
+                "train(run) returned before it took all batches of the round. Take all of run.batches()",
+                **self._definition(),
             )
         seed(int(message["seed"]))
         loop = self.running = RoundLoop(self, self._requests, message, False)
@@ -55,11 +58,13 @@ class LoopForm(ModuleForm):
         return None
 
     def _call(self, loop: "RoundLoop") -> None:
+        if "keras" in sys.modules:  # it counts the layers of all models, and the names of arrays would change
+            sys.modules["keras"].utils.clear_session()
         run = Run(loop)
         loop.tell(run)
         self.session.program.value(run, **self.session.arguments)
 
-    def _definition(self) -> Dict[str, str]:
+    def _definition(self) -> Dict[str, Any]:
         place, source = programs.definition(self.session.program.value, self.session.folder)
         return {"place": place, "source": source}
 
@@ -106,6 +111,7 @@ class RoundLoop(Loop):
         if run is not None:
             run.epoch, run.epochs = int(message.get("epoch") or 0), int(message.get("epochs") or 0)
             run.round, run.rate = int(message.get("round") or 0), float(message.get("rate") or 0)
+            run.factor = run.rate / (float(message.get("base") or 0) or run.rate or 1)
             run.batch_size, run.input, run.classes = self._session.batch, self._session.input, self._session.classes
 
     def sync(self, model: Any, optimizer: Any, predict: Optional[Callable[[Any], Any]]) -> None:
@@ -137,16 +143,15 @@ class RoundLoop(Loop):
         self._rate()
 
     def _rate(self) -> None:
-        if self._moments is not None and self._step is not None:
-            rate = float(self._step["rate"])
-            self._moments.set_rate(rate / (float(self._step.get("base") or 0) or rate or 1))
+        if self._moments is not None and self._run is not None:
+            self._moments.set_rate(self._run.factor)
 
     def batches(self) -> Iterator[Batch]:
         if not self._synced:
             raise Refused(
                 "user",
-                "run.batches() was called before run.sync(model). Call run.sync(model) as soon as the model is made: it puts "
-                "the job's weights into the model",
+                "run.batches() was called before run.sync(model). Call run.sync(model) as soon as the model is made: it "
+                "puts the job's weights into the model",
             )
         if self._handed_over:
             self._wait()
@@ -195,7 +200,7 @@ class RoundLoop(Loop):
         self._step = None
         self._requests.answer({"loss": loss, "correct": correct})
 
-    def _here(self) -> Dict[str, str]:
+    def _here(self) -> Dict[str, Any]:
         place, source = programs.user_line(traceback.extract_stack(), self._session.folder)
         return {"place": place, "source": source} if place else self._form._definition()
 
@@ -235,6 +240,8 @@ class RoundLoop(Loop):
         if self._step is not None and self._taken:
             self._finish()
         elif self._step is not None:
-            raise Refused("user", "train(run) returned without taking a batch of run.batches()", **self._form._definition())
+            raise Refused(
+                "user", "train(run) returned without taking a batch of run.batches()", **self._form._definition()
+            )
         if self._over is not None:
             self._hand_over()

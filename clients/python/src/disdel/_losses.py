@@ -43,7 +43,11 @@ def torch_loss(name: str, outputs: Any, y: Any) -> Any:
     y = y.long()
     if name in ("", "crossEntropy"):
         return functional.cross_entropy(outputs, y)
-    target = functional.one_hot(y, outputs.shape[1]).to(outputs.dtype) if outputs.shape[1] > 1 else y[:, None].to(outputs.dtype)
+    target = (
+        functional.one_hot(y, outputs.shape[1]).to(outputs.dtype)
+        if outputs.shape[1] > 1
+        else y[:, None].to(outputs.dtype)
+    )
     if name == "mse":
         return functional.mse_loss(outputs, target)
     if name == "binaryCrossEntropy":
@@ -59,7 +63,7 @@ def torch_loss(name: str, outputs: Any, y: Any) -> Any:
 
 
 def probabilities(outputs: Any, loss: str) -> Any:
-    """Outputs of [rows, classes] as NumPy has them; with crossEntropy they become probabilities unless they are some."""
+    """Outputs of [rows, classes] in NumPy. With crossEntropy they become probabilities, unless they are some."""
     import numpy
 
     out = numpy.asarray(outputs.detach().float().cpu() if hasattr(outputs, "detach") else outputs, dtype="float32")

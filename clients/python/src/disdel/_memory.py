@@ -84,7 +84,7 @@ def estimate(tried: Any, folder: str, batches: List[int], end: float) -> Estimat
     if probed is not None:
         python = {**probed, "factor": FACTOR, "basis": PROBED, "warnings": answers}
         return Estimate(python, probed["memory"][-1]["trainBytes"] // 8 // batches[-1], 0)
-    answers.append("its memory could not be measured: %s; say it by resources.train.memoryMB" % why)
+    answers.append("its memory could not be measured: %s; say it by resources.memory" % why)
     return Estimate({"memory": [], "factor": FACTOR, "basis": GIVEN, "warnings": answers}, 0, 0)
 
 

@@ -152,6 +152,8 @@ class Moments:
             if not state or any(state.get(name) is None for name in self._names):
                 self._restore(p, views, self._count)  # it had no gradient: a restart begins with this state, too
                 continue
+            if p.grad is None and _STEP in state:
+                state[_STEP] = _counted(state[_STEP], self._count)  # its count would stay behind that of a restart
             for name, view in zip(self._names, views):
                 value = state[name]
                 if value.data_ptr() != view.data_ptr() or value.dtype != view.dtype:
@@ -183,6 +185,11 @@ class Moments:
                 view = views[self._names.index(key)]
                 state[key] = view if p.dtype == view.dtype else view.to(p.dtype)
             elif key == _STEP:
-                state[key] = value.clone().fill_(count) if hasattr(value, "clone") else count
+                state[key] = _counted(value, count)
             else:
                 state[key] = copy.copy(value)
+
+
+def _counted(value: Any, count: int) -> Any:
+    """A count of steps, of the type that an optimiser keeps it in."""
+    return value.clone().fill_(count) if hasattr(value, "clone") else count

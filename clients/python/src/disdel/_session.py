@@ -63,14 +63,14 @@ class Session:
         if is_torch(model):
             self._materialize(model)
         listed = arrays_of(model)
-        if self._differs(listed) and is_torch(model):
-            self._dry_run(model)  # some arrays are made by the first forward
+        if is_torch(model) and {p["name"] for p in self._load["params"]} - {a.name for a in listed}:
+            self._dry_run(model)  # arrays may be made by the first forward
             listed = arrays_of(model)
+        if not any(a.trainable for a in listed):
+            raise Refused("unsupported", "%s has no parameters to train" % type(model).__name__)
         differs = self._differs(listed)
         if differs:
             raise Refused("changed", differs)
-        if not any(a.trainable for a in listed):
-            raise Refused("unsupported", "%s has no parameters to train" % type(model).__name__)
         self._listed, self.model, self.moments = listed, model, None
         self._trained = self._parameters() if is_torch(model) else []
         self._placed = Placed(listed, self._views(listed))
@@ -98,9 +98,8 @@ class Session:
             want = [(p["name"], list(p["shape"] or [])) for p in said]
             for pair in [p for p in want if p not in have] + [p for p in have if p not in want]:
                 return (
-                    "the model has other arrays than when it was described: %s of shape %s is %s. A model must have the "
-                    "same arrays each time it is made"
-                    % (pair[0], pair[1], "missing" if pair in want else "new")
+                    "the model has other arrays than when it was described: %s of shape %s is %s. A model must have "
+                    "the same arrays each time it is made" % (pair[0], pair[1], "missing" if pair in want else "new")
                 )
             if have != want:
                 return "the arrays of the model are in another order than when it was described"
@@ -237,8 +236,8 @@ def _predicted(model: Any, x: Any) -> Any:
         return model.decision_function(flat)
     raise Refused(
         "unsupported",
-        "it is not known how a %s computes the outputs of rows. Give the function: run.sync(model, predict=f), or a method "
-        "predict of the Task" % type(model).__name__,
+        "it is not known how a %s computes the outputs of rows. Give the function: run.sync(model, predict=f), or a "
+        "method predict of the Task" % type(model).__name__,
     )
 
 
@@ -254,8 +253,6 @@ def _quiet_torch(threads: int) -> None:
 
     if torch.get_num_threads() != threads:
         torch.set_num_threads(threads)
-    with contextlib.suppress(RuntimeError):  # it may be set once only, before anything ran
-        torch.set_num_interop_threads(1)
     torch.use_deterministic_algorithms(True, warn_only=True)
     if hasattr(torch.utils, "deterministic"):
         torch.utils.deterministic.fill_uninitialized_memory = False

@@ -1,8 +1,10 @@
-"""The file that the runtime and the worker share: weights, moments and batches, at the places that the runtime chose."""
+"""The file that the runtime and the worker share: weights, moments and batches, at places that the runtime chose."""
 
 from __future__ import annotations
 
+import ctypes
 import mmap
+import os
 from typing import Any, Sequence
 
 #: Bytes of a value, by the name that PyTorch and NumPy have for its type.
@@ -20,12 +22,22 @@ def count(shape: Sequence[int]) -> int:
 class SharedFile:
     """The mapped file.
 
-    :param fd: its descriptor.
-    :param size: its length in bytes.
+    The module mmap keeps a descriptor of the file open, which a program could write to by mistake. This keeps none.
+
+    :param fd: the file's descriptor; it is closed.
+    :param size: the file's length in bytes.
     """
 
     def __init__(self, fd: int, size: int) -> None:
-        self._map = mmap.mmap(fd, size)
+        call = ctypes.CDLL(None, use_errno=True).mmap
+        call.restype = ctypes.c_void_p
+        call.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+        at = call(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, fd, 0)
+        if at in (None, ctypes.c_void_p(-1).value):
+            number = ctypes.get_errno()
+            raise OSError(number, "map the shared file of %d bytes: %s" % (size, os.strerror(number)))
+        os.close(fd)
+        self._map: Any = (ctypes.c_char * size).from_address(at)
 
     def torch(self, offset: int, shape: Sequence[int], dtype: str = "float32") -> Any:
         """A tensor whose values are those of the file."""

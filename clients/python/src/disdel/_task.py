@@ -57,7 +57,7 @@ class Task:
         raise NotImplementedError
 
     def metrics(self, model: Any, batch: Batch) -> Mapping[str, float]:
-        """Figures of an evaluation. ``accuracy``, from 0 to 1, replaces the share of rows whose largest output is right."""
+        """Figures of an evaluation. ``accuracy``, from 0 to 1, replaces the share of rows that are right."""
         raise NotImplementedError
 
     def predict(self, model: Any, x: Any) -> Any:
@@ -102,6 +102,7 @@ class Run:
     epochs: int = 0  #: all epochs of the job
     round: int = 0  #: the round that runs
     rate: float = 0.0  #: the learning rate of the job file in this step
+    factor: float = 1.0  #: the learning rate over that of the first step: the job's schedule
     batch_size: int = 0  #: rows of a full batch
     input: Tuple[int, ...] = ()  #: the shape of one row: (channels, height, width)
     classes: int = 0  #: of the data set

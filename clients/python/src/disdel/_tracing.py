@@ -85,7 +85,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
         return out
 
     def _run(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """An operation without values. One that fakes cannot do is computed once, on zeros of the same sizes."""
+        """An operation without values. One that fakes cannot do is computed once, on other values of the same sizes."""
         if not _FAKES_COMPUTE and not _is_view(func):
             return self._computed(func, args, kwargs)
         try:
@@ -148,7 +148,17 @@ class _Shape:
 
 
 def _shapes_of(func: Any, args: Any, kwargs: Any, fakes: List[Any]) -> Any:
-    twins = [torch.empty_strided(tuple(v.shape), tuple(v.stride()), dtype=v.dtype).zero_() for v in fakes]
+    """The outputs' shapes. Whole numbers are 0, which are valid places; where that is refused they are 1."""
+    try:
+        return _shapes_with(0, func, args, kwargs, fakes)
+    except RuntimeError:
+        return _shapes_with(1, func, args, kwargs, fakes)
+
+
+def _shapes_with(whole: int, func: Any, args: Any, kwargs: Any, fakes: List[Any]) -> Any:
+    twins = [torch.empty_strided(tuple(v.shape), tuple(v.stride()), dtype=v.dtype) for v in fakes]
+    for twin in twins:
+        twin.fill_(1 if twin.is_floating_point() else whole)
     by_fake = {id(v): t for v, t in zip(fakes, twins)}
     args, kwargs = tree_map(lambda v: by_fake.get(id(v), v), (args, kwargs))
     out = func(*args, **kwargs)

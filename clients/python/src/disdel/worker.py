@@ -1,7 +1,7 @@
 """The process in an action that runs a user's program: ``python3 -s -B -m disdel.worker``.
 
-The runtime starts it with a control socket at descriptor 3 and the shared file at descriptor 4. Each message is one line of
-JSON with the field ``op``; the worker answers each with one line.
+The runtime starts it with a control socket at descriptor 3 and the shared file at descriptor 4. Each message is one
+line of JSON with the field ``op``; the worker answers each with one line.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class _Worker(Requests):
 
     def __init__(self, channel: Channel, shared: int) -> None:
         self._channel, self._fd = channel, shared
+        self._shared: Any = None
         self._session: Any = None
         self._form: Any = None
         self._asked: Optional[Message] = None  # not answered yet
@@ -138,7 +139,9 @@ class _Worker(Requests):
 
         self._folder = message["folder"]
         self._session = self._form = None
-        session = Session(message, SharedFile(self._fd, int(message["layout"]["size"])))
+        if self._shared is None:
+            self._shared = SharedFile(self._fd, int(message["layout"]["size"]))
+        session = Session(message, self._shared)
         form = self._of(session, message["form"])
         form.make(int(message.get("seed") or 0), False)
         self._session, self._form = session, form
