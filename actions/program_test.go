@@ -233,6 +233,29 @@ func workers() (out []int) {
 	return out
 }
 
+// A program that does not say how many rows are right has no accuracy, rather than one of 0.
+func TestAProgramThatCountsNothing(t *testing.T) {
+	b := setUp(t)
+	models := b.withProgram(convolutional+`
+import disdel
+
+class Twice(disdel.Task):
+    def model(self):
+        return Net()
+
+    def loss(self, model, batch):
+        return nn.functional.cross_entropy(model(batch.x) + model(batch.x), batch.y)
+`, nil)
+	h := NewHost(probe, backends.Standard(nil))
+	defer h.Close()
+	req := b.train(0)
+	req.Models = models
+	res, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, req)
+	if err != nil || len(res.Losses) != 2 || res.Accuracies != nil {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
+
 // An exception of the user's ends the action with the user's line, leaves no process, and does not spoil the next.
 func TestAFailedProgramLeavesNothing(t *testing.T) {
 	b := setUp(t)

@@ -181,7 +181,7 @@ func (c *container) killGroup() {
 func (c *container) pause() {
 	if !c.paused {
 		c.paused = true
-		c.closeIdleConns()                                // they cost descriptors and would be too old later
+		c.closeIdleConns() // they cost descriptors and would be too old later
 		c.children = childrenOfProcess(c.cmd.Process.Pid)
 		c.signalAll(syscall.SIGSTOP)
 		c.notifyPaused(true)

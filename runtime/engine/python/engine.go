@@ -88,7 +88,7 @@ func (e *Engine) load() error {
 		e.versions = l.Versions
 	}
 	e.state = engine.StateOf(&e.Spec, &e.steps, e.values)
-	e.limit()
+	e.limit(firstStep)
 	return nil
 }
 
@@ -96,11 +96,21 @@ func (e *Engine) load() error {
 // fails below the share at which the runtime ends the action.
 const dataShare = 95
 
-// limit bounds the program's memory by what the action's limit leaves to it.
-func (e *Engine) limit() {
+// The kernel bounds memory that is asked for, not memory that is used: stacks of threads and ends of heaps come on top
+// of what the action's limit leaves to the program. The first step starts most of the threads.
+const (
+	firstStep  = 160 * disdel.MB
+	laterSteps = 24 * disdel.MB
+)
+
+// limit bounds the program's memory by what the action's limit leaves to it, and by so much more that it does not use.
+func (e *Engine) limit(unused disdel.Bytes) {
 	p := e.control.process
+	p.files = statusField(p.pid, "RssFile")
 	taken := statusField(os.Getpid(), "RssAnon") + statusField(p.pid, "RssAnon") + disdel.Bytes(e.layout.Size)
-	p.limitData(e.Memory/100*dataShare - taken)
+	if e.Memory > 0 {
+		p.limitData(max(0, e.Memory/100*dataShare-taken) + unused)
+	}
 }
 
 // loading is what a worker needs to know of the program.
@@ -263,6 +273,9 @@ func (e *Engine) StepStaged(during func() error) (m disdel.Metrics, err error) {
 	if err != nil {
 		e.ended = !e.control.process.alive()
 		return m, err
+	}
+	if e.own == 0 {
+		e.limit(laterSteps)
 	}
 	e.steps++
 	e.own++

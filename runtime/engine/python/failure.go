@@ -80,8 +80,12 @@ func (c *control) nonsense(err error) error {
 	}
 }
 
-// nearLimit is the share of the memory limit from which a process that was killed is taken to have lacked memory.
-const nearLimit = 0.85
+// The shares of the memory limit from which a process that was killed, or that has crashed, is taken to have lacked
+// memory. Libraries crash where they do not expect that an allocation fails.
+const (
+	killedNear  = 0.85
+	crashedNear = 0.95
+)
 
 // died is the error of a process that ended without an answer.
 func (c *control) died() error {
@@ -98,13 +102,15 @@ func (c *control) died() error {
 	case lacksMemory(tail):
 		return c.outOfMemory(at("the program could not get the memory that it asked for"))
 	case status.Signaled() && status.Signal() == syscall.SIGKILL:
-		if c.process.lackedMemory() {
+		if c.process.lackedMemory(killedNear) {
 			return c.outOfMemory(at("the program was killed: out of memory"))
 		}
 		return &disdel.Error{
 			Kind: disdel.Crashed, Op: operation, Msg: at("the program was killed"),
 			Hint: "look at the action's log; something outside of the program sent the signal",
 		}
+	case status.Signaled() && c.process.lackedMemory(crashedNear):
+		return c.outOfMemory(at(fmt.Sprintf("the program crashed (signal %d) at its memory limit", int(status.Signal()))))
 	case status.Signaled():
 		return &disdel.Error{
 			Kind: disdel.Crashed, Op: operation, Msg: at(fmt.Sprintf("the program crashed (signal %d, %v)", int(status.Signal()),

@@ -16,6 +16,10 @@ const standardFactor = 1.5
 // standardFloor is a process with PyTorch, where the description does not say it.
 const standardFloor = 300 * disdel.MB
 
+// libraryPages is room for the pages of PyTorch's libraries that a step reads. The kernel counts them for the container
+// that reads them first. It takes them back when memory is short, but then each step waits for the disk.
+const libraryPages = 48 * disdel.MB
+
 // spreads are the standard deviations of a peak by how the memory came to be known, as shares.
 var spreads = map[string]float64{
 	disdel.MemoryTraced: 0.05, disdel.MemoryProbed: 0.08, disdel.MemoryLearned: 0.03, disdel.MemoryGiven: 0.1,
@@ -51,7 +55,8 @@ func footprintOf(s *engine.Spec, c *disdel.CustomNetwork) engine.Footprint {
 	}
 	add(footprint.Batch, footprint.Host, batches)
 	add(footprint.Batch, footprint.Heap, disdel.Bytes(s.BatchSize*(floatSize*model.Shape(c.Input).Len()+labelSize)))
-	add(footprint.Process, footprint.Host, cmp.Or(p.Floor, standardFloor))
+	floor := cmp.Or(p.Floor, standardFloor)
+	add(footprint.Process, footprint.Host, floor+min(floor/2, libraryPages))
 	return f
 }
 

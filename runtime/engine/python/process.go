@@ -33,7 +33,8 @@ type process struct {
 	stdout *output
 	stderr *output
 	code   string // folder of the program
-	limit  disdel.Bytes
+	limit  disdel.Bytes // of the action's memory
+	files  disdel.Bytes // pages of files that it had mapped when its program was loaded
 	before int           // processes that the kernel has killed for memory in this container, at the start
 	ended  chan struct{} // closed once the process is reaped and its group killed
 	pid    int
@@ -281,7 +282,7 @@ const threadStacks = 64 * disdel.MB
 // limitData bounds how much the process's own memory may grow: beyond it, an allocation fails at the user's own line
 // before the kernel kills anybody.
 func (p *process) limitData(more disdel.Bytes) {
-	if more <= 0 || !p.alive() {
+	if !p.alive() {
 		return
 	}
 	most := uint64(statusField(p.pid, "VmData") + more + threadStacks)
@@ -300,13 +301,15 @@ func statusField(pid int, name string) disdel.Bytes {
 	return 0
 }
 
-// lackedMemory tells whether the kernel has killed the process for memory, or whether that is likely.
-func (p *process) lackedMemory() bool {
+// lackedMemory tells whether the kernel has killed the process for memory, or whether that is likely because the action
+// had reached a share of its limit.
+func (p *process) lackedMemory(share float64) bool {
 	if memoryKills() > p.before {
 		return true
 	}
-	peak := disdel.Bytes(p.usage.Maxrss) * disdel.KB
-	return p.limit > 0 && float64(peak) >= nearLimit*float64(p.limit)
+	peak := disdel.Bytes(p.usage.Maxrss)*disdel.KB - p.files
+	peak += statusField(os.Getpid(), "RssAnon")
+	return p.limit > 0 && float64(peak) >= share*float64(p.limit)
 }
 
 // memoryKills is how many processes of this process's control group the kernel has killed for memory, as far as it can
