@@ -143,9 +143,21 @@ func (a *aggregation) save(ctx context.Context) error {
 	weights, _, _ := split(a.like)
 	a.res.Checksum, a.res.Size,
 		err = models.WriteWeights(ctx, a.req.WeightsKey, weights,
-		map[string]string{"format": "pt", "job": string(a.req.Job), "network": a.req.Network.Name},
+		weightsMeta(&a.req),
 		first(weights, a.reference(ctx, models)))
 	return err
+}
+
+// weightsMeta says in the file of the final weights where they come from. A Python program is named by its code too.
+func weightsMeta(req *disdel.AggregateRequest) map[string]string {
+	meta := map[string]string{"format": "pt", "job": string(req.Job), "network": req.Network.Name}
+	if c := req.Network.Custom; c != nil {
+		meta["network"] = c.Name
+		if c.Python != nil {
+			meta["code"] = c.Python.Code
+		}
+	}
+	return meta
 }
 
 // lost tells whether the next reference is no longer there, so that no retry can save it.
