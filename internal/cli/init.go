@@ -51,7 +51,11 @@ func initCommand(u *ui) *cli.Command {
 				return err
 			}
 			file := cmp.Or(c.String("file"), name+".yaml")
-			if _, err := os.Lstat(file); err == nil && !c.Bool("force") {
+			if file == standardOutput {
+				if err := twoFormats(u, "write job file", "--file -"); err != nil {
+					return err
+				}
+			} else if _, err := os.Lstat(file); err == nil && !c.Bool("force") {
 				return &disdel.Error{
 					Kind: disdel.Conflict, Op: "write " + file, Msg: "the file exists already",
 					Hint: "name another one with --file, or replace it and the data set with --force",
@@ -132,6 +136,13 @@ func initialize(ctx context.Context, c *cli.Context, u *ui, at client.Client, na
 	}
 	if err := checkDraft(ctx, c, u, at.Jobs, file, text); err != nil {
 		return err
+	}
+	if file == standardOutput {
+		for _, w := range set.Warnings {
+			u.Say("warning: %s", w)
+		}
+		_, err := u.Out.Write(text)
+		return terminal.Unwritten(err)
 	}
 	if err := os.WriteFile(file, text, 0o666); err != nil {
 		return &disdel.Error{Kind: disdel.Invalid, Op: "write " + file, Err: files.Plain(err), Hint: "choose another --file"}
