@@ -98,7 +98,7 @@ type evidence struct {
 }
 
 func against(r *disdel.Record) (e evidence) {
-	rounds := ofModel(r)
+	rounds := r.ModelRounds()
 	if len(rounds) == 0 {
 		return e
 	}
@@ -178,18 +178,6 @@ func (e *evidence) sparse(last disdel.Round, guess float64) {
 		e.chance = fmt.Sprintf("the held-out loss %.4g is no better than the %.4g of one guess for all rows",
 			*last.Loss, guess)
 	}
-}
-
-// ofModel is the rounds up to the one whose weights the model has.
-func ofModel(r *disdel.Record) []disdel.Round {
-	if r.Best != nil {
-		for i := range r.Rounds {
-			if r.Rounds[i].Round == r.Best.Round {
-				return r.Rounds[:i+1]
-			}
-		}
-	}
-	return r.Rounds
 }
 
 // firstLoss is the earliest loss to compare with the last.

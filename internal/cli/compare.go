@@ -51,7 +51,9 @@ func recordsOf(ctx context.Context, from client.Records, names []string) ([]disd
 func compareCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "compare", Usage: "compare jobs side by side, and show their differences", ArgsUsage: "JOB JOB...",
-		Description: "JOB is an id, the start of an id, a name or @last.\n\n   disdel compare small large",
+		Description: "JOB is an id, the start of an id, a name or @last. Losses and accuracies are those of the model " +
+			"that a job\nkeeps: the best round with training.earlyStop, else the last. jobs and batch show the same " +
+			"figures.\n\n   disdel compare small large",
 		Action: func(c *cli.Context) error {
 			return withJobs(c, u, 2, func(list []disdel.Record) error {
 				compared := report.Compare(list)
