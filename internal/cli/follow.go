@@ -143,7 +143,7 @@ func (v *view) left(text string) error {
 // if the job ends meanwhile.
 func (v *view) wantsBackground(ctx context.Context) bool {
 	cancel := terminal.NextInterrupt(v.c.Context)
-	v.ui.Say("Ctrl-C: press Enter to let the job go on in the background, or Ctrl-C again to cancel it.")
+	v.ui.Ask("Ctrl-C: press Enter to let the job go on in the background, or Ctrl-C again to cancel it.\n")
 	answered, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		bufio.NewReader(v.ui.In).ReadString('\n') //nolint:errcheck // a closed terminal is an answer, too

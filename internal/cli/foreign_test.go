@@ -1,10 +1,15 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/terminal"
@@ -147,5 +152,55 @@ func TestDeletionsAsk(t *testing.T) {
 	}
 	if _, _, code := typed(t, "dataset", "show", "digits"); code == 0 {
 		t.Error("it is still there")
+	}
+}
+
+// terminalPair is a real terminal, and the side of the person at it.
+func terminalPair(t *testing.T) (person, screen *os.File) {
+	t.Helper()
+	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("this machine gives no terminal: %v", err)
+	}
+	t.Cleanup(func() { person.Close() })
+	number, err := unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		screen, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	}
+	if err != nil {
+		t.Skipf("this machine gives no terminal: %v", err)
+	}
+	t.Cleanup(func() { screen.Close() })
+	return person, screen
+}
+
+// On a terminal deletions ask, however the messages look: only --yes skips the question.
+func TestDeletionsAskOnAPlainAndAQuietTerminal(t *testing.T) {
+	t.Setenv("DISDEL_HOME", t.TempDir())
+	if _, errs, code := typed(t, "dataset", "add", "digits"); code != 0 {
+		t.Fatal(errs)
+	}
+	for flag, kind := range map[string]string{"--plain": "xterm", "--quiet": "xterm", "": "dumb"} {
+		t.Setenv("TERM", kind)
+		line := strings.Fields("disdel " + flag + " dataset remove digits")
+		person, screen := terminalPair(t)
+		if _, err := person.WriteString("n\n"); err != nil {
+			t.Fatal(err)
+		}
+		u := terminal.New(screen, &bytes.Buffer{}, screen)
+		err := carryOut(t.Context(), u, line)
+		if err == nil {
+			t.Fatalf("%v with TERM=%s asked nothing", line, kind)
+		}
+		question, _ := bufio.NewReader(person).ReadString(']')
+		if disdel.KindOf(err) != disdel.Canceled || !strings.Contains(question, "Delete the data set digits?") {
+			t.Errorf("%v with TERM=%s: %v\n%s", line, kind, err, question)
+		}
+	}
+	if _, errs, code := typed(t, "dataset", "show", "digits"); code != 0 {
+		t.Error(errs)
 	}
 }
