@@ -95,16 +95,7 @@ func (s *Service) RemoveStored(ctx context.Context, item StoredItem) error {
 	}
 	switch item.Kind {
 	case StoredData:
-		if job := s.Reader(ctx, item.Name); job != "" {
-			return &disdel.Error{
-				Kind: disdel.Conflict, Op: "delete " + item.Name, Msg: fmt.Sprintf("%s is reading it", job),
-				Hint: "wait for the job, or cancel it: disdel jobs cancel " + string(job),
-			}
-		}
-		data, err := s.Datasets(ctx)
-		if err == nil {
-			_, err = data.Remove(ctx, item.Name)
-		}
+		_, err = s.RemoveDataset(ctx, item.Name)
 		return err
 	case StoredModels:
 		_, err = models.Remove(ctx, item.Name)

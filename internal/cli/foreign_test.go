@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -202,5 +203,24 @@ func TestDeletionsAskOnAPlainAndAQuietTerminal(t *testing.T) {
 	}
 	if _, errs, code := typed(t, "dataset", "show", "digits"); code != 0 {
 		t.Error(errs)
+	}
+}
+
+// quickstart keeps a data set of the user that has the name of its own.
+func TestQuickstartKeepsTheUsersDigits(t *testing.T) {
+	t.Setenv("DISDEL_HOME", t.TempDir())
+	table := filepath.Join(t.TempDir(), "own.csv")
+	if err := os.WriteFile(table, []byte("a,b,label\n1,2,x\n2,1,y\n1,1,x\n2,2,y\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs, code := typed(t, "dataset", "add", "digits", "--csv", table, "--label", "label"); code != 0 {
+		t.Fatal(errs)
+	}
+	before, _, _ := typed(t, "dataset", "show", "digits", "-o", "json")
+	if _, errs, code := typed(t, "quickstart"); code == 0 || !strings.Contains(errs, "dataset add digits --overwrite") {
+		t.Errorf("quickstart: exit %d\n%s", code, errs)
+	}
+	if after, _, _ := typed(t, "dataset", "show", "digits", "-o", "json"); after != before {
+		t.Errorf("was %s, is %s", before, after)
 	}
 }
