@@ -274,7 +274,7 @@ func (b *planBuilder) overMemory(needs, limit disdel.Bytes, who, msg string) err
 		ways = append(ways, "--set "+out.Changes[0][0])
 	}
 	if b.Suggest {
-		less, way := b.lessWork(limit)
+		less, way := b.lessWork(needs, limit)
 		if less != nil {
 			out.Changes = append(out.Changes, less)
 		}
@@ -284,15 +284,16 @@ func (b *planBuilder) overMemory(needs, limit disdel.Bytes, who, msg string) err
 	return out
 }
 
-// lessWork returns a change of the job that makes every action fit a limit, and the hint for it. Like disdel estimate
-// --max-memory it plans the change, so that the hint never names one that does not help.
-func (b *planBuilder) lessWork(limit disdel.Bytes) (sets []string, hint string) {
+// lessWork returns a change of the job that makes every action fit a limit, and the hint for it. needs is what the job
+// needs as it is. Like disdel estimate --max-memory it plans the change, so that the hint never names one that does not
+// help.
+func (b *planBuilder) lessWork(needs, limit disdel.Bytes) (sets []string, hint string) {
 	s := newSearch(WithoutMemoryLimits(b.PlanInput), limit)
 	changes := s.changes(max(1, b.Job.Distribution.Workers))
 	if len(changes) == 0 {
 		least, whose := s.leastOfAll()
-		return nil, fmt.Sprintf("a smaller network: no batch, number of workers or optimiser fits %d MB; "+
-			"the least is %d MB, of the %s action", limit/disdel.MB, least.MB(), whose)
+		return nil, fmt.Sprintf("a smaller network: the job needs %d MB as it is, and its %s action %d MB even with one row "+
+			"a batch and the optimiser and precision that need least", needs.MB(), whose, least.MB())
 	}
 	sets = changes[0].Set
 	return sets, fmt.Sprintf("less work: --set '%s'; disdel estimate FILE --max-memory %dMB shows more ways",

@@ -35,6 +35,7 @@ const (
 // StoredItem is something that takes space in a home or on its storage.
 type StoredItem struct {
 	Kind    StoredKind   `json:"kind"`
+	Tenant  string       `json:"tenant,omitempty"` // whose it is; empty: of the tenant, or the home, that asks
 	Name    string       `json:"name"`
 	Job     disdel.JobID `json:"job,omitempty"` // of an item of StoredJobs; Name is its name then
 	Size    disdel.Bytes `json:"sizeBytes"`
@@ -42,7 +43,49 @@ type StoredItem struct {
 	Kept    string       `json:"kept,omitempty"`   // why it must stay; empty: nothing needs it
 }
 
-// Stored lists what takes space in the home of this Service and on its storage, by kind and name.
+// StoredOfAll lists what takes space as Stored does, and for the home also what each tenant stores.
+func (s *Service) StoredOfAll(ctx context.Context) ([]StoredItem, error) {
+	out, err := s.Stored(ctx)
+	if err != nil || s.whose() != "" {
+		return out, err
+	}
+	names, err := s.storingTenants(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		items, err := s.Tenant(name).Stored(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range items {
+			item.Tenant = name
+			out = append(out, item)
+		}
+	}
+	return out, nil
+}
+
+// storingTenants are the tenants with data sets or models on the storage, also those without a token by now.
+func (s *Service) storingTenants(ctx context.Context) (names []string, err error) {
+	url := s.storage("tenants")
+	bucket, err := blobs.Open(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	for o, err := range bucket.List(ctx, "") {
+		if err != nil {
+			return nil, blobs.Wrap(err, "list files", url)
+		}
+		if name, _, ok := strings.Cut(o.Key, "/"); ok && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Stored lists what takes space in the home of this Service, or of its tenant, and on its storage, by kind and name.
 func (s *Service) Stored(ctx context.Context) ([]StoredItem, error) {
 	l := storedList{items: map[StoredItem]*StoredItem{}}
 	models, err := s.Models(ctx)
@@ -56,8 +99,9 @@ func (s *Service) Stored(ctx context.Context) ([]StoredItem, error) {
 	if err := l.addBucket(ctx, s.storage("models"), modelItems(list)); err != nil {
 		return nil, err
 	}
-	l.addFile(StoredLogs, local.Log(s.cfg.Home))
-	l.addFile(StoredJobs, local.HistoryFile(s.cfg.Home))
+	if err := l.addHistory(ctx, s); err != nil {
+		return nil, err
+	}
 	needs, err := s.needs(ctx)
 	if err != nil {
 		return nil, err
@@ -79,6 +123,16 @@ func (s *Service) Stored(ctx context.Context) ([]StoredItem, error) {
 // RemoveStored deletes an item of Stored. It returns Conflict for an item that something needs by now, Invalid for one
 // of a kind that it does not delete, and NotFound.
 func (s *Service) RemoveStored(ctx context.Context, item StoredItem) error {
+	if item.Kind == StoredJobs && item.Job != "" {
+		_, err := s.Forget(ctx, string(item.Job))
+		return err
+	}
+	if strings.Contains(item.Name, "/") || item.Name == "" || item.Name == "." || item.Name == ".." { // it is part of a path
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "delete an item", Msg: fmt.Sprintf("%.40q is no item's name", item.Name),
+			Hint: "disdel du lists the items",
+		}
+	}
 	models, err := s.Models(ctx)
 	if err != nil {
 		return err
@@ -107,6 +161,9 @@ func (s *Service) RemoveStored(ctx context.Context, item StoredItem) error {
 	case StoredAnswers:
 		return models.DiscardAnswers(ctx, path.Join("answers", item.Name))
 	case StoredLogs:
+		if s.whose() != "" {
+			return &disdel.Error{Kind: disdel.NotFound, Op: "delete the log", Msg: "a tenant has none"}
+		}
 		if err := os.Remove(local.Log(s.cfg.Home)); err != nil {
 			return &disdel.Error{Kind: disdel.Unavailable, Op: "delete the log", Err: files.Plain(err)}
 		}
@@ -147,6 +204,20 @@ func (l *storedList) addBucket(ctx context.Context, url string, itemOf func(key 
 		l.add(kind, name, o.Size, o.Written)
 	}
 	return nil
+}
+
+// addHistory adds the records, and for the home also the platform's log. A tenant's records are in the home's file.
+func (l *storedList) addHistory(ctx context.Context, s *Service) error {
+	if s.whose() == "" {
+		l.addFile(StoredLogs, local.Log(s.cfg.Home))
+		l.addFile(StoredJobs, local.HistoryFile(s.cfg.Home))
+		return nil
+	}
+	size, err := s.recordBytes(ctx)
+	if err == nil && size > 0 {
+		l.add(StoredJobs, "records", int64(size), time.Time{})
+	}
+	return err
 }
 
 func (l *storedList) addFile(kind StoredKind, file string) {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -153,4 +154,50 @@ func byName(t *testing.T, s *Service) map[string]StoredItem {
 		out[string(item.Kind)+" "+item.Name] = item
 	}
 	return out
+}
+
+// A tenant lists and deletes its own items, and the home lists those of all tenants. A name from a client cannot lead
+// out of its folder.
+func TestWhatTenantsStore(t *testing.T) {
+	s, err := Open(t.Context(), Config{Home: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ann, bob := s.Tenant("ann"), s.Tenant("bob")
+	for _, who := range []*Service{ann, bob} {
+		if err := who.AddDigits(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := s.StoredOfAll(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, item := range all {
+		found = append(found, item.Tenant+"/"+item.Name)
+	}
+	if !slices.Contains(found, "ann/digits") || !slices.Contains(found, "bob/digits") {
+		t.Errorf("the home sees %v", found)
+	}
+	if own, err := ann.StoredOfAll(t.Context()); err != nil || len(own) != 1 || own[0].Tenant != "" {
+		t.Errorf("ann sees %+v, %v", own, err)
+	}
+	for _, name := range []string{"../../bob/datasets/digits", "..", ".", "", "digits/../digits"} {
+		for _, kind := range []StoredKind{StoredData, StoredCheckpoints, StoredAnswers} {
+			if err := ann.RemoveStored(t.Context(), StoredItem{Kind: kind, Name: name}); disdel.KindOf(err) != disdel.Invalid {
+				t.Errorf("%s %q: %v", kind, name, err)
+			}
+		}
+	}
+	if err := ann.RemoveStored(t.Context(), StoredItem{Kind: StoredData, Name: "digits"}); err != nil {
+		t.Error(err)
+	}
+	if err := ann.RemoveStored(t.Context(), StoredItem{Kind: StoredLogs, Name: "x"}); disdel.KindOf(err) != disdel.NotFound {
+		t.Errorf("the log of the home: %v", err)
+	}
+	if left := byName(t, bob); len(left) != 1 {
+		t.Errorf("bob has %v", left)
+	}
 }

@@ -19,6 +19,7 @@ type Draft struct {
 	Rows    int                // of the data set, without held-out rows of its own
 	HeldOut int                // held-out rows of its own
 	Sparse  *disdel.SparseData // nil: the rows are dense
+	Length  float64            // mean squared length of a sparse row
 	Keras   string             // file of the network, as the job file names it; "": disdel chooses layers
 }
 
@@ -196,11 +197,19 @@ func (d Draft) optimizer() string {
 	switch {
 	case d.Sparse != nil && d.Sparse.Ratings():
 		return "{sgd: {learningRate: 1.5, momentum: 0.8, nesterov: true}}"
+	case d.Sparse != nil && d.Classes != 2:
+		return fmt.Sprintf("{sgd: {learningRate: %s}}", d.regressionRate())
 	case d.Sparse == nil && d.table():
 		return "{adam: {learningRate: 0.01}}"
 	default:
 		return "{adam: {learningRate: 0.002}}"
 	}
+}
+
+// regressionRate is a rate with which linear regression is stable: a step takes a fifth of the error of its rows away,
+// whatever the size of the targets. Adam would need a rate for their size.
+func (d Draft) regressionRate() string {
+	return strconv.FormatFloat(0.1/(1+d.Length), 'g', 1, 64)
 }
 
 // powerOfTwo is the largest power of two up to n, within least and most.

@@ -133,6 +133,11 @@ type ModelList struct {
 	Models []modelstore.Model `json:"models"`
 }
 
+// StoredList is what takes space.
+type StoredList struct {
+	Items []service.StoredItem `json:"items"`
+}
+
 // WeightsList is a list of files of initial weights.
 type WeightsList struct {
 	Weights []modelstore.StoredWeights `json:"weights"`

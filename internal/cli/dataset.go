@@ -78,7 +78,9 @@ func datasetSample(u *ui) *cli.Command {
 		Description: "   disdel dataset sample digits --row 7 > digit.json\n   disdel infer digits-cnn --input digit.json",
 		Flags: []cli.Flag{
 			&cli.IntSliceFlag{Name: "row", Usage: "`NUMBER` of a held-out row (repeatable)", Value: cli.NewIntSlice(0)},
-			&cli.Int64Flag{Name: "seed", Usage: "`SEED` of the split, for a data set without held-out rows", Value: 1},
+			&cli.Int64Flag{
+				Name: "seed", Usage: "`SEED` of the split, for a data set without held-out rows", Value: disdel.DefaultSeed,
+			},
 		},
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 1, 1); err != nil {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"path/filepath"
 
@@ -147,9 +146,6 @@ func readFile(u *ui, name string) ([]byte, error) {
 	return files.Read(name)
 }
 
-// standardOutput is the file name that means standard output.
-const standardOutput = "-"
-
 // inferringData classifies the rows of a data set.
 func inferringData(c *cli.Context, u *ui) (func(ctx context.Context, models client.Models) error, error) {
 	model, output := c.Args().First(), fileOf(c)
@@ -161,12 +157,8 @@ func inferringData(c *cli.Context, u *ui) (func(ctx context.Context, models clie
 			return showDataAnswers(u, "", out, err)
 		}, nil
 	case standardOutput:
-		if u.Format != "table" {
-			return nil, &disdel.Error{
-				Kind: disdel.Invalid, Op: "infer",
-				Msg:  fmt.Sprintf("--file - and -o %s are two formats for one output", u.Format),
-				Hint: "leave -o out: every line is JSON, or name a file with --file",
-			}
+		if err := twoFormats(u, "infer", "--file -"); err != nil {
+			return nil, err
 		}
 		return func(ctx context.Context, models client.Models) error {
 			return inferToOutput(ctx, u, models, model, ask)

@@ -51,7 +51,11 @@ func initCommand(u *ui) *cli.Command {
 				return err
 			}
 			file := cmp.Or(c.String("file"), name+".yaml")
-			if _, err := os.Lstat(file); err == nil && !c.Bool("force") {
+			if file == standardOutput {
+				if err := twoFormats(u, "write job file", "--file -"); err != nil {
+					return err
+				}
+			} else if _, err := os.Lstat(file); err == nil && !c.Bool("force") {
 				return &disdel.Error{
 					Kind: disdel.Conflict, Op: "write " + file, Msg: "the file exists already",
 					Hint: "name another one with --file, or replace it and the data set with --force",
@@ -126,12 +130,19 @@ func initialize(ctx context.Context, c *cli.Context, u *ui, at client.Client, na
 	if err != nil {
 		return err
 	}
-	text, err := draft(c, name, file, &set)
+	text, err := draft(ctx, c, at.Data, name, file, &set)
 	if err != nil {
 		return err
 	}
 	if err := checkDraft(ctx, c, u, at.Jobs, file, text); err != nil {
 		return err
+	}
+	if file == standardOutput {
+		for _, w := range set.Warnings {
+			u.Say("warning: %s", w)
+		}
+		_, err := u.Out.Write(text)
+		return terminal.Unwritten(err)
 	}
 	if err := os.WriteFile(file, text, 0o666); err != nil {
 		return &disdel.Error{Kind: disdel.Invalid, Op: "write " + file, Err: files.Plain(err), Hint: "choose another --file"}
@@ -176,7 +187,9 @@ func initData(ctx context.Context, c *cli.Context, u *ui, data client.Data, name
 const usualSize = "32x32"
 
 // draft is the text of the job file.
-func draft(c *cli.Context, name, file string, set *render.Dataset) ([]byte, error) {
+func draft(ctx context.Context, c *cli.Context, data client.Data, name, file string, set *render.Dataset) (
+	[]byte, error,
+) {
 	d := jobfile.Draft{
 		Name: name, Dataset: set.Name, Sample: set.Sample, Classes: set.Classes, Rows: set.Train.Rows,
 		HeldOut: set.Test.Rows, Sparse: set.Sparse,
@@ -187,7 +200,40 @@ func draft(c *cli.Context, name, file string, set *render.Dataset) ([]byte, erro
 			return nil, err
 		}
 	}
+	if d.Sparse != nil && !d.Sparse.Ratings() {
+		var err error
+		if d.Length, err = rowLength(ctx, data, set); err != nil {
+			return nil, err
+		}
+	}
 	return d.Text(), nil
+}
+
+// lookedAt is the number of rows that init measures.
+const lookedAt = 64
+
+// rowLength is the mean squared length of the first held-out rows of a data set of sparse rows.
+func rowLength(ctx context.Context, data client.Data, set *render.Dataset) (float64, error) {
+	heldOut := cmp.Or(set.Test.Rows, set.Train.Rows/5)
+	rows := make([]int, max(1, min(heldOut, lookedAt)))
+	for i := range rows {
+		rows[i] = i
+	}
+	sample, err := data.Sample(ctx, set.Name, rows, disdel.DefaultSeed)
+	if err != nil {
+		return 0, err
+	}
+	sum := 0.0
+	for _, row := range sample.Rows {
+		for i := range row.Index {
+			v := 1.0
+			if row.Value != nil {
+				v = float64(row.Value[i])
+			}
+			sum += v * v
+		}
+	}
+	return sum / float64(len(rows)), nil
 }
 
 // besideJob is the name of a file as a job file in its folder, or elsewhere, would write it.

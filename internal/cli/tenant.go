@@ -47,7 +47,7 @@ func tenantCreate(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return withService(c, u, records, func(ctx context.Context, s *service.Service) error {
+			return withOwnHome(c, u, records, func(ctx context.Context, s *service.Service) error {
 				made := madeTenant{Name: c.Args().First(), Role: tenant.Role(c.String("role"))}
 				if made.Token, err = s.Tenants().Create(ctx, made.Name, made.Role, quota); err != nil {
 					return err
@@ -66,7 +66,7 @@ func tenantList(u *ui) *cli.Command {
 			if err := checkOperands(c, 0, 0); err != nil {
 				return err
 			}
-			return withService(c, u, records, func(ctx context.Context, s *service.Service) error {
+			return withOwnHome(c, u, records, func(ctx context.Context, s *service.Service) error {
 				all, err := s.Tenants().List(ctx)
 				if err != nil {
 					return err
@@ -85,7 +85,7 @@ func tenantDelete(u *ui) *cli.Command {
 				return err
 			}
 			name := c.Args().First()
-			return withService(c, u, records, func(ctx context.Context, s *service.Service) error {
+			return withOwnHome(c, u, records, func(ctx context.Context, s *service.Service) error {
 				if err := s.Tenants().Delete(ctx, name); err != nil {
 					return err
 				}

@@ -104,6 +104,14 @@ func (l localRecords) SetRemark(ctx context.Context, id disdel.JobID, r history.
 	return h.SetRemark(ctx, id, r)
 }
 
+func (l localRecords) Stored(ctx context.Context) ([]service.StoredItem, error) {
+	return l.Service.StoredOfAll(ctx)
+}
+
+func (l localRecords) RemoveStored(ctx context.Context, item service.StoredItem) error {
+	return l.Service.RemoveStored(ctx, item)
+}
+
 func (l localRecords) Forget(ctx context.Context, id disdel.JobID) error {
 	_, err := l.Service.Forget(ctx, string(id))
 	return err

@@ -182,6 +182,19 @@ func (r remoteRecords) SetRemark(ctx context.Context, id disdel.JobID, remark hi
 	return r.ask(ctx, request{method: http.MethodPut, path: []string{"jobs", string(id), "remark"}, body: remark}, &out)
 }
 
+func (r remoteRecords) Stored(ctx context.Context) ([]service.StoredItem, error) {
+	var out apitypes.StoredList
+	err := r.ask(ctx, request{method: http.MethodGet, path: []string{"stored"}}, &out)
+	return out.Items, err
+}
+
+func (r remoteRecords) RemoveStored(ctx context.Context, item service.StoredItem) error {
+	if item.Kind == service.StoredJobs {
+		return r.Forget(ctx, item.Job)
+	}
+	return r.ask(ctx, request{method: http.MethodDelete, path: []string{"stored", string(item.Kind), item.Name}}, nil)
+}
+
 func (r remoteRecords) Forget(ctx context.Context, id disdel.JobID) error {
 	var out apitypes.State
 	return r.ask(ctx, request{method: http.MethodDelete, path: []string{"jobs", string(id)}}, &out)

@@ -25,7 +25,7 @@ func TestTheHomeKeepsAnAuditLog(t *testing.T) {
 	h.ask("ann read", "GET", "/api/v1/jobs/"+string(id)+"/wait?timeout=5m", nil)
 	h.ask("ann submit", "PUT", "/api/v1/shares/dataset/digits", apitypes.ShareRequest{All: true})
 	h.ask("bob read", "GET", "/api/v1/datasets/ann%2Fdigits", nil)
-	h.ask("ann submit", "DELETE", "/api/v1/datasets/digits", nil)
+	h.ask("ann read", "DELETE", "/api/v1/datasets/digits", nil)
 	h.ask("ann admin", "DELETE", "/api/v1/datasets/digits", nil)
 	h.ask("a token of nobody", "GET", "/api/v1/jobs", nil)
 	h.ask(operator, "GET", "/api/v1/jobs?secret=of-the-query", nil)
@@ -50,7 +50,7 @@ func TestTheHomeKeepsAnAuditLog(t *testing.T) {
 	for _, want := range []string{
 		"signIn ann admin   0", "signIn bob read   0", "signIn operator admin   0",
 		"submission ann submit POST /api/v1/jobs 201", "share ann submit PUT /api/v1/shares/dataset/digits 200",
-		"refused ann submit DELETE /api/v1/datasets/digits 403", "deletion ann admin DELETE /api/v1/datasets/digits 200",
+		"refused ann read DELETE /api/v1/datasets/digits 403", "deletion ann admin DELETE /api/v1/datasets/digits 200",
 		"refused   GET /api/v1/jobs 401", "token ann submit   0",
 	} {
 		if n := len(slices.DeleteFunc(slices.Clone(seen), func(s string) bool { return s != want+"\n" })); n != 1 {

@@ -25,8 +25,8 @@ type Role string
 // The roles.
 const (
 	RoleRead   Role = "read"   // read jobs, records, models and data sets
-	RoleSubmit Role = "submit" // add data sets; submit, stop and resume jobs; infer; share
-	RoleAdmin  Role = "admin"  // remove data sets, models and jobs
+	RoleSubmit Role = "submit" // add and delete data sets; submit, stop, resume and delete jobs; infer; share
+	RoleAdmin  Role = "admin"  // nothing more by now; tokens of earlier versions have it, and the server's operator
 )
 
 // roles lists all roles, the weakest first.
