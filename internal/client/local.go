@@ -85,11 +85,7 @@ func (l localRecords) List(ctx context.Context, q history.Query) ([]disdel.Recor
 }
 
 func (l localRecords) Get(ctx context.Context, job string) (disdel.Record, error) {
-	at, id, err := l.FindJob(ctx, job)
-	if err != nil {
-		return disdel.Record{}, err
-	}
-	return with(ctx, at.History, func(h *history.Store) (disdel.Record, error) { return h.Get(ctx, id) })
+	return l.Look(ctx, job)
 }
 
 func (l localRecords) Remarks(ctx context.Context) (map[disdel.JobID]history.Remark, error) {
