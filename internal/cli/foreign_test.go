@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/scheduler"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // What users of kubectl, gh, git and mlflow type leads to the command of disdel.
@@ -222,5 +225,50 @@ func TestQuickstartKeepsTheUsersDigits(t *testing.T) {
 	}
 	if after, _, _ := typed(t, "dataset", "show", "digits", "-o", "json"); after != before {
 		t.Errorf("was %s, is %s", before, after)
+	}
+}
+
+// tenant create changes only those quotas that its flags name.
+func TestOneQuotaIsChangedAtATime(t *testing.T) {
+	t.Setenv("DISDEL_HOME", t.TempDir())
+	for _, flags := range []string{"--jobs 2 --memory 2GB --cost 500GB-s", "--jobs 3", "--disk 1GB", "--role read"} {
+		line := append([]string{"tenant", "create", "ann"}, strings.Fields(flags)...)
+		if _, errs, code := typed(t, line...); code != 0 {
+			t.Fatal(errs)
+		}
+	}
+	out, errs, _ := typed(t, "tenant", "list", "-o", "json")
+	var all []tenant.Info
+	if err := json.Unmarshal([]byte(out), &all); err != nil || len(all) != 1 {
+		t.Fatalf("%v\n%s\n%s", err, out, errs)
+	}
+	want := scheduler.Quota{Jobs: 3, Memory: 2 * disdel.GB, Disk: disdel.GB, Cost: 500}
+	if all[0].Quota != want {
+		t.Errorf("%+v, want %+v", all[0].Quota, want)
+	}
+}
+
+// A rule for the result needs a command that waits for it.
+func TestARuleIsRefusedWithDetach(t *testing.T) {
+	t.Setenv("DISDEL_HOME", t.TempDir())
+	for _, line := range []string{"submit job.yaml", "resume job-x"} {
+		line := append(strings.Fields(line), "--detach", "--fail-if", "accuracy < 0.5")
+		_, errs, code := typed(t, line...)
+		if code != terminal.ExitUsage || !strings.Contains(errs, "disdel jobs wait JOB --fail-if 'accuracy < 0.5'") {
+			t.Errorf("%v: exit %d\n%s", line, code, errs)
+		}
+	}
+}
+
+// init names the file of a network by its whole path in a job file elsewhere.
+func TestInitOfAJobFileElsewhereFindsTheNetwork(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	name, err := besideJob(filepath.Join(t.TempDir(), "k.yaml"), "net.json")
+	if want := filepath.Join(dir, "net.json"); err != nil || name != want {
+		t.Errorf("%s, %v; want %s", name, err, want)
+	}
+	if name, err = besideJob("jobs/k.yaml", "net.json"); err != nil || name != "../net.json" {
+		t.Errorf("%s, %v", name, err)
 	}
 }
