@@ -100,10 +100,14 @@ func (s *Service) Stored(ctx context.Context) ([]StoredItem, error) {
 	if err := l.addBucket(ctx, s.storage("datasets"), dataItem); err != nil {
 		return nil, err
 	}
-	if err := l.addBucket(ctx, s.storage("models"), modelItems(list)); err != nil {
+	if err := l.addHistory(ctx, s); err != nil {
 		return nil, err
 	}
-	if err := l.addHistory(ctx, s); err != nil {
+	ended, err := s.endedJobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.addBucket(ctx, s.storage("models"), modelItems(list, ended)); err != nil {
 		return nil, err
 	}
 	needs, err := s.needs(ctx, unread)
@@ -159,7 +163,10 @@ func (s *Service) RemoveStored(ctx context.Context, item StoredItem) error {
 		_, err = models.Remove(ctx, item.Name)
 		return err
 	case StoredCheckpoints:
-		return models.Discard(ctx, path.Join("checkpoints", item.Name))
+		if err := models.Discard(ctx, path.Join("checkpoints", item.Name)); err != nil {
+			return err
+		}
+		return s.discardWeights(ctx, models, list, item.Name)
 	case StoredWeights:
 		return models.RemoveWeights(ctx, item.Name)
 	case StoredAnswers:
@@ -179,6 +186,23 @@ func (s *Service) RemoveStored(ctx context.Context, item StoredItem) error {
 	default:
 		return &disdel.Error{Kind: disdel.Invalid, Op: "delete " + item.Name, Msg: "it is no item that can be deleted"}
 	}
+}
+
+// discardWeights deletes the weights that an ended job has left beside the models.
+func (s *Service) discardWeights(ctx context.Context, models *modelstore.Store, list []modelstore.Model, job string) error {
+	h, err := s.History(ctx)
+	if err != nil {
+		return err
+	}
+	r, err := h.Get(ctx, disdel.JobID(job))
+	if err != nil || r.Status != disdel.StatusFailed && r.Status != disdel.StatusCanceled {
+		return nil //nolint:nilerr // nobody knows whose weights these are
+	}
+	key := modelstore.WeightsPath(r.Job.Output.Model, r.ID)
+	if slices.ContainsFunc(list, func(m modelstore.Model) bool { return m.Path == key }) {
+		return nil
+	}
+	return models.DiscardFile(ctx, key)
 }
 
 // storedList adds up the sizes of files by the item that they belong to.
@@ -255,8 +279,27 @@ func dataItem(key string) (StoredKind, string) {
 	return StoredData, name
 }
 
-// modelItems returns a function that says to which item a key of the storage of models belongs.
-func modelItems(list []modelstore.Model) func(key string) (StoredKind, string) {
+// endedJobs returns a function that tells whether a job has failed or was canceled, so that no model has its weights.
+func (s *Service) endedJobs(ctx context.Context) (func(job string) bool, error) {
+	h, err := s.History(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]bool{}
+	return func(job string) bool {
+		ended, ok := known[job]
+		if !ok {
+			r, err := h.Get(ctx, disdel.JobID(job))
+			ended = err == nil && (r.Status == disdel.StatusFailed || r.Status == disdel.StatusCanceled)
+			known[job] = ended
+		}
+		return ended
+	}, nil
+}
+
+// modelItems returns a function that says to which item a key of the storage of models belongs. Weights that an ended
+// job has left are among its checkpoints.
+func modelItems(list []modelstore.Model, ended func(job string) bool) func(key string) (StoredKind, string) {
 	weights := map[string]string{}
 	for i := range list {
 		weights[list[i].Path] = list[i].Ref()
@@ -272,8 +315,11 @@ func modelItems(list []modelstore.Model) func(key string) (StoredKind, string) {
 		case "given":
 			return StoredWeights, "sha256:" + strings.TrimSuffix(first, ".safetensors")
 		case "weights":
+			job := strings.TrimSuffix(file, ".safetensors")
 			if ref, ok := weights[key]; ok {
 				return StoredModels, ref
+			} else if job != file && ended(job) {
+				return StoredCheckpoints, job
 			}
 		case "models":
 			var version int

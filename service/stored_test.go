@@ -201,3 +201,56 @@ func TestWhatTenantsStore(t *testing.T) {
 		t.Errorf("bob has %v", left)
 	}
 }
+
+// Weights that a canceled job has left belong to its checkpoints, and go with them. Those of other jobs stay.
+func TestWeightsOfEndedJobsAreCheckpoints(t *testing.T) {
+	home, ctx := t.TempDir(), t.Context()
+	s, err := Open(ctx, Config{Home: home})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	h, err := s.History(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[disdel.Status]string{}
+	for _, status := range []disdel.Status{disdel.StatusCanceled, disdel.StatusFailed, disdel.StatusRunning} {
+		rec := disdel.Record{APIVersion: disdel.APIVersion, ID: newJobID(), Status: status}
+		rec.Job.Output.Model = "m"
+		if err := h.Save(ctx, &rec); err != nil {
+			t.Fatal(err)
+		}
+		files[status] = filepath.Join(home, "models", filepath.FromSlash(modelstore.WeightsPath("m", rec.ID)))
+		if err := os.MkdirAll(filepath.Dir(files[status]), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(files[status], []byte("weights"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	items, err := s.Stored(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	removed := 0
+	for _, item := range items {
+		if item.Kind != StoredCheckpoints {
+			continue
+		}
+		if removed++; item.Kept != "" || item.Size != 7 {
+			t.Errorf("%+v", item)
+		}
+		if err := s.RemoveStored(ctx, item); err != nil {
+			t.Error(err)
+		}
+	}
+	for status, file := range files {
+		if _, err := os.Stat(file); (err == nil) != (status == disdel.StatusRunning) {
+			t.Errorf("the weights of a %s job: %v", status, err)
+		}
+	}
+	if removed != 2 {
+		t.Errorf("%d items in %+v", removed, items)
+	}
+}

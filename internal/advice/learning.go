@@ -191,7 +191,7 @@ func (c *course) smallRate() *Cause {
 	}
 	return &Cause{
 		What: "the learning rate is too small", Evidence: text,
-		Sets:     []string{set("training.optimizer."+name+".learningRate", strconv.FormatFloat(usual, 'g', -1, 64))},
+		Sets: []string{set("training.optimizer."+name+".learningRate", strconv.FormatFloat(usual, 'g', -1, 64))},
 	}
 }
 

@@ -123,8 +123,29 @@ func addDataset(ctx context.Context, c *cli.Context, u *ui, data client.Data) er
 	return u.Show(doc, func(w io.Writer) { render.PrintAddedDataset(w, doc) })
 }
 
-// addFromFlags adds the data set that the command line describes.
-func addFromFlags(ctx context.Context, c *cli.Context, u *ui, data client.Data, name string) (set render.Dataset,
+// addFromFlags adds the data set that the command line describes. It resizes pictures of different sizes.
+func addFromFlags(ctx context.Context, c *cli.Context, u *ui, data client.Data, name string) (render.Dataset, error) {
+	set, err := addAsGiven(ctx, c, u, data, name)
+	var faults *disdel.Faults
+	if !errors.As(err, &faults) || arrayKind(c) != "pictures" || c.IsSet("size") {
+		return set, err
+	}
+	if err := c.Set("size", usualSize); err != nil {
+		return set, err
+	}
+	resized, again := addAsGiven(ctx, c, u, data, name)
+	if again != nil { // they have other faults, too
+		return set, again
+	}
+	u.Say("the pictures have different sizes: disdel resizes them to %s; --size chooses another size", usualSize)
+	return resized, nil
+}
+
+// usualSize is what pictures of different sizes are brought to.
+const usualSize = "32x32"
+
+// addAsGiven adds the data set as the flags say.
+func addAsGiven(ctx context.Context, c *cli.Context, u *ui, data client.Data, name string) (set render.Dataset,
 	err error,
 ) {
 	if in, named, err := denseRows(c, name); named {

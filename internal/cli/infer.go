@@ -24,13 +24,16 @@ func evaluateCommand(u *ui) *cli.Command {
 			"Prints accuracy, loss, precision and recall of every class, and the most frequent\n" +
 			"confusions, on the held-out rows of the data set; on all rows if none are held out.\n\n" +
 			"   disdel evaluate digits-cnn --dataset digits",
-		Flags: []cli.Flag{&cli.StringFlag{Name: "dataset", Usage: "`NAME` of the data set"}, actionFlag},
+		Flags: []cli.Flag{&cli.StringFlag{Name: "dataset", Usage: "`NAME` of the data set"}, actionFlag, failIfFlag},
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
 			if c.String("dataset") == "" {
 				return missingFlag(c, "--dataset NAME")
+			}
+			if err := checkRules(c); err != nil {
+				return err
 			}
 			return withClient(c, u, storage|records|actions, func(ctx context.Context, at client.Client) error {
 				j, err := at.Models.Evaluate(ctx, c.Args().First(), c.String("dataset"))
@@ -40,7 +43,10 @@ func evaluateCommand(u *ui) *cli.Command {
 				for _, w := range j.Warnings {
 					u.Say("warning: %s", w)
 				}
-				return u.Show(j, func(w io.Writer) { render.PrintJudgement(w, j) })
+				if err := u.Show(j, func(w io.Writer) { render.PrintJudgement(w, j) }); err != nil {
+					return err
+				}
+				return failIfEvaluated(c, &j)
 			})
 		},
 	}

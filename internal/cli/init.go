@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -160,7 +159,7 @@ func initialize(ctx context.Context, c *cli.Context, u *ui, at client.Client, na
 	return nil
 }
 
-// initData is the data set of the job: one that is there, or one that is added. It resizes pictures of different sizes.
+// initData is the data set of the job: one that is there, or one that is added.
 func initData(ctx context.Context, c *cli.Context, u *ui, data client.Data, name string) (render.Dataset, error) {
 	if known := c.String("dataset"); known != "" {
 		set, err := data.Get(ctx, known)
@@ -169,22 +168,8 @@ func initData(ctx context.Context, c *cli.Context, u *ui, data client.Data, name
 		}
 		return set, err
 	}
-	set, err := addFromFlags(ctx, c, u, data, name)
-	var faults *disdel.Faults
-	if !errors.As(err, &faults) || arrayKind(c) != "pictures" || c.IsSet("size") {
-		return set, err
-	}
-	if err := c.Set("size", usualSize); err != nil {
-		return set, err
-	}
-	if set, err = addFromFlags(ctx, c, u, data, name); err == nil {
-		u.Say("the pictures have different sizes: disdel resizes them to %s; --size chooses another size", usualSize)
-	}
-	return set, err
+	return addFromFlags(ctx, c, u, data, name)
 }
-
-// usualSize is what init brings pictures of different sizes to.
-const usualSize = "32x32"
 
 // draft is the text of the job file.
 func draft(ctx context.Context, c *cli.Context, data client.Data, name, file string, set *render.Dataset) (

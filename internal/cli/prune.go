@@ -223,6 +223,7 @@ func historyPrune(u *ui) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "older", Usage: "only jobs submitted more than `TIME` ago, for example 12h, 90d or 52w"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "list them without deleting"},
+			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "ask nothing, which it never does"},
 		},
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 0, 0); err != nil {

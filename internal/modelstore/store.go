@@ -80,6 +80,11 @@ func (s *Store) deleteIfThere(ctx context.Context, op, key string) error {
 	return err
 }
 
+// DiscardFile deletes one file of the store. A missing file is no error.
+func (s *Store) DiscardFile(ctx context.Context, key string) error {
+	return s.deleteIfThere(ctx, "discard", key)
+}
+
 // WeightsPath is where a job's final weights go.
 func WeightsPath(name string, job disdel.JobID) string {
 	return path.Join("weights", name, string(job)+".safetensors")
