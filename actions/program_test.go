@@ -226,7 +226,7 @@ func workers() (out []int) {
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
 		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		_, fields, _ := strings.Cut(string(stat), ") ")
-		if bytes.Contains(text, []byte("disdel.worker")) && strings.Fields(fields+" - -")[1] == strconv.Itoa(os.Getpid()) {
+		if bytes.Contains(text, []byte("disdel.worker")) && strings.Fields(fields + " - -")[1] == strconv.Itoa(os.Getpid()) {
 			out = append(out, pid)
 		}
 	}
