@@ -108,6 +108,12 @@ bench-headline: build ## 20 jobs at OpenWhisk's default limits, with fixed-step 
 	$(BENCH)estimator ./estimator
 	bin/bench-estimator -parts headline
 
+.PHONY: bench-functions
+bench-functions: build ## figures of users' Python programs as actions, beside plain PyTorch (PARTS=steps,starts,estimates)
+	scripts/bench-deps.sh --torch
+	$(BENCH)functions ./functions
+	bin/bench-functions $(if $(PARTS),-parts $(PARTS))
+
 .PHONY: bench-platform
 bench-platform: build ## figures of disdel platform up, as clients in another process see it
 	$(BENCH)platform ./platform

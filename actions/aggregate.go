@@ -153,8 +153,20 @@ func (a *aggregation) save(ctx context.Context) error {
 	weights, _, _ := split(w)
 	a.res.Checksum, a.res.Size,
 		err = models.WriteWeights(ctx, a.req.WeightsKey, weights,
-		map[string]string{"format": "pt", "job": string(a.req.Job), "network": a.req.Network.Name})
+		weightsMeta(&a.req))
 	return err
+}
+
+// weightsMeta says in the file of the final weights where they come from. A Python program is named by its code too.
+func weightsMeta(req *disdel.AggregateRequest) map[string]string {
+	meta := map[string]string{"format": "pt", "job": string(req.Job), "network": req.Network.Name}
+	if c := req.Network.Custom; c != nil {
+		meta["network"] = c.Name
+		if c.Python != nil {
+			meta["code"] = c.Python.Code
+		}
+	}
+	return meta
 }
 
 func (a *aggregation) checkpoint(ctx context.Context, models *modelstore.Store, w disdel.Weights) error {

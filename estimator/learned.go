@@ -107,12 +107,7 @@ func peaksOf(r *disdel.Record, task disdel.Task) []float64 {
 // layered is the network name of jobs that list their layers. Two such networks need not have anything in common.
 const layered = "layers"
 
-func networkOf(m disdel.Model) string {
-	if c := customOf(&m); c != nil && c.Python != nil {
-		return c.Name
-	}
-	return cmp.Or(m.Custom, m.Name, layered)
-}
+func networkOf(m disdel.Model) string { return cmp.Or(m.NetworkName(), layered) }
 
 // customOf describes the network that a job's program brings, as far as its record does; nil for others.
 func customOf(m *disdel.Model) *disdel.CustomNetwork {

@@ -2,7 +2,6 @@ package estimator
 
 import (
 	"math"
-	"reflect"
 	"slices"
 
 	"github.com/disdel/disdel"
@@ -40,9 +39,7 @@ var timeGroups = []timeGroup{
 
 // sameNetwork also compares the input, since the work of a layer depends on it.
 func sameNetwork(in TimingInput, r *disdel.Record) bool {
-	a, b := in.Job.Model, r.Job.Model
-	return a.Name == b.Name && a.Custom == b.Custom && reflect.DeepEqual(a.Layers, b.Layers) &&
-		reflect.DeepEqual(in.Data.Sample, r.Data.Sample)
+	return in.Job.Model.SameNetwork(&r.Job.Model) && slices.Equal(in.Data.Sample, r.Data.Sample)
 }
 
 func sameData(in TimingInput, r *disdel.Record) bool {

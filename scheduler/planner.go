@@ -273,7 +273,9 @@ func (b *planBuilder) overMemory(needs, limit disdel.Bytes, who, msg string) err
 		out.Changes = append(out.Changes, []string{fmt.Sprintf("%s=%dMB", who, memory.MB())})
 		ways = append(ways, "--set "+out.Changes[0][0])
 	}
-	if b.Suggest {
+	if way := b.roomForPython(needs, limit); way != "" {
+		ways = append(ways, way)
+	} else if b.Suggest {
 		less, way := b.lessWork(limit)
 		if less != nil {
 			out.Changes = append(out.Changes, less)
@@ -282,6 +284,16 @@ func (b *planBuilder) overMemory(needs, limit disdel.Bytes, who, msg string) err
 	}
 	out.Hint = strings.Join(ways, ", or ")
 	return out
+}
+
+// roomForPython is the hint for a limit that Python and a program's packages nearly fill alone; "" for other jobs.
+func (b *planBuilder) roomForPython(needs, limit disdel.Bytes) string {
+	c := b.Graph.Custom()
+	if c == nil || c.Python == nil || c.Python.Floor < limit/2 {
+		return ""
+	}
+	return fmt.Sprintf("more memory for actions, on the embedded platform --action-memory %dMB: Python with the "+
+		"program's packages takes %v before it computes", b.limit(needs).MB(), c.Python.Floor)
 }
 
 // lessWork returns a change of the job that makes every action fit a limit, and the hint for it. Like disdel estimate

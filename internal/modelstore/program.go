@@ -55,6 +55,34 @@ func (s *Store) ReadProgram(ctx context.Context, code string) ([]byte, error) {
 	return archive, nil
 }
 
+// FindProgram returns NotFound if the store lacks the archive of a Python program.
+func (s *Store) FindProgram(ctx context.Context, code string) error {
+	key, err := programKey(code)
+	if err != nil {
+		return err
+	}
+	_, err = s.bucket.Size(ctx, key)
+	return blobs.Wrap(err, "find program", key)
+}
+
+// HasPrograms tells whether there is any archive of a Python program.
+func (s *Store) HasPrograms(ctx context.Context) bool {
+	for _, err := range s.bucket.List(ctx, "code/") {
+		return err == nil
+	}
+	return false
+}
+
+// RemoveProgram deletes the archive of a Python program. Models and unfinished jobs of the program need it. It returns
+// Invalid and NotFound.
+func (s *Store) RemoveProgram(ctx context.Context, code string) error {
+	if err := s.FindProgram(ctx, code); err != nil { // some buckets delete what is not there
+		return err
+	}
+	key, _ := programKey(code)
+	return blobs.Wrap(s.bucket.Delete(ctx, key), "remove program", key)
+}
+
 // programKey is where the archive of a digest lies.
 func programKey(code string) (string, error) {
 	digest, ok := strings.CutPrefix(code, "sha256:")

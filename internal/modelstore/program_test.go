@@ -25,6 +25,9 @@ func TestProgramsComeBackOrAreRefused(t *testing.T) {
 	if got, err := s.ReadProgram(ctx, code); err != nil || !bytes.Equal(got, archive) {
 		t.Errorf("read %q, %v", got, err)
 	}
+	if err := s.FindProgram(ctx, code); err != nil || !s.HasPrograms(ctx) {
+		t.Errorf("a program that is there: %v", err)
+	}
 	other := "sha256:" + strings.Repeat("0", 64)
 	if _, err := s.ReadProgram(ctx, other); !errors.Is(err, disdel.NotFound) {
 		t.Errorf("a program that is not there: %v", err)
@@ -43,5 +46,20 @@ func TestProgramsComeBackOrAreRefused(t *testing.T) {
 	}
 	if _, err := s.ReadProgram(ctx, code); !errors.Is(err, disdel.Corrupt) {
 		t.Errorf("a damaged archive: %v", err)
+	}
+}
+
+// A program that was removed is gone, and removing it again says so.
+func TestProgramsAreRemoved(t *testing.T) {
+	s, _ := open(t)
+	code, err := s.WriteProgram(ctx, []byte("an archive"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.RemoveProgram(ctx, code); err != nil || s.HasPrograms(ctx) {
+		t.Errorf("removed: %v", err)
+	}
+	if err := s.RemoveProgram(ctx, code); !errors.Is(err, disdel.NotFound) {
+		t.Errorf("removed twice: %v", err)
 	}
 }

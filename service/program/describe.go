@@ -24,11 +24,11 @@ type Options struct {
 	Optimizer   disdel.Optimizer // of the job
 	Interpreter string           // path or name of a Python; "": the project's .venv, else python3
 	Cache       string           // folder for virtual environments and the package disdel; "": below the temp folder
-	Timeout     time.Duration    // of importing and the trial steps; 0: two minutes
+	Timeout     time.Duration    // of importing and the trial steps; 0: five minutes
 	Threads     int              // of one action; 0: one
 }
 
-const defaultTimeout = 2 * time.Minute
+const defaultTimeout = 5 * time.Minute
 
 // Describe tries a program and returns it with Code, Interpreter and Network filled, and the zip archive of its files
 // that Code is the digest of. It makes a virtual environment where the program's requirements ask for one. It returns

@@ -189,7 +189,7 @@ func TestABadProgramIsRefusedWithItsLine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := options(t, needTorch(t), map[string]string{"net.py": c.text})
 			if c.kind == disdel.Timeout {
-				o.Timeout = 5 * time.Second
+				o.Timeout = 15 * time.Second
 			}
 			_, _, err := program.Describe(t.Context(), o)
 			if disdel.KindOf(err) != c.kind {

@@ -207,7 +207,7 @@ func (d *description) make(ctx context.Context, base interpreter, dir string) er
 		python := filepath.Join(draft, "bin", "python")
 		steps = [][]string{
 			{uv, "venv", "-q", "--system-site-packages", "--python", base.path, draft},
-			{uv, "pip", "install", "-q", "--python", python, "-r", requirements},
+			{uv, "pip", "install", "-q", "--link-mode", "copy", "--python", python, "-r", requirements},
 		}
 	}
 	for _, step := range steps {

@@ -68,6 +68,28 @@ func TestTheProjectsEnvironmentIsPreferred(t *testing.T) {
 	}
 }
 
+// A Python without PyTorch is refused, and another on the path that has it is named.
+func TestAPythonWithoutTorchIsRefused(t *testing.T) {
+	o := options(t, "", map[string]string{"net.py": network, "layers.py": layers})
+	bare := filepath.Join(t.TempDir(), "bare")
+	if out, err := exec.Command(needTorch(t), "-m", "venv", "--without-pip", bare).CombinedOutput(); err != nil {
+		t.Skipf("this Python makes no virtual environments: %s", out)
+	}
+	o.Interpreter = filepath.Join(bare, "bin", "python")
+	if exec.Command(o.Interpreter, "-s", "-c", "import torch").Run() == nil {
+		t.Skip("a virtual environment without site packages has torch here")
+	}
+	t.Setenv("PATH", filepath.Dir(torch()))
+	_, _, err := program.Describe(t.Context(), o)
+	if !errors.Is(err, disdel.Invalid) || !strings.Contains(err.Error(), o.Interpreter+" does not have: torch") {
+		t.Fatalf("error %v, want one that says that torch is missing", err)
+	}
+	hint := disdel.AsError(err).Hint
+	if !strings.Contains(hint, "-m pip install torch") || !strings.Contains(hint, "has them: --python "+torch()) {
+		t.Errorf("hint %q, want pip and the other Python", hint)
+	}
+}
+
 // Requirements that the interpreter fulfils need no environment and no network.
 func TestFulfilledRequirementsNeedNoEnvironment(t *testing.T) {
 	o := options(t, needTorch(t), map[string]string{

@@ -1,5 +1,6 @@
 """The runtime's end of the worker's protocol, for tests: a socket, a shared file, and a real worker process."""
 
+import fcntl
 import json
 import math
 import mmap
@@ -62,7 +63,7 @@ class Runtime:
         self.input, self.classes, self.batch = tuple(input), classes, batch
         self.folder, self._id, self._read = folder, 0, b""
         self.layout = self._lay_out()
-        self._memory = os.memfd_create("shared")
+        self._memory = fcntl.fcntl(os.memfd_create("shared"), fcntl.F_DUPFD_CLOEXEC, 10)  # 3 and 4 are the worker's
         os.ftruncate(self._memory, self.layout["size"])
         self.map = mmap.mmap(self._memory, self.layout["size"])
         if state is not None:
@@ -98,7 +99,9 @@ class Runtime:
         return {**out, "size": max(at, 64)}
 
     def _start(self, environment: Dict[str, str]) -> None:
-        ours, theirs = socket.socketpair()
+        ours, pair = socket.socketpair()
+        theirs = fcntl.fcntl(pair, fcntl.F_DUPFD_CLOEXEC, 10)
+        pair.close()
         self._out, self._err = (open(self.folder / name, "w+b") for name in ("stdout", "stderr"))
         env = {
             "PATH": os.environ["PATH"], "HOME": str(self.folder), "PYTHONPATH": _PACKAGE, "PYTHONHASHSEED": "0",
@@ -107,12 +110,12 @@ class Runtime:
         actions = [
             (os.POSIX_SPAWN_DUP2, self._out.fileno(), 1),
             (os.POSIX_SPAWN_DUP2, self._err.fileno(), 2),
-            (os.POSIX_SPAWN_DUP2, theirs.fileno(), 3),
+            (os.POSIX_SPAWN_DUP2, theirs, 3),
             (os.POSIX_SPAWN_DUP2, self._memory, 4),
         ]
         command = [sys.executable, "-s", "-B", "-m", "disdel.worker"]
         self.pid = os.posix_spawn(sys.executable, command, env, file_actions=actions, setpgroup=0)
-        theirs.close()
+        os.close(theirs)
         self._socket = ours
         self._status: Optional[int] = None
 
@@ -235,6 +238,9 @@ class Runtime:
             os.killpg(self.pid, signal.SIGKILL)
             self.end()
         self._socket.close()
+        if not self.map.closed:
+            self.map.close()
+            os.close(self._memory)
         self._out.close()
         self._err.close()
 

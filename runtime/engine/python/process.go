@@ -275,13 +275,17 @@ func unavailable(what string, err error) error {
 	return &disdel.Error{Kind: disdel.Unavailable, Op: "start program", Msg: "it failed to " + what, Err: err}
 }
 
+// threadStacks is what threads that start later may map. RLIMIT_DATA counts their stacks, of which little is resident,
+// and a thread that cannot start ends the process by a signal.
+const threadStacks = 64 * disdel.MB
+
 // limitData bounds how much the process's own memory may grow: beyond it, an allocation fails at the user's own line
 // before the kernel kills anybody.
 func (p *process) limitData(more disdel.Bytes) {
 	if !p.alive() {
 		return
 	}
-	most := uint64(statusField(p.pid, "VmData") + more)
+	most := uint64(statusField(p.pid, "VmData") + more + threadStacks)
 	unix.Prlimit(p.pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: most, Max: unix.RLIM_INFINITY}, nil) //nolint:errcheck // the watch is there
 }
 

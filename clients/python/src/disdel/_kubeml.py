@@ -193,7 +193,7 @@ class KubeMLForm(ModuleForm):
         self.kube.task, self.kube.batch_size = "train", len(batch.y)
         self.session.model.train()
         with _Outputs(self.session.model) as seen:
-            loss = finite(self.kube.train(items, self._index))
+            loss = finite(_called(self.kube.train, items, self._index))
         self._index += 1
         moments.end()
         self.session.settle()
@@ -228,7 +228,7 @@ class KubeMLForm(ModuleForm):
         items = self._items(batch, False)
         kube.task, kube.batch_size = "val", rows
         with _Outputs(self.session.model) as seen:
-            accuracy, loss = kube.validate(items, 0)
+            accuracy, loss = _called(kube.validate, items, 0)
         outputs = seen.of(rows, self.session.classes)
         if outputs is None:
             outputs = self._network(items)
@@ -247,17 +247,30 @@ class KubeMLForm(ModuleForm):
     def _network(self, items: Any) -> Any:
         """The outputs; ``infer`` is asked only where the network does not take the batch's inputs."""
         x = items[0] if isinstance(items, (tuple, list)) else items
-        kube, rows = self.kube, len(x)
-        try:
-            return as_rows(outputs_of(self.session.model(x)), rows, self.session.classes)
-        except Refused:
-            kube.task = "infer"
-            # Published programs declare infer(data), and KubeML calls infer(network, data): both orders are served.
-            two = len(inspect.signature(kube.infer).parameters) > 1
-            answer = kube.infer(self.session.model, x) if two else kube.infer(x)
-            import torch
+        import torch
 
-            return as_rows(torch.as_tensor(answer), rows, self.session.classes)
+        kube, rows = self.kube, len(x)
+        outputs = _first(outputs_of(self.session.model(x)), rows, self.session.classes)
+        if outputs is not None:
+            return outputs
+        kube.task = "infer"
+        # Published programs declare infer(data), and KubeML calls infer(network, data): both orders are served.
+        two = len(inspect.signature(kube.infer).parameters) > 1
+        answer = kube.infer(self.session.model, x) if two else kube.infer(x)
+        return as_rows(torch.as_tensor(answer), rows, self.session.classes)
+
+
+def _called(method: Any, items: Any, index: int) -> Any:
+    """Calls ``train`` or ``validate``: with (batch, index), or with (x, y, index) as older programs have it."""
+    if len(inspect.signature(method).parameters) == 3 and isinstance(items, (tuple, list)) and len(items) == 2:
+        return method(*items, index)
+    return method(items, index)
+
+
+def _first(outputs: Any, rows: int, classes: int) -> Any:
+    """The outputs of the classes; None for another shape. Published programs have a network with 1000 for 10 classes."""
+    shape = tuple(getattr(outputs, "shape", ()))
+    return outputs.detach()[:, :classes] if len(shape) == 2 and shape[0] == rows and shape[1] >= classes else None
 
 
 def _inits(kube: KubeModel) -> bool:
@@ -272,7 +285,7 @@ def _inits(kube: KubeModel) -> bool:
 
 
 def _as_uploaded(x: Any) -> Any:
-    """Rows as KubeML's users upload them: [rows, height, width] or [rows, height, width, channels]; bytes if they were."""
+    """Rows as KubeML's users upload them: [rows, height, width] or with channels last; bytes if they were."""
     import numpy
 
     if x.ndim == 4:
@@ -300,7 +313,5 @@ class _Outputs:
 
     def of(self, rows: int, classes: int) -> Any:
         """The newest outputs of [rows, classes]; None if there are none."""
-        for outputs in reversed(self._returned):
-            if tuple(getattr(outputs, "shape", ())) == (rows, classes):
-                return outputs.detach()
-        return None
+        found = [_first(outputs, rows, classes) for outputs in reversed(self._returned)]
+        return next((outputs for outputs in found if outputs is not None), None)

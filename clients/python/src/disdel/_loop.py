@@ -150,8 +150,8 @@ class RoundLoop(Loop):
         if not self._synced:
             raise Refused(
                 "user",
-                "run.batches() was called before run.sync(model). Call run.sync(model) as soon as the model is made: it "
-                "puts the job's weights into the model",
+                "run.batches() was called before run.sync(model). Call run.sync(model) once the model is made: it puts "
+                "the job's weights into the model",
             )
         if self._handed_over:
             self._wait()
@@ -212,7 +212,6 @@ class RoundLoop(Loop):
 
     def _hand_over(self) -> None:
         self._session.check()
-        self._session.settle()
         self._over, self._handed_over = None, True
         self._requests.answer({})
 
