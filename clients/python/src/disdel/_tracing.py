@@ -196,13 +196,13 @@ def _workspace(func: Any, args: Any, out: Any) -> Tuple[int, int]:
 def _convolution(args: Any, out: Any) -> Tuple[int, int]:
     x, weight = args[0], args[1]
     copies = 0 if x.is_contiguous() else _size(x)
-    return copies + _blocked(x) + _blocked(out) + 2 * _size(weight), 0
+    return copies + _blocked(x) + _blocked(out) + _size(weight), 0
 
 
 def _convolution_backward(args: Any, out: Any) -> Tuple[int, int]:
     grad, x, weight = args[:3]
     copies = sum(_size(t) for t in (grad, x) if not t.is_contiguous())
-    return copies + _blocked(grad) + _blocked(x) + 2 * _size(weight), 0
+    return copies + _blocked(grad) + _blocked(x) + _size(weight) * 3 // 2, 0
 
 
 def _recurrent(args: Any, out: Any) -> Tuple[int, int]:
