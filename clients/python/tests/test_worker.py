@@ -44,6 +44,7 @@ ADAM = {"adam": {"learningRate": 0.01}}
 def plain(model: Any, optimizer: Any, steps: int, clip: float = 0) -> List[float]:
     """The losses of the plain loop of PyTorch, seeded as an action is."""
     losses = []
+    torch.set_num_threads(1)  # as in the worker: more threads give other bits
     for number in range(steps):
         torch.manual_seed(1000 + number)
         model.train()
@@ -233,3 +234,33 @@ def test_a_loop_goes_on_after_its_last_sync(make: Make) -> None:
     rounds(worker, 0, 8)
     assert worker.stop() == 0
     assert worker.printed().splitlines() == ["round 0 of epoch 0 is over", "round 1 of epoch 0 is over"]
+
+
+def test_kubemls_older_interfaces_give_the_same_losses(make: Make) -> None:
+    worker = make(KUBEML, net(SEQUENTIAL), moments=MOMENTS, form="kubeml", entry="main").ready(3)
+    want = rounds(worker, 0, 5)
+    code = KUBEML.replace("def train(self, batch, batch_index):\n            x, y = batch", "def train(self, x, y, index):")
+    code = code.replace("def validate(self, batch, batch_index):\n            x, y = batch", "def validate(self, x, y, _):")
+    assert code.count("x, y = batch") == 0
+    older = make(code, net(SEQUENTIAL), moments=MOMENTS, form="kubeml", entry="main").ready(3)
+    assert rounds(older, 0, 5) == want
+    # The last batch of an epoch is short, and the program divides by its batch size.
+    for rows in (8, 5):
+        answer, labels = older.evaluate(batch(50, rows))
+        assert answer["correct"] == sum(int(a) == b for a, b in zip(batch(50, rows)[1], labels)) > 0
+
+
+def test_kubemls_network_may_have_more_outputs_than_classes(make: Make) -> None:
+    wide = [code.replace("nn.Linear(width, 3)", "nn.Linear(width, 7)") for code in (KUBEML, SEQUENTIAL)]
+    worker = make(wide[0], net(wide[1]), moments=MOMENTS, form="kubeml", entry="main").ready(3)
+    rounds(worker, 0, 3)
+    evaluated(worker)
+
+
+def test_kubeml_gets_bytes_where_the_data_set_has_bytes() -> None:
+    from disdel._kubeml import _as_uploaded
+
+    pixels = numpy.random.default_rng(1).integers(0, 256, (4, 3, 5, 6)).astype("uint8")
+    assert numpy.array_equal(_as_uploaded((pixels / numpy.float32(255)).astype("float32")), pixels.transpose(0, 2, 3, 1))
+    real = numpy.random.default_rng(1).normal(size=(4, 1, 5, 6)).astype("float32")
+    assert numpy.array_equal(_as_uploaded(real), real[:, 0])

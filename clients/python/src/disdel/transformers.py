@@ -14,7 +14,7 @@ def fit(run: Run, trainer: Any, inputs: Optional[Inputs] = None) -> None:
 
     :param run: what ``train(run)`` got.
     :param trainer: a ``transformers.Trainer`` without a data set. Its arguments should have ``save_strategy="no"``,
-        ``report_to=[]`` and ``use_cpu=True``.
+        ``report_to=[]`` and ``use_cpu=True``, and no accumulation of gradients.
     :param inputs: makes the model's named inputs of the rows ``x`` and the classes ``y``. The default is
         ``{"input_ids": x as whole numbers, "labels": y}``.
 
@@ -30,7 +30,8 @@ def fit(run: Run, trainer: Any, inputs: Optional[Inputs] = None) -> None:
     from transformers import TrainerCallback  # type: ignore[import-not-found, unused-ignore]
 
     named, model, step = inputs or _tokens, trainer.model, trainer.training_step
-    accumulated = max(1, int(trainer.args.gradient_accumulation_steps))
+    if trainer.args.gradient_accumulation_steps != 1:
+        raise ValueError("gradient_accumulation_steps must be 1: raise training.batchSize in the job file instead")
 
     def predict(x: Any) -> Any:
         import torch  # type: ignore[import-not-found, unused-ignore]
@@ -44,12 +45,12 @@ def fit(run: Run, trainer: Any, inputs: Optional[Inputs] = None) -> None:
 
     def training_step(*given: Any, **more: Any) -> Any:
         loss = step(*given, **more)
-        run.log(loss=loss.detach() * accumulated)
+        run.log(loss=loss.detach())
         return loss
 
     trainer.add_callback(Begin())
     trainer.training_step = training_step
-    rows = _Rows(run, named)
+    rows = _Rows(run, named, trainer)
     trainer.get_train_dataloader = lambda: rows
     trainer.args.max_steps, trainer.args.lr_scheduler_type = 1 << 30, "constant"
     trainer.train()
@@ -63,8 +64,8 @@ def _tokens(x: Any, y: Any) -> Dict[str, Any]:
 class _Rows:
     """The batches of a round as the trainer's data loader; it has them once."""
 
-    def __init__(self, run: Run, named: Inputs) -> None:
-        self._run, self._named = run, named
+    def __init__(self, run: Run, named: Inputs, trainer: Any) -> None:
+        self._run, self._named, self._trainer = run, named, trainer
         self._batches: Optional[Iterator[Batch]] = None
         self.dataset = self  # the trainer looks at its length
 
@@ -73,3 +74,4 @@ class _Rows:
             self._batches = self._run.batches()
             for x, y in self._batches:
                 yield self._named(x, y)
+        self._trainer.control.should_training_stop = True
