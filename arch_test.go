@@ -36,6 +36,7 @@ var house = map[string][]string{
 	"runtime/engine":             {"model", "dataset", "runtime/engine/footprint"},
 	"runtime/engine/backends": {
 		"runtime/engine", "runtime/engine/native", "runtime/engine/gorgonia", "runtime/engine/sparse", "runtime/engine/gpu",
+		"runtime/engine/python",
 	},
 	"runtime/engine/gpu": {
 		"runtime/engine", "runtime/engine/cuda/driver",
@@ -53,6 +54,9 @@ var house = map[string][]string{
 		"runtime/engine/cuda/driver", "runtime/engine/cuda/kernel", "runtime/engine/cuda/ptx",
 	},
 	"runtime/engine/slab": {},
+	"runtime/engine/python": {
+		"model", "dataset", "runtime/engine", "runtime/engine/footprint", "clients/python",
+	},
 	"runtime/engine/sparse": {
 		"model", "dataset", "runtime/engine", "runtime/engine/footprint", "runtime/engine/slab",
 		"runtime/engine/native/kernel",
@@ -159,7 +163,7 @@ var house = map[string][]string{
 	// An image's entry point: what trains, and nothing of what plans, prints or serves a platform.
 	"cmd/disdel-runtime": {
 		"actions/serve", "aggregator", "runtime/engine", "runtime/engine/gpu", "runtime/engine/native",
-		"runtime/engine/sparse",
+		"runtime/engine/python", "runtime/engine/sparse",
 	},
 
 	// The package of actions is the executor's side of OpenWhisk; checks of a cluster are callers of service.

@@ -20,6 +20,15 @@ type Draft struct {
 	HeldOut int                // held-out rows of its own
 	Sparse  *disdel.SparseData // nil: the rows are dense
 	Keras   string             // file of the network, as the job file names it; "": disdel chooses layers
+	Python  string             // file of a PyTorch program with a class Net, the same; "": none
+}
+
+// arguments are those of the class Net of Draft.Python.
+func (d Draft) arguments() string {
+	if d.Table() {
+		return fmt.Sprintf("{columns: %d, classes: %d}", d.width(), d.Classes)
+	}
+	return fmt.Sprintf("{channels: %d, classes: %d}", d.Sample[0], d.Classes)
 }
 
 // Text returns a job file for the data, with a comment for each line. Its network, batch size, epochs and learning
@@ -60,7 +69,7 @@ func (d Draft) rowsText() string {
 		return rows + " of ratings"
 	case d.Sparse != nil:
 		return fmt.Sprintf("%s of %d sparse columns", rows, d.Sample[0])
-	case d.table():
+	case d.Table():
 		return fmt.Sprintf("%s of %d numbers, %d classes", rows, d.width(), d.Classes)
 	default:
 		return fmt.Sprintf("%s of images of %dx%d pixels in %d channels, %d classes", rows, d.Sample[1], d.Sample[2],
@@ -71,6 +80,11 @@ func (d Draft) rowsText() string {
 // network adds the section model.
 func (d Draft) network(p *draftPage) {
 	switch {
+	case d.Python != "":
+		p.add("model.python", "", "")
+		p.add("model.python.file", strconv.Quote(d.Python), "")
+		p.add("model.python.entry", "Net", "")
+		p.add("model.python.arguments", d.arguments(), "")
 	case d.Keras != "":
 		p.add("model.keras", strconv.Quote(d.Keras), "")
 	case d.Sparse != nil && d.Sparse.Ratings():
@@ -101,7 +115,7 @@ const (
 
 // layers chooses a small network: convolutions for images, dense layers for tables.
 func (d Draft) layers() (out []draftLayer) {
-	if !d.table() {
+	if !d.Table() {
 		side, filters := min(d.Sample[1], d.Sample[2]), 16
 		if to := d.resized(); to > 0 {
 			side = to
@@ -128,8 +142,8 @@ func (d Draft) layers() (out []draftLayer) {
 	})
 }
 
-// table tells whether dense rows are a table rather than images.
-func (d Draft) table() bool { return min(d.Sample[1], d.Sample[2]) < leastSide }
+// Table tells whether dense rows are a table rather than images.
+func (d Draft) Table() bool { return min(d.Sample[1], d.Sample[2]) < leastSide }
 
 // width is the number of values of a row.
 func (d Draft) width() int {
@@ -148,7 +162,7 @@ func (d Draft) hidden() int {
 // resized is the side that large images are resized to; 0: they keep their size. Networks of Keras have a size of
 // their own.
 func (d Draft) resized() int {
-	if d.Sparse == nil && d.Keras == "" && !d.table() && max(d.Sample[1], d.Sample[2]) > largeSide {
+	if d.Sparse == nil && d.Keras == "" && !d.Table() && max(d.Sample[1], d.Sample[2]) > largeSide {
 		return usualSide
 	}
 	return 0
@@ -196,7 +210,7 @@ func (d Draft) optimizer() string {
 	switch {
 	case d.Sparse != nil && d.Sparse.Ratings():
 		return "{sgd: {learningRate: 1.5, momentum: 0.8, nesterov: true}}"
-	case d.Sparse == nil && d.table():
+	case d.Sparse == nil && d.Table():
 		return "{adam: {learningRate: 0.01}}"
 	default:
 		return "{adam: {learningRate: 0.002}}"

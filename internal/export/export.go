@@ -56,7 +56,7 @@ func Text(w io.Writer, format Format, list []disdel.Record) error {
 		r := &list[i]
 		for k := range r.Rounds {
 			line := []string{
-				string(r.ID), r.Job.Metadata.Name, r.Status.String(), r.Job.Model.Name, r.Data.Name,
+				string(r.ID), r.Job.Metadata.Name, r.Status.String(), r.Job.Model.NetworkName(), r.Data.Name,
 				strconv.Itoa(r.Rounds[k].Round + 1),
 			}
 			for _, s := range scalars {

@@ -288,16 +288,7 @@ func BatchColumns(list []disdel.Record) []string {
 
 // modelText is the network that a job trains.
 func modelText(m *disdel.Model) string {
-	switch {
-	case m.Name != "":
-		return m.Name
-	case m.Custom != "":
-		return m.Custom
-	case m.Keras != "":
-		return m.Keras
-	default:
-		return terminal.Counted(len(m.Layers), "layer")
-	}
+	return cmp.Or(m.NetworkName(), terminal.Counted(len(m.Layers), "layer"))
 }
 
 // highestPeak is the highest peak of memory of a job's actions, and the limit of that action.

@@ -89,6 +89,10 @@ var routes = []route{
 		answer: putWeights, upload: true, cost: costUpload,
 	},
 	{method: "DELETE", path: "/api/v1/weights/{weights}", role: tenant.RoleAdmin, answer: removeWeights, cost: costLook},
+	{
+		method: "POST", path: "/api/v1/programs", role: tenant.RoleSubmit,
+		answer: putProgram, upload: true, cost: costUpload,
+	},
 	{method: "DELETE", path: "/api/v1/jobs/{job}", role: tenant.RoleAdmin, answer: forget, cost: costLook},
 }
 

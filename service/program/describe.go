@@ -110,6 +110,7 @@ func (d *description) describe(ctx context.Context) (disdel.Python, []byte, erro
 	}
 	python.Code, python.Interpreter, python.Entry = digest(archive), interpreter.path, network.Python.Entry
 	network.Python.Code, network.Python.Interpreter = python.Code, interpreter.path
+	network.Python.Loss = d.Loss
 	python.Network = network
 	return python, archive, nil
 }
