@@ -94,7 +94,7 @@ class RoundLoop(Loop):
         self._run: Optional[Run] = None
         self._over: Optional[Message] = None  # the round's end, not answered yet
         self._handed_over = False
-        self._synced = False
+        self._synced = self._taken = False  # whether the model is known, and whether a batch was yielded
         self._moments: Optional[Moments] = None
         self._loss: Any = None
         self._correct = -1
@@ -125,8 +125,6 @@ class RoundLoop(Loop):
             self._finish()
             self._expect_end()
             self._hand_over()
-
-    _taken = False  # whether a batch was yielded
 
     def _begin(self, model: Any, optimizer: Any, predict: Optional[Callable[[Any], Any]]) -> None:
         session = self._session
