@@ -318,7 +318,7 @@ func (t *trainer) epoch(ctx context.Context) error {
 	epoch := t.req.Epoch + t.at.epoch
 	t.engine.SetRate(t.req.Optimizer.Rate() * t.req.Schedule.Factor(epoch, t.req.JobEpochs))
 	if l := t.engine.Listener(); l != nil {
-		l.BeginEpoch(epoch, t.req.JobEpochs)
+		l.BeginEpoch(engine.Course{Worker: t.req.Worker, Epoch: epoch, Epochs: t.req.JobEpochs})
 	}
 	first, end, batches := t.roundBatches()
 	t.shuffle(epoch)

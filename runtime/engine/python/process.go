@@ -32,9 +32,9 @@ type process struct {
 	home   string // a folder for its files
 	stdout *output
 	stderr *output
-	code   string // folder of the program
-	limit  disdel.Bytes // of the action's memory
-	files  disdel.Bytes // pages of files that it had mapped when its program was loaded
+	code   string        // folder of the program
+	limit  disdel.Bytes  // of the action's memory
+	files  disdel.Bytes  // pages of files that it had mapped when its program was loaded
 	before int           // processes that the kernel has killed for memory in this container, at the start
 	ended  chan struct{} // closed once the process is reaped and its group killed
 	pid    int
