@@ -98,7 +98,7 @@ var house = map[string][]string{
 	"internal/client": {
 		"controller/jobfile", "dataset", "history", "internal/addresses", "internal/render", "internal/files",
 		"internal/secrets", "internal/modelstore", "internal/apitypes", "service", "service/batch",
-		"service/infer", "service/tenant",
+		"service/infer", "service/program", "service/tenant",
 	},
 
 	"internal/promtext":   {},

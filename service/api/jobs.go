@@ -103,7 +103,7 @@ func (c *call) request() (req service.Request, s apitypes.Submission, err error)
 // program itself: code of clients runs in actions only, and there by the server's own Python.
 func takeProgram(job *disdel.Job, sent *disdel.Python) error {
 	m := job.Model.Python
-	if m == nil || sent == nil {
+	if m == nil || sent == nil || sent.Network == nil {
 		return nil // without a description, the check of the job refuses it
 	}
 	asked := disdel.Python{File: sent.File, Entry: sent.Entry, Arguments: sent.Arguments, Requirements: sent.Requirements}
