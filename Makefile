@@ -108,6 +108,12 @@ bench-headline: build ## 20 jobs at OpenWhisk's default limits, with fixed-step 
 	$(BENCH)estimator ./estimator
 	bin/bench-estimator -parts headline
 
+.PHONY: bench-functions
+bench-functions: build ## figures of users' Python programs as actions, beside plain PyTorch (PARTS=steps,starts,estimates)
+	scripts/bench-deps.sh --torch
+	$(BENCH)functions ./functions
+	bin/bench-functions $(if $(PARTS),-parts $(PARTS))
+
 .PHONY: bench-platform
 bench-platform: build ## figures of disdel platform up, as clients in another process see it
 	$(BENCH)platform ./platform
@@ -127,6 +133,11 @@ bench-aggregator: deps build ## figures of aggregation against a redis-server on
 	$(BENCH)faults ./faults
 	bin/bench-aggregator
 	bin/bench-faults
+
+.PHONY: bench-fitting
+bench-fitting: deps build ## figures of models that are larger than an action: aggregations of four updates of 553 MB
+	$(BENCH)aggregator ./aggregator
+	bin/bench-aggregator -fitting bin/disdel-runtime
 
 .PHONY: bench-policies
 bench-policies: build ## figures of policies beside the best fixed number of workers, simulated (PARTS=auto,tta,momentum,speed,sim: real jobs)

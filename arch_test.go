@@ -36,6 +36,7 @@ var house = map[string][]string{
 	"runtime/engine":             {"model", "dataset", "runtime/engine/footprint"},
 	"runtime/engine/backends": {
 		"runtime/engine", "runtime/engine/native", "runtime/engine/gorgonia", "runtime/engine/sparse", "runtime/engine/gpu",
+		"runtime/engine/python",
 	},
 	"runtime/engine/gpu": {
 		"runtime/engine", "runtime/engine/cuda/driver",
@@ -53,6 +54,9 @@ var house = map[string][]string{
 		"runtime/engine/cuda/driver", "runtime/engine/cuda/kernel", "runtime/engine/cuda/ptx",
 	},
 	"runtime/engine/slab": {},
+	"runtime/engine/python": {
+		"model", "dataset", "runtime/engine", "runtime/engine/footprint", "clients/python",
+	},
 	"runtime/engine/sparse": {
 		"model", "dataset", "runtime/engine", "runtime/engine/footprint", "runtime/engine/slab",
 		"runtime/engine/native/kernel",
@@ -121,7 +125,8 @@ var house = map[string][]string{
 		"actions/serve", "aggregator", "aggregator/embedded", "aggregator/exchange", "controller", "controller/jobfile",
 		"controller/simulate", "dataset", "deploy/clusterfacts", "estimator", "executor", "history", "history/couchlite",
 		"internal/...", "model", "platform", "platform/local", "runtime/engine/backends", "runtime/engine/gpu",
-		"scheduler", "scheduler/sim", "service/infer", "service/lease", "service/queue", "service/tenant",
+		"scheduler", "scheduler/sim", "service/infer", "service/lease", "service/program", "service/queue",
+		"service/tenant",
 	},
 	// Parts of a service, each of which knows only those above it in this list.
 	"service/tenant": {"aggregator", "history", "internal/files", "scheduler"},
@@ -131,6 +136,7 @@ var house = map[string][]string{
 		"dataset", "dataset/dense", "estimator", "executor", "history", "internal/modelstore", "model",
 		"runtime/engine/backends", "scheduler", "service/lease", "service/queue",
 	},
+	"service/program": {"clients/python", "internal/files", "internal/terminal"},
 	// Many jobs as one experiment: a caller of service like any other.
 	"service/batch": {"controller/jobfile", "service"},
 	// A service over HTTP.
@@ -152,11 +158,12 @@ var house = map[string][]string{
 		"runtime/engine/native/kernel", "scheduler", "scheduler/sim", "service", "service/api", "service/batch",
 		"service/infer", "service/tenant",
 	},
-	"cmd/disdel": {"internal/cli"},
+	"cmd/disdel":     {"internal/cli"},
+	"clients/python": {},
 	// An image's entry point: what trains, and nothing of what plans, prints or serves a platform.
 	"cmd/disdel-runtime": {
 		"actions/serve", "aggregator", "runtime/engine", "runtime/engine/gpu", "runtime/engine/native",
-		"runtime/engine/sparse",
+		"runtime/engine/python", "runtime/engine/sparse",
 	},
 
 	// The package of actions is the executor's side of OpenWhisk; checks of a cluster are callers of service.

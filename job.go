@@ -2,9 +2,11 @@ package disdel
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,6 +56,24 @@ type Model struct {
 
 	Description *CustomNetwork `json:"-"` // of Custom, as the binary gave it
 }
+
+// NetworkName is how tables call the network: the name of the zoo's, of the binary's own or of the Python program; ""
+// for a list of layers.
+func (m *Model) NetworkName() string {
+	if m.Python != nil {
+		return m.Python.Name()
+	}
+	return cmp.Or(m.Name, m.Custom, m.Keras)
+}
+
+// SameNetwork tells whether two models have the same network, however its weights start.
+func (m *Model) SameNetwork(other *Model) bool {
+	return m.Name == other.Name && m.Custom == other.Custom && m.Python.Same(other.Python) &&
+		len(m.Layers) == len(other.Layers) && (len(m.Layers) == 0 || reflect.DeepEqual(m.Layers, other.Layers))
+}
+
+// NeedsProgram tells whether only a program of the user's computes the network.
+func (m *Model) NeedsProgram() bool { return m.Custom != "" || m.Python != nil }
 
 // Init says how weights start.
 type Init struct {

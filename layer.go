@@ -209,6 +209,20 @@ type CustomNetwork struct {
 	Python *PythonNetwork `json:"python,omitempty"` // nil: the network of an action's own binary
 }
 
+// Arrays lists what a custom network keeps: its parameters, then a Python program's buffers of whole numbers, which are
+// arrays that are not trained.
+func (n *CustomNetwork) Arrays() []CustomParam {
+	if n.Python == nil {
+		return n.Params
+	}
+	out := slices.Clone(n.Params)
+	for _, p := range n.Python.Integers {
+		p.Trainable = false
+		out = append(out, p)
+	}
+	return out
+}
+
 // CustomParam is one array of a custom network's weights.
 type CustomParam struct {
 	Name      string   `json:"name"`

@@ -1,16 +1,60 @@
 package disdel
 
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+)
+
 // Python is a user's own Python program as the network of a job. Submission fills in Code and Network, so that a job
 // needs no other file.
 type Python struct {
-	File         string         `json:"file"`                   // net.py, or a folder of modules
-	Entry        string         `json:"entry,omitempty"`        // a class or a function; "": the only one that fits
-	Arguments    map[string]any `json:"arguments,omitempty"`    // of the entry, by name
-	Requirements string         `json:"requirements,omitempty"` // a requirements.txt
-	Interpreter  string         `json:"interpreter,omitempty"`  // path of the interpreter; "": python3 of the action's image
+	File         string    `json:"file"`                   // net.py, or a folder of modules
+	Entry        string    `json:"entry,omitempty"`        // a class or a function; "": the only one that fits
+	Arguments    Arguments `json:"arguments,omitempty"`    // of the entry, by name
+	Requirements string    `json:"requirements,omitempty"` // a requirements.txt
+	Interpreter  string    `json:"interpreter,omitempty"`  // path of the interpreter; "": python3 of the action's image
 
 	Code    string         `json:"code,omitempty"`    // "sha256:" and hex, of the archive of the program's files
 	Network *CustomNetwork `json:"network,omitempty"` // as the program was described
+}
+
+// Name is how messages and tables call the program: net.py:Net, or net.py where no entry is chosen.
+func (p *Python) Name() string {
+	entry := p.Entry
+	if entry == "" && p.Network != nil && p.Network.Python != nil {
+		entry = p.Network.Python.Entry
+	}
+	if entry == "" {
+		return p.File
+	}
+	return p.File + ":" + entry
+}
+
+// Same tells whether two programs make the same network: the same entry with the same arguments, of the same files where
+// both are known. Two programs that are nil are the same.
+func (p *Python) Same(other *Python) bool {
+	if p == nil || other == nil {
+		return p == other
+	}
+	return p.Name() == other.Name() && p.Code == other.Code && p.Requirements == other.Requirements &&
+		(len(p.Arguments) == 0 && len(other.Arguments) == 0 || reflect.DeepEqual(p.Arguments, other.Arguments))
+}
+
+// Arguments are values by name, as JSON has them: nil, true and false, texts, lists, objects, and numbers as
+// json.Number, which keeps 1 and 1.0 apart.
+type Arguments map[string]any
+
+// UnmarshalJSON reads a JSON object. It returns the errors of package json.
+func (a *Arguments) UnmarshalJSON(data []byte) error {
+	in := json.NewDecoder(bytes.NewReader(data))
+	in.UseNumber()
+	var values map[string]any
+	if err := in.Decode(&values); err != nil {
+		return err
+	}
+	*a = values
+	return nil
 }
 
 // The forms of a Python program.
@@ -31,16 +75,19 @@ const (
 
 // PythonNetwork is what is known of a Python program besides its weights.
 type PythonNetwork struct {
-	Code        string         `json:"code"` // "sha256:" and hex, of the archive of its files
-	File        string         `json:"file"` // inside the archive
-	Entry       string         `json:"entry"`
-	Arguments   map[string]any `json:"arguments,omitempty"`
-	Interpreter string         `json:"interpreter,omitempty"`
-	Form        string         `json:"form"`
+	Code        string    `json:"code"` // "sha256:" and hex, of the archive of its files
+	File        string    `json:"file"` // inside the archive
+	Entry       string    `json:"entry"`
+	Arguments   Arguments `json:"arguments,omitempty"`
+	Interpreter string    `json:"interpreter,omitempty"`
+	Form        string    `json:"form"`
 
-	Integers  []CustomParam `json:"integers,omitempty"`  // buffers of whole numbers: no mean is taken of them
+	// Integers are buffers of whole numbers. They travel as float32 behind the weights; a mean of them is rounded, and
+	// what did not change stays exact.
+	Integers  []CustomParam `json:"integers,omitempty"`
 	Optimizer *OwnOptimizer `json:"optimizer,omitempty"` // nil: the job's
 	OwnLoss   bool          `json:"ownLoss,omitempty"`   // training.loss does not count
+	Loss      string        `json:"loss,omitempty"`      // that it was described for; outputs of crossEntropy are logits
 
 	Memory []PythonMemory `json:"memory"`     // by batch, ascending
 	Floor  Bytes          `json:"floorBytes"` // of a process that has imported the program, without shared pages

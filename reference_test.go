@@ -154,7 +154,7 @@ func TestTheListOfPackagesIsCurrent(t *testing.T) {
 	page.WriteString("# Packages: what lives where\n\n[Architecture](architecture.md) follows a job through " +
 		"these packages. " +
 		"`arch_test.go` says which package may import\nwhich. Other folders: `bench` (programs that measure, a module of " +
-		"its own), `clients/python` (the client for notebooks), `docs`,\n`examples`, `scripts` (what `make` runs), " +
+		"its own), `docs`,\n`examples`, `scripts` (what `make` runs), " +
 		"`tools`.\n\n" +
 		"This page is made from the package comments; `go doc ./FOLDER` prints the rest of each.\n\n" +
 		"| folder | the package or command |\n|---|---|\n")

@@ -100,7 +100,7 @@ func TestJobFilesNameTheBackendsThereAre(t *testing.T) {
 	if got := table.Names(); !slices.Equal(got, disdel.Backends()) {
 		t.Errorf("the table has %v, job files may have %v", got, disdel.Backends())
 	}
-	if got := table.Name("", false); got != disdel.BackendNative {
+	if got := table.Name("", nil); got != disdel.BackendNative {
 		t.Errorf("%s computes what asks for none", got)
 	}
 	if !slices.Contains(table.Names(), table.Custom) {

@@ -93,7 +93,7 @@ type engineCache struct {
 	engine   engine.Engine
 }
 
-// get returns an engine of a backend, "" for any. It returns Invalid for a backend that this action does not have, and
+// get returns an engine of a backend, "" for any. The spec's context bounds its calls if it may hang. It returns Invalid for a backend that this action does not have, and
 // the backend's error for networks that it does not support.
 func (c *engineCache) get(backend string, n disdel.Network, s engine.Spec) (engine.Engine, error) {
 	b, err := c.backends.Find(backend, s.Graph)
@@ -102,7 +102,9 @@ func (c *engineCache) get(backend string, n disdel.Network, s engine.Spec) (engi
 	}
 	key := engineKey(b.Name(), n, s)
 	if c.engine != nil && key != "" && c.key == key {
-		return c.engine, nil
+		if l := c.engine.Listener(); l == nil || l.Until(s.Context) {
+			return c.engine, nil
+		}
 	}
 	if err := c.drop(); err != nil {
 		return nil, err
@@ -127,6 +129,13 @@ func engineKey(backend string, n disdel.Network, s engine.Spec) string {
 		return ""
 	}
 	return string(text)
+}
+
+// abandon drops an engine whose state a failure may have changed: that of a user's program.
+func (c *engineCache) abandon() {
+	if c.engine != nil && c.engine.Listener() != nil {
+		c.drop() //nolint:errcheck // the failure says more
+	}
 }
 
 func (c *engineCache) drop() error {

@@ -32,8 +32,12 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 		if shard, err = h.rows(ctx, shardKey{data: req.Data, rows: req.Rows, part: disdel.PartTest}); err != nil {
 			return err
 		}
+		code, err := h.code.folder(ctx, req.Models, req.Network)
+		if err != nil {
+			return err
+		}
 		e, err = h.built.get(req.Backend, req.Network, engine.Spec{
-			Graph: g, BatchSize: max(1, min(req.BatchSize, shard.Len())), Loss: req.Loss, Threads: req.Threads,
+			Graph: g, Code: code, Context: ctx, BatchSize: max(1, min(req.BatchSize, shard.Len())), Loss: req.Loss, Threads: req.Threads,
 			Memory: req.Memory, Device: req.Device, Exact: req.Exact,
 		})
 		if err == nil {
@@ -86,6 +90,7 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine
 	state := disdel.Progress{Task: disdel.TaskEvaluate, Round: req.Round, Batches: batches}
 	var lossSum float64
 	var correct, said int
+	counted := true
 	if err := p.beat(ctx, state); err != nil { // the wait in the queue and the start are over
 		return res, err
 	}
@@ -100,7 +105,8 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine
 			return res, err
 		}
 		lossSum += m.Loss * float64(m.Rows)
-		correct += m.Correct
+		correct += max(0, m.Correct)
+		counted = counted && m.Correct >= 0
 		ranked.add(m.Scores, input.Target.Values)
 		byClass.Add(input.Target.Classes, m.Classes)
 		said += len(m.Classes)
@@ -111,7 +117,10 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine
 	}
 	res = disdel.EvaluateResult{Loss: lossSum / float64(n), Accuracy: float64(correct) / float64(n), Samples: n}
 	res.Scores = ranked.scores(req, res.Loss)
-	if said > 0 {
+	if !counted {
+		res.Accuracy = 0
+	}
+	if said > 0 && counted {
 		res.ByClass = byClass
 	}
 	return res, nil

@@ -3,6 +3,7 @@ package actions
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -33,6 +34,7 @@ type Host struct {
 	shard   shardCache
 	built   engineCache
 	store   storeCache
+	code    programCache
 }
 
 // NewHost returns a Host that measures itself with probe and computes with these backends.
@@ -61,7 +63,7 @@ func (h *Host) Handlers() map[disdel.Task]Handler {
 func (h *Host) Close() error {
 	h.shard = shardCache{}
 	h.store.drop()
-	return h.built.drop()
+	return errors.Join(h.built.drop(), h.code.drop())
 }
 
 // inTurns serialises requests: the engine, the heap limit and the number of threads belong to the process. Together the
@@ -94,7 +96,8 @@ func handle[Req, Res any](h *Host, task func(context.Context, *call, Req) (Res, 
 		h.warm = true
 		res, err := task(ctx, c, req)
 		if err != nil {
-			h.store.drop() // the next activation finds out anew whether the store is there
+			h.store.drop()    // the next activation finds out anew whether the store is there
+			h.built.abandon() // and what a program has left is not gone on with
 			return nil, err
 		}
 		return res, nil

@@ -1,6 +1,7 @@
 package actions
 
 import (
+	"cmp"
 	"context"
 	"runtime/debug"
 	"slices"
@@ -31,8 +32,12 @@ func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res
 		if in, err = h.asked(ctx, store, req); err != nil {
 			return err
 		}
+		code, err := h.code.folder(ctx, cmp.Or(req.WeightsURL, req.Models), req.Network)
+		if err != nil {
+			return err
+		}
 		e, err = h.built.get(req.Backend, req.Network, engine.Spec{
-			Graph: g, BatchSize: inferRows(&req, in.rows), Memory: req.Memory,
+			Graph: g, Code: code, Context: ctx, BatchSize: inferRows(&req, in.rows), Memory: req.Memory,
 		})
 		if err != nil {
 			return err

@@ -26,7 +26,7 @@ type position struct {
 
 	right      int       // of the rows seen
 	accuracies []float64 // by epoch of the round
-	blind      bool      // part of the round was trained by a version that did not count them
+	blind      bool      // part of the round was trained without counting them: by an older version, or a program
 }
 
 func (p *position) step(m disdel.Metrics) {
@@ -35,7 +35,8 @@ func (p *position) step(m disdel.Metrics) {
 	p.rows += m.Rows
 	p.seen += m.Rows
 	p.sum += m.Loss * float64(m.Rows)
-	p.right += m.Correct
+	p.right += max(0, m.Correct)
+	p.blind = p.blind || m.Correct < 0
 }
 
 // endEpoch advances to the next epoch and returns the mean loss of the last one.
@@ -345,14 +346,21 @@ func (t *trainer) goesOn(n *note) bool {
 // from starts the round from its reference, with the optimiser state that the job asks for.
 func (t *trainer) from(ctx context.Context, reference disdel.Weights) error {
 	weights, optimizer, _ := split(reference)
-	t.statistics(weights)
+	t.keepStatistics(weights)
 	if err := engine.SetWeights(t.engine, weights); err != nil {
 		return err
+	}
+	if t.req.Statistics == disdel.StateReset {
+		if err := t.engine.Reset(engine.Statistic); err != nil {
+			return err
+		}
 	}
 	if err := t.difference(ctx, reference); err != nil {
 		return err
 	}
 	switch {
+	case t.opaque(): // it has more than what can be set
+		return t.engine.Reset(engine.Moment)
 	case t.req.OptimizerState == disdel.StateAverage:
 		if err := t.setOptimizerState(optimizer); err != nil {
 			return err
@@ -366,9 +374,13 @@ func (t *trainer) from(ctx context.Context, reference disdel.Weights) error {
 	return nil
 }
 
-// statistics sets the running statistics of batch norms in w as the job asks for: the reference has their averages.
-func (t *trainer) statistics(w disdel.Weights) {
-	if t.req.Statistics != disdel.StateReset && t.req.Statistics != disdel.StateKeep {
+// opaque tells whether the optimiser has state that cannot be stored. A round that was killed then starts from its
+// beginning, and a leg goes on with a new optimiser.
+func (t *trainer) opaque() bool { return t.req.Optimizer.Own != nil && t.req.Optimizer.Own.Opaque }
+
+// keepStatistics replaces the averages of statistics in w by this worker's own, if the job asks for that.
+func (t *trainer) keepStatistics(w disdel.Weights) {
+	if t.req.Statistics != disdel.StateKeep {
 		return
 	}
 	own := map[string]disdel.Tensor{}
@@ -380,20 +392,8 @@ func (t *trainer) statistics(w disdel.Weights) {
 		trainable[p.Name] = p.Trainable
 	}
 	for i, v := range w {
-		if trainable[v.Name] {
-			continue
-		}
-		mine, ok := own[v.Name]
-		switch {
-		case t.req.Statistics == disdel.StateKeep && ok && len(mine.Data) == len(v.Data):
+		if mine, ok := own[v.Name]; ok && !trainable[v.Name] && len(mine.Data) == len(v.Data) {
 			w[i].Data = mine.Data
-		case t.req.Statistics == disdel.StateReset:
-			w[i].Data = make([]float32, len(v.Data))
-			if strings.HasSuffix(v.Name, "running_var") {
-				for k := range w[i].Data {
-					w[i].Data[k] = 1
-				}
-			}
 		}
 	}
 }
@@ -435,7 +435,7 @@ func (t *trainer) pauseOrSave(ctx context.Context, last bool) (stop bool, err er
 		t.res.Paused = true
 		return true, t.save(ctx)
 	}
-	if every := time.Duration(t.req.SaveEvery); every > 0 && now.Sub(t.saved) >= max(every, saveShare*t.storing) {
+	if every := time.Duration(t.req.SaveEvery); every > 0 && !t.opaque() && now.Sub(t.saved) >= max(every, saveShare*t.storing) {
 		// A full store costs only what a failure would.
 		if err := t.saveTimed(ctx, now); disdel.KindOf(err) != disdel.OverLimit {
 			return false, err

@@ -86,8 +86,12 @@ func (t *trainer) load(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	code, err := h.code.folder(ctx, r.Models, r.Network)
+	if err != nil {
+		return err
+	}
 	t.engine, err = h.built.get(r.Backend, r.Network, engine.Spec{
-		Graph: t.graph, BatchSize: r.BatchSize, Optimizer: r.Optimizer, Loss: r.Loss, ClipNorm: r.ClipNorm,
+		Graph: t.graph, Code: code, Context: ctx, BatchSize: r.BatchSize, Optimizer: r.Optimizer, Loss: r.Loss, ClipNorm: r.ClipNorm,
 		Exact: r.Exact, Precision: r.Precision, Threads: r.Threads,
 		Seed: r.Network.Init.Seed + int64(r.Worker), Memory: r.Memory, Device: r.Device, Place: r.Worker, Training: true,
 	})
@@ -266,6 +270,9 @@ func (t *trainer) compute(ctx context.Context) error {
 		}
 	}
 	if !t.res.Paused {
+		if err := t.endRound(); err != nil {
+			return err
+		}
 		if _, err := t.swap.end(ctx); err != nil {
 			return err
 		}
@@ -277,6 +284,14 @@ func (t *trainer) compute(ctx context.Context) error {
 	}
 	if !t.at.blind {
 		t.res.Accuracies = t.at.accuracies
+	}
+	return nil
+}
+
+// endRound tells a program that its round is over.
+func (t *trainer) endRound() error {
+	if l := t.engine.Listener(); l != nil {
+		return l.EndRound()
 	}
 	return nil
 }
@@ -302,6 +317,9 @@ func (t *trainer) batch() int { return min(t.req.BatchSize, t.shard.Len()) }
 func (t *trainer) epoch(ctx context.Context) error {
 	epoch := t.req.Epoch + t.at.epoch
 	t.engine.SetRate(t.req.Optimizer.Rate() * t.req.Schedule.Factor(epoch, t.req.JobEpochs))
+	if l := t.engine.Listener(); l != nil {
+		l.BeginEpoch(epoch, t.req.JobEpochs)
+	}
 	first, end, batches := t.roundBatches()
 	t.shuffle(epoch)
 	defer t.feed.wait() // it reads order and shard

@@ -171,13 +171,13 @@ func (r *resolver) network() {
 			r.Network.Input, r.Network.Classes = entry.Input, entry.Classes
 		}
 	}
-	if m.Custom != "" && !r.custom(m) {
+	if m.Custom != "" && !r.custom(m) || m.Python != nil && !r.python(m.Python) {
 		return
 	}
 	for _, f := range model.CheckLayers("model.layers", m.Layers) {
 		r.fault(f.Path, f.Hint, "%s", f.Msg)
 	}
-	if len(r.faults) > 0 && !r.found || m.Name == "" && len(m.Layers) == 0 && m.Custom == "" {
+	if len(r.faults) > 0 && !r.found || m.Name == "" && len(m.Layers) == 0 && !m.NeedsProgram() {
 		return
 	}
 	if slices.ContainsFunc(r.faults, func(f disdel.Fault) bool { return strings.HasPrefix(f.Path, "model.") }) {
@@ -263,6 +263,9 @@ func (r *resolver) fit() {
 		return
 	}
 	r.fitSparse()
+	if m := r.Job.Model.Python; m != nil && m.Network.Python.OwnLoss {
+		return // training.loss does not count
+	}
 	binary := t.Loss == "binaryCrossEntropy"
 	classes := t.Loss == "crossEntropy" || binary || t.Loss == "mse" && d.Sparse == nil // mse needs one output per class
 	if classes && r.Graph.Output().Len() != d.Classes {
@@ -276,7 +279,7 @@ func (r *resolver) fit() {
 	}
 	// Its logarithms are clamped outside 0 to 1, where the gradient no longer leads anywhere.
 	last := r.Graph.Nodes[len(r.Graph.Nodes)-1].Op
-	if binary && last != model.OpSigmoid && last != model.OpSoftmax {
+	if binary && last != model.OpSigmoid && last != model.OpSoftmax && r.Job.Model.Python == nil {
 		r.fault("training.loss", "end the network in sigmoid or softmax, or use crossEntropy",
 			"binaryCrossEntropy needs outputs that are probabilities, and the network ends in %v", last)
 	}

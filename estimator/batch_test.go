@@ -10,7 +10,7 @@ import (
 // elsewhere is backends whose engines have their memory on a device, or not.
 type elsewhere struct{ device bool }
 
-func (elsewhere) Name(asked string, _ bool) string { return asked }
+func (elsewhere) Name(asked string, _ *disdel.CustomNetwork) string { return asked }
 
 func (e elsewhere) Footprint(string, footprint.Spec) (footprint.Footprint, error) {
 	on := footprint.Host

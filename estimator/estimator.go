@@ -28,6 +28,7 @@ type Input struct {
 	Backend     string             // as the job names it; "": any
 	Moments     disdel.StatePolicy // of the optimiser's moments
 	Wire        disdel.Wire        // of updates
+	Bucket      bool               // checkpoints and models are written to a bucket in the network, not to a folder
 	Checkpoints bool               // the state that a worker keeps between rounds is also written to files
 	Exchange    *disdel.Exchange   // with the Members after every step; nil: nothing is exchanged inside a round
 
@@ -47,9 +48,9 @@ func (in *Input) count() *model.Counts {
 
 // Engines knows the memory of a program's backends; engine.Table implements it.
 type Engines interface {
-	// Name is the backend that computes a network if a job asks for the given one; "" stands for any. custom says that
-	// a program brings the network.
-	Name(asked string, custom bool) string
+	// Name is the backend that computes a network if a job asks for the given one; "" stands for any. custom describes a
+	// network that a program brings; nil for others.
+	Name(asked string, custom *disdel.CustomNetwork) string
 	// Footprint is the memory that an engine of that backend takes.
 	Footprint(asked string, s footprint.Spec) (footprint.Footprint, error)
 }
@@ -162,7 +163,7 @@ func (e Estimator) Saves(in Input, p disdel.Precision) bool {
 }
 
 // computes is the name of the backend that computes a network if a job asks for the given one.
-func (e Estimator) computes(asked string, custom bool) string {
+func (e Estimator) computes(asked string, custom *disdel.CustomNetwork) string {
 	if e.engines == nil {
 		return asked
 	}

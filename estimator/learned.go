@@ -55,7 +55,7 @@ func (e Estimator) samples(past []disdel.Record) []sample {
 			}
 			out = append(out, sample{
 				task: a.Task, network: networkOf(r.Job.Model), planned: planned, terms: termsOf(&a.Estimate, ratio),
-				engine:   e.computes(r.Job.Training.Backend, r.Job.Model.Custom != ""),
+				engine:   e.computes(r.Job.Training.Backend, customOf(&r.Job.Model)),
 				residual: math.Log(median(peaks) / planned),
 			})
 		}
@@ -107,7 +107,21 @@ func peaksOf(r *disdel.Record, task disdel.Task) []float64 {
 // layered is the network name of jobs that list their layers. Two such networks need not have anything in common.
 const layered = "layers"
 
-func networkOf(m disdel.Model) string { return cmp.Or(m.Custom, m.Name, layered) }
+func networkOf(m disdel.Model) string { return cmp.Or(m.NetworkName(), layered) }
+
+// customOf describes the network that a job's program brings, as far as its record does; nil for others.
+func customOf(m *disdel.Model) *disdel.CustomNetwork {
+	switch {
+	case m.Python != nil && m.Python.Network != nil:
+		return m.Python.Network
+	case m.Python != nil:
+		return &disdel.CustomNetwork{Python: &disdel.PythonNetwork{}}
+	case m.Custom != "":
+		return &disdel.CustomNetwork{}
+	default:
+		return nil
+	}
+}
 
 // familyOf is the leading letters of a network's name: resnet of resnet50-keras.
 func familyOf(network string) string {
@@ -169,7 +183,7 @@ type lesson struct {
 // more. Without such a group nothing changes.
 func (e Estimator) learn(task disdel.Task, in Input, n need) need {
 	like := sample{
-		task: task, network: in.Graph.Name, engine: e.computes(in.Backend, in.Graph.Custom() != nil),
+		task: task, network: in.Graph.Name, engine: e.computes(in.Backend, in.Graph.Custom()),
 		planned: float64(n.Likely), terms: termsOf(&n.Estimate, 1),
 	}
 	spread := max(n.phases[0].spread, n.phases[1].spread) / like.planned

@@ -2,7 +2,6 @@ package estimator
 
 import (
 	"math"
-	"reflect"
 	"slices"
 
 	"github.com/disdel/disdel"
@@ -40,9 +39,7 @@ var timeGroups = []timeGroup{
 
 // sameNetwork also compares the input, since the work of a layer depends on it.
 func sameNetwork(in TimingInput, r *disdel.Record) bool {
-	a, b := in.Job.Model, r.Job.Model
-	return a.Name == b.Name && a.Custom == b.Custom && reflect.DeepEqual(a.Layers, b.Layers) &&
-		reflect.DeepEqual(in.Data.Sample, r.Data.Sample)
+	return in.Job.Model.SameNetwork(&r.Job.Model) && slices.Equal(in.Data.Sample, r.Data.Sample)
 }
 
 func sameData(in TimingInput, r *disdel.Record) bool {
@@ -129,10 +126,7 @@ func shardBytes(p disdel.Plan, d disdel.DataInfo) float64 {
 	return float64(d.Train) / float64(max(1, p.Workers)) * float64(d.SampleSize)
 }
 
-func updateBytes(p disdel.Plan) float64 {
-	a, _ := p.Action(disdel.TaskAggregate)
-	return float64(a.Estimate.Model)
-}
+func updateBytes(p disdel.Plan) float64 { return float64(p.Update(disdel.WireFloat32)) }
 
 // workOf is the multiply-accumulates of one sample's forward pass, by the layers of the plan's estimate.
 func workOf(p disdel.Plan) (macs int64) {

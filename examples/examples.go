@@ -10,7 +10,7 @@ import (
 	"github.com/disdel/disdel"
 )
 
-//go:embed *.yaml
+//go:embed *.yaml python/*.yaml python/*.py
 var jobFiles embed.FS
 
 // Example is one job file.
@@ -32,6 +32,22 @@ func List() []Example {
 		})
 	}
 	return out
+}
+
+// Names of files that Python returns.
+const (
+	PythonImages = "images.py"   // a PyTorch network for images of any size
+	PythonTable  = "table.py"    // one for the columns of a table
+	PythonJob    = "digits.yaml" // a job that trains PythonImages on the data set digits
+)
+
+// Python returns a file of the example in Python. It returns NotFound for another name.
+func Python(name string) ([]byte, error) {
+	text, err := jobFiles.ReadFile("python/" + name)
+	if err != nil {
+		return nil, &disdel.Error{Kind: disdel.NotFound, Op: "find example", Msg: fmt.Sprintf("there is no file %q", name)}
+	}
+	return text, nil
 }
 
 // Get returns one example. Its error is of kind NotFound, and names all examples.

@@ -20,6 +20,17 @@ func Example() {
 	// Output: LeNet-5 on all 60,000 images of Fashion-MNIST.
 }
 
+func ExamplePython() {
+	text, err := examples.Python(examples.PythonJob)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	fmt.Println(first)
+	// Output: # A small PyTorch program on handwritten digits: the job of disdel quickstart --python.
+}
+
 // Every example is a valid job file that says in its first line what it does, and then how to run it.
 func TestEveryExampleIsAJobThatSaysHowToRunIt(t *testing.T) {
 	list := examples.List()

@@ -65,7 +65,7 @@ func (s *Store) Similar(ctx context.Context, job disdel.Job) ([]disdel.Record, e
 	m := job.Model
 	batch := job.Training.JobBatch()
 	alike := search{
-		key: []any{"kind", s.scope(), job.Data.Source, batch, job.Training.Backend, m.Name, m.Custom, len(m.Layers)},
+		key: []any{"kind", s.scope(), job.Data.Source, batch, job.Training.Backend, m.NetworkName(), len(m.Layers)},
 		by:  order{sourceField, batchField},
 		selector: map[string]any{
 			sourceField: equals(job.Data.Source), batchField: equals(batch),
@@ -89,8 +89,7 @@ func (s *Store) Similar(ctx context.Context, job disdel.Job) ([]disdel.Record, e
 func isSameKind(a, b *disdel.Job) bool {
 	return a.Data.Source == b.Data.Source && a.Data.Resize == b.Data.Resize && a.Data.Augment == b.Data.Augment &&
 		a.Training.SameBatch(b.Training) && a.Training.Backend == b.Training.Backend &&
-		a.Model.Name == b.Model.Name && a.Model.Custom == b.Model.Custom && len(a.Model.Layers) == len(b.Model.Layers) &&
-		(len(a.Model.Layers) == 0 || reflect.DeepEqual(a.Model.Layers, b.Model.Layers))
+		a.Model.SameNetwork(&b.Model)
 }
 
 // Recent returns the newest records of all jobs, newest first. Estimates and forecasts use them if there is no similar

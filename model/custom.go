@@ -62,7 +62,7 @@ func (b *Builder) checkCustom(c *disdel.CustomNetwork) {
 	}
 	checkSides("the input", c.Input)
 	names := map[string]bool{}
-	for _, p := range c.Params {
+	for _, p := range c.Arrays() {
 		if p.Name == "" || names[p.Name] {
 			b.fail(c.Name, "the parameter's name %q is empty or taken", p.Name)
 		}
@@ -72,7 +72,7 @@ func (b *Builder) checkCustom(c *disdel.CustomNetwork) {
 }
 
 func customParams(g *Graph, out []Param, i int) []Param {
-	for _, p := range g.Nodes[i].Custom.Params {
+	for _, p := range g.Nodes[i].Custom.Arrays() {
 		out = append(out, Param{Name: p.Name, Node: i, Shape: p.Shape, Trainable: p.Trainable})
 	}
 	return out

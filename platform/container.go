@@ -33,7 +33,8 @@ type container struct {
 	guard        *guard
 	onRemoved    func() // removes it from the platform's list
 	initialized  bool
-	paused       bool // guarded by the pool's lock, like the fields up to wasShared
+	paused       bool  // guarded by the pool's lock, like the fields up to wasShared
+	children     []int // processes that the leader had started when the container was paused
 	lastUsed     time.Time
 	slots        []*containerSlot // of the activations that run in it
 	failed       bool             // an activation failed in it, so it takes no more
@@ -180,8 +181,9 @@ func (c *container) killGroup() {
 func (c *container) pause() {
 	if !c.paused {
 		c.paused = true
-		c.closeIdleConns()                                // they cost descriptors and would be too old later
-		syscall.Kill(-c.cmd.Process.Pid, syscall.SIGSTOP) //nolint:errcheck // it may be gone: the pool removes it
+		c.closeIdleConns() // they cost descriptors and would be too old later
+		c.children = childrenOfProcess(c.cmd.Process.Pid)
+		c.signalAll(syscall.SIGSTOP)
 		c.notifyPaused(true)
 	}
 }
@@ -190,7 +192,15 @@ func (c *container) resume() {
 	if c.paused {
 		c.paused = false
 		c.notifyPaused(false)
-		syscall.Kill(-c.cmd.Process.Pid, syscall.SIGCONT) //nolint:errcheck // it may be gone: /run says so
+		c.signalAll(syscall.SIGCONT)
+	}
+}
+
+// signalAll sends a signal to the container's process group and to other processes of the container.
+func (c *container) signalAll(s syscall.Signal) {
+	syscall.Kill(-c.cmd.Process.Pid, s) //nolint:errcheck // it may be gone: the pool removes it, and /run says so
+	for _, pid := range c.children {
+		syscall.Kill(pid, s) //nolint:errcheck // as above
 	}
 }
 
@@ -286,7 +296,7 @@ func (c *container) watch(folder disdel.Bytes) {
 		}
 		stopped := c.isStopped.Load()
 		if !c.limit.enforcedByKernel() && (stopped || n%membersEvery == 0) {
-			members = processesOfGroup(c.cmd.Process.Pid)
+			members = processesOf(c.cmd.Process.Pid)
 		}
 		if c.checkMemory(members) {
 			c.abort(&c.overMemory)
@@ -310,17 +320,13 @@ func (c *container) notifyPaused(stopped bool) {
 	}
 }
 
-// checkMemory tells whether the container is over its memory limit. members are the other processes of its group.
+// checkMemory tells whether the container is over its memory limit. members are its other processes.
 func (c *container) checkMemory(members []int) bool {
 	if c.limit.enforcedByKernel() {
 		return c.limit.oomKilled()
 	}
-	resident, peak := residentMemory(c.cmd.Process.Pid)
-	sum := resident
-	for _, pid := range members {
-		more, _ := residentMemory(pid)
-		sum += more
-	}
+	_, peak := residentMemory(c.cmd.Process.Pid)
+	sum := sumOfMemory(c.cmd.Process.Pid, members)
 	c.raisePeak(max(peak, sum))
 	return sum > c.memory
 }

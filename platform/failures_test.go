@@ -170,13 +170,15 @@ func TestTheWatchCountsChildren(t *testing.T) {
 	p := start(t, func(c *Config) { c.Kinds = kinds })
 	p.limiter.close()
 	p.limiter = rlimits{}
-	code := "import subprocess, sys\ndef main(a):\n return {'code': subprocess.run([sys.executable, '-c', 'b = b\"x\" * " +
-		"(150 << 20); import time; time.sleep(1000)']).returncode}"
-	body, _ := json.Marshal(map[string]any{
-		"exec":   map[string]any{"kind": "python:3", "code": code},
-		"limits": map[string]any{"memory": 128},
-	})
-	call(t, p, "PUT", ns+"/actions/a", string(body))
-	_, got := call(t, p, "POST", ns+"/actions/a?blocking=true", `{}`)
-	checkRecord(t, got, statusDeveloper, textMemoryExhausted)
+	for name, group := range map[string]string{"same": "False", "own": "True"} {
+		code := "import subprocess, sys\ndef main(a):\n return {'code': subprocess.run([sys.executable, '-c', 'b = b\"x\" * " +
+			"(150 << 20); import time; time.sleep(1000)'], start_new_session=" + group + ").returncode}"
+		body, _ := json.Marshal(map[string]any{
+			"exec":   map[string]any{"kind": "python:3", "code": code},
+			"limits": map[string]any{"memory": 128},
+		})
+		call(t, p, "PUT", ns+"/actions/"+name, string(body))
+		_, got := call(t, p, "POST", ns+"/actions/"+name+"?blocking=true", `{}`)
+		checkRecord(t, got, statusDeveloper, textMemoryExhausted)
+	}
 }

@@ -396,24 +396,42 @@ func (r rlimit) started(pid int) {
 // residentMemory reads a process's memory that the kernel cannot drop, and its peak; 0 if the process is gone. It
 // leaves out file pages, because containers share a program's pages.
 func residentMemory(pid int) (resident, peak disdel.Bytes) {
+	own, shared, peak := memoryParts(pid)
+	return own + shared, peak
+}
+
+// memoryParts is residentMemory in two parts: memory of the process's own, and memory that it may share with others.
+func memoryParts(pid int) (own, shared, peak disdel.Bytes) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return 0, 0
+		return 0, 0, 0
 	}
 	var file, mark disdel.Bytes
 	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
 		name, value, _ := strings.Cut(lines.Text(), ":")
 		n, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
 		switch size := disdel.Bytes(n) * disdel.KB; name {
-		case "RssAnon", "RssShmem":
-			resident += size
+		case "RssAnon":
+			own = size
+		case "RssShmem":
+			shared = size
 		case "RssFile":
 			file = size
 		case "VmHWM":
 			mark = size
 		}
 	}
-	return resident, max(resident, mark-file)
+	return own, shared, max(own+shared, mark-file)
+}
+
+// sumOfMemory is the resident memory of several processes. What they share counts once.
+func sumOfMemory(leader int, others []int) disdel.Bytes {
+	sum, most, _ := memoryParts(leader)
+	for _, pid := range others {
+		own, shared, _ := memoryParts(pid)
+		sum, most = sum+own, max(most, shared)
+	}
+	return sum + most
 }
 
 // processesOfFolder lists the processes that were started with a container's folder in their environment. A process
@@ -432,8 +450,9 @@ func processesOfFolder(dir string) []int {
 	return out
 }
 
-// processesOfGroup lists the other processes of a process group.
-func processesOfGroup(leader int) []int {
+// processesOf lists the other processes of a container: those of its leader's process group, and those that one of
+// them has started in a group of its own, as the runtime does with users' Python programs.
+func processesOf(leader int) []int {
 	var out []int
 	list, _ := filepath.Glob("/proc/[0-9]*") // the pattern is well-formed
 	for _, dir := range list {
@@ -443,6 +462,23 @@ func processesOfGroup(leader int) []int {
 		}
 		if group, err := unix.Getpgid(pid); err == nil && group == leader {
 			out = append(out, pid)
+		}
+	}
+	for _, pid := range childrenOfProcess(append([]int{leader}, out...)...) {
+		if !slices.Contains(out, pid) {
+			out = append(out, pid)
+		}
+	}
+	return out
+}
+
+// childrenOfProcess lists the processes that some processes and their children have started.
+func childrenOfProcess(of ...int) (out []int) {
+	for next := of; len(next) > 0; next = next[1:] {
+		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", next[0])) // the pattern is well-formed
+		for _, list := range lists {
+			started := numbersIn(list)
+			out, next = append(out, started...), append(next, started...)
 		}
 	}
 	return out

@@ -118,12 +118,7 @@ func (c *container) resident() disdel.Bytes {
 		return max(0, n-c.limit.fileCache())
 	}
 	pid := c.cmd.Process.Pid
-	sum, _ := residentMemory(pid)
-	for _, other := range processesOfGroup(pid) {
-		more, _ := residentMemory(other)
-		sum += more
-	}
-	return sum
+	return sumOfMemory(pid, processesOf(pid))
 }
 
 func (f cgroup) usage() disdel.Bytes {

@@ -3,23 +3,47 @@ package runtime
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"os"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/disdel/disdel"
 )
 
-// Memory reads from /proc the memory of this process that the kernel cannot take back, and its peak; both are 0 if
-// /proc has no such file. Pages of files are left out: the kernel shares them between containers and drops them when
-// memory is short, and their number varies by 20 MB. The peak is the high-water mark without the pages of files that
-// are mapped now, so that it is never too high.
+// Memory reads from /proc the memory of this process and of the processes that it has started which the kernel cannot
+// take back, and its peak; both are 0 if /proc has no such file. Pages of files are left out: the kernel shares them
+// between containers and drops them when memory is short, and their number varies by 20 MB. Memory that processes share
+// counts once. The peak is the high-water mark without the pages of files that are mapped now. That of other processes
+// counts with what this one has now, so that peaks of different times are not added up.
 func Memory() (resident, peak disdel.Bytes) {
-	data, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0, 0
+	own := memoryOf("self")
+	resident = own.anonymous + own.shared
+	peak = max(resident, own.peak)
+	if !hasChildren() {
+		return resident, peak
+	}
+	anonymous, peaks, shared := own.anonymous, own.anonymous, own.shared
+	for _, pid := range descendants() {
+		m := memoryOf(strconv.Itoa(pid))
+		anonymous += m.anonymous
+		peaks += max(m.anonymous, m.peak-m.shared)
+		shared = max(shared, m.shared)
+	}
+	return anonymous + shared, max(peak, anonymous+shared, peaks+shared)
+}
+
+// processMemory is the memory of one process: its own, what it shares with others, and the high-water mark of both.
+type processMemory struct{ anonymous, shared, peak disdel.Bytes }
+
+func memoryOf(process string) (m processMemory) {
+	data, err := os.ReadFile("/proc/" + process + "/status")
+	if err != nil { // it has ended
+		return m
 	}
 	field := map[string]disdel.Bytes{}
 	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
@@ -27,8 +51,29 @@ func Memory() (resident, peak disdel.Bytes) {
 			field[name] = kilobytes(value)
 		}
 	}
-	resident = field["RssAnon"] + field["RssShmem"]
-	return resident, max(resident, field["VmHWM"]-field["RssFile"])
+	return processMemory{field["RssAnon"], field["RssShmem"], field["VmHWM"] - field["RssFile"]}
+}
+
+// hasChildren tells whether this process has started others. It costs one system call, and most actions have none.
+func hasChildren() bool {
+	err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	return !errors.Is(err, unix.ECHILD)
+}
+
+// descendants lists the processes that this process and its children have started.
+func descendants() (out []int) {
+	for next := []string{"self"}; len(next) > 0; next = next[1:] {
+		tasks, _ := os.ReadDir("/proc/" + next[0] + "/task") // a process that has ended has none
+		for _, task := range tasks {
+			text, _ := os.ReadFile("/proc/" + next[0] + "/task/" + task.Name() + "/children")
+			for word := range strings.FieldsSeq(string(text)) {
+				if pid, err := strconv.Atoi(word); err == nil {
+					out, next = append(out, pid), append(next, word)
+				}
+			}
+		}
+	}
+	return out
 }
 
 func kilobytes(text string) disdel.Bytes {

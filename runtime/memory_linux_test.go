@@ -1,11 +1,17 @@
 package runtime
 
 import (
+	"bufio"
 	"bytes"
+	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/disdel/disdel"
 )
@@ -59,4 +65,69 @@ func TestMemoryLeavesPagesOfFilesOut(t *testing.T) {
 	if held, most := Memory(); held < before+size-noise || most < held {
 		t.Errorf("memory of its own does not count: %v held after %v, at most %v", held, before, most)
 	}
+}
+
+// What a process has started counts, and what both share counts once.
+func TestMemoryCountsChildren(t *testing.T) {
+	const size, noise = 64 << 20, 16 * disdel.MB
+	fd, err := unix.MemfdCreate("shared", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := os.NewFile(uintptr(fd), "shared")
+	defer file.Close()
+	if err := file.Truncate(size); err != nil {
+		t.Fatal(err)
+	}
+	both, err := syscall.Mmap(fd, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Munmap(both) //nolint:errcheck // the process ends soon
+	for i := 0; i < size; i += 4096 {
+		both[i] = 1
+	}
+	before, _ := Memory()
+	child := exec.Command(os.Args[0], "-test.run=^TestMemoryOfAChild$") // it maps the file, and as much of its own
+	child.Env, child.ExtraFiles = append(os.Environ(), "DISDEL_TEST_CHILD=1"), []*os.File{file}
+	in, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	held, peak := Memory()
+	in.Close()
+	if err := child.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if held < before+size || held > before+size+2*noise || peak < held {
+		t.Errorf("%v held and at most %v with a child of %v, %v before it", held, peak, disdel.Bytes(size), before)
+	}
+	if after, _ := Memory(); after > before+noise {
+		t.Errorf("%v held after the child's end, %v before", after, before)
+	}
+}
+
+// It is the child of TestMemoryCountsChildren.
+func TestMemoryOfAChild(t *testing.T) {
+	const size, file = 64 << 20, 3
+	if os.Getenv("DISDEL_TEST_CHILD") == "" {
+		t.Skip("only as a child")
+	}
+	shared, err := syscall.Mmap(file, 0, size, syscall.PROT_READ, syscall.MAP_SHARED)
+	if err != nil || bytes.Count(shared, []byte{1}) == 0 {
+		t.Fatal("the file is not shared", err)
+	}
+	mapped(t, nil, size)
+	fmt.Println("ready")
+	io.Copy(io.Discard, os.Stdin) //nolint:errcheck // it ends with its input
 }

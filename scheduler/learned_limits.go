@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"cmp"
-	"reflect"
 	"slices"
 
 	"github.com/disdel/disdel"
@@ -234,8 +233,7 @@ func (b *planBuilder) underrated(task disdel.Task, method string) (times float64
 func (b *planBuilder) sameNetwork(r *disdel.Record) bool {
 	was, is := r.Job, b.Job
 	return was.Training.Backend == is.Training.Backend &&
-		was.Training.Optimizer.Moments() == is.Training.Optimizer.Moments() && was.Model.Name == is.Model.Name &&
-		was.Model.Custom == is.Model.Custom && reflect.DeepEqual(was.Model.Layers, is.Model.Layers)
+		was.Training.Optimizer.Moments() == is.Training.Optimizer.Moments() && was.Model.SameNetwork(&is.Model)
 }
 
 // LimitsReached returns the limits that a job had reached for a task: the smallest that passed above those that were

@@ -28,6 +28,7 @@ type PlanInput struct {
 	Siblings          int                 // other jobs submitted with this one, that want the processors too
 	ProcessorsUnknown string              // why Processors are unknown, and what helps
 	PlatformReasons   []string            // sources of the platform's figures, for the plan's reasons
+	Bucket            bool                // checkpoints and models go to a bucket in the network, not to a folder
 	// Decided: the job's setting was decided while it ran. Its policy decides nothing, and no reason quotes its file.
 	Decided bool
 
@@ -106,7 +107,7 @@ func (b *planBuilder) input(rows, actions int) estimator.Input {
 		Epochs: t.Epochs, Optimizer: t.Optimizer, ClipNorm: t.ClipNorm, Exact: t.Exact,
 		Precision: t.Precision, Backend: t.Backend,
 		Moments: a.OptimizerState, Wire: a.Wire, Checkpoints: b.Job.Reliability.CheckpointEvery > 0,
-		Exchange: b.Job.Distribution.Exchange,
+		Exchange: b.Job.Distribution.Exchange, Bucket: b.Bucket,
 	}
 }
 
@@ -273,7 +274,9 @@ func (b *planBuilder) overMemory(needs, limit disdel.Bytes, who, msg string) err
 		out.Changes = append(out.Changes, []string{fmt.Sprintf("%s=%dMB", who, memory.MB())})
 		ways = append(ways, "--set "+out.Changes[0][0])
 	}
-	if b.Suggest {
+	if way := b.roomForPython(needs, limit); way != "" {
+		ways = append(ways, way)
+	} else if b.Suggest {
 		less, way := b.lessWork(needs, limit)
 		if less != nil {
 			out.Changes = append(out.Changes, less)
@@ -282,6 +285,16 @@ func (b *planBuilder) overMemory(needs, limit disdel.Bytes, who, msg string) err
 	}
 	out.Hint = strings.Join(ways, ", or ")
 	return out
+}
+
+// roomForPython is the hint for a limit that Python and a program's packages nearly fill alone; "" for other jobs.
+func (b *planBuilder) roomForPython(needs, limit disdel.Bytes) string {
+	c := b.Graph.Custom()
+	if c == nil || c.Python == nil || c.Python.Floor < limit/2 {
+		return ""
+	}
+	return fmt.Sprintf("more memory for actions, on the embedded platform --action-memory %dMB: Python with the "+
+		"program's packages takes %v before it computes", b.limit(needs).MB(), c.Python.Floor)
 }
 
 // lessWork returns a change of the job that makes every action fit a limit, and the hint for it. needs is what the job
@@ -364,11 +377,10 @@ func (b *planBuilder) limit(e disdel.Bytes) disdel.Bytes {
 // tree builds the aggregation levels.
 func (b *planBuilder) tree() error {
 	fanIn := b.Job.Distribution.Aggregation.FanIn
-	a, _ := b.plan.Action(disdel.TaskAggregate)
 	if fanIn == 0 {
-		fanIn = FanIn(a.Estimate.Model)
-		b.because("aggregation: up to %d updates of %v an action, which reads at most %v a round", fanIn, a.Estimate.Model,
-			readBytes)
+		update := b.plan.Update(disdel.WireFloat32)
+		fanIn = FanIn(update)
+		b.because("aggregation: up to %d updates of %v an action, which reads at most %v a round", fanIn, update, readBytes)
 	}
 	b.plan.Levels = Tree(b.plan.Workers, fanIn)
 	return nil

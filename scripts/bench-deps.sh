@@ -3,7 +3,8 @@
 # TensorFlow for CPUs, JAX and ONNX Runtime from PyPI. With --sparse those of `make bench-exchange`: Debian's PyTorch, and
 # scikit-learn from PyPI. With DISDEL_BENCH_NEW_TORCH=1 also a newer PyTorch from PyPI, whose wheel is built for GPUs and
 # brings several GB of libraries. What is there already is left alone. --interpreters prints the Pythons that have
-# PyTorch, and with --sparse behind it scikit-learn's too, separated by commas, and installs nothing.
+# PyTorch, and with --sparse behind it scikit-learn's too, separated by commas, and installs nothing. With --torch it
+# installs Debian's PyTorch alone, for `make bench-functions`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -50,6 +51,7 @@ venv() {
   fi
 }
 mkdir -p "$cache"
+if [ "${1:-}" = --torch ]; then exit; fi
 if [ "${1:-}" = --sparse ]; then
   venv sparse "scikit-learn==$SKLEARN" "numpy==$NUMPY" "scipy==$SCIPY" ||
     echo "scikit-learn could not be installed: measuring without it" >&2

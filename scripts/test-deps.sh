@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the tests need and a fresh machine may lack: redis-server, Chromium, tmux and Fashion-MNIST from Debian, pouchdb-server (a
+# Installs what the tests need and a fresh machine may lack: redis-server, Chromium, tmux, PyTorch and Fashion-MNIST from Debian, pouchdb-server (a
 # CouchDB-wire server that others wrote), openwhisk (a client), openwhisk-composer and axe-core (which examines pages) from npm, the clients wsk and wskdeploy from Go modules of
 # their own. What is there already is left alone. Needs apt only for what is missing.
 set -euo pipefail
@@ -21,6 +21,8 @@ command -v node >/dev/null || missing+=(nodejs)
 command -v python3 >/dev/null || missing+=(python3)
 python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
 command -v chromium >/dev/null || missing+=(chromium)
+# PyTorch for processors, of Debian's own Python: users' programs are tested with it.
+/usr/bin/python3 -c 'import torch' 2>/dev/null || missing+=(python3-torch)
 command -v tmux >/dev/null || missing+=(tmux)
 command -v gcc >/dev/null || missing+=(gcc libc6-dev) # the race detector links with cgo
 

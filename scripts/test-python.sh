@@ -2,6 +2,7 @@
 # Tests clients/python as somebody has it who installs it: built into a wheel, in a virtual environment of its own, against the
 # program at $1 (without it one is built). mypy reads its types. The tools are pinned; their environment is kept under .cache. Keras computes
 # with JAX, the smallest of its frameworks (100 MB): what is imported from it is held against what it says itself.
+# Programs of PyTorch are tested by the system's interpreter, where it has PyTorch (Debian: python3-torch).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -30,3 +31,19 @@ export PYTHONPATH="$fresh/installed" PYTHONDONTWRITEBYTECODE=1 KERAS_BACKEND=jax
 case "$program" in /*) DISDEL_BIN="$program" ;; esac
 (cd "$fresh/source" && "$OLDPWD/$venv/bin/mypy" --no-incremental --cache-dir=/dev/null src tests &&
   rm -rf src && "$OLDPWD/$venv/bin/pytest" -q -p no:cacheprovider)
+
+# The interpreter with PyTorch gets an environment of its own, which sees the system's packages.
+system=/usr/bin/python3
+if ! "$system" -c 'import torch' 2>/dev/null; then
+  echo "left out: programs of PyTorch, which $system does not have (Debian: apt install python3-torch)"
+  exit 0
+fi
+with_torch=.cache/python-torch
+want="pytest==9.0.2 $("$system" -V)"
+if [ "$(cat "$with_torch/.done" 2>/dev/null)" != "$want" ]; then
+  rm -rf "$with_torch"
+  "$system" -m venv --system-site-packages "$with_torch"
+  "$with_torch/bin/pip" install -q --disable-pip-version-check pytest==9.0.2
+  echo "$want" >"$with_torch/.done"
+fi
+(cd "$fresh/source" && "$OLDPWD/$with_torch/bin/python" -m pytest -q -p no:cacheprovider tests/test_worker*.py tests/test_adapters.py)

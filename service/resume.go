@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -170,7 +171,30 @@ func withSets(job disdel.Job, req ResumeRequest) (disdel.Job, error) {
 	if err != nil || len(req.Sets) == 0 {
 		return job, err
 	}
-	return file.Job, nil
+	return withProgram(file.Job, job)
+}
+
+// withProgram returns a changed job with the Python program and the optimiser of the job as it was, which no job file
+// has. It returns Invalid if the changes are about the program: its code and its description are of before.
+func withProgram(job, was disdel.Job) (disdel.Job, error) {
+	if was.Model.Python == nil && job.Model.Python == nil {
+		return job, nil
+	}
+	if was.Model.Python != nil && job.Model.Python != nil {
+		file := *was.Model.Python
+		file.Code, file.Network, file.Interpreter = "", nil, ""
+		if reflect.DeepEqual(&file, job.Model.Python) {
+			job.Model.Python = was.Model.Python
+			if was.Training.Optimizer.Own != nil {
+				job.Training.Optimizer = was.Training.Optimizer
+			}
+			return job, nil
+		}
+	}
+	return job, &disdel.Error{
+		Kind: disdel.Invalid, Op: "resume job", Msg: "a job that continues keeps its program: model.python cannot change",
+		Hint: "submit the job anew; model.init.weights starts it from a trained model",
+	}
 }
 
 // continueAt sets where the job continues, and its limits: those of the plan, or larger ones after failures. It returns

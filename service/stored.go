@@ -26,6 +26,7 @@ const (
 	StoredModels      StoredKind = "models"      // versions of trained models
 	StoredCheckpoints StoredKind = "checkpoints" // of one job each
 	StoredWeights     StoredKind = "weights"     // files that were sent with jobs, kept for the next one
+	StoredPrograms    StoredKind = "programs"    // code of Python programs
 	StoredAnswers     StoredKind = "answers"     // that infer --dataset kept
 	StoredLogs        StoredKind = "logs"        // of the platform in the background
 	StoredJobs        StoredKind = "jobs"        // records of jobs, in one file
@@ -174,6 +175,8 @@ func (s *Service) RemoveStored(ctx context.Context, item StoredItem) error {
 		return s.discardWeights(ctx, models, list, item.Name)
 	case StoredWeights:
 		return models.RemoveWeights(ctx, item.Name)
+	case StoredPrograms:
+		return models.RemoveProgram(ctx, item.Name)
 	case StoredAnswers:
 		return models.DiscardAnswers(ctx, path.Join("answers", item.Name))
 	case StoredLogs:
@@ -299,6 +302,8 @@ func modelItems(list []modelstore.Model, ended func(job string) bool) func(key s
 			return StoredAnswers, first
 		case "given":
 			return StoredWeights, "sha256:" + strings.TrimSuffix(first, ".safetensors")
+		case "code":
+			return StoredPrograms, "sha256:" + strings.TrimSuffix(first, ".zip")
 		case "weights":
 			job := strings.TrimSuffix(file, ".safetensors")
 			if ref, ok := weights[key]; ok {
@@ -321,6 +326,7 @@ type storedNeeds struct {
 	jobs     map[disdel.JobID]disdel.Status
 	data     map[string]disdel.JobID
 	weights  map[string]disdel.JobID // by the reference of the job file
+	programs map[string]string       // by the digest of the code: which job needs it, also if it has failed
 	known    func(job disdel.JobID) bool
 	ownFiles bool // the storage belongs to this home only
 	platform bool // a platform runs in this home
@@ -336,7 +342,7 @@ var UnfinishedStatuses = []disdel.Status{
 func (s *Service) needs(ctx context.Context) (n storedNeeds, err error) {
 	n = storedNeeds{
 		jobs: map[disdel.JobID]disdel.Status{}, data: map[string]disdel.JobID{}, weights: map[string]disdel.JobID{},
-		waiting: map[string]bool{}, ownFiles: s.cfg.Storage == "",
+		programs: map[string]string{}, waiting: map[string]bool{}, ownFiles: s.cfg.Storage == "",
 	}
 	_, n.platform = local.Find(s.cfg.Home)
 	h, err := s.History(ctx)
@@ -347,14 +353,18 @@ func (s *Service) needs(ctx context.Context) (n storedNeeds, err error) {
 		_, err := h.Get(ctx, job)
 		return disdel.KindOf(err) != disdel.NotFound
 	}
-	for _, status := range UnfinishedStatuses {
-		if err := n.add(ctx, h, status); err != nil {
-			return n, err
-		}
-	}
 	models, err := s.Models(ctx)
 	if err != nil {
 		return n, err
+	}
+	statuses := UnfinishedStatuses
+	if models.HasPrograms(ctx) {
+		statuses = slices.Concat(statuses, []disdel.Status{disdel.StatusFailed, disdel.StatusCanceled})
+	}
+	for _, status := range statuses {
+		if err := n.add(ctx, h, status); err != nil {
+			return n, err
+		}
 	}
 	questions, _ := models.PendingQuestions(ctx, func(string) bool { return false })
 	for _, q := range questions {
@@ -371,6 +381,12 @@ func (n *storedNeeds) add(ctx context.Context, h *history.Store, status disdel.S
 		}
 		for i := range list {
 			r := &list[i]
+			if p := r.Job.Model.Python; p != nil {
+				n.programs[p.Code] = fmt.Sprintf("the %s job %s needs it", r.Status, r.ID)
+			}
+			if !slices.Contains(UnfinishedStatuses, r.Status) {
+				continue
+			}
 			n.jobs[r.ID] = r.Status
 			n.data[strings.TrimPrefix(r.Job.Data.Source, "dataset://")] = r.ID
 			n.weights[r.Job.Model.Init.Weights] = r.ID
@@ -408,6 +424,8 @@ func (n *storedNeeds) reason(item *StoredItem, models []modelstore.Model) string
 		if job, ok := n.weights[item.Name]; ok {
 			return fmt.Sprintf("the %s job %s starts from it", n.jobs[job], job)
 		}
+	case StoredPrograms:
+		return n.programReason(item.Name, models)
 	case StoredAnswers:
 		if n.waiting[item.Name] {
 			return "a query writes them"
@@ -420,6 +438,22 @@ func (n *storedNeeds) reason(item *StoredItem, models []modelstore.Model) string
 		return "disdel prune jobs --older TIME deletes single records"
 	default:
 		return "it is no item that can be deleted"
+	}
+	return ""
+}
+
+// programReason keeps the code of models, and of jobs that run or may be resumed.
+func (n *storedNeeds) programReason(code string, models []modelstore.Model) string {
+	for i := range models {
+		if c := models[i].Network.Custom; c != nil && c.Python != nil && c.Python.Code == code {
+			return "the model " + models[i].Ref() + " needs it"
+		}
+	}
+	if why, ok := n.programs[code]; ok {
+		return why
+	}
+	if !n.ownFiles {
+		return "a job of another home may need it"
 	}
 	return ""
 }

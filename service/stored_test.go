@@ -2,6 +2,8 @@ package service
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"os"
@@ -56,6 +58,13 @@ func storedHome(t *testing.T) (*Service, string) {
 	if err := h.Save(ctx, &r); err != nil {
 		t.Fatal(err)
 	}
+	r.ID, r.Status, r.Job.Model = "job-01kp0000000000000000000003", disdel.StatusFailed, disdel.Model{
+		Python: &disdel.Python{File: "net.py", Code: addProgram(t, s, "of a failed job")},
+	}
+	if err := h.Save(ctx, &r); err != nil {
+		t.Fatal(err)
+	}
+	addProgram(t, s, "of no job")
 	return s, home
 }
 
@@ -63,6 +72,26 @@ const (
 	pausedJob = "job-01kp0000000000000000000001"
 	endedJob  = "job-01kp0000000000000000000002"
 )
+
+// addProgram stores an archive, and returns its digest.
+func addProgram(t *testing.T, s *Service, archive string) string {
+	t.Helper()
+	store, err := s.Models(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := store.WriteProgram(t.Context(), []byte(archive))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code
+}
+
+// digestOfText is the digest of an archive.
+func digestOfText(archive string) string {
+	sum := sha256.Sum256([]byte(archive))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
 
 // addModel adds the next version of a model.
 func addModel(t *testing.T, s *Service, name string, job disdel.JobID) {
@@ -76,8 +105,8 @@ func addModel(t *testing.T, s *Service, name string, job disdel.JobID) {
 		ModelRef: disdel.ModelRef{Name: name, Path: modelstore.WeightsPath(name, job)}, Job: job,
 		Network: disdel.Network{Name: "mlp", Input: []int{1, 8, 8}, Classes: 10},
 	}
-	m.Checksum, m.Size, err = store.WriteWeights(ctx, m.Path,
-		disdel.Weights{{Name: "w", Shape: []int{4}, Data: make([]float32, 4)}}, nil)
+	m.Checksum, m.Size, err = store.WriteWeights(ctx, m.Path, disdel.Weights{{Name: "w", Shape: []int{4}}}, nil,
+		modelstore.ArrayValues(1, func(int) []float32 { return make([]float32, 4) }))
 	if err == nil {
 		_, err = store.Commit(ctx, m)
 	}
@@ -111,6 +140,7 @@ func TestDeletedSizesAreThoseThatWereListed(t *testing.T) {
 		"data digits": true, "models kept:v1": true, "models kept:v2": true, "models gone:v1": false,
 		"models gone:v2": true, "checkpoints " + pausedJob: true, "checkpoints " + endedJob: false,
 		"answers infer-x": false, "logs platform.log": false, "jobs history.db": true,
+		"programs " + digestOfText("of a failed job"): true, "programs " + digestOfText("of no job"): false,
 		"weights sha256:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff": false,
 	} {
 		if item, ok := before[name]; !ok || (item.Kept != "") != kept {

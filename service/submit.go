@@ -214,7 +214,28 @@ func (p *planner) resolve(ctx context.Context, job disdel.Job, from Source) (con
 	for _, note := range r.Notes {
 		p.journal.add(Noted{note})
 	}
+	if err == nil {
+		err = p.findProgram(ctx, r.Job.Model.Python)
+	}
 	return r, err
+}
+
+// findProgram returns Invalid if the storage lacks the code of a Python program.
+func (s *Service) findProgram(ctx context.Context, m *disdel.Python) error {
+	if m == nil {
+		return nil
+	}
+	models, err := s.Models(ctx)
+	if err == nil {
+		err = models.FindProgram(ctx, m.Network.Python.Code)
+	}
+	if disdel.KindOf(err) != disdel.NotFound {
+		return err
+	}
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "find program", Msg: fmt.Sprintf("the storage has no code of %s (%s)", m.Name(), m.Code),
+		Hint: "submit the job anew with the command disdel, which stores the code",
+	}
 }
 
 // keyNote is the content of the note of an idempotency key.

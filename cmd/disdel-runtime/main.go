@@ -1,6 +1,6 @@
 // Command disdel-runtime is the action runtime alone, the entry point of a container image: OpenWhisk's /init and /run
-// for train, aggregate, evaluate and infer, computed by the native engine, of models of sparse rows by theirs, and, in
-// a program that is built with the tag nvidia, on GPUs by theirs.
+// for train, aggregate, evaluate and infer, computed by the native engine, of models of sparse rows by theirs, of
+// users' Python programs by Python, and, in a program that is built with the tag nvidia, on GPUs by theirs.
 //
 //	disdel-runtime [--listen :PORT|tcp:HOST:PORT|unix:/PATH]
 //
@@ -23,6 +23,7 @@ import (
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/gpu"
 	"github.com/disdel/disdel/runtime/engine/native"
+	"github.com/disdel/disdel/runtime/engine/python"
 	"github.com/disdel/disdel/runtime/engine/sparse"
 )
 
@@ -54,7 +55,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	aggregator.SilenceRedis()
 	return serve.Serve(ctx, address, serve.NewHost(engine.Table{
-		Backends: append([]engine.Backend{native.Backend{}, sparse.Backend{}}, gpu.Backends()...),
-		Custom:   disdel.BackendGorgonia, Sparse: disdel.BackendSparse,
+		Backends: append([]engine.Backend{native.Backend{}, sparse.Backend{}, python.Backend{}}, gpu.Backends()...),
+		Custom:   disdel.BackendGorgonia, Sparse: disdel.BackendSparse, Programs: disdel.BackendPython,
 	}))
 }

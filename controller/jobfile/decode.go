@@ -72,6 +72,8 @@ func (r *reader) object(n *yaml.Node, pattern, path string, v reflect.Value) {
 			r.unknown(keyPlace(k, value), pattern, path, key)
 		case f.later:
 			r.fault(keyPlace(k, value), at, "take it out", "known, but not supported in this version")
+		case f.form == anything:
+			r.argument(keyPlace(k, value), value, at, key, v)
 		case v.Kind() == reflect.Map:
 			r.label(keyPlace(k, value), value, f, at, key, v)
 		case f.form >= boolean:

@@ -21,6 +21,15 @@ type Draft struct {
 	Sparse  *disdel.SparseData // nil: the rows are dense
 	Length  float64            // mean squared length of a sparse row
 	Keras   string             // file of the network, as the job file names it; "": disdel chooses layers
+	Python  string             // file of a PyTorch program with a class Net, the same; "": none
+}
+
+// arguments are those of the class Net of Draft.Python.
+func (d Draft) arguments() string {
+	if d.Table() {
+		return fmt.Sprintf("{columns: %d, classes: %d}", d.width(), d.Classes)
+	}
+	return fmt.Sprintf("{channels: %d, classes: %d}", d.Sample[0], d.Classes)
 }
 
 // Text returns a job file for the data, with a comment for each line. Its network, batch size, epochs and learning
@@ -61,7 +70,7 @@ func (d Draft) rowsText() string {
 		return rows + " of ratings"
 	case d.Sparse != nil:
 		return fmt.Sprintf("%s of %d sparse columns", rows, d.Sample[0])
-	case d.table():
+	case d.Table():
 		return fmt.Sprintf("%s of %d numbers, %d classes", rows, d.width(), d.Classes)
 	default:
 		return fmt.Sprintf("%s of images of %dx%d pixels in %d channels, %d classes", rows, d.Sample[1], d.Sample[2],
@@ -72,6 +81,11 @@ func (d Draft) rowsText() string {
 // network adds the section model.
 func (d Draft) network(p *draftPage) {
 	switch {
+	case d.Python != "":
+		p.add("model.python", "", "")
+		p.add("model.python.file", strconv.Quote(d.Python), "")
+		p.add("model.python.entry", "Net", "")
+		p.add("model.python.arguments", d.arguments(), "")
 	case d.Keras != "":
 		p.add("model.keras", strconv.Quote(d.Keras), "")
 	case d.Sparse != nil && d.Sparse.Ratings():
@@ -102,7 +116,7 @@ const (
 
 // layers chooses a small network: convolutions for images, dense layers for tables.
 func (d Draft) layers() (out []draftLayer) {
-	if !d.table() {
+	if !d.Table() {
 		side, filters := min(d.Sample[1], d.Sample[2]), 16
 		if to := d.resized(); to > 0 {
 			side = to
@@ -129,8 +143,8 @@ func (d Draft) layers() (out []draftLayer) {
 	})
 }
 
-// table tells whether dense rows are a table rather than images.
-func (d Draft) table() bool { return min(d.Sample[1], d.Sample[2]) < leastSide }
+// Table tells whether dense rows are a table rather than images.
+func (d Draft) Table() bool { return min(d.Sample[1], d.Sample[2]) < leastSide }
 
 // width is the number of values of a row.
 func (d Draft) width() int {
@@ -149,7 +163,7 @@ func (d Draft) hidden() int {
 // resized is the side that large images are resized to; 0: they keep their size. Networks of Keras have a size of
 // their own.
 func (d Draft) resized() int {
-	if d.Sparse == nil && d.Keras == "" && !d.table() && max(d.Sample[1], d.Sample[2]) > largeSide {
+	if d.Sparse == nil && d.Keras == "" && !d.Table() && max(d.Sample[1], d.Sample[2]) > largeSide {
 		return usualSide
 	}
 	return 0
@@ -199,7 +213,7 @@ func (d Draft) optimizer() string {
 		return "{sgd: {learningRate: 1.5, momentum: 0.8, nesterov: true}}"
 	case d.Sparse != nil && d.Classes != 2:
 		return fmt.Sprintf("{sgd: {learningRate: %s}}", d.regressionRate())
-	case d.Sparse == nil && d.table():
+	case d.Sparse == nil && d.Table():
 		return "{adam: {learningRate: 0.01}}"
 	default:
 		return "{adam: {learningRate: 0.002}}"

@@ -24,6 +24,7 @@ const (
 	cost          // GB-s
 	toggle        // true or false
 	syncMode      // a word, or {every: K}
+	anything      // any value of JSON
 
 	// Options of layers, which take several kinds of values; see layers.go.
 	boolean // true or false
@@ -36,7 +37,7 @@ const (
 var formNames = [...]string{
 	object: "object", list: "list", text: "text", integer: "integer", number: "number",
 	size: "memory size", duration: "duration", cost: "cost in GB-s",
-	toggle: "true or false", syncMode: "text or object",
+	toggle: "true or false", syncMode: "text or object", anything: "any value",
 	boolean: "true or false", sides: "integer or [height, width]", padding: "integer, same or [top, bottom, left, right]",
 	names: "text or a list of texts", shape: "list of integers",
 }
@@ -47,7 +48,7 @@ func (f form) String() string { return formNames[f] }
 // want is the form with its article, for "expected an integer".
 func (f form) want() string {
 	switch f {
-	case text, toggle, boolean, names:
+	case text, toggle, boolean, names, anything:
 		return f.String()
 	case syncMode:
 		return "text or an object"

@@ -22,6 +22,11 @@ func ExampleExplain() {
 	//   example  batchSize: 64
 }
 
+// filledIn are fields of a job that its submission fills in, so that no job file has them.
+var filledIn = []string{
+	"model.python.interpreter", "model.python.code", "model.python.network", "training.optimizer.own",
+}
+
 // structPaths lists the JSON paths of a struct as the table writes them.
 func structPaths(t reflect.Type, at string) []string {
 	var out []string
@@ -31,6 +36,9 @@ func structPaths(t reflect.Type, at string) []string {
 			continue
 		}
 		path, inner := join(at, name), field.Type
+		if slices.Contains(filledIn, path) {
+			continue
+		}
 		out = append(out, path)
 		if inner.Kind() == reflect.Pointer {
 			inner = inner.Elem()
@@ -84,6 +92,8 @@ func withField(path, value string) (text string, sets []string) {
 		}
 	case path == "model.rank", path == "training.goal.rmse":
 		base = strings.Replace(smallest, "name: lenet5", "name: pmf", 1)
+	case strings.HasPrefix(path, pythonPath):
+		base = strings.Replace(smallest, "name: lenet5", "python: {file: net.py}", 1)
 	case path == "model.custom":
 		base = strings.Replace(smallest, "name: lenet5", "init: {}", 1)
 	case path == "model.init.except":

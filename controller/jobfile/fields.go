@@ -79,7 +79,7 @@ func (t *fieldText) field(path string) *field {
 // forms maps names in fields.yaml to forms.
 var forms = map[string]form{
 	"object": object, "list": list, "text": text, "integer": integer, "number": number, "size": size,
-	"duration": duration, "cost": cost, "toggle": toggle, "syncMode": syncMode, "boolean": boolean, "sides": sides,
+	"duration": duration, "cost": cost, "anything": anything, "toggle": toggle, "syncMode": syncMode, "boolean": boolean, "sides": sides,
 	"padding": padding, "names": names, "shape": shape,
 }
 
@@ -134,6 +134,7 @@ var patterns = map[string]textPattern{
 		"letters, digits and _ - . /, at most 100, the first a letter, digit or _"),
 	"layersForm": pattern(`^[A-Za-z0-9_][-A-Za-z0-9_./]*(, *[A-Za-z0-9_][-A-Za-z0-9_./]*)*$`,
 		"names of layers, with commas between them"),
+	"entryForm": pattern(`^[A-Za-z_][A-Za-z0-9_]*$`, "a name of Python: letters, digits and _"),
 	"fileForm":  pattern(`^.{1,255}$`, "the name of a file"),
 	"shortText": pattern(`^.{1,63}$`, "1 to 63 characters"),
 }

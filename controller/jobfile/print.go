@@ -27,6 +27,9 @@ func Print(job disdel.Job) ([]byte, error) {
 	if job.Training.Batch != nil {
 		job.Training.BatchSize = 0 // batch replaces it
 	}
+	if job.Training.Optimizer.Own != nil {
+		job.Training.Optimizer = disdel.Optimizer{} // the program makes it
+	}
 	out, err := yaml.Dump(printObject("", reflect.ValueOf(job)))
 	if err != nil {
 		return nil, &disdel.Error{Kind: disdel.Internal, Op: "print job file", Err: err}
@@ -59,6 +62,8 @@ func printValue(f *field, v reflect.Value) *yaml.Node {
 	switch {
 	case f.form == list:
 		return printLayers(v.Interface().([]disdel.Layer))
+	case f.path == argumentsPath:
+		return printArguments(v.Interface().(disdel.Arguments))
 	case v.Kind() == reflect.Map:
 		return printLabels(v.Interface().(map[string]string))
 	case v.Kind() == reflect.Pointer && v.IsNil():
@@ -75,8 +80,8 @@ func printValue(f *field, v reflect.Value) *yaml.Node {
 		return printSync(v.Interface().(disdel.Sync))
 	case v.IsZero() && f.auto:
 		return scalarNode("!!str", "auto")
-	case f.path == backendPath && v.String() == disdel.BackendCUDA:
-		return nil // resources.device says it
+	case f.path == backendPath && (v.String() == disdel.BackendCUDA || v.String() == disdel.BackendPython):
+		return nil // resources.device or model.python says it
 	case v.IsZero() && f.def == "" && !f.required && f.defBy != "model.init.seed":
 		return nil
 	case v.IsZero() && !f.required && f.refusesZero():

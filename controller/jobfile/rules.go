@@ -61,6 +61,7 @@ func (f *field) setDefault(v reflect.Value) {
 func (r *reader) finish(job *disdel.Job) {
 	r.model(&job.Model)
 	r.sparse(job)
+	r.python(job)
 	r.device(job)
 	r.precision(job)
 	r.batch(&job.Training)
@@ -80,9 +81,9 @@ func (r *reader) finish(job *disdel.Job) {
 }
 
 func (r *reader) model(m *disdel.Model) {
-	const rule = "give exactly one of name, keras, layers and custom"
+	const rule = "give exactly one of name, keras, layers, custom and python"
 	count := 0
-	for _, path := range []string{"model.name", "model.keras", "model.layers", "model.custom"} {
+	for _, path := range []string{"model.name", "model.keras", "model.layers", "model.custom", pythonPath} {
 		if r.given(path) {
 			count++
 		}
@@ -399,8 +400,11 @@ func (r *reader) precision(job *disdel.Job) {
 		return
 	}
 	engine := cmp.Or(t.Backend, disdel.BackendNative)
-	if job.Model.Custom != "" {
+	switch {
+	case job.Model.Custom != "":
 		engine = disdel.BackendGorgonia
+	case job.Model.Python != nil:
+		engine = disdel.BackendPython
 	}
 	has := engine == disdel.BackendCUDA || engine == disdel.BackendNative && t.Precision.Short()
 	switch {
@@ -423,7 +427,7 @@ func (r *reader) device(job *disdel.Job) {
 	case !onGPU && r.given(share):
 		r.fault(r.places[share], share, "write device: gpu beside it",
 			"it says what a job takes of GPUs, and this one is not trained by one")
-	case !onGPU:
+	case !onGPU || job.Model.Python != nil:
 	case sparse || job.Model.Custom != "":
 		r.fault(r.places[device], device, "leave it out", "%s is trained by the processor alone",
 			cmp.Or(job.Model.Custom, job.Model.Name))

@@ -48,11 +48,14 @@ func objectSchema(pattern string) schemaNode {
 			{"required": []string{"layers"}},
 			{"required": []string{"keras"}},
 			{"required": []string{"custom"}},
+			{"required": []string{"python"}},
 		}
 	case "training.optimizer", "training.schedule":
 		s["minProperties"], s["maxProperties"] = 1, 1
 	case "metadata.labels":
 		s = mapSchema(labelKey().String(), properties["*"])
+	case argumentsPath:
+		s = mapSchema(argumentKey().String(), properties["*"])
 	case "model.layers[].*":
 		s["type"] = []string{"object", "null"}
 	}
@@ -80,6 +83,8 @@ func (f *field) schema() schemaNode {
 		}
 	case syncMode:
 		s = f.syncSchema()
+	case anything:
+		s = schemaNode{}
 	case boolean, sides, padding, names, shape:
 		s = f.optionSchema()
 	default:

@@ -18,19 +18,21 @@ type Submission struct {
 	File string `json:"file,omitempty"` // the job file's text
 	Name string `json:"name,omitempty"` // of the file, for what is wrong with it
 	// Files are texts that the job file names, such as a network of Keras, by their names.
-	Files     map[string]string `json:"files,omitempty"`
-	Sets      []string          `json:"sets,omitempty"` // PATH=VALUE
-	Priority  int               `json:"priority,omitempty"`
-	Estimator string            `json:"estimator,omitempty"`
-	Risk      *float64          `json:"risk,omitempty"`
-	Probe     bool              `json:"probe,omitempty"`
-	Siblings  int               `json:"beside,omitempty"` // jobs that are submitted with it, of a batch
-	Origin    *disdel.Origin    `json:"origin,omitempty"`
-	FromStart bool              `json:"fromStart,omitempty"` // of a resume: begin anew if no checkpoint is found
-	Move      bool              `json:"move,omitempty"`      // of a resume: go on at the server's place
-	Explain   bool              `json:"explain,omitempty"`   // of an estimate: where the memory goes
-	Admit     bool              `json:"admit,omitempty"`     // of an estimate: whether it would be taken
-	Questions *Questions        `json:"questions,omitempty"` // of an estimate, beside Explain
+	Files map[string]string `json:"files,omitempty"`
+	Sets  []string          `json:"sets,omitempty"` // PATH=VALUE
+	// Program is model.python with its code and description. The archive is sent before it, to /api/v1/programs.
+	Program   *disdel.Python `json:"program,omitempty"`
+	Priority  int            `json:"priority,omitempty"`
+	Estimator string         `json:"estimator,omitempty"`
+	Risk      *float64       `json:"risk,omitempty"`
+	Probe     bool           `json:"probe,omitempty"`
+	Siblings  int            `json:"beside,omitempty"` // jobs that are submitted with it, of a batch
+	Origin    *disdel.Origin `json:"origin,omitempty"`
+	FromStart bool           `json:"fromStart,omitempty"` // of a resume: begin anew if no checkpoint is found
+	Move      bool           `json:"move,omitempty"`      // of a resume: go on at the server's place
+	Explain   bool           `json:"explain,omitempty"`   // of an estimate: where the memory goes
+	Admit     bool           `json:"admit,omitempty"`     // of an estimate: whether it would be taken
+	Questions *Questions     `json:"questions,omitempty"` // of an estimate, beside Explain
 }
 
 // Options returns the options of the plan.
@@ -131,6 +133,11 @@ type Weights struct {
 // ModelList is a list of trained models.
 type ModelList struct {
 	Models []modelstore.Model `json:"models"`
+}
+
+// Program is the stored code of a Python program.
+type Program struct {
+	Code string `json:"code"` // its digest: "sha256:" and hex
 }
 
 // StoredList is what takes space.

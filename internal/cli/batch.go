@@ -23,7 +23,7 @@ func batchCommand(u *ui) *cli.Command {
 			"   disdel batch jobs/*.yaml\n   disdel batch batch.yaml --halving 3 --html batch.html\n" +
 			"   disdel batch job.yaml --set 'matrix={training.batchSize: [16, 32, 64]}' -o json",
 		Flags: slices.Concat([]cli.Flag{
-			setFlag, actionFlag, backendFlag, admissionFlag, queueFlags[0],
+			setFlag, actionFlag, pythonFlag, backendFlag, admissionFlag, queueFlags[0],
 			&cli.StringFlag{Name: "by", Value: string(batch.ByAccuracy), Usage: "`METRIC` to compare jobs by: accuracy or loss"},
 			&cli.IntFlag{
 				Name: "halving", Usage: "stop jobs that are not among the best 1 in `NUMBER` after the same training",

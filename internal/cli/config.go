@@ -120,10 +120,10 @@ func withClient(c *cli.Context, u *ui, needs need, f func(ctx context.Context, a
 		if err != nil {
 			return err
 		}
-		return f(c.Context, remote)
+		return f(c.Context, remote.WithPrograms(programs(c)))
 	}
 	return withService(c, u, needs, func(ctx context.Context, s *service.Service) error {
-		return f(ctx, client.Local(s))
+		return f(ctx, client.Local(s).WithPrograms(programs(c)))
 	})
 }
 

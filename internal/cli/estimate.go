@@ -23,12 +23,13 @@ import (
 
 func estimateCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "estimate", Usage: "show memory, plan and limits of a job without running it", ArgsUsage: "FILE",
+		Name: "estimate", Usage: "show memory, plan and limits of a job without running it", ArgsUsage: "FILE | PROGRAM.py[:ENTRY]",
 		Description: "   disdel estimate job.yaml\n" +
 			"   disdel estimate job.yaml --explain --set training.batchSize=256\n" +
 			"   disdel estimate job.yaml --max-memory 256MB\n" +
+			"   disdel estimate net.py:Net --data digits\n" +
 			"   disdel estimate job.yaml --what-if workers=1..8,batch=32,64,128 --plot job.svg",
-		Flags: slices.Concat([]cli.Flag{setFlag}, shorthandFlags, []cli.Flag{actionFlag, probeFlag}, estimatorFlags,
+		Flags: slices.Concat([]cli.Flag{setFlag}, shorthandFlags, programFlags, []cli.Flag{actionFlag, probeFlag}, estimatorFlags,
 			questionFlags),
 		Action: func(c *cli.Context) error {
 			q, err := readEstimateQuestions(c)

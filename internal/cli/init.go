@@ -16,6 +16,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/examples"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/files"
 	"github.com/disdel/disdel/internal/render"
@@ -39,7 +40,8 @@ func initCommand(u *ui) *cli.Command {
 			"   disdel init --csv iris.csv --label species\n" +
 			"   disdel init --images pictures               # a folder of pictures for each class\n" +
 			"   disdel init digits --arrays x.npy --labels y.npy\n" +
-			"   disdel init --keras my.json --dataset digits",
+			"   disdel init --keras my.json --dataset digits\n" +
+			"   disdel init --python --dataset digits       # with a small PyTorch program, net.py",
 		Flags: initFlags(),
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 0, 1); err != nil {
@@ -71,6 +73,7 @@ func initFlags() []cli.Flag {
 	own := []cli.Flag{
 		&cli.StringFlag{Name: "dataset", Usage: "`NAME` of a data set that is there already"},
 		&cli.StringFlag{Name: "keras", TakesFile: true, Usage: "`FILE` of a network that Keras wrote (model.to_json())"},
+		&cli.BoolFlag{Name: "python", Usage: "write a small PyTorch program too: net.py beside the job file"},
 		&cli.StringFlag{Name: "name", Usage: "`NAME` of the data set and the job, like the operand"},
 		&cli.StringFlag{Name: "file", Usage: "job `FILE` to write (default: NAME.yaml)"},
 		&cli.BoolFlag{
@@ -98,10 +101,12 @@ func initName(c *cli.Context) (string, error) {
 		}
 	}
 	switch {
-	case len(given) == 0 && c.IsSet("keras"):
+	case len(given) == 0 && (c.IsSet("keras") || c.Bool("python")):
 		return "", bad("a network needs data to learn from")
 	case len(given) == 0:
 		return "", bad("there is no data to write a job file for")
+	case c.IsSet("keras") && c.Bool("python"):
+		return "", bad("--keras and --python are two networks")
 	case len(given) > 1:
 		return "", bad("--" + given[0] + " and --" + given[1] + " are two sources of data")
 	case c.NArg() == 1 && c.IsSet("name"):
@@ -113,8 +118,13 @@ func initName(c *cli.Context) (string, error) {
 	if extension := filepath.Ext(name); len(extension) > 1 && given[0] != "dataset" {
 		name = strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), filepath.Ext(strings.TrimSuffix(name, ".gz")))
 	}
-	name = strings.Trim(notInNames.ReplaceAllString(strings.ToLower(name), "-"), "-")
-	return cmp.Or(strings.Trim(name[:min(len(name), 40)], "-"), "data"), nil
+	return cmp.Or(jobName(name), "data"), nil
+}
+
+// jobName makes a name of a job out of a file's name.
+func jobName(file string) string {
+	name := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(file), "-"), "-")
+	return strings.Trim(name[:min(len(name), 40)], "-")
 }
 
 // initialized is a job file that was written.
@@ -129,11 +139,17 @@ func initialize(ctx context.Context, c *cli.Context, u *ui, at client.Client, na
 	if err != nil {
 		return err
 	}
-	text, err := draft(ctx, c, at.Data, name, file, &set)
+	d, err := draft(ctx, c, at.Data, name, file, &set)
 	if err != nil {
 		return err
 	}
+	remove, err := writeProgram(c, file, d)
+	if err != nil {
+		return err
+	}
+	text := d.Text()
 	if err := checkDraft(ctx, c, u, at.Jobs, file, text); err != nil {
+		remove()
 		return err
 	}
 	if file == standardOutput {
@@ -152,6 +168,9 @@ func initialize(ctx context.Context, c *cli.Context, u *ui, at client.Client, na
 	if err := u.Show(initialized{file, set}, func(w io.Writer) {
 		render.PrintAddedDataset(w, set)
 		fmt.Fprintf(w, "\nwrote     %s\n", terminal.OneLine(file))
+		if d.Python != "" {
+			fmt.Fprintf(w, "          %s\n", terminal.OneLine(programBeside(file)))
+		}
 	}); err != nil {
 		return err
 	}
@@ -171,9 +190,47 @@ func initData(ctx context.Context, c *cli.Context, u *ui, data client.Data, name
 	return addFromFlags(ctx, c, u, data, name)
 }
 
-// draft is the text of the job file.
+// programFile is the program that init --python writes.
+const programFile = "net.py"
+
+func programBeside(job string) string { return filepath.Join(filepath.Dir(job), programFile) }
+
+// writeProgram writes the program of init --python beside the job file. remove removes it again. It returns Conflict if
+// there is such a file.
+func writeProgram(c *cli.Context, job string, d jobfile.Draft) (remove func(), err error) {
+	if d.Python == "" {
+		return func() {}, nil
+	}
+	if d.Sparse != nil {
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "write program", Msg: "the rows of " + d.Dataset + " are sparse, and programs take dense ones",
+			Hint: "leave out --python",
+		}
+	}
+	example := examples.PythonImages
+	if d.Table() {
+		example = examples.PythonTable
+	}
+	text, err := examples.Python(example)
+	if err != nil {
+		return nil, err
+	}
+	file := programBeside(job)
+	if _, err := os.Lstat(file); err == nil && !c.Bool("force") {
+		return nil, &disdel.Error{
+			Kind: disdel.Conflict, Op: "write " + file, Msg: "the file exists already",
+			Hint: "write the job file into another folder with --file, or replace the files with --force",
+		}
+	}
+	if err := os.WriteFile(file, text, 0o666); err != nil {
+		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "write " + file, Err: files.Plain(err), Hint: "choose another --file"}
+	}
+	return func() { os.Remove(file) }, nil
+}
+
+// draft is what the job file is written for.
 func draft(ctx context.Context, c *cli.Context, data client.Data, name, file string, set *render.Dataset) (
-	[]byte, error,
+	jobfile.Draft, error,
 ) {
 	d := jobfile.Draft{
 		Name: name, Dataset: set.Name, Sample: set.Sample, Classes: set.Classes, Rows: set.Train.Rows,
@@ -182,16 +239,19 @@ func draft(ctx context.Context, c *cli.Context, data client.Data, name, file str
 	if network := c.String("keras"); network != "" {
 		var err error
 		if d.Keras, err = besideJob(file, network); err != nil {
-			return nil, err
+			return d, err
 		}
+	}
+	if c.Bool("python") {
+		d.Python = programFile
 	}
 	if d.Sparse != nil && !d.Sparse.Ratings() {
 		var err error
 		if d.Length, err = rowLength(ctx, data, set); err != nil {
-			return nil, err
+			return d, err
 		}
 	}
-	return d.Text(), nil
+	return d, nil
 }
 
 // lookedAt is the number of rows that init measures.

@@ -225,7 +225,7 @@ func TestAServerSaysWhatTheProcessSays(t *testing.T) {
 // to its own token. What it said until then is stderr of the script. The server ends with the script.
 func serveForScript(ts *testscript.TestScript, _ bool, args []string) {
 	cmd := exec.Command("disdel", append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
-	cmd.Env = append(os.Environ(), "DISDEL_HOME="+ts.Getenv("DISDEL_HOME"), "NO_COLOR=1")
+	cmd.Env = append(os.Environ(), "DISDEL_HOME="+ts.Getenv("DISDEL_HOME"), "PATH="+ts.Getenv("PATH"), "NO_COLOR=1")
 	said, err := cmd.StderrPipe()
 	ts.Check(err)
 	ts.Check(cmd.Start())

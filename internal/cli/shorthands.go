@@ -21,6 +21,8 @@ var shorthands = []shorthand{
 	{"epochs", "training.epochs"},
 	{"rate", "training.optimizer.learningRate"},
 	{"backend", "training.backend"},
+	{"data", "data.source"},
+	{"loss", "training.loss"},
 }
 
 var backendFlag = &cli.StringFlag{
@@ -55,6 +57,9 @@ func (s shorthand) value(c *cli.Context) (text string, given bool) {
 		return "", false
 	}
 	value := c.Value(s.flag)
+	if name, ok := value.(string); ok && s.flag == "data" && !strings.Contains(name, "://") {
+		value = "dataset://" + name
+	}
 	if word, ok := value.(string); ok {
 		return strconv.Quote(word), true
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -108,7 +109,11 @@ func filesBeside(job string) func(file string) ([]byte, error) {
 	}
 }
 
+// readInput reads a job file; "-" is standard input. A Python program gets a job file.
 func readInput(u *ui, name string) ([]byte, error) {
+	if file, entry, ok := programOperand(name); ok {
+		return programJob(file, entry), nil
+	}
 	if name == "-" {
 		return files.ReadAll(name, u.In)
 	}
@@ -127,6 +132,9 @@ func (src source) request(c *cli.Context) service.Request {
 // showFaults prints every fault of a job file with its line.
 func (src source) showFaults(u *ui, err error) error {
 	var all *disdel.Faults
+	if _, _, ok := programOperand(src.file.Name); ok && errors.As(err, &all) && u.Format == "table" {
+		return programMistakes(u, all)
+	}
 	if errors.As(err, &all) && u.Format == "table" {
 		u.Faults(all, src.text)
 		return terminal.Reported(err)
@@ -136,8 +144,8 @@ func (src source) showFaults(u *ui, err error) error {
 
 func submitCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "submit", Usage: "run a job and show its progress", ArgsUsage: "FILE",
-		Description: "FILE is a job file, or - for standard input. If a server runs the job, Ctrl-C ends only the view. " +
+		Name: "submit", Usage: "run a job and show its progress", ArgsUsage: "FILE | PROGRAM.py[:ENTRY]",
+		Description: "FILE is a job file, or - for standard input. PROGRAM.py is a Python program, which needs no job file. If a server runs the job, Ctrl-C ends only the view. " +
 			"For a\n" +
 			"local job it asks whether the job goes on in the background; without a terminal it cancels the job. A closed\n" +
 			"terminal ends no job. --detach prints the id and returns at once.\n\n" +
@@ -146,8 +154,9 @@ func submitCommand(u *ui) *cli.Command {
 			"   disdel submit job.yaml --detach\n" +
 			"   disdel submit job.yaml --fail-if 'accuracy < 0.9' --fail-if 'did not learn'\n" +
 			"   disdel submit job.yaml --name second --epochs 10 --set training.batchSize=32 -o json\n" +
+			"   disdel submit net.py:Net --data digits --loss crossEntropy --epochs 5\n" +
 			"   disdel submit examples/gorgonia/job.yaml --action bin/digits-gorgonia",
-		Flags: slices.Concat([]cli.Flag{dryRunFlag, setFlag}, shorthandFlags,
+		Flags: slices.Concat([]cli.Flag{dryRunFlag, setFlag}, shorthandFlags, programFlags,
 			[]cli.Flag{actionFlag, probeFlag, admissionFlag}, queueFlags, estimatorFlags, leaveFlags,
 			[]cli.Flag{failIfFlag}),
 		Action: func(c *cli.Context) error {
@@ -180,11 +189,20 @@ func quickstartCommand(u *ui) *cli.Command {
 		Name: "quickstart", Usage: "train a small network on real data in under a minute",
 		Description: "Trains a convolutional network on 1,797 handwritten digits, " +
 			"with two train actions and an aggregation.\n" +
-			"OpenWhisk, Redis and the history are embedded: it needs no set-up and no internet.",
-		Flags: slices.Concat([]cli.Flag{setFlag}, shorthandFlags, estimatorFlags),
+			"OpenWhisk, Redis and the history are embedded: it needs no set-up and no internet.\n" +
+			"--python trains a small PyTorch program instead, and needs Python with PyTorch.\n\n" +
+			"   disdel quickstart\n   disdel quickstart --python",
+		Flags: slices.Concat([]cli.Flag{
+			&cli.BoolFlag{Name: "python", Usage: "train a PyTorch program; DISDEL_PYTHON names an interpreter"}, setFlag,
+		}, shorthandFlags, estimatorFlags),
 		Action: func(c *cli.Context) error {
 			if err := errors.Join(checkOperands(c, 0, 0), checkShorthands(c)); err != nil {
 				return err
+			}
+			if c.Bool("python") && !c.IsSet("action-memory") { // PyTorch alone fills the usual limit
+				if err := c.Set("action-memory", pythonMemory); err != nil {
+					return err
+				}
 			}
 			return withClient(c, u, allParts, func(ctx context.Context, at client.Client) error {
 				rec, err := quickstart(ctx, c, u, at)
@@ -201,28 +219,62 @@ func quickstart(ctx context.Context, c *cli.Context, u *ui, at client.Client) (*
 	if _, err := at.Data.AddKnown(ctx, "digits", true); err != nil {
 		return nil, err
 	}
-	job, err := examples.Get("digits-cnn")
+	name, text, done, err := quickstartJob(c)
 	if err != nil {
 		return nil, err
 	}
-	text := []byte(job.File)
-	file, err := jobfile.ParseWith("quickstart.yaml", text, overrides(c), filesBeside("-"))
+	defer done()
+	file, err := jobfile.ParseWith(name, text, overrides(c), filesBeside("-"))
 	if err != nil {
 		return nil, err
 	}
 	return submitAndFollow(ctx, c, u, at.Jobs, source{text: text, file: file})
 }
 
+// pythonMemory is the largest limit of an action of quickstart --python.
+const pythonMemory = "2GB"
+
+// quickstartJob is the job file of the quickstart. With --python, its program is in a folder that done removes.
+func quickstartJob(c *cli.Context) (name string, text []byte, done func(), err error) {
+	if !c.Bool("python") {
+		job, err := examples.Get("digits-cnn")
+		return "quickstart.yaml", []byte(job.File), func() {}, err
+	}
+	folder, err := os.MkdirTemp("", "disdel-quickstart-")
+	if err != nil {
+		return "", nil, nil, &disdel.Error{Kind: disdel.Unavailable, Op: "make a folder for the program", Err: err}
+	}
+	done = func() { os.RemoveAll(folder) }
+	program, err := examples.Python(examples.PythonImages)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, examples.PythonImages), program, 0o600)
+	}
+	if err == nil {
+		text, err = examples.Python(examples.PythonJob)
+	}
+	if err != nil {
+		done()
+		return "", nil, nil, err
+	}
+	return filepath.Join(folder, examples.PythonJob), text, done, nil
+}
+
 func quickstartNext(u *ui, r *disdel.Record) string {
 	const file = "digit.json"
-	return "next:  " + strings.Join([]string{
+	lines := []string{
 		u.Command("dataset", "sample", "digits", "--row", "7") + " > " + file,
 		u.Command("infer", r.Model.Name, "--input", file),
 		u.Command("jobs", "show", string(r.ID)),
+	}
+	if r.Job.Model.Python != nil {
+		lines = append(lines, u.Command("init", "--python", "--dataset", "digits")+"   # the program and its job file, to change")
+		return "next:  " + strings.Join(lines, "\n       ")
+	}
+	lines = append(lines,
 		u.Command("dataset", "add", "fashion-mnist"),
-		u.Command("example", "lenet-fashion") + " > job.yaml",
-		u.Command("submit", "job.yaml"),
-	}, "\n       ")
+		u.Command("example", "lenet-fashion")+" > job.yaml",
+		u.Command("submit", "job.yaml"))
+	return "next:  " + strings.Join(lines, "\n       ")
 }
 
 func resumeCommand(u *ui) *cli.Command {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -20,7 +21,7 @@ func validateCommand(u *ui) *cli.Command {
 		Name: "validate", Usage: "check job files without running anything", ArgsUsage: "FILE...",
 		Description: "   disdel validate jobs/*.yaml\n   disdel validate job.yaml -o json    # a list of problems, " +
 			"each with its file, line and column",
-		Flags: []cli.Flag{setFlag, actionFlag},
+		Flags: slices.Concat([]cli.Flag{setFlag, actionFlag}, programFlags),
 		Action: func(c *cli.Context) error {
 			if c.NArg() == 0 {
 				return checkOperands(c, 1, 1)

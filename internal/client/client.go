@@ -98,6 +98,8 @@ type Models interface {
 	KeptWeights(ctx context.Context) ([]modelstore.StoredWeights, error)
 	// RemoveWeights deletes such a file.
 	RemoveWeights(ctx context.Context, ref string) error
+	// WriteProgram stores the archive of a Python program, and returns its digest.
+	WriteProgram(ctx context.Context, archive []byte) (code string, err error)
 	// Evaluate compares the predictions of a model for a data set with its labels.
 	Evaluate(ctx context.Context, ref, dataset string) (infer.Evaluation, error)
 }

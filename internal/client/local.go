@@ -195,6 +195,10 @@ func (l localModels) RemoveWeights(ctx context.Context, ref string) error {
 	return s.RemoveWeights(ctx, ref)
 }
 
+func (l localModels) WriteProgram(ctx context.Context, archive []byte) (string, error) {
+	return with(ctx, l.Models, func(s *modelstore.Store) (string, error) { return s.WriteProgram(ctx, archive) })
+}
+
 func (l localModels) Answer(ctx context.Context, ref, file string, text []byte) (doc render.Inference,
 	m modelstore.Model, err error,
 ) {

@@ -33,6 +33,12 @@ func (r remoteJobs) submission(ctx context.Context, req service.Request) (apityp
 	if err := sendInitialWeights(ctx, remoteModels(r), &req); err != nil {
 		return apitypes.Submission{}, err
 	}
+	if req.Job.Model.Python != nil && req.Job.Model.Python.Requirements != "" {
+		return apitypes.Submission{}, &disdel.Error{
+			Kind: disdel.Denied, Op: "submit job", Msg: "a server installs no packages for its clients",
+			Hint: "leave requirements out if the server's Python has the packages, or leave out --server",
+		}
+	}
 	if req.Job.Model.Custom != "" || req.Job.Model.Description != nil {
 		return apitypes.Submission{}, &disdel.Error{
 			Kind: disdel.Denied, Op: "submit job", Msg: "a server runs no programs of its clients",
@@ -42,7 +48,7 @@ func (r remoteJobs) submission(ctx context.Context, req service.Request) (apityp
 	text, err := jobfile.Print(req.Job)
 	return apitypes.Submission{
 		File: string(text), Name: req.Source.Name, Priority: req.Priority, Estimator: req.Estimator, Risk: req.Risk,
-		Probe: req.Probe, Siblings: req.Siblings, Origin: req.Origin,
+		Probe: req.Probe, Siblings: req.Siblings, Origin: req.Origin, Program: req.Job.Model.Python,
 	}, err
 }
 

@@ -78,6 +78,15 @@ func (r remoteModels) RemoveWeights(ctx context.Context, ref string) error {
 	return r.ask(ctx, request{method: http.MethodDelete, path: []string{"weights", ref}}, nil)
 }
 
+func (r remoteModels) WriteProgram(ctx context.Context, archive []byte) (string, error) {
+	var out apitypes.Program
+	err := r.ask(ctx, request{
+		method: http.MethodPost, path: []string{"programs"}, raw: bytes.NewReader(archive), size: int64(len(archive)),
+		header: http.Header{"Content-Type": {"application/zip"}},
+	}, &out)
+	return out.Code, err
+}
+
 func (r remoteModels) Answer(ctx context.Context, ref, file string, text []byte) (doc render.Inference,
 	m modelstore.Model, err error,
 ) {

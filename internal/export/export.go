@@ -1,7 +1,6 @@
 package export
 
 import (
-	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -72,7 +71,7 @@ func Text(w io.Writer, format Format, list []disdel.Record) error {
 
 // modelText names the network of a job: by its name or its file, else by its layers.
 func modelText(m *disdel.Model) string {
-	if name := cmp.Or(m.Name, m.Custom, m.Keras); name != "" || len(m.Layers) == 0 {
+	if name := m.NetworkName(); name != "" || len(m.Layers) == 0 {
 		return name
 	}
 	return disdel.Counted(len(m.Layers), "layer")

@@ -193,6 +193,13 @@ func (t *translator) special(n *model.Node, o operator) error {
 		t.as("Concat", o, integer("axis", 1))
 	case model.OpDownsample:
 		t.downsample(n, o)
+	case model.OpCustom:
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "write ONNX",
+			Msg: t.source.Name + " is a program, and disdel cannot write programs as ONNX yet",
+			Hint: "export its weights, --to safetensors, and load them into the program: " +
+				"net.load_state_dict(safetensors.torch.load_file(FILE)), then torch.onnx.export",
+		}
 	default:
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: "write ONNX",

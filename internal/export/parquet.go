@@ -34,7 +34,7 @@ func writeParquet(w io.Writer, list []disdel.Record) error {
 				v[n] = s.of(&r.Rounds[k])
 			}
 			row := line{
-				string(r.ID), r.Job.Metadata.Name, r.Status.String(), r.Job.Model.Name, r.Data.Name, int64(r.Rounds[k].Round + 1),
+				string(r.ID), r.Job.Metadata.Name, r.Status.String(), r.Job.Model.NetworkName(), r.Data.Name, int64(r.Rounds[k].Round + 1),
 				v[0], v[1], v[2], v[3], v[4],
 			}
 			if _, err := out.Write([]line{row}); err != nil {

@@ -129,7 +129,7 @@ func (j *Job) head(now time.Time) []string {
 	}
 	return []string{
 		fmt.Sprintf("%s  %s  %s  %s on %s, %d workers", r.Job.Metadata.Name, j.ID, statusText(r),
-			cmp.Or(r.Job.Model.Name, "own layers"), r.Data.Name, r.Plan.Workers),
+			cmp.Or(r.Job.Model.NetworkName(), "own layers"), r.Data.Name, r.Plan.Workers),
 		line, j.told(),
 	}
 }

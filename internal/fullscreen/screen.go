@@ -81,7 +81,7 @@ func (s *Screen) Answered(text string) { s.answer = text }
 // shown is the jobs that have every word of the filter.
 func (s *Screen) shown() (out []disdel.Record) {
 	for _, r := range s.jobs {
-		of := []any{r.ID, " ", r.Job.Metadata.Name, " ", r.Status, " ", r.Job.Model.Name, " ", r.Data.Name}
+		of := []any{r.ID, " ", r.Job.Metadata.Name, " ", r.Status, " ", r.Job.Model.NetworkName(), " ", r.Data.Name}
 		text := strings.ToLower(fmt.Sprint(of...))
 		matches := true
 		for word := range strings.FieldsSeq(strings.ToLower(s.filter)) {
@@ -256,9 +256,9 @@ func jobRow(r *disdel.Record, now time.Time) string {
 	if kept := r.ModelRounds(); len(kept) > 0 {
 		loss, accuracy = figure(kept[len(kept)-1].Loss), figure(kept[len(kept)-1].Accuracy)
 	}
-	name := terminal.Cut(terminal.OneLine(r.Job.Metadata.Name), 24)
-	return strings.TrimRight(fmt.Sprintf("%-24s %-10s %-16s %-12s %8s %7s %8s %8s", name,
-		r.Status, terminal.Cut(terminal.OneLine(r.Job.Model.Name), 16), terminal.Cut(terminal.OneLine(r.Data.Name), 12),
+	name, network := terminal.OneLine(r.Job.Metadata.Name), terminal.OneLine(r.Job.Model.NetworkName())
+	return strings.TrimRight(fmt.Sprintf("%-24s %-10s %-16s %-12s %8s %7s %8s %8s", terminal.Cut(name, 24),
+		r.Status, terminal.Cut(network, 16), terminal.Cut(terminal.OneLine(r.Data.Name), 12),
 		took.Round(time.Second), fmt.Sprintf("%d/%d", len(r.Rounds), r.Plan.Rounds), loss, accuracy)+"  "+r.Verdict(), " ")
 }
 

@@ -1,8 +1,10 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -98,10 +100,50 @@ func printEstimate(w io.Writer, e *service.Estimation) {
 		paragraph(w, "why", "%s", why)
 	}
 	printPeak(w, t)
+	printProgram(w, e)
 	printDevice(w, p)
 	printForecast(w, p.Forecast, e.Job.Resources)
 	printScaling(w, e.Scaling, p.Workers)
 	paragraph(w, "cost", "at most %.1f GB-s, every action at its limits", p.CostGBs)
+}
+
+// memoryKnown says how the memory of a Python program became known.
+var memoryKnown = map[string]string{
+	disdel.MemoryTraced:  "traced: disdel followed the operations of a step, without computing them",
+	disdel.MemoryProbed:  "probed: disdel measured steps of small batches in a process of their own",
+	disdel.MemoryLearned: "learned: earlier jobs of this program measured it",
+	disdel.MemoryGiven:   "given: disdel could not look into the program; set resources.memory, and watch the first job",
+}
+
+// printProgram writes what is known of a Python program, and what is not.
+func printProgram(w io.Writer, e *service.Estimation) {
+	m := e.Job.Model.Python
+	if m == nil || m.Network == nil || m.Network.Python == nil {
+		return
+	}
+	p := m.Network.Python
+	paragraph(w, "python", "%s is a %s, run by %s%s", m.Name(), p.Form, cmp.Or(p.Interpreter, "python3"), versionsText(p))
+	paragraph(w, "", "memory %s", memoryKnown[p.Basis])
+	paragraph(w, "", "a process with the program's packages takes %v before it computes; the platform gives an "+
+		"action at most %v", p.Floor, e.Plan.Platform.MaxMemory)
+	for _, place := range p.Guesses {
+		paragraph(w, "guess", "%s", place)
+	}
+	for _, text := range p.Warnings {
+		paragraph(w, "warn", "%s", text)
+	}
+}
+
+// versionsText is the versions of a program's packages, behind a colon.
+func versionsText(p *disdel.PythonNetwork) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(p.Versions)) {
+		all = append(all, name+" "+p.Versions[name])
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(all, ", ")
 }
 
 // printPeak writes the interval of a train action's peak, and what is behind it.

@@ -238,12 +238,8 @@ func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds())
 func PrintPlan(w io.Writer, r *disdel.Record) {
 	p := r.Plan
 	fmt.Fprintf(w, "job    %s (%s)\n", terminal.Clean(r.Job.Metadata.Name), r.ID)
-	network := cmp.Or(r.Job.Model.Name, r.Job.Model.Custom)
-	if network == "" {
-		network = fmt.Sprintf("%d layers", len(r.Job.Model.Layers))
-	}
 	fmt.Fprintf(w, "learn  %s on %s: %d rows, %d held out, batch %s, %s, %s\n",
-		network, terminal.Clean(r.Data.Name), r.Data.Train, r.Data.HeldOut, p.BatchText(&r.Job),
+		terminal.Clean(modelText(&r.Job.Model)), terminal.Clean(r.Data.Name), r.Data.Train, r.Data.HeldOut, p.BatchText(&r.Job),
 		terminal.Counted(r.Job.Training.Epochs, "epoch"), r.Job.Training.Optimizer.Name())
 	fmt.Fprintf(w, "plan   %s, %d at once, %s, %s\n", terminal.Counted(p.Workers, "train action"), p.Parallel,
 		roundsText(p), levelsText(p.Levels))

@@ -291,16 +291,7 @@ func ofNumbers(r *disdel.Record) bool { return r.Data.Sparse != nil && r.Data.Cl
 
 // modelText is the network that a job trains.
 func modelText(m *disdel.Model) string {
-	switch {
-	case m.Name != "":
-		return m.Name
-	case m.Custom != "":
-		return m.Custom
-	case m.Keras != "":
-		return m.Keras
-	default:
-		return terminal.Counted(len(m.Layers), "layer")
-	}
+	return cmp.Or(m.NetworkName(), terminal.Counted(len(m.Layers), "layer"))
 }
 
 // highestPeak is the highest peak of memory of a job's actions, and the limit of that action.

@@ -93,6 +93,10 @@ func printModel(w io.Writer, m *modelstore.Model) {
 	fmt.Fprintf(w, "model     %s\nnetwork   %s, input %s, %d classes\n",
 		terminal.OneLine(m.Ref()), terminal.OneLine(networkName(m.Network)), model.Shape(m.Network.Input).Text(),
 		m.Network.Classes)
+	if c := m.Network.Custom; c != nil && c.Python != nil {
+		fmt.Fprintf(w, "program   %s, code %s%s\n", terminal.OneLine(c.Python.Form), terminal.OneLine(c.Python.Code),
+			terminal.OneLine(versionsText(c.Python)))
+	}
 	if len(m.Labels) > 0 {
 		fmt.Fprintf(w, "classes   %s\n", terminal.OneLine(strings.Join(m.Labels, ", ")))
 	}

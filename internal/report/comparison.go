@@ -163,6 +163,9 @@ func JobSettings(r *disdel.Record) map[string]string {
 	flatten("", r.Job.Tree(), out)
 	delete(out, "apiVersion")
 	delete(out, "kind")
+	maps.DeleteFunc(out, func(path, _ string) bool { // follows from the program, and is measured anew each time
+		return strings.HasPrefix(path, "model.python.network.")
+	})
 	return out
 }
 

@@ -87,7 +87,7 @@ func many(n int, thing string) string {
 // learns says which network was trained on which data.
 func (r *Report) learns() string {
 	j := r.Job
-	network := cmp.Or(j.Model.Name, j.Model.Custom, many(len(j.Model.Layers), "layer"))
+	network := cmp.Or(j.Model.NetworkName(), many(len(j.Model.Layers), "layer"))
 	text := fmt.Sprintf("%s on %s: %d rows, %d held out, batch %s, %s, %s", network, cmp.Or(r.Data.Name, j.Data.Source),
 		r.Data.Train, r.Data.HeldOut,
 		r.record.Plan.BatchText(&j), many(j.Training.Epochs, "epoch"), cmp.Or(j.Training.Optimizer.Name(), "no optimiser"))

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"context"
+
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/model"
@@ -34,7 +36,8 @@ type Backend interface {
 // Engine computes with one network. It is for one goroutine. The same graph, weights, seed and batches give the same
 // bits.
 type Engine interface {
-	// Init sets the weights that training starts from, those of InitWeights. They are the same on every backend.
+	// Init sets the weights that training starts from, those of InitWeights. They are the same on every backend, but for
+	// users' programs, which draw their own from the seed.
 	Init(init disdel.Init) error
 
 	// SetRate sets the learning rate of the next steps, for schedules. It starts as the optimiser's.
@@ -69,6 +72,9 @@ type Engine interface {
 	// sets them.
 	Reset(r Role) error
 
+	// Listener learns of the course of training; nil if the engine does not need to know.
+	Listener() Listener
+
 	// Footprint is what the backend's Footprint computed.
 	Footprint() Footprint
 
@@ -77,6 +83,21 @@ type Engine interface {
 	Kernels() string
 	// Close frees the engine's memory; it must not be used afterwards.
 	Close() error
+}
+
+// Listener is an engine whose calls may last for ever, because a user's program computes them. The program also wants
+// to know the course of training.
+type Listener interface {
+	// Until bounds the calls from now on: those that run when ctx ends are ended, and return Timeout after a deadline, else
+	// the context's cause. The engine computes nothing after that. It ends them a little before the deadline, so that the
+	// action can still say what hung. alive is false if the program has ended meanwhile: another engine is needed.
+	Until(ctx context.Context) (alive bool)
+
+	// BeginEpoch tells which epoch of the job the next steps belong to, counted from 0, and how many it has.
+	BeginEpoch(epoch, epochs int)
+
+	// EndRound tells that the round has no more steps. The program may change its weights then. Errors are those of Step.
+	EndRound() error
 }
 
 // Ahead transfers the next batch to an engine's device while the device computes. Its steps give the same bits as Step.

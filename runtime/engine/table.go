@@ -13,22 +13,28 @@ type Table struct {
 	Backends []Backend // the first computes networks that name no backend
 	Custom   string    // the name of the one that computes networks of a program's own, whatever is asked for
 	Sparse   string    // the name of the one that computes models of sparse rows where none is asked for
+	Programs string    // the name of the one that computes users' Python programs, whatever is asked for
 }
 
-// Names are the backends' names, in the table's order.
+// Names are the names that a job may ask for, in the table's order. Nobody asks for the backend of Python programs: a
+// program has no other.
 func (t Table) Names() []string {
-	out := make([]string, len(t.Backends))
-	for i, b := range t.Backends {
-		out[i] = b.Name()
+	var out []string
+	for _, b := range t.Backends {
+		if b.Name() != t.Programs {
+			out = append(out, b.Name())
+		}
 	}
 	return out
 }
 
-// Name is the name of the backend for a network. asked is the name in the job file, "" for any; custom tells whether
-// the network is a program's own. An unknown name is returned unchanged.
-func (t Table) Name(asked string, custom bool) string {
+// Name is the name of the backend for a network. asked is the name in the job file, "" for any; custom describes a
+// network that a program brings, nil for others. An unknown name is returned unchanged.
+func (t Table) Name(asked string, custom *disdel.CustomNetwork) string {
 	switch {
-	case custom:
+	case custom != nil && custom.Python != nil:
+		return t.Programs
+	case custom != nil:
 		return t.Custom
 	case asked == "" && len(t.Backends) > 0:
 		return t.Backends[0].Name()
@@ -39,7 +45,7 @@ func (t Table) Name(asked string, custom bool) string {
 
 // Find returns the backend for a network. It returns Invalid for an unknown name.
 func (t Table) Find(asked string, g *model.Graph) (Backend, error) {
-	name := t.Name(asked, g.Custom() != nil)
+	name := t.Name(asked, g.Custom())
 	if asked == "" && g.Sparse() != nil {
 		name = t.Sparse
 	}

@@ -91,6 +91,9 @@ func (c *call) request() (req service.Request, s apitypes.Submission, err error)
 		}
 	}
 	if err == nil {
+		err = takeProgram(&file.Job, s.Program)
+	}
+	if err == nil {
 		err = checkSizes([]sized{{"metadata.labels", len(file.Job.Metadata.Labels), mostLabels, "labels"}})
 	}
 	return service.Request{
@@ -98,6 +101,32 @@ func (c *call) request() (req service.Request, s apitypes.Submission, err error)
 		Key: c.Header.Get("Idempotency-Key"), Origin: cmp.Or(origin, &disdel.Origin{Command: "submit", Sets: s.Sets}),
 		Options: s.Options(),
 	}, s, err
+}
+
+// takeProgram completes the Python program of a job by the description that its client made. The server looks at no
+// program itself: code of clients runs in actions only, and there by the server's own Python.
+func takeProgram(job *disdel.Job, sent *disdel.Python) error {
+	m := job.Model.Python
+	if m == nil || sent == nil {
+		return nil // without a description, the check of the job refuses it
+	}
+	asked := disdel.Python{File: sent.File, Entry: sent.Entry, Arguments: sent.Arguments, Requirements: sent.Requirements}
+	n := sent.Network
+	switch {
+	case m.Requirements != "":
+		return &disdel.Error{
+			Kind: disdel.Denied, Op: "submit job", Msg: "this server installs no packages for its clients",
+			Hint: "leave out model.python.requirements if the server's Python has the packages",
+		}
+	case !m.Same(&asked) || n == nil || n.Python == nil || n.Python.Code != sent.Code:
+		return invalid("program is not the one that the job file names", nil)
+	}
+	described := *n.Python
+	described.Interpreter = ""
+	network := *n
+	network.Python = &described
+	m.Code, m.Network = sent.Code, &network
+	return nil
 }
 
 // readSubmission reads a submission and checks its sizes.

@@ -21,6 +21,9 @@ type cost struct {
 	factor  int64  // bytes that it takes for each byte of its body
 	most    int    // requests of the kind that a tenant may have at once
 	lasting bool   // a stream or a wait: it holds its place until the client or the job ends
+	// computes tells that answering takes processor time. A tenant may have mostComputing such requests at once, of all
+	// kinds together. It is false for what a request takes while it holds a place already, which could wait for itself.
+	computes bool
 }
 
 // The kinds of requests. The figures are measured with the largest requests of each route and rounded up; make
@@ -30,14 +33,16 @@ var (
 	processors = runtime.GOMAXPROCS(0)
 
 	costLook   = cost{name: "look-ups", base: 1 << 20, most: 64}
-	costRecord = cost{name: "records", base: 16 << 20, most: max(2, processors)}
-	costList   = cost{name: "lists", base: 16 << 20, most: max(2, processors)}
+	costRecord = cost{name: "records", base: 16 << 20, most: max(2, processors), computes: true}
+	costList   = cost{name: "lists", base: 16 << 20, most: max(2, processors), computes: true}
 	costSubmit = cost{name: "submissions", base: 2 << 20, factor: 64, most: 64}
-	costWork   = cost{name: "estimates", base: 16 << 20, factor: 64, most: max(1, processors/2)}
+	costWork   = cost{name: "estimates", base: 16 << 20, factor: 64, most: max(1, processors/2), computes: true}
 	costInfer  = cost{name: "inferences", base: 4 << 20, factor: 12, most: max(4, processors)}
 	costStream = cost{name: "streams", base: 128 << 10, most: 200, lasting: true}
 	costSend   = cost{name: "downloads", base: 1 << 20, most: 8}
 	costUpload = cost{name: "uploads", base: 32 << 20, most: 2}
+
+	mostComputing = max(2, processors)
 )
 
 // budget bounds the memory of the running requests: of each tenant, and of all tenants together. The operator has its
@@ -56,9 +61,10 @@ type budget struct {
 
 // holding is what the requests of one tenant hold.
 type holding struct {
-	bytes   int64
-	kinds   map[string]int
-	waiting int
+	bytes     int64
+	kinds     map[string]int
+	computing int // requests whose cost computes
+	waiting   int
 }
 
 // How many requests of a tenant may wait for memory, and for how long.
@@ -149,10 +155,18 @@ func (b *budget) take(ctx context.Context, who *service.Service, c cost, body in
 	}
 	h.bytes += size
 	h.kinds[c.name]++
+	h.computing += counted(c)
 	if who != b.operator {
 		b.held += size
 	}
 	return sync.OnceFunc(func() { b.give(who, h, c, size) }), nil
+}
+
+func counted(c cost) int {
+	if c.computes {
+		return 1
+	}
+	return 0
 }
 
 // overShare returns OverLimit for a request that needs more memory than a tenant's whole share: waiting would not help.
@@ -180,6 +194,9 @@ func (b *budget) lacks(who *service.Service, h *holding, c cost, size int64) err
 	case h.kinds[c.name] >= c.most:
 		return refuse(http.StatusTooManyRequests, fmt.Sprintf("you have %d %s at once, and %d are the most",
 			h.kinds[c.name], c.name, c.most))
+	case c.computes && who != b.operator && h.computing >= mostComputing:
+		return refuse(http.StatusTooManyRequests, fmt.Sprintf("you have %d requests that compute at once, and %d are the most",
+			h.computing, mostComputing))
 	case h.bytes+size > b.share:
 		return refuse(http.StatusTooManyRequests, fmt.Sprintf("your requests hold %v, this one needs %v, and %v are the most",
 			disdel.Bytes(h.bytes), disdel.Bytes(size), disdel.Bytes(b.share)))
@@ -212,6 +229,7 @@ func (b *budget) give(who *service.Service, h *holding, c cost, size int64) {
 	defer b.mu.Unlock()
 	h.bytes -= size
 	h.kinds[c.name]--
+	h.computing -= counted(c)
 	if who != b.operator {
 		b.held -= size
 	}

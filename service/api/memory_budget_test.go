@@ -32,6 +32,7 @@ func drawnRequests(t *testing.T, seed uint64) {
 	kinds := []cost{costLook, costList, costSubmit, costWork, costInfer, costStream, costSend, costUpload}
 	var mu sync.Mutex
 	held, most, refused := map[*service.Service]int64{}, int64(0), 0
+	computing := map[*service.Service]int{}
 	var done sync.WaitGroup
 	for range 400 {
 		who, kind := tenants[rng.IntN(len(tenants))], kinds[rng.IntN(len(kinds))]
@@ -48,6 +49,9 @@ func drawnRequests(t *testing.T, seed uint64) {
 				return
 			}
 			held[who] += b.bytes(kind, body)
+			if computing[who] += counted(kind); who != operator && computing[who] > mostComputing {
+				t.Errorf("seed %d: %d requests of a tenant compute at once", seed, computing[who])
+			}
 			all := int64(0)
 			for one, n := range held {
 				if one != operator {
@@ -60,6 +64,7 @@ func drawnRequests(t *testing.T, seed uint64) {
 			done.Go(func() {
 				mu.Lock()
 				held[who] -= b.bytes(kind, body)
+				computing[who] -= counted(kind)
 				mu.Unlock()
 				free()
 				free() // a second time changes nothing

@@ -158,6 +158,37 @@ func putWeights(c *call) (int, any, error) {
 	return http.StatusCreated, apitypes.Weights{Weights: g.Ref, Bytes: g.Size, Arrays: len(g.Arrays)}, err
 }
 
+// putProgram stores the archive of a Python program. The answer has its digest, which a submission names.
+func putProgram(c *call) (int, any, error) {
+	if c.ContentLength < 0 {
+		return 0, nil, invalid("say how long the archive is: Content-Length", nil)
+	}
+	store, err := c.Service.Models(c.Context())
+	if err != nil {
+		return 0, nil, err
+	}
+	if c.ContentLength > modelstore.MaxProgram {
+		return 0, nil, &disdel.Error{
+			Kind: disdel.OverLimit, Op: "store program",
+			Msg: fmt.Sprintf("the archive has more than %v", disdel.Bytes(modelstore.MaxProgram)),
+		}
+	}
+	if err := c.hold(c.ContentLength); err != nil {
+		return 0, nil, err
+	}
+	release, err := c.Service.ClaimDisk(c.Context(), disdel.Bytes(c.ContentLength))
+	if err != nil {
+		return 0, nil, err
+	}
+	defer release()
+	archive, err := io.ReadAll(c.Body)
+	if err != nil {
+		return 0, nil, err
+	}
+	code, err := store.WriteProgram(c.Context(), archive)
+	return http.StatusCreated, apitypes.Program{Code: code}, err
+}
+
 func listWeights(c *call) (int, any, error) {
 	store, err := c.Service.Models(c.Context())
 	if err != nil {

@@ -89,6 +89,10 @@ var routes = []route{
 		answer: putWeights, upload: true, cost: costUpload,
 	},
 	{method: "DELETE", path: "/api/v1/weights/{weights}", role: tenant.RoleSubmit, answer: removeWeights, cost: costLook},
+	{
+		method: "POST", path: "/api/v1/programs", role: tenant.RoleSubmit,
+		answer: putProgram, upload: true, cost: costUpload,
+	},
 	{method: "GET", path: "/api/v1/stored", role: tenant.RoleRead, answer: listStored, cost: costList},
 	{
 		method: "DELETE", path: "/api/v1/stored/{kind}/{name}", role: tenant.RoleSubmit,

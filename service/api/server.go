@@ -420,7 +420,9 @@ const heldOfRecord = 6
 func (s *server) watch(ctx context.Context, own *service.Service, job string) (
 	run *service.Run, free func(), err error,
 ) {
-	read, err := s.budget.take(ctx, own, costRecord, 0)
+	reading := costRecord
+	reading.computes = false // the page's own request computes already
+	read, err := s.budget.take(ctx, own, reading, 0)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -170,7 +170,7 @@ func limitOf(text string) int {
 
 func rowOf(r *disdel.Record) row {
 	out := row{
-		JobResult: report.JobResultOf(r), Short: shortID(r.ID), Network: cmp.Or(r.Job.Model.Name, "own layers"),
+		JobResult: report.JobResultOf(r), Short: shortID(r.ID), Network: cmp.Or(r.Job.Model.NetworkName(), "own layers"),
 		Data:    r.Data.Name,
 		Created: r.Created,
 	}

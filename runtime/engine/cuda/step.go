@@ -124,6 +124,9 @@ func (e *Engine) Step(b dataset.Batch) (disdel.Metrics, error) {
 // Ahead implements engine.Engine.
 func (e *Engine) Ahead() engine.Ahead { return e }
 
+// Listener implements engine.Engine.
+func (*Engine) Listener() engine.Listener { return nil }
+
 // Stage implements engine.Ahead: the batch goes to the slot that no call is of, through pinned memory.
 func (e *Engine) Stage(b dataset.Batch) error {
 	if err := e.checkBatch("train", b); err != nil {

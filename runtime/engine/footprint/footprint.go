@@ -1,6 +1,7 @@
 package footprint
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -12,6 +13,7 @@ import (
 type Spec struct {
 	Graph     *model.Graph
 	Code      string           // folder with the files of a Python program; "": none
+	Context   context.Context  `json:"-"` // bounds an engine that may hang, see engine.Listener; nil: nothing does
 	BatchSize int              // the most rows of a call, at least 1
 	Optimizer disdel.Optimizer // of training steps
 	Loss      string           // crossEntropy (default), binaryCrossEntropy or mse

@@ -128,6 +128,9 @@ func (e *Engine) Init(init disdel.Init) error {
 // Ahead implements engine.Engine: batches are read where they lie.
 func (*Engine) Ahead() engine.Ahead { return nil }
 
+// Listener implements engine.Engine.
+func (*Engine) Listener() engine.Listener { return nil }
+
 // State lists views of the engine's arrays, which lie in its slab in the kernels' layouts.
 func (e *Engine) State() []engine.Array {
 	return engine.StateOf(&e.spec, &e.steps, func(i, moment int) engine.Values {

@@ -255,6 +255,9 @@ func (p part) view(t *table, values []float32) view {
 // Ahead implements engine.Engine: batches are read where they lie.
 func (*Engine) Ahead() engine.Ahead { return nil }
 
+// Listener implements engine.Engine.
+func (*Engine) Listener() engine.Listener { return nil }
+
 // State lists views of the engine's arrays.
 func (e *Engine) State() []engine.Array {
 	parts := e.parts()

@@ -1,0 +1,289 @@
+// Command functions measures users' Python programs as actions, beside plain PyTorch on the same data. It prints its
+// figures as lines:
+//
+//	figure NAME VALUE UNIT
+//
+// The part steps compares the time of training steps, starts times the starts of workers, and estimates compares the
+// estimates of drawn programs with their measured peaks. The program does not compare figures with goals.
+package main
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/rig"
+)
+
+func main() {
+	program := flag.String("program", "bin/disdel", "the built program")
+	python := flag.String("python", "/usr/bin/python3", "an interpreter with PyTorch")
+	programs := flag.String("programs", "bench/functions/programs", "folder of the Python programs")
+	parts := flag.String("parts", "steps,starts,estimates", "what is measured")
+	runs := flag.Int("runs", 3, "pairs of runs")
+	draws := flag.Int("draws", 40, "programs whose estimates are compared")
+	seed := flag.Uint64("seed", 34, "of the drawn programs")
+	flag.Parse()
+	rig.Main(func() error {
+		return rig.Folder(func(home string) error {
+			b := &bencher{python: *python, runs: *runs, draws: *draws, rng: rand.New(rand.NewPCG(*seed, 0))}
+			var err error
+			if b.Path, err = filepath.Abs(*program); err != nil {
+				return err
+			}
+			if b.programs, err = filepath.Abs(*programs); err != nil {
+				return err
+			}
+			b.Home = home
+			all := []rig.Part{{Name: "steps", Run: b.steps}, {Name: "starts", Run: b.starts}, {Name: "estimates", Run: b.estimates}}
+			return rig.RunParts(all, *parts)
+		})
+	})
+}
+
+type bencher struct {
+	rig.Program
+	python, programs string
+	runs, draws      int
+	rng              *rand.Rand
+}
+
+// data is a data set of drawn images of ten classes.
+type data struct {
+	name           string
+	images, labels string // files
+	rows           int
+}
+
+// draw writes images and labels as NumPy arrays and adds them as a data set.
+func (b *bencher) draw(name string, rows int, shape ...int) (d data, err error) {
+	d = data{name: name, images: filepath.Join(b.Home, name+"-x.npy"), labels: filepath.Join(b.Home, name+"-y.npy"), rows: rows}
+	values := rows
+	for _, side := range shape {
+		values *= side
+	}
+	x, y := make([]byte, 0, 4*values), make([]byte, rows)
+	for range values {
+		x = binary.LittleEndian.AppendUint32(x, math.Float32bits(b.rng.Float32()))
+	}
+	for i := range y {
+		y[i] = byte(i % 10)
+	}
+	if err := writeArray(d.images, "<f4", x, append([]int{rows}, shape...)...); err != nil {
+		return d, err
+	}
+	if err := writeArray(d.labels, "|u1", y, rows); err != nil {
+		return d, err
+	}
+	_, err = b.Run(nil, "dataset", "add", name, "--format", "npy", "--images", d.images, "--labels", d.labels, "-q")
+	return d, err
+}
+
+// writeArray writes a file in NumPy's format, version 1.0.
+func writeArray(file, kind string, values []byte, shape ...int) error {
+	sides := ""
+	for _, side := range shape {
+		sides += strconv.Itoa(side) + ","
+	}
+	head := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", kind, sides)
+	for (10+len(head)+1)%64 != 0 {
+		head += " "
+	}
+	head += "\n"
+	out := binary.LittleEndian.AppendUint16([]byte("\x93NUMPY\x01\x00"), uint16(len(head)))
+	return os.WriteFile(file, append(append(out, head...), values...), 0o600)
+}
+
+// submit trains a program as one worker with one thread, and returns the record. sets are further settings.
+func (b *bencher) submit(file string, d data, sets ...string) (disdel.Record, error) {
+	args := []string{
+		"submit", filepath.Join(b.programs, file) + ":Net", "--data", "dataset://" + d.name, "--python", b.python,
+		"--set", "distribution.workers=1", "--set", "resources.threads=1", "--set", "data.split.train=1",
+		"--set", "data.split.validation=0", "--set", "training.optimizer={sgd: {learningRate: 0.01, momentum: 0.9}}",
+	}
+	for _, set := range sets {
+		args = append(args, "--set", set)
+	}
+	return b.Job(nil, args...)
+}
+
+// trained returns the first successful train activation of a record.
+func trained(rec *disdel.Record) (a disdel.Activation, err error) {
+	for _, a := range rec.Activations {
+		if a.Task == disdel.TaskTrain && a.Outcome == disdel.OutcomeSuccess {
+			return a, nil
+		}
+	}
+	return a, fmt.Errorf("job %s has no successful train action", rec.ID)
+}
+
+// network is a program whose steps are measured.
+type network struct {
+	file, module, name string
+	batch, rows        int
+	shape              []int
+}
+
+// steps prints how the training steps of an action compare with those of a plain loop, in pairs of runs.
+func (b *bencher) steps() error {
+	worst := math.Inf(1)
+	for _, n := range []network{
+		{"lenet.py", "lenet", "lenet5", 64, 64 * 150, []int{1, 28, 28}},
+		{"resnet18.py", "resnet18", "resnet18", 32, 32 * 20, []int{3, 64, 64}},
+	} {
+		d, err := b.draw(n.name, n.rows, n.shape...)
+		if err != nil {
+			return err
+		}
+		var ours, plain []float64
+		for range b.runs {
+			action, loop, err := b.pair(n, d)
+			if err != nil {
+				return err
+			}
+			ours, plain = append(ours, action), append(plain, loop)
+		}
+		ratio := rig.Median(plain) / rig.Median(ours)
+		rig.Figure("function_"+n.name+"_steps_per_s", float64(n.rows/n.batch)/rig.Median(ours), "steps/s")
+		rig.Figure("function_"+n.name+"_step_ratio", ratio, "ratio")
+		worst = min(worst, ratio)
+	}
+	rig.Figure("function_step_ratio", worst, "ratio")
+	return nil
+}
+
+// pair trains one epoch as an action and in a plain loop, and returns the seconds of their steps.
+func (b *bencher) pair(n network, d data) (action, loop float64, err error) {
+	rec, err := b.submit(n.file, d, "training.epochs=1", "training.batchSize="+strconv.Itoa(n.batch))
+	if err != nil {
+		return 0, 0, err
+	}
+	a, err := trained(&rec)
+	if err != nil {
+		return 0, 0, err
+	}
+	loop, err = b.plain(n, d)
+	return float64(a.Phases["compute"]) / 1e9, loop, err
+}
+
+// plain trains one epoch in a plain PyTorch loop and returns the seconds of its steps.
+func (b *bencher) plain(n network, d data) (float64, error) {
+	asked, err := json.Marshal(map[string]any{
+		"module": n.module, "images": d.images, "labels": d.labels, "batch": n.batch, "threads": 1,
+	})
+	if err != nil {
+		return 0, err
+	}
+	cmd := exec.Command(b.python, filepath.Join(b.programs, "peer.py"), string(asked))
+	cmd.Dir, cmd.Stderr = b.programs, os.Stderr
+	cmd.Env = append(os.Environ(), "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1")
+	out, err := cmd.Output()
+	if err != nil {
+		return 0, err
+	}
+	var answer struct{ Seconds float64 }
+	err = json.Unmarshal(out, &answer)
+	return answer.Seconds, err
+}
+
+// starts prints how long a worker takes before its first step: the first one of a container, and later ones.
+func (b *bencher) starts() error {
+	d, err := b.draw("starts", 640, 1, 28, 28)
+	if err != nil {
+		return err
+	}
+	var cold, warm, exchange []float64
+	for range b.runs {
+		rec, err := b.submit("lenet.py", d, "training.epochs=4", "training.batchSize=64", "distribution.sync=epoch")
+		if err != nil {
+			return err
+		}
+		for _, a := range rec.Activations {
+			if a.Task != disdel.TaskTrain || a.Outcome != disdel.OutcomeSuccess {
+				continue
+			}
+			before := (float64(a.Phases["load"]) + float64(a.Phases["fetch"])) / 1e6
+			if a.Cold {
+				cold = append(cold, before+float64(a.InitTime)/1e6)
+				continue
+			}
+			warm = append(warm, before)
+			exchange = append(exchange, (float64(a.Phases["fetch"])+float64(a.Phases["push"]))/1e6)
+		}
+	}
+	rig.MedianFigure("function_cold_start_ms", cold, "ms")
+	rig.MedianFigure("function_warm_start_ms", warm, "ms")
+	rig.MedianFigure("function_exchange_ms", exchange, "ms")
+	return nil
+}
+
+// estimates prints how the estimates of drawn programs compare with the measured peaks of their train actions.
+func (b *bencher) estimates() error {
+	d, err := b.draw("estimates", 1024, 1, 28, 28)
+	if err != nil {
+		return err
+	}
+	var errors []float64
+	kills, inside, failed := 0, 0, 0
+	for range b.draws {
+		p := b.program()
+		rec, err := b.submit("drawn.py", d, p.sets()...)
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "bench: %v: %v\n", p, err)
+			failed++
+			continue
+		}
+		for _, a := range rec.Activations {
+			if a.FailureKind() == disdel.OOM {
+				kills++
+			}
+		}
+		a, err := trained(&rec)
+		if err != nil || a.Peak == 0 {
+			failed++
+			continue
+		}
+		off := 100 * math.Abs(float64(a.Expected())-float64(a.Peak)) / float64(a.Peak)
+		errors = append(errors, off)
+		if a.Peak <= a.Limits.Memory {
+			inside++
+		}
+		fmt.Fprintf(os.Stderr, "%v: likely %v, limit %v, peak %v\n", p, a.Expected(), a.Limits.Memory, a.Peak)
+	}
+	rig.Figure("function_programs", float64(b.draws), "programs")
+	rig.Figure("function_failed_programs", float64(failed), "programs")
+	rig.MedianFigure("function_estimate_error_median_pct", errors, "%")
+	rig.Figure("function_estimate_error_p95_pct", rig.Percentile(errors, 0.95), "%")
+	rig.Figure("function_oom_kills", float64(kills), "activations")
+	return nil
+}
+
+// drawn is a drawn program.
+type drawn struct {
+	kind, optimizer     string
+	width, depth, batch int
+}
+
+func (b *bencher) program() drawn {
+	kinds := []string{"convolutions", "dense", "encoder", "recurrent", "branching"}
+	optimizers := []string{"{sgd: {learningRate: 0.01}}", "{sgd: {learningRate: 0.01, momentum: 0.9}}", "{adam: {learningRate: 0.001}}"}
+	return drawn{
+		kind: kinds[b.rng.IntN(len(kinds))], optimizer: optimizers[b.rng.IntN(len(optimizers))],
+		width: 16 << b.rng.IntN(4), depth: 1 + b.rng.IntN(4), batch: 4 << b.rng.IntN(7),
+	}
+}
+
+func (p drawn) sets() []string {
+	return []string{
+		"training.epochs=1", "training.batchSize=" + strconv.Itoa(p.batch), "training.optimizer=" + p.optimizer,
+		fmt.Sprintf("model.python.arguments={kind: %s, width: %d, depth: %d}", p.kind, p.width, p.depth),
+	}
+}

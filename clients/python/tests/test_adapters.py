@@ -1,0 +1,289 @@
+"""Libraries other than PyTorch alone: each reaches in actions the loss that it reaches alone, where it is installed."""
+
+import importlib
+import importlib.util
+from typing import Any, Dict, List, Tuple
+
+import pytest
+from runtime_side import Array, Make, Runtime, batch, make
+
+numpy: Any = pytest.importorskip("numpy")
+
+__all__ = ["make"]  # a fixture
+
+
+def needs(*names: str) -> None:
+    for name in names:
+        if importlib.util.find_spec(name) is None:
+            pytest.skip("%s is not installed" % name)
+
+
+def trained(worker: Runtime, count: int, length: int = 4) -> List[float]:
+    """The losses of steps of rounds."""
+    losses = []
+    for number in range(count):
+        answer = worker.step(number, batch(number), round=number // length)
+        assert "error" not in answer, (answer, worker.errors())
+        losses.append(answer["loss"])
+        if number % length == length - 1:
+            assert "error" not in worker.ask("round")
+    return losses
+
+
+def fits(worker: Runtime) -> None:
+    """An evaluation and a prediction, which agree and change nothing."""
+    before = worker.state()[: worker.layout["x"][0]]
+    x, y = batch(50, 5)
+    answer, labels = worker.evaluate((x, y))
+    assert "error" not in answer, (answer, worker.errors())
+    probabilities = worker.predict(x)
+    assert [int(v) for v in probabilities.argmax(1)] == labels and abs(probabilities.sum(1) - 1).max() < 1e-5
+    assert answer["correct"] == sum(int(a) == b for a, b in zip(y, labels))
+    assert worker.state()[: worker.layout["x"][0]] == before
+
+
+NUMPY = """
+    import numpy
+    import disdel
+
+    def softmax(z):
+        e = numpy.exp(z - z.max(1, keepdims=True))
+        return e / e.sum(1, keepdims=True)
+
+    class Net(disdel.Task):
+        def model(self):
+            weight = numpy.random.normal(size=(16, 3)).astype("float32") * 0.1
+            return {"weight": weight, "bias": numpy.zeros(3, "float32"),
+                    "rows": numpy.zeros(1, "int64")}
+
+        def predict(self, model, x):
+            return softmax(x.reshape(len(x), -1) @ model["weight"] + model["bias"])
+
+        def step(self, model, batch, optimizer):
+            x, y = batch
+            p = self.predict(model, x)
+            loss = -numpy.log(p[range(len(y)), y]).mean()
+            p[range(len(y)), y] -= 1
+            model["weight"] -= self.rate * x.reshape(len(x), -1).T @ p / len(y)   # in place
+            model["bias"] = model["bias"] - self.rate * p.mean(0).astype("float32")  # a new array
+            model["rows"] += len(y)
+            return loss
+
+    net, parts = Net(), {}
+
+    def train(run):
+        numpy.random.seed(7)
+        model = net.model()
+        run.sync(model, predict=lambda x: net.predict(model, x))
+        for batch in run.batches():
+            net.rate = run.rate
+            run.log(loss=net.step(model, batch, None))
+"""
+ARRAYS: List[Array] = [("weight", (16, 3), True), ("bias", (3,), True)]
+
+
+def alone(code: str, count: int, name: str = "Net") -> Tuple[List[float], Dict[str, Any]]:
+    import textwrap
+
+    space: Dict[str, Any] = {}
+    exec(textwrap.dedent(code), space)
+    numpy.random.seed(7)
+    net = space["Net"]()
+    net.rate, model = 0.1, net.model()
+    losses = []
+    for number in range(count):
+        x, y = batch(number)
+        losses.append(float(net.step(model, (x, y), None)))
+    return losses, model
+
+
+@pytest.mark.parametrize("form", ["task", "loop"])
+def test_numpy_has_the_losses_of_the_plain_loop(make: Make, form: str) -> None:
+    want, model = alone(NUMPY, 8)
+    options = {"whole": [("rows", (1,), False)], "form": form, "entry": "Net" if form == "task" else "train"}
+    worker = make(NUMPY, ARRAYS, **options).ready(7)
+    assert trained(worker, 8) == want
+    assert all(numpy.array_equal(value, worker.weights()[key]) for key, value in model.items())
+    assert worker.weights()["rows"] == 64
+    fits(worker)
+    assert "torch" not in worker.hello and worker.ask("reset")["rss"] < 80 << 20  # PyTorch was not imported
+    first = make(NUMPY, ARRAYS, **options).ready(7)
+    losses = trained(first, 4)
+    second = make(NUMPY, ARRAYS, state=first.kill(), **options).ready(None)
+    for number in range(4, 8):
+        losses.append(second.step(number, batch(number), round=1)["loss"])
+    assert losses == want and second.weights()["rows"] == 64
+
+
+SKLEARN = """
+    import disdel.sklearn
+    from sklearn.linear_model import SGDClassifier
+    from sklearn.neural_network import MLPClassifier
+
+    def train(run):
+        disdel.sklearn.fit(run, SGDClassifier(loss="log_loss", learning_rate="constant", eta0=0.05, random_state=1))
+
+    def net(run):
+        disdel.sklearn.fit(run, MLPClassifier((8,), solver="sgd", learning_rate_init=0.05, momentum=0, random_state=1))
+"""
+
+
+@pytest.mark.parametrize("entry", ["train", "net"])
+def test_scikit_learn_has_the_losses_of_partial_fit(make: Make, entry: str) -> None:
+    needs("sklearn")
+    from sklearn.linear_model import SGDClassifier  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+    reals: List[Array] = [("coef_", (3, 16), True), ("intercept_", (3,), True)]
+    if entry == "net":
+        reals = [
+            ("coefs_.0", (16, 8), True),
+            ("coefs_.1", (8, 3), True),
+            ("intercepts_.0", (8,), True),
+            ("intercepts_.1", (3,), True),
+        ]
+    worker = make(SKLEARN, reals, form="loop", entry=entry).ready(7)
+    losses = trained(worker, 12)
+    fits(worker)
+    assert losses[0] > 0.9
+    if entry == "train":
+        model = SGDClassifier(loss="log_loss", learning_rate="constant", eta0=0.05, random_state=1)
+        for number in range(12):
+            x, y = batch(number)
+            model.partial_fit(x.reshape(8, -1).astype("float32"), y, classes=[0, 1, 2])
+        assert numpy.allclose(model.coef_, worker.weights()["coef_"], atol=1e-4)
+    x, y = batch(0)
+    for number in range(12, 80):
+        worker.step(number, (x, y), round=number // 4)
+    assert worker.evaluate((x, y))[0]["loss"] < losses[0] / 2
+
+
+KERAS = """
+    import keras
+    import disdel.keras
+
+    def made(shape, classes):
+        model = keras.Sequential([
+            keras.Input(shape), keras.layers.Flatten(), keras.layers.Dense(8, activation="relu"),
+            keras.layers.BatchNormalization(), keras.layers.Dropout(0.1), keras.layers.Dense(classes)])
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile(keras.optimizers.SGD(0.1), loss)
+        return model
+
+    class Count(keras.callbacks.Callback):
+        def on_train_batch_end(self, number, logs=None):
+            print("batch", number, round(logs["loss"], 3))
+
+    def train(run):
+        disdel.keras.fit(run, made(run.input, run.classes), [Count()])
+"""
+
+
+@pytest.mark.parametrize("backend", ["jax", "torch", "tensorflow"])
+def test_keras_has_the_losses_of_train_on_batch(make: Make, backend: str) -> None:
+    needs("keras", backend)
+    reals: List[Array] = [
+        ("sequential/dense/kernel", (16, 8), True), ("sequential/dense/bias", (8,), True),
+        ("sequential/batch_normalization/gamma", (8,), True), ("sequential/batch_normalization/beta", (8,), True),
+        ("sequential/dense_1/kernel", (8, 3), True), ("sequential/dense_1/bias", (3,), True),
+        ("sequential/batch_normalization/moving_mean", (8,), False),
+        ("sequential/batch_normalization/moving_variance", (8,), False),
+    ]  # fmt: skip
+    environment = {"KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""}
+    worker = make(KERAS, reals, form="loop", entry="train", environment=environment).ready(7)
+    losses = trained(worker, 8)
+    fits(worker)
+    assert worker.printed().count("batch") == 8
+    x, y = batch(0)
+    for number in range(8, 48):
+        worker.step(number, (x, y), round=number // 4)
+    assert worker.evaluate((x, y))[0]["loss"] < losses[0] / 2
+
+
+TRANSFORMERS = """
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
+    import disdel.transformers
+
+    def made():
+        return BertForSequenceClassification(BertConfig(
+            vocab_size=16, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
+            max_position_embeddings=16, num_labels=3, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0))
+
+    def train(run):
+        arguments = TrainingArguments("out", save_strategy="no", report_to=[], use_cpu=True, learning_rate=0.01,
+                                      disable_tqdm=True, optim="adamw_torch", max_grad_norm=0)
+        disdel.transformers.fit(run, Trainer(made(), arguments), lambda x, y: {
+            "input_ids": (x.reshape(len(x), -1).abs() * 4).long().clamp(0, 15), "labels": y})
+"""
+
+LIGHTNING = """
+    import torch
+    import lightning
+    import disdel.lightning
+
+    class Net(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.out = torch.nn.Linear(16, 3)
+
+        def forward(self, x):
+            return self.out(x.flatten(1))
+
+        def training_step(self, batch, number):
+            x, y = batch
+            return torch.nn.functional.cross_entropy(self(x), y)
+
+        def configure_optimizers(self):
+            return torch.optim.Adam(self.parameters(), lr=0.01)
+
+    def train(run):
+        disdel.lightning.fit(run, Net())
+"""
+
+
+def plain_torch(model: Any, optimizer: Any, loss: Any, count: int) -> List[float]:
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    losses = []
+    for number in range(count):
+        x, y = batch(number)
+        value = loss(model, torch.tensor(x), torch.tensor(y))
+        optimizer.zero_grad()
+        value.backward()
+        optimizer.step()
+        losses.append(float(value.detach()))
+    return losses
+
+
+@pytest.mark.parametrize("library", ["transformers", "lightning"])
+def test_trainers_have_the_losses_of_the_plain_loop(make: Make, library: str) -> None:
+    needs("torch", library)
+    import textwrap
+
+    import torch
+
+    code = {"transformers": TRANSFORMERS, "lightning": LIGHTNING}[library]
+    space: Dict[str, Any] = {}
+    exec(textwrap.dedent(code), space)
+    torch.manual_seed(7)
+    if library == "lightning":
+        model = space["Net"]()
+        optimizer: Any = torch.optim.Adam(model.parameters(), lr=0.01)
+        want = plain_torch(model, optimizer, lambda m, x, y: torch.nn.functional.cross_entropy(m(x), y), 8)
+    else:
+        model = space["made"]().train()
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, weight_decay=0)
+
+        def loss(m: Any, x: Any, y: Any) -> Any:
+            return m(input_ids=(x.reshape(len(x), -1).abs() * 4).long().clamp(0, 15), labels=y).loss
+
+        want = plain_torch(model, optimizer, loss, 8)
+    moments = ["exp_avg", "exp_avg_sq"]
+    worker = make(code, model, form="loop", entry="train", moments=moments).ready(7)
+    got = trained(worker, 8)
+    assert got == pytest.approx(want, rel=1e-5)
+    fits(worker)
+    again = make(code, model, form="loop", entry="train", moments=moments).ready(7)
+    head = trained(again, 3)
+    cold = make(code, model, form="loop", entry="train", moments=moments, state=again.kill()).ready(None)
+    assert head + [cold.step(n, batch(n), round=n // 4)["loss"] for n in range(3, 4)] == got[:4]

@@ -1,0 +1,73 @@
+package controller
+
+import (
+	"slices"
+
+	"github.com/disdel/disdel"
+)
+
+const pythonPath = "model.python"
+
+// python takes the network of a Python program from its description, and with it what the program decides itself: its
+// optimiser, and whether the optimiser's state can be averaged.
+func (r *resolver) python(m *disdel.Python) bool {
+	d, data := m.Network, r.Resolved.Data
+	switch {
+	case d == nil || d.Python == nil:
+		if r.found {
+			r.fault(pythonPath, "submit it with the command disdel, which looks at the program and sends it along",
+				"nobody has described the program %s", m.Name())
+		}
+		return false
+	case !r.found:
+		r.Network.Input, r.Network.Classes = d.Input, d.Classes
+	case !slices.Equal(d.Input, data.Sample) || d.Classes != data.Classes:
+		r.fault(pythonPath, "submit the job anew",
+			"the program was described for inputs of %v and %d classes, and %s has inputs of %v and %d classes",
+			d.Input, d.Classes, data.Name, data.Sample, data.Classes)
+		return false
+	}
+	if why := wrongMemory(d.Python); why != "" {
+		r.fault(pythonPath, "submit the job anew", "the description of %s %s", m.Name(), why)
+		return false
+	}
+	r.Network.Custom = d
+	for _, w := range d.Python.Warnings {
+		r.Notes = append(r.Notes, m.Name()+": "+w)
+	}
+	if own := d.Python.Optimizer; own != nil {
+		r.ownOptimizer(m, *own)
+	}
+	return true
+}
+
+// mostMemory bounds the sizes of a description: sums of them stay exact.
+const mostMemory = disdel.Bytes(1) << 50
+
+// wrongMemory says what is wrong with the memory of a description, which a client of a server may have made up.
+func wrongMemory(p *disdel.PythonNetwork) string {
+	sizes := []disdel.Bytes{p.Floor}
+	for i, m := range p.Memory {
+		if m.Batch < 1 || i > 0 && m.Batch <= p.Memory[i-1].Batch {
+			return "does not list the memory by rising batch sizes"
+		}
+		sizes = append(sizes, m.Train, m.Infer)
+	}
+	if slices.Min(sizes) < 0 || slices.Max(sizes) > mostMemory || len(p.Memory) > 0 && (p.Factor < 1 || p.Factor > 10) {
+		return "has memory that no process takes"
+	}
+	return ""
+}
+
+// ownOptimizer replaces the job's optimiser by the program's. One that a record has already stays: policies change its
+// rate. A state that only the optimiser can read starts anew in every round.
+func (r *resolver) ownOptimizer(m *disdel.Python, own disdel.OwnOptimizer) {
+	o := &r.Job.Training.Optimizer
+	if o.Own == nil {
+		r.Notes = append(r.Notes, m.Name()+" makes its own optimiser: training.optimizer does not count")
+		*o = disdel.Optimizer{Own: &own}
+	}
+	if own.Opaque {
+		r.Job.Distribution.Aggregation.OptimizerState = disdel.StateReset
+	}
+}

@@ -1,0 +1,23 @@
+package program_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/service/program"
+)
+
+// A program becomes the network of a job; the archive of its files goes into the models' store.
+func ExampleDescribe() {
+	python, archive, err := program.Describe(context.Background(), program.Options{
+		Python: disdel.Python{File: "net.py", Entry: "Net"}, Dir: "/home/me/digits",
+		Input: []int{1, 8, 8}, Classes: 10, Batches: []int{16, 64}, Loss: "crossEntropy",
+		Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.001}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(python.Code, len(archive), python.Network.Python.Memory)
+}
