@@ -38,11 +38,11 @@ type ResumeRequest struct {
 }
 
 // Resume continues a job at its newest complete checkpoint, with the limits that its failures led to. It returns the
-// errors of Submit, and NotFound for an unknown job. It returns Conflict for a job that runs, that was changed so that it
-// cannot continue, that ran on other servers (CodeElsewhere), or whose checkpoints are missing (CodeNoCheckpoint).
+// errors of Submit, and NotFound for an unknown job. It returns Conflict for a job that runs, that was changed so that
+// it cannot continue, that ran on other servers (CodeElsewhere), or whose checkpoints are missing (CodeNoCheckpoint).
 //
-// A job that has succeeded is trained for more epochs if Sets give more: a new job starts from its model. Resume returns
-// Conflict if they do not (CodeSucceeded without Sets), or if the model is gone.
+// A job that has succeeded is trained for more epochs if Sets give more: a new job starts from its model. Resume
+// returns Conflict if they do not (CodeSucceeded without Sets), or if the model is gone.
 func (s *Service) Resume(ctx context.Context, req ResumeRequest) (*Run, error) {
 	p, err := s.newPlanner(ctx, "", req.Options, req.Preparing)
 	if err != nil {
