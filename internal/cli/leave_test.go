@@ -256,6 +256,9 @@ func TestCtrlCAtATerminalAsks(t *testing.T) {
 	}
 	d.untilStatus("@last", "canceled")
 
+	p.types("clear; echo the old screen is go''ne") // it has the same words
+	p.press("Enter")
+	p.shows("the old screen is gone")
 	p.types("clear; " + d.path + " submit " + file + "; echo left with $?")
 	p.press("Enter")
 	p.shows("round   1/500")
