@@ -261,7 +261,8 @@ func jobOnDataset(ctx context.Context, from client.Records, name string) (disdel
 				return "", err
 			}
 			names := []string{name, cmp.Or(r.Tenant, tenant.HomeOwner) + "/" + name}
-			if slices.Contains(names, r.Data.Name) || slices.Contains(names, strings.TrimPrefix(r.Job.Data.Source, "dataset://")) {
+			source := strings.TrimPrefix(r.Job.Data.Source, "dataset://")
+			if slices.Contains(names, r.Data.Name) || slices.Contains(names, source) {
 				return r.ID, nil
 			}
 		}
