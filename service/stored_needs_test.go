@@ -251,7 +251,7 @@ func TestListsWithSharedJobsAreBounded(t *testing.T) {
 	ids := map[disdel.JobID]bool{}
 	for n := range jobs {
 		id := disdel.JobID("job-01kp00000000000000000001" + string("0123456789abcdefghjkmnpq"[n]) + "0")
-		r := saved(t, []*Service{all, bob}[n%2], id, disdel.StatusSucceeded, "x", "")
+		r := saved(t, []*Service{all, bob}[n/(jobs-1)], id, disdel.StatusSucceeded, "x", "")
 		r.Job.Metadata.Labels = map[string]string{"text": strings.Repeat("x", 20_000)}
 		r.Place = []disdel.Option{{Name: "redis", Value: "hidden-redis"}}
 		r.Origin = &disdel.Origin{
