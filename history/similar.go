@@ -65,7 +65,8 @@ func (s *Store) Similar(ctx context.Context, job disdel.Job) ([]disdel.Record, e
 	m := job.Model
 	batch := job.Training.JobBatch()
 	alike := search{
-		key: []any{"kind", s.scope(), job.Data.Source, batch, job.Training.Backend, m.NetworkName(), len(m.Layers)},
+		// All Python programs have one key; isSameKind tells them apart.
+		key: []any{"kind", s.scope(), job.Data.Source, batch, job.Training.Backend, m.Name, m.Custom, len(m.Layers)},
 		by:  order{sourceField, batchField},
 		selector: map[string]any{
 			sourceField: equals(job.Data.Source), batchField: equals(batch),
