@@ -26,7 +26,8 @@ type shardCache struct {
 }
 
 // rows returns a shard: the cached one, or one read from the data set. Before it reads another shard it drops the old
-// one and the engine, since the estimate has no room for two shards, nor for a chunk beside an engine.
+// one and the engine, since the estimate has no room for two shards, nor for a chunk beside an engine. The process of a
+// program stays, which takes long to start: its estimate has room.
 func (h *Host) rows(ctx context.Context, key shardKey) (*dataset.Shard, error) {
 	c := &h.shard
 	if c.shard != nil && c.key == key {
@@ -34,8 +35,10 @@ func (h *Host) rows(ctx context.Context, key shardKey) (*dataset.Shard, error) {
 	}
 	if c.shard != nil {
 		c.shard = nil
-		if err := h.built.drop(); err != nil {
-			return nil, err
+		if e := h.built.engine; e == nil || e.Listener() == nil {
+			if err := h.built.drop(); err != nil {
+				return nil, err
+			}
 		}
 		debug.FreeOSMemory()
 	}
@@ -119,7 +122,10 @@ func (c *engineCache) get(backend string, n disdel.Network, s engine.Spec) (engi
 
 // engineKey identifies an engine; an empty key is never found again.
 func engineKey(backend string, n disdel.Network, s engine.Spec) string {
-	s.Graph = nil // it is the network's
+	s.Graph = nil                                  // it is the network's
+	if n.Custom != nil && n.Custom.Python != nil { // a process takes seconds to start, and is the same for all workers
+		s.Seed, s.Place = 0, 0
+	}
 	text, err := json.Marshal(struct {
 		B string
 		N disdel.Network

@@ -20,6 +20,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/test/wait"
+	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/backends"
 	"github.com/disdel/disdel/service/program"
 )
@@ -91,9 +92,22 @@ func (b *bench) withProgram(source string, arguments map[string]any) (models str
 func TestARoundOfAPython(t *testing.T) {
 	b := setUp(t)
 	models := b.withProgram(convolutional, nil)
+	cold := NewHost(probe, backends.Standard(nil))
+	defer cold.Close()
+	req := b.train(1)
+	req.Models = models
+	if _, err := ask[disdel.TrainResult](t, cold, disdel.TaskTrain, req); err != nil {
+		t.Fatal(err)
+	}
+	want := engine.Weights(cold.built.engine)
+	b.forget()
+	if err := cold.Close(); err != nil {
+		t.Fatal(err)
+	}
 	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	var members []disdel.UpdateID
+	var processes []int
 	for w := range 2 {
 		req := b.train(w)
 		req.Models = models
@@ -106,6 +120,13 @@ func TestARoundOfAPython(t *testing.T) {
 			t.Errorf("worker %d: %+v", w, res)
 		}
 		members = append(members, disdel.UpdateID{Job: "job-1", Member: w})
+		processes = append(processes, workers()...)
+	}
+	if len(processes) != 2 || processes[0] != processes[1] {
+		t.Errorf("the workers trained in the processes %v, want one", processes)
+	}
+	if diff := cmp.Diff(want, engine.Weights(h.built.engine)); diff != "" {
+		t.Errorf("a worker in a warm process of another one (-cold +warm):\n%.300s", diff)
 	}
 	path := modelstore.WeightsPath("m", "job-1")
 	agg, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, disdel.AggregateRequest{
@@ -226,7 +247,7 @@ func workers() (out []int) {
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
 		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		_, fields, _ := strings.Cut(string(stat), ") ")
-		if bytes.Contains(text, []byte("disdel.worker")) && strings.Fields(fields+" - -")[1] == strconv.Itoa(os.Getpid()) {
+		if bytes.Contains(text, []byte("disdel.worker")) && strings.Fields(fields + " - -")[1] == strconv.Itoa(os.Getpid()) {
 			out = append(out, pid)
 		}
 	}
@@ -259,7 +280,8 @@ class Twice(disdel.Task):
 // An exception of the user's ends the action with the user's line, leaves no process, and does not spoil the next.
 func TestAFailedProgramLeavesNothing(t *testing.T) {
 	b := setUp(t)
-	raising := strings.Replace(convolutional, "return self.head", "raise ValueError('no rows')\n        return self.head", 1)
+	raising := strings.Replace(convolutional, "return self.head",
+		"raise ValueError('no rows')\n        return self.head", 1)
 	b.withProgram(convolutional, nil)
 	described := b.net.Custom
 	store := filepath.Join(t.TempDir(), "models")

@@ -91,8 +91,9 @@ func (t *trainer) load(ctx context.Context) (err error) {
 		return err
 	}
 	t.engine, err = h.built.get(r.Backend, r.Network, engine.Spec{
-		Graph: t.graph, Code: code, Context: ctx, BatchSize: r.BatchSize, Optimizer: r.Optimizer, Loss: r.Loss, ClipNorm: r.ClipNorm,
-		Exact: r.Exact, Precision: r.Precision, Threads: r.Threads,
+		Graph: t.graph, Code: code, Context: ctx, BatchSize: r.BatchSize, Optimizer: r.Optimizer, Loss: r.Loss,
+		ClipNorm: r.ClipNorm,
+		Exact:    r.Exact, Precision: r.Precision, Threads: r.Threads,
 		Seed: r.Network.Init.Seed + int64(r.Worker), Memory: r.Memory, Device: r.Device, Place: r.Worker, Training: true,
 	})
 	if err != nil {
@@ -318,7 +319,7 @@ func (t *trainer) epoch(ctx context.Context) error {
 	epoch := t.req.Epoch + t.at.epoch
 	t.engine.SetRate(t.req.Optimizer.Rate() * t.req.Schedule.Factor(epoch, t.req.JobEpochs))
 	if l := t.engine.Listener(); l != nil {
-		l.BeginEpoch(epoch, t.req.JobEpochs)
+		l.BeginEpoch(engine.Course{Worker: t.req.Worker, Epoch: epoch, Epochs: t.req.JobEpochs})
 	}
 	first, end, batches := t.roundBatches()
 	t.shuffle(epoch)

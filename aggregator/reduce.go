@@ -88,7 +88,7 @@ type reduction struct {
 	space       scratch
 	means       []float32 // of one column
 	adjust      func(tensor string, values []float32)
-	emit        func(k int, means []float32) error // takes the means of column k, which are valid until it returns
+	emit        func(k int, means []float32) (next []float32, err error) // takes the means of column k for another buffer
 }
 
 // reductionTerm is a value and its weight in the sum.
@@ -122,17 +122,17 @@ func (r *reduction) head(c Claim, reference bool) *head {
 // writeMean computes the mean and writes its columns; a single one stays in m.
 func (r *reduction) writeMean(ctx context.Context, m *Mean) error {
 	if m.staged.head.inline() {
-		r.emit = func(_ int, means []float32) error {
+		r.emit = func(_ int, means []float32) ([]float32, error) {
 			m.body = appendFloats(make([]byte, 0, 4*len(means)), means)
 			m.staged.head.sums[0] = crc32.Checksum(m.body, castagnoli)
-			return nil
+			return nil, nil
 		}
 		return r.finish(0)
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	w := newColumnWriter(r.store, m.staged, stop)
-	r.emit = func(k int, means []float32) error { return w.write(ctx, k, means) }
+	r.emit = func(k int, means []float32) ([]float32, error) { return w.write(ctx, k, means) }
 	err := r.readColumns(ctx)
 	w.wait()
 	if ctx.Err() != nil { // a write failed, which ended the reads, or the caller gave up
@@ -376,5 +376,7 @@ func (r *reduction) deliver(k int, finite bool) error {
 			rest = rest[p.to-p.from:]
 		}
 	}
-	return r.emit(k, means)
+	var err error
+	r.means, err = r.emit(k, means)
+	return err
 }

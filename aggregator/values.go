@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/safetensors"
 )
 
 // source returns the bytes of column k, in dst if they fit.
@@ -155,8 +156,8 @@ func (s *Store) writePart(ctx context.Context, t stagedValue, k int, data []byte
 type columnWriter struct {
 	store  *Store
 	to     stagedValue
-	failed func(error) // is called with the error of a write
-	free   chan []byte // buffers that no write uses
+	failed func(error)    // is called with the error of a write
+	free   chan []float32 // buffers that no write uses
 	writes sync.WaitGroup
 	panics panicCatcher
 }
@@ -165,31 +166,33 @@ type columnWriter struct {
 const writeDepth = 2
 
 func newColumnWriter(s *Store, to stagedValue, failed func(error)) *columnWriter {
-	w := &columnWriter{store: s, to: to, failed: failed, free: make(chan []byte, writeDepth)}
+	w := &columnWriter{store: s, to: to, failed: failed, free: make(chan []float32, writeDepth)}
 	for range writeDepth {
-		w.free <- make([]byte, 0, 4*to.head.layout.column)
+		w.free <- make([]float32, to.head.layout.column)
 	}
 	return w
 }
 
-// write copies the values of column k and returns before they are written. It waits for a free buffer.
-func (w *columnWriter) write(ctx context.Context, k int, values []float32) error {
-	var buf []byte
-	select {
-	case buf = <-w.free:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	data := appendFloats(buf[:0], values)
+// write takes the values of column k and returns before they are written, with another buffer for the caller. It waits
+// until one is free.
+func (w *columnWriter) write(ctx context.Context, k int, values []float32) (next []float32, err error) {
 	w.writes.Go(func() {
 		defer w.panics.capture(func() { w.failed(context.Canceled) })
-		if err := w.store.writePart(ctx, w.to, k, data); err != nil {
+		if err := w.store.writePart(ctx, w.to, k, floatBytes(values)); err != nil {
 			w.failed(err)
 		}
-		w.free <- buf
+		w.free <- values[:cap(values)]
 	})
-	return nil
+	select {
+	case next = <-w.free:
+		return next, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
+
+// floatBytes is values as little-endian bytes, without a copy where the processor has that order.
+func floatBytes(values []float32) []byte { return safetensors.FromFloat32s("", nil, values).Data }
 
 // wait waits for all writes.
 func (w *columnWriter) wait() {

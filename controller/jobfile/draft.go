@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"go.yaml.in/yaml/v4"
+
 	"github.com/disdel/disdel"
 )
 
@@ -41,7 +43,7 @@ func (d Draft) Text() []byte {
 	p.add("apiVersion", disdel.APIVersion, "")
 	p.add("kind", "TrainingJob", "")
 	p.add("metadata", "", "")
-	p.add("metadata.name", d.Name, "")
+	p.add("metadata.name", yamlText(d.Name), "")
 	p.add("model", "", "")
 	d.network(p)
 	p.add("data", "", "")
@@ -60,6 +62,15 @@ func (d Draft) Text() []byte {
 		p.add("training.earlyStop", "{metric: valLoss, patience: 8}", "The model keeps the best weights.")
 	}
 	return []byte(p.text.String())
+}
+
+// yamlText is a text as a value of YAML. It is in quotes if YAML reads it as a number, a date or another word.
+func yamlText(text string) string {
+	var value any
+	if err := yaml.Unmarshal([]byte(text), &value); err != nil || value != text {
+		return strconv.Quote(text)
+	}
+	return text
 }
 
 // rowsText describes the rows in a few words.

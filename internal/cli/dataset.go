@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -259,7 +260,9 @@ func jobOnDataset(ctx context.Context, from client.Records, name string) (disdel
 			if err != nil {
 				return "", err
 			}
-			if r.Data.Name == name || r.Job.Data.Source == "dataset://"+name {
+			names := []string{name, cmp.Or(r.Tenant, tenant.HomeOwner) + "/" + name}
+			source := strings.TrimPrefix(r.Job.Data.Source, "dataset://")
+			if slices.Contains(names, r.Data.Name) || slices.Contains(names, source) {
 				return r.ID, nil
 			}
 		}

@@ -142,10 +142,17 @@ func rulesOf(c *cli.Context) ([]rule, error) {
 	return out, nil
 }
 
-// checkRules returns Invalid for a wrong --fail-if.
+// checkRules returns Invalid for a wrong --fail-if, and for one of a job whose end the command does not see.
 func checkRules(c *cli.Context) error {
-	_, err := rulesOf(c)
-	return err
+	rules, err := rulesOf(c)
+	if err != nil || len(rules) == 0 || !c.Bool("detach") {
+		return err
+	}
+	return &disdel.Error{
+		Kind: disdel.Invalid, Msg: "--detach returns before the job ends, so --fail-if cannot check its result",
+		Hint: fmt.Sprintf("leave --fail-if out, and check the result later: disdel jobs wait JOB --fail-if '%s'",
+			rules[0].text),
+	}
 }
 
 // failIfEvaluated is failIf for an evaluation of a model, which has an accuracy, a loss and figures of the classes.

@@ -286,6 +286,9 @@ func besideJob(job, file string) (string, error) {
 	if filepath.IsAbs(file) {
 		return file, nil
 	}
+	if filepath.IsAbs(job) {
+		return filepath.Abs(file)
+	}
 	return filepath.Rel(filepath.Dir(job), file)
 }
 

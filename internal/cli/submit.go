@@ -216,7 +216,11 @@ func quickstartCommand(u *ui) *cli.Command {
 }
 
 func quickstart(ctx context.Context, c *cli.Context, u *ui, at client.Client) (*disdel.Record, error) {
-	if _, err := at.Data.AddKnown(ctx, "digits", true); err != nil {
+	if _, err := at.Data.AddKnown(ctx, "digits", false); err != nil {
+		var own *disdel.Error
+		if disdel.KindOf(err) == disdel.Conflict && errors.As(err, &own) {
+			own.Hint = "quickstart trains on the digits of disdel. To replace yours: disdel dataset add digits --overwrite"
+		}
 		return nil, err
 	}
 	name, text, done, err := quickstartJob(c)

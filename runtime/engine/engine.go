@@ -93,11 +93,18 @@ type Listener interface {
 	// action can still say what hung. alive is false if the program has ended meanwhile: another engine is needed.
 	Until(ctx context.Context) (alive bool)
 
-	// BeginEpoch tells which epoch of the job the next steps belong to, counted from 0, and how many it has.
-	BeginEpoch(epoch, epochs int)
+	// BeginEpoch tells where in the job the next steps are.
+	BeginEpoch(c Course)
 
 	// EndRound tells that the round has no more steps. The program may change its weights then. Errors are those of Step.
 	EndRound() error
+}
+
+// Course is where in a job steps are.
+type Course struct {
+	Worker int // which trains them
+	Epoch  int // of the job, counted from 0
+	Epochs int // of the job
 }
 
 // Ahead transfers the next batch to an engine's device while the device computes. Its steps give the same bits as Step.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -12,7 +13,9 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/apitypes"
+	"github.com/disdel/disdel/internal/client"
 	testwait "github.com/disdel/disdel/internal/test/wait"
 	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/service/tenant"
@@ -164,5 +167,38 @@ func TestARevokedTokenEndsItsUpload(t *testing.T) {
 	data, err := io.ReadAll(res.Body)
 	if res.StatusCode != http.StatusUnauthorized || !bytes.Contains(data, []byte("taken away")) {
 		t.Errorf("%d %s, %v", res.StatusCode, data, errors.Join(err))
+	}
+}
+
+// A client lists more jobs than a server lists at once.
+func TestAClientListsMoreJobsThanAServerAtOnce(t *testing.T) {
+	h := newHouse(t, Config{})
+	at, err := client.Remote(client.Server{URL: h.URL, Token: h.tokens["ann read"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := h.s.Tenant("ann").History(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const jobs = mostJobs + 5
+	for n := range jobs {
+		r := disdel.Record{
+			APIVersion: disdel.APIVersion, ID: disdel.JobID(fmt.Sprintf("job-%026d", n)), Status: disdel.StatusCanceled,
+			Tenant: "ann",
+		}
+		if err := store.Save(t.Context(), &r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for limit, want := range map[int]int{mostJobs + 2: mostJobs + 2, 3 * mostJobs: jobs} {
+		list, err := at.Records.List(t.Context(), history.Query{Limit: limit})
+		seen := map[disdel.JobID]bool{}
+		for i := range list {
+			seen[list[i].ID] = true
+		}
+		if err != nil || len(list) != want || len(seen) != want {
+			t.Errorf("limit %d: %d jobs, %d different ones, %v; want %d", limit, len(list), len(seen), err, want)
+		}
 	}
 }

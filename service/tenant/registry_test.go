@@ -240,3 +240,41 @@ func TestRolesAllowWhatWeakerOnesAllow(t *testing.T) {
 		}
 	}
 }
+
+// What others share with a deleted tenant by name is not shared with a later tenant of that name. Nobody is called as
+// the server's home or its operator.
+func TestADeletedTenantHasNoShares(t *testing.T) {
+	r, _ := newRegistry(t)
+	ctx := t.Context()
+	for _, name := range []string{"ann", "bob", "cleo"} {
+		if _, err := r.Create(ctx, name, RoleSubmit, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	both := Item{Kind: ItemDataset, Owner: "ann", Name: "lent"}
+	if _, err := r.Share(ctx, both, []string{"bob", "cleo"}, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Share(ctx, Item{Kind: ItemModel, Owner: "cleo", Name: "pets"}, []string{"bob"}, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Delete(ctx, "bob"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Create(ctx, "bob", RoleSubmit, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []ItemKind{ItemDataset, ItemModel} {
+		if list, err := r.SharedWith(ctx, "bob", kind); err != nil || len(list) > 0 {
+			t.Errorf("the new bob sees %+v, %v", list, err)
+		}
+	}
+	if one, err := r.ShareOf(ctx, both); err != nil || !one.Allows("cleo") || one.Allows("bob") {
+		t.Errorf("%+v, %v", one, err)
+	}
+	for _, name := range []string{"home", "operator"} {
+		if _, err := r.Create(ctx, name, RoleSubmit, nil); disdel.KindOf(err) != disdel.Invalid {
+			t.Errorf("a tenant is called %s: %v", name, err)
+		}
+	}
+}

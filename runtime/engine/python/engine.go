@@ -35,15 +35,15 @@ type Engine struct {
 	state     []engine.Array
 	start     disdel.Weights // statistics as the program makes them; nil: not known yet
 
-	rate          float64
-	seed          int64
-	steps         int  // of the optimiser, as State has it
-	own           int  // of the optimiser in the process
-	round         int  // grows with every round that begins
-	epoch, epochs int  // of the job
-	slot          int  // that the next batch goes to
-	staged        int  // rows of the batch that waits in the other slot; 0: none
-	ended         bool // the process is gone
+	rate   float64
+	seed   int64
+	steps  int // of the optimiser, as State has it
+	own    int // of the optimiser in the process
+	round  int // grows with every round that begins
+	course engine.Course
+	slot   int  // that the next batch goes to
+	staged int  // rows of the batch that waits in the other slot; 0: none
+	ended  bool // the process is gone
 }
 
 func newEngine(s engine.Spec, c *disdel.CustomNetwork, b Backend) (e *Engine, err error) {
@@ -51,7 +51,7 @@ func newEngine(s engine.Spec, c *disdel.CustomNetwork, b Backend) (e *Engine, er
 		spec: spec{
 			Spec: s, network: c, program: c.Python, layout: newLayout(&s, c), sample: model.Shape(c.Input).Len(),
 		},
-		footprint: footprintOf(&s, c), rate: s.Optimizer.Rate(),
+		footprint: footprintOf(&s, c), rate: s.Optimizer.Rate(), course: engine.Course{Worker: s.Place},
 	}
 	defer func() {
 		if err != nil {
@@ -258,7 +258,7 @@ func (e *Engine) StepStaged(during func() error) (m disdel.Metrics, err error) {
 	e.label(fmt.Sprintf("step %d", e.steps+1))
 	request := stepping{
 		Slot: e.slot, Rows: rows, Rate: e.rate, Base: e.Optimizer.Rate(), Steps: e.own, Seed: e.stepSeed(), Round: e.round,
-		Epoch: e.epoch, Epochs: e.epochs, Batch: e.BatchSize,
+		Epoch: e.course.Epoch, Epochs: e.course.Epochs, Batch: e.BatchSize,
 	}
 	e.staged, e.slot = 0, (e.slot+1)%slots
 	if err := e.control.send("step", request); err != nil {
@@ -345,11 +345,13 @@ func (e *Engine) Evaluate(b dataset.Batch) (m disdel.Metrics, err error) {
 	if m, err = e.metrics(op, rows, &a); err != nil || m.Correct < 0 {
 		return m, err
 	}
-	m.Classes = part[int32](e.memory, e.layout.Labels, e.BatchSize)[:rows]
+	m.Classes = part[int32](e.memory, e.layout.Labels, rows)
 	for i, k := range m.Classes {
 		if k < 0 || int(k) >= e.network.Classes {
 			return m, &disdel.Error{
-				Kind: disdel.Invalid, Op: operation, Msg: fmt.Sprintf("row %d is said to be of class %d of %d", i, k, e.network.Classes),
+				Kind: disdel.Invalid, Op: operation,
+				Msg:  fmt.Sprintf("the program says class %d of row %d, and there are %d", k, i, e.network.Classes),
+				Hint: "correct the program and submit the job again",
 			}
 		}
 	}
@@ -369,10 +371,9 @@ func (e *Engine) Predict(b dataset.Batch) (dataset.Matrix, error) {
 	if _, err := e.ask(op, batchRequest{e.slot, rows}); err != nil {
 		return dataset.Matrix{}, err
 	}
-	return dataset.Matrix{
-		Rows: rows, Columns: e.network.Classes,
-		Values: slices.Clone(part[float32](e.memory, e.layout.Outputs, e.BatchSize*e.network.Classes)[:rows*e.network.Classes]),
-	}, nil
+	n := e.network.Classes
+	outputs := part[float32](e.memory, e.layout.Outputs, rows*n)
+	return dataset.Matrix{Rows: rows, Columns: n, Values: slices.Clone(outputs)}, nil
 }
 
 // check returns Invalid for a batch that does not fit.
@@ -482,7 +483,7 @@ func (e *Engine) Until(ctx context.Context) (alive bool) {
 }
 
 // BeginEpoch implements engine.Listener.
-func (e *Engine) BeginEpoch(epoch, epochs int) { e.epoch, e.epochs = epoch, epochs }
+func (e *Engine) BeginEpoch(c engine.Course) { e.course = c }
 
 // EndRound implements engine.Listener.
 func (e *Engine) EndRound() error {
@@ -499,7 +500,7 @@ func (e *Engine) EndRound() error {
 func (e *Engine) label(doing string) {
 	text := doing
 	if e.Training {
-		text = fmt.Sprintf("worker %d, %s", e.Place, doing)
+		text = fmt.Sprintf("worker %d, %s", e.course.Worker, doing)
 	}
 	e.control.process.stdout.labelled(text)
 	e.control.process.stderr.labelled(text)
