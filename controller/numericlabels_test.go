@@ -34,7 +34,7 @@ func TestNumbersToPredictAreRefusedWithEachJob(t *testing.T) {
 		"counts":    {classes: 300, each: 12, label: odd, says: "300 different"},
 		"fractions": {classes: 30, each: 2, label: func(k int) string { return strconv.Itoa(k) + ".5" }, says: "such as 0.5"},
 		"insisted":  {classes: 300, each: 2, label: odd, insists: true},
-		"ages":      {classes: 100, each: 2, label: strconv.Itoa, note: "100 numbers are taken for classes; "},
+		"ages":      {classes: 100, each: 2, label: strconv.Itoa, note: "100 numbers are taken for classes. "},
 		"meant":     {classes: 100, each: 2, insists: true},
 		"row ids":   {classes: 100, each: 1, label: strconv.Itoa, says: "100 different"},
 		"texts":     {classes: 300, each: 1, label: func(k int) string { return "name" + strconv.Itoa(k) }},

@@ -15,6 +15,8 @@ if [ "$(cat "$venv/.done" 2>/dev/null)" != "$want" ]; then
   echo "installing: mlflow $version"
   rm -rf "$venv"
   python3 -m venv "$venv"
-  "$venv/bin/pip" install -q --disable-pip-version-check "mlflow==$version"
+  packages=("mlflow==$version")
+  case "$version" in 2.*) packages+=("sqlalchemy==2.0.44") ;; esac # a newer one lacks a class that MLflow 2 imports
+  "$venv/bin/pip" install -q --disable-pip-version-check "${packages[@]}"
   echo "$want" >"$venv/.done"
 fi

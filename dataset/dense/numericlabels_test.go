@@ -34,7 +34,7 @@ func TestATableOfPricesIsNoTableOfClasses(t *testing.T) {
 		}
 		table.LabelClasses, table.Label = false, "kind"
 		if in, err := table.Input("houses"); err != nil || in.Classes != 200 ||
-			len(in.Understood.Notes) != 1 || !strings.HasPrefix(in.Understood.Notes[0], "200 numbers are taken for classes; ") {
+			len(in.Understood.Notes) != 1 || !strings.HasPrefix(in.Understood.Notes[0], "200 numbers are taken for classes. ") {
 			t.Errorf("seed %d: ids of classes: %d, %v: %q", seed, in.Classes, err, in.Understood.Notes)
 		}
 		table.LabelClasses = true
