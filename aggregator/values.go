@@ -166,7 +166,8 @@ type columnWriter struct {
 const writeDepth = 2
 
 func newColumnWriter(s *Store, to stagedValue, failed func(error)) *columnWriter {
-	w := &columnWriter{store: s, to: to, failed: failed, free: make(chan []float32, writeDepth)}
+	// One more than it makes: the caller's buffer comes back even if nobody takes another one.
+	w := &columnWriter{store: s, to: to, failed: failed, free: make(chan []float32, writeDepth+1)}
 	for range writeDepth {
 		w.free <- make([]float32, to.head.layout.column)
 	}
