@@ -28,7 +28,7 @@ var house = map[string][]string{
 	"controller/jobfile":         {"internal/spelling", "internal/terminal", "model", "scheduler"},
 	"controller/simulate":        {"controller", "scheduler", "scheduler/sim", "estimator", "model"},
 	"executor":                   {"internal/..."},
-	"aggregator":                 {},
+	"aggregator":                 {"internal/safetensors"}, // values as bytes without a copy
 	"aggregator/embedded":        {},
 	"aggregator/exchange":        {"runtime/engine/native/kernel"}, // one pass over all weights a step, by vectors
 	"runtime":                    {"internal/secrets"},
@@ -98,7 +98,7 @@ var house = map[string][]string{
 	"internal/client": {
 		"controller/jobfile", "dataset", "history", "internal/addresses", "internal/render", "internal/files",
 		"internal/secrets", "internal/modelstore", "internal/apitypes", "service", "service/batch",
-		"service/infer", "service/tenant",
+		"service/infer", "service/program", "service/tenant",
 	},
 
 	"internal/promtext":   {},

@@ -231,8 +231,8 @@ type Record struct {
 	Transitions []Transition `json:"transitions,omitempty"` // oldest first; none in records of earlier versions
 }
 
-// Verdict says what is wrong with the result of a job that succeeded: "not evaluated", "did not learn", or "" if nothing
-// is.
+// Verdict says what is wrong with the result of a job that succeeded: "not evaluated" or "did not learn". It is empty if
+// nothing is wrong.
 func (r *Record) Verdict() string {
 	switch {
 	case r.Status != StatusSucceeded:
@@ -244,6 +244,19 @@ func (r *Record) Verdict() string {
 	default:
 		return ""
 	}
+}
+
+// ModelRounds returns the rounds up to the one whose weights the model has: the best one if the job keeps the best
+// weights, else the last.
+func (r *Record) ModelRounds() []Round {
+	if r.Best != nil {
+		for i := range r.Rounds {
+			if r.Rounds[i].Round == r.Best.Round {
+				return r.Rounds[:i+1]
+			}
+		}
+	}
+	return r.Rounds
 }
 
 // Continued is a job that succeeded and that a later job trains for more epochs.
@@ -543,7 +556,8 @@ func (b *ByClass) Add(labels, given []int32) {
 	}
 }
 
-// MostLabels returns the label that the most rows have, their number, and the number of all rows. Without rows all is 0.
+// MostLabels returns the label that the most rows have, their number, and the number of all rows. Without rows, all
+// is 0.
 func (b *ByClass) MostLabels() (class, rows, all int) {
 	if b == nil {
 		return 0, 0, 0

@@ -40,3 +40,9 @@ func ExampleResources_Money() {
 	fmt.Println(money, ok)
 	// Output: 0.0167 true
 }
+
+func ExampleRecord_ModelRounds() {
+	r := disdel.Record{Rounds: []disdel.Round{{Round: 0}, {Round: 1}, {Round: 2}}, Best: &disdel.Best{Round: 1}}
+	fmt.Println(len(r.ModelRounds())) // the model has the weights of the second round
+	// Output: 2
+}

@@ -275,8 +275,8 @@ func (s *server) close() error {
 	return errors.Join(err, s.large.Close())
 }
 
-// examine checks that a server answers and can be written to, and returns its mode: standalone or cluster; "" if it does
-// not tell.
+// examine checks that a server answers and can be written to. It returns the server's mode: standalone or cluster; "" if
+// the server does not tell.
 func (s *server) examine(ctx context.Context, tracked *connections) (mode string, err error) {
 	err = s.Ping(ctx).Err()
 	if err != nil && s.master != "" && redis.IsAuthError(err) && s.options.Password != "" {

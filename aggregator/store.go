@@ -28,8 +28,8 @@ type Store struct {
 }
 
 // Open connects to the Redis servers that s names (see disdel.Store) and checks that they answer and accept writes. It
-// returns Invalid for a bad address or prefix, Denied for a wrong password, and Unavailable otherwise, for example for a
-// read-only replica. Every action of a job must use the same servers in the same order.
+// returns Invalid for a bad address or prefix, Denied for a wrong password, and Unavailable otherwise, for example for
+// a read-only replica. Every action of a job must use the same servers in the same order.
 func Open(ctx context.Context, s disdel.Store) (*Store, error) {
 	prefix := s.Prefix
 	if prefix == "" {
@@ -37,7 +37,8 @@ func Open(ctx context.Context, s disdel.Store) (*Store, error) {
 	}
 	if strings.ContainsAny(prefix, " {}*?[]\\\r\n\t") {
 		return nil, &disdel.Error{
-			Kind: disdel.Invalid, Op: "open store", Msg: "the prefix \"" + prefix + "\" contains a space, a brace or a wildcard",
+			Kind: disdel.Invalid, Op: "open store",
+			Msg:  "the prefix \"" + prefix + "\" contains a space, a brace or a wildcard",
 			Hint: "use letters, digits, - and :",
 		}
 	}

@@ -25,3 +25,21 @@ func ExampleRecordCache() {
 	// [name-0] <nil>
 	// [name-1 name-0] <nil>
 }
+
+func ExampleSizeCache() {
+	ctx := context.Background()
+	s, end := opened()
+	defer end()
+	var sizes history.SizeCache
+	before, err := sizes.Total(ctx, s)
+	if err != nil {
+		fmt.Println(err)
+	}
+	r := historytest.Record(0)
+	if err := s.Save(ctx, &r); err != nil {
+		fmt.Println(err)
+	}
+	after, err := sizes.Total(ctx, s) // reads the new record
+	fmt.Println(before, after > 100, err)
+	// Output: 0 B true <nil>
+}

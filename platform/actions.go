@@ -475,7 +475,8 @@ func (p *Platform) kindNames() []string {
 }
 
 // kindOf is the kind whose containers run an action: its own, or the one that stands for its image. It returns false if
-// no kind stands for the image, like a cluster that cannot pull it. Only an action of another platform has such an image.
+// no kind stands for the image, like a cluster that cannot pull it. Only an action of another platform has such an
+// image.
 func (c *Config) kindOf(e *execSpec) (kind string, ok bool) {
 	if e.Kind != blackbox {
 		return e.Kind, true

@@ -119,8 +119,7 @@ func errKind(kind string, valid []string) apiError {
 		"'%s'.", kind, strings.Join(valid, "', '")))
 }
 
-// errImage refuses a blackbox action whose image no kind stands for. It has no counterpart in OpenWhisk, which pulls any
-// image.
+// errImage refuses a blackbox action whose image no kind stands for. OpenWhisk has no such error: it pulls any image.
 func errImage(image string, images, kinds []string) apiError {
 	if len(images) == 0 {
 		return errMalformed(fmt.Sprintf("The specified image '%s' is not supported by this platform, which has no images. "+

@@ -68,3 +68,23 @@ func ExampleService_Stored() {
 	// data digits true true
 	// <nil> <nil>
 }
+
+func ExampleService_StoredOfAll() {
+	ctx := context.Background()
+	s, end := opened()
+	defer end()
+	if err := s.Tenant("ann").AddDigits(ctx); err != nil {
+		fmt.Println(err)
+	}
+	items, err := s.StoredOfAll(ctx)
+	for _, item := range items {
+		if item.Kind == service.StoredData {
+			fmt.Printf("%q %s\n", item.Tenant, item.Name)
+		}
+	}
+	fmt.Println(err)
+	// Output:
+	// "" digits
+	// "ann" digits
+	// <nil>
+}

@@ -38,11 +38,11 @@ type ResumeRequest struct {
 }
 
 // Resume continues a job at its newest complete checkpoint, with the limits that its failures led to. It returns the
-// errors of Submit, and NotFound for an unknown job. It returns Conflict for a job that runs, that was changed so that it
-// cannot continue, that ran on other servers (CodeElsewhere), or whose checkpoints are missing (CodeNoCheckpoint).
+// errors of Submit, and NotFound for an unknown job. It returns Conflict for a job that runs, that was changed so that
+// it cannot continue, that ran on other servers (CodeElsewhere), or whose checkpoints are missing (CodeNoCheckpoint).
 //
-// A job that has succeeded is trained for more epochs if Sets give more: a new job starts from its model. Resume returns
-// Conflict if they do not (CodeSucceeded without Sets), or if the model is gone.
+// A job that has succeeded is trained for more epochs if Sets give more: a new job starts from its model. Resume
+// returns Conflict if they do not (CodeSucceeded without Sets), or if the model is gone.
 func (s *Service) Resume(ctx context.Context, req ResumeRequest) (*Run, error) {
 	p, err := s.newPlanner(ctx, "", req.Options, req.Preparing)
 	if err != nil {
@@ -142,6 +142,12 @@ func (p *planner) resolveAgain(ctx context.Context, rec disdel.Record, req Resum
 	if err != nil {
 		return rec, r, err
 	}
+	if setsEpochs(req.Sets) && rec.Continued != nil { // as for the job that this one trains further
+		if job.Training.Epochs -= rec.Continued.Epochs; job.Training.Epochs < 1 {
+			return rec, r, trainOnError(id, fmt.Sprintf("it started from a model of %d epochs", rec.Continued.Epochs),
+				fmt.Sprintf("give more epochs: --set training.epochs=%d", rec.Continued.Epochs+was.Training.Epochs))
+		}
+	}
 	job.Model.Description = req.Description
 	if job.Distribution.Workers == was.Distribution.Workers {
 		job.Distribution.Workers = rec.Plan.Workers
@@ -158,6 +164,11 @@ func (p *planner) resolveAgain(ctx context.Context, rec disdel.Record, req Resum
 		}
 	}
 	return rec, r, nil
+}
+
+// setsEpochs reports whether a request changes the number of epochs.
+func setsEpochs(sets []string) bool {
+	return slices.ContainsFunc(sets, func(s string) bool { return strings.HasPrefix(s, "training.epochs=") })
 }
 
 // withSets returns the job with the changes of the request. It checks the job as a job file: the history may have what

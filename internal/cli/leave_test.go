@@ -85,6 +85,30 @@ func TestAClosedTerminalLetsALocalJobGoOn(t *testing.T) {
 	d.until("end of its containers", func() bool { return len(d.children()) == 0 })
 }
 
+// A local job that no background process can take over is paused: the command says so, why, and how to resume it.
+func TestAFailedHandoverSaysHowToResume(t *testing.T) {
+	t.Parallel()
+	if signal.Ignored(syscall.SIGHUP) {
+		t.Skip("SIGHUP is ignored here, and what is started ignores it too")
+	}
+	d := build(t)
+	cmd, _, errs := d.start()
+	manifests, _ := filepath.Glob(filepath.Join(d.home, "datasets", "*", "manifest.json*"))
+	for _, file := range manifests {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd.Process.Signal(syscall.SIGHUP)
+	cmd.Wait()
+	d.untilStatus("@last", "paused")
+	for _, want := range []string{"is paused, because no process could take it over", "digits", "resume job-"} {
+		if !strings.Contains(errs.String(), want) {
+			t.Errorf("exit %d, no %q\n%s", cmd.ProcessState.ExitCode(), want, errs)
+		}
+	}
+}
+
 // Two jobs of one home run in the background: their ids are printed at once, the home's commands reach them, and each
 // process ends with its job.
 func TestDetachedJobsGoOnWithoutTheirTerminal(t *testing.T) {
@@ -232,6 +256,9 @@ func TestCtrlCAtATerminalAsks(t *testing.T) {
 	}
 	d.untilStatus("@last", "canceled")
 
+	p.types("clear; echo the old screen is go''ne") // it has the same words
+	p.press("Enter")
+	p.shows("the old screen is gone")
 	p.types("clear; " + d.path + " submit " + file + "; echo left with $?")
 	p.press("Enter")
 	p.shows("round   1/500")

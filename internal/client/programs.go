@@ -7,10 +7,10 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/service"
 	"github.com/disdel/disdel/service/program"
 )
@@ -75,7 +75,7 @@ func (j programJobs) describe(ctx context.Context, req *service.Request) error {
 	if m == nil || m.Network != nil || len(req.Source.Faults) > 0 {
 		return nil
 	}
-	data, err := j.data.Get(ctx, controller.DataName(req.Job.Data.Source))
+	data, err := j.data.Get(ctx, strings.TrimPrefix(req.Job.Data.Source, "dataset://"))
 	switch disdel.KindOf(err) {
 	case disdel.UnknownKind:
 	case disdel.NotFound, disdel.Invalid:

@@ -253,11 +253,12 @@ func jobRow(r *disdel.Record, now time.Time) string {
 		took = now.Sub(r.Created)
 	}
 	loss, accuracy := "-", "-"
-	if n := len(r.Rounds); n > 0 {
-		loss, accuracy = figure(r.Rounds[n-1].Loss), figure(r.Rounds[n-1].Accuracy)
+	if kept := r.ModelRounds(); len(kept) > 0 {
+		loss, accuracy = figure(kept[len(kept)-1].Loss), figure(kept[len(kept)-1].Accuracy)
 	}
-	return strings.TrimRight(fmt.Sprintf("%-24s %-10s %-16s %-12s %8s %7s %8s %8s", terminal.Cut(terminal.OneLine(r.Job.Metadata.Name), 24),
-		r.Status, terminal.Cut(terminal.OneLine(r.Job.Model.NetworkName()), 16), terminal.Cut(terminal.OneLine(r.Data.Name), 12),
+	name, network := terminal.OneLine(r.Job.Metadata.Name), terminal.OneLine(r.Job.Model.NetworkName())
+	return strings.TrimRight(fmt.Sprintf("%-24s %-10s %-16s %-12s %8s %7s %8s %8s", terminal.Cut(name, 24),
+		r.Status, terminal.Cut(network, 16), terminal.Cut(terminal.OneLine(r.Data.Name), 12),
 		took.Round(time.Second), fmt.Sprintf("%d/%d", len(r.Rounds), r.Plan.Rounds), loss, accuracy)+"  "+r.Verdict(), " ")
 }
 

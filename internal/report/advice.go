@@ -211,7 +211,8 @@ func (r *Report) tryCommand(c advice.Cause) string {
 		return line
 	}
 	spec := r.command("report", string(r.ID), "--spec")
-	return spec + " > job.yaml && " + r.command(slices.Concat([]string{"submit", "job.yaml"}, r.own(), settings(c.Sets))...)
+	submit := slices.Concat([]string{"submit", "job.yaml"}, r.own(), settings(c.Sets))
+	return spec + " > job.yaml && " + r.command(submit...)
 }
 
 // orphaned is the advice for a job that runs by its record. Its controller may have died; then the job can be resumed.
@@ -261,7 +262,8 @@ func (r *Report) command(words ...string) string { return r.at.Command("disdel",
 // asSubmitted is the job's first command line with changes. It is empty if it is unknown or the file came from a pipe.
 func (r *Report) asSubmitted(sets []string) string {
 	o := r.record.Origin
-	if o == nil || (o.Command == "submit" || o.Command == "resume") && o.File == "" || !slices.Contains(Submitting, o.Command) {
+	if o == nil || (o.Command == "submit" || o.Command == "resume") && o.File == "" ||
+		!slices.Contains(Submitting, o.Command) {
 		return ""
 	}
 	words := []string{o.Command}

@@ -33,7 +33,7 @@ class Net(nn.Module):
         self.constant = torch.ones(64) * 2
         self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
         self.layers = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2)
-        self.recurrent = nn.LSTM(8, 64, batch_first=True)
+        self.recurrent, self.gates = nn.LSTM(8, 64, batch_first=True), nn.GRU(8, 64, batch_first=True)
         self.picture = nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 36, 64))
     def forward(self, x):
         x = self.body(x.flatten(1))
@@ -53,6 +53,7 @@ _SURE = {
     "double": "y = nn.Linear(64, 64).double()(x.double()).float()",
     "encoder": "y = self.layers(x.view(-1, 8, 8)).flatten(1)",
     "function": "y = Clamp.apply(x)",
+    "gates": "y = self.gates(x.view(-1, 4, 16)[:, :, :8])[0][:, -1]",
     "masked fill": "y = x.masked_fill(x > 0.5, 0)",
     "norm": "y = self.norm(x)",
     "order": "y = x.gather(1, x.argsort(1)) + x.topk(3)[0].sum()",
@@ -147,6 +148,27 @@ def _product(shape: List[int]) -> int:
     for side in shape:
         out *= side
     return out
+
+
+def test_a_probe_tells_more_memory_for_more_rows(tmp_path: Path) -> None:
+    told = _described(
+        tmp_path,
+        """
+        import torch
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.wide, self.out = torch.nn.Linear(64, 65536), torch.nn.Linear(65536, 10)
+            def forward(self, x):
+                if type(x) is not torch.Tensor:
+                    raise ValueError("only real tensors")
+                return self.out(torch.relu(self.wide(x.flatten(1))))
+        """,
+        batches=[16, 64],
+    )["python"]
+    assert told["basis"] == "probed"
+    train = [m["trainBytes"] for m in told["memory"]]
+    assert train[1] - train[0] > 48 * 65536 * 4, train  # at least one wide array
 
 
 def test_tied_weights_are_listed_once_and_whole_numbers_apart(tmp_path: Path) -> None:

@@ -166,7 +166,9 @@ def _shapes_with(whole: int, func: Any, args: Any, kwargs: Any, fakes: List[Any]
 
 
 def _is_view(func: Any) -> bool:
-    """Whether an operation's output shares its input's storage by its own word."""
+    """Whether an operation's output shares its input's storage by its own word, or it changes a tensor's shape."""
+    if getattr(torch, "Tag", None) is not None and torch.Tag.inplace_view in getattr(func, "tags", ()):
+        return True
     return any(r.alias_info is not None and not r.alias_info.is_write for r in func._schema.returns)
 
 
