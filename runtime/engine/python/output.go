@@ -147,8 +147,7 @@ func (o *output) drain() {
 			break
 		}
 	}
-	o.mu.Lock()   // what was read is written, too
-	o.mu.Unlock() //nolint:staticcheck // it only waits
+	o.last() // waits until what was read is written, too
 }
 
 // last is the end of what was printed.
