@@ -134,6 +134,11 @@ bench-aggregator: deps build ## figures of aggregation against a redis-server on
 	bin/bench-aggregator
 	bin/bench-faults
 
+.PHONY: bench-fitting
+bench-fitting: deps build ## figures of models that are larger than an action: aggregations of four updates of 553 MB
+	$(BENCH)aggregator ./aggregator
+	bin/bench-aggregator -fitting bin/disdel-runtime
+
 .PHONY: bench-policies
 bench-policies: build ## figures of policies beside the best fixed number of workers, simulated (PARTS=auto,tta,momentum,speed,sim: real jobs)
 	$(BENCH)policies ./policies

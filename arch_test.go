@@ -28,7 +28,7 @@ var house = map[string][]string{
 	"controller/jobfile":         {"internal/spelling", "internal/terminal", "model", "scheduler"},
 	"controller/simulate":        {"controller", "scheduler", "scheduler/sim", "estimator", "model"},
 	"executor":                   {"internal/..."},
-	"aggregator":                 {},
+	"aggregator":                 {"internal/safetensors"}, // values as bytes without a copy
 	"aggregator/embedded":        {},
 	"aggregator/exchange":        {"runtime/engine/native/kernel"}, // one pass over all weights a step, by vectors
 	"runtime":                    {"internal/secrets"},

@@ -115,6 +115,9 @@ type Augment struct {
 	Flip bool `json:"flip,omitempty"` // mirrored, left to right, every other time
 }
 
+// DefaultSeed is the seed of the first weights and of the split of a job that names none.
+const DefaultSeed = 42
+
 // Split divides the training rows of a data set that brings no held-out rows of its own.
 type Split struct {
 	Train      float64 `json:"train"`

@@ -1,6 +1,7 @@
 package disdel
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"time"
@@ -86,6 +87,9 @@ type Estimate struct {
 	Device Bytes `json:"deviceBytes,omitempty"`
 	// DeviceParts are the parts of Device, by the engine's categories.
 	DeviceParts []MemoryPart `json:"deviceParts,omitempty"`
+
+	// Update is the size of one update, of aggregate actions only. They read updates in blocks, so that it is in no term.
+	Update Bytes `json:"updateBytes,omitempty"`
 
 	Layers []LayerEstimate `json:"layers,omitempty"` // train actions only
 	Notes  []string        `json:"notes,omitempty"`
@@ -218,7 +222,8 @@ type Plan struct {
 // Update is the size of one worker's update in a wire format, or the most if the size depends on the values.
 func (p *Plan) Update(w Wire) Bytes {
 	a, _ := p.Action(TaskAggregate)
-	return Bytes(float64(a.Estimate.Model) * w.Share())
+	size := cmp.Or(a.Estimate.Update, a.Estimate.Model) // earlier versions had room for an update, in Model
+	return Bytes(float64(size) * w.Share())
 }
 
 // ActionPlan is one OpenWhisk action of the job: what it does, at which limits, on which estimate.

@@ -246,6 +246,19 @@ func (r *Record) Verdict() string {
 	}
 }
 
+// ModelRounds returns the rounds up to the one whose weights the model has: the best one if the job keeps the best
+// weights, else the last.
+func (r *Record) ModelRounds() []Round {
+	if r.Best != nil {
+		for i := range r.Rounds {
+			if r.Rounds[i].Round == r.Best.Round {
+				return r.Rounds[:i+1]
+			}
+		}
+	}
+	return r.Rounds
+}
+
 // Continued is a job that succeeded and that a later job trains for more epochs.
 type Continued struct {
 	Job    JobID  `json:"job"`

@@ -5,6 +5,7 @@ import (
 	"path"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/aggregator"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
@@ -56,30 +57,30 @@ type aggregation struct {
 	req  disdel.AggregateRequest
 	id   disdel.UpdateID
 	like disdel.Weights
-	mean disdel.Update
+	mean aggregator.Mean
 	res  disdel.AggregateResult
 }
 
-// reduce computes the mean, unless an earlier activation has delivered it.
+// reduce computes the mean, unless an earlier activation has delivered it. The mean goes to the store as it is computed.
 func (a *aggregation) reduce(ctx context.Context) (err error) {
-	if !a.res.Duplicate {
-		a.mean, err = a.store.Reduce(ctx, a.req.Members, a.like)
+	if a.res.Duplicate {
+		return nil
 	}
-	if a.req.Top && err == nil {
-		keepVariances(a.mean.Weights)
+	what := aggregator.Reduction{Members: a.req.Members, Like: a.like, Reference: a.req.Top}
+	if a.req.Top {
+		what.Adjust = keepVariances
 	}
+	a.mean, err = a.store.Reduce(ctx, a.claim, what)
 	return err
 }
 
 // keepVariances sets negative variances to 0. Rounded differences can take small ones below 0.
-func keepVariances(w disdel.Weights) {
-	for _, v := range w {
-		if !engine.IsVariance(v.Name) {
-			continue
-		}
-		for k := range v.Data {
-			v.Data[k] = max(v.Data[k], 0)
-		}
+func keepVariances(tensor string, values []float32) {
+	if !engine.IsVariance(tensor) {
+		return
+	}
+	for k, v := range values {
+		values[k] = max(v, 0)
 	}
 }
 
@@ -93,16 +94,12 @@ func shapes(g *model.Graph) disdel.Weights {
 	return out
 }
 
-// deliver pushes the mean, or commits it as the next reference.
+// deliver makes the mean an update, or the next reference.
 func (a *aggregation) deliver(ctx context.Context) error {
-	switch {
-	case a.res.Duplicate:
+	if a.res.Duplicate {
 		return nil
-	case !a.req.Top:
-		a.mean.ID = a.id
-		return a.push(ctx, a.mean, nil)
 	}
-	err := a.store.CommitReference(ctx, a.claim, a.req.Round+1, a.mean.Weights)
+	err := a.store.CommitMean(ctx, a.mean)
 	a.committed = err == nil
 	return err
 }
@@ -121,18 +118,11 @@ func (a *aggregation) settle(ctx context.Context) error {
 // damaged.
 const keptCheckpoints = 2
 
-// save writes the final weights or a checkpoint. An earlier attempt may have delivered the reference without this.
+// save writes the final weights or a checkpoint. It reads the next reference in blocks, so that it needs no memory for
+// the weights. An earlier attempt may have delivered the reference without this.
 func (a *aggregation) save(ctx context.Context) error {
 	if a.req.WeightsKey == "" && a.req.NextCheckpoint == "" {
 		return nil
-	}
-	w := a.mean.Weights
-	if a.res.Duplicate {
-		var err error
-		if w, err = reference(ctx, a.store, source{a.req.Job, a.req.Round + 1, a.req.Models, a.req.ReferenceCheckpoint},
-			a.like); err != nil {
-			return err
-		}
 	}
 	models, err := modelstore.Open(ctx, a.req.Models)
 	if err != nil {
@@ -141,7 +131,7 @@ func (a *aggregation) save(ctx context.Context) error {
 	defer models.Close()
 	a.call.host.free() // the kernel counts the file that is written, too
 	if a.req.NextCheckpoint != "" {
-		if err := a.checkpoint(ctx, models, w); err != nil && ctx.Err() != nil {
+		if err := a.checkpoint(ctx, models); err != nil && (ctx.Err() != nil || lost(err)) {
 			return err
 		} else if err != nil {
 			a.res.Unsaved = disdel.AsError(err) // the reference is delivered: a retry only writes it
@@ -150,10 +140,11 @@ func (a *aggregation) save(ctx context.Context) error {
 	if a.req.WeightsKey == "" {
 		return nil
 	}
-	weights, _, _ := split(w)
+	weights, _, _ := split(a.like)
 	a.res.Checksum, a.res.Size,
 		err = models.WriteWeights(ctx, a.req.WeightsKey, weights,
-		weightsMeta(&a.req))
+		weightsMeta(&a.req),
+		first(weights, a.reference(ctx, models)))
 	return err
 }
 
@@ -169,9 +160,47 @@ func weightsMeta(req *disdel.AggregateRequest) map[string]string {
 	return meta
 }
 
-func (a *aggregation) checkpoint(ctx context.Context, models *modelstore.Store, w disdel.Weights) error {
+// lost tells whether the next reference is no longer there, so that no retry can save it.
+func lost(err error) bool { return disdel.AsError(err).Code == disdel.CodeLostReference }
+
+// reference is the values of the next reference: from the store, or from its checkpoint if the store has lost it.
+func (a *aggregation) reference(ctx context.Context, models *modelstore.Store) modelstore.Values {
+	return func(take func([]float32) error) error {
+		err := a.store.StreamReference(ctx, a.req.Job, a.req.Round+1, a.like, take)
+		if disdel.KindOf(err) != disdel.NotFound || a.req.ReferenceCheckpoint == "" {
+			return err
+		}
+		return models.ReadCheckpointValues(ctx, a.req.ReferenceCheckpoint, a.like, take)
+	}
+}
+
+// first is as many of the values as w has room for. The optimiser's state follows the weights and is left out.
+func first(w disdel.Weights, values modelstore.Values) modelstore.Values {
+	return func(take func([]float32) error) error {
+		left := lengthOf(w)
+		return values(func(block []float32) error {
+			block = block[:min(left, len(block))]
+			left -= len(block)
+			return take(block)
+		})
+	}
+}
+
+// lengthOf is the number of values of shapes.
+func lengthOf(w disdel.Weights) (all int) {
+	for _, t := range w {
+		n := 1
+		for _, side := range t.Shape {
+			n *= side
+		}
+		all += n
+	}
+	return all
+}
+
+func (a *aggregation) checkpoint(ctx context.Context, models *modelstore.Store) error {
 	key := a.req.NextCheckpoint
-	sum, size, err := models.WriteCheckpoint(ctx, key, "", w)
+	sum, size, err := models.WriteCheckpoint(ctx, key, "", a.like, a.reference(ctx, models))
 	if err != nil {
 		return err
 	}

@@ -37,8 +37,8 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 			return err
 		}
 		e, err = h.built.get(req.Backend, req.Network, engine.Spec{
-			Graph: g, Code: code, Context: ctx, BatchSize: max(1, min(req.BatchSize, shard.Len())), Loss: req.Loss, Threads: req.Threads,
-			Memory: req.Memory, Device: req.Device, Exact: req.Exact,
+			Graph: g, Code: code, Context: ctx, BatchSize: max(1, min(req.BatchSize, shard.Len())), Loss: req.Loss,
+			Threads: req.Threads, Memory: req.Memory, Device: req.Device, Exact: req.Exact,
 		})
 		if err == nil {
 			c.computes(e)

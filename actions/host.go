@@ -97,7 +97,7 @@ func handle[Req, Res any](h *Host, task func(context.Context, *call, Req) (Res, 
 		res, err := task(ctx, c, req)
 		if err != nil {
 			h.store.drop()    // the next activation finds out anew whether the store is there
-			h.built.abandon() // and what a program has left is not gone on with
+			h.built.abandon() // a failure may have left a program in any state
 			return nil, err
 		}
 		return res, nil

@@ -280,7 +280,8 @@ class Twice(disdel.Task):
 // An exception of the user's ends the action with the user's line, leaves no process, and does not spoil the next.
 func TestAFailedProgramLeavesNothing(t *testing.T) {
 	b := setUp(t)
-	raising := strings.Replace(convolutional, "return self.head", "raise ValueError('no rows')\n        return self.head", 1)
+	raising := strings.Replace(convolutional, "return self.head",
+		"raise ValueError('no rows')\n        return self.head", 1)
 	b.withProgram(convolutional, nil)
 	described := b.net.Custom
 	store := filepath.Join(t.TempDir(), "models")

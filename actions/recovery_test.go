@@ -93,8 +93,9 @@ func TestADamagedStateIsNotGoneOnFrom(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer models.Close()
-	if _, _, err := models.WriteCheckpoint(t.Context(), "c/"+WorkerState(0), "{}",
-		disdel.Weights{{Name: "x", Shape: []int{1}, Data: []float32{1}}}); err != nil {
+	w := disdel.Weights{{Name: "x", Shape: []int{1}, Data: []float32{1}}}
+	if _, _, err := models.WriteCheckpoint(t.Context(), "c/"+WorkerState(0), "{}", w,
+		modelstore.ArrayValues(1, func(int) []float32 { return w[0].Data })); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Truncate(filepath.Join(dir, "c", WorkerState(0)), 40); err != nil {

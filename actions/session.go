@@ -181,7 +181,7 @@ func (s *session) checkpointState(ctx context.Context, req disdel.TrainRequest, 
 		return err
 	}
 	defer models.Close()
-	_, _, err = models.WriteCheckpointOf(ctx, req.StateCheckpoint, text, shapes, read)
+	_, _, err = models.WriteCheckpoint(ctx, req.StateCheckpoint, text, shapes, modelstore.ArrayValues(len(shapes), read))
 	return err
 }
 

@@ -375,7 +375,7 @@ func (t *trainer) from(ctx context.Context, reference disdel.Weights) error {
 }
 
 // opaque tells whether the optimiser has state that cannot be stored. A round that was killed then starts from its
-// beginning, and a leg goes on with a new optimiser.
+// beginning, and a leg continues with a new optimiser.
 func (t *trainer) opaque() bool { return t.req.Optimizer.Own != nil && t.req.Optimizer.Own.Opaque }
 
 // keepStatistics replaces the averages of statistics in w by this worker's own, if the job asks for that.
@@ -435,7 +435,8 @@ func (t *trainer) pauseOrSave(ctx context.Context, last bool) (stop bool, err er
 		t.res.Paused = true
 		return true, t.save(ctx)
 	}
-	if every := time.Duration(t.req.SaveEvery); every > 0 && !t.opaque() && now.Sub(t.saved) >= max(every, saveShare*t.storing) {
+	every := time.Duration(t.req.SaveEvery)
+	if every > 0 && !t.opaque() && now.Sub(t.saved) >= max(every, saveShare*t.storing) {
 		// A full store costs only what a failure would.
 		if err := t.saveTimed(ctx, now); disdel.KindOf(err) != disdel.OverLimit {
 			return false, err

@@ -202,7 +202,8 @@ func TestDeadLinesDoNotOutlastTheClaim(t *testing.T) {
 	weights := disdel.Weights{{Name: "w", Shape: []int{columns * rows}, Data: make([]float32, columns*rows)}}
 	for name, do := range map[string]func(context.Context, *Store) error{
 		"reduce": func(ctx context.Context, s *Store) error {
-			_, err := s.Reduce(ctx, []disdel.UpdateID{id}, weights)
+			_, err := s.Reduce(ctx, Claim{ID: disdel.UpdateID{Job: id.Job, Round: id.Round, Level: 1}},
+				Reduction{Members: []disdel.UpdateID{id}, Like: weights})
 			return err
 		},
 		"state": func(ctx context.Context, s *Store) error {
@@ -213,6 +214,9 @@ func TestDeadLinesDoNotOutlastTheClaim(t *testing.T) {
 		"reference": func(ctx context.Context, s *Store) error {
 			_, err := s.Reference(ctx, id.Job, id.Round, weights)
 			return err
+		},
+		"blocks": func(ctx context.Context, s *Store) error {
+			return s.StreamReference(ctx, id.Job, id.Round, weights, func([]float32) error { return nil })
 		},
 		"head": func(ctx context.Context, s *Store) error {
 			_, err := s.UpdateMeta(ctx, id)

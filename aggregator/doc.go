@@ -5,9 +5,9 @@
 // room and deletes what is left. A value that is damaged, of another job or round, of the wrong shape or not finite is
 // refused with its reason and counted.
 //
-// Invariants: The mean is computed in member order, so its bits do not depend on arrival order. A reduction holds one
-// result and a few columns, for any number of members. A value that is committed under one fence never changes under
-// another. Every key expires, and Store.Sweep finds all of them.
+// Invariants: The mean is computed in member order, so its bits do not depend on arrival order. A reduction holds a few
+// columns, for any number of members and for weights of any size. A value that is committed under one fence never
+// changes under another. Every key expires, and Store.Sweep finds all of them.
 //
 // # A round
 //
@@ -21,9 +21,9 @@
 //     differences: Feedback.Encode and Store.PushEncoded.
 //
 // An aggregate action claims its own update, one level up the tree, and renews the claim. It calls Store.Reduce on its
-// members and pushes the mean as an update. At the top it publishes the mean with Store.CommitReference and then calls
-// Store.DropRound. A round is the version of the reference that its updates start from. Store.WithSlack accepts updates
-// that start from an older version.
+// members, which stages the mean, and Store.CommitMean, which makes it an update. At the top the mean becomes the next
+// reference, and Store.DropRound follows. A round is the version of the reference that its updates start from.
+// Store.WithSlack accepts updates that start from an older version.
 //
 // # Formats
 //

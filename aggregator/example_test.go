@@ -61,9 +61,9 @@ func Example() {
 	claim, _, err := s.Claim(ctx, disdel.UpdateID{Job: job, Round: 0, Level: 1}, "aggregation", 1)
 	must(err)
 	held, release := s.Hold(ctx, claim)
-	mean, err := s.Reduce(held, members, one(0, 0))
+	mean, err := s.Reduce(held, claim, aggregator.Reduction{Members: members, Like: one(0, 0), Reference: true})
 	must(err)
-	must(s.CommitReference(held, claim, 1, mean.Weights))
+	must(s.CommitMean(held, mean))
 	release()
 	must(s.DropRound(ctx, job, 0))
 
@@ -173,9 +173,13 @@ func ExampleEncoded() {
 	must(err)
 	id := disdel.UpdateID{Job: "job-1"}
 	must(s.PushEncoded(ctx, disdel.Update{ID: id, Samples: 1}, encoded))
-	mean, err := s.Reduce(ctx, []disdel.UpdateID{id}, reference)
+	mean, err := s.Reduce(ctx, aggregator.Claim{ID: disdel.UpdateID{Job: "job-1", Level: 1}},
+		aggregator.Reduction{Members: []disdel.UpdateID{id}, Like: reference, Reference: true})
 	must(err)
-	fmt.Println(mean.Weights[0].Data)
+	must(s.CommitMean(ctx, mean))
+	next, err := s.Reference(ctx, "job-1", 1, reference)
+	must(err)
+	fmt.Println(next[0].Data)
 	// Output: [10.5 19]
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -12,24 +13,64 @@ import (
 	"github.com/disdel/disdel"
 )
 
+// Reduction is what Store.Reduce averages, and what the mean is for.
+type Reduction struct {
+	Members []disdel.UpdateID // of one round, at least one; they are added in this order
+	Like    disdel.Weights    // names and shapes of every member; its data is ignored
+	// Reference makes the mean the reference of the next round. Otherwise it is the update that is claimed.
+	Reference bool
+	// Adjust changes values of the mean before they are stored. It gets a part of one tensor at a time, in order. nil
+	// changes nothing.
+	Adjust func(tensor string, values []float32)
+}
+
+// Mean is a weighted mean in the store that nobody can read before CommitMean.
+type Mean struct {
+	Samples float64 // of all members
+
+	staged stagedValue
+	body   []byte // the only column, which follows the head; nil: the columns are in the store
+	work   Claim
+}
+
 // Reduce computes the weighted mean of members (DiSDeL III-B.1) in their order, so equal members give equal bits. It
-// works column by column and holds the result and a few columns, for any number of members. To members that are
-// differences it adds the round's reference, which it reads once. The result has no id. It returns NotFound, Corrupt or
-// Diverged with the member's name unless every byte of every member is valid; damage is counted.
-func (s *Store) Reduce(ctx context.Context, members []disdel.UpdateID, like disdel.Weights) (disdel.Update, error) {
-	if len(members) == 0 {
-		return disdel.Update{}, &disdel.Error{Kind: disdel.Invalid, Op: "average updates", Msg: "there are none"}
+// works column by column and writes the columns of the mean while it reads the next ones. It holds a few columns, for
+// any number of members and weights of any size. To members that are differences it adds the round's reference, which
+// it reads once. CommitMean makes the mean visible. Reduce returns NotFound, Corrupt or Diverged with the member's name
+// unless every byte of every member is valid; damage is counted. It returns OverLimit if Redis is out of memory.
+func (s *Store) Reduce(ctx context.Context, c Claim, what Reduction) (Mean, error) {
+	if len(what.Members) == 0 {
+		return Mean{}, &disdel.Error{Kind: disdel.Invalid, Op: "average updates", Msg: "there are none"}
 	}
 	defer s.connections.interruptAfter(ctx)()
-	r := newReduction(s, members, like)
+	r := newReduction(s, what.Members, what.Like)
+	r.adjust = what.Adjust
 	err := r.readHeads(ctx)
-	if err == nil {
-		err = r.readColumns(ctx)
-	}
 	if err != nil {
-		return disdel.Update{}, s.countDamage(ctx, members[0].Job, err)
+		return Mean{}, s.countDamage(ctx, what.Members[0].Job, err)
 	}
-	return disdel.Update{Samples: r.total, Weights: r.layout.weightsOver(r.result)}, nil
+	m := Mean{Samples: r.total, work: c}
+	m.staged, err = s.begin(ctx, r.head(c, what.Reference))
+	if err != nil {
+		return Mean{}, wrap(err, "average updates", c.ID.String())
+	}
+	if err := r.writeMean(ctx, &m); err != nil {
+		s.discard(ctx, c.ID.Job, m.staged.entry())
+		return Mean{}, s.countDamage(ctx, what.Members[0].Job, err)
+	}
+	return m, nil
+}
+
+// CommitMean makes a mean of Reduce visible under its claim, as an update or as the next round's reference; afterwards
+// the claim's update counts as committed. Its errors are those of PushUpdate and PutReference, and Conflict if the claim
+// is lost.
+func (s *Store) CommitMean(ctx context.Context, m Mean) error {
+	defer s.connections.interruptAfter(ctx)()
+	if err := s.writeHead(ctx, m.staged, m.body); err != nil {
+		s.discard(ctx, m.work.ID.Job, m.staged.entry())
+		return wrap(err, "push "+m.staged.head.kind.String(), m.staged.head.id.String())
+	}
+	return s.commit(ctx, m.staged, m.work.ID, m.work.Fence)
 }
 
 // reduction is a Reduce in progress.
@@ -45,7 +86,9 @@ type reduction struct {
 	runs        []int   // runs of that column
 	waiting     []byte  // a column that is added together with the next one; nil: none
 	space       scratch
-	result      []float32
+	means       []float32 // of one column
+	adjust      func(tensor string, values []float32)
+	emit        func(k int, means []float32) (next []float32, err error) // takes the means of column k for another buffer
 }
 
 // reductionTerm is a value and its weight in the sum.
@@ -59,9 +102,43 @@ func (t reductionTerm) plain() bool { return t.head.codec.plain() }
 
 func newReduction(s *Store, members []disdel.UpdateID, like disdel.Weights) *reduction {
 	r := &reduction{store: s, members: members, like: like, layout: newLayout(like, s.column)}
-	r.result = make([]float32, r.layout.values())
-	r.sums = make(sums, min(r.layout.column, len(r.result)))
+	longest := min(r.layout.column, r.layout.values())
+	r.sums, r.means = make(sums, longest), make([]float32, longest)
 	return r
+}
+
+// head is the head of the mean.
+func (r *reduction) head(c Claim, reference bool) *head {
+	h := &head{
+		kind: kindUpdate, id: c.ID, attempt: c.Attempt, fence: c.Fence, samples: r.total, wire: disdel.WireFloat32,
+		codec: float32s{}, layout: r.layout,
+	}
+	if reference {
+		h.kind, h.id, h.attempt, h.samples = kindReference, referenceID(c.ID.Job, c.ID.Round+1), 0, 1
+	}
+	return h
+}
+
+// writeMean computes the mean and writes its columns; a single one stays in m.
+func (r *reduction) writeMean(ctx context.Context, m *Mean) error {
+	if m.staged.head.inline() {
+		r.emit = func(_ int, means []float32) ([]float32, error) {
+			m.body = appendFloats(make([]byte, 0, 4*len(means)), means)
+			m.staged.head.sums[0] = crc32.Checksum(m.body, castagnoli)
+			return nil, nil
+		}
+		return r.finish(0)
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	w := newColumnWriter(r.store, m.staged, stop)
+	r.emit = func(k int, means []float32) ([]float32, error) { return w.write(ctx, k, means) }
+	err := r.readColumns(ctx)
+	w.wait()
+	if ctx.Err() != nil { // a write failed, which ended the reads, or the caller gave up
+		err = context.Cause(ctx)
+	}
+	return wrap(err, "average updates", m.work.ID.String())
 }
 
 // readHeads reads every member's head; a single column comes with it and is added at once. If there are differences,
@@ -155,11 +232,8 @@ func (r *reduction) begin(k kind, id disdel.UpdateID, data []byte) error {
 	return r.add(t, 0, body)
 }
 
-// readColumns adds the terms column by column and writes the means. A single column was added with the heads.
+// readColumns adds the terms column by column and emits the means.
 func (r *reduction) readColumns(ctx context.Context) error {
-	if r.layout.columns() == 1 {
-		return r.finish(0)
-	}
 	n := len(r.terms)
 	fetch := func(ctx context.Context, i int, buf []byte) ([]byte, error) {
 		h := r.terms[i%n].head
@@ -191,7 +265,7 @@ func (r *reduction) columnSize() int {
 	return size
 }
 
-// fold adds column k of term m, in the order of the terms, and writes the means after the last. Two plain columns in a
+// fold adds column k of term m, in the order of the terms, and emits the means after the last. Two plain columns in a
 // row are added in one pass.
 func (r *reduction) fold(k, m int, data []byte) error {
 	n, t := len(r.terms), r.terms[m]
@@ -227,23 +301,24 @@ func (r *reduction) fold(k, m int, data []byte) error {
 
 // foldTwo adds column k of terms m-1 and m, which are plain.
 func (r *reduction) foldTwo(k, m int, before, data []byte) error {
-	s, from := r.column(k), k*r.layout.column
+	s := r.column(k)
 	a, b := column{before, r.terms[m-1].weight}, column{data, r.terms[m].weight}
 	values, means := true, true
-	switch last := m == len(r.terms)-1; {
+	last := m == len(r.terms)-1
+	switch {
 	case m > 1 && last:
-		values, means = s.lastTwo(r.result[from:from+len(s)], a, b, r.total)
+		values, means = s.lastTwo(r.means[:len(s)], a, b, r.total)
 	case m > 1:
 		values = s.addTwo(a, b)
 	default:
 		values = s.setTwo(a, b)
-		means = !values || !last || s.mean(r.result[from:from+len(s)], r.total)
+		means = !values || !last || s.mean(r.means[:len(s)], r.total)
 	}
 	switch {
 	case !values:
 		return cmp.Or(r.add(r.terms[m-1], k, before), r.add(r.terms[m], k, data)) // one of them finds the value
-	case !means:
-		return r.overflow(k)
+	case last:
+		return r.deliver(k, means)
 	}
 	return nil
 }
@@ -256,14 +331,12 @@ func (r *reduction) column(k int) sums {
 
 // addLast adds the column of the last term and writes the means.
 func (r *reduction) addLast(t reductionTerm, k int, data []byte) error {
-	from, to := r.layout.columnRange(k)
-	switch values, means := r.column(k).last(r.result[from:to], data, t.weight, r.total); {
-	case !values:
+	s := r.column(k)
+	values, means := s.last(r.means[:len(s)], data, t.weight, r.total)
+	if !values {
 		return r.add(t, k, data) // which finds the value
-	case !means:
-		return r.overflow(k)
 	}
-	return nil
+	return r.deliver(k, means)
 }
 
 // add adds a checked column of a term.
@@ -278,22 +351,32 @@ func (r *reduction) add(t reductionTerm, k int, data []byte) error {
 	return nil
 }
 
-// finish writes the means of column k. It refuses means that are not finite: a difference and its reference may be
-// finite while their sum is not.
+// finish computes the means of column k from its sums, and emits them.
 func (r *reduction) finish(k int) error {
-	from, to := r.layout.columnRange(k)
-	if r.sums.mean(r.result[from:to], r.total) {
-		return nil
-	}
-	return r.overflow(k)
+	s := r.column(k)
+	return r.deliver(k, s.mean(r.means[:len(s)], r.total))
 }
 
-// overflow is the error of means that are not finite.
-func (r *reduction) overflow(k int) error {
+// deliver adjusts and emits the means of column k. It refuses means that are not finite: a difference and its reference
+// may be finite while their sum is not.
+func (r *reduction) deliver(k int, finite bool) error {
 	from, to := r.layout.columnRange(k)
-	return &disdel.Error{
-		Kind: disdel.Diverged, Op: "average updates", Job: r.members[0].Job,
-		Msg:  r.layout.valueName(from+max(0, notFinite(r.result[from:to]))) + " of the mean is not finite",
-		Hint: "lower the learning rate",
+	means := r.means[:to-from]
+	if !finite {
+		return &disdel.Error{
+			Kind: disdel.Diverged, Op: "average updates", Job: r.members[0].Job,
+			Msg:  r.layout.valueName(from+max(0, notFinite(means))) + " of the mean is not finite",
+			Hint: "lower the learning rate",
+		}
 	}
+	if r.adjust != nil {
+		rest := means
+		for p := range r.layout.pieces(k) {
+			r.adjust(r.layout.tensors[p.tensor].Name, rest[:p.to-p.from])
+			rest = rest[p.to-p.from:]
+		}
+	}
+	var err error
+	r.means, err = r.emit(k, means)
+	return err
 }

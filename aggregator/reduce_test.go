@@ -419,31 +419,47 @@ func TestAMeanThatOverflowsIsRefused(t *testing.T) {
 	}
 }
 
-// The bound: whatever the fan-in, a reduction holds less than three times one update. What it allocates in all,
-// held or not, is bounded here.
-func TestAReductionHoldsOneResultAndAFewColumns(t *testing.T) {
+// Whatever the fan-in and the size of the weights, a reduction holds a few columns, and so does reading a reference in
+// blocks. All that they allocate is bounded here, held or not.
+func TestAReductionHoldsAFewColumns(t *testing.T) {
 	s := enter(t, redisServer(t), "memory")
-	const values = 8 * columnValues
-	weights := disdel.Weights{{Name: "w", Shape: []int{values}, Data: make([]float32, values)}}
+	const columns, most = 24, 10 // three that are read, two of sums (they are float64), one of means, two that are written
+	weights := disdel.Weights{
+		{Name: "w", Shape: []int{columns * columnValues}, Data: make([]float32, columns*columnValues)},
+	}
 	var ids []disdel.UpdateID
-	for m := range 24 {
+	for m := range 6 {
 		u := update(m, 1)
 		u.Weights = weights
 		push(t, s, u)
 		ids = append(ids, u.ID)
 	}
 	defer s.Sweep(ctx, "job-1")
-	for _, members := range []int{2, 24} {
+	held := func(what string, do func() error) {
+		t.Helper()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		if _, err := s.Reduce(ctx, ids[:members], weights); err != nil {
+		if err := do(); err != nil {
 			t.Fatal(err)
 		}
 		runtime.ReadMemStats(&after)
-		if got := float64(after.TotalAlloc-before.TotalAlloc) / (4 * values); got > 2 {
-			t.Errorf("%d members: %.2f times one update", members, got)
+		if got := float64(after.TotalAlloc-before.TotalAlloc) / (4 * columnValues); got > most {
+			t.Errorf("%s: %.1f columns of %d", what, got, columns)
 		}
 	}
+	for _, members := range []int{2, 6} {
+		c := Claim{ID: disdel.UpdateID{Job: "job-1", Round: 2, Level: 1, Member: members}}
+		held("a mean", func() error {
+			m, err := s.Store.Reduce(ctx, c, Reduction{Members: ids[:members], Like: weights, Reference: members > 2})
+			if err != nil {
+				return err
+			}
+			return s.CommitMean(ctx, m)
+		})
+	}
+	held("its values", func() error {
+		return s.StreamReference(ctx, "job-1", 3, weights, func([]float32) error { return nil })
+	})
 }
 
 // Networks without weights have updates all the same: what stands for samples.

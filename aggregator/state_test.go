@@ -168,9 +168,12 @@ func wholeJob(t *testing.T, s *place) {
 			break
 		}
 		c := claim(t, s, disdel.UpdateID{Job: "job-1", Round: round, Level: 1}, "g", 1, Claimed)
-		u, err := s.Reduce(ctx, ids, someWeights(0))
+		mean := Reduction{Members: ids, Like: someWeights(0), Reference: true}
+		_, err := s.Store.Reduce(ctx, c, mean) // killed before the commit
 		must(err)
-		must(s.CommitReference(ctx, c, round+1, u.Weights))
+		m, err := s.Store.Reduce(ctx, c, mean)
+		must(err)
+		must(s.CommitMean(ctx, m))
 		if round > 0 {
 			must(s.DropRound(ctx, "job-1", round-1))
 		}

@@ -105,6 +105,30 @@ type place struct {
 	admins []*redis.Client
 }
 
+// Reduce reduces members, reads the mean before it is committed, and discards it.
+func (p *place) Reduce(ctx context.Context, members []disdel.UpdateID, like disdel.Weights) (disdel.Update, error) {
+	var c Claim
+	if len(members) > 0 {
+		c.ID = disdel.UpdateID{Job: members[0].Job, Round: members[0].Round, Level: 99}
+	}
+	m, err := p.Store.Reduce(ctx, c, Reduction{Members: members, Like: like})
+	if err != nil {
+		return disdel.Update{}, err
+	}
+	w, err := p.load(ctx, m.staged.head, m.body)
+	return disdel.Update{Samples: m.Samples, Weights: w}, errors.Join(err, p.remove(ctx, c.ID.Job, []string{m.staged.entry()}))
+}
+
+// CommitReference publishes a reference under the claim of an aggregation, as a mean is.
+func (p *place) CommitReference(ctx context.Context, c Claim, round int, w disdel.Weights) error {
+	h, err := p.headOf(kindReference, referenceID(c.ID.Job, round), w)
+	if err != nil {
+		return err
+	}
+	h.fence = c.Fence
+	return p.publish(ctx, h, fromWeights(h, w), c.ID, c.Fence)
+}
+
 // all is every key of the store's prefix, whatever server it lies on.
 func (p *place) all() map[string]*redis.Client {
 	out := map[string]*redis.Client{}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/disdel/disdel"
@@ -116,24 +115,11 @@ func referenceID(job disdel.JobID, round int) disdel.UpdateID {
 // Publishing the same weights again changes nothing. It returns Conflict for other weights, and for a round that does
 // not follow the newest one. Without a reference any round is allowed.
 func (s *Store) PutReference(ctx context.Context, job disdel.JobID, round int, w disdel.Weights) error {
-	return s.putReference(ctx, job, round, w, referenceID(job, round), 0)
-}
-
-// CommitReference is PutReference under the claim of an aggregation; afterwards the claim's update counts as committed.
-// It also returns Conflict if the claim is lost.
-func (s *Store) CommitReference(ctx context.Context, c Claim, round int, w disdel.Weights) error {
-	return s.putReference(ctx, c.ID.Job, round, w, c.ID, c.Fence)
-}
-
-func (s *Store) putReference(ctx context.Context, job disdel.JobID, round int, w disdel.Weights, work disdel.UpdateID,
-	fence uint64,
-) error {
 	h, err := s.headOf(kindReference, referenceID(job, round), w)
 	if err != nil {
 		return err
 	}
-	h.fence = fence
-	return s.publish(ctx, h, fromWeights(h, w), work, fence)
+	return s.publish(ctx, h, fromWeights(h, w), h.id, 0)
 }
 
 // Reference reads the weights that round starts from and checks them against like. It returns NotFound before they are
@@ -150,6 +136,20 @@ func (s *Store) Reference(ctx context.Context, job disdel.JobID, round int, like
 		return nil, s.countDamage(ctx, job, err)
 	}
 	return w, nil
+}
+
+// StreamReference reads the weights that round starts from in blocks. It calls take with the values of all tensors in
+// a row; a block is valid until take returns. It holds a few columns, and needs no memory for the weights. Its errors
+// are those of Reference and take; blocks before a damaged one were taken already.
+func (s *Store) StreamReference(ctx context.Context, job disdel.JobID, round int, like disdel.Weights,
+	take func(block []float32) error,
+) error {
+	defer s.connections.interruptAfter(ctx)()
+	h, inline, err := s.open(ctx, kindReference, referenceID(job, round), like)
+	if err != nil {
+		return s.countDamage(ctx, job, noReference(err, job, round))
+	}
+	return s.countDamage(ctx, job, s.streamColumns(ctx, h, inline, take))
 }
 
 func noReference(err error, job disdel.JobID, round int) error {
@@ -242,19 +242,12 @@ type tensorReader struct {
 func (r *tensorReader) gather(dst []float32, k int) []float32 {
 	r.Lock()
 	defer r.Unlock()
-	l := r.layout
-	from, to := l.columnRange(k)
 	dst = dst[:0]
-	i, _ := slices.BinarySearch(l.starts, from+1)
-	for i--; from < to; i++ {
-		end := min(to, l.starts[i+1])
-		if end > from && i != r.at {
-			r.at, r.values = i, r.read(i)
+	for p := range r.layout.pieces(k) {
+		if p.tensor != r.at {
+			r.at, r.values = p.tensor, r.read(p.tensor)
 		}
-		if end > from {
-			dst = append(dst, r.values[from-l.starts[i]:end-l.starts[i]]...)
-		}
-		from = max(from, end)
+		dst = append(dst, r.values[p.from:p.to]...)
 	}
 	return dst
 }
@@ -284,42 +277,44 @@ func (s *Store) streamTensors(ctx context.Context, h *head, inline []byte,
 	for i := range l.tensors {
 		largest = max(largest, l.starts[i+1]-l.starts[i])
 	}
-	a := tensorBuilder{
-		head: h, take: take, column: make([]float32, min(l.column, l.values())),
-		values: make([]float32, 0, largest),
+	a := tensorBuilder{layout: l, take: take, values: make([]float32, 0, largest)}
+	return s.streamColumns(ctx, h, inline, a.add)
+}
+
+// streamColumns calls use with the values of every column, in order. They are valid until use returns.
+func (s *Store) streamColumns(ctx context.Context, h *head, inline []byte, use func(column []float32) error) error {
+	l := h.layout
+	values := make([]float32, min(l.column, l.values()))
+	add := func(k int, data []byte) error {
+		from, to := l.columnRange(k)
+		if err := h.decodeColumn(values[:to-from], k, data); err != nil {
+			return err
+		}
+		return use(values[:to-from])
 	}
 	if h.inline() {
 		if err := h.checkColumn(0, inline); err != nil {
 			return err
 		}
-		return a.add(0, inline)
+		return add(0, inline)
 	}
 	fetch := func(ctx context.Context, k int, buf []byte) ([]byte, error) {
 		data, err := s.fetchPart(ctx, h, k, buf)
 		return data, fetchError(err, h.kind, h.id)
 	}
-	return readAhead(ctx, l.columns(), l.largest(h.codec)+bufferSpare, fetch, a.add)
+	return readAhead(ctx, l.columns(), l.largest(h.codec)+bufferSpare, fetch, add)
 }
 
 // tensorBuilder assembles tensors from columns.
 type tensorBuilder struct {
-	head   *head
+	layout layout
 	take   func(disdel.Tensor) error
-	column []float32
 	next   int       // index of the tensor being assembled
 	values []float32 // its values so far
 }
 
-func (a *tensorBuilder) add(k int, data []byte) error {
-	h, l := a.head, a.head.layout
-	from, to := l.columnRange(k)
-	column := a.column[:to-from]
-	if err := h.codec.decode(column, l.runs(k), data); err != nil {
-		return corruptError(h.kind, h.id, "column %d: %v", k, err)
-	}
-	if i := notFinite(column); i >= 0 {
-		return notFiniteError(h.kind, h.id, l.valueName(from+i))
-	}
+func (a *tensorBuilder) add(column []float32) error {
+	l := a.layout
 	for a.next < len(l.tensors) {
 		size := l.starts[a.next+1] - l.starts[a.next]
 		n := min(size-len(a.values), len(column))

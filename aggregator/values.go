@@ -8,14 +8,17 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"iter"
 	"math"
 	"net"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/safetensors"
 )
 
 // source returns the bytes of column k, in dst if they fit.
@@ -75,27 +78,36 @@ type stagedValue struct {
 
 func (t stagedValue) entry() string { return entry(t.key, t.parts) }
 
-// stage writes a value under its staging key: columns first, on all servers, then the head on the first one. It adds
-// the index entry before anything else, so that a sweep finds what a crash leaves.
-func (s *Store) stage(ctx context.Context, h *head, columns source) (stagedValue, error) {
+// begin prepares a value for staging: it draws the token, and adds a large value to the index before anything is
+// written, so that a sweep finds what a crash leaves.
+func (s *Store) begin(ctx context.Context, h *head) (stagedValue, error) {
 	if err := h.valid(); err != nil {
 		return stagedValue{}, err
 	}
-	defer s.connections.interruptAfter(ctx)()
 	var token [8]byte
 	rand.Read(token[:])
 	h.token = binary.LittleEndian.Uint64(token[:])
 	h.sums = make([]uint32, h.layout.columns())
 	t := stagedValue{head: h, key: s.keys.staged(h)}
 	if h.inline() {
+		return t, nil
+	}
+	t.parts = h.layout.columns()
+	return t, s.register(ctx, h.id.Job, t.entry())
+}
+
+// stage writes a value under its staging key: columns first, on all servers, then the head on the first one.
+func (s *Store) stage(ctx context.Context, h *head, columns source) (stagedValue, error) {
+	defer s.connections.interruptAfter(ctx)()
+	t, err := s.begin(ctx, h)
+	if err != nil {
+		return t, err
+	}
+	if h.inline() {
 		n := h.layout.values() // allocate once: growing would leave twice the size as garbage
 		body := columns(make([]byte, 0, 4*n), make([]float32, 0, n), 0)
 		h.sums[0] = crc32.Checksum(body, castagnoli)
 		return t, s.writeHead(ctx, t, body)
-	}
-	t.parts = h.layout.columns()
-	if err := s.register(ctx, h.id.Job, t.entry()); err != nil {
-		return t, err
 	}
 	if err := s.writeParts(ctx, t, columns); err != nil {
 		s.discard(ctx, h.id.Job, t.entry())
@@ -129,11 +141,63 @@ func (s *Store) writeParts(ctx context.Context, t stagedValue, columns source) e
 			b.values = make([]float32, 0, t.head.layout.column)
 			b.bytes = make([]byte, 0, 4*t.head.layout.column)
 		}
-		data := columns(b.bytes, b.values, k)
-		t.head.sums[k] = crc32.Checksum(data, castagnoli)
-		key := part(t.key, k)
-		return s.server(key).large.Set(ctx, key, data, keyLife).Err()
+		return s.writePart(ctx, t, k, columns(b.bytes, b.values, k))
 	})
+}
+
+// writePart writes column k of a staged value and notes its checksum.
+func (s *Store) writePart(ctx context.Context, t stagedValue, k int, data []byte) error {
+	t.head.sums[k] = crc32.Checksum(data, castagnoli)
+	key := part(t.key, k)
+	return s.server(key).large.Set(ctx, key, data, keyLife).Err()
+}
+
+// columnWriter writes the columns of a staged value in the background, while the next ones are computed.
+type columnWriter struct {
+	store  *Store
+	to     stagedValue
+	failed func(error)    // is called with the error of a write
+	free   chan []float32 // buffers that no write uses
+	writes sync.WaitGroup
+	panics panicCatcher
+}
+
+// writeDepth is how many columns of a mean are written at once.
+const writeDepth = 2
+
+func newColumnWriter(s *Store, to stagedValue, failed func(error)) *columnWriter {
+	w := &columnWriter{store: s, to: to, failed: failed, free: make(chan []float32, writeDepth)}
+	for range writeDepth {
+		w.free <- make([]float32, to.head.layout.column)
+	}
+	return w
+}
+
+// write takes the values of column k and returns before they are written, with another buffer for the caller. It waits
+// until one is free.
+func (w *columnWriter) write(ctx context.Context, k int, values []float32) (next []float32, err error) {
+	w.writes.Go(func() {
+		defer w.panics.capture(func() { w.failed(context.Canceled) })
+		if err := w.store.writePart(ctx, w.to, k, floatBytes(values)); err != nil {
+			w.failed(err)
+		}
+		w.free <- values[:cap(values)]
+	})
+	select {
+	case next = <-w.free:
+		return next, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// floatBytes is values as little-endian bytes, without a copy where the processor has that order.
+func floatBytes(values []float32) []byte { return safetensors.FromFloat32s("", nil, values).Data }
+
+// wait waits for all writes.
+func (w *columnWriter) wait() {
+	w.writes.Wait()
+	w.panics.raise()
 }
 
 func (s *Store) writeHead(ctx context.Context, t stagedValue, body []byte) error {
@@ -245,14 +309,19 @@ func (s *Store) load(ctx context.Context, h *head, inline []byte) (disdel.Weight
 // bufferSpare is the room behind a value that go-redis needs to read into a buffer.
 const bufferSpare = 2
 
-// decode reads column k into values and checks that it is finite.
+// decode reads column k into its place among all values and checks that it is finite.
 func (h *head) decode(values []float32, k int, data []byte) error {
 	from, to := h.layout.columnRange(k)
-	if err := h.codec.decode(values[from:to], h.layout.runs(k), data); err != nil {
+	return h.decodeColumn(values[from:to], k, data)
+}
+
+// decodeColumn reads column k and checks that it is finite.
+func (h *head) decodeColumn(column []float32, k int, data []byte) error {
+	if err := h.codec.decode(column, h.layout.runs(k), data); err != nil {
 		return corruptError(h.kind, h.id, "column %d: %v", k, err)
 	}
-	if i := notFinite(values[from:to]); i >= 0 {
-		return notFiniteError(h.kind, h.id, h.layout.valueName(from+i))
+	if i := notFinite(column); i >= 0 {
+		return notFiniteError(h.kind, h.id, h.layout.valueName(k*h.layout.column+i))
 	}
 	return nil
 }
@@ -296,30 +365,37 @@ func (l layout) columnRange(k int) (from, to int) {
 	return k * l.column, min((k+1)*l.column, l.values())
 }
 
-// runs are the numbers of values of each tensor in column k. Blocks of int8 do not cross them.
-func (l layout) runs(k int) []int {
-	from, to := l.columnRange(k)
-	var out []int
-	i, _ := slices.BinarySearch(l.starts, from+1)
-	for i--; from < to; i++ {
-		end := min(to, l.starts[i+1])
-		if end > from {
-			out = append(out, end-from)
+// tensorPart is a part of one tensor: its values from to to-1.
+type tensorPart struct{ tensor, from, to int }
+
+// pieces are the parts of tensors in column k, in order. None is empty.
+func (l layout) pieces(k int) iter.Seq[tensorPart] {
+	return func(yield func(tensorPart) bool) {
+		from, to := l.columnRange(k)
+		i, _ := slices.BinarySearch(l.starts, from+1)
+		for i--; from < to; i++ {
+			end := min(to, l.starts[i+1])
+			if end > from && !yield(tensorPart{i, from - l.starts[i], end - l.starts[i]}) {
+				return
+			}
+			from = max(from, end)
 		}
-		from = max(from, end)
+	}
+}
+
+// runs are the numbers of values of each tensor in column k. Blocks of int8 do not cross them.
+func (l layout) runs(k int) (out []int) {
+	for p := range l.pieces(k) {
+		out = append(out, p.to-p.from)
 	}
 	return out
 }
 
 // gather copies column k of w into dst and returns it.
 func (l layout) gather(dst []float32, w disdel.Weights, k int) []float32 {
-	from, to := l.columnRange(k)
 	dst = dst[:0]
-	i, _ := slices.BinarySearch(l.starts, from+1)
-	for i--; from < to; i++ {
-		end := min(to, l.starts[i+1])
-		dst = append(dst, w[i].Data[from-l.starts[i]:end-l.starts[i]]...)
-		from = end
+	for p := range l.pieces(k) {
+		dst = append(dst, w[p.tensor].Data[p.from:p.to]...)
 	}
 	return dst
 }

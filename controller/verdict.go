@@ -34,8 +34,10 @@ func verdict(r *disdel.Record) (learned *bool, warnings []string) {
 		return new(false), append(warnings, sentence("did not learn: ", against.chance, against.loss))
 	case against.loss != "" && !against.accurate:
 		return new(false), append(warnings, sentence("did not learn: ", against.loss, ""))
-	case against.loss != "" && against.worse:
+	case against.worse && against.rose:
 		return new(false), append(warnings, sentence("diverged while it trained: ", against.loss, ""))
+	case against.worse:
+		return new(false), append(warnings, sentence("did not learn: ", against.loss, ""))
 	case against.loss != "":
 		return new(true), append(warnings, against.loss)
 	case against.accurate || against.fell:
@@ -89,13 +91,14 @@ func missedGoal(r *disdel.Record) string {
 type evidence struct {
 	chance   string // guessing reaches the accuracy
 	accurate bool   // the accuracy is clearly above guessing
-	loss     string // the train loss rose, did not fall, or is above a guess's
-	worse    bool   // the last one is above a guess's
+	loss     string // the train loss rose, did not fall, or the last loss is above a guess's
+	worse    bool   // the last loss is above a guess's: the train loss, and the held-out loss where there is one
+	rose     bool
 	fell     bool
 }
 
 func against(r *disdel.Record) (e evidence) {
-	rounds := ofModel(r)
+	rounds := r.ModelRounds()
 	if len(rounds) == 0 {
 		return e
 	}
@@ -120,20 +123,29 @@ func against(r *disdel.Record) (e evidence) {
 	case r.Job.Training.Loss == "crossEntropy" && r.Data.Classes > 1:
 		guess = math.Log(float64(r.Data.Classes))
 	}
-	e.worse = last.TrainLoss > meanGuess*guess
+	e.course(rounds, guess)
+	return e
+}
+
+// course says how the losses went, and compares the last with that of one guess for all rows.
+func (e *evidence) course(rounds []disdel.Round, guess float64) {
+	last := rounds[len(rounds)-1]
+	train, heldOut := last.TrainLoss > meanGuess*guess, last.Loss != nil && *last.Loss > meanGuess*guess
+	e.worse = train && (heldOut || last.Loss == nil)
 	first, where, several := firstLoss(rounds)
 	switch {
-	case !several && e.worse && !e.accurate:
-		e.loss = fmt.Sprintf("the train loss is %.4g, and that of a guess %.4g", last.TrainLoss, guess)
-	case !several:
-	case last.TrainLoss > first && (!e.accurate || last.TrainLoss > rise*first):
+	case several && last.TrainLoss > first && (!e.accurate || last.TrainLoss > rise*first):
+		e.rose = true
 		e.loss = fmt.Sprintf("the train loss rose from %.4g in %s to %.4g", first, where, last.TrainLoss)
-	case last.TrainLoss == first && !e.accurate:
+	case several && last.TrainLoss == first && !e.accurate:
 		e.loss = fmt.Sprintf("the train loss did not fall: it is %.4g as in %s", first, where)
-	case last.TrainLoss < first:
+	case e.worse || train && !e.accurate:
+		e.loss = fmt.Sprintf("the train loss is %.4g, and that of a guess %.4g", last.TrainLoss, guess)
+	case heldOut && e.chance == "":
+		e.loss = fmt.Sprintf("the held-out loss is %.4g, and that of a guess %.4g", *last.Loss, guess)
+	case several && last.TrainLoss < first:
 		e.fell = true
 	}
-	return e
 }
 
 // oneAnswer says that a network gives one answer for all held-out rows, which shows nothing however many of them it
@@ -166,18 +178,6 @@ func (e *evidence) sparse(last disdel.Round, guess float64) {
 		e.chance = fmt.Sprintf("the held-out loss %.4g is no better than the %.4g of one guess for all rows",
 			*last.Loss, guess)
 	}
-}
-
-// ofModel is the rounds up to the one whose weights the model has.
-func ofModel(r *disdel.Record) []disdel.Round {
-	if r.Best != nil {
-		for i := range r.Rounds {
-			if r.Rounds[i].Round == r.Best.Round {
-				return r.Rounds[:i+1]
-			}
-		}
-	}
-	return r.Rounds
 }
 
 // firstLoss is the earliest loss to compare with the last.

@@ -32,6 +32,10 @@ func TestAJobThatDidNotLearnSaysSo(t *testing.T) {
 	unevaluated := judged(10, 1000, -1, 2.3, 0.5)
 	unevaluated.Unevaluated = &disdel.Error{Msg: "out of time"}
 	squares := judged(10, 0, -1, 99)
+	heldOut := func(loss float64, r *disdel.Record) *disdel.Record {
+		r.Rounds[len(r.Rounds)-1].Loss = &loss
+		return r
+	}
 	squares.Job.Training.Loss = "mse"
 	for name, c := range map[string]struct {
 		r       *disdel.Record
@@ -59,6 +63,23 @@ func TestAJobThatDidNotLearnSaysSo(t *testing.T) {
 			[]string{"the train loss is 41.6, and that of a guess 2.303"},
 		},
 		"epochs of one round": {firstEpoch, no, []string{"rose from 2.3 in the first epoch of round 1 to 79"}},
+		"it fell, and is worse than a guess": {
+			judged(10, 0, -1, 900, 20), no,
+			[]string{"did not learn: the train loss is 20, and that of a guess 2.303"},
+		},
+		"it fell, with right answers, and is worse than a guess": {
+			heldOut(11, judged(10, 1000, 0.3, 900, 20)), no,
+			[]string{"did not learn: the train loss is 20, and that of a guess 2.303"},
+		},
+		"the first steps of the epoch were bad": {heldOut(0.3, judged(10, 1000, 0.9, 20)), yes, nil},
+		"held-out rows are worse than a guess, and too few for an accuracy": {
+			heldOut(3, judged(2, 5, 1, 0.7, 0.1)), no,
+			[]string{"did not learn: the held-out loss is 3, and that of a guess 0.6931"},
+		},
+		"too sure of wrong answers": {
+			heldOut(3.1, judged(10, 1000, 0.7, 2, 0.01)), yes,
+			[]string{"the held-out loss is 3.1, and that of a guess 2.303"},
+		},
 		"diverged in the end": {judged(10, 1000, 0.3, 0.5, 20), no, []string{"diverged while it trained"}},
 		"it wavers":           {judged(10, 1000, 0.9, 0.500, 0.501), yes, nil},
 		"it rose, and is good": {

@@ -17,8 +17,8 @@ const (
 )
 
 // NumericTargetHint says what to do about labels that are numbers to predict.
-const NumericTargetHint = "make ranges of the numbers, for example low, middle and high; if each number is a class, " +
-	"add --label-classes"
+const NumericTargetHint = "to predict it, disdel explain regression; or make ranges of the numbers, for example low, middle " +
+	"and high; if each number is a class, add --label-classes"
 
 // numericLabels counts the numbers among a data set's labels.
 type numericLabels struct {
@@ -74,8 +74,8 @@ func NumericTarget(labels []ClassRows) string {
 	if n.fraction != "" {
 		such = fmt.Sprintf(" such as %.40s", n.fraction)
 	}
-	return fmt.Sprintf("it has %d different numbers%s in %d rows. disdel learns classes; to predict a number "+
-		"(regression) is not supported yet", n.values, such, n.rows)
+	return fmt.Sprintf("it has %d different numbers%s in %d rows. Networks of layers learn classes, and linear "+
+		"regression predicts numbers", n.values, such, n.rows)
 }
 
 // NumericClasses says that many numbers are used as classes, in case they should be predicted. It returns "" for few
@@ -85,7 +85,7 @@ func NumericClasses(labels []ClassRows) string {
 	if n.values <= fewNumbers || n.predicted() {
 		return ""
 	}
-	return fmt.Sprintf("%d numbers are taken for classes; to predict a number (regression) is not supported yet. "+
+	return fmt.Sprintf("%d numbers are taken for classes. To predict a number: disdel explain regression. "+
 		"If each number is a class, add --label-classes", n.values)
 }
 

@@ -22,6 +22,7 @@ import (
 type Store struct {
 	bucket blobs.Bucket
 	folder string // see blobs.Folder
+	guard  func(ctx context.Context, name string) error
 }
 
 // OpenStore opens the data sets at file:///folder (created if missing), s3://bucket or mem://. Errors: Invalid,
@@ -33,6 +34,10 @@ func OpenStore(ctx context.Context, url string) (*Store, error) {
 	}
 	return &Store{bucket: b, folder: blobs.Folder(url)}, nil
 }
+
+// Guard sets a check that runs before the content of a data set is replaced. If it returns an error, the data set stays
+// as it is, and the call that adds returns that error. Guard must be called before the store is used.
+func (s *Store) Guard(check func(ctx context.Context, name string) error) { s.guard = check }
 
 // Close releases the store; so far it does nothing.
 func (s *Store) Close() error { return nil }
@@ -367,6 +372,11 @@ func (s *Store) addStream(ctx context.Context, name string, overwrite bool, writ
 			return m, nil
 		case !overwrite:
 			return m, nameTaken(name, kind == disdel.UnknownKind)
+		}
+		if s.guard != nil {
+			if err := s.guard(ctx, name); err != nil {
+				return m, err
+			}
 		}
 		if err := s.beginAdd(ctx, name); err != nil {
 			return m, err

@@ -28,6 +28,7 @@ type Input struct {
 	Backend     string             // as the job names it; "": any
 	Moments     disdel.StatePolicy // of the optimiser's moments
 	Wire        disdel.Wire        // of updates
+	Bucket      bool               // checkpoints and models are written to a bucket in the network, not to a folder
 	Checkpoints bool               // the state that a worker keeps between rounds is also written to files
 	Exchange    *disdel.Exchange   // with the Members after every step; nil: nothing is exchanged inside a round
 

@@ -122,6 +122,27 @@ func TestATinyJobTellsNothingOfLargeOnes(t *testing.T) {
 	}
 }
 
+// A row of a tiny network takes time for other things than its multiply-accumulates. The measured jobs: digits through
+// 1,184 of them (in 38 ms with the first step, or long), and through the 37 million of ResNet-18 in 13 ms a row.
+func TestATinyNetworkForecastsADeepOne(t *testing.T) {
+	deep := lenetWork
+	deep.network, deep.macs, deep.rows, deep.rate, deep.epoch = "resnet18", 37_000_000, 1437, 77, 1
+	for name, rate := range map[string]float64{"three epochs": 18_900, "two hundred epochs": 88_000} {
+		tiny := lenetWork
+		tiny.network, tiny.macs, tiny.rows, tiny.rate, tiny.epoch = "tiny", 1184, 1437, rate, 3
+		if rate > 50_000 {
+			tiny.rows *= 200
+		}
+		k, ok := know(deep.input(tiny.run(1, steady)), disdel.TaskTrain)
+		if likely, want := k.each*float64(k.units), 719/deep.rate; !ok || likely < want/4 || likely > want*4 {
+			t.Errorf("%s: a round computes for %.3g s, want %.3g", name, likely, want)
+		}
+		if k, ok = know(tiny.input(deep.run(1, steady)), disdel.TaskTrain); !ok || k.each < 1e-6 {
+			t.Errorf("%s: a row of the tiny network takes %.3g s after the deep one", name, k.each)
+		}
+	}
+}
+
 // A timeout near an activation's start-up makes many legs, of which one starts cold: forecasts went to minutes for
 // seconds.
 func TestShortLegsAreNotAllColdStarts(t *testing.T) {

@@ -51,7 +51,7 @@ func paperAggregate(in Input) disdel.Estimate {
 	parameters, _ := tableI(in)
 	return paperSum(disdel.Estimate{
 		Package: calibrated.Package, Model: float * parameters, Parameters: float * parameters,
-		Notes: []string{paperTaskNotes},
+		Update: float * parameters, Notes: []string{paperTaskNotes},
 	})
 }
 

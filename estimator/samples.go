@@ -90,7 +90,7 @@ func scaleOf(in TimingInput, r *disdel.Record, task disdel.Task) (timeScale, boo
 	switch {
 	case sameNetwork(in, r):
 	case in.Work > 0 && then > 0:
-		s.work = float64(in.Work) / float64(then)
+		s.work = max(float64(in.Work), leastWork) / max(float64(then), leastWork)
 	default:
 		return s, false
 	}
@@ -100,8 +100,11 @@ func scaleOf(in TimingInput, r *disdel.Record, task disdel.Task) (timeScale, boo
 	return s, true
 }
 
-// Floors of the sizes that times are scaled by: below them latency dominates, and time no longer goes with the bytes.
+// Floors of the sizes that times are scaled by: below them latency dominates, and time no longer goes with the bytes
+// or the multiply-accumulates. A row of a network with 1,200 of them takes 12 us, of one with 19,000 25 us, and ResNet-18
+// computes about 3,000 in a microsecond.
 const (
+	leastWork  = float64(100_000)       // multiply-accumulates of a sample forwards
 	leastLoad  = float64(4 * disdel.MB) // of a shard
 	leastMoved = float64(disdel.MB)     // of an update
 )
@@ -123,10 +126,7 @@ func shardBytes(p disdel.Plan, d disdel.DataInfo) float64 {
 	return float64(d.Train) / float64(max(1, p.Workers)) * float64(d.SampleSize)
 }
 
-func updateBytes(p disdel.Plan) float64 {
-	a, _ := p.Action(disdel.TaskAggregate)
-	return float64(a.Estimate.Model)
-}
+func updateBytes(p disdel.Plan) float64 { return float64(p.Update(disdel.WireFloat32)) }
 
 // workOf is the multiply-accumulates of one sample's forward pass, by the layers of the plan's estimate.
 func workOf(p disdel.Plan) (macs int64) {

@@ -32,6 +32,9 @@ type Query struct {
 	Model   string       // network of the zoo, or name of the output model
 	Dataset string
 	Status  disdel.Status
+
+	// Unreadable is called with the id of each selected record that this version cannot read. nil: they are left out.
+	Unreadable func(id disdel.JobID)
 }
 
 // Selects reports whether a record is one that the query lists. It ignores Limit and Before.
@@ -100,7 +103,7 @@ func (l *listedFields) is(condition [2]string) bool {
 
 // searchFor is the search for a query. A list of all records needs no view, because documents are in order.
 func (s *Store) searchFor(q *Query) search {
-	found := search{selector: q.selector(), before: string(q.Before)}
+	found := search{selector: q.selector(), before: string(q.Before), unreadable: q.Unreadable}
 	all := q.conditions()
 	switch {
 	case len(all) > 0:
@@ -201,6 +204,8 @@ type search struct {
 	keeps  func(json.RawMessage) bool // selects rows by their values; nil: the value is the document
 	before string                     // only ids below this one; "": all
 
+	unreadable func(id disdel.JobID) // as of Query
+
 	selector map[string]any
 	by       order
 	fields   []string // fields of a document to read; nil: all
@@ -245,6 +250,9 @@ func (s *Store) page(ctx context.Context, q search, before string, limit int,
 		if raw != nil {
 			if r, err = decode(raw); err != nil {
 				id, err = s.passOver(raw, err)
+				if err == nil && q.unreadable != nil {
+					q.unreadable(disdel.JobID(id))
+				}
 			} else {
 				id = string(r.ID)
 			}

@@ -2,7 +2,10 @@ package scheduler
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -40,9 +43,10 @@ func TestTheHintOfAPlanThatDoesNotFit(t *testing.T) {
 		hint := disdel.AsError(err).Hint
 		ways := disdel.AsError(err).Changes
 		if len(ways) == 0 {
-			if none++; !strings.Contains(hint, "a smaller network: no batch") {
+			if none++; !strings.Contains(hint, "a smaller network: the job needs ") {
 				t.Fatalf("%v: %s", err, hint)
 			}
+			agree(t, err, hint)
 			least := in
 			least.Job.Training.BatchSize, least.Job.Distribution.Workers = 1, 1
 			if _, err := NewPlan(least); err == nil {
@@ -67,6 +71,20 @@ func TestTheHintOfAPlanThatDoesNotFit(t *testing.T) {
 	}
 	if fits == 0 || none == 0 {
 		t.Errorf("%d hints with a change, %d without", fits, none)
+	}
+}
+
+// agree compares what a hint says that the job needs with what its error says, in whole MB.
+func agree(t *testing.T, err error, hint string) {
+	t.Helper()
+	said := regexp.MustCompile(`action needs ([0-9.]+) MB`).FindStringSubmatch(err.Error())
+	again := regexp.MustCompile(`the job needs ([0-9]+) MB`).FindStringSubmatch(hint)
+	if said == nil || again == nil {
+		t.Fatalf("%v: %s", err, hint)
+	}
+	needs, _ := strconv.ParseFloat(said[1], 64)
+	if mb, _ := strconv.ParseFloat(again[1], 64); math.Abs(mb-needs) > 1 {
+		t.Errorf("%v: %s", err, hint)
 	}
 }
 

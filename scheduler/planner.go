@@ -28,6 +28,7 @@ type PlanInput struct {
 	Siblings          int                 // other jobs submitted with this one, that want the processors too
 	ProcessorsUnknown string              // why Processors are unknown, and what helps
 	PlatformReasons   []string            // sources of the platform's figures, for the plan's reasons
+	Bucket            bool                // checkpoints and models go to a bucket in the network, not to a folder
 	// Decided: the job's setting was decided while it ran. Its policy decides nothing, and no reason quotes its file.
 	Decided bool
 
@@ -106,7 +107,7 @@ func (b *planBuilder) input(rows, actions int) estimator.Input {
 		Epochs: t.Epochs, Optimizer: t.Optimizer, ClipNorm: t.ClipNorm, Exact: t.Exact,
 		Precision: t.Precision, Backend: t.Backend,
 		Moments: a.OptimizerState, Wire: a.Wire, Checkpoints: b.Job.Reliability.CheckpointEvery > 0,
-		Exchange: b.Job.Distribution.Exchange,
+		Exchange: b.Job.Distribution.Exchange, Bucket: b.Bucket,
 	}
 }
 
@@ -276,7 +277,7 @@ func (b *planBuilder) overMemory(needs, limit disdel.Bytes, who, msg string) err
 	if way := b.roomForPython(needs, limit); way != "" {
 		ways = append(ways, way)
 	} else if b.Suggest {
-		less, way := b.lessWork(limit)
+		less, way := b.lessWork(needs, limit)
 		if less != nil {
 			out.Changes = append(out.Changes, less)
 		}
@@ -296,15 +297,16 @@ func (b *planBuilder) roomForPython(needs, limit disdel.Bytes) string {
 		"program's packages takes %v before it computes", b.limit(needs).MB(), c.Python.Floor)
 }
 
-// lessWork returns a change of the job that makes every action fit a limit, and the hint for it. Like disdel estimate
-// --max-memory it plans the change, so that the hint never names one that does not help.
-func (b *planBuilder) lessWork(limit disdel.Bytes) (sets []string, hint string) {
+// lessWork returns a change of the job that makes every action fit a limit, and the hint for it. needs is what the job
+// needs as it is. Like disdel estimate --max-memory it plans the change, so that the hint never names one that does not
+// help.
+func (b *planBuilder) lessWork(needs, limit disdel.Bytes) (sets []string, hint string) {
 	s := newSearch(WithoutMemoryLimits(b.PlanInput), limit)
 	changes := s.changes(max(1, b.Job.Distribution.Workers))
 	if len(changes) == 0 {
 		least, whose := s.leastOfAll()
-		return nil, fmt.Sprintf("a smaller network: no batch, number of workers or optimiser fits %d MB; "+
-			"the least is %d MB, of the %s action", limit/disdel.MB, least.MB(), whose)
+		return nil, fmt.Sprintf("a smaller network: the job needs %d MB as it is, and its %s action %d MB even with one row "+
+			"a batch and the optimiser and precision that need least", needs.MB(), whose, least.MB())
 	}
 	sets = changes[0].Set
 	return sets, fmt.Sprintf("less work: --set '%s'; disdel estimate FILE --max-memory %dMB shows more ways",
@@ -375,11 +377,10 @@ func (b *planBuilder) limit(e disdel.Bytes) disdel.Bytes {
 // tree builds the aggregation levels.
 func (b *planBuilder) tree() error {
 	fanIn := b.Job.Distribution.Aggregation.FanIn
-	a, _ := b.plan.Action(disdel.TaskAggregate)
 	if fanIn == 0 {
-		fanIn = FanIn(a.Estimate.Model)
-		b.because("aggregation: up to %d updates of %v an action, which reads at most %v a round", fanIn, a.Estimate.Model,
-			readBytes)
+		update := b.plan.Update(disdel.WireFloat32)
+		fanIn = FanIn(update)
+		b.because("aggregation: up to %d updates of %v an action, which reads at most %v a round", fanIn, update, readBytes)
 	}
 	b.plan.Levels = Tree(b.plan.Workers, fanIn)
 	return nil

@@ -26,10 +26,10 @@ export GOOS=linux GOARCH=arm64 CGO_ENABLED=0
 go vet ./runtime/engine/native/kernel # that the assembly's arguments are what Go calls it with
 emulated() { go test "${run[@]}" -timeout 10m "$@"; }
 if [ "${1:-}" != all ]; then
-  emulated -short -skip 'AssemblyIsGenerated|WinogradGradientsOfHalves|WinogradRounds' ./runtime/engine/native/kernel
+  emulated -short -skip 'WinogradGradientsOfHalves|WinogradRounds' ./runtime/engine/native/kernel
   emulated -run EveryPath ./runtime/engine/sparse
   exit
 fi
-emulated -skip TestAssemblyIsGenerated ./runtime/engine/native/kernel ./runtime/engine/native/checkup
+emulated ./runtime/engine/native/kernel ./runtime/engine/native/checkup
 emulated ./runtime/engine/sparse
 emulated -short -run 'Promises|Gradients|Curves|FewRows|Threads|Independent|Winograd' ./runtime/engine/native

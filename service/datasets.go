@@ -13,6 +13,7 @@ import (
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/platform/local"
 	"github.com/disdel/disdel/service/lease"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // digits is the name of the data set in this program.
@@ -21,9 +22,10 @@ const digits = "digits"
 // downloadTimeout bounds the download of one file.
 const downloadTimeout = 10 * time.Minute
 
-// AddDigits adds the data set "digits" of this program, 1,797 images of handwritten digits, if it is missing.
+// AddDigits adds the data set "digits" of this program, 1,797 images of handwritten digits, if it is missing. It returns
+// Conflict if there is another data set of that name.
 func (s *Service) AddDigits(ctx context.Context) error {
-	_, err := s.AddKnown(ctx, digits, true)
+	_, err := s.AddKnown(ctx, digits, false)
 	return err
 }
 
@@ -80,6 +82,38 @@ func InputBytes(in *dataset.Input) disdel.Bytes {
 func (s *core) hasHistory() bool {
 	_, none := os.Stat(local.HistoryFile(s.cfg.Home))
 	return s.cfg.CouchDB != "" || none == nil
+}
+
+// RemoveDataset deletes a data set of the tenant and ends its sharing. It returns Denied for a data set of another
+// tenant, Conflict if a job reads the data set, and NotFound.
+func (s *Service) RemoveDataset(ctx context.Context, name string) (removed dataset.Removed, err error) {
+	if err := s.CheckOwn(tenant.ItemDataset, name); err != nil {
+		return removed, err
+	}
+	if err := s.errIfRead(ctx, "remove data set", name); err != nil {
+		return removed, err
+	}
+	if err := s.Forsake(ctx, tenant.ItemDataset, name); err != nil {
+		return removed, err
+	}
+	store, err := s.Datasets(ctx)
+	if err != nil {
+		return removed, err
+	}
+	return store.Remove(ctx, name)
+}
+
+// errIfRead returns Conflict if a job reads a data set of the tenant.
+func (s *Service) errIfRead(ctx context.Context, op, name string) error {
+	job := s.Reader(ctx, name)
+	if job == "" {
+		return nil
+	}
+	hint := "wait for the job"
+	if _, plain, own := strings.Cut(job, "job-"); own {
+		hint += ", or cancel it: disdel jobs cancel job-" + plain
+	}
+	return &disdel.Error{Kind: disdel.Conflict, Op: op, Msg: fmt.Sprintf("%s is reading %s", job, name), Hint: hint}
 }
 
 // Reader names a running job that reads a data set of the tenant, for a person: its id, or "a job of" another tenant.

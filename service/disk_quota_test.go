@@ -110,3 +110,35 @@ func TestParallelClaimsStayWithinTheDiskQuota(t *testing.T) {
 		t.Errorf("%v stored of %v, %v", stored, quota, err)
 	}
 }
+
+// Records of jobs count in the disk quota of their tenant, and not in that of another. A record that grew counts anew.
+func TestRecordsCountInTheDiskQuota(t *testing.T) {
+	s, err := Open(t.Context(), Config{Home: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	h, err := s.History(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ann, bob := s.Tenant("ann"), s.Tenant("bob")
+	before := disdel.Bytes(0)
+	for i := range 50 {
+		rec := disdel.Record{APIVersion: disdel.APIVersion, ID: newJobID(), Status: disdel.StatusSucceeded, Tenant: "ann"}
+		for range 2 {
+			rec.Warnings = append(rec.Warnings, strings.Repeat("w", 1000))
+			if err := h.Save(t.Context(), &rec); err != nil {
+				t.Fatal(err)
+			}
+			stored, err := ann.stored(t.Context())
+			if err != nil || stored < before+1000 {
+				t.Fatalf("record %d: %v after %v, %v", i, stored, before, err)
+			}
+			before = stored
+		}
+	}
+	if other, err := bob.stored(t.Context()); err != nil || other != 0 {
+		t.Errorf("bob has %v, %v", other, err)
+	}
+}

@@ -40,6 +40,7 @@ func (s *Service) Watch(ctx context.Context, job string) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	rec = s.shown(rec)
 	r := &Run{
 		id: id, stored: size, tenant: rec.Tenant, journal: newJournal(id, nil), status: &jobStatus{record: rec},
 		done: make(chan struct{}),
@@ -80,9 +81,10 @@ func (s *Service) Look(ctx context.Context, job string) (disdel.Record, error) {
 		return disdel.Record{}, err
 	}
 	if rec, ok := at.latestRecord(id); ok {
-		return rec, nil
+		return s.shown(rec), nil
 	}
-	return at.recordOf(ctx, id)
+	rec, err := at.recordOf(ctx, id)
+	return s.shown(rec), err
 }
 
 // latestRecord returns the newest record of a job that this Service runs, once its controller has begun, and of a job
@@ -138,6 +140,7 @@ func (w *watcher) follow(ctx context.Context) {
 		if err != nil {
 			continue // it is asked again
 		}
+		rec = w.s.shown(rec)
 		w.tell(&rec)
 		if w.over(&rec) {
 			return
@@ -330,9 +333,6 @@ func (s *Service) Forget(ctx context.Context, job string) (disdel.JobID, error) 
 	if err != nil {
 		return "", err
 	}
-	if err := s.Forsake(ctx, tenant.ItemJob, string(id)); err != nil {
-		return "", err
-	}
 	rec, err := h.Get(ctx, id)
 	if damaged(err) {
 		return id, s.forgetUnread(ctx, h, id)
@@ -346,7 +346,15 @@ func (s *Service) Forget(ctx context.Context, job string) (disdel.JobID, error) 
 			Hint: "disdel jobs cancel " + string(id),
 		}
 	}
-	return id, h.Delete(ctx, id)
+	return id, s.deleteRecord(ctx, h, id)
+}
+
+// deleteRecord ends the sharing of a job, and deletes its record.
+func (s *Service) deleteRecord(ctx context.Context, h *history.Store, id disdel.JobID) error {
+	if err := s.Forsake(ctx, tenant.ItemJob, string(id)); err != nil {
+		return err
+	}
+	return h.Delete(ctx, id)
 }
 
 // damaged reports whether no version of disdel can read a record. The record of a newer version may be of a running
@@ -371,5 +379,5 @@ func (s *Service) forgetUnread(ctx context.Context, h *history.Store, id disdel.
 			Hint: "wait until it has ended",
 		}
 	}
-	return h.Delete(ctx, id)
+	return s.deleteRecord(ctx, h, id)
 }

@@ -124,11 +124,13 @@ func (s *Service) Ready(ctx context.Context) error {
 	return err
 }
 
-// Datasets opens the store of data sets. It lives as long as the Service.
+// Datasets opens the store of data sets. It lives as long as the Service. The store returns Conflict instead of replacing
+// a data set that a job reads.
 func (s *Service) Datasets(ctx context.Context) (*dataset.Store, error) {
 	return s.data.get(s.ctx, func() (*dataset.Store, error) {
 		d, err := dataset.OpenStore(ctx, s.storage("datasets"))
 		if err == nil {
+			d.Guard(func(ctx context.Context, name string) error { return s.errIfRead(ctx, "replace data set", name) })
 			s.atEnd(d.Close)
 		}
 		return d, err

@@ -13,6 +13,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/estimator"
+	"github.com/disdel/disdel/internal/blobs"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/platform"
 	"github.com/disdel/disdel/platform/local"
@@ -121,8 +122,8 @@ func (p *planner) planInput(ctx context.Context, r controller.Resolved) (in sche
 	in = scheduler.PlanInput{
 		ID: p.id, Job: r.Job, Graph: r.Graph, Data: r.Data, Platform: limits, History: past.similar, Past: past.all,
 		Estimator: by, Processors: processors, Siblings: p.Siblings,
-		PlatformReasons: known,
-		Threads:         func(parallel int) int { return threads(processors, parallel) },
+		PlatformReasons: known, Bucket: blobs.Folder(p.ModelsURL()) == "",
+		Threads: func(parallel int) int { return threads(processors, parallel) },
 	}
 	if processors == 0 && !p.embedded() {
 		in.ProcessorsUnknown = unknownProcessors

@@ -142,6 +142,12 @@ func (p *planner) resolveAgain(ctx context.Context, rec disdel.Record, req Resum
 	if err != nil {
 		return rec, r, err
 	}
+	if setsEpochs(req.Sets) && rec.Continued != nil { // as for the job that this one trains further
+		if job.Training.Epochs -= rec.Continued.Epochs; job.Training.Epochs < 1 {
+			return rec, r, trainOnError(id, fmt.Sprintf("it started from a model of %d epochs", rec.Continued.Epochs),
+				fmt.Sprintf("give more epochs: --set training.epochs=%d", rec.Continued.Epochs+was.Training.Epochs))
+		}
+	}
 	job.Model.Description = req.Description
 	if job.Distribution.Workers == was.Distribution.Workers {
 		job.Distribution.Workers = rec.Plan.Workers
@@ -158,6 +164,11 @@ func (p *planner) resolveAgain(ctx context.Context, rec disdel.Record, req Resum
 		}
 	}
 	return rec, r, nil
+}
+
+// setsEpochs reports whether a request changes the number of epochs.
+func setsEpochs(sets []string) bool {
+	return slices.ContainsFunc(sets, func(s string) bool { return strings.HasPrefix(s, "training.epochs=") })
 }
 
 // withSets returns the job with the changes of the request. It checks the job as a job file: the history may have what

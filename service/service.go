@@ -38,6 +38,7 @@ type Service struct {
 	board  lazy[sharedStore]
 	disk   tenant.Claims // of bytes that will be written
 	redis  tenant.Claims // of memory in Redis
+	sizes  history.SizeCache
 
 	reading chan struct{} // has an element while the history is read for a plan
 }

@@ -188,14 +188,23 @@ func (s *Service) FindDataset(ctx context.Context, ref string) (out infer.Datase
 
 // readable is the data sets that a job of a tenant can name: its own, and those that others share with it.
 type readable struct {
-	s   *Service
-	own *dataset.Store
+	s            *Service
+	own          *dataset.Store
+	acknowledged bool // the job was acknowledged: it goes on although the owner shares the data set no more
 }
 
 // Manifest finds a data set by NAME or OWNER/NAME.
 func (r readable) Manifest(ctx context.Context, ref string) (dataset.Manifest, error) {
-	if !strings.Contains(ref, "/") {
+	owner, name, named := strings.Cut(ref, "/")
+	switch {
+	case !named:
 		return r.own.Manifest(ctx, ref)
+	case r.acknowledged && tenant.IsName(owner):
+		store, err := r.s.ownedBy(owner).Datasets(ctx)
+		if err != nil {
+			return dataset.Manifest{}, err
+		}
+		return store.Manifest(ctx, name)
 	}
 	set, err := r.s.FindDataset(ctx, ref)
 	return set.Manifest, err
@@ -409,60 +418,115 @@ func (s *Service) recordOf(ctx context.Context, id disdel.JobID) (disdel.Record,
 	return h.Get(ctx, id)
 }
 
+// mostSharedRead bounds the records of shared jobs that one list reads.
+const mostSharedRead = 1000
+
 // SharedJobs lists the records of the jobs that other tenants share and that a query selects, the newest first. The
-// name of each begins with its owner. It leaves unreadable records out.
-func (s *Service) SharedJobs(ctx context.Context, q history.Query) (out []disdel.Record, err error) {
-	list, err := errorless(s.sharedItems(ctx, tenant.ItemJob))
+// name of each begins with its owner. It leaves unreadable records out. It ends after so many bytes of records, and
+// after reading 1000 records. Then a query with Before set to next continues; next is empty if there are no more.
+func (s *Service) SharedJobs(ctx context.Context, q history.Query, bytes int) (out []disdel.Record,
+	next disdel.JobID, err error,
+) {
+	list, err := s.sharedBefore(ctx, q.Before)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	slices.SortFunc(list, func(a, b tenant.Item) int { return strings.Compare(b.Name, a.Name) })
-	for _, item := range list {
-		if q.Before != "" && item.Name >= string(q.Before) {
-			continue
-		}
-		rec, err := s.ownedBy(item.Owner).Look(ctx, item.Name)
+	limit, read := cmp.Or(q.Limit, history.DefaultLimit), 0
+	for i, item := range list {
+		rec, size, err := s.ownedBy(item.Owner).sharedRecord(ctx, disdel.JobID(item.Name))
 		switch {
 		case disdel.KindOf(err) == disdel.Unavailable:
-			return nil, err
-		case err != nil || !q.Selects(&rec):
-			continue
+			return nil, "", err
+		case err == nil && q.Selects(&rec):
+			rec.Job.Metadata.Name = item.Owner + "/" + cmp.Or(rec.Job.Metadata.Name, string(rec.ID))
+			out = append(out, s.shown(rec))
 		}
-		rec.Job.Metadata.Name = item.Owner + "/" + cmp.Or(rec.Job.Metadata.Name, string(rec.ID))
-		if out = append(out, rec); len(out) == cmp.Or(q.Limit, history.DefaultLimit) {
-			break
+		read += int(size)
+		if len(out) == limit {
+			return out, "", nil
+		}
+		if i+1 < len(list) && (read >= bytes || i+1 >= mostSharedRead) {
+			return out, disdel.JobID(item.Name), nil
 		}
 	}
-	return out, nil
+	return out, "", nil
+}
+
+// sharedBefore lists the jobs that others share with the tenant and that are older than one, the newest first.
+func (s *Service) sharedBefore(ctx context.Context, before disdel.JobID) ([]tenant.Item, error) {
+	list, err := errorless(s.sharedItems(ctx, tenant.ItemJob))
+	list = slices.DeleteFunc(list, func(i tenant.Item) bool { return before != "" && i.Name >= string(before) })
+	slices.SortFunc(list, func(a, b tenant.Item) int { return strings.Compare(b.Name, a.Name) })
+	return list, err
+}
+
+// sharedRecord returns the newest record of a job of this Service's tenant, and the size of the stored one.
+func (s *Service) sharedRecord(ctx context.Context, id disdel.JobID) (rec disdel.Record, size disdel.Bytes, err error) {
+	h, err := s.History(ctx)
+	if err != nil {
+		return rec, 0, err
+	}
+	rec, size, err = h.GetSized(ctx, id)
+	if latest, ok := s.latestRecord(id); ok {
+		return latest, size, nil
+	}
+	return rec, size, err
+}
+
+// shown returns a record as this Service's tenant may see it: a job of the home hides the operator's files and addresses.
+func (s *Service) shown(rec disdel.Record) disdel.Record {
+	if s.whose() == "" || rec.Tenant != "" {
+		return rec
+	}
+	rec.Place = nil
+	if rec.Origin != nil {
+		origin := *rec.Origin
+		origin.File, origin.Options, rec.Origin = "", nil, &origin
+	}
+	return rec
 }
 
 // ListJobs lists the tenant's jobs that a query selects and those that others share with it, the newest first. It ends
-// after so many bytes of records, but has at least one record; cut tells whether it ended for that.
-func (s *Service) ListJobs(ctx context.Context, q history.Query, bytes int) (list []disdel.Record, cut bool,
-	err error,
+// after about so many bytes of records, or after reading 1000 records of shared jobs. Then a query with Before set to
+// next continues; next is empty if there are no more.
+func (s *Service) ListJobs(ctx context.Context, q history.Query, bytes int) (list []disdel.Record,
+	next disdel.JobID, err error,
 ) {
 	h, err := s.History(ctx)
 	if err != nil {
-		return nil, false, err
+		return nil, "", err
 	}
-	list, cut, err = h.Page(ctx, q, bytes)
+	shared, err := s.sharedBefore(ctx, q.Before)
 	if err != nil {
-		return nil, false, err
+		return nil, "", err
+	}
+	if len(shared) > 0 {
+		bytes /= 2 // each of the two lists has its half
+	}
+	list, cut, err := h.Page(ctx, q, bytes)
+	if err != nil {
+		return nil, "", err
+	}
+	if cut {
+		next = list[len(list)-1].ID
 	}
 	for i := range list {
 		if rec, ok := s.Undelivered(list[i].ID); ok {
 			list[i] = rec
 		}
 	}
-	others, err := s.SharedJobs(ctx, q)
-	if err != nil || len(others) == 0 {
-		return list, cut, err
+	others, following, err := s.SharedJobs(ctx, q, bytes)
+	if err != nil {
+		return nil, "", err
 	}
-	if cut { // older ones come with the next page
-		last := list[len(list)-1].ID
-		others = slices.DeleteFunc(others, func(r disdel.Record) bool { return r.ID < last })
-	}
-	list = append(list, others...)
+	next, list = max(next, following), append(list, others...)
+	list = slices.DeleteFunc(list, func(r disdel.Record) bool { return r.ID < next }) // they come with the next page
 	slices.SortFunc(list, func(a, b disdel.Record) int { return strings.Compare(string(b.ID), string(a.ID)) })
-	return list[:min(len(list), cmp.Or(q.Limit, history.DefaultLimit))], cut, nil
+	if limit := cmp.Or(q.Limit, history.DefaultLimit); len(list) > limit {
+		list = list[:limit]
+		if next != "" {
+			next = list[limit-1].ID
+		}
+	}
+	return list, next, nil
 }

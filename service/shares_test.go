@@ -80,7 +80,7 @@ func (s *shop) add(item tenant.Item) tenant.Item {
 		var store *modelstore.Store
 		if store, err = view.Models(ctx); err == nil {
 			ref := disdel.ModelRef{Name: item.Name, Path: modelstore.WeightsPath(item.Name, "job-1")}
-			ref.Checksum, ref.Size, err = store.WriteWeights(ctx, ref.Path, nil, nil)
+			ref.Checksum, ref.Size, err = store.WriteWeights(ctx, ref.Path, nil, nil, modelstore.ArrayValues(0, nil))
 			if err != nil {
 				s.t.Fatal(err)
 			}

@@ -169,8 +169,8 @@ func (s *Service) ClaimDisk(ctx context.Context, more disdel.Bytes) (release fun
 			Kind: disdel.OverLimit, Op: "use disk",
 			Msg: fmt.Sprintf("it needs %v, and the tenant has %v stored and %v claimed by jobs and uploads of its quota of %v",
 				more, stored, before, q.Disk),
-			Hint: "remove models, data sets or weights, which takes a token of the role admin; or ask whoever runs the " +
-				"server for a larger --disk",
+			Hint: "remove models, data sets, weights or jobs (disdel du lists them); or ask whoever runs the server for a " +
+				"larger --disk",
 		}
 	}
 	if err != nil {
@@ -212,8 +212,11 @@ func (p *planner) claimRedis(n aggregator.Need) (release func(), err error) {
 	return release, nil
 }
 
-// stored is the size of a tenant's data sets, models, weights and checkpoints.
+// stored is the size of a tenant's data sets, models, weights, checkpoints and records.
 func (s *Service) stored(ctx context.Context) (all disdel.Bytes, err error) {
+	if all, err = s.recordBytes(ctx); err != nil {
+		return 0, err
+	}
 	for _, folder := range []string{"datasets", "models"} {
 		bucket, err := blobs.Open(ctx, s.storage(folder))
 		if err != nil {
@@ -227,6 +230,15 @@ func (s *Service) stored(ctx context.Context) (all disdel.Bytes, err error) {
 		}
 	}
 	return all, nil
+}
+
+// recordBytes is the size of the tenant's records in the history.
+func (s *Service) recordBytes(ctx context.Context) (disdel.Bytes, error) {
+	h, err := s.History(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return s.sizes.Total(ctx, h)
 }
 
 // diskNeed bounds the size of a job's model and checkpoints at any time.

@@ -1,10 +1,12 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +17,8 @@ import (
 	"github.com/disdel/disdel/internal/files"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/platform/local"
+	"github.com/disdel/disdel/service/lease"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // StoredKind is the kind of something that takes space in a home or on its storage.
@@ -36,6 +40,7 @@ const (
 // StoredItem is something that takes space in a home or on its storage.
 type StoredItem struct {
 	Kind    StoredKind   `json:"kind"`
+	Tenant  string       `json:"tenant,omitempty"` // whose it is; empty: of the tenant, or the home, that asks
 	Name    string       `json:"name"`
 	Job     disdel.JobID `json:"job,omitempty"` // of an item of StoredJobs; Name is its name then
 	Size    disdel.Bytes `json:"sizeBytes"`
@@ -43,23 +48,70 @@ type StoredItem struct {
 	Kept    string       `json:"kept,omitempty"`   // why it must stay; empty: nothing needs it
 }
 
-// Stored lists what takes space in the home of this Service and on its storage, by kind and name.
+// StoredOfAll lists what takes space as Stored does, and for the home also what each tenant stores.
+func (s *Service) StoredOfAll(ctx context.Context) ([]StoredItem, error) {
+	out, err := s.Stored(ctx)
+	if err != nil || s.whose() != "" {
+		return out, err
+	}
+	names, err := s.storingTenants(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		items, err := s.Tenant(name).Stored(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range items {
+			item.Tenant = name
+			out = append(out, item)
+		}
+	}
+	return out, nil
+}
+
+// storingTenants are the tenants with data sets or models on the storage, also those without a token by now.
+func (s *Service) storingTenants(ctx context.Context) (names []string, err error) {
+	url := s.storage("tenants")
+	bucket, err := blobs.Open(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	for o, err := range bucket.List(ctx, "") {
+		if err != nil {
+			return nil, blobs.Wrap(err, "list files", url)
+		}
+		if name, _, ok := strings.Cut(o.Key, "/"); ok && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Stored lists what takes space in the home of this Service, or of its tenant, and on its storage, by kind and name.
 func (s *Service) Stored(ctx context.Context) ([]StoredItem, error) {
 	l := storedList{items: map[StoredItem]*StoredItem{}}
 	models, err := s.Models(ctx)
 	if err != nil {
 		return nil, err
 	}
-	list, _ := models.List(ctx) // a version that cannot be read is among the other files
+	list, unread := models.List(ctx) // a version that cannot be read is among the other files
 	if err := l.addBucket(ctx, s.storage("datasets"), dataItem); err != nil {
 		return nil, err
 	}
-	if err := l.addBucket(ctx, s.storage("models"), modelItems(list)); err != nil {
+	if err := l.addHistory(ctx, s); err != nil {
 		return nil, err
 	}
-	l.addFile(StoredLogs, local.Log(s.cfg.Home))
-	l.addFile(StoredJobs, local.HistoryFile(s.cfg.Home))
-	needs, err := s.needs(ctx)
+	ended, err := s.endedJobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.addBucket(ctx, s.storage("models"), modelItems(list, ended)); err != nil {
+		return nil, err
+	}
+	needs, err := s.needs(ctx, unread)
 	if err != nil {
 		return nil, err
 	}
@@ -80,15 +132,25 @@ func (s *Service) Stored(ctx context.Context) ([]StoredItem, error) {
 // RemoveStored deletes an item of Stored. It returns Conflict for an item that something needs by now, Invalid for one
 // of a kind that it does not delete, and NotFound.
 func (s *Service) RemoveStored(ctx context.Context, item StoredItem) error {
+	if item.Kind == StoredJobs && item.Job != "" {
+		_, err := s.Forget(ctx, string(item.Job))
+		return err
+	}
+	if strings.Contains(item.Name, "/") || item.Name == "" || item.Name == "." || item.Name == ".." { // it is part of a path
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "delete an item", Msg: fmt.Sprintf("%.40q is no item's name", item.Name),
+			Hint: "disdel du lists the items",
+		}
+	}
 	models, err := s.Models(ctx)
 	if err != nil {
 		return err
 	}
-	needs, err := s.needs(ctx)
+	list, unread := models.List(ctx)
+	needs, err := s.needs(ctx, unread)
 	if err != nil {
 		return err
 	}
-	list, _ := models.List(ctx)
 	if why := needs.reason(&item, list); why != "" {
 		return &disdel.Error{
 			Kind: disdel.Conflict, Op: "delete " + item.Name, Msg: why, Hint: "disdel du shows what nothing needs",
@@ -96,22 +158,16 @@ func (s *Service) RemoveStored(ctx context.Context, item StoredItem) error {
 	}
 	switch item.Kind {
 	case StoredData:
-		if job := s.Reader(ctx, item.Name); job != "" {
-			return &disdel.Error{
-				Kind: disdel.Conflict, Op: "delete " + item.Name, Msg: fmt.Sprintf("%s is reading it", job),
-				Hint: "wait for the job, or cancel it: disdel jobs cancel " + string(job),
-			}
-		}
-		data, err := s.Datasets(ctx)
-		if err == nil {
-			_, err = data.Remove(ctx, item.Name)
-		}
+		_, err = s.RemoveDataset(ctx, item.Name)
 		return err
 	case StoredModels:
 		_, err = models.Remove(ctx, item.Name)
 		return err
 	case StoredCheckpoints:
-		return models.Discard(ctx, path.Join("checkpoints", item.Name))
+		if err := models.Discard(ctx, path.Join("checkpoints", item.Name)); err != nil {
+			return err
+		}
+		return s.discardWeights(ctx, models, list, item.Name)
 	case StoredWeights:
 		return models.RemoveWeights(ctx, item.Name)
 	case StoredPrograms:
@@ -119,13 +175,37 @@ func (s *Service) RemoveStored(ctx context.Context, item StoredItem) error {
 	case StoredAnswers:
 		return models.DiscardAnswers(ctx, path.Join("answers", item.Name))
 	case StoredLogs:
-		if err := os.Remove(local.Log(s.cfg.Home)); err != nil {
+		if s.whose() != "" {
+			return &disdel.Error{Kind: disdel.NotFound, Op: "delete the log", Msg: "a tenant has none"}
+		}
+		file := local.Log(s.cfg.Home)
+		if item.Name != filepath.Base(file) {
+			file = filepath.Join(s.cfg.Home, backgroundFolder, item.Name)
+		}
+		if err := os.Remove(file); err != nil {
 			return &disdel.Error{Kind: disdel.Unavailable, Op: "delete the log", Err: files.Plain(err)}
 		}
 		return nil
 	default:
 		return &disdel.Error{Kind: disdel.Invalid, Op: "delete " + item.Name, Msg: "it is no item that can be deleted"}
 	}
+}
+
+// discardWeights deletes the weights that an ended job has left beside the models.
+func (s *Service) discardWeights(ctx context.Context, models *modelstore.Store, list []modelstore.Model, job string) error {
+	h, err := s.History(ctx)
+	if err != nil {
+		return err
+	}
+	r, err := h.Get(ctx, disdel.JobID(job))
+	if err != nil || r.Status != disdel.StatusFailed && r.Status != disdel.StatusCanceled {
+		return nil //nolint:nilerr // nobody knows whose weights these are
+	}
+	key := modelstore.WeightsPath(r.Job.Output.Model, r.ID)
+	if slices.ContainsFunc(list, func(m modelstore.Model) bool { return m.Path == key }) {
+		return nil
+	}
+	return models.DiscardFile(ctx, key)
 }
 
 // storedList adds up the sizes of files by the item that they belong to.
@@ -161,6 +241,36 @@ func (l *storedList) addBucket(ctx context.Context, url string, itemOf func(key 
 	return nil
 }
 
+// addHistory adds the records, and for the home also the platform's log. A tenant's records are in the home's file.
+func (l *storedList) addHistory(ctx context.Context, s *Service) error {
+	if s.whose() == "" {
+		for name, pattern := range map[string]string{
+			"audit log": tenant.AuditFile + "*", "records that the history did not take": "unsaved/*",
+		} {
+			l.addFiles(StoredOther, name, filepath.Join(s.cfg.Home, pattern))
+		}
+		l.addFiles(StoredLogs, "", filepath.Join(s.cfg.Home, backgroundFolder, "*.log"))
+		l.addFile(StoredLogs, local.Log(s.cfg.Home))
+		l.addFile(StoredJobs, local.HistoryFile(s.cfg.Home))
+		return nil
+	}
+	size, err := s.recordBytes(ctx)
+	if err == nil && size > 0 {
+		l.add(StoredJobs, "records", int64(size), time.Time{})
+	}
+	return err
+}
+
+// addFiles adds the files of a pattern, as one item or under their own names.
+func (l *storedList) addFiles(kind StoredKind, name, pattern string) {
+	list, _ := filepath.Glob(pattern) // the pattern is well-formed
+	for _, file := range list {
+		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
+			l.add(kind, cmp.Or(name, path.Base(file)), info.Size(), info.ModTime())
+		}
+	}
+}
+
 func (l *storedList) addFile(kind StoredKind, file string) {
 	if info, err := os.Stat(file); err == nil {
 		l.add(kind, path.Base(file), info.Size(), info.ModTime())
@@ -172,8 +282,27 @@ func dataItem(key string) (StoredKind, string) {
 	return StoredData, name
 }
 
-// modelItems returns a function that says to which item a key of the storage of models belongs.
-func modelItems(list []modelstore.Model) func(key string) (StoredKind, string) {
+// endedJobs returns a function that tells whether a job has failed or was canceled, so that no model has its weights.
+func (s *Service) endedJobs(ctx context.Context) (func(job string) bool, error) {
+	h, err := s.History(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]bool{}
+	return func(job string) bool {
+		ended, ok := known[job]
+		if !ok {
+			r, err := h.Get(ctx, disdel.JobID(job))
+			ended = err == nil && (r.Status == disdel.StatusFailed || r.Status == disdel.StatusCanceled)
+			known[job] = ended
+		}
+		return ended
+	}, nil
+}
+
+// modelItems returns a function that says to which item a key of the storage of models belongs. Weights that an ended
+// job has left are among its checkpoints.
+func modelItems(list []modelstore.Model, ended func(job string) bool) func(key string) (StoredKind, string) {
 	weights := map[string]string{}
 	for i := range list {
 		weights[list[i].Path] = list[i].Ref()
@@ -191,8 +320,11 @@ func modelItems(list []modelstore.Model) func(key string) (StoredKind, string) {
 		case "code":
 			return StoredPrograms, "sha256:" + strings.TrimSuffix(first, ".zip")
 		case "weights":
+			job := strings.TrimSuffix(file, ".safetensors")
 			if ref, ok := weights[key]; ok {
 				return StoredModels, ref
+			} else if job != file && ended(job) {
+				return StoredCheckpoints, job
 			}
 		case "models":
 			var version int
@@ -204,13 +336,16 @@ func modelItems(list []modelstore.Model) func(key string) (StoredKind, string) {
 	}
 }
 
-// storedNeeds is what the unfinished jobs of a history need.
+// storedNeeds is why the items of a home or of a tenant must stay.
 type storedNeeds struct {
-	jobs     map[disdel.JobID]disdel.Status
-	data     map[string]disdel.JobID
-	weights  map[string]disdel.JobID // by the reference of the job file
+	jobs     map[disdel.JobID]string // whose checkpoints must stay
+	data     map[string]string       // by name
+	weights  map[string]string       // by the reference of the job file
+	any      string                  // every data set, model and file of weights must stay; empty: they need not
 	programs map[string]string       // by the digest of the code: which job needs it, also if it has failed
-	known    func(job disdel.JobID) bool
+	models   string                  // every data set must stay, because of models that cannot be read
+	answers  string                  // all answers must stay
+	record   func(job disdel.JobID) error
 	ownFiles bool // the storage belongs to this home only
 	platform bool // a platform runs in this home
 	waiting  map[string]bool
@@ -221,58 +356,84 @@ var UnfinishedStatuses = []disdel.Status{
 	disdel.StatusQueued, disdel.StatusAdmitted, disdel.StatusRunning, disdel.StatusPaused,
 }
 
-// needs reads the unfinished jobs of the history.
-func (s *Service) needs(ctx context.Context) (n storedNeeds, err error) {
+// needs reads the unfinished jobs of the history, also those of other tenants: they may read what this one shares.
+// unread is the error of models whose descriptions cannot be read.
+func (s *Service) needs(ctx context.Context, unread error) (n storedNeeds, err error) {
 	n = storedNeeds{
-		jobs: map[disdel.JobID]disdel.Status{}, data: map[string]disdel.JobID{}, weights: map[string]disdel.JobID{},
-		programs: map[string]string{}, waiting: map[string]bool{}, ownFiles: s.cfg.Storage == "",
+		jobs: map[disdel.JobID]string{}, data: map[string]string{}, weights: map[string]string{},
+		programs: map[string]string{},
+		waiting:  map[string]bool{}, ownFiles: s.cfg.Storage == "",
+	}
+	if unread != nil {
+		n.models = "the description of a model cannot be read, and the model may have been trained on it"
+	}
+	if !n.ownFiles {
+		n.any = "other homes may use the storage and need it"
 	}
 	_, n.platform = local.Find(s.cfg.Home)
-	h, err := s.History(ctx)
+	h, err := s.historyOfAll(ctx)
 	if err != nil {
 		return n, err
 	}
-	n.known = func(job disdel.JobID) bool {
+	n.record = func(job disdel.JobID) error {
 		_, err := h.Get(ctx, job)
-		return disdel.KindOf(err) != disdel.NotFound
+		return err
 	}
 	models, err := s.Models(ctx)
 	if err != nil {
 		return n, err
 	}
-	statuses := UnfinishedStatuses
-	if models.HasPrograms(ctx) {
-		statuses = slices.Concat(statuses, []disdel.Status{disdel.StatusFailed, disdel.StatusCanceled})
+	if err := s.addStatuses(ctx, &n, h, models.HasPrograms(ctx)); err != nil {
+		return n, err
 	}
-	for _, status := range statuses {
-		if err := n.add(ctx, h, status); err != nil {
-			return n, err
-		}
+	if err := s.addRunning(ctx, &n, h); err != nil { // after the statuses, which change meanwhile
+		return n, err
 	}
-	questions, _ := models.PendingQuestions(ctx, func(string) bool { return false })
+	questions, err := models.PendingQuestions(ctx, func(string) bool { return false })
+	if err != nil {
+		n.answers = "a note of a query cannot be read"
+	}
 	for _, q := range questions {
 		n.waiting[q.Name] = true
 	}
 	return n, nil
 }
 
-func (n *storedNeeds) add(ctx context.Context, h *history.Store, status disdel.Status) error {
-	for q := (history.Query{Status: status, Limit: history.DefaultLimit}); ; {
+// addStatuses adds the needs of unfinished jobs, and the programs of jobs that can be resumed.
+func (s *Service) addStatuses(ctx context.Context, n *storedNeeds, h *history.Store, programs bool) error {
+	statuses := UnfinishedStatuses
+	if programs {
+		statuses = slices.Concat(statuses, []disdel.Status{disdel.StatusFailed, disdel.StatusCanceled})
+	}
+	for _, status := range statuses {
+		if err := s.addUnfinished(ctx, n, h, status); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addProgram adds the program of a job.
+func (n *storedNeeds) addProgram(r *disdel.Record) {
+	if p := r.Job.Model.Python; p != nil {
+		n.programs[p.Code] = fmt.Sprintf("the %s job %s needs it", r.Status, r.ID)
+	}
+}
+
+// addUnfinished adds the needs of the jobs with a status.
+func (s *Service) addUnfinished(ctx context.Context, n *storedNeeds, h *history.Store, status disdel.Status) error {
+	q := history.Query{Status: status, Limit: history.DefaultLimit, Unreadable: n.addUnread}
+	for {
 		list, err := h.List(ctx, q)
 		if err != nil {
 			return err
 		}
 		for i := range list {
 			r := &list[i]
-			if p := r.Job.Model.Python; p != nil {
-				n.programs[p.Code] = fmt.Sprintf("the %s job %s needs it", r.Status, r.ID)
+			if slices.Contains(UnfinishedStatuses, r.Status) {
+				s.addJob(n, r)
 			}
-			if !slices.Contains(UnfinishedStatuses, r.Status) {
-				continue
-			}
-			n.jobs[r.ID] = r.Status
-			n.data[strings.TrimPrefix(r.Job.Data.Source, "dataset://")] = r.ID
-			n.weights[r.Job.Model.Init.Weights] = r.ID
+			n.addProgram(r)
 		}
 		if len(list) < q.Limit {
 			return nil
@@ -281,12 +442,75 @@ func (n *storedNeeds) add(ctx context.Context, h *history.Store, status disdel.S
 	}
 }
 
+// addRunning adds the needs of the jobs that processes run now, whatever their records say.
+func (s *Service) addRunning(ctx context.Context, n *storedNeeds, h *history.Store) error {
+	running := lease.MarkedJobs(s.cfg.Home)
+	leases, err := h.Leases(ctx)
+	if err != nil {
+		return err
+	}
+	for _, l := range leases {
+		if lives, err := lease.Alive(ctx, h, l); lives || err != nil {
+			running = append(running, l.Job)
+		}
+	}
+	for _, id := range running {
+		r, err := h.Get(ctx, id)
+		switch {
+		case err == nil:
+			s.addJob(n, &r)
+			n.addProgram(&r)
+		case disdel.KindOf(err) == disdel.NotFound:
+			n.any = cmp.Or(n.any, "a job starts now, and may need it")
+		case disdel.AsError(err).Code == disdel.CodeUnreadable:
+			n.addUnread(id)
+		default:
+			return err
+		}
+		n.jobs[id] = cmp.Or(n.jobs[id], "a process runs its job")
+	}
+	return nil
+}
+
+// addJob adds the needs of one job.
+func (s *Service) addJob(n *storedNeeds, r *disdel.Record) {
+	job := fmt.Sprintf("the %s job %s", r.Status, r.ID)
+	if s.whose() != "" && r.Tenant != s.whose() {
+		job = fmt.Sprintf("a %s job of %s", r.Status, cmp.Or(r.Tenant, "the server's operator"))
+	}
+	n.jobs[r.ID] = fmt.Sprintf("its job is %s", r.Status)
+	for _, ref := range []string{strings.TrimPrefix(r.Job.Data.Source, "dataset://"), r.Data.Name} {
+		if name, own := s.ownName(ref, r.Tenant); own {
+			n.data[name] = job + " needs it"
+		}
+	}
+	if ref, own := s.ownName(r.Job.Model.Init.Weights, r.Tenant); own {
+		n.weights[ref] = job + " starts from it"
+	}
+}
+
+// addUnread adds the needs of a job whose record cannot be read: they are not known.
+func (n *storedNeeds) addUnread(id disdel.JobID) {
+	n.jobs[id] = "the record of its job cannot be read"
+	n.any = cmp.Or(n.any, fmt.Sprintf("the record of the job %s cannot be read, and the job may need it", id))
+}
+
+// ownName returns the plain name of NAME or OWNER/NAME in a job of a tenant. own tells whether this Service's tenant
+// owns the item.
+func (s *Service) ownName(ref, of string) (name string, own bool) {
+	owner, name, named := strings.Cut(ref, "/")
+	if !named || strings.HasPrefix(ref, "sha256:") {
+		owner, name = cmp.Or(of, tenant.HomeOwner), ref
+	}
+	return name, name != "" && owner == s.owner()
+}
+
 // reason says why an item must stay; empty: nothing needs it.
 func (n *storedNeeds) reason(item *StoredItem, models []modelstore.Model) string {
 	switch item.Kind {
 	case StoredData:
-		if job, ok := n.data[item.Name]; ok {
-			return fmt.Sprintf("the %s job %s needs it", n.jobs[job], job)
+		if why := cmp.Or(n.data[item.Name], n.any, n.models); why != "" {
+			return why
 		}
 		for i := range models {
 			if models[i].Data.Name == item.Name {
@@ -294,29 +518,20 @@ func (n *storedNeeds) reason(item *StoredItem, models []modelstore.Model) string
 			}
 		}
 	case StoredModels:
-		return n.modelReason(item.Name, models)
+		return cmp.Or(n.weights[item.Name], modelReason(item.Name, models), n.any)
 	case StoredCheckpoints:
-		job := disdel.JobID(item.Name)
-		if status, ok := n.jobs[job]; ok {
-			return fmt.Sprintf("its job is %s", status)
-		}
-		if !n.ownFiles && !n.known(job) {
-			return "its job is in the history of another home"
-		}
+		return n.checkpointReason(disdel.JobID(item.Name))
 	case StoredWeights:
-		if job, ok := n.weights[item.Name]; ok {
-			return fmt.Sprintf("the %s job %s starts from it", n.jobs[job], job)
-		}
+		return cmp.Or(n.weights[item.Name], n.any)
 	case StoredPrograms:
 		return n.programReason(item.Name, models)
 	case StoredAnswers:
 		if n.waiting[item.Name] {
 			return "a query writes them"
 		}
+		return n.answers
 	case StoredLogs:
-		if n.platform {
-			return "the platform of this home runs"
-		}
+		return n.logReason(item)
 	case StoredJobs:
 		return "disdel prune jobs --older TIME deletes single records"
 	default:
@@ -335,17 +550,48 @@ func (n *storedNeeds) programReason(code string, models []modelstore.Model) stri
 	if why, ok := n.programs[code]; ok {
 		return why
 	}
-	if !n.ownFiles {
-		return "a job of another home may need it"
+	return cmp.Or(n.any, n.models)
+}
+
+// backgroundFolder has the logs of jobs in the background, by their ids. A job that ends removes its log.
+const backgroundFolder = "background"
+
+// startsWithin is how long a job in the background may take until it has an id.
+const startsWithin = time.Hour
+
+// logReason keeps the logs of what runs.
+func (n *storedNeeds) logReason(item *StoredItem) string {
+	id, platformLog := disdel.JobID(strings.TrimSuffix(item.Name, ".log")), filepath.Base(local.Log(""))
+	switch {
+	case id.Valid():
+		return n.jobs[id]
+	case item.Name == platformLog:
+		if n.platform {
+			return "the platform of this home runs"
+		}
+	case time.Since(item.Written) < startsWithin:
+		return "a job may be starting"
+	}
+	return ""
+}
+
+// checkpointReason keeps the checkpoints of jobs that may go on.
+func (n *storedNeeds) checkpointReason(job disdel.JobID) string {
+	if why := n.jobs[job]; why != "" {
+		return why
+	}
+	err := n.record(job)
+	switch {
+	case disdel.KindOf(err) == disdel.NotFound && !n.ownFiles:
+		return "its job is in the history of another home"
+	case err != nil && disdel.KindOf(err) != disdel.NotFound:
+		return "the record of its job cannot be read"
 	}
 	return ""
 }
 
 // modelReason keeps the versions that a name means: the newest, the best and those with tags.
-func (n *storedNeeds) modelReason(ref string, models []modelstore.Model) string {
-	if job, ok := n.weights[ref]; ok {
-		return fmt.Sprintf("the %s job %s starts from it", n.jobs[job], job)
-	}
+func modelReason(ref string, models []modelstore.Model) string {
 	name, _, _ := strings.Cut(ref, ":")
 	var own []modelstore.Model
 	for i := range models {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -104,8 +105,8 @@ func addModel(t *testing.T, s *Service, name string, job disdel.JobID) {
 		ModelRef: disdel.ModelRef{Name: name, Path: modelstore.WeightsPath(name, job)}, Job: job,
 		Network: disdel.Network{Name: "mlp", Input: []int{1, 8, 8}, Classes: 10},
 	}
-	m.Checksum, m.Size, err = store.WriteWeights(ctx, m.Path,
-		disdel.Weights{{Name: "w", Shape: []int{4}, Data: make([]float32, 4)}}, nil)
+	m.Checksum, m.Size, err = store.WriteWeights(ctx, m.Path, disdel.Weights{{Name: "w", Shape: []int{4}}}, nil,
+		modelstore.ArrayValues(1, func(int) []float32 { return make([]float32, 4) }))
 	if err == nil {
 		_, err = store.Commit(ctx, m)
 	}
@@ -183,4 +184,103 @@ func byName(t *testing.T, s *Service) map[string]StoredItem {
 		out[string(item.Kind)+" "+item.Name] = item
 	}
 	return out
+}
+
+// A tenant lists and deletes its own items, and the home lists those of all tenants. A name from a client cannot lead
+// out of its folder.
+func TestWhatTenantsStore(t *testing.T) {
+	s, err := Open(t.Context(), Config{Home: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ann, bob := s.Tenant("ann"), s.Tenant("bob")
+	for _, who := range []*Service{ann, bob} {
+		if err := who.AddDigits(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := s.StoredOfAll(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, item := range all {
+		found = append(found, item.Tenant+"/"+item.Name)
+	}
+	if !slices.Contains(found, "ann/digits") || !slices.Contains(found, "bob/digits") {
+		t.Errorf("the home sees %v", found)
+	}
+	if own, err := ann.StoredOfAll(t.Context()); err != nil || len(own) != 1 || own[0].Tenant != "" {
+		t.Errorf("ann sees %+v, %v", own, err)
+	}
+	for _, name := range []string{"../../bob/datasets/digits", "..", ".", "", "digits/../digits"} {
+		for _, kind := range []StoredKind{StoredData, StoredCheckpoints, StoredAnswers} {
+			if err := ann.RemoveStored(t.Context(), StoredItem{Kind: kind, Name: name}); disdel.KindOf(err) != disdel.Invalid {
+				t.Errorf("%s %q: %v", kind, name, err)
+			}
+		}
+	}
+	if err := ann.RemoveStored(t.Context(), StoredItem{Kind: StoredData, Name: "digits"}); err != nil {
+		t.Error(err)
+	}
+	if err := ann.RemoveStored(t.Context(), StoredItem{Kind: StoredLogs, Name: "x"}); disdel.KindOf(err) != disdel.NotFound {
+		t.Errorf("the log of the home: %v", err)
+	}
+	if left := byName(t, bob); len(left) != 1 {
+		t.Errorf("bob has %v", left)
+	}
+}
+
+// Weights that a canceled job has left belong to its checkpoints, and go with them. Those of other jobs stay.
+func TestWeightsOfEndedJobsAreCheckpoints(t *testing.T) {
+	home, ctx := t.TempDir(), t.Context()
+	s, err := Open(ctx, Config{Home: home})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	h, err := s.History(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[disdel.Status]string{}
+	for _, status := range []disdel.Status{disdel.StatusCanceled, disdel.StatusFailed, disdel.StatusRunning} {
+		rec := disdel.Record{APIVersion: disdel.APIVersion, ID: newJobID(), Status: status}
+		rec.Job.Output.Model = "m"
+		if err := h.Save(ctx, &rec); err != nil {
+			t.Fatal(err)
+		}
+		files[status] = filepath.Join(home, "models", filepath.FromSlash(modelstore.WeightsPath("m", rec.ID)))
+		if err := os.MkdirAll(filepath.Dir(files[status]), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(files[status], []byte("weights"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	items, err := s.Stored(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	removed := 0
+	for _, item := range items {
+		if item.Kind != StoredCheckpoints {
+			continue
+		}
+		if removed++; item.Kept != "" || item.Size != 7 {
+			t.Errorf("%+v", item)
+		}
+		if err := s.RemoveStored(ctx, item); err != nil {
+			t.Error(err)
+		}
+	}
+	for status, file := range files {
+		if _, err := os.Stat(file); (err == nil) != (status == disdel.StatusRunning) {
+			t.Errorf("the weights of a %s job: %v", status, err)
+		}
+	}
+	if removed != 2 {
+		t.Errorf("%d items in %+v", removed, items)
+	}
 }

@@ -210,7 +210,7 @@ func (p *planner) resolve(ctx context.Context, job disdel.Job, from Source) (con
 	if from.Locate == nil {
 		from.Locate = nowhere
 	}
-	r, err := controller.Resolve(ctx, job, readable{p.Service, p.parts.Data}, from.Name, from.Locate, from.Faults)
+	r, err := controller.Resolve(ctx, job, readable{p.Service, p.parts.Data, p.adopted}, from.Name, from.Locate, from.Faults)
 	for _, note := range r.Notes {
 		p.journal.add(Noted{note})
 	}

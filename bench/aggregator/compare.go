@@ -38,11 +38,10 @@ func (r round) compare(ctx context.Context, runs int) error {
 	if err != nil {
 		return err
 	}
-	var ours, theirs disdel.Weights
+	var theirs disdel.Weights
 	ways := []*way{
 		{name: "reduce", run: func() error {
-			u, err := store.Reduce(ctx, ids(members), like)
-			ours = u.Weights
+			_, err := store.Reduce(ctx, aggregator.Claim{ID: top}, aggregator.Reduction{Members: ids(members), Like: like})
 			return err
 		}},
 		{name: "get", run: func() error { return server.getAll(ctx, keys) }},
@@ -54,16 +53,20 @@ func (r round) compare(ctx context.Context, runs int) error {
 	}
 	for range runs {
 		for _, w := range ways {
-			ours, theirs = nil, nil
+			theirs = nil
 			runtime.GC()
 			start := time.Now()
 			if err := w.run(); err != nil {
 				return fmt.Errorf("%s: %w", w.name, err)
 			}
 			w.took = append(w.took, time.Since(start).Seconds())
+			if err := server.dropMeans(ctx); err != nil {
+				return err
+			}
 		}
 	}
-	if ours, err = reduced(ctx, store, like, members); err != nil {
+	ours, err := reduced(ctx, store, like, members)
+	if err != nil {
 		return err
 	}
 	if theirs, err = server.kubeml(ctx, like, members); err != nil {
@@ -84,8 +87,10 @@ func (r round) compare(ctx context.Context, runs int) error {
 }
 
 func reduced(ctx context.Context, store *aggregator.Store, like disdel.Weights, members int) (disdel.Weights, error) {
-	u, err := store.Reduce(ctx, ids(members), like)
-	return u.Weights, err
+	if err := reduce(ctx, store, aggregator.Claim{ID: top}, ids(members), like); err != nil {
+		return nil, err
+	}
+	return store.Reference(ctx, benchJob, 1, like)
 }
 
 // alike says whether both ways came to about the same: KubeML's mean is not weighted, ours nearly not.

@@ -26,6 +26,7 @@ func main() {
 		"network of the zoo, of 224 x 224 images, whose weights are averaged: 102 MB")
 	program := flag.String("program", "bin/disdel",
 		"the built program, for the figures of whole jobs; \"\" leaves them out")
+	large := flag.String("fitting", "", "the built action runtime: only measure aggregations of a large model with it")
 	flag.Parse()
 	rig.Main(func() error {
 		ctx := context.Background()
@@ -33,6 +34,8 @@ func main() {
 		switch {
 		case err != nil:
 			return err
+		case *large != "":
+			return fitting(ctx, *large)
 		case *reduce != "":
 			return child(ctx, *reduce, *members, like)
 		}

@@ -90,11 +90,7 @@ func reduceRound(ctx context.Context, s *aggregator.Store, id disdel.UpdateID, m
 	if err != nil {
 		return err
 	}
-	u, err := s.Reduce(ctx, members, like)
-	if err != nil {
-		return err
-	}
-	if err := s.CommitReference(ctx, c, id.Round+1, u.Weights); err != nil {
+	if err := reduce(ctx, s, c, members, like); err != nil {
 		return err
 	}
 	return s.DropRound(ctx, id.Job, id.Round)

@@ -78,11 +78,7 @@ func child(ctx context.Context, url string, members int, like disdel.Weights) er
 		return err
 	}
 	defer store.Close()
-	u, err := store.Reduce(ctx, ids(members), like)
-	if err != nil {
-		return err
-	}
-	if err := store.PutReference(ctx, benchJob, 1, u.Weights); err != nil {
+	if err := reduce(ctx, store, aggregator.Claim{ID: top}, ids(members), like); err != nil {
 		return err
 	}
 	after, err := rig.Memory(0, "VmHWM")
@@ -91,6 +87,19 @@ func child(ctx context.Context, url string, members int, like disdel.Weights) er
 	}
 	fmt.Println(int64(after[0] - before[0]))
 	return nil
+}
+
+// top is the aggregation of the bench's round.
+var top = disdel.UpdateID{Job: benchJob, Level: 1}
+
+// reduce computes a mean and publishes it as the next reference.
+func reduce(ctx context.Context, s *aggregator.Store, c aggregator.Claim, members []disdel.UpdateID, like disdel.Weights,
+) error {
+	mean, err := s.Reduce(ctx, c, aggregator.Reduction{Members: members, Like: like, Reference: true})
+	if err != nil {
+		return err
+	}
+	return s.CommitMean(ctx, mean)
 }
 
 // measureChild runs child in a process of its own.

@@ -1,6 +1,6 @@
 // Command disdel-runtime is the action runtime alone, the entry point of a container image: OpenWhisk's /init and /run
-// for train, aggregate, evaluate and infer, computed by the native engine, of models of sparse rows by theirs, of
-// users' Python programs by Python, and, in a program that is built with the tag nvidia, on GPUs by theirs.
+// for train, aggregate, evaluate and infer. The native engine computes, except for models of sparse rows and for users'
+// Python programs, which have engines of their own. A program that is built with the tag nvidia has one for GPUs, too.
 //
 //	disdel-runtime [--listen :PORT|tcp:HOST:PORT|unix:/PATH]
 //

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"go.yaml.in/yaml/v4"
+
 	"github.com/disdel/disdel"
 )
 
@@ -19,6 +21,7 @@ type Draft struct {
 	Rows    int                // of the data set, without held-out rows of its own
 	HeldOut int                // held-out rows of its own
 	Sparse  *disdel.SparseData // nil: the rows are dense
+	Length  float64            // mean squared length of a sparse row
 	Keras   string             // file of the network, as the job file names it; "": disdel chooses layers
 	Python  string             // file of a PyTorch program with a class Net, the same; "": none
 }
@@ -40,7 +43,7 @@ func (d Draft) Text() []byte {
 	p.add("apiVersion", disdel.APIVersion, "")
 	p.add("kind", "TrainingJob", "")
 	p.add("metadata", "", "")
-	p.add("metadata.name", d.Name, "")
+	p.add("metadata.name", yamlText(d.Name), "")
 	p.add("model", "", "")
 	d.network(p)
 	p.add("data", "", "")
@@ -59,6 +62,15 @@ func (d Draft) Text() []byte {
 		p.add("training.earlyStop", "{metric: valLoss, patience: 8}", "The model keeps the best weights.")
 	}
 	return []byte(p.text.String())
+}
+
+// yamlText is a text as a value of YAML. It is in quotes if YAML reads it as a number, a date or another word.
+func yamlText(text string) string {
+	var value any
+	if err := yaml.Unmarshal([]byte(text), &value); err != nil || value != text {
+		return strconv.Quote(text)
+	}
+	return text
 }
 
 // rowsText describes the rows in a few words.
@@ -210,11 +222,19 @@ func (d Draft) optimizer() string {
 	switch {
 	case d.Sparse != nil && d.Sparse.Ratings():
 		return "{sgd: {learningRate: 1.5, momentum: 0.8, nesterov: true}}"
+	case d.Sparse != nil && d.Classes != 2:
+		return fmt.Sprintf("{sgd: {learningRate: %s}}", d.regressionRate())
 	case d.Sparse == nil && d.Table():
 		return "{adam: {learningRate: 0.01}}"
 	default:
 		return "{adam: {learningRate: 0.002}}"
 	}
+}
+
+// regressionRate is a rate with which linear regression is stable: a step takes a fifth of the error of its rows away,
+// whatever the size of the targets. Adam would need a rate for their size.
+func (d Draft) regressionRate() string {
+	return strconv.FormatFloat(0.1/(1+d.Length), 'g', 1, 64)
 }
 
 // powerOfTwo is the largest power of two up to n, within least and most.

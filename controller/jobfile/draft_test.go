@@ -81,3 +81,14 @@ func TestDraftsSuitTheData(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// A name that YAML reads as a number, a date or a truth value stays a name.
+func TestADraftKeepsAnyName(t *testing.T) {
+	for _, name := range []string{"123", "1e5", "0x1f", "2026-11-27", "true", "no", "null", "off", "1-2", "plain"} {
+		text := Draft{Name: name, Dataset: name, Sample: []int{1, 1, 4}, Classes: 3, Rows: 150}.Text()
+		file, err := Parse("mine.yaml", text, nil)
+		if err != nil || file.Job.Metadata.Name != name || file.Job.Data.Source != "dataset://"+name {
+			t.Errorf("%s: %v\n%s", name, err, text)
+		}
+	}
+}

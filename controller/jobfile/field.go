@@ -233,6 +233,8 @@ func suggest(pattern, key, near string) string {
 	switch {
 	case f == nil:
 		return "known here: " + strings.Join(childNames(pattern), ", ")
+	case key == "learningRate":
+		return "it belongs in the optimiser, as training.optimizer.adam.learningRate; --rate RATE sets it for any optimiser"
 	case f.name() == key:
 		return "it belongs in " + cmp.Or(f.parent(), "the file itself")
 	default:

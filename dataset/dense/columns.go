@@ -120,8 +120,8 @@ func (c *column) close(at int, wrong *faults) {
 		}
 	case c.tooMany:
 		wrong.at(c.odd[0].line, at+1, c.Name,
-			"it has more than %d different texts, as names and ids have: leave it out (--skip)%s", mostCategories,
-			nearNumber(c.odd[0].text))
+			"it has more than %d different texts, as names and ids have: leave it out (--skip)%s; to learn from the words of "+
+				"texts: disdel explain text", mostCategories, nearNumber(c.odd[0].text))
 	case c.unreadable() != "":
 		wrong.add(disdel.Fault{Column: at + 1, Path: c.Name, Msg: c.unreadable()})
 	case len(c.seen) == 1:

@@ -111,7 +111,10 @@ type table struct {
 	learned int // training rows
 	tested  int
 	bytes   bool
-	first   struct {
+
+	unlabelled int // rows without a label, which are left out
+
+	first struct {
 		line   int
 		record []string
 	}
@@ -238,18 +241,15 @@ func (t *table) learn() error {
 				c.add(r.line, &r.cells[i])
 			}
 		}
-		if label := &r.cells[t.label]; label.kind == aGap {
-			wrong.at(r.line, t.label+1, t.names[t.label], "its label is missing")
-		} else {
-			t.labels.add(label.text)
-		}
+		t.labels.add(r.cells[t.label].text)
 		return nil
 	})
+	t.unlabelled = wrong.unlabelled
 	if err != nil {
 		return err
 	}
 	if t.learned == 0 && wrong.err() == nil {
-		wrong.at(0, 0, "rows", "there are none")
+		wrong.at(0, 0, "rows", "there are none with a label")
 	}
 	t.decide(wrong)
 	slices.SortStableFunc(wrong.list, func(a, b disdel.Fault) int { return a.Line - b.Line })
@@ -412,6 +412,10 @@ func (t *table) understood() dataset.Interpretation {
 		default:
 			u.Example.Values = append(u.Example.Values, c.Name+" "+t.first.record[i])
 		}
+	}
+	if t.unlabelled > 0 {
+		u.Notes = append(u.Notes, disdel.Counted(t.unlabelled, "row")+" without "+
+			t.names[t.label]+", the label, are left out")
 	}
 	if t.unknown > 0 {
 		u.Notes = append(u.Notes,

@@ -204,7 +204,6 @@ func TestFaultsOfATable(t *testing.T) {
 			CSV{},
 			[]string{
 				`f:52:2: b: "oops" is no number`, "f:53:1: columns: it has 2, and the first line 3",
-				"f:54:3: y: its label is missing",
 				"f:55:1: columns: it has 4, and the first line 3",
 			},
 		},

@@ -84,6 +84,8 @@ type faults struct {
 	file string
 	list []disdel.Fault
 	more int
+
+	unlabelled int // rows of a table without a label
 }
 
 // mostFaults is how many faults are reported: more than that usually have one cause.

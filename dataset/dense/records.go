@@ -261,6 +261,10 @@ func (t *table) rows(from dataset.Source, wrong *faults, f func(row) error) erro
 				continue
 			}
 			one := row{line: r.line, cells: s.of(r)}
+			if one.cells[t.label].kind == aGap {
+				wrong.unlabelled++
+				continue
+			}
 			if len(s.entries) > 0 {
 				one.entry, one.values = s.entries[r.row], s.values[r.row*width:][:width]
 			}
@@ -510,10 +514,10 @@ func (t *table) readCategory(x *cell, index map[string]int) {
 }
 
 func (t *table) readLabel(x *cell) {
-	if t.labels.class == nil {
-		if t.missing[x.text] {
-			x.kind = aGap
-		}
+	if t.missing[x.text] {
+		x.kind = aGap
+	} else if t.labels.class == nil {
+		return
 	} else if class, ok := t.labels.of(x.text); ok {
 		x.value, x.kind = float64(class), aNumber
 	}

@@ -237,7 +237,7 @@ func (w *worker) smallerSteps() Advice {
 	o := w.record.Job.Training.Optimizer
 	out := Advice{Why: "steps were too long", Pass: true}
 	if rate := o.Rate(); rate > 0 {
-		standard := usualRate(o)
+		standard := usualRate(w.record)
 		next, why := rate/10, fmt.Sprintf(": the learning rate was %g", rate)
 		if rate > farOff*standard {
 			next, why = standard, fmt.Sprintf(": the learning rate was %g, and %g is usual for %s", rate, standard, o.Name())

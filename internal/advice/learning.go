@@ -23,6 +23,7 @@ const (
 	fell     = 0.3  // a train loss that fell by more than this share shows that the network learned its training rows
 	uneven   = 0.7  // a class with this share of the rows is nearly all of them
 	fewSteps = 100  // with fewer steps, most networks learn nothing
+	reach    = 4    // times the size of the targets that the steps of a usual rate can go
 )
 
 // NotLearned returns the likely causes why a job learned nothing, the likeliest first. It works from the record only.
@@ -51,6 +52,11 @@ type course struct {
 	record *disdel.Record
 	losses []float64 // train losses, by epoch where they are known, else by round
 	guess  float64   // loss of one guess for all rows; NaN: unknown
+}
+
+// fromZero tells whether a job predicts numbers from weights that begin with zero.
+func fromZero(r *disdel.Record) bool {
+	return r.Data.Sparse != nil && !r.Data.Sparse.Ratings() && r.Job.Training.Loss == disdel.LossSquared
 }
 
 // lossesOf are the train losses of a job, oldest first.
@@ -88,16 +94,23 @@ func (c *course) last() float64  { return c.losses[len(c.losses)-1] }
 
 // start is the loss that training began with, as far as the record shows it.
 func (c *course) start() float64 {
-	if math.IsNaN(c.guess) {
+	switch d := c.record.Data.Sparse; {
+	case math.IsNaN(c.guess):
 		return c.first()
+	case fromZero(c.record):
+		return d.Mean*d.Mean + d.Deviation*d.Deviation
+	default:
+		return c.guess
 	}
-	return c.guess
 }
 
 // startText names it.
 func (c *course) startText() string {
 	if math.IsNaN(c.guess) {
 		return fmt.Sprintf("it began with %.4g", c.first())
+	}
+	if fromZero(c.record) {
+		return fmt.Sprintf("weights of zero have %.4g", c.start())
 	}
 	return fmt.Sprintf("a guess has %.4g", c.guess)
 }
@@ -118,15 +131,29 @@ func (c *course) isFlat() bool { return !(c.last() < (1-flat)*math.Min(c.first()
 // rate returns the learning rate of the job, and that which is usual for its optimiser.
 func (c *course) rate() (rate, usual float64, name string) {
 	o := c.record.Job.Training.Optimizer
-	return o.Rate(), usualRate(o), o.Name()
+	return o.Rate(), usualRate(c.record), o.Name()
 }
 
-// usualRate is the learning rate that most jobs with an optimiser begin with.
-func usualRate(o disdel.Optimizer) float64 {
-	if o.SGD != nil {
+// usualRate is the learning rate that most jobs with an optimiser begin with. Optimisers other than sgd change a weight
+// by about their rate in each step, so that they need a rate for the size of the targets if the weights begin with zero.
+func usualRate(r *disdel.Record) float64 {
+	switch {
+	case r.Job.Training.Optimizer.SGD != nil:
 		return sgdRate
+	case fromZero(r):
+		d := r.Data.Sparse
+		rate := reach * (math.Abs(d.Mean) + d.Deviation) / float64(steps(r))
+		rate, _ = strconv.ParseFloat(strconv.FormatFloat(rate, 'g', 2, 64), 64)
+		return rate
+	default:
+		return adamRate
 	}
-	return adamRate
+}
+
+// steps is the number of steps that each worker makes in a whole job, at least 1.
+func steps(r *disdel.Record) int {
+	batch := max(1, r.Plan.WorkerBatch(&r.Job))
+	return max(1, r.Data.Train/max(1, r.Plan.Workers)/batch) * max(1, r.Job.Training.Epochs)
 }
 
 // largeRate is for a loss that jumped, and for a rate far above what is usual.
@@ -158,10 +185,13 @@ func (c *course) smallRate() *Cause {
 	if _, jumped := c.jumped(); jumped || !c.isFlat() || rate == 0 || rate*farOff > usual {
 		return nil
 	}
+	text := fmt.Sprintf("%s; the learning rate is %g, and %g is usual for %s", c.flatText(), rate, usual, name)
+	if fromZero(c.record) && name != "sgd" {
+		text += fmt.Sprintf(" and targets with the mean %.4g", c.record.Data.Sparse.Mean)
+	}
 	return &Cause{
-		What:     "the learning rate is too small",
-		Evidence: fmt.Sprintf("%s; the learning rate is %g, and %g is usual for %s", c.flatText(), rate, usual, name),
-		Sets:     []string{set("training.optimizer."+name+".learningRate", strconv.FormatFloat(usual, 'g', 3, 64))},
+		What: "the learning rate is too small", Evidence: text,
+		Sets: []string{set("training.optimizer."+name+".learningRate", strconv.FormatFloat(usual, 'g', -1, 64))},
 	}
 }
 
@@ -181,14 +211,14 @@ func (c *course) fewSteps() *Cause {
 		return nil
 	}
 	epochs := max(1, r.Job.Training.Epochs)
-	steps := max(1, r.Data.Train/max(1, r.Plan.Workers)/batch) * epochs
-	if steps >= fewSteps {
+	made := steps(r)
+	if made >= fewSteps {
 		return nil
 	}
-	more := (fewSteps*epochs + steps - 1) / steps
+	more := (fewSteps*epochs + made - 1) / made
 	return &Cause{
 		What: "the job is too short",
-		Evidence: fmt.Sprintf("%s; each worker made about %d steps, %d epochs with batches of %d rows", c.flatText(), steps,
+		Evidence: fmt.Sprintf("%s; each worker made about %d steps, %d epochs with batches of %d rows", c.flatText(), made,
 			epochs, batch),
 		Sets: []string{set("training.epochs", max(2*epochs, more))},
 	}

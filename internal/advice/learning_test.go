@@ -135,6 +135,41 @@ func TestWhyAJobDidNotLearn(t *testing.T) {
 	}
 }
 
+// A regression of numbers begins with weights of zero, whose loss is far above that of one guess. Adam then needs a rate
+// for the size of the targets: the advice raises it, and does not take the first loss for a jump.
+func TestWhyARegressionDidNotLearn(t *testing.T) {
+	prices := func(o disdel.Optimizer, losses ...float64) *disdel.Record {
+		r := trained(o, losses...)
+		r.Job.Training.Loss, r.Job.Training.BatchSize, r.Job.Training.Epochs = disdel.LossSquared, 4, 38
+		r.Data.Train, r.Data.Classes = 320, 1
+		r.Data.Sparse = &disdel.SparseData{Mean: 491577, Deviation: 161435}
+		return r
+	}
+	for name, c := range map[string]struct {
+		r    *disdel.Record
+		what string
+		sets []string
+	}{
+		"far too small": {
+			prices(adam(0.002), 2.675e11, 2.6749e11), "the learning rate is too small",
+			[]string{"training.optimizer.adam.learningRate=1700"},
+		},
+		"far too large": {
+			prices(adam(1e6), 9e12, 8e12), "the learning rate is too large",
+			[]string{"training.optimizer.adam.learningRate=1.7e+03", "training.clipNorm=1"},
+		},
+		"sgd diverged": {
+			prices(sgd(0.5), 2.6e11, 9e14), "the learning rate is too large",
+			[]string{"training.optimizer.sgd.learningRate=0.01", "training.clipNorm=1"},
+		},
+	} {
+		list := NotLearned(c.r)
+		if list[0].What != c.what || !slices.Equal(list[0].Sets, c.sets) {
+			t.Errorf("%s: %+v", name, list)
+		}
+	}
+}
+
 // descend makes the losses of gradient descent on a quadratic bowl with curvature 1: each step multiplies the distance
 // from the minimum by 1 - rate. It starts at the loss of a guess.
 func descend(rate float64, rounds, steps int, noise *rand.Rand) (losses []float64) {

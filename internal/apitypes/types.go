@@ -140,6 +140,11 @@ type Program struct {
 	Code string `json:"code"` // its digest: "sha256:" and hex
 }
 
+// StoredList is what takes space.
+type StoredList struct {
+	Items []service.StoredItem `json:"items"`
+}
+
 // WeightsList is a list of files of initial weights.
 type WeightsList struct {
 	Weights []modelstore.StoredWeights `json:"weights"`

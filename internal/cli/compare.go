@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -52,7 +51,9 @@ func recordsOf(ctx context.Context, from client.Records, names []string) ([]disd
 func compareCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "compare", Usage: "compare jobs side by side, and show their differences", ArgsUsage: "JOB JOB...",
-		Description: "JOB is an id, the start of an id, a name or @last.\n\n   disdel compare small large",
+		Description: "JOB is an id, the start of an id, a name or @last. Losses and accuracies are those of the model " +
+			"that a job\nkeeps: the best round with training.earlyStop, else the last. jobs and batch show the same " +
+			"figures.\n\n   disdel compare small large",
 		Action: func(c *cli.Context) error {
 			return withJobs(c, u, 2, func(list []disdel.Record) error {
 				compared := report.Compare(list)
@@ -97,8 +98,17 @@ type exported struct {
 
 // exportJobs writes jobs in the format that the flags choose.
 func exportJobs(c *cli.Context, u *ui, list []disdel.Record) error {
-	format, output := export.Format(c.String("to")), fileOf(c)
+	to, err := formatOf(c, "export jobs", string(export.CSV), string(export.JSONL), string(export.Parquet))
+	if err != nil {
+		return err
+	}
+	format, output := export.Format(to), fileOf(c)
 	switch {
+	case output == standardOutput && (format.Folder() || format == toMLLess):
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "export jobs", Msg: fmt.Sprintf("%s is several files", format),
+			Hint: "name a folder with --file; --to csv, jsonl and parquet go to standard output",
+		}
 	case format == toMLLess:
 		return exportMLLess(c, u, output, list)
 	case !format.Known():
@@ -112,20 +122,12 @@ func exportJobs(c *cli.Context, u *ui, list []disdel.Record) error {
 		return missingFlag(c, "--url http://HOST:PORT, or --file FOLDER")
 	case format.Folder() && output == "":
 		return missingFlag(c, "--file FOLDER")
-	case output == "" && u.Format != "table":
-		return &disdel.Error{
-			Kind: disdel.Invalid, Op: "export jobs",
-			Msg:  fmt.Sprintf("--to %s and -o %s are two formats for one output", format, u.Format),
-			Hint: "leave -o out, or name a file with --file",
-		}
-	case output == "":
-		return terminal.Unwritten(export.Text(u.Out, format, list))
+	case format.Folder():
+		err = export.Write(output, format, list)
+	default:
+		err = exportText(u, cmp.Or(output, standardOutput), format, list)
 	}
-	write := export.Write
-	if !format.Folder() {
-		write = exportFile
-	}
-	if err := write(output, format, list); err != nil {
+	if err != nil || cmp.Or(output, standardOutput) == standardOutput {
 		return err
 	}
 	return u.Show(exported{len(list), format, output}, func(w io.Writer) {
@@ -181,27 +183,12 @@ func writeMLLess(u *ui, prefix string, r *disdel.Record) error {
 	return u.Show(doc, func(w io.Writer) { fmt.Fprintln(w, strings.Join(doc.Files, "\n")) })
 }
 
-// fileFlags are --file, and its old name --output. -o is the format of what a command prints.
-func fileFlags(usage string) []cli.Flag {
-	return []cli.Flag{
-		&cli.StringFlag{Name: "file", Usage: usage},
-		&cli.StringFlag{Name: "output", Hidden: true, Usage: "old name of --file"},
-	}
-}
-
-// fileOf is the value of --file.
-func fileOf(c *cli.Context) string { return cmp.Or(c.String("file"), c.String("output")) }
-
-// exportFile writes jobs into a file that must not exist.
-func exportFile(name string, format export.Format, list []disdel.Record) error {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return &disdel.Error{
-			Kind: disdel.Invalid, Op: "export jobs", Msg: name, Err: err, Hint: "name a file that does not exist yet",
+// exportText writes jobs into a new file or to standard output.
+func exportText(u *ui, file string, format export.Format, list []disdel.Record) error {
+	if file == standardOutput {
+		if err := twoFormats(u, "export jobs", "--to "+string(format)); err != nil {
+			return err
 		}
 	}
-	if err := errors.Join(export.Text(f, format, list), f.Close()); err != nil {
-		return errors.Join(terminal.Unwritten(err), os.Remove(name))
-	}
-	return nil
+	return newFile(u, "export jobs", file, func(w io.Writer) error { return export.Text(w, format, list) })
 }

@@ -127,6 +127,24 @@ func withClient(c *cli.Context, u *ui, needs need, f func(ctx context.Context, a
 	})
 }
 
+// withOwnHome is withService for commands about the home itself. It returns Invalid if a server or its context was
+// chosen: such a command would act on this machine's home, and its user means the server's.
+func withOwnHome(c *cli.Context, u *ui, needs need, f func(ctx context.Context, s *service.Service) error) error {
+	at, err := serverOf(c)
+	if err != nil {
+		return err
+	}
+	if at != nil {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: c.Command.HelpName,
+			Msg: "it works on the machine whose home it is, and " + disdel.Redacted(at.URL) + " is chosen",
+			Hint: "run it on the server's machine; for the home of this machine: disdel --context " + client.InProcess +
+				strings.TrimPrefix(c.Command.HelpName, c.App.Name),
+		}
+	}
+	return withService(c, u, needs, f)
+}
+
 func newLog(c *cli.Context, u *ui) *logrus.Logger {
 	log := logrus.New()
 	log.SetOutput(u.Err)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -78,7 +79,9 @@ func datasetSample(u *ui) *cli.Command {
 		Description: "   disdel dataset sample digits --row 7 > digit.json\n   disdel infer digits-cnn --input digit.json",
 		Flags: []cli.Flag{
 			&cli.IntSliceFlag{Name: "row", Usage: "`NUMBER` of a held-out row (repeatable)", Value: cli.NewIntSlice(0)},
-			&cli.Int64Flag{Name: "seed", Usage: "`SEED` of the split, for a data set without held-out rows", Value: 1},
+			&cli.Int64Flag{
+				Name: "seed", Usage: "`SEED` of the split, for a data set without held-out rows", Value: disdel.DefaultSeed,
+			},
 		},
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 1, 1); err != nil {
@@ -120,8 +123,29 @@ func addDataset(ctx context.Context, c *cli.Context, u *ui, data client.Data) er
 	return u.Show(doc, func(w io.Writer) { render.PrintAddedDataset(w, doc) })
 }
 
-// addFromFlags adds the data set that the command line describes.
-func addFromFlags(ctx context.Context, c *cli.Context, u *ui, data client.Data, name string) (set render.Dataset,
+// addFromFlags adds the data set that the command line describes. It resizes pictures of different sizes.
+func addFromFlags(ctx context.Context, c *cli.Context, u *ui, data client.Data, name string) (render.Dataset, error) {
+	set, err := addAsGiven(ctx, c, u, data, name)
+	var faults *disdel.Faults
+	if !errors.As(err, &faults) || arrayKind(c) != "pictures" || c.IsSet("size") {
+		return set, err
+	}
+	if err := c.Set("size", usualSize); err != nil {
+		return set, err
+	}
+	resized, again := addAsGiven(ctx, c, u, data, name)
+	if again != nil { // they have other faults, too
+		return set, again
+	}
+	u.Say("the pictures have different sizes: disdel resizes them to %s; --size chooses another size", usualSize)
+	return resized, nil
+}
+
+// usualSize is what pictures of different sizes are brought to.
+const usualSize = "32x32"
+
+// addAsGiven adds the data set as the flags say.
+func addAsGiven(ctx context.Context, c *cli.Context, u *ui, data client.Data, name string) (set render.Dataset,
 	err error,
 ) {
 	if in, named, err := denseRows(c, name); named {
@@ -236,7 +260,8 @@ func jobOnDataset(ctx context.Context, from client.Records, name string) (disdel
 			if err != nil {
 				return "", err
 			}
-			if r.Data.Name == name || r.Job.Data.Source == "dataset://"+name {
+			names := []string{name, cmp.Or(r.Tenant, tenant.HomeOwner) + "/" + name}
+			if slices.Contains(names, r.Data.Name) || slices.Contains(names, strings.TrimPrefix(r.Job.Data.Source, "dataset://")) {
 				return r.ID, nil
 			}
 		}

@@ -208,7 +208,7 @@ func denseArchive(c *cli.Context, name, flag string, read func(file string) (den
 // arrays completes arrays by the other flags.
 func arrays(c *cli.Context, from dense.Arrays, name string) (in dataset.DenseInput, err error) {
 	if from.Labels.Name == "" {
-		return in, badFlags("it needs both --images and --labels", "--images FILE --labels FILE")
+		return in, badFlags("arrays of features need an array of labels", "--arrays FILE --labels FILE")
 	}
 	images, labels := c.String("test-images"), c.String("test-labels")
 	if (images == "") != (labels == "") {

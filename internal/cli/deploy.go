@@ -17,6 +17,7 @@ import (
 	"github.com/disdel/disdel/executor"
 	"github.com/disdel/disdel/internal/files"
 	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/platform/local"
 	"github.com/disdel/disdel/service"
 )
 
@@ -88,7 +89,14 @@ func deployPackage(u *ui, name, usage string, done bool,
 // onCluster is withService for commands that need a cluster.
 func onCluster(c *cli.Context, u *ui, needs need, f func(ctx context.Context, s *service.Service) error) error {
 	if c.String("apihost") == "" {
-		return missingFlag(c, "--apihost URL or --context NAME")
+		missing := disdel.AsError(missingFlag(c, "--apihost URL or --context NAME"))
+		if dir, err := home(c); err == nil {
+			if _, running := local.Find(dir); running {
+				missing.Hint = "for the platform of this home: eval \"$(" + terminal.Program() + " platform up --detach)\" && " +
+					c.Command.HelpName
+			}
+		}
+		return missing
 	}
 	return withService(c, u, needs, f)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/service/infer"
 )
 
 var failIfFlag = &cli.StringSliceFlag{
@@ -141,10 +142,56 @@ func rulesOf(c *cli.Context) ([]rule, error) {
 	return out, nil
 }
 
-// checkRules returns Invalid for a wrong --fail-if.
+// checkRules returns Invalid for a wrong --fail-if, and for one of a job whose end the command does not see.
 func checkRules(c *cli.Context) error {
-	_, err := rulesOf(c)
-	return err
+	rules, err := rulesOf(c)
+	if err != nil || len(rules) == 0 || !c.Bool("detach") {
+		return err
+	}
+	return &disdel.Error{
+		Kind: disdel.Invalid, Msg: "--detach returns before the job ends, so --fail-if cannot check its result",
+		Hint: fmt.Sprintf("leave --fail-if out, and check the result later: disdel jobs wait JOB --fail-if '%s'",
+			rules[0].text),
+	}
+}
+
+// failIfEvaluated is failIf for an evaluation of a model, which has an accuracy, a loss and figures of the classes.
+func failIfEvaluated(c *cli.Context, e *infer.Evaluation) error {
+	rules, err := rulesOf(c)
+	if err != nil {
+		return err
+	}
+	of := func(figure func(disdel.ClassFigures) float64) *float64 {
+		sum := 0.0
+		for i := range e.Classes {
+			sum += figure(e.Classes[i].ClassFigures)
+		}
+		return new(sum / float64(max(1, len(e.Classes))))
+	}
+	values := map[string]*float64{
+		"accuracy": &e.Accuracy, "loss": &e.Loss,
+		"f1":        of(func(f disdel.ClassFigures) float64 { return f.F1 }),
+		"precision": of(func(f disdel.ClassFigures) float64 { return f.Precision }),
+		"recall":    of(func(f disdel.ClassFigures) float64 { return f.Recall }),
+	}
+	var reasons []string
+	for _, one := range rules {
+		if why := one.compared("evaluation", values[one.metric.name]); why != "" {
+			reasons = append(reasons, why)
+		}
+	}
+	return broken(reasons, "", "use accuracy, loss, f1, precision or recall; disdel report JOB shows the job of the model")
+}
+
+// broken is the error of rules that are met, nil for none.
+func broken(reasons []string, job disdel.JobID, hint string) error {
+	if len(reasons) == 0 {
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.OverLimit, Op: "check the result", Job: job, Msg: strings.Join(reasons, "; "), Err: terminal.ErrRule,
+		Hint: hint,
+	}
 }
 
 // failIf returns an error with terminal.ErrRule if the result of a job that succeeded meets a rule of the command line.
@@ -160,13 +207,7 @@ func failIf(c *cli.Context, r *disdel.Record) error {
 			reasons = append(reasons, why)
 		}
 	}
-	if len(reasons) == 0 {
-		return nil
-	}
-	return &disdel.Error{
-		Kind: disdel.OverLimit, Op: "check the result", Job: r.ID, Msg: strings.Join(reasons, "; "), Err: terminal.ErrRule,
-		Hint: "disdel report " + string(r.ID),
-	}
+	return broken(reasons, r.ID, "disdel report "+string(r.ID))
 }
 
 // met says why the result of a job meets the rule, "" if it does not.
@@ -178,10 +219,14 @@ func (r rule) met(rec *disdel.Record) string {
 		return "the job did not learn"
 	}
 	result := report.JobResultOf(rec)
-	value := r.metric.of(rec, &result)
+	return r.compared("job", r.metric.of(rec, &result))
+}
+
+// compared says why a value meets the rule, "" if it does not. nil: whose result it is has no such value.
+func (r rule) compared(whose string, value *float64) string {
 	switch {
 	case value == nil:
-		return fmt.Sprintf("the job has no %s to compare with %s", r.metric.name, r.text)
+		return fmt.Sprintf("the %s has no %s to compare with %s", whose, r.metric.name, r.text)
 	case r.holds(*value):
 		return fmt.Sprintf("%s (%s is %.4g)", r.text, r.metric.name, *value)
 	default:

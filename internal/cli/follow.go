@@ -2,9 +2,12 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
-	"io"
+	"fmt"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -143,7 +146,7 @@ func (v *view) left(text string) error {
 // if the job ends meanwhile.
 func (v *view) wantsBackground(ctx context.Context) bool {
 	cancel := terminal.NextInterrupt(v.c.Context)
-	v.ui.Say("Ctrl-C: press Enter to let the job go on in the background, or Ctrl-C again to cancel it.")
+	v.ui.Ask("Ctrl-C: press Enter to let the job go on in the background, or Ctrl-C again to cancel it.\n")
 	answered, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		bufio.NewReader(v.ui.In).ReadString('\n') //nolint:errcheck // a closed terminal is an answer, too
@@ -186,9 +189,14 @@ func (v *view) toBackground(ctx context.Context) (*disdel.Record, error) {
 			args = append(args, "--"+o.Name, o.Value)
 		}
 	}
-	b := backgroundProcess{args: args, environment: environmentFor(v.c, dir), messages: io.Discard}
+	var messages bytes.Buffer
+	b := backgroundProcess{args: args, environment: environmentFor(v.c, dir), messages: &messages}
 	if _, err := b.start(ctx, dir); err != nil {
-		return rec, err
+		return rec, &disdel.Error{
+			Kind: disdel.KindOf(err), Op: "let the job go on in the background", Job: id,
+			Msg: fmt.Sprintf("job %s is paused, because no process could take it over", id),
+			Err: errors.New(cmp.Or(strings.TrimSpace(messages.String()), err.Error())), Hint: "disdel resume " + string(id),
+		}
 	}
 	return nil, v.left("job %s goes on in the background")
 }

@@ -1,13 +1,22 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/scheduler"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // What users of kubectl, gh, git and mlflow type leads to the command of disdel.
@@ -147,5 +156,119 @@ func TestDeletionsAsk(t *testing.T) {
 	}
 	if _, _, code := typed(t, "dataset", "show", "digits"); code == 0 {
 		t.Error("it is still there")
+	}
+}
+
+// terminalPair is a real terminal, and the side of the person at it.
+func terminalPair(t *testing.T) (person, screen *os.File) {
+	t.Helper()
+	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("this machine gives no terminal: %v", err)
+	}
+	t.Cleanup(func() { person.Close() })
+	number, err := unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		screen, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	}
+	if err != nil {
+		t.Skipf("this machine gives no terminal: %v", err)
+	}
+	t.Cleanup(func() { screen.Close() })
+	return person, screen
+}
+
+// On a terminal deletions ask, however the messages look: only --yes skips the question.
+func TestDeletionsAskOnAPlainAndAQuietTerminal(t *testing.T) {
+	t.Setenv("DISDEL_HOME", t.TempDir())
+	if _, errs, code := typed(t, "dataset", "add", "digits"); code != 0 {
+		t.Fatal(errs)
+	}
+	for flag, kind := range map[string]string{"--plain": "xterm", "--quiet": "xterm", "": "dumb"} {
+		t.Setenv("TERM", kind)
+		line := strings.Fields("disdel " + flag + " dataset remove digits")
+		person, screen := terminalPair(t)
+		if _, err := person.WriteString("n\n"); err != nil {
+			t.Fatal(err)
+		}
+		u := terminal.New(screen, &bytes.Buffer{}, screen)
+		err := carryOut(t.Context(), u, line)
+		if err == nil {
+			t.Fatalf("%v with TERM=%s asked nothing", line, kind)
+		}
+		question, _ := bufio.NewReader(person).ReadString(']')
+		if disdel.KindOf(err) != disdel.Canceled || !strings.Contains(question, "Delete the data set digits?") {
+			t.Errorf("%v with TERM=%s: %v\n%s", line, kind, err, question)
+		}
+	}
+	if _, errs, code := typed(t, "dataset", "show", "digits"); code != 0 {
+		t.Error(errs)
+	}
+}
+
+// quickstart keeps a data set of the user that has the name of its own.
+func TestQuickstartKeepsTheUsersDigits(t *testing.T) {
+	t.Setenv("DISDEL_HOME", t.TempDir())
+	table := filepath.Join(t.TempDir(), "own.csv")
+	if err := os.WriteFile(table, []byte("a,b,label\n1,2,x\n2,1,y\n1,1,x\n2,2,y\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs, code := typed(t, "dataset", "add", "digits", "--csv", table, "--label", "label"); code != 0 {
+		t.Fatal(errs)
+	}
+	before, _, _ := typed(t, "dataset", "show", "digits", "-o", "json")
+	if _, errs, code := typed(t, "quickstart"); code == 0 || !strings.Contains(errs, "dataset add digits --overwrite") {
+		t.Errorf("quickstart: exit %d\n%s", code, errs)
+	}
+	if after, _, _ := typed(t, "dataset", "show", "digits", "-o", "json"); after != before {
+		t.Errorf("was %s, is %s", before, after)
+	}
+}
+
+// tenant create changes only those quotas that its flags name.
+func TestOneQuotaIsChangedAtATime(t *testing.T) {
+	t.Setenv("DISDEL_HOME", t.TempDir())
+	for _, flags := range []string{"--jobs 2 --memory 2GB --cost 500GB-s", "--jobs 3", "--disk 1GB", "--role read"} {
+		line := append([]string{"tenant", "create", "ann"}, strings.Fields(flags)...)
+		if _, errs, code := typed(t, line...); code != 0 {
+			t.Fatal(errs)
+		}
+	}
+	out, errs, _ := typed(t, "tenant", "list", "-o", "json")
+	var all []tenant.Info
+	if err := json.Unmarshal([]byte(out), &all); err != nil || len(all) != 1 {
+		t.Fatalf("%v\n%s\n%s", err, out, errs)
+	}
+	want := scheduler.Quota{Jobs: 3, Memory: 2 * disdel.GB, Disk: disdel.GB, Cost: 500}
+	if all[0].Quota != want {
+		t.Errorf("%+v, want %+v", all[0].Quota, want)
+	}
+}
+
+// A rule for the result needs a command that waits for it.
+func TestARuleIsRefusedWithDetach(t *testing.T) {
+	t.Setenv("DISDEL_HOME", t.TempDir())
+	for _, line := range []string{"submit job.yaml", "resume job-x"} {
+		line := append(strings.Fields(line), "--detach", "--fail-if", "accuracy < 0.5")
+		_, errs, code := typed(t, line...)
+		if code != terminal.ExitUsage || !strings.Contains(errs, "disdel jobs wait JOB --fail-if 'accuracy < 0.5'") {
+			t.Errorf("%v: exit %d\n%s", line, code, errs)
+		}
+	}
+}
+
+// init names the file of a network by its whole path in a job file elsewhere.
+func TestInitOfAJobFileElsewhereFindsTheNetwork(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	name, err := besideJob(filepath.Join(t.TempDir(), "k.yaml"), "net.json")
+	if want := filepath.Join(dir, "net.json"); err != nil || name != want {
+		t.Errorf("%s, %v; want %s", name, err, want)
+	}
+	if name, err = besideJob("jobs/k.yaml", "net.json"); err != nil || name != "../net.json" {
+		t.Errorf("%s, %v", name, err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"path/filepath"
 
@@ -25,13 +24,16 @@ func evaluateCommand(u *ui) *cli.Command {
 			"Prints accuracy, loss, precision and recall of every class, and the most frequent\n" +
 			"confusions, on the held-out rows of the data set; on all rows if none are held out.\n\n" +
 			"   disdel evaluate digits-cnn --dataset digits",
-		Flags: []cli.Flag{&cli.StringFlag{Name: "dataset", Usage: "`NAME` of the data set"}, actionFlag},
+		Flags: []cli.Flag{&cli.StringFlag{Name: "dataset", Usage: "`NAME` of the data set"}, actionFlag, failIfFlag},
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
 			if c.String("dataset") == "" {
 				return missingFlag(c, "--dataset NAME")
+			}
+			if err := checkRules(c); err != nil {
+				return err
 			}
 			return withClient(c, u, storage|records|actions, func(ctx context.Context, at client.Client) error {
 				j, err := at.Models.Evaluate(ctx, c.Args().First(), c.String("dataset"))
@@ -41,7 +43,10 @@ func evaluateCommand(u *ui) *cli.Command {
 				for _, w := range j.Warnings {
 					u.Say("warning: %s", w)
 				}
-				return u.Show(j, func(w io.Writer) { render.PrintJudgement(w, j) })
+				if err := u.Show(j, func(w io.Writer) { render.PrintJudgement(w, j) }); err != nil {
+					return err
+				}
+				return failIfEvaluated(c, &j)
 			})
 		},
 	}
@@ -147,9 +152,6 @@ func readFile(u *ui, name string) ([]byte, error) {
 	return files.Read(name)
 }
 
-// standardOutput is the file name that means standard output.
-const standardOutput = "-"
-
 // inferringData classifies the rows of a data set.
 func inferringData(c *cli.Context, u *ui) (func(ctx context.Context, models client.Models) error, error) {
 	model, output := c.Args().First(), fileOf(c)
@@ -161,12 +163,8 @@ func inferringData(c *cli.Context, u *ui) (func(ctx context.Context, models clie
 			return showDataAnswers(u, "", out, err)
 		}, nil
 	case standardOutput:
-		if u.Format != "table" {
-			return nil, &disdel.Error{
-				Kind: disdel.Invalid, Op: "infer",
-				Msg:  fmt.Sprintf("--file - and -o %s are two formats for one output", u.Format),
-				Hint: "leave -o out: every line is JSON, or name a file with --file",
-			}
+		if err := twoFormats(u, "infer", "--file -"); err != nil {
+			return nil, err
 		}
 		return func(ctx context.Context, models client.Models) error {
 			return inferToOutput(ctx, u, models, model, ask)

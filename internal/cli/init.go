@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -53,7 +52,11 @@ func initCommand(u *ui) *cli.Command {
 				return err
 			}
 			file := cmp.Or(c.String("file"), name+".yaml")
-			if _, err := os.Lstat(file); err == nil && !c.Bool("force") {
+			if file == standardOutput {
+				if err := twoFormats(u, "write job file", "--file -"); err != nil {
+					return err
+				}
+			} else if _, err := os.Lstat(file); err == nil && !c.Bool("force") {
 				return &disdel.Error{
 					Kind: disdel.Conflict, Op: "write " + file, Msg: "the file exists already",
 					Hint: "name another one with --file, or replace it and the data set with --force",
@@ -136,7 +139,7 @@ func initialize(ctx context.Context, c *cli.Context, u *ui, at client.Client, na
 	if err != nil {
 		return err
 	}
-	d, err := draft(c, name, file, &set)
+	d, err := draft(ctx, c, at.Data, name, file, &set)
 	if err != nil {
 		return err
 	}
@@ -148,6 +151,13 @@ func initialize(ctx context.Context, c *cli.Context, u *ui, at client.Client, na
 	if err := checkDraft(ctx, c, u, at.Jobs, file, text); err != nil {
 		remove()
 		return err
+	}
+	if file == standardOutput {
+		for _, w := range set.Warnings {
+			u.Say("warning: %s", w)
+		}
+		_, err := u.Out.Write(text)
+		return terminal.Unwritten(err)
 	}
 	if err := os.WriteFile(file, text, 0o666); err != nil {
 		return &disdel.Error{Kind: disdel.Invalid, Op: "write " + file, Err: files.Plain(err), Hint: "choose another --file"}
@@ -168,7 +178,7 @@ func initialize(ctx context.Context, c *cli.Context, u *ui, at client.Client, na
 	return nil
 }
 
-// initData is the data set of the job: one that is there, or one that is added. It resizes pictures of different sizes.
+// initData is the data set of the job: one that is there, or one that is added.
 func initData(ctx context.Context, c *cli.Context, u *ui, data client.Data, name string) (render.Dataset, error) {
 	if known := c.String("dataset"); known != "" {
 		set, err := data.Get(ctx, known)
@@ -177,22 +187,8 @@ func initData(ctx context.Context, c *cli.Context, u *ui, data client.Data, name
 		}
 		return set, err
 	}
-	set, err := addFromFlags(ctx, c, u, data, name)
-	var faults *disdel.Faults
-	if !errors.As(err, &faults) || arrayKind(c) != "pictures" || c.IsSet("size") {
-		return set, err
-	}
-	if err := c.Set("size", usualSize); err != nil {
-		return set, err
-	}
-	if set, err = addFromFlags(ctx, c, u, data, name); err == nil {
-		u.Say("the pictures have different sizes: disdel resizes them to %s; --size chooses another size", usualSize)
-	}
-	return set, err
+	return addFromFlags(ctx, c, u, data, name)
 }
-
-// usualSize is what init brings pictures of different sizes to.
-const usualSize = "32x32"
 
 // programFile is the program that init --python writes.
 const programFile = "net.py"
@@ -233,7 +229,9 @@ func writeProgram(c *cli.Context, job string, d jobfile.Draft) (remove func(), e
 }
 
 // draft is what the job file is written for.
-func draft(c *cli.Context, name, file string, set *render.Dataset) (jobfile.Draft, error) {
+func draft(ctx context.Context, c *cli.Context, data client.Data, name, file string, set *render.Dataset) (
+	jobfile.Draft, error,
+) {
 	d := jobfile.Draft{
 		Name: name, Dataset: set.Name, Sample: set.Sample, Classes: set.Classes, Rows: set.Train.Rows,
 		HeldOut: set.Test.Rows, Sparse: set.Sparse,
@@ -247,13 +245,49 @@ func draft(c *cli.Context, name, file string, set *render.Dataset) (jobfile.Draf
 	if c.Bool("python") {
 		d.Python = programFile
 	}
+	if d.Sparse != nil && !d.Sparse.Ratings() {
+		var err error
+		if d.Length, err = rowLength(ctx, data, set); err != nil {
+			return d, err
+		}
+	}
 	return d, nil
+}
+
+// lookedAt is the number of rows that init measures.
+const lookedAt = 64
+
+// rowLength is the mean squared length of the first held-out rows of a data set of sparse rows.
+func rowLength(ctx context.Context, data client.Data, set *render.Dataset) (float64, error) {
+	heldOut := cmp.Or(set.Test.Rows, set.Train.Rows/5)
+	rows := make([]int, max(1, min(heldOut, lookedAt)))
+	for i := range rows {
+		rows[i] = i
+	}
+	sample, err := data.Sample(ctx, set.Name, rows, disdel.DefaultSeed)
+	if err != nil {
+		return 0, err
+	}
+	sum := 0.0
+	for _, row := range sample.Rows {
+		for i := range row.Index {
+			v := 1.0
+			if row.Value != nil {
+				v = float64(row.Value[i])
+			}
+			sum += v * v
+		}
+	}
+	return sum / float64(len(rows)), nil
 }
 
 // besideJob is the name of a file as a job file in its folder, or elsewhere, would write it.
 func besideJob(job, file string) (string, error) {
 	if filepath.IsAbs(file) {
 		return file, nil
+	}
+	if filepath.IsAbs(job) {
+		return filepath.Abs(file)
 	}
 	return filepath.Rel(filepath.Dir(job), file)
 }

@@ -7,9 +7,11 @@ import (
 	"image"
 	"image/color"
 	"image/png"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -162,6 +164,67 @@ func TestInitWritesJobsThatLearn(t *testing.T) {
 				t.Errorf("exit %d, accuracy %g, want %g\n%s%s", code, doc.Accuracy, c.least, errs, text)
 			} else {
 				t.Logf("accuracy %g", doc.Accuracy)
+			}
+		})
+	}
+}
+
+// numbers is a table whose target is a number: a sum of the columns' effects, of a word's effect, and of noise. size is
+// the deviation of the target, and mean what it is around.
+func (g *generated) numbers(name string, rows, columns int, mean, size float64) (csv, schema string) {
+	var out, fields strings.Builder
+	for j := range columns {
+		fmt.Fprintf(&out, "c%d,", j)
+		fmt.Fprintf(&fields, `{"name": "c%d", "kind": "number"}, `, j)
+	}
+	out.WriteString("city,price\n")
+	for range rows {
+		target := 0.0
+		for j := range columns {
+			v := g.rng.NormFloat64()
+			fmt.Fprintf(&out, "%.3f,", 50+20*v)
+			target += v / math.Sqrt(float64(columns)) * float64(1-j%2*2)
+		}
+		city := g.rng.IntN(3)
+		fmt.Fprintf(&out, "%s,%.6g\n", []string{"Bern", "Basel", "Chur"}[city],
+			mean+size*(target+0.5*float64(city-1)+0.1*g.rng.NormFloat64()))
+	}
+	fields.WriteString(`{"name": "city", "kind": "category"}, {"name": "price", "kind": "target"}`)
+	return g.write(name+".csv", []byte(out.String())),
+		g.write(name+".json", []byte(`{"header": true, "hash": 50, "fields": [`+fields.String()+`]}`))
+}
+
+// What init writes for targets that are numbers learns them, whatever their size.
+func TestInitOfARegressionLearns(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		rows, columns int
+		mean, size    float64
+	}{
+		"prices":   {400, 3, 500_000, 160_000},
+		"years":    {400, 3, 2010, 5},
+		"few rows": {40, 1, -20, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := build(t)
+			dir := t.TempDir()
+			file := filepath.Join(dir, "job.yaml")
+			g := &generated{t, dir, rand.New(rand.NewPCG(33, 2))}
+			csv, schema := g.numbers("data", c.rows, c.columns, c.mean, c.size)
+			for _, args := range [][]string{
+				{"dataset", "add", "mine", "--csv", csv, "--schema", schema},
+				{"init", "--dataset", "mine", "--file", file},
+			} {
+				if out, errs, code := d.run(args...); code != 0 {
+					t.Fatalf("%v: exit %d\n%s%s", args, code, out, errs)
+				}
+			}
+			out, errs, code := d.run("submit", file, "--fail-if", "did not learn", "--jq", ".rounds[-1].rmse")
+			rmse, err := strconv.ParseFloat(strings.TrimSpace(out), 64)
+			if code != 0 || err != nil || rmse > c.size/3 {
+				text, _ := os.ReadFile(file)
+				t.Errorf("exit %d, RMSE %v, want at most %g\n%s\n%s", code, out, c.size/3, errs, text)
 			}
 		})
 	}

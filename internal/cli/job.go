@@ -50,17 +50,22 @@ func jobSubcommand(u *ui, name, usage string,
 func jobFollow(u *ui) *cli.Command {
 	return jobSubcommand(u, "follow", "show what happens to a job until its end; Ctrl-C only stops looking",
 		func(ctx context.Context, c *cli.Context, at client.Client, job string) error {
-			run, err := at.Jobs.Watch(ctx, job)
-			if err != nil {
-				return err
-			}
-			f := render.NewFollower(u)
-			for e := range run.EventsAfter(ctx, 0) {
-				f.Follow(e)
-			}
-			f.Done()
-			return waitAndShow(ctx, c, u, run)
+			return followJob(ctx, c, u, at, job)
 		})
+}
+
+// followJob prints what happens to a job, and its result.
+func followJob(ctx context.Context, c *cli.Context, u *ui, at client.Client, job string) error {
+	run, err := at.Jobs.Watch(ctx, job)
+	if err != nil {
+		return err
+	}
+	f := render.NewFollower(u)
+	for e := range run.EventsAfter(ctx, 0) {
+		f.Follow(e)
+	}
+	f.Done()
+	return waitAndShow(ctx, c, u, run)
 }
 
 func jobWait(u *ui) *cli.Command {
@@ -183,13 +188,17 @@ func jobWatch(u *ui) *cli.Command {
 		Name: "watch", Usage: "show running jobs on the whole terminal", ArgsUsage: "[JOB]",
 		Description: "JOB is an id, the start of an id, a name or @last; without it, the screen " +
 			"lists all\n" +
-			"jobs. Keys: up and down select, enter opens, / filters, l shows the log, c cancels, p pauses, q goes back.\n\n" +
+			"jobs. Keys: up and down select, enter opens, / filters, l shows the log, c cancels, p pauses, q goes back.\n" +
+			"Off a terminal, watch JOB prints what happens, like disdel jobs follow.\n\n" +
 			"   disdel jobs watch\n   disdel jobs watch @last",
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 0, 1); err != nil {
 				return err
 			}
 			return withClient(c, u, records, func(ctx context.Context, at client.Client) error {
+				if job := c.Args().First(); job != "" && !u.Interactive() {
+					return followJob(ctx, c, u, at, job)
+				}
 				return fullscreen.Watch(ctx, u, at, c.Args().First())
 			})
 		},

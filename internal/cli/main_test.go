@@ -36,7 +36,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata", UpdateScripts: *update, RequireExplicitExec: true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"record": keepRecord, "damage": damageCheckpoint, "near": near, "document": oneDocument, "idx": writeIDX,
-			"serve": serveForScript, "torch": useTorch,
+			"serve": serveForScript, "torch": useTorch, "table": writeTable, "array": writeArray,
 		},
 		Condition: scriptCondition,
 		Setup: func(e *testscript.Env) error {

@@ -74,7 +74,7 @@ func unknownFormat(u *ui, app *cli.App, format string) error {
 func missingFlag(c *cli.Context, flag string) error {
 	return &disdel.Error{
 		Kind: disdel.Invalid, Msg: fmt.Sprintf("%s needs %s", c.Command.HelpName, flag),
-		Hint: fmt.Sprintf("%s %s %s", c.Command.HelpName, c.Command.ArgsUsage, flag),
+		Hint: strings.Join(append(strings.Fields(c.Command.HelpName+" "+c.Command.ArgsUsage), flag), " "),
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -276,15 +275,22 @@ func modelExport(u *ui) *cli.Command {
 		Description: "NAME is the newest version of a trained model that learned, NAME:vN one version. The names and\n" +
 			"layouts of the weights are PyTorch's (docs/reference/weights.md).\n\n" +
 			"   disdel model export digits-cnn --file digits.safetensors\n" +
-			"   disdel model export digits-cnn --to onnx --file digits.onnx",
+			"   disdel model export digits-cnn --file digits.onnx",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "to", Value: toSafetensors, Usage: "`FORMAT` of the file: safetensors or onnx"},
-		}, fileFlags("`FILE` to write, which must not exist")...),
+			&cli.StringFlag{
+				Name: "to", DefaultText: "as the file's extension says, else safetensors", Value: toSafetensors,
+				Usage: "`FORMAT` of the file: safetensors or onnx",
+			},
+		}, fileFlags("new `FILE` to write, or - for standard output")...),
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
-			doc := exportDocument{Format: c.String("to"), File: fileOf(c)}
+			format, err := formatOf(c, "export model", toSafetensors, toONNX)
+			if err != nil {
+				return err
+			}
+			doc := exportDocument{Format: format, File: fileOf(c)}
 			switch {
 			case doc.Format != toSafetensors && doc.Format != toONNX:
 				return &disdel.Error{
@@ -293,13 +299,17 @@ func modelExport(u *ui) *cli.Command {
 				}
 			case doc.File == "":
 				return missingFlag(c, "--file FILE")
+			case doc.File == standardOutput:
+				if err := twoFormats(u, "export model", "--file -"); err != nil {
+					return err
+				}
 			}
 			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
 				m, err := at.Models.Get(ctx, c.Args().First())
 				if err == nil {
-					err = doc.export(ctx, at.Models, &m)
+					err = doc.export(ctx, u, at.Models, &m)
 				}
-				if err != nil {
+				if err != nil || doc.File == standardOutput {
 					return err
 				}
 				return u.Show(doc, func(w io.Writer) { fmt.Fprintf(w, "%s: %v in %s\n", doc.Model, doc.Size, doc.File) })
@@ -318,22 +328,16 @@ type exportDocument struct {
 }
 
 // export writes the complete file or nothing.
-func (d *exportDocument) export(ctx context.Context, models client.Models, m *modelstore.Model) error {
-	f, err := os.OpenFile(d.File, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return &disdel.Error{
-			Kind: disdel.Invalid, Op: "export model", Msg: d.File, Err: err,
-			Hint: "name a file that does not exist yet, in a folder that does",
+func (d *exportDocument) export(ctx context.Context, u *ui, models client.Models, m *modelstore.Model) error {
+	out := &checksumWriter{sum: sha256.New()}
+	if err := newFile(u, "export model", d.File, func(w io.Writer) error {
+		out.to = w
+		if d.Format == toONNX {
+			return writeONNX(ctx, out, models, m)
 		}
-	}
-	out := &checksumWriter{to: f, sum: sha256.New()}
-	if d.Format == toONNX {
-		err = writeONNX(ctx, out, models, m)
-	} else {
-		err = models.CopyWeights(ctx, out, m)
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(d.File))
+		return models.CopyWeights(ctx, out, m)
+	}); err != nil {
+		return err
 	}
 	d.Model, d.Size, d.Checksum = m.Ref(), out.size, "sha256:"+hex.EncodeToString(out.sum.Sum(nil))
 	return nil

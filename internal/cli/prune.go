@@ -30,22 +30,6 @@ var prunable = append(slices.Clone(usuallyPruned), service.StoredModels, service
 
 var yesFlag = &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "ask nothing"}
 
-// withHome calls f with the service of this machine's home. It returns Invalid if a server was chosen: only its own
-// machine has its files.
-func withHome(c *cli.Context, u *ui, f func(ctx context.Context, s *service.Service) error) error {
-	at, err := serverOf(c)
-	if err == nil && at != nil {
-		err = &disdel.Error{
-			Kind: disdel.Invalid, Msg: c.Command.HelpName + " works on the machine that has the files, not through a server",
-			Hint: "run it there; disdel jobs prune deletes old records and weights through a server",
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return withService(c, u, storage|records, f)
-}
-
 // usedDocument is what `du` prints with -o json.
 type usedDocument struct {
 	Items []service.StoredItem `json:"items"`
@@ -56,13 +40,14 @@ type usedDocument struct {
 func usageCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "du", Usage: "show what takes space: data sets, models, checkpoints, logs and caches", ArgsUsage: " ",
-		Description: "KEPT says why disdel prune does not delete something.\n\n   disdel du\n   disdel du -o json",
+		Description: "KEPT says why disdel prune does not delete something. In a home, and for a server's operator, the items\n" +
+			"of tenants are listed as TENANT/NAME.\n\n   disdel du\n   disdel du -o json",
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 0, 0); err != nil {
 				return err
 			}
-			return withHome(c, u, func(ctx context.Context, s *service.Service) error {
-				items, err := s.Stored(ctx)
+			return withClient(c, u, storage|records, func(ctx context.Context, at client.Client) error {
+				items, err := at.Records.Stored(ctx)
 				if err != nil {
 					return err
 				}
@@ -111,12 +96,12 @@ func pruneCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return withHome(c, u, func(ctx context.Context, s *service.Service) error {
-				items, err := unneeded(ctx, s, kinds, before)
+			return withClient(c, u, storage|records, func(ctx context.Context, at client.Client) error {
+				items, err := unneeded(ctx, at.Records, kinds, before)
 				if err != nil {
 					return err
 				}
-				return prune(ctx, c, u, s, items)
+				return prune(ctx, c, u, at.Records, items)
 			})
 		},
 	}
@@ -158,16 +143,17 @@ func prunedKinds(c *cli.Context) (kinds []service.StoredKind, before time.Time, 
 	return kinds, before, nil
 }
 
-// unneeded lists what prune deletes of these kinds: what was written before a time and nothing needs.
-func unneeded(ctx context.Context, s *service.Service, kinds []service.StoredKind, before time.Time) (
+// unneeded lists what prune deletes of these kinds: what was written before a time and nothing needs. The items of
+// tenants are theirs.
+func unneeded(ctx context.Context, records client.Records, kinds []service.StoredKind, before time.Time) (
 	out []service.StoredItem, err error,
 ) {
-	items, err := s.Stored(ctx)
+	items, err := records.Stored(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, item := range items {
-		if slices.Contains(kinds, item.Kind) && item.Kept == "" && item.Written.Before(before) {
+		if slices.Contains(kinds, item.Kind) && item.Tenant == "" && item.Kept == "" && item.Written.Before(before) {
 			out = append(out, item)
 		}
 	}
@@ -175,14 +161,14 @@ func unneeded(ctx context.Context, s *service.Service, kinds []service.StoredKin
 		return out, nil
 	}
 	found := prunedDocument{DryRun: true, needed: map[string]bool{}}
-	if err := found.prune(ctx, client.Local(s).Records, before); err != nil {
+	if err := found.prune(ctx, records, before); err != nil {
 		return nil, err
 	}
 	return append(out, found.items...), nil
 }
 
 // prune shows items, asks, and deletes them.
-func prune(ctx context.Context, c *cli.Context, u *ui, s *service.Service, items []service.StoredItem) error {
+func prune(ctx context.Context, c *cli.Context, u *ui, records client.Records, items []service.StoredItem) error {
 	doc := cleanedDocument{append([]service.StoredItem{}, items...), sizeOf(items), c.Bool("dry-run")}
 	done := fmt.Sprintf("%s, %v", terminal.Counted(len(items), "item"), doc.Size)
 	print := func(verb string) func(w io.Writer) {
@@ -208,13 +194,7 @@ func prune(ctx context.Context, c *cli.Context, u *ui, s *service.Service, items
 		return err
 	}
 	for i, item := range items {
-		remove := s.RemoveStored
-		if item.Kind == service.StoredJobs {
-			remove = func(ctx context.Context, item service.StoredItem) error {
-				return client.Local(s).Records.Forget(ctx, item.Job)
-			}
-		}
-		if err := remove(ctx, item); err != nil && disdel.KindOf(err) != disdel.NotFound {
+		if err := records.RemoveStored(ctx, item); err != nil && disdel.KindOf(err) != disdel.NotFound {
 			doc.Items, doc.Size = items[:i], sizeOf(items[:i])
 			return errors.Join(u.Show(doc, print("deleted")), err)
 		}
@@ -243,6 +223,7 @@ func historyPrune(u *ui) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "older", Usage: "only jobs submitted more than `TIME` ago, for example 12h, 90d or 52w"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "list them without deleting"},
+			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "ask nothing, which it never does"},
 		},
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 0, 0); err != nil {

@@ -104,6 +104,9 @@ func showReport(u *ui, c *cli.Context, r *report.Report) error {
 
 // writePage writes a report's page.
 func writePage(u *ui, name string, r *report.Report, spec []byte) error {
+	if name == standardOutput {
+		return terminal.Unwritten(r.HTML(u.Out, spec))
+	}
 	if err := replaceFile(name, func(w io.Writer) error { return r.HTML(w, spec) }); err != nil {
 		return err
 	}

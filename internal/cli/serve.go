@@ -68,7 +68,7 @@ func serveCommand(u *ui) *cli.Command {
 			}
 			defer l.Close()
 			limitGarbage()
-			return withService(c, u, allParts|takeOverJobs, func(ctx context.Context, s *service.Service) error {
+			return withOwnHome(c, u, allParts|takeOverJobs, func(ctx context.Context, s *service.Service) error {
 				dir, err := home(c)
 				if err != nil {
 					return err
@@ -132,7 +132,7 @@ func pageCommand(u *ui) *cli.Command {
 				return err
 			}
 			defer l.Close()
-			return withService(c, u, allParts, func(ctx context.Context, s *service.Service) error {
+			return withOwnHome(c, u, allParts, func(ctx context.Context, s *service.Service) error {
 				cfg := api.Config{Service: s, Operator: api.Key(), Enter: api.Key(), Log: newLog(c, u)}
 				at := serving{URL: l.URL() + "/ui/enter?key=" + cfg.Enter}
 				u.Say("open %s", at.URL)

@@ -43,8 +43,8 @@ var estimatorFlags = []cli.Flag{
 			"of DiSDeL)",
 	},
 	&cli.Float64Flag{
-		Name:  "risk",
-		Usage: "accepted `CHANCE` that an action runs out of memory, at most 0.05 (default: 0.001)",
+		Name: "risk", DefaultText: "0.001",
+		Usage: "accepted `CHANCE` that an action runs out of memory, at most 0.05",
 	},
 }
 
@@ -216,7 +216,11 @@ func quickstartCommand(u *ui) *cli.Command {
 }
 
 func quickstart(ctx context.Context, c *cli.Context, u *ui, at client.Client) (*disdel.Record, error) {
-	if _, err := at.Data.AddKnown(ctx, "digits", true); err != nil {
+	if _, err := at.Data.AddKnown(ctx, "digits", false); err != nil {
+		var own *disdel.Error
+		if disdel.KindOf(err) == disdel.Conflict && errors.As(err, &own) {
+			own.Hint = "quickstart trains on the digits of disdel. To replace yours: disdel dataset add digits --overwrite"
+		}
 		return nil, err
 	}
 	name, text, done, err := quickstartJob(c)
@@ -288,19 +292,19 @@ func resumeCommand(u *ui) *cli.Command {
 			"a new job starts from its model.\n\n" +
 			"   disdel resume @last\n" +
 			"   disdel resume @last --set resources.memory=512MB\n" +
-			"   disdel resume @last --set training.epochs=20\n\n" +
+			"   disdel resume @last --epochs 20\n\n" +
 			"The job continues where it ran: disdel takes the addresses from its record. With --move, the addresses that\n" +
 			"you give replace those of the record; --apihost '' is the embedded platform.",
 		Flags: append([]cli.Flag{
-			setFlag, actionFlag, backendFlag, probeFlag,
+			setFlag, actionFlag, probeFlag,
 			&cli.BoolFlag{Name: "move", Usage: "continue at the given addresses, though the job ran at others"},
 			&cli.BoolFlag{Name: "from-start", Usage: "start over if no checkpoint of the job is found"},
-		}, slices.Concat(estimatorFlags, leaveFlags, []cli.Flag{failIfFlag})...),
+		}, slices.Concat(shorthandFlags[1:], estimatorFlags, leaveFlags, []cli.Flag{failIfFlag})...), // it keeps its name
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
-			if err := checkRules(c); err != nil {
+			if err := errors.Join(checkRules(c), checkShorthands(c)); err != nil {
 				return err
 			}
 			if detachesHere(c) {

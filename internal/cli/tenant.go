@@ -43,12 +43,19 @@ func tenantCreate(u *ui) *cli.Command {
 			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
-			quota, err := readQuota(c)
-			if err != nil {
+			if _, err := readQuota(c, scheduler.Quota{}); err != nil {
 				return err
 			}
-			return withService(c, u, records, func(ctx context.Context, s *service.Service) error {
+			return withOwnHome(c, u, records, func(ctx context.Context, s *service.Service) error {
 				made := madeTenant{Name: c.Args().First(), Role: tenant.Role(c.String("role"))}
+				was, err := s.Tenants().Quota(ctx, made.Name)
+				if err != nil {
+					return err
+				}
+				quota, err := readQuota(c, was)
+				if err != nil {
+					return err
+				}
 				if made.Token, err = s.Tenants().Create(ctx, made.Name, made.Role, quota); err != nil {
 					return err
 				}
@@ -66,7 +73,7 @@ func tenantList(u *ui) *cli.Command {
 			if err := checkOperands(c, 0, 0); err != nil {
 				return err
 			}
-			return withService(c, u, records, func(ctx context.Context, s *service.Service) error {
+			return withOwnHome(c, u, records, func(ctx context.Context, s *service.Service) error {
 				all, err := s.Tenants().List(ctx)
 				if err != nil {
 					return err
@@ -85,7 +92,7 @@ func tenantDelete(u *ui) *cli.Command {
 				return err
 			}
 			name := c.Args().First()
-			return withService(c, u, records, func(ctx context.Context, s *service.Service) error {
+			return withOwnHome(c, u, records, func(ctx context.Context, s *service.Service) error {
 				if err := s.Tenants().Delete(ctx, name); err != nil {
 					return err
 				}
@@ -111,12 +118,15 @@ var quotaFlags = []cli.Flag{
 	&cli.StringFlag{Name: "cost", Usage: "total `COST` of the tenant's jobs: 500GB-s"},
 }
 
-// readQuota reads quotaFlags. It is nil if none is set.
-func readQuota(c *cli.Context) (*scheduler.Quota, error) {
+// readQuota returns a quota with the changes of quotaFlags. It is nil if none is set.
+func readQuota(c *cli.Context, was scheduler.Quota) (*scheduler.Quota, error) {
 	if !slices.ContainsFunc(quotaFlags, func(f cli.Flag) bool { return c.IsSet(f.Names()[0]) }) {
 		return nil, nil
 	}
-	q := &scheduler.Quota{Jobs: c.Int("jobs")}
+	q := &was
+	if c.IsSet("jobs") {
+		q.Jobs = c.Int("jobs")
+	}
 	if q.Jobs < 0 {
 		return nil, &disdel.Error{Kind: disdel.Invalid, Msg: "--jobs must be at least 0"}
 	}

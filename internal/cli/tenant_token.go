@@ -29,7 +29,7 @@ func tokenList(u *ui) *cli.Command {
 			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
-			return withService(c, u, records, func(ctx context.Context, s *service.Service) error {
+			return withOwnHome(c, u, records, func(ctx context.Context, s *service.Service) error {
 				all, err := s.Tenants().Tokens(ctx, c.Args().First())
 				if err != nil {
 					return err
@@ -51,7 +51,7 @@ func tokenCreate(u *ui) *cli.Command {
 			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
-			return withService(c, u, records, func(ctx context.Context, s *service.Service) error {
+			return withOwnHome(c, u, records, func(ctx context.Context, s *service.Service) error {
 				made := madeTenant{Name: c.Args().First(), Role: tenant.Role(c.String("role"))}
 				token, info, err := s.Tenants().CreateToken(ctx, made.Name, c.String("name"), made.Role)
 				if err != nil {
@@ -70,17 +70,15 @@ func tokenRevoke(u *ui) *cli.Command {
 		Name: "revoke", Usage: "revoke one token of a tenant", ArgsUsage: "TENANT TOKEN",
 		Description: "TOKEN is the token's name, or the start of its hash, as `disdel tenant token list` shows it.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{
-				Name: "force", Aliases: []string{"yes"}, Usage: "revoke it although no other token has the role admin",
-			},
+			&cli.BoolFlag{Name: "force", Aliases: []string{"yes"}, Hidden: true, Usage: "does nothing by now"},
 		},
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 2, 2); err != nil {
 				return err
 			}
 			name := c.Args().First()
-			return withService(c, u, records, func(ctx context.Context, s *service.Service) error {
-				gone, err := s.Tenants().RevokeToken(ctx, name, c.Args().Get(1), c.Bool("force"))
+			return withOwnHome(c, u, records, func(ctx context.Context, s *service.Service) error {
+				gone, err := s.Tenants().RevokeToken(ctx, name, c.Args().Get(1))
 				if err != nil {
 					return err
 				}

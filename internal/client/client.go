@@ -71,6 +71,10 @@ type Records interface {
 	SetRemark(ctx context.Context, id disdel.JobID, r history.Remark) error
 	// Forget deletes the record of a job that has ended.
 	Forget(ctx context.Context, id disdel.JobID) error
+	// Stored lists what takes space: of a tenant its own items, of a home and of a server's operator also all tenants'.
+	Stored(ctx context.Context) ([]service.StoredItem, error)
+	// RemoveStored deletes an item of one's own that nothing needs.
+	RemoveStored(ctx context.Context, item service.StoredItem) error
 }
 
 // Models is trained models.

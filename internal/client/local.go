@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"math"
@@ -86,11 +85,7 @@ func (l localRecords) List(ctx context.Context, q history.Query) ([]disdel.Recor
 }
 
 func (l localRecords) Get(ctx context.Context, job string) (disdel.Record, error) {
-	at, id, err := l.FindJob(ctx, job)
-	if err != nil {
-		return disdel.Record{}, err
-	}
-	return with(ctx, at.History, func(h *history.Store) (disdel.Record, error) { return h.Get(ctx, id) })
+	return l.Look(ctx, job)
 }
 
 func (l localRecords) Remarks(ctx context.Context) (map[disdel.JobID]history.Remark, error) {
@@ -103,6 +98,14 @@ func (l localRecords) SetRemark(ctx context.Context, id disdel.JobID, r history.
 		return err
 	}
 	return h.SetRemark(ctx, id, r)
+}
+
+func (l localRecords) Stored(ctx context.Context) ([]service.StoredItem, error) {
+	return l.Service.StoredOfAll(ctx)
+}
+
+func (l localRecords) RemoveStored(ctx context.Context, item service.StoredItem) error {
+	return l.Service.RemoveStored(ctx, item)
 }
 
 func (l localRecords) Forget(ctx context.Context, id disdel.JobID) error {
@@ -288,20 +291,8 @@ func (l localData) AddSparse(ctx context.Context, in dataset.SparseInput, overwr
 		func(s *dataset.Store) (dataset.Manifest, error) { return s.AddSparse(ctx, in, overwrite) }))
 }
 
-func (l localData) Remove(ctx context.Context, name string) (removed dataset.Removed, err error) {
-	if err := l.CheckOwn(tenant.ItemDataset, name); err != nil {
-		return removed, err
-	}
-	if id := l.Reader(ctx, name); id != "" {
-		return removed, &disdel.Error{
-			Kind: disdel.Conflict, Op: "remove data set", Msg: fmt.Sprintf("%s is reading %s", id, name),
-			Hint: "wait for the job, or stop it with Ctrl-C first",
-		}
-	}
-	if err := l.Forsake(ctx, tenant.ItemDataset, name); err != nil {
-		return removed, err
-	}
-	return with(ctx, l.Datasets, func(s *dataset.Store) (dataset.Removed, error) { return s.Remove(ctx, name) })
+func (l localData) Remove(ctx context.Context, name string) (dataset.Removed, error) {
+	return l.RemoveDataset(ctx, name)
 }
 
 // AddFiles adds a data set of files to a service, with warnings about what looks like a mistake.

@@ -137,6 +137,9 @@ func (r remoteJobs) Check(ctx context.Context, req service.Request) error {
 
 type remoteRecords struct{ *remote }
 
+// mostAsked is the largest number of jobs that a server lists at once.
+const mostAsked = 1000
+
 // List reads page after page: an answer of a server is bounded.
 func (r remoteRecords) List(ctx context.Context, q history.Query) (list []disdel.Record, err error) {
 	v := url.Values{}
@@ -153,16 +156,21 @@ func (r remoteRecords) List(ctx context.Context, q history.Query) (list []disdel
 	}
 	limit := cmp.Or(q.Limit, history.DefaultLimit)
 	for {
-		v.Set("limit", strconv.Itoa(limit-len(list)))
+		asked := min(limit-len(list), mostAsked)
+		v.Set("limit", strconv.Itoa(asked))
 		var out apitypes.JobList
 		if err := r.ask(ctx, request{method: http.MethodGet, path: []string{"history"}, query: v}, &out); err != nil {
 			return nil, err
 		}
 		list = append(list, out.Jobs...)
-		if out.Next == "" || len(out.Jobs) == 0 || len(list) >= limit {
+		next := out.Next
+		if next == "" && len(out.Jobs) == asked { // the page is full
+			next = out.Jobs[asked-1].ID
+		}
+		if next == "" || len(list) >= limit || string(next) == v.Get("before") {
 			return list, nil
 		}
-		v.Set("before", string(out.Next))
+		v.Set("before", string(next))
 	}
 }
 
@@ -186,6 +194,19 @@ func (r remoteRecords) Remarks(ctx context.Context) (map[disdel.JobID]history.Re
 func (r remoteRecords) SetRemark(ctx context.Context, id disdel.JobID, remark history.Remark) error {
 	var out history.Remark
 	return r.ask(ctx, request{method: http.MethodPut, path: []string{"jobs", string(id), "remark"}, body: remark}, &out)
+}
+
+func (r remoteRecords) Stored(ctx context.Context) ([]service.StoredItem, error) {
+	var out apitypes.StoredList
+	err := r.ask(ctx, request{method: http.MethodGet, path: []string{"stored"}}, &out)
+	return out.Items, err
+}
+
+func (r remoteRecords) RemoveStored(ctx context.Context, item service.StoredItem) error {
+	if item.Kind == service.StoredJobs {
+		return r.Forget(ctx, item.Job)
+	}
+	return r.ask(ctx, request{method: http.MethodDelete, path: []string{"stored", string(item.Kind), item.Name}}, nil)
 }
 
 func (r remoteRecords) Forget(ctx context.Context, id disdel.JobID) error {

@@ -56,7 +56,7 @@ func Text(w io.Writer, format Format, list []disdel.Record) error {
 		r := &list[i]
 		for k := range r.Rounds {
 			line := []string{
-				string(r.ID), r.Job.Metadata.Name, r.Status.String(), r.Job.Model.NetworkName(), r.Data.Name,
+				string(r.ID), r.Job.Metadata.Name, r.Status.String(), modelText(&r.Job.Model), r.Data.Name,
 				strconv.Itoa(r.Rounds[k].Round + 1),
 			}
 			for _, s := range scalars {
@@ -67,6 +67,14 @@ func Text(w io.Writer, format Format, list []disdel.Record) error {
 	}
 	out.Flush()
 	return out.Error()
+}
+
+// modelText names the network of a job: by its name or its file, else by its layers.
+func modelText(m *disdel.Model) string {
+	if name := m.NetworkName(); name != "" || len(m.Layers) == 0 {
+		return name
+	}
+	return disdel.Counted(len(m.Layers), "layer")
 }
 
 // scalar is a figure of a round.

@@ -85,7 +85,7 @@ func pairs(texts map[string]string) (out []mlflowPair) {
 }
 
 func (s MLflowServer) sendJob(ctx context.Context, experiment string, r *disdel.Record) error {
-	run, isNew, err := s.run(ctx, experiment, r)
+	run, known, err := s.run(ctx, experiment, r)
 	if err != nil {
 		return err
 	}
@@ -95,10 +95,11 @@ func (s MLflowServer) sendJob(ctx context.Context, experiment string, r *disdel.
 	for part := range slices.Chunk(mlflowMetrics(r), mostMetrics) {
 		err = errors.Join(err, log("metrics", part))
 	}
-	if isNew { // parameters cannot change
-		for part := range slices.Chunk(pairs(mlflowParameters(r)), mostParameters) {
-			err = errors.Join(err, log("params", part))
-		}
+	missing := slices.DeleteFunc(pairs(mlflowParameters(r)), func(p mlflowPair) bool { // parameters cannot change
+		return slices.ContainsFunc(known, func(k mlflowPair) bool { return k.Key == p.Key })
+	})
+	for part := range slices.Chunk(missing, mostParameters) {
+		err = errors.Join(err, log("params", part))
 	}
 	for part := range slices.Chunk(pairs(mlflowTags(r)), mostParameters) {
 		err = errors.Join(err, log("tags", part))
@@ -118,12 +119,17 @@ var mlflowStatusNames = map[int]string{
 	mlflowRunning: "RUNNING", mlflowFinished: "FINISHED", mlflowFailed: "FAILED", mlflowKilled: "KILLED",
 }
 
-// run is the id of the run of a job. It is created if the job was never sent.
-func (s MLflowServer) run(ctx context.Context, experiment string, r *disdel.Record) (id string, isNew bool, err error) {
+// run is the id of the run of a job, and the parameters that the run has. It is created if the job was never sent.
+func (s MLflowServer) run(ctx context.Context, experiment string, r *disdel.Record) (id string, known []mlflowPair,
+	err error,
+) {
 	type info struct {
 		Info struct {
 			ID string `json:"run_id"`
 		} `json:"info"`
+		Data struct {
+			Parameters []mlflowPair `json:"params"`
+		} `json:"data"`
 	}
 	var found struct {
 		Runs []info `json:"runs"`
@@ -134,9 +140,9 @@ func (s MLflowServer) run(ctx context.Context, experiment string, r *disdel.Reco
 	}, &found)
 	if err != nil || len(found.Runs) > 0 {
 		for _, run := range found.Runs {
-			id = run.Info.ID
+			id, known = run.Info.ID, run.Data.Parameters
 		}
-		return id, false, err
+		return id, known, err
 	}
 	var made struct {
 		Run info `json:"run"`
@@ -145,7 +151,7 @@ func (s MLflowServer) run(ctx context.Context, experiment string, r *disdel.Reco
 		"experiment_id": experiment, "start_time": r.Created.UnixMilli(), "run_name": runName(r), "user_id": r.Tenant,
 		"tags": []mlflowPair{{jobTag, string(r.ID)}},
 	}, &made)
-	return made.Run.Info.ID, true, err
+	return made.Run.Info.ID, nil, err
 }
 
 // call makes one request of the REST API.

@@ -138,3 +138,47 @@ func TestWhatAnMLflowServerRefuses(t *testing.T) {
 	at.URL = "sqlite:///mlflow.db"
 	check(disdel.Invalid, "--url http://HOST:PORT")
 }
+
+// Parameters that a failed send left out come with the next one. Those that the run has are not sent again: MLflow
+// refuses another value.
+func TestParametersComeAfterAFailedSend(t *testing.T) {
+	var sent []mlflowPair
+	created, refuses := false, true
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var asked struct {
+			Parameters []mlflowPair `json:"params"`
+		}
+		json.NewDecoder(r.Body).Decode(&asked)
+		run := map[string]any{"info": map[string]any{"run_id": "r"}, "data": map[string]any{"params": sent}}
+		answer := map[string]any{"experiment_id": "1", "run": run}
+		switch path := r.URL.Path; {
+		case strings.HasSuffix(path, "runs/search") && created:
+			answer["runs"] = []any{run}
+		case strings.HasSuffix(path, "runs/create"):
+			created = true
+		case strings.HasSuffix(path, "runs/log-batch") && len(asked.Parameters) > 0:
+			if refuses {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			sent = append(sent, asked.Parameters...)
+		}
+		json.NewEncoder(w).Encode(answer)
+	}))
+	defer server.Close()
+	r := disdel.Record{ID: "job-01kp0000000000000000000001", Status: disdel.StatusSucceeded, Created: time.Now()}
+	r.Job.Training.Epochs = 7
+	s := MLflowServer{URL: server.URL}
+	if err := s.Send(t.Context(), []disdel.Record{r}); disdel.KindOf(err) != disdel.Unavailable {
+		t.Fatal(err)
+	}
+	refuses = false
+	for range 2 {
+		if err := s.Send(t.Context(), []disdel.Record{r}); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(mlflowParameters(&r)); len(sent) != n || n == 0 {
+			t.Errorf("%d parameters came, want %d", len(sent), n)
+		}
+	}
+}

@@ -26,19 +26,11 @@ const (
 	noteKey       = "note"
 )
 
-// WriteCheckpoint writes tensors and a note about them under a key of a checkpoint.
-func (s *Store) WriteCheckpoint(ctx context.Context, key, note string, w disdel.Weights) (checksum string,
-	size disdel.Bytes, err error,
+// WriteCheckpoint writes tensors and a note about them under a key of a checkpoint, like WriteWeights.
+func (s *Store) WriteCheckpoint(ctx context.Context, key, note string, shapes disdel.Weights, values Values) (
+	checksum string, size disdel.Bytes, err error,
 ) {
-	return s.WriteCheckpointOf(ctx, key, note, w, func(i int) []float32 { return w[i].Data })
-}
-
-// WriteCheckpointOf is WriteCheckpoint without a copy of all tensors. shapes has only names and shapes, and read
-// returns the values of tensor i, which are valid until the next call of read.
-func (s *Store) WriteCheckpointOf(ctx context.Context, key, note string, shapes disdel.Weights,
-	read func(i int) []float32,
-) (checksum string, size disdel.Bytes, err error) {
-	checksum, size, err = s.writeArrays(ctx, key, shapes, map[string]string{"format": "pt", noteKey: note}, read)
+	checksum, size, err = s.WriteWeights(ctx, key, shapes, map[string]string{"format": "pt", noteKey: note}, values)
 	if err != nil {
 		return "", 0, err
 	}
@@ -113,6 +105,98 @@ func (s *Store) ReadCheckpointTo(ctx context.Context, key string,
 	return err
 }
 
+// blockBytes is how much of a file is in memory when it is read in blocks.
+const blockBytes = 1 << 20
+
+// ReadCheckpointValues reads the values of all tensors of a checkpoint in a row, in blocks, like Values. It returns
+// NotFound for an unfinished file, and Corrupt for a damaged one or one with other tensors than like. The checksum is
+// known only at the end: take may have been called before Corrupt is returned.
+func (s *Store) ReadCheckpointValues(ctx context.Context, key string, like disdel.Weights,
+	take func(block []float32) error,
+) error {
+	return s.scanCheckpoint(ctx, key, func(f safetensors.File, in io.Reader) error {
+		if err := sameTensors(f, like); err != nil {
+			return &disdel.Error{Kind: disdel.Corrupt, Op: "read checkpoint", Msg: fmt.Sprintf("%s: %v", key, err)}
+		}
+		return readBlocks(in, sizeOf(f), "read checkpoint", key, take)
+	})
+}
+
+// scanCheckpoint calls use with the header of a checkpoint and a reader of the values, and compares the checksum.
+func (s *Store) scanCheckpoint(ctx context.Context, key string, use func(safetensors.File, io.Reader) error) error {
+	want, err := blobs.ReadAll(ctx, s.bucket, key+sumSuffix)
+	if err != nil {
+		return blobs.Wrap(err, "read checkpoint", key)
+	}
+	r, err := s.bucket.NewReader(ctx, key)
+	if err != nil {
+		return blobs.Wrap(err, "read checkpoint", key)
+	}
+	defer r.Close()
+	sum := sha256.New()
+	in := io.TeeReader(r, sum)
+	f, _, broken := safetensors.Index(in, r.Size())
+	if broken == nil {
+		if err := use(f, in); err != nil {
+			return err
+		}
+	}
+	if _, err := io.Copy(io.Discard, in); err != nil {
+		return blobs.Wrap(err, "read checkpoint", key)
+	}
+	if got := checksum(sum.Sum(nil)); got != string(want) {
+		return notThatCheckpoint(key, got, want)
+	}
+	return broken
+}
+
+// sizeOf is the number of bytes of a file's values.
+func sizeOf(f safetensors.File) (bytes int64) {
+	for _, t := range f.Tensors {
+		bytes += int64(t.DType.Size()) * int64(lengthOf(t.Shape))
+	}
+	return bytes
+}
+
+// sameTensors checks that a file has the tensors of like, in their order. A file may have tensors without values at
+// other places.
+func sameTensors(f safetensors.File, like disdel.Weights) error {
+	left := slices.DeleteFunc(slices.Clone(like), func(t disdel.Tensor) bool { return lengthOf(t.Shape) == 0 })
+	for _, t := range f.Tensors {
+		if lengthOf(t.Shape) == 0 {
+			continue
+		}
+		if t.DType != safetensors.F32 || len(left) == 0 || t.Name != left[0].Name || !slices.Equal(t.Shape, left[0].Shape) {
+			return fmt.Errorf("tensor %q of %s %v is not the network's", t.Name, t.DType, t.Shape)
+		}
+		left = left[1:]
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("it has no tensor %q", left[0].Name)
+	}
+	return nil
+}
+
+// readBlocks reads so many bytes of float32 values in blocks. op and key are for an error of reading.
+func readBlocks(in io.Reader, bytes int64, op, key string, take func(block []float32) error) error {
+	buffer := make([]byte, min(bytes, blockBytes))
+	for bytes > 0 {
+		data := buffer[:min(bytes, blockBytes)]
+		if _, err := io.ReadFull(in, data); err != nil {
+			return blobs.Wrap(err, op, key)
+		}
+		values, err := safetensors.Float32s(safetensors.Tensor{DType: safetensors.F32, Data: data})
+		if err != nil {
+			return err
+		}
+		if err := take(values); err != nil {
+			return err
+		}
+		bytes -= int64(len(data))
+	}
+	return nil
+}
+
 // NewestCheckpoint finds the newest undamaged checkpoint below a folder. passed names the damaged files that it
 // skipped. It returns NotFound if there is no such checkpoint.
 func (s *Store) NewestCheckpoint(ctx context.Context, folder string) (c disdel.Checkpoint, passed []string, err error) {
@@ -135,11 +219,12 @@ func (s *Store) NewestCheckpoint(ctx context.Context, folder string) (c disdel.C
 	return c, passed, &disdel.Error{Kind: disdel.NotFound, Op: "find checkpoint", Msg: "there is none below " + folder}
 }
 
-// damaged reads a whole checkpoint. It returns the key of its reference, or the key of a damaged file with the error. A
+// damaged reads a whole checkpoint, in blocks. It returns the key of its reference, or the key of a damaged file with the error. A
 // worker's unfinished file is no damage: the round continued without this worker.
 func (s *Store) damaged(ctx context.Context, folder string) (string, error) {
 	reference := path.Join(folder, referenceFile)
-	if _, _, err := s.ReadCheckpoint(ctx, reference); err != nil {
+	whole := func(safetensors.File, io.Reader) error { return nil }
+	if err := s.scanCheckpoint(ctx, reference, whole); err != nil {
 		return reference, err
 	}
 	for o, err := range s.bucket.List(ctx, folder+"/") {
@@ -149,7 +234,7 @@ func (s *Store) damaged(ctx context.Context, folder string) (string, error) {
 		if o.Key == reference || !strings.HasSuffix(o.Key, ".safetensors") {
 			continue
 		}
-		if _, _, err := s.ReadCheckpoint(ctx, o.Key); err != nil && disdel.KindOf(err) != disdel.NotFound {
+		if err := s.scanCheckpoint(ctx, o.Key, whole); err != nil && disdel.KindOf(err) != disdel.NotFound {
 			return o.Key, err
 		}
 	}

@@ -15,7 +15,7 @@ func checkpoint(t *testing.T, s *Store, round string, v float32) string {
 	t.Helper()
 	key := "checkpoints/job-1/" + round + "/reference.safetensors"
 	w := disdel.Weights{{Name: "fc.weight", Shape: []int{2}, Data: []float32{v, -v}}}
-	if _, _, err := s.WriteCheckpoint(ctx, key, "at "+round, w); err != nil {
+	if _, _, err := s.WriteCheckpoint(ctx, key, "at "+round, w, valuesOf(w)); err != nil {
 		t.Fatal(err)
 	}
 	return key
@@ -59,7 +59,7 @@ func TestACheckpointIsAsWholeAsItsWorkers(t *testing.T) {
 	for _, round := range []string{"000001", "000002"} {
 		checkpoint(t, s, round, 1)
 		for _, name := range []string{"/worker-0.safetensors", "/worker-1.safetensors"} {
-			if _, _, err := s.WriteCheckpoint(ctx, "checkpoints/job-1/"+round+name, "", w); err != nil {
+			if _, _, err := s.WriteCheckpoint(ctx, "checkpoints/job-1/"+round+name, "", w, valuesOf(w)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -196,23 +196,18 @@ func (s *Store) CopyToCheckpoint(ctx context.Context, g InitialWeights, folder s
 		return c, err
 	}
 	c.Path = path.Join(folder, roundFolder(0), referenceFile)
-	c.Checksum, c.Size, err = s.WriteCheckpointOf(ctx, c.Path, "", in.taken, in.read)
-	if in.err != nil {
-		err = in.err
-	}
+	c.Checksum, c.Size, err = s.WriteCheckpoint(ctx, c.Path, "", in.taken, in.values)
 	return c, err
 }
 
 // sieve reads selected arrays of a file in their order, and all bytes for the checksum.
 type sieve struct {
-	given  InitialWeights
-	in     io.Reader
-	sum    hash.Hash
-	taken  disdel.Weights // names and shapes
-	from   map[string]int64
-	at     int64
-	buffer []byte
-	err    error // that read had
+	given InitialWeights
+	in    io.Reader
+	sum   hash.Hash
+	taken disdel.Weights // names and shapes
+	from  map[string]int64
+	at    int64
 }
 
 // newSieve reads the header of a file of size bytes.
@@ -224,46 +219,37 @@ func newSieve(r io.Reader, size int64, g InitialWeights, takes func(array string
 		return nil, err
 	}
 	s.from = from
-	largest := 0
 	for i, t := range f.Tensors {
 		if i == 0 {
 			s.at = from[t.Name]
 		}
 		if t.DType == safetensors.F32 && takes(t.Name) {
 			s.taken = append(s.taken, disdel.Tensor{Name: t.Name, Shape: t.Shape})
-			largest = max(largest, 4*lengthOf(t.Shape))
 		}
 	}
-	s.buffer = make([]byte, largest)
 	return s, nil
 }
 
-// read returns the values of selected array i, or nil after an error, which it keeps in err. After the last array it
-// reads the rest of the file and compares the checksum.
-func (s *sieve) read(i int) []float32 {
-	if s.err != nil {
-		return nil
+// values are the values of the selected arrays. After the last array it reads the rest of the file and compares the
+// checksum.
+func (s *sieve) values(take func(block []float32) error) error {
+	for _, t := range s.taken {
+		length := int64(4 * lengthOf(t.Shape))
+		if _, err := io.CopyN(io.Discard, s.in, s.from[t.Name]-s.at); err != nil {
+			return blobs.Wrap(err, "read weights", s.given.Key)
+		}
+		if err := readBlocks(s.in, length, "read weights", s.given.Key, take); err != nil {
+			return err
+		}
+		s.at = s.from[t.Name] + length
 	}
-	t := s.taken[i]
-	data := s.buffer[:4*lengthOf(t.Shape)]
-	_, err := io.CopyN(io.Discard, s.in, s.from[t.Name]-s.at)
-	if err == nil {
-		_, err = io.ReadFull(s.in, data)
+	if _, err := io.Copy(io.Discard, s.in); err != nil {
+		return blobs.Wrap(err, "read weights", s.given.Key)
 	}
-	if s.at = s.from[t.Name] + int64(len(data)); err == nil && i == len(s.taken)-1 {
-		_, err = io.Copy(io.Discard, s.in)
+	if got := checksum(s.sum.Sum(nil)); got != s.given.Checksum {
+		return changed(s.given.Key, got, s.given.Checksum)
 	}
-	if err != nil {
-		s.err = blobs.Wrap(err, "read weights", s.given.Key)
-		return nil
-	}
-	if got := checksum(s.sum.Sum(nil)); i == len(s.taken)-1 && got != s.given.Checksum {
-		s.err = changed(s.given.Key, got, s.given.Checksum)
-		return nil
-	}
-	out, err := safetensors.Float32s(safetensors.Tensor{Name: t.Name, DType: safetensors.F32, Data: data})
-	s.err = err
-	return out
+	return nil
 }
 
 // lengthOf is the number of values of a shape.

@@ -80,6 +80,11 @@ func (s *Store) deleteIfThere(ctx context.Context, op, key string) error {
 	return err
 }
 
+// DiscardFile deletes one file of the store. A missing file is no error.
+func (s *Store) DiscardFile(ctx context.Context, key string) error {
+	return s.deleteIfThere(ctx, "discard", key)
+}
+
 // WeightsPath is where a job's final weights go.
 func WeightsPath(name string, job disdel.JobID) string {
 	return path.Join("weights", name, string(job)+".safetensors")
@@ -89,23 +94,48 @@ func descriptionPath(name string, version int) string {
 	return fmt.Sprintf("models/%s/v%05d.json", name, version)
 }
 
-// WriteWeights writes weights as safetensors and returns the file's sha256 ("sha256:" and hex) and size. Writing the
-// same weights again is harmless.
-func (s *Store) WriteWeights(ctx context.Context, key string, w disdel.Weights, meta map[string]string) (string,
-	disdel.Bytes, error,
-) {
-	return s.writeArrays(ctx, key, w, meta, func(i int) []float32 { return w[i].Data })
+// Values produces the values of all tensors of a file in a row. It calls take with blocks of any length, which are valid
+// until take returns, and returns the first error of take.
+type Values func(take func(block []float32) error) error
+
+// ArrayValues produces the values of n arrays that read returns one at a time. Each is valid until the next call.
+func ArrayValues(n int, read func(i int) []float32) Values {
+	return func(take func([]float32) error) error {
+		for i := range n {
+			if err := take(read(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
-// writeArrays is WriteWeights for arrays that read returns one at a time. Each array is valid until the next call of
-// read.
-func (s *Store) writeArrays(ctx context.Context, key string, shapes disdel.Weights, meta map[string]string,
-	read func(i int) []float32,
+// WriteWeights writes weights as safetensors and returns the file's sha256 ("sha256:" and hex) and size. shapes has
+// names and shapes; its data is ignored. Nothing is written if values fails. Writing the same weights again is harmless.
+func (s *Store) WriteWeights(ctx context.Context, key string, shapes disdel.Weights, meta map[string]string,
+	values Values,
 ) (string, disdel.Bytes, error) {
 	sum, size := sha256.New(), new(counter)
+	var fault error // of values, not of the bucket
 	err := blobs.Write(ctx, s.bucket, key, func(out io.Writer) error {
-		return safetensors.WriteWeights(io.MultiWriter(out, sum, size), shapes, meta, read)
+		return safetensors.WriteValues(io.MultiWriter(out, sum, size), shapes, meta, func(take func([]float32) error) error {
+			var written error
+			err := values(func(block []float32) error {
+				written = take(block)
+				return written
+			})
+			if written == nil {
+				fault = err
+			}
+			return err
+		})
 	})
+	if fault == nil && disdel.KindOf(err) == disdel.Invalid { // values that do not fit their shapes
+		fault = err
+	}
+	if fault != nil {
+		return "", 0, fault
+	}
 	if err != nil {
 		return "", 0, blobs.Wrap(err, "write weights", key)
 	}

@@ -31,7 +31,7 @@ func write(t testing.TB, s *Store, job disdel.JobID) Model {
 	t.Helper()
 	w := disdel.Weights{{Name: "fc.weight", Shape: []int{2}, Data: []float32{1, -2}}}
 	key := WeightsPath("m", job)
-	sum, size, err := s.WriteWeights(ctx, key, w, map[string]string{"format": "pt"})
+	sum, size, err := s.WriteWeights(ctx, key, w, map[string]string{"format": "pt"}, valuesOf(w))
 	if err != nil {
 		t.Fatal(err)
 	}

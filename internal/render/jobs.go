@@ -54,10 +54,10 @@ var jobColumns = []jobColumn{
 	{"dataset", "DATA", func(_ *JobList, r *disdel.Record) string { return r.Data.Name }, nil},
 	{"accuracy", "ACCURACY", func(_ *JobList, r *disdel.Record) string {
 		accuracy, _, ok := heldOutScores(r)
-		return fourDecimals(accuracy, ok)
+		return fourDecimals(accuracy, ok && !ofNumbers(r))
 	}, func(r *disdel.Record) (float64, bool) {
 		accuracy, _, ok := heldOutScores(r)
-		return accuracy, ok
+		return accuracy, ok && !ofNumbers(r)
 	}},
 	{"loss", "LOSS", func(_ *JobList, r *disdel.Record) string {
 		_, loss, ok := heldOutScores(r)
@@ -285,6 +285,9 @@ func BatchColumns(list []disdel.Record) []string {
 	}
 	return slices.Concat([]string{"job", "name"}, differ, []string{"status", "accuracy", "loss", "time", "peak", "cost"})
 }
+
+// ofNumbers tells whether a job predicts numbers, which have no accuracy.
+func ofNumbers(r *disdel.Record) bool { return r.Data.Sparse != nil && r.Data.Classes < 2 }
 
 // modelText is the network that a job trains.
 func modelText(m *disdel.Model) string {

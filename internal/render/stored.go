@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"path"
 	"slices"
 	"time"
 
@@ -20,7 +21,7 @@ func PrintStored(w io.Writer, items []service.StoredItem, now time.Time) {
 		if !item.Written.IsZero() {
 			age = AgeText(now.Sub(item.Written))
 		}
-		name := item.Name
+		name := path.Join(item.Tenant, item.Name)
 		if item.Job != "" {
 			name += " (" + string(item.Job) + ")"
 		}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -27,11 +28,11 @@ type JobResult struct {
 	Status   disdel.Status `json:"status"`
 	Verdict  string        `json:"verdict,omitempty"`  // see disdel.Record
 	Model    string        `json:"model,omitempty"`    // NAME:vN
-	Accuracy *float64      `json:"accuracy,omitempty"` // held-out, last evaluation; nil: none was made
+	Accuracy *float64      `json:"accuracy,omitempty"` // held-out, of the model; nil: none was made
 	Best     *float64      `json:"best,omitempty"`     // the highest of all evaluations
-	Loss     *float64      `json:"loss,omitempty"`     // held-out, last evaluation
+	Loss     *float64      `json:"loss,omitempty"`     // held-out, of the model
 	Train    *float64      `json:"trainLoss,omitempty"`
-	Trained  *float64      `json:"trainAccuracy,omitempty"` // of the last round, on training rows as they were seen
+	Trained  *float64      `json:"trainAccuracy,omitempty"` // of the model's round, on training rows as they were seen
 	Rounds   int           `json:"rounds"`                  // that are over
 	Workers  int           `json:"workers"`
 	Duration disdel.Millis `json:"durationMs"` // 0: it has not ended
@@ -98,7 +99,8 @@ func CompareJobs(parts []ComparedJob) Comparison {
 // StatusText is the status, and what is wrong with the result of a job that succeeded.
 func (e *JobResult) StatusText() string { return e.Status.String() + withVerdict(e.Verdict) }
 
-// JobResultOf is the result of a job, as far as its record has it.
+// JobResultOf is the result of a job, as far as its record has it. Losses and accuracies are those of the round whose
+// weights the model has.
 func JobResultOf(r *disdel.Record) JobResult {
 	e := JobResult{
 		ID: r.ID, Name: r.Job.Metadata.Name, Status: r.Status, Verdict: r.Verdict(), Rounds: len(r.Rounds), Workers: r.Plan.Workers,
@@ -111,17 +113,15 @@ func JobResultOf(r *disdel.Record) JobResult {
 	if e.Duration == 0 && !r.Ended.IsZero() {
 		e.Duration = disdel.Millis(max(0, r.Ended.Sub(r.Created)))
 	}
+	kept := len(r.ModelRounds())
 	for i := range r.Rounds {
 		v := &r.Rounds[i]
-		e.Train, e.Trained = &v.TrainLoss, v.TrainAccuracy
-		if v.Loss != nil {
-			e.Loss = v.Loss
+		if i < kept {
+			e.Train, e.Trained = &v.TrainLoss, v.TrainAccuracy
+			e.Loss, e.Accuracy = cmp.Or(v.Loss, e.Loss), cmp.Or(v.Accuracy, e.Accuracy)
 		}
-		if v.Accuracy != nil {
-			e.Accuracy = v.Accuracy
-			if e.Best == nil || *v.Accuracy > *e.Best {
-				e.Best = v.Accuracy
-			}
+		if v.Accuracy != nil && (e.Best == nil || *v.Accuracy > *e.Best) {
+			e.Best = v.Accuracy
 		}
 	}
 	for _, v := range []**float64{&e.Train, &e.Trained, &e.Loss, &e.Accuracy, &e.Best} {
@@ -205,7 +205,7 @@ func differences(fields []map[string]string) []Difference {
 
 // Print writes a column for each job: results first, then differences.
 func (c *Comparison) Print(w io.Writer) {
-	head := []string{""}
+	head := []string{"OF THE KEPT MODEL"}
 	for i := range c.Jobs {
 		head = append(head, fmt.Sprintf("%d %s", i+1, c.Jobs[i].Name))
 	}
@@ -255,7 +255,7 @@ var ComparisonRows = []ComparisonRow{
 	{"id", func(e *JobResult) string { return string(e.ID) }},
 	{"status", func(e *JobResult) string { return e.StatusText() }},
 	{"accuracy", func(e *JobResult) string { return figure(e.Accuracy) }},
-	{"best", func(e *JobResult) string { return figure(e.Best) }},
+	{"best accuracy of a round", func(e *JobResult) string { return figure(e.Best) }},
 	{"loss", func(e *JobResult) string { return figure(e.Loss) }},
 	{"train accuracy", func(e *JobResult) string { return figure(e.Trained) }},
 	{"train loss", func(e *JobResult) string { return figure(e.Train) }},

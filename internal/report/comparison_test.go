@@ -67,6 +67,21 @@ func TestWhatIsDifferent(t *testing.T) {
 	}
 }
 
+// A job that keeps its best weights is compared by the figures of their round, as jobs and batch show them.
+func TestAComparisonIsOfTheKeptModel(t *testing.T) {
+	r := job("a", 64, 6)
+	r.Rounds[3].Accuracy, r.Rounds[5].Accuracy = new(0.9), new(0.6)
+	r.Best = &disdel.Best{Round: 3, Loss: 0.125, Accuracy: 0.9}
+	c := Compare([]disdel.Record{r})
+	if e := c.Jobs[0]; *e.Accuracy != 0.9 || *e.Loss != 0.125 || *e.Train != 0.25 || *e.Best != 0.9 || e.Rounds != 6 {
+		t.Errorf("accuracy %g, loss %g, train loss %g, best %g, %d rounds", *e.Accuracy, *e.Loss, *e.Train, *e.Best, e.Rounds)
+	}
+	var out bytes.Buffer
+	if c.Print(&out); !strings.HasPrefix(out.String(), "OF THE KEPT MODEL ") {
+		t.Error(out.String())
+	}
+}
+
 // Plots have every job's line, up to a bound, and take figures that are none.
 func TestCurves(t *testing.T) {
 	var list []disdel.Record

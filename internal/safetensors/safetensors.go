@@ -81,18 +81,46 @@ func Write(w io.Writer, f File) error {
 	return write(w, f, func(i int) ([]byte, error) { return f.Tensors[i].Data, nil })
 }
 
-// WriteWeights writes weights of which w has names and shapes alone: read gives the values of tensor i, good until it
-// is called again, so that who writes needs no copy of all of them. The bytes are those that Write writes of
-// FromWeights.
-func WriteWeights(w io.Writer, shapes disdel.Weights, metadata map[string]string, read func(i int) []float32) error {
+// WriteValues writes weights that need not be in memory: shapes has only names and shapes, and each calls take with the
+// values of all tensors in a row, in blocks of any length. The bytes are those that Write writes of FromWeights. It
+// returns Invalid if there are more or fewer values, and the errors of each.
+func WriteValues(w io.Writer, shapes disdel.Weights, metadata map[string]string,
+	each func(take func(block []float32) error) error,
+) error {
 	f := File{Metadata: metadata, Tensors: make([]Tensor, len(shapes))}
+	left := int64(0)
 	for i, t := range shapes {
 		f.Tensors[i] = Tensor{Name: t.Name, DType: F32, Shape: t.Shape}
+		n, err := size(F32, t.Shape)
+		if err != nil {
+			return fits(f.Tensors[i], 0)
+		}
+		left += n
 	}
-	return write(w, f, func(i int) ([]byte, error) {
-		t := FromFloat32s(shapes[i].Name, shapes[i].Shape, read(i))
-		return t.Data, fits(t, len(t.Data))
+	if err := WriteHeader(w, f); err != nil {
+		return err
+	}
+	err := each(func(block []float32) error {
+		data := FromFloat32s("", nil, block).Data
+		if left -= int64(len(data)); left < 0 {
+			return unlike(left)
+		}
+		if _, err := w.Write(data); err != nil {
+			return unwritten(err)
+		}
+		return nil
 	})
+	if err == nil && left > 0 {
+		return unlike(left)
+	}
+	return err
+}
+
+// unlike is the error of values that do not fit their shapes: so many bytes are missing, or too many if below 0.
+func unlike(left int64) error {
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "write tensors", Msg: fmt.Sprintf("the values differ from their shapes by %d bytes", left),
+	}
 }
 
 // fits returns Invalid unless a tensor's bytes are as many as its shape says.

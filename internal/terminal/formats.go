@@ -152,13 +152,29 @@ func (u *UI) filtered(document []byte) ([]byte, error) {
 func documentLines(document []byte) []byte {
 	var list []json.RawMessage
 	if json.Unmarshal(document, &list) != nil || list == nil {
-		return CleanJSON(document)
+		if list = onlyList(document); list == nil {
+			return CleanJSON(document)
+		}
 	}
 	var out bytes.Buffer
 	for _, element := range list {
 		fmt.Fprintf(&out, "%s\n", CleanJSON(element))
 	}
 	return out.Bytes()
+}
+
+// onlyList is the list that a document of nothing but lists is about; nil for any other document.
+func onlyList(document []byte) []json.RawMessage {
+	var lists map[string][]json.RawMessage
+	if json.Unmarshal(document, &lists) != nil {
+		return nil
+	}
+	for _, field := range listFields {
+		if list, ok := lists[field]; ok {
+			return list
+		}
+	}
+	return nil
 }
 
 // nameFields are the fields that a document is known by, in the order of preference.

@@ -29,6 +29,7 @@ type UI struct {
 	Args     []string // as they were typed
 	Format   string   // table, json, jsonl, yaml or name
 	Quiet    bool
+	Terminal bool              // stderr is a terminal
 	Live     bool              // stderr is a terminal that may be rewritten
 	Size     func() (int, int) // columns and rows of that terminal; 0: not known
 	Columns  func() int        // that a table on stdout may have; 0: any number
@@ -75,22 +76,24 @@ func New(in io.Reader, out, err io.Writer) *UI {
 		return columns
 	}
 	if f, ok := err.(*os.File); ok {
-		u.Live = term.IsTerminal(int(f.Fd()))
+		u.Terminal = term.IsTerminal(int(f.Fd()))
+		u.Live = u.Terminal
 	}
 	return u
 }
 
-// Interactive says whether a person can answer a question: input and messages are a terminal's, and --quiet is not set.
+// Interactive says whether a person can answer a question: input and messages are a terminal's. --plain, --quiet and
+// TERM=dumb change nothing about that.
 func (u *UI) Interactive() bool {
 	in, ok := u.In.(*os.File)
-	return u.Scripted || ok && u.Live && term.IsTerminal(int(in.Fd()))
+	return u.Scripted || ok && u.Terminal && term.IsTerminal(int(in.Fd()))
 }
 
 // FullScreen takes over the whole terminal and delivers each key at once. restore ends that. It returns Invalid if
 // there is no terminal.
 func (u *UI) FullScreen() (restore func(), err error) {
 	in, ok := u.In.(*os.File)
-	if !ok || !u.Interactive() {
+	if !ok || !u.Live || !u.Interactive() {
 		return nil, &disdel.Error{
 			Kind: disdel.Invalid, Op: "take the terminal", Msg: "there is none that can be rewritten",
 			Hint: "disdel jobs follow JOB shows a job line by line",
@@ -126,6 +129,11 @@ func (u *UI) Say(format string, args ...any) {
 	if !u.Quiet {
 		fmt.Fprintln(u.Err, u.shown(fmt.Sprintf(format, args...)))
 	}
+}
+
+// Ask writes a question. --quiet does not hide it, because its answer is waited for.
+func (u *UI) Ask(format string, args ...any) {
+	io.WriteString(u.Err, u.shown(fmt.Sprintf(format, args...))) //nolint:errcheck // as of Say
 }
 
 // Tell is Say for several lines.
@@ -227,7 +235,7 @@ func (u *UI) Confirm(question string, yes bool) error {
 	if yes || !u.Interactive() {
 		return nil
 	}
-	fmt.Fprintf(u.Err, "%s [y/N] ", u.shown(question))
+	u.Ask("%s [y/N] ", question)
 	answer, _ := bufio.NewReader(u.In).ReadString('\n') // the end of input is no yes
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes":

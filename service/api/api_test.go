@@ -252,6 +252,7 @@ func TestAJobOverHTTPAndNobodyElses(t *testing.T) {
 		"PUT /api/v1/shares/{kind}/{name}":    apitypes.ShareRequest{With: []string{"nobody"}},
 		"DELETE /api/v1/shares/{kind}/{name}": nil,
 		"PUT /api/v1/weights/{weights}":       nil, "DELETE /api/v1/weights/{weights}": nil,
+		"DELETE /api/v1/stored/{kind}/{name}": nil,
 	}
 	fill := strings.NewReplacer("{kind}/{name}", "job/"+string(id), "{job}", string(id), "{name}", "digits",
 		"{model}", model, "{tag}", "prod",

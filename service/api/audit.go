@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -52,6 +53,7 @@ func (s *server) audited(mux *http.ServeMux, next http.Handler) http.Handler {
 		r = r.WithContext(context.WithValue(r.Context(), senderKey{}, who))
 		defer func() {
 			s.noteSignIn(r, who)
+			s.sumUpRefusals(time.Now())
 			if !wantsAudit(r, seen.status()) {
 				return
 			}
@@ -70,18 +72,78 @@ func wantsAudit(r *http.Request, status int) bool {
 	return !read || r.URL.Path == web.Enter || status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
-// writeAudit writes the line of a request into the log and into the home's audit log.
+// mostAudited bounds the method and the path of an audit line, in bytes.
+const mostAudited = 256
+
+// shortened is a text of a client as an audit line has it.
+func shortened(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), mostAudited)], "?")
+}
+
+// writeAudit writes the line of a request into the log and into the home's audit log. That has only a bounded number of
+// lines of refused requests and of those without a token: nobody can drive its older lines out.
 func (s *server) writeAudit(r *http.Request, who *sender, status int) {
+	method, path, event := shortened(r.Method), shortened(r.URL.Path), auditEvent(r, status)
 	if s.Log != nil {
 		s.Log.WithFields(logrus.Fields{
-			"tenant": who.name, "role": string(who.role), "route": r.Pattern, "method": r.Method, "path": r.URL.Path,
+			"tenant": who.name, "role": string(who.role), "route": r.Pattern, "method": method, "path": path,
 			"status": status, "from": r.RemoteAddr,
 		}).Info("request")
 	}
+	if (who.name == "" || event == tenant.AuditRefused) && !s.refusals.admit(who.name) {
+		return
+	}
 	s.auditLine(tenant.AuditLine{
-		Event: auditEvent(r, status), Tenant: who.name, Role: who.role, From: addressOf(r), Method: r.Method,
-		Path: r.URL.Path, Status: status, Job: who.job,
+		Event: event, Tenant: who.name, Role: who.role, From: addressOf(r), Method: method, Status: status, Job: who.job,
+		Path: strings.Map(func(c rune) rune {
+			if c < ' ' {
+				return '?' // JSON has six bytes for it
+			}
+			return c
+		}, path),
 	})
+}
+
+// refusals counts the refused requests of each tenant in the current minute; those without a token have the name "".
+type refusals struct {
+	mu     sync.Mutex
+	minute int64          // guarded by mu
+	of     map[string]int // guarded by mu
+}
+
+// mostRefusals is the number of refused requests of a tenant in a minute that have lines of their own.
+const mostRefusals = 10
+
+// admit counts a refused request. It reports whether the request has a line of its own.
+func (f *refusals) admit(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.of == nil {
+		f.of = map[string]int{}
+	}
+	f.of[name]++
+	return f.of[name] <= mostRefusals
+}
+
+// ended returns the counts of the minute before now once, and then counts anew.
+func (f *refusals) ended(now time.Time) (of map[string]int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if m := now.Unix() / 60; m != f.minute {
+		of, f.minute, f.of = f.of, m, nil
+	}
+	return of
+}
+
+// sumUpRefusals writes one line for the refused requests of the last minute that have no lines of their own.
+func (s *server) sumUpRefusals(now time.Time) {
+	for name, n := range s.refusals.ended(now) {
+		if n > mostRefusals {
+			s.auditLine(tenant.AuditLine{
+				Event: tenant.AuditRefused, Tenant: name, What: fmt.Sprintf("%d more requests in a minute", n-mostRefusals),
+			})
+		}
+	}
 }
 
 // auditLine writes a line into the home's audit log. A failure is only logged.

@@ -68,7 +68,7 @@ func sampleData(c *call) (int, any, error) {
 	if len(rows) == 0 {
 		rows = []int{0}
 	}
-	seed, err := strconv.ParseInt(cmp.Or(v.Get("seed"), "1"), 10, 64)
+	seed, err := strconv.ParseInt(cmp.Or(v.Get("seed"), strconv.Itoa(disdel.DefaultSeed)), 10, 64)
 	if err != nil {
 		return 0, nil, invalid("seed is a number", err)
 	}

@@ -51,12 +51,8 @@ func listJobs(c *call) (int, any, error) {
 	if q.Before = disdel.JobID(v.Get("before")); q.Before != "" && !q.Before.Valid() {
 		return 0, nil, invalid("before is the id of a job", nil)
 	}
-	list, cut, err := c.Service.ListJobs(c.Context(), q, mostListed)
-	out := apitypes.JobList{Jobs: list}
-	if cut {
-		out.Next = list[len(list)-1].ID
-	}
-	return http.StatusOK, out, err
+	list, next, err := c.Service.ListJobs(c.Context(), q, mostListed)
+	return http.StatusOK, apitypes.JobList{Jobs: list, Next: next}, err
 }
 
 func runner(c *call) (int, any, error) {

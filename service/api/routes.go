@@ -68,14 +68,14 @@ var routes = []route{
 	},
 	{method: "GET", path: "/api/v1/datasets/{name}", role: tenant.RoleRead, answer: showData, cost: costLook},
 	{method: "GET", path: "/api/v1/datasets/{name}/sample", role: tenant.RoleRead, answer: sampleData, cost: costList},
-	{method: "DELETE", path: "/api/v1/datasets/{name}", role: tenant.RoleAdmin, answer: removeData, cost: costLook},
+	{method: "DELETE", path: "/api/v1/datasets/{name}", role: tenant.RoleSubmit, answer: removeData, cost: costLook},
 	{method: "GET", path: "/api/v1/models", role: tenant.RoleRead, answer: listModels, cost: costList},
 	{method: "GET", path: "/api/v1/models/{model}", role: tenant.RoleRead, answer: showModel, cost: costLook},
 	{method: "GET", path: "/api/v1/models/{model}/weights", role: tenant.RoleRead, answer: weights, cost: costSend},
 	{method: "POST", path: "/api/v1/models/{model}/infer", role: tenant.RoleSubmit, answer: inferRows, cost: costInfer},
 	{method: "POST", path: "/api/v1/models/{model}/evaluate", role: tenant.RoleSubmit, answer: evaluate, cost: costInfer},
 	{method: "PUT", path: "/api/v1/models/{model}/tags/{tag}", role: tenant.RoleSubmit, answer: tagModel, cost: costLook},
-	{method: "DELETE", path: "/api/v1/models/{model}", role: tenant.RoleAdmin, answer: removeModel, cost: costLook},
+	{method: "DELETE", path: "/api/v1/models/{model}", role: tenant.RoleSubmit, answer: removeModel, cost: costLook},
 	{method: "GET", path: "/api/v1/shares", role: tenant.RoleRead, answer: listShares, cost: costLook},
 	{method: "GET", path: "/api/v1/shares/{kind}/{name}", role: tenant.RoleRead, answer: showShare, cost: costLook},
 	{method: "PUT", path: "/api/v1/shares/{kind}/{name}", role: tenant.RoleSubmit, answer: addShare, cost: costLook},
@@ -88,12 +88,17 @@ var routes = []route{
 		method: "PUT", path: "/api/v1/weights/{weights}", role: tenant.RoleSubmit,
 		answer: putWeights, upload: true, cost: costUpload,
 	},
-	{method: "DELETE", path: "/api/v1/weights/{weights}", role: tenant.RoleAdmin, answer: removeWeights, cost: costLook},
+	{method: "DELETE", path: "/api/v1/weights/{weights}", role: tenant.RoleSubmit, answer: removeWeights, cost: costLook},
 	{
 		method: "POST", path: "/api/v1/programs", role: tenant.RoleSubmit,
 		answer: putProgram, upload: true, cost: costUpload,
 	},
-	{method: "DELETE", path: "/api/v1/jobs/{job}", role: tenant.RoleAdmin, answer: forget, cost: costLook},
+	{method: "GET", path: "/api/v1/stored", role: tenant.RoleRead, answer: listStored, cost: costList},
+	{
+		method: "DELETE", path: "/api/v1/stored/{kind}/{name}", role: tenant.RoleSubmit,
+		answer: removeStored, cost: costLook,
+	},
+	{method: "DELETE", path: "/api/v1/jobs/{job}", role: tenant.RoleSubmit, answer: forget, cost: costLook},
 }
 
 func alive(*call) (int, any, error) { return http.StatusOK, apitypes.State{Status: "ok"}, nil }
@@ -111,3 +116,21 @@ func ready(c *call) (int, any, error) {
 }
 
 func describe(*call) (int, any, error) { return http.StatusOK, json.RawMessage(description), nil }
+
+// listStored is what takes space: of a tenant its own items, for the operator also those of all tenants.
+func listStored(c *call) (int, any, error) {
+	items, err := c.Service.StoredOfAll(c.Context())
+	return http.StatusOK, apitypes.StoredList{Items: append([]service.StoredItem{}, items...)}, err
+}
+
+func removeStored(c *call) (int, any, error) {
+	item := service.StoredItem{Kind: service.StoredKind(c.PathValue("kind")), Name: c.PathValue("name")}
+	switch item.Kind {
+	case service.StoredData, service.StoredModels, service.StoredCheckpoints, service.StoredWeights, service.StoredAnswers,
+		service.StoredLogs:
+	default:
+		return 0, nil, &disdel.Error{Kind: disdel.NotFound, Op: "delete an item", Msg: "there is no such kind"}
+	}
+	err := c.Service.RemoveStored(c.Context(), item)
+	return http.StatusOK, apitypes.State{Status: "removed"}, err
+}

@@ -86,6 +86,7 @@ type server struct {
 	tokens   *tokens
 	signIns  signIns
 	failures failures
+	refusals refusals
 	drains   context.Context // ends when the server is about to, and takes no more jobs
 }
 

@@ -5,13 +5,18 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/apitypes"
+	"github.com/disdel/disdel/internal/client"
+	testwait "github.com/disdel/disdel/internal/test/wait"
 	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/service/tenant"
 )
@@ -97,8 +102,11 @@ func TestTheRoleSubmitIsEnoughForAFirstDay(t *testing.T) {
 	if status != 200 || !bytes.Contains(data, []byte("[]")) {
 		t.Errorf("what ann shares at the end: %d %s", status, data)
 	}
-	if status, data := h.ask("ann submit", "DELETE", "/api/v1/datasets/digits", nil); status != 403 {
-		t.Errorf("the role submit deletes: %d %s", status, data)
+	if status, data := h.ask("ann read", "DELETE", "/api/v1/datasets/digits", nil); status != 403 {
+		t.Errorf("the role read deletes: %d %s", status, data)
+	}
+	if status, data := h.ask("ann submit", "DELETE", "/api/v1/datasets/digits", nil); status != 200 {
+		t.Errorf("ann deletes what is hers: %d %s", status, data)
 	}
 }
 
@@ -141,7 +149,13 @@ func TestARevokedTokenEndsItsUpload(t *testing.T) {
 	}()
 	go func() {
 		<-began
-		if _, err := h.s.Tenants().RevokeToken(t.Context(), "ann", made.Label(), false); err != nil {
+		testwait.Until(t, "sign-in", func() bool { // else it would be refused at once
+			list, err := h.s.Tenants().Tokens(t.Context(), "ann")
+			return err == nil && slices.ContainsFunc(list, func(i tenant.TokenInfo) bool {
+				return i.Label() == made.Label() && !i.Used.IsZero()
+			})
+		})
+		if _, err := h.s.Tenants().RevokeToken(t.Context(), "ann", made.Label()); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -153,5 +167,38 @@ func TestARevokedTokenEndsItsUpload(t *testing.T) {
 	data, err := io.ReadAll(res.Body)
 	if res.StatusCode != http.StatusUnauthorized || !bytes.Contains(data, []byte("taken away")) {
 		t.Errorf("%d %s, %v", res.StatusCode, data, errors.Join(err))
+	}
+}
+
+// A client lists more jobs than a server lists at once.
+func TestAClientListsMoreJobsThanAServerAtOnce(t *testing.T) {
+	h := newHouse(t, Config{})
+	at, err := client.Remote(client.Server{URL: h.URL, Token: h.tokens["ann read"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := h.s.Tenant("ann").History(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const jobs = mostJobs + 5
+	for n := range jobs {
+		r := disdel.Record{
+			APIVersion: disdel.APIVersion, ID: disdel.JobID(fmt.Sprintf("job-%026d", n)), Status: disdel.StatusCanceled,
+			Tenant: "ann",
+		}
+		if err := store.Save(t.Context(), &r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for limit, want := range map[int]int{mostJobs + 2: mostJobs + 2, 3 * mostJobs: jobs} {
+		list, err := at.Records.List(t.Context(), history.Query{Limit: limit})
+		seen := map[disdel.JobID]bool{}
+		for i := range list {
+			seen[list[i].ID] = true
+		}
+		if err != nil || len(list) != want || len(seen) != want {
+			t.Errorf("limit %d: %d jobs, %d different ones, %v; want %d", limit, len(list), len(seen), err, want)
+		}
 	}
 }

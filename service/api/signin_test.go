@@ -25,7 +25,7 @@ func TestTheHomeKeepsAnAuditLog(t *testing.T) {
 	h.ask("ann read", "GET", "/api/v1/jobs/"+string(id)+"/wait?timeout=5m", nil)
 	h.ask("ann submit", "PUT", "/api/v1/shares/dataset/digits", apitypes.ShareRequest{All: true})
 	h.ask("bob read", "GET", "/api/v1/datasets/ann%2Fdigits", nil)
-	h.ask("ann submit", "DELETE", "/api/v1/datasets/digits", nil)
+	h.ask("ann read", "DELETE", "/api/v1/datasets/digits", nil)
 	h.ask("ann admin", "DELETE", "/api/v1/datasets/digits", nil)
 	h.ask("a token of nobody", "GET", "/api/v1/jobs", nil)
 	h.ask(operator, "GET", "/api/v1/jobs?secret=of-the-query", nil)
@@ -50,7 +50,7 @@ func TestTheHomeKeepsAnAuditLog(t *testing.T) {
 	for _, want := range []string{
 		"signIn ann admin   0", "signIn bob read   0", "signIn operator admin   0",
 		"submission ann submit POST /api/v1/jobs 201", "share ann submit PUT /api/v1/shares/dataset/digits 200",
-		"refused ann submit DELETE /api/v1/datasets/digits 403", "deletion ann admin DELETE /api/v1/datasets/digits 200",
+		"refused ann read DELETE /api/v1/datasets/digits 403", "deletion ann admin DELETE /api/v1/datasets/digits 200",
 		"refused   GET /api/v1/jobs 401", "token ann submit   0",
 	} {
 		if n := len(slices.DeleteFunc(slices.Clone(seen), func(s string) bool { return s != want+"\n" })); n != 1 {
@@ -102,5 +102,54 @@ func TestWrongTokensAreAnsweredSlowly(t *testing.T) {
 	}
 	if status, _ := h.ask("ann read", "GET", "/api/v1/jobs", nil); status != 200 {
 		t.Errorf("a valid token: %d", status)
+	}
+}
+
+// Whoever has no token cannot drive lines out of the home's audit log: its lines are short, and those of a minute are
+// few, with one line that counts the rest. A tenant's refused requests have the same bound.
+func TestRefusedRequestsDoNotFillTheAuditLog(t *testing.T) {
+	home := t.TempDir()
+	h := houseOf(t, Config{Audit: tenant.NewAudit(home)}, service.Config{Home: home})
+	h.ask("ann admin", "DELETE", "/api/v1/datasets/digits", nil)
+	long := strings.Repeat("%01<>&", 2000)
+	const asked = 100
+	for n := range asked {
+		h.ask("a token of nobody", "GET", "/api/v1/jobs", nil)
+		h.ask("", "POST", "/"+long, nil)
+		h.ask("ann read", "DELETE", fmt.Sprintf("/api/v1/datasets/x%d", n), nil)
+		if n == 0 {
+			h.ask("", strings.Repeat("M", 10_000), "/api/v1/jobs", nil)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(home, tenant.AuditFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(text, []byte("\n")); n > 100 || len(text) > 100<<10 {
+		t.Errorf("%d requests left %d lines, %d bytes", 3*asked, n, len(text))
+	}
+	if !bytes.Contains(text, []byte(`"deletion"`)) {
+		t.Errorf("the line of a deletion is gone\n%s", text)
+	}
+	var f refusals
+	now := time.Unix(600, 0)
+	f.ended(now)
+	own := 0
+	for range asked {
+		if f.admit("") {
+			own++
+		}
+	}
+	if own != mostRefusals {
+		t.Errorf("%d requests have lines of their own", own)
+	}
+	if of := f.ended(now.Add(59 * time.Second)); of != nil {
+		t.Errorf("the minute is not over: %v", of)
+	}
+	if of := f.ended(now.Add(time.Minute)); of[""] != asked {
+		t.Errorf("%v, want %d", of, asked)
+	}
+	if of := f.ended(now.Add(2 * time.Minute)); of != nil {
+		t.Errorf("it is counted twice: %v", of)
 	}
 }

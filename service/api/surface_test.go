@@ -88,6 +88,7 @@ func TestBodiesKeepTheirShape(t *testing.T) {
 		"datasets": {apitypes.DatasetList{}},
 		"weights":  {apitypes.Weights{}},
 		"models":   {apitypes.ModelList{}}, "list of weights": {apitypes.WeightsList{}},
+		"stored":          {apitypes.StoredList{}},
 		"line of answers": {apitypes.AnswerLine{}},
 
 		"event noted": {service.Noted{}}, "event probed": {service.Probed{}}, "event resumed": {service.Resumed{}},

@@ -65,7 +65,7 @@ func TestAJobOverHTTPBeginsWithAFile(t *testing.T) {
 	if kept, err := at("bob read").Models.KeptWeights(ctx); err != nil || len(kept) != 0 {
 		t.Errorf("bob's are %+v, %v", kept, err)
 	}
-	if err := at("bob submit").Models.RemoveWeights(ctx, small.Checksum); disdel.KindOf(err) != disdel.Denied {
+	if err := at("bob read").Models.RemoveWeights(ctx, small.Checksum); disdel.KindOf(err) != disdel.Denied {
 		t.Errorf("who may not: %v", err)
 	}
 	if err := at("bob admin").Models.RemoveWeights(ctx, small.Checksum); disdel.KindOf(err) != disdel.NotFound {

@@ -43,7 +43,8 @@ func (d *description) ask(ctx context.Context, i interpreter, request map[string
 	if err != nil {
 		return nil, err
 	}
-	out, prints, err := d.run(ctx, d.confined(), d.Timeout+grace, input, i.path, "-s", "-B", "-X", "faulthandler", "-m", "disdel.describe")
+	out, prints, err := d.run(ctx, d.confined(), d.Timeout+grace, input,
+		i.path, "-s", "-B", "-X", "faulthandler", "-m", "disdel.describe")
 	line, found := answerLine(out)
 	switch {
 	case ctx.Err() != nil:
@@ -112,10 +113,14 @@ func answerLine(out []byte) (json.RawMessage, bool) {
 	return bytes.CutPrefix(lines[len(lines)-1], []byte(prefix))
 }
 
+// late is the error for a program that took too long; where is its own line, "" if it was at none.
 func (d *description) late(where string) error {
+	hint := "do downloads and long work in functions that training calls, not where the file is imported"
+	if where == "" {
+		hint = "try again when the machine is less busy"
+	}
 	return &disdel.Error{
-		Kind: disdel.Timeout, Op: d.op(), Msg: fmt.Sprintf("it was not described within %v%s", d.Timeout, where),
-		Hint: "do downloads and long work in functions that training calls, not where the file is imported",
+		Kind: disdel.Timeout, Op: d.op(), Msg: fmt.Sprintf("it was not described within %v%s", d.Timeout, where), Hint: hint,
 	}
 }
 
@@ -160,7 +165,7 @@ func (d *description) refused(i interpreter, r refusal) error {
 	case "exit":
 		e.Hint = "keep what ends the program below: if __name__ == \"__main__\""
 	default:
-		e.Hint = "two steps were tried on rows of noise, of the data's shape " + fmt.Sprint(d.Input)
+		e.Hint = "correct the line; disdel tried two steps on rows of noise of the data's shape " + fmt.Sprint(d.Input)
 	}
 	return e
 }

@@ -199,12 +199,12 @@ func (d *description) make(ctx context.Context, base interpreter, dir string) er
 	}
 	defer os.RemoveAll(draft) //nolint:errcheck // nothing is there after the rename
 	requirements := d.path(d.Python.Requirements)
+	python := filepath.Join(draft, "bin", "python")
 	steps := [][]string{
 		{base.path, "-m", "venv", "--system-site-packages", draft},
-		{filepath.Join(draft, "bin", "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", requirements},
+		{python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", requirements},
 	}
 	if uv, err := exec.LookPath("uv"); err == nil {
-		python := filepath.Join(draft, "bin", "python")
 		steps = [][]string{
 			{uv, "venv", "-q", "--system-site-packages", "--python", base.path, draft},
 			{uv, "pip", "install", "-q", "--link-mode", "copy", "--python", python, "-r", requirements},

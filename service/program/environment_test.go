@@ -22,8 +22,8 @@ func TestAnInterpreterIsExamined(t *testing.T) {
 		want   string
 	}{
 		"none":   {"", "there is no Python at"},
-		"old":    {"#!/bin/sh\nprintf 'disdel-description: 3.8.1 /usr/bin/python3.8'\n", "Python 3.8.1, and 3.9 is the oldest"},
-		"two":    {"#!/bin/sh\nprintf 'disdel-description: 2.7.18 /usr/bin/python2'\n", "Python 2.7.18, and 3.9 is the oldest"},
+		"old":    {"#!/bin/sh\nprintf 'disdel-description: 3.8.1 /old'\n", "Python 3.8.1, and 3.9 is the oldest"},
+		"two":    {"#!/bin/sh\nprintf 'disdel-description: 2.7.18 /old'\n", "Python 2.7.18, and 3.9 is the oldest"},
 		"broken": {"#!/bin/sh\necho no library >&2\nexit 1\n", "no Python that runs: no library"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,8 +58,8 @@ func TestAMachineWithoutPythonIsToldSo(t *testing.T) {
 func TestTheProjectsEnvironmentIsPreferred(t *testing.T) {
 	o := options(t, "", map[string]string{"net.py": network, "layers.py": layers})
 	path := filepath.Join(o.Dir, ".venv", "bin", "python")
-	make := exec.Command(needTorch(t), "-m", "venv", "--without-pip", "--system-site-packages", filepath.Join(o.Dir, ".venv"))
-	if out, err := make.CombinedOutput(); err != nil {
+	venv := []string{"-m", "venv", "--without-pip", "--system-site-packages", filepath.Join(o.Dir, ".venv")}
+	if out, err := exec.Command(needTorch(t), venv...).CombinedOutput(); err != nil {
 		t.Skipf("this Python makes no virtual environments: %s", out)
 	}
 	python, _, err := program.Describe(t.Context(), o)
@@ -93,7 +93,8 @@ func TestAPythonWithoutTorchIsRefused(t *testing.T) {
 // Requirements that the interpreter fulfils need no environment and no network.
 func TestFulfilledRequirementsNeedNoEnvironment(t *testing.T) {
 	o := options(t, needTorch(t), map[string]string{
-		"net.py": network, "layers.py": layers, "requirements.txt": "# as on the cluster\ntorch>=1.10  # any\nabsent; python_version < '3'\n",
+		"net.py": network, "layers.py": layers,
+		"requirements.txt": "# as on the cluster\ntorch>=1.10  # any\nabsent; python_version < '3'\n",
 	})
 	o.Python.Requirements = "requirements.txt"
 	python, _, err := program.Describe(t.Context(), o)
@@ -137,7 +138,9 @@ func TestRequirementsAreInstalledOnce(t *testing.T) {
 
 // What cannot be installed is named, and nothing of the environment stays.
 func TestRequirementsThatCannotBeInstalledAreNamed(t *testing.T) {
-	o := options(t, needPip(t), map[string]string{"net.py": network, "layers.py": layers, "requirements.txt": "./nowhere.whl\n"})
+	o := options(t, needPip(t), map[string]string{
+		"net.py": network, "layers.py": layers, "requirements.txt": "./nowhere.whl\n",
+	})
 	o.Python.Requirements = "requirements.txt"
 	_, _, err := program.Describe(t.Context(), o)
 	if !errors.Is(err, disdel.Invalid) || !strings.Contains(err.Error(), "missing are ./nowhere.whl") {
@@ -170,7 +173,7 @@ func wheel(t *testing.T, path string) {
 		"tiny/__init__.py":            "",
 		"tiny-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n",
 		"tiny-1.0.dist-info/WHEEL":    "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-		"tiny-1.0.dist-info/RECORD":   "tiny/__init__.py,,\ntiny-1.0.dist-info/METADATA,,\ntiny-1.0.dist-info/WHEEL,,\ntiny-1.0.dist-info/RECORD,,\n",
+		"tiny-1.0.dist-info/RECORD":   "tiny/__init__.py,,\ntiny-1.0.dist-info/METADATA,,\n",
 	} {
 		part, err := w.Create(name)
 		if err != nil {

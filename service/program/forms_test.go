@@ -21,7 +21,9 @@ func TestEveryFormIsDescribed(t *testing.T) {
 		loss  bool
 		own   *disdel.OwnOptimizer
 	}{
-		"function": {parts + "def net(width=3):\n    return " + made + "\n", disdel.PythonModule, disdel.MemoryTraced, false, nil},
+		"function": {
+			parts + "def net(width=3):\n    return " + made + "\n", disdel.PythonModule, disdel.MemoryTraced, false, nil,
+		},
 		"task": {parts + `
 class Digits(disdel.Task):
     def model(self):

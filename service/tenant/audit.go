@@ -1,6 +1,7 @@
 package tenant
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -66,13 +67,15 @@ type AuditLine struct {
 // Write appends a line with the time of now. It returns Unavailable if the file cannot be written.
 func (a *Audit) Write(line AuditLine) error {
 	line.Time = time.Now().UTC()
-	text, err := json.Marshal(line)
-	if err != nil {
+	var text bytes.Buffer
+	to := json.NewEncoder(&text)
+	to.SetEscapeHTML(false) // it would make a path six times as long
+	if err := to.Encode(line); err != nil {
 		return err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.append(append(text, '\n')); err != nil {
+	if err := a.append(text.Bytes()); err != nil {
 		return &disdel.Error{
 			Kind: disdel.Unavailable, Op: "write audit log", Err: files.Plain(err),
 			Hint: "make room for " + a.path + ", and let disdel write it",

@@ -25,8 +25,8 @@ type Role string
 // The roles.
 const (
 	RoleRead   Role = "read"   // read jobs, records, models and data sets
-	RoleSubmit Role = "submit" // add data sets; submit, stop and resume jobs; infer; share
-	RoleAdmin  Role = "admin"  // remove data sets, models and jobs
+	RoleSubmit Role = "submit" // add and delete data sets; submit, stop, resume and delete jobs; infer; share
+	RoleAdmin  Role = "admin"  // nothing more by now; tokens of earlier versions have it, and the server's operator
 )
 
 // roles lists all roles, the weakest first.
@@ -50,6 +50,9 @@ var tenantName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`)
 
 // IsName reports whether a tenant can have a name. Such a name hides no path.
 func IsName(name string) bool { return tenantName.MatchString(name) }
+
+// operatorName is the name of whoever runs the server in audit logs.
+const operatorName = "operator"
 
 // tokenPrefix begins every token, so that people and secret scanners recognise one.
 const tokenPrefix = "disdel"
@@ -85,10 +88,11 @@ func (r *Registry) write(line AuditLine) {
 func (r *Registry) Create(ctx context.Context, name string, role Role, quota *scheduler.Quota) (token string,
 	err error,
 ) {
-	if !tenantName.MatchString(name) || name == HomeOwner {
+	if !tenantName.MatchString(name) || name == HomeOwner || name == operatorName {
 		return "", &disdel.Error{
 			Kind: disdel.Invalid, Op: "create tenant", Msg: fmt.Sprintf("%.80q is not a name for a tenant", name),
-			Hint: "use at most 40 small letters, digits and dashes; " + HomeOwner + " means the server's own home",
+			Hint: "use at most 40 small letters, digits and dashes; " + HomeOwner + " means the server's own home, and " +
+				operatorName + " whoever runs it",
 		}
 	}
 	token, made, err := newToken(name, "", role)
@@ -164,11 +168,14 @@ func (r *Registry) List(ctx context.Context) ([]Info, error) {
 	return out, err
 }
 
-// Delete revokes all tokens of a tenant. Its jobs, records, models and data sets stay, and a new tenant of the same
-// name has them again. It returns NotFound.
+// Delete revokes all tokens of a tenant, and takes back what others share with it. Its jobs, records, models and data
+// sets stay, and a new tenant of the same name has them again. It returns NotFound.
 func (r *Registry) Delete(ctx context.Context, name string) error {
 	h, err := r.history(ctx)
 	if err != nil {
+		return err
+	}
+	if err := r.unshareAll(ctx, h, name); err != nil {
 		return err
 	}
 	n, err := h.Note(ctx, history.NoteTenant, name)

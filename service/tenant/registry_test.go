@@ -82,7 +82,7 @@ func TestATokenSignsInUntilItIsRevoked(t *testing.T) {
 			open = append(open, one)
 		} else {
 			i := 2 + rng.IntN(len(open)-2) // the admins stay
-			if _, err := r.RevokeToken(ctx, open[i].tenant, open[i].label, false); err != nil {
+			if _, err := r.RevokeToken(ctx, open[i].tenant, open[i].label); err != nil {
 				t.Fatal(err)
 			}
 			gone, open = append(gone, open[i]), slices.Delete(open, i, i+1)
@@ -120,34 +120,23 @@ func TestATokenSignsInUntilItIsRevoked(t *testing.T) {
 	}
 }
 
-// The last token of the role admin that any tenant has is revoked only by force.
-func TestTheLastAdminTokenIsRevokedOnlyByForce(t *testing.T) {
+// Every token can be revoked; one that is not there is not found.
+func TestRevokedTokensAreFoundByName(t *testing.T) {
 	r, _ := newRegistry(t)
 	ctx := t.Context()
-	for _, name := range []string{"ann", "bob"} {
-		if _, err := r.Create(ctx, name, RoleSubmit, nil); err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := r.CreateToken(ctx, name, "chief", RoleAdmin); err != nil {
-			t.Fatal(err)
-		}
+	if _, err := r.Create(ctx, "bob", RoleSubmit, nil); err != nil {
+		t.Fatal(err)
 	}
-	if _, err := r.RevokeToken(ctx, "ann", "chief", false); err != nil {
-		t.Errorf("there is another one: %v", err)
+	if _, _, err := r.CreateToken(ctx, "bob", "chief", RoleAdmin); err != nil {
+		t.Fatal(err)
 	}
-	_, err := r.RevokeToken(ctx, "bob", "chief", false)
-	if disdel.KindOf(err) != disdel.Conflict || !strings.Contains(disdel.AsError(err).Hint, "--force") {
-		t.Errorf("the last one: %v", err)
+	if _, err := r.RevokeToken(ctx, "bob", "chief"); err != nil {
+		t.Error(err)
 	}
-	if _, err := r.RevokeToken(ctx, "bob", "chief", true); err != nil {
-		t.Errorf("by force: %v", err)
-	}
-	for what, revoke := range map[string]func() error{
-		"unknown token":  func() error { _, err := r.RevokeToken(ctx, "bob", "chief", true); return err },
-		"unknown tenant": func() error { _, err := r.RevokeToken(ctx, "cleo", "chief", true); return err },
-		"no name":        func() error { _, err := r.RevokeToken(ctx, "bob", "", true); return err },
+	for what, of := range map[string][2]string{
+		"unknown token": {"bob", "chief"}, "unknown tenant": {"cleo", "chief"}, "no name": {"bob", ""},
 	} {
-		if err := revoke(); disdel.KindOf(err) != disdel.NotFound || disdel.AsError(err).Hint == "" {
+		if _, err := r.RevokeToken(ctx, of[0], of[1]); disdel.KindOf(err) != disdel.NotFound || disdel.AsError(err).Hint == "" {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -176,7 +165,7 @@ func TestTokensOfEarlierVersionsStayValid(t *testing.T) {
 	if q, err := r.Quota(ctx, "ann"); err != nil || q != (scheduler.Quota{Memory: 2 * disdel.GB}) {
 		t.Errorf("%+v, %v", q, err)
 	}
-	if _, err := r.RevokeToken(ctx, "ann", hashOf(token)[:shortHash], false); err != nil {
+	if _, err := r.RevokeToken(ctx, "ann", hashOf(token)[:shortHash]); err != nil {
 		t.Errorf("by the start of its hash: %v", err)
 	}
 	if _, _, err := r.Identify(ctx, token); disdel.KindOf(err) != disdel.Denied {
@@ -248,6 +237,44 @@ func TestRolesAllowWhatWeakerOnesAllow(t *testing.T) {
 		}
 		if Role("other").Allows(has) {
 			t.Errorf("an unknown role allows %s", has)
+		}
+	}
+}
+
+// What others share with a deleted tenant by name is not shared with a later tenant of that name. Nobody is called as
+// the server's home or its operator.
+func TestADeletedTenantHasNoShares(t *testing.T) {
+	r, _ := newRegistry(t)
+	ctx := t.Context()
+	for _, name := range []string{"ann", "bob", "cleo"} {
+		if _, err := r.Create(ctx, name, RoleSubmit, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	both := Item{Kind: ItemDataset, Owner: "ann", Name: "lent"}
+	if _, err := r.Share(ctx, both, []string{"bob", "cleo"}, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Share(ctx, Item{Kind: ItemModel, Owner: "cleo", Name: "pets"}, []string{"bob"}, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Delete(ctx, "bob"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Create(ctx, "bob", RoleSubmit, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []ItemKind{ItemDataset, ItemModel} {
+		if list, err := r.SharedWith(ctx, "bob", kind); err != nil || len(list) > 0 {
+			t.Errorf("the new bob sees %+v, %v", list, err)
+		}
+	}
+	if one, err := r.ShareOf(ctx, both); err != nil || !one.Allows("cleo") || one.Allows("bob") {
+		t.Errorf("%+v, %v", one, err)
+	}
+	for _, name := range []string{"home", "operator"} {
+		if _, err := r.Create(ctx, name, RoleSubmit, nil); disdel.KindOf(err) != disdel.Invalid {
+			t.Errorf("a tenant is called %s: %v", name, err)
 		}
 	}
 }

@@ -104,6 +104,34 @@ func (r *Registry) Unshare(ctx context.Context, item Item, from []string, all bo
 	})
 }
 
+// unshareAll takes back from a tenant what others share with it by name.
+func (r *Registry) unshareAll(ctx context.Context, h *history.Store, name string) error {
+	notes, err := h.Notes(ctx, history.NoteShare)
+	if err != nil {
+		return err
+	}
+	for _, n := range notes {
+		var list shared
+		if err := json.Unmarshal(n.Value, &list); err != nil {
+			return &disdel.Error{Kind: disdel.Corrupt, Op: "read shares", Msg: n.Name, Err: err}
+		}
+		for _, one := range list.Shares {
+			if !slices.Contains(one.With, name) {
+				continue
+			}
+			item := Item{Kind: one.Kind, Owner: n.Name, Name: one.Name}
+			_, err := r.changeShare(ctx, item, func(s *Share) error {
+				s.With = slices.DeleteFunc(s.With, func(with string) bool { return with == name })
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // changeShare changes a share. Others may change shares of the same owner at the same time.
 func (r *Registry) changeShare(ctx context.Context, item Item, change func(*Share) error) (out Share, err error) {
 	h, err := r.history(ctx)

@@ -90,21 +90,8 @@ func (r *Registry) Tokens(ctx context.Context, tenant string) ([]TokenInfo, erro
 }
 
 // RevokeToken takes one token of a tenant back. name is its name or the start of its hash. The tenant keeps its other
-// tokens. RevokeToken returns NotFound, Invalid for a name that several tokens have, and unless force is set Conflict
-// for the last token of the role admin that any tenant has.
-func (r *Registry) RevokeToken(ctx context.Context, tenant, name string, force bool) (gone TokenInfo, err error) {
-	all, err := r.List(ctx)
-	if err != nil {
-		return gone, err
-	}
-	admins := 0
-	for _, t := range all {
-		for _, token := range t.Tokens {
-			if token.Role == RoleAdmin {
-				admins++
-			}
-		}
-	}
+// tokens. RevokeToken returns NotFound, and Invalid for a name that several tokens have.
+func (r *Registry) RevokeToken(ctx context.Context, tenant, name string) (gone TokenInfo, err error) {
 	err = r.change(ctx, tenant, func(t *Info, known bool) error {
 		if !known {
 			return noTenant(tenant)
@@ -114,13 +101,6 @@ func (r *Registry) RevokeToken(ctx context.Context, tenant, name string, force b
 			return err
 		}
 		gone = t.Tokens[i]
-		if gone.Role == RoleAdmin && admins <= 1 && !force {
-			return &disdel.Error{
-				Kind: disdel.Conflict, Op: "revoke token",
-				Msg:  fmt.Sprintf("%s is the last token of the role admin: then only this server's operator can delete", name),
-				Hint: "create another one first (disdel tenant token create " + tenant + " --role admin), or add --force",
-			}
-		}
 		t.Tokens = slices.Delete(t.Tokens, i, i+1)
 		return nil
 	})

@@ -25,6 +25,8 @@ import (
 const (
 	usualJobs = 100
 	mostJobs  = 1000
+
+	mostShared = 8 << 20 // bytes of the records of shared jobs
 )
 
 // row is a job in the list.
@@ -106,7 +108,7 @@ func jobsPage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	others, err := v.s.SharedJobs(v.Context(), ask)
+	others, next, err := v.s.SharedJobs(v.Context(), ask, mostShared)
 	if err != nil {
 		return err
 	}
@@ -115,7 +117,7 @@ func jobsPage(v *visit) error {
 	}
 	slices.SortFunc(list, func(a, b row) int { return cmp.Compare(b.ID, a.ID) })
 	list = list[:min(len(list), ask.Limit)]
-	page.All = len(list) < page.Limit
+	page.All = len(list) < page.Limit && next == ""
 	for _, r := range list {
 		if !r.matches(page.Query) {
 			continue

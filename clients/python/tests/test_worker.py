@@ -239,8 +239,9 @@ def test_a_loop_goes_on_after_its_last_sync(make: Make) -> None:
 def test_kubemls_older_interfaces_give_the_same_losses(make: Make) -> None:
     worker = make(KUBEML, net(SEQUENTIAL), moments=MOMENTS, form="kubeml", entry="main").ready(3)
     want = rounds(worker, 0, 5)
-    code = KUBEML.replace("def train(self, batch, batch_index):\n            x, y = batch", "def train(self, x, y, index):")
-    code = code.replace("def validate(self, batch, batch_index):\n            x, y = batch", "def validate(self, x, y, _):")
+    old = "(self, batch, batch_index):\n            x, y = batch"
+    code = KUBEML.replace("def train" + old, "def train(self, x, y, index):")
+    code = code.replace("def validate" + old, "def validate(self, x, y, _):")
     assert code.count("x, y = batch") == 0
     older = make(code, net(SEQUENTIAL), moments=MOMENTS, form="kubeml", entry="main").ready(3)
     assert rounds(older, 0, 5) == want
@@ -261,6 +262,7 @@ def test_kubeml_gets_bytes_where_the_data_set_has_bytes() -> None:
     from disdel._kubeml import _as_uploaded
 
     pixels = numpy.random.default_rng(1).integers(0, 256, (4, 3, 5, 6)).astype("uint8")
-    assert numpy.array_equal(_as_uploaded((pixels / numpy.float32(255)).astype("float32")), pixels.transpose(0, 2, 3, 1))
+    scaled = (pixels / numpy.float32(255)).astype("float32")
+    assert numpy.array_equal(_as_uploaded(scaled), pixels.transpose(0, 2, 3, 1))
     real = numpy.random.default_rng(1).normal(size=(4, 1, 5, 6)).astype("float32")
     assert numpy.array_equal(_as_uploaded(real), real[:, 0])

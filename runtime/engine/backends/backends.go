@@ -1,6 +1,6 @@
-// Package backends is the table of the backends that disdel brings: native, which computes networks that name no
-// backend, gorgonia, which also computes networks of a program's own, sparse, of models of sparse rows, python, of
-// users' Python programs, and, in programs that are built with an engine for GPUs (package gpu), that.
+// Package backends is the table of the backends that disdel brings. The backend native computes networks that name no
+// backend. The backend gorgonia also computes networks of a program's own, sparse computes models of sparse rows, and
+// python users' Python programs. Programs that are built with an engine for GPUs (package gpu) have that, too.
 //
 // Main programs make one and pass it down: to the host of their actions, and to the estimator, which asks the backends
 // for their footprints. It refuses nothing. Invariant: its names are those that a job file may have, in their order,

@@ -16,7 +16,8 @@ func planned(t *testing.T, change func(p *disdel.PythonNetwork)) *model.Graph {
 	p := &disdel.PythonNetwork{
 		Form: disdel.PythonModule, Floor: 200 * disdel.MB, Factor: 1.2, Basis: disdel.MemoryTraced,
 		Memory: []disdel.PythonMemory{
-			{Batch: 10, Train: 20 * disdel.MB, Infer: 5 * disdel.MB}, {Batch: 30, Train: 40 * disdel.MB, Infer: 9 * disdel.MB},
+			{Batch: 10, Train: 20 * disdel.MB, Infer: 5 * disdel.MB},
+			{Batch: 30, Train: 40 * disdel.MB, Infer: 9 * disdel.MB},
 			{Batch: 50, Train: 100 * disdel.MB, Infer: 15 * disdel.MB},
 		},
 		Integers: []disdel.CustomParam{{Name: "count"}},

@@ -116,7 +116,9 @@ func withHead(id int, op string, fields []byte) ([]byte, error) {
 // guard interrupts the connection when the context ends, until stop is called.
 func (c *control) guard() (stop func()) {
 	past := time.Unix(1, 0)
-	end := context.AfterFunc(c.ctx, func() { c.process.conn.SetDeadline(past) }) //nolint:errcheck // a closed one is interrupted
+	end := context.AfterFunc(c.ctx, func() {
+		c.process.conn.SetDeadline(past) //nolint:errcheck // a closed one is interrupted
+	})
 	return func() { end() }
 }
 

@@ -345,11 +345,13 @@ func (e *Engine) Evaluate(b dataset.Batch) (m disdel.Metrics, err error) {
 	if m, err = e.metrics(op, rows, &a); err != nil || m.Correct < 0 {
 		return m, err
 	}
-	m.Classes = part[int32](e.memory, e.layout.Labels, e.BatchSize)[:rows]
+	m.Classes = part[int32](e.memory, e.layout.Labels, rows)
 	for i, k := range m.Classes {
 		if k < 0 || int(k) >= e.network.Classes {
 			return m, &disdel.Error{
-				Kind: disdel.Invalid, Op: operation, Msg: fmt.Sprintf("row %d is said to be of class %d of %d", i, k, e.network.Classes),
+				Kind: disdel.Invalid, Op: operation,
+				Msg:  fmt.Sprintf("the program says class %d of row %d, and there are %d", k, i, e.network.Classes),
+				Hint: "correct the program and submit the job again",
 			}
 		}
 	}
@@ -369,10 +371,9 @@ func (e *Engine) Predict(b dataset.Batch) (dataset.Matrix, error) {
 	if _, err := e.ask(op, batchRequest{e.slot, rows}); err != nil {
 		return dataset.Matrix{}, err
 	}
-	return dataset.Matrix{
-		Rows: rows, Columns: e.network.Classes,
-		Values: slices.Clone(part[float32](e.memory, e.layout.Outputs, e.BatchSize*e.network.Classes)[:rows*e.network.Classes]),
-	}, nil
+	n := e.network.Classes
+	outputs := part[float32](e.memory, e.layout.Outputs, rows*n)
+	return dataset.Matrix{Rows: rows, Columns: n, Values: slices.Clone(outputs)}, nil
 }
 
 // check returns Invalid for a batch that does not fit.

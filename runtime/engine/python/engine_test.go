@@ -79,7 +79,8 @@ func TestWholeNumbersStayExact(t *testing.T) {
 	steps(t, other, 3, 4)
 	values := map[string][]int64{}
 	for i, p := range other.program.Integers {
-		values[p.Name] = part[int64](other.memory, other.layout.Integers[i], len(other.State()[len(other.network.Params)+i].Copy().Data))
+		n := other.State()[len(other.network.Params)+i].Len()
+		values[p.Name] = part[int64](other.memory, other.layout.Integers[i], n)
 	}
 	if got := values["norm.num_batches_tracked"]; len(got) != 1 || got[0] != 4 {
 		t.Errorf("%d batches were counted, want 4", got)
@@ -116,8 +117,8 @@ func TestEvaluationsChangeNothing(t *testing.T) {
 			correct++
 		}
 	}
-	if !slices.Equal(said, engine.Largest(p.Values, classes)) || correct != m.Correct {
-		t.Errorf("classes %v and %d right, predictions say %v and %d", said, m.Correct, engine.Largest(p.Values, classes), correct)
+	if largest := engine.Largest(p.Values, classes); !slices.Equal(said, largest) || correct != m.Correct {
+		t.Errorf("classes %v and %d right, predictions say %v and %d", said, m.Correct, largest, correct)
 	}
 	for i := range p.Rows {
 		var sum float32

@@ -142,7 +142,8 @@ func (o *output) drain() {
 		if failed != nil {
 			return
 		}
-		if raw.Control(func(fd uintptr) { left, err = unix.IoctlGetInt(int(fd), unix.TIOCINQ) }) != nil || err != nil || left == 0 {
+		failed = raw.Control(func(fd uintptr) { left, err = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
+		if failed != nil || err != nil || left == 0 {
 			break
 		}
 	}

@@ -137,7 +137,9 @@ func (p *process) run(started chan<- error) {
 
 // hideMemory keeps processes of the same user from reading the memory and the environment of this one, which have the
 // passwords of the stores.
-func hideMemory() { unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) } //nolint:errcheck // a kernel without it has no better way
+func hideMemory() {
+	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) //nolint:errcheck // a kernel without it has no better way
+}
 
 // kill kills the process and what it has started.
 func (p *process) kill() {
@@ -262,7 +264,8 @@ func environment(s *spec, home, folder string) []string {
 // jemalloc is the allocator that holds less than glibc's, "" if it is not here.
 func jemalloc() string {
 	for _, pattern := range []string{
-		"/usr/lib/*/libjemalloc.so.2", "/usr/lib64/libjemalloc.so.2", "/usr/lib/libjemalloc.so.2", "/usr/local/lib/libjemalloc.so.2",
+		"/usr/lib/*/libjemalloc.so.2", "/usr/lib64/libjemalloc.so.2", "/usr/lib/libjemalloc.so.2",
+		"/usr/local/lib/libjemalloc.so.2",
 	} {
 		if found, _ := filepath.Glob(pattern); len(found) > 0 { // the patterns are well-formed
 			return found[0]
@@ -275,18 +278,15 @@ func unavailable(what string, err error) error {
 	return &disdel.Error{Kind: disdel.Unavailable, Op: "start program", Msg: "it failed to " + what, Err: err}
 }
 
-// threadStacks is what threads that start later may map. RLIMIT_DATA counts their stacks, of which little is resident,
-// and a thread that cannot start ends the process by a signal.
-const threadStacks = 64 * disdel.MB
-
 // limitData bounds how much the process's own memory may grow: beyond it, an allocation fails at the user's own line
 // before the kernel kills anybody.
 func (p *process) limitData(more disdel.Bytes) {
 	if !p.alive() {
 		return
 	}
-	most := uint64(statusField(p.pid, "VmData") + more + threadStacks)
-	unix.Prlimit(p.pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: most, Max: unix.RLIM_INFINITY}, nil) //nolint:errcheck // the watch is there
+	most := uint64(statusField(p.pid, "VmData") + more)
+	limit := &unix.Rlimit{Cur: most, Max: unix.RLIM_INFINITY}
+	unix.Prlimit(p.pid, unix.RLIMIT_DATA, limit, nil) //nolint:errcheck // the watch is there
 }
 
 // statusField reads a size from /proc/PID/status, 0 where there is none.

@@ -20,8 +20,8 @@ type shared struct {
 func newShared(size int) (*shared, error) {
 	fail := func(err error) (*shared, error) {
 		return nil, &disdel.Error{
-			Kind: disdel.Unavailable, Op: "map memory", Msg: disdel.Bytes(size).String() + " for the program's weights and batches",
-			Err: err, Hint: "lower training.batchSize or raise the memory limit",
+			Kind: disdel.Unavailable, Op: "map memory", Err: err,
+			Msg: disdel.Bytes(size).String() + " for the program's weights and batches", Hint: "lower training.batchSize or raise the memory limit",
 		}
 	}
 	fd, err := unix.MemfdCreate("disdel-program", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)

@@ -137,7 +137,8 @@ func (d described) spec(optimizer disdel.Optimizer) engine.Spec {
 		optimizer = disdel.Optimizer{Own: own}
 	}
 	return engine.Spec{
-		Graph: d.graph, Code: d.folder, BatchSize: rows, Optimizer: optimizer, Loss: "crossEntropy", Threads: 1, Training: true,
+		Graph: d.graph, Code: d.folder, BatchSize: rows, Optimizer: optimizer, Loss: "crossEntropy", Threads: 1,
+		Training: true,
 	}
 }
 

@@ -268,7 +268,7 @@ def _called(method: Any, items: Any, index: int) -> Any:
 
 
 def _first(outputs: Any, rows: int, classes: int) -> Any:
-    """The outputs of the classes; None for another shape. Published programs have a network with 1000 for 10 classes."""
+    """The outputs of the classes; None for another shape. Published programs have 1000 outputs for 10 classes."""
     shape = tuple(getattr(outputs, "shape", ()))
     return outputs.detach()[:, :classes] if len(shape) == 2 and shape[0] == rows and shape[1] >= classes else None
 
@@ -285,7 +285,7 @@ def _inits(kube: KubeModel) -> bool:
 
 
 def _as_uploaded(x: Any) -> Any:
-    """Rows as KubeML's users upload them: [rows, height, width] or with channels last; bytes if they were."""
+    """Rows as KubeML's users upload them: [rows, height, width] or channels last, as bytes if they were."""
     import numpy
 
     if x.ndim == 4:

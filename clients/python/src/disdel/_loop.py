@@ -26,7 +26,7 @@ class LoopForm(ModuleForm):
     def __init__(self, session: Session, requests: Requests) -> None:
         super().__init__(session)
         self._requests = requests
-        self._ended = -1  # the round that the function returned in
+        self._ended = -1  # the round that the function left before its end
         self.running: Optional[RoundLoop] = None
 
     def make(self, value: int, new: bool) -> None:
@@ -50,7 +50,7 @@ class LoopForm(ModuleForm):
         try:
             self._call(loop)
             loop.returned()
-            self._ended = loop.round
+            self._ended = -1 if loop.handed_over else loop.round
         except RoundOver:
             pass  # the new message is the next one
         finally:
@@ -93,8 +93,8 @@ class RoundLoop(Loop):
         self._first, self._new = message, new
         self._run: Optional[Run] = None
         self._over: Optional[Message] = None  # the round's end, not answered yet
-        self._handed_over = False
-        self._synced = False
+        self.handed_over = False
+        self._synced = self._taken = False  # whether the model is known, and whether a batch was yielded
         self._moments: Optional[Moments] = None
         self._loss: Any = None
         self._correct = -1
@@ -119,14 +119,12 @@ class RoundLoop(Loop):
             self._begin(model, optimizer, predict)
         elif self._over is not None:
             self._hand_over()
-        elif self._handed_over:
+        elif self.handed_over:
             self._wait()
         elif self._step is not None and self._taken:
             self._finish()
             self._expect_end()
             self._hand_over()
-
-    _taken = False  # whether a batch was yielded
 
     def _begin(self, model: Any, optimizer: Any, predict: Optional[Callable[[Any], Any]]) -> None:
         session = self._session
@@ -153,7 +151,7 @@ class RoundLoop(Loop):
                 "run.batches() was called before run.sync(model). Call run.sync(model) once the model is made: it puts "
                 "the job's weights into the model",
             )
-        if self._handed_over:
+        if self.handed_over:
             self._wait()
         return self._batches()
 
@@ -212,7 +210,7 @@ class RoundLoop(Loop):
 
     def _hand_over(self) -> None:
         self._session.check()
-        self._over, self._handed_over = None, True
+        self._over, self.handed_over = None, True
         self._requests.answer({})
 
     def _wait(self) -> None:

@@ -130,7 +130,8 @@ class Session:
             raise Refused("changed", differs)
         self.settle()
         views = zip(floats(self._listed), self._views(self._listed))
-        broken = next((a.name for a, view in views if not abs(float(view.sum())) < float("inf") and not _finite(view)), "")
+        infinite = float("inf")
+        broken = next((a.name for a, view in views if not abs(float(view.sum())) < infinite and not _finite(view)), "")
         if broken:
             raise Refused("diverged", "%s is not finite. Lower the learning rate, or set training.clipNorm" % broken)
 

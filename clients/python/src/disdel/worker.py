@@ -68,6 +68,8 @@ class _Worker(Requests):
         """Answers the newest message."""
         asked, self._asked = self._asked, None
         if asked is None:
+            if "error" in answer:  # of code behind the end of a round, which nobody waits for
+                print(answer["error"].get("trace") or answer["error"]["message"], file=sys.stderr)
             return
         out: Dict[str, Any] = {"id": asked.get("id"), **answer, **memory()}
         if asked["op"] == "step":

@@ -8,8 +8,6 @@ import (
 	"github.com/disdel/disdel/runtime/engine/native/winograd"
 )
 
-//go:generate go run -C gen/amd64 . -out ../../kernels_amd64.s
-
 // sets lists what this processor can run, the fastest first.
 func sets() []Set {
 	var out []Set

@@ -20,7 +20,7 @@ func sets() []Set {
 // What it has no kernel for is plain Go.
 func neon() functions {
 	f := portable().f
-	f.product = tiles{6: {1: product6Neon}, 4: {1: product4Neon}, 2: {1: product2Neon}}
+	f.product = tiles{6: {1: product6x2Neon}, 4: {1: product4x2Neon}, 2: {1: product2x2Neon}}
 	f.correlate, f.line, f.transpose, f.transpose8 = correlateNeon, lineNeon, transposeNeon, transposeNeon
 	f.add, f.addRelu, f.relu, f.clamp, f.scale = addNeon, addReluNeon, reluNeon, clampNeon, scaleNeon
 	f.reluBack, f.clampBack, f.squares = reluBackNeon, clampBackNeon, squaresNeon
