@@ -25,6 +25,9 @@ func List() []Example {
 	entries, _ := fs.ReadDir(jobFiles, ".") //nolint:errcheck // the root of embedded files is always there
 	var out []Example
 	for _, entry := range entries {
+		if entry.IsDir() {
+			continue
+		}
 		text, _ := jobFiles.ReadFile(entry.Name()) //nolint:errcheck // so is every file that it lists
 		first, _, _ := strings.Cut(string(text), "\n")
 		out = append(out, Example{
