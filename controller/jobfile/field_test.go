@@ -317,7 +317,7 @@ func TestExplainFindsFieldsByWords(t *testing.T) {
 // If no field does what the words say, explain names what is possible. It offers no field that is not supported.
 func TestExplainSaysWhatIsPossible(t *testing.T) {
 	for words, want := range map[string]string{
-		"text": "no layers for text", "LSTM": "no layers for text", "predict a number": "Linear",
+		"text": "no layers for text", "LSTM": "no layers for text", "predict a number": "linear",
 		"imbalanced": "disdel evaluate", "class weights": "no class weights", "slow": "--what-if", "pytorch": "from_torch",
 		"export": "disdel model export",
 	} {
