@@ -18,7 +18,8 @@ type phase struct {
 type need struct {
 	disdel.Estimate
 	phases    [2]phase
-	residuals quantiles // of the peak around the likely one
+	residuals quantiles    // of the peak around the likely one
+	pages     disdel.Bytes // room for pages of files that the engine's process reads, beside c.Pages
 }
 
 // phases are the reading of the rows, before there is an engine, and everything after it. The slab is exact and the
@@ -30,7 +31,7 @@ func (c calibration) phases(task disdel.Task, in Input, e disdel.Estimate) need 
 			e.Likely, math.Hypot(float64(c.IdleSigma), in.engine.Spread*float64(heap)),
 			disdel.Bytes(c.Garbage * float64(c.Package+heap)),
 		}
-		return need{e, [2]phase{p, p}, quantiles{-heavyTail(interval), heavyTail(interval)}}
+		return need{e, [2]phase{p, p}, quantiles{-heavyTail(interval), heavyTail(interval)}, in.engine.Pages}
 	}
 	heap := e.Shard + e.Model + e.Misc
 	if e.Activations == 0 { // without an engine everything is on the heap
@@ -90,7 +91,7 @@ func (c calibration) margin(n need, risk float64) disdel.Estimate {
 		most = max(most, min(likely+heavyTail(1-risk)*p.spread, likely+float64(p.garbage)))
 	}
 	e.Low, e.High = min(e.Likely, disdel.Bytes(low)), max(e.Likely, disdel.Bytes(high))
-	e.Total = disdel.Bytes(math.Ceil(max(high, most)/c.WatchShare)) + c.Pages
+	e.Total = disdel.Bytes(math.Ceil(max(high, most)/c.WatchShare)) + c.Pages + n.pages
 	e.Margin = e.Total - e.Likely
 	return e
 }

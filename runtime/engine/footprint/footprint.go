@@ -102,6 +102,7 @@ type Footprint struct {
 	Basis  Basis
 	Parts  []Part
 	Spread float64      // Fitted: standard deviation of the peak, as a share of what is not the process's
+	Pages  disdel.Bytes // room in the limit for pages of files, which the kernel takes back; no part of Total
 	Later  disdel.Bytes // what calls take more that are not the first of their process; no part of Total
 	Layers []Layer      // by node of the graph; nil where nothing is trained
 }

@@ -52,13 +52,13 @@ func TestAFootprintFollowsTheDescription(t *testing.T) {
 		}
 		for c, want := range map[footprint.Category]disdel.Bytes{
 			footprint.Weights: weights, footprint.Moments: 2 * trained, footprint.Gradients: disdel.Bytes(1.2 * trained),
-			footprint.Activations: disdel.Bytes(1.2 * float64(want)), footprint.Process: 248 * disdel.MB,
+			footprint.Activations: disdel.Bytes(1.2 * float64(want)), footprint.Process: 200 * disdel.MB,
 		} {
 			if got := f.Sum(c); got != want {
 				t.Errorf("batch %d: %s takes %v, want %v", batch, c, got, want)
 			}
 		}
-		if f.Basis != footprint.Fitted || f.Spread != spreads[disdel.MemoryTraced] || f.In(footprint.Device) != 0 ||
+		if f.Basis != footprint.Fitted || f.Spread != spreads[disdel.MemoryTraced] || f.Pages != libraryPages || f.In(footprint.Device) != 0 ||
 			len(f.Layers) != 2 {
 			t.Errorf("batch %d: %+v", batch, f)
 		}

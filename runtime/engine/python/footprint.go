@@ -56,7 +56,8 @@ func footprintOf(s *engine.Spec, c *disdel.CustomNetwork) engine.Footprint {
 	add(footprint.Batch, footprint.Host, batches)
 	add(footprint.Batch, footprint.Heap, disdel.Bytes(s.BatchSize*(floatSize*model.Shape(c.Input).Len()+labelSize)))
 	floor := cmp.Or(p.Floor, standardFloor)
-	add(footprint.Process, footprint.Host, floor+min(floor/2, libraryPages))
+	add(footprint.Process, footprint.Host, floor)
+	f.Pages = min(floor/2, libraryPages)
 	return f
 }
 
