@@ -96,8 +96,8 @@ type engineCache struct {
 	engine   engine.Engine
 }
 
-// get returns an engine of a backend, "" for any. The spec's context bounds its calls if it may hang. It returns Invalid for a backend that this action does not have, and
-// the backend's error for networks that it does not support.
+// get returns an engine of a backend, "" for any. The spec's context bounds its calls if it may hang. It returns
+// Invalid for a backend that this action does not have, and the backend's error for networks that it does not support.
 func (c *engineCache) get(backend string, n disdel.Network, s engine.Spec) (engine.Engine, error) {
 	b, err := c.backends.Find(backend, s.Graph)
 	if err != nil {

@@ -185,6 +185,10 @@ func TestAnAugmentedJobGoesOnToTheSameBits(t *testing.T) {
 	whole := passed(t, submit(t, s, small(t, append(augmented, epochs)...)))
 	if cmp.Diff(learned(t, s, *whole.Model), got) != "" {
 		t.Error("it came to other weights than one that was not stopped")
+		for _, r := range []*disdel.Record{&was, &rec, &whole} {
+			t.Logf("%d rounds, %d workers, losses %+v, adjustments %+v, stages %+v", len(r.Rounds), r.Plan.Workers, r.Losses,
+				r.Adjustments, r.Stages)
+		}
 	}
 	plain := passed(t, submit(t, s, small(t, epochs)))
 	if cmp.Diff(learned(t, s, *plain.Model), got) == "" {

@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/bench/rig"
@@ -89,11 +90,11 @@ func (b *bencher) draw(name string, rows int, shape ...int) (d data, err error) 
 
 // writeArray writes a file in NumPy's format, version 1.0.
 func writeArray(file, kind string, values []byte, shape ...int) error {
-	sides := ""
+	var sides strings.Builder
 	for _, side := range shape {
-		sides += strconv.Itoa(side) + ","
+		sides.WriteString(strconv.Itoa(side) + ",")
 	}
-	head := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", kind, sides)
+	head := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", kind, sides.String())
 	for (10+len(head)+1)%64 != 0 {
 		head += " "
 	}
