@@ -40,7 +40,7 @@ const (
 // StoredItem is something that takes space in a home or on its storage.
 type StoredItem struct {
 	Kind    StoredKind   `json:"kind"`
-	Tenant  string       `json:"tenant,omitempty"` // whose it is; empty: of the tenant, or the home, that asks
+	Tenant  string       `json:"tenant,omitempty"` // the owner; empty: the tenant or the home that asks
 	Name    string       `json:"name"`
 	Job     disdel.JobID `json:"job,omitempty"` // of an item of StoredJobs; Name is its name then
 	Size    disdel.Bytes `json:"sizeBytes"`
