@@ -47,7 +47,8 @@ type optimizerRow struct {
 	name    string
 	rate    *float64 // the learning rate that a schedule starts from
 	decay   float64
-	moments []string // what PyTorch calls the values that it keeps for every weight
+	moments [2]string // what PyTorch calls the values that it keeps for every weight; "": none
+	own     []string  // the same of a Python program's own
 }
 
 // row is the table of optimisers. Without an optimiser it is zero.
@@ -56,16 +57,16 @@ func (o Optimizer) row() (r optimizerRow) {
 	case o.SGD != nil:
 		r = optimizerRow{name: "sgd", rate: &o.SGD.LearningRate, decay: o.SGD.WeightDecay}
 		if o.SGD.Momentum != 0 {
-			r.moments = []string{"momentum"}
+			r.moments[0] = "momentum"
 		}
 	case o.Adam != nil:
-		r = optimizerRow{"adam", &o.Adam.LearningRate, o.Adam.WeightDecay, []string{"exp_avg", "exp_avg_sq"}}
+		r = optimizerRow{"adam", &o.Adam.LearningRate, o.Adam.WeightDecay, [2]string{"exp_avg", "exp_avg_sq"}, nil}
 	case o.AdamW != nil:
-		r = optimizerRow{"adamw", &o.AdamW.LearningRate, o.AdamW.WeightDecay, []string{"exp_avg", "exp_avg_sq"}}
+		r = optimizerRow{"adamw", &o.AdamW.LearningRate, o.AdamW.WeightDecay, [2]string{"exp_avg", "exp_avg_sq"}, nil}
 	case o.Lion != nil:
-		r = optimizerRow{"lion", &o.Lion.LearningRate, o.Lion.WeightDecay, []string{"exp_avg"}}
+		r = optimizerRow{"lion", &o.Lion.LearningRate, o.Lion.WeightDecay, [2]string{"exp_avg"}, nil}
 	case o.Own != nil:
-		r = optimizerRow{"own", &o.Own.LearningRate, 0, o.Own.Moments}
+		r = optimizerRow{name: "own", rate: &o.Own.LearningRate, own: o.Own.Moments}
 	}
 	return r
 }
@@ -104,10 +105,25 @@ func copied[T any](p *T) *T {
 func (o Optimizer) WeightDecay() float64 { return o.row().decay }
 
 // MomentNames are what PyTorch calls the values that an optimiser keeps for every weight.
-func (o Optimizer) MomentNames() []string { return o.row().moments }
+func (o Optimizer) MomentNames() []string {
+	if o.Own != nil {
+		return o.Own.Moments
+	}
+	names := o.row().moments
+	return names[:o.Moments()]
+}
 
 // Moments is how many values an optimiser keeps for every weight.
-func (o Optimizer) Moments() int { return len(o.row().moments) }
+func (o Optimizer) Moments() int {
+	r := o.row()
+	n := len(r.own)
+	for _, name := range r.moments {
+		if name != "" {
+			n++
+		}
+	}
+	return n
+}
 
 // SGD is stochastic gradient descent, with momentum where Momentum is above 0 and Nesterov's form of it on request
 // (Sutskever 2013).
