@@ -61,7 +61,7 @@ type aggregation struct {
 	res  disdel.AggregateResult
 }
 
-// reduce computes the mean, unless an earlier activation has delivered it. The mean goes to the store as it is computed.
+// reduce computes the mean, unless an earlier activation has delivered it. It writes the mean to the store in columns.
 func (a *aggregation) reduce(ctx context.Context) (err error) {
 	if a.res.Duplicate {
 		return nil

@@ -146,7 +146,7 @@ func (r *run) execute(ctx context.Context) {
 }
 
 // ready creates the job's package. The Redis store of a resumed job may have rounds that are later than the checkpoint.
-// ready therefore deletes the store's data. It keeps those of the round in which the job continues.
+// ready therefore deletes the store's data. It keeps the data of the round in which the job continues.
 func (r *run) ready(ctx context.Context) error {
 	if r.spec.Resumes > 0 {
 		there, err := false, error(nil)

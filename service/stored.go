@@ -559,7 +559,7 @@ const backgroundFolder = "background"
 // startsWithin is how long a job in the background may take until it has an id.
 const startsWithin = time.Hour
 
-// logReason keeps the logs of what runs.
+// logReason keeps the logs of running jobs and platforms.
 func (n *storedNeeds) logReason(item *StoredItem) string {
 	id, platformLog := disdel.JobID(strings.TrimSuffix(item.Name, ".log")), filepath.Base(local.Log(""))
 	switch {

@@ -44,7 +44,9 @@ func main() {
 				return err
 			}
 			b.Home = home
-			all := []rig.Part{{Name: "steps", Run: b.steps}, {Name: "starts", Run: b.starts}, {Name: "estimates", Run: b.estimates}}
+			all := []rig.Part{
+				{Name: "steps", Run: b.steps}, {Name: "starts", Run: b.starts}, {Name: "estimates", Run: b.estimates},
+			}
 			return rig.RunParts(all, *parts)
 		})
 	})
@@ -66,7 +68,8 @@ type data struct {
 
 // draw writes images and labels as NumPy arrays and adds them as a data set.
 func (b *bencher) draw(name string, rows int, shape ...int) (d data, err error) {
-	d = data{name: name, images: filepath.Join(b.Home, name+"-x.npy"), labels: filepath.Join(b.Home, name+"-y.npy"), rows: rows}
+	file := filepath.Join(b.Home, name)
+	d = data{name: name, images: file + "-x.npy", labels: file + "-y.npy", rows: rows}
 	values := rows
 	for _, side := range shape {
 		values *= side
@@ -275,7 +278,10 @@ type drawn struct {
 
 func (b *bencher) program() drawn {
 	kinds := []string{"convolutions", "dense", "encoder", "recurrent", "branching"}
-	optimizers := []string{"{sgd: {learningRate: 0.01}}", "{sgd: {learningRate: 0.01, momentum: 0.9}}", "{adam: {learningRate: 0.001}}"}
+	optimizers := []string{
+		"{sgd: {learningRate: 0.01}}", "{sgd: {learningRate: 0.01, momentum: 0.9}}",
+		"{adam: {learningRate: 0.001}}",
+	}
 	return drawn{
 		kind: kinds[b.rng.IntN(len(kinds))], optimizer: optimizers[b.rng.IntN(len(optimizers))],
 		width: 16 << b.rng.IntN(4), depth: 1 + b.rng.IntN(4), batch: 4 << b.rng.IntN(7),

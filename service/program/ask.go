@@ -180,7 +180,7 @@ func (d *description) install(i interpreter, packages []string) string {
 		" or another Python with --python", i.path, names)
 }
 
-// head keeps the beginning of what is written.
+// head keeps the first max bytes of a stream.
 type head struct {
 	bytes.Buffer
 	max int
@@ -191,7 +191,7 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// tail keeps the end of what is written.
+// tail keeps the last max bytes of a stream.
 type tail struct {
 	data []byte
 	max  int

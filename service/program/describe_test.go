@@ -231,7 +231,7 @@ func TestABadProgramIsRefusedWithItsLine(t *testing.T) {
 	}
 }
 
-// A size of batch that the network refuses is left out of what is known; the others stay.
+// If the network refuses a batch size, the description lacks it and has the others.
 func TestABatchThatTheNetworkRefusesIsLeftOut(t *testing.T) {
 	o := options(t, needTorch(t), map[string]string{"net.py": `
 from torch import nn

@@ -322,7 +322,7 @@ func (e *Engine) metrics(op string, rows int, a *answer) (disdel.Metrics, error)
 	return m, nil
 }
 
-// batchRequest asks for what is no step.
+// batchRequest asks for an evaluation or a prediction.
 type batchRequest struct {
 	Slot int `json:"slot"`
 	Rows int `json:"rows"`

@@ -170,7 +170,7 @@ except OSError: pass`)
 	if err := e.EndRound(); err != nil {
 		t.Fatal(err)
 	}
-	// The step is that of the moment in which the line was read, which may be the next one.
+	// A line is read a moment after it was printed. Its label may have the next step.
 	for _, want := range []string{
 		`\[worker 2, step [12]\] hello from `, `\[worker 2, step [12]\] to stderr`, `bytes of output were left out`,
 	} {
