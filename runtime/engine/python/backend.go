@@ -66,9 +66,9 @@ func (b Backend) check(s *engine.Spec) (*disdel.CustomNetwork, error) {
 	}
 }
 
-// New implements engine.Backend. It starts a process and has it load the program of s.Code. Besides the errors of the
-// interface it returns Invalid for what is wrong with the program, with the user's line, and Unavailable where there is
-// no Python.
+// New implements engine.Backend. It starts a process that loads the program of s.Code. It returns the errors of the
+// interface. Invalid also tells of a fault of the program, with the user's line. Unavailable means that there is no
+// Python.
 func (b Backend) New(s engine.Spec) (engine.Engine, error) {
 	c, err := b.check(&s)
 	if err != nil {
