@@ -186,10 +186,11 @@ func (o *Outcome) UnmarshalText(text []byte) error {
 type Network struct {
 	Name    string         `json:"name,omitempty"` // of the zoo
 	Layers  []Layer        `json:"layers,omitempty"`
-	Custom  *CustomNetwork `json:"custom,omitempty"` // computed by the action's own binary
-	Sparse  *SparseNetwork `json:"sparse,omitempty"` // of a model of sparse rows, which Name names
-	Input   []int          `json:"input"`            // [channels height width]; of sparse rows [columns]
-	Classes int            `json:"classes"`          // outputs
+	Custom  *CustomNetwork `json:"custom,omitempty"`  // computed by the action's own binary
+	Sparse  *SparseNetwork `json:"sparse,omitempty"`  // of a model of sparse rows, which Name names
+	Input   []int          `json:"input"`             // [channels height width]; of sparse rows [columns]
+	Classes int            `json:"classes"`           // outputs
+	Targets []Target       `json:"targets,omitempty"` // that the outputs predict; nil: classes, or sparse rows
 	Init    Init           `json:"init"`
 }
 

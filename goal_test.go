@@ -39,12 +39,12 @@ func ExampleGoal_GapOf() {
 	training := disdel.Training{Goal: &disdel.Goal{RMSE: 0.5}}
 	stop, loss := training.Stop(), 0.36
 	fmt.Println(training.Goal, "by", stop.Metric, stop.Target)
-	gap, ok := training.Goal.GapOf(&loss, nil)
+	gap, ok := training.Goal.GapOf(disdel.Figures{Loss: &loss})
 	fmt.Println(training.Goal.Text(gap), ok)
-	_, ok = disdel.Goal{Accuracy: 0.9}.GapOf(&loss, nil)
+	_, ok = disdel.Goal{Accuracy: 0.9}.GapOf(disdel.Figures{Loss: &loss})
 	fmt.Println(ok)
 	// Output:
-	// rmse 0.5 by valLoss 0.25
+	// rmse 0.5 by rmse 0.5
 	// rmse 0.6 true
 	// false
 }

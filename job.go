@@ -289,6 +289,15 @@ func (s *Sync) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// The losses of networks. Of several outputs each is the mean.
+const (
+	LossCrossEntropy       = "crossEntropy"       // of classes: of the softmax of the outputs
+	LossBinaryCrossEntropy = "binaryCrossEntropy" // of classes: every output is a probability of its own
+	LossMSE                = "mse"                // mean squared error, of numbers or of classes as 0 and 1
+	LossMAE                = "mae"                // mean absolute error, of numbers
+	LossHuber              = "huber"              // of numbers: squared up to an error of one deviation, linear beyond
+)
+
 // The losses of models of sparse rows, whose targets are numbers.
 const (
 	LossSquared  = "squared"  // of a prediction less its target; the mean over rows is the mean squared error
@@ -338,15 +347,22 @@ func (d *SparseData) Guess(loss string) float64 {
 // Ratings tells whether a row is a user's rating of an item.
 func (d *SparseData) Ratings() bool { return d.Users > 0 }
 
-// Scores are a sparse model's figures on held-out rows, besides its loss. Both are zero for networks.
+// Scores are the figures of predicted numbers on held-out rows, besides the loss. All are zero for classes of networks.
+// Errors are in the unit of the targets; of several targets they are the mean.
 type Scores struct {
 	RMSE float64 `json:"rmse,omitempty"` // root of the mean squared error, of targets that are numbers
 	AUC  float64 `json:"auc,omitempty"`  // chance that a row of 1 gets a higher score than one of 0
+	MAE  float64 `json:"mae,omitempty"`  // mean absolute error, of networks
+	// R2 is the share of the targets' variance that a network explains, at most 1. nil: sparse rows, or all targets are
+	// the same.
+	R2 *float64 `json:"r2,omitempty"`
 }
 
-// Text returns "RMSE 0.9412" or "AUC 0.7310", or "" without scores.
+// Text returns "RMSE 0.9412", "RMSE 41.27, MAE 30.1, R2 0.8123" or "AUC 0.7310", or "" without scores.
 func (s Scores) Text() string {
 	switch {
+	case s.R2 != nil:
+		return fmt.Sprintf("RMSE %.5g, MAE %.5g, R2 %.4f", s.RMSE, s.MAE, *s.R2)
 	case s.RMSE != 0:
 		return fmt.Sprintf("RMSE %.4f", s.RMSE)
 	case s.AUC != 0:

@@ -380,6 +380,7 @@ type Observation struct {
 	Loss     float64  `json:"trainLoss"`
 	HeldOut  *float64 `json:"loss,omitempty"`
 	Accuracy *float64 `json:"accuracy,omitempty"`
+	Scores            // held-out, of numbers
 	Peak     Bytes    `json:"peakBytes,omitempty"`
 	Limit    Bytes    `json:"limitBytes,omitempty"` // memory of a train action; 0 in records of earlier versions
 	Cost     float64  `json:"costGBs,omitempty"`

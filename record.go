@@ -129,8 +129,10 @@ type DataInfo struct {
 	HeldOut    int    `json:"heldOut"`
 	Drawn      bool   `json:"drawn,omitempty"` // rows of both are drawn by lot from all
 	Sample     []int  `json:"sample"`          // [channels height width]; of sparse rows [columns]
-	Classes    int    `json:"classes"`         // 1: targets are numbers
+	Classes    int    `json:"classes"`         // with Targets so many; of sparse rows 1: targets are numbers
 	SampleSize Bytes  `json:"sampleBytes"`     // of one sample as stored
+	// numbers to predict, in the order of the outputs; nil: rows have classes, or are sparse
+	Targets []Target `json:"targets,omitempty"`
 	// of a data set of sparse rows; nil: every row has all values
 	Sparse *SparseData `json:"sparse,omitempty"`
 	// sides that samples are resized to as batches are made; 0: they are as stored

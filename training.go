@@ -13,7 +13,7 @@ type Training struct {
 	BatchSize     int        `json:"batchSize"`       // rows of a step on every worker; with Batch, of Batch
 	Batch         *Batch     `json:"batch,omitempty"` // nil: BatchSize is every worker's own
 	Optimizer     Optimizer  `json:"optimizer"`
-	Loss          string     `json:"loss"` // crossEntropy, binaryCrossEntropy or mse; of sparse rows squared or logistic
+	Loss          string     `json:"loss"` // of classes, of numbers, or of sparse rows: see the constants
 	Schedule      *Schedule  `json:"schedule,omitempty"`
 	ClipNorm      float64    `json:"clipNorm,omitempty"` // longest gradient, all weights together; 0: any
 	Exact         bool       `json:"exact,omitempty"`    // convolutions by their definition: no Winograd
@@ -198,7 +198,7 @@ func (s *Schedule) Factor(epoch, epochs int) float64 {
 }
 
 // EarlyStop ends training before its last epoch. With MetricLoss and a Target, every action stops at the end of an
-// epoch whose mean loss is at most Target (DiSDeL III-B.3). With MetricValLoss and MetricAccuracy, the job stops when
+// epoch whose mean loss is at most Target (DiSDeL III-B.3). With any other metric, the job stops when
 // the held-out rows reach Target, or after Patience evaluations in a row without a better one.
 type EarlyStop struct {
 	Metric   string  `json:"metric"`
@@ -211,21 +211,26 @@ type EarlyStop struct {
 	Held int `json:"-"`
 }
 
-// The metrics of EarlyStop, and whose weights it keeps.
+// Whose weights EarlyStop keeps.
 const (
-	MetricLoss     = "loss"
-	MetricValLoss  = "valLoss"
-	MetricAccuracy = "accuracy"
-	KeepBest       = "best"
-	KeepLast       = "last"
+	KeepBest = "best"
+	KeepLast = "last"
 )
 
-// Value is an evaluation as the metric sees it: lower is better. Without an EarlyStop it is the loss.
-func (e *EarlyStop) Value(loss, accuracy float64) float64 {
-	if e != nil && e.Metric == MetricAccuracy {
-		return -accuracy
+// Of returns the metric of the evaluations that are watched. Without an EarlyStop it is the loss.
+func (e *EarlyStop) Of() Metric {
+	name := MetricLoss
+	if e != nil {
+		name = e.Metric
 	}
-	return loss
+	m, _ := FindMetric(name)
+	return m
+}
+
+// Value is an evaluation as the metric sees it: lower is better.
+func (e *EarlyStop) Value(f Figures) float64 {
+	m := e.Of()
+	return m.Rank(m.Value(f))
 }
 
 // Batch is a batch that the workers of a job share: DiSDeL's batch splitting (III-B), by which an action's memory falls
@@ -328,7 +333,7 @@ func (p *Plan) WorkerBatch(job *Job) int {
 type Goal struct {
 	Accuracy float64  `json:"accuracy,omitempty"` // at least
 	Loss     float64  `json:"loss,omitempty"`     // at most
-	RMSE     float64  `json:"rmse,omitempty"`     // at most, of models whose loss is its square
+	RMSE     float64  `json:"rmse,omitempty"`     // at most, of numbers, in their unit
 	Within   Duration `json:"within,omitempty"`   // 0: any time
 	Cost     float64  `json:"cost,omitempty"`     // GB-s by use; 0: any
 }
@@ -363,15 +368,19 @@ func (g Goal) Gap(loss, accuracy float64) (gap, enough float64) {
 }
 
 // GapOf is the gap of an evaluation; ok is false without an evaluation, or without the figure that the goal is about.
-func (g Goal) GapOf(loss, accuracy *float64) (gap float64, ok bool) {
-	if loss == nil || accuracy == nil && g.Accuracy > 0 {
+// Old records have no RMSE: it is then the root of the loss.
+func (g Goal) GapOf(f Figures) (gap float64, ok bool) {
+	if f.Loss == nil || f.Accuracy == nil && g.Accuracy > 0 {
 		return 0, false
 	}
-	right := 0.0
-	if accuracy != nil {
-		right = *accuracy
+	if v := f.error(f.RMSE); v != nil && g.RMSE > 0 {
+		return *v, true
 	}
-	gap, _ = g.Gap(*loss, right)
+	right := 0.0
+	if f.Accuracy != nil {
+		right = *f.Accuracy
+	}
+	gap, _ = g.Gap(*f.Loss, right)
 	return gap, true
 }
 
@@ -395,7 +404,7 @@ func (t Training) Stop() *EarlyStop {
 	case g.Accuracy > 0:
 		return &EarlyStop{Metric: MetricAccuracy, Target: g.Accuracy, Keep: KeepBest, Held: GoalHeld}
 	case g.RMSE > 0:
-		return &EarlyStop{Metric: MetricValLoss, Target: g.RMSE * g.RMSE, Keep: KeepBest, Held: GoalHeld}
+		return &EarlyStop{Metric: MetricRMSE, Target: g.RMSE, Keep: KeepBest, Held: GoalHeld}
 	default:
 		return &EarlyStop{Metric: MetricValLoss, Target: g.Loss, Keep: KeepBest, Held: GoalHeld}
 	}

@@ -36,13 +36,14 @@ type Update struct {
 type Metrics struct {
 	Rows    int     // of the batch
 	Loss    float64 // the mean over the rows, always; of a training step it is that before the step
-	Correct int     // rows whose largest output is at their class; of a training step before the step, as Loss is
+	Correct int     // rows whose largest output is at their class; of a training step before the step; -1: not counted
 
 	// Classes are those that an evaluation gives the rows: of each the one with the largest output. They are good until
 	// the next call; nil of models of sparse rows.
 	Classes []int32
 
-	// Scores are the predictions of an evaluation by row, of models of sparse rows. They are good until the next call.
+	// Scores are the predictions of an evaluation by row, of models of sparse rows; and of networks of numbers, all
+	// outputs of a row one after the other. They are good until the next call.
 	Scores []float32
 }
 

@@ -87,6 +87,7 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine
 	defer feed.wait()
 	setThreads(feed.threads(req.Threads))
 	ranked, byClass := rankedFor(req, n), disdel.NewByClass(req.Network.Classes)
+	errors := disdel.NewErrorSums(req.Network.Targets)
 	state := disdel.Progress{Task: disdel.TaskEvaluate, Round: req.Round, Batches: batches}
 	var lossSum float64
 	var correct, said int
@@ -108,6 +109,7 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine
 		correct += max(0, m.Correct)
 		counted = counted && m.Correct >= 0
 		ranked.add(m.Scores, input.Target.Values)
+		errors.Add(m.Scores, input.Target.Values)
 		byClass.Add(input.Target.Classes, m.Classes)
 		said += len(m.Classes)
 		state.Batch++
@@ -116,7 +118,9 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine
 		}
 	}
 	res = disdel.EvaluateResult{Loss: lossSum / float64(n), Accuracy: float64(correct) / float64(n), Samples: n}
-	res.Scores = ranked.scores(req, res.Loss)
+	if res.Scores = ranked.scores(req, res.Loss); len(req.Network.Targets) > 0 {
+		res.Scores = errors.Scores()
+	}
 	if !counted {
 		res.Accuracy = 0
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/disdel/disdel/runtime/engine"
 )
 
-// infer returns the class and the probabilities of every input under a stored model.
+// infer returns the class and the probabilities of every input under a stored model. Of a network of numbers the
+// probabilities are its outputs, which are standardised.
 func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res disdel.InferResult, err error) {
 	h.limitHeap(req.Memory, req.Estimate, 0)
 	g, err := model.Build(req.Network)
@@ -141,7 +142,7 @@ func (h *Host) asked(ctx context.Context, store *modelstore.Store, req disdel.In
 		return in, err
 	}
 	in.rows = in.shard.Len()
-	sparse := in.shard.Targets() != nil
+	sparse := in.shard.Sparse()
 	if sparse != (req.Network.Sparse != nil) || !sparse && in.shard.SampleLen() != model.Shape(req.Network.Input).Len() {
 		return in, &disdel.Error{Kind: disdel.Invalid, Op: "infer", Msg: "the rows do not fit the network's input"}
 	}
@@ -160,8 +161,8 @@ func answer(ctx context.Context, store *modelstore.Store, e engine.Engine, req d
 			"firstRow": strconv.Itoa(d.Rows.Start),
 		},
 	}
-	if req.Network.Sparse != nil {
-		of.Classes = 0
+	if req.Network.Sparse != nil || req.Network.Numbers() {
+		of.Classes, of.Numbers = 0, max(1, len(req.Network.Targets))
 	}
 	ref, err := store.WriteAnswers(ctx, d.Answers, of, func(put func([]float32) error) error {
 		batch := inferRows(&req, shard.Len())

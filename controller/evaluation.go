@@ -25,21 +25,13 @@ func newEvaluations(spec Spec) evaluations {
 	stop := spec.Job.Training.Stop()
 	for _, r := range spec.Done {
 		if r.Loss != nil {
-			v.patience.watch(r.Round, stop.Value(*r.Loss, orZero(r.Accuracy)))
+			v.patience.watch(r.Round, stop.Value(r.Figures()))
 		}
 	}
 	if b := spec.Best; b != nil && spec.keepsBest() {
-		v.best, v.bestValue = b, stop.Value(b.Loss, b.Accuracy)
+		v.best, v.bestValue = b, stop.Value(b.Figures())
 	}
 	return v
-}
-
-// orZero returns an accuracy, 0 if there is none.
-func orZero(accuracy *float64) float64 {
-	if accuracy == nil {
-		return 0
-	}
-	return *accuracy
 }
 
 // forget removes the evaluations from a round on, which will be repeated.
@@ -73,7 +65,7 @@ func (p *patience) watch(round int, value float64) {
 
 // held returns for how many evaluations in a row, including the newest, the target of e was reached.
 func (p *patience) held(e *disdel.EarlyStop) (n int) {
-	target := e.Value(e.Target, e.Target)
+	target := e.Of().Rank(&e.Target)
 	for _, l := range slices.Backward(p.list) {
 		if !(l.value <= target) { // false for NaN
 			break
@@ -130,15 +122,15 @@ func (m *Manager) evaluated(a disdel.Activation) []Order {
 	}
 	round := m.roundSoFar()
 	round.Loss, round.Scores, round.NotEvaluated = &r.Loss, r.Scores, ""
-	if m.spec.Network.Sparse == nil || m.spec.Network.Classes > 1 { // numbers have no accuracy
+	if !m.spec.Network.Numbers() {
 		round.Accuracy = &r.Accuracy
 	}
 	if o := round.Observed; o != nil {
 		seen := *o
-		seen.HeldOut, seen.Accuracy = round.Loss, round.Accuracy
+		seen.HeldOut, seen.Accuracy, seen.Scores = round.Loss, round.Accuracy, round.Scores
 		round.Observed = &seen
 	}
-	v, value := &m.evaluations, m.spec.Job.Training.Stop().Value(r.Loss, r.Accuracy)
+	v, value := &m.evaluations, m.spec.Job.Training.Stop().Value(round.Figures())
 	v.patience.watch(m.round, value)
 	if !m.spec.keepsBest() || !(value < v.bestValue) {
 		return m.endRound(round, r.ByClass)
@@ -184,9 +176,10 @@ func (m *Manager) enough() string {
 	if !m.spec.stopsByEvaluations() || !evaluated {
 		return ""
 	}
-	e, name, without := m.spec.Job.Training.Stop(), "held-out loss", m.evaluations.patience.without
-	if e.Metric == disdel.MetricAccuracy {
-		name = "held-out accuracy"
+	e, without := m.spec.Job.Training.Stop(), m.evaluations.patience.without
+	of, bound := e.Of(), "most"
+	if of.Larger {
+		bound = "least"
 	}
 	switch {
 	case e.Held > 1:
@@ -194,12 +187,10 @@ func (m *Manager) enough() string {
 			return ""
 		}
 		return fmt.Sprintf("the goal %v has held for %d evaluations in a row", m.spec.Job.Training.Goal, e.Held)
-	case e.Target > 0 && e.Metric == disdel.MetricAccuracy && -newest >= e.Target:
-		return fmt.Sprintf("the held-out accuracy is at least %g", e.Target)
-	case e.Target > 0 && e.Metric != disdel.MetricAccuracy && newest <= e.Target:
-		return fmt.Sprintf("the held-out loss is at most %g", e.Target)
+	case e.Target > 0 && newest <= of.Rank(&e.Target):
+		return fmt.Sprintf("the held-out %s is at %s %g", of.Title, bound, e.Target)
 	case e.Patience > 0 && without >= e.Patience:
-		return fmt.Sprintf("no better %s for %s", name, disdel.Counted(without, "evaluation"))
+		return fmt.Sprintf("no better held-out %s for %s", of.Title, disdel.Counted(without, "evaluation"))
 	default:
 		return ""
 	}

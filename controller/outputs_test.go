@@ -10,8 +10,8 @@ import (
 	"github.com/disdel/disdel/dataset"
 )
 
-// With mse a network of dense rows needs one output for each class. The fault says that such networks do not predict
-// numbers yet. Models of sparse rows predict a number with one output: no fault.
+// With mse a network of dense rows needs one output for each class. The fault says so.
+// Models of sparse rows predict a number with one output: no fault.
 func TestMSENeedsOneOutputForEachClass(t *testing.T) {
 	ctx, store := t.Context(), digitsStore(t)
 	if _, err := store.AddSparse(ctx, dataset.SparseInput{
@@ -46,7 +46,7 @@ func TestMSENeedsOneOutputForEachClass(t *testing.T) {
 			continue
 		}
 		for _, want := range []string{
-			fmt.Sprintf("%d outputs", outputs), "10 classes", "predict a number (regression) is not supported yet",
+			fmt.Sprintf("%d outputs", outputs), "10 classes", "mse needs one output for each class",
 		} {
 			if !strings.Contains(faults.Faults[0].Msg, want) {
 				t.Errorf("%d outputs: %q does not say %q", outputs, faults.Faults[0].Msg, want)

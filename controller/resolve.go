@@ -149,7 +149,7 @@ func (r *resolver) network() {
 	m := r.Job.Model
 	r.Network = disdel.Network{
 		Name: m.Name, Layers: m.Layers, Custom: m.Description, Input: r.Resolved.Data.Sample,
-		Classes: r.Resolved.Data.Classes, Init: m.Init,
+		Classes: r.Resolved.Data.Classes, Targets: r.Resolved.Data.Targets, Init: m.Init,
 	}
 	if sparse, ok := model.FindSparse(m.Name); ok {
 		r.sparse(sparse)
@@ -199,7 +199,7 @@ func (r *resolver) network() {
 // twoClasses replaces a single sigmoid output, for data of two classes, by two outputs of a softmax: the same
 // classifier, by the difference of the two, in a form that every loss accepts.
 func (r *resolver) twoClasses() disdel.Network {
-	if !r.found || r.Resolved.Data.Classes != 2 {
+	if !r.found || r.Resolved.Data.Classes != 2 || r.Resolved.Data.Numbers() {
 		return r.Network
 	}
 	if layers, ok := model.TwoOutputs(r.Network.Layers); ok {
@@ -259,10 +259,15 @@ func (r *resolver) fit() {
 	if t.Goal != nil && d.HeldOut == 0 {
 		r.fault("training.goal", "raise data.split.validation", "a goal needs held-out rows, and there are none")
 	}
+	r.fitMetrics()
 	if r.Graph == nil {
 		return
 	}
 	r.fitSparse()
+	if len(d.Targets) > 0 {
+		r.fitTargets()
+		return
+	}
 	if m := r.Job.Model.Python; m != nil && m.Network.Python.OwnLoss {
 		return // training.loss does not count
 	}
@@ -270,18 +275,87 @@ func (r *resolver) fit() {
 	classes := t.Loss == "crossEntropy" || binary || t.Loss == "mse" && d.Sparse == nil // mse needs one output per class
 	if classes && r.Graph.Output().Len() != d.Classes {
 		number, hint := "", fmt.Sprintf("write units: %d in its last dense layer", d.Classes)
-		if t.Loss == "mse" {
-			hint += "; if the classes are numbers to predict, make ranges of them, and add the data set again"
-			number = ": mse needs one output for each class. To predict a number (regression) is not supported yet"
+		if t.Loss == disdel.LossMSE {
+			hint += "; if the classes are numbers to predict, add the data set again with --target COLUMN"
+			number = ": mse needs one output for each class"
 		}
 		r.fault("model", hint,
 			"the network has %d outputs, and the data %d classes%s", r.Graph.Output().Len(), d.Classes, number)
+	}
+	if (t.Loss == disdel.LossMAE || t.Loss == disdel.LossHuber) && d.Sparse == nil {
+		r.fault("training.loss", "write crossEntropy, or add the data set with --target COLUMN",
+			"%s learns numbers, and the rows of %s have classes", t.Loss, d.Name)
 	}
 	// Its logarithms are clamped outside 0 to 1, where the gradient no longer leads anywhere.
 	last := r.Graph.Nodes[len(r.Graph.Nodes)-1].Op
 	if binary && last != model.OpSigmoid && last != model.OpSoftmax && r.Job.Model.Python == nil {
 		r.fault("training.loss", "end the network in sigmoid or softmax, or use crossEntropy",
 			"binaryCrossEntropy needs outputs that are probabilities, and the network ends in %v", last)
+	}
+}
+
+// fitMetrics checks that evaluations on the data have the metrics that the job stops by.
+func (r *resolver) fitMetrics() {
+	d, t := r.Resolved.Data, r.Job.Training
+	check := func(path, metric string) {
+		numbers := d.Numbers() && (metric == disdel.MetricRMSE || d.Sparse == nil)
+		switch metric {
+		case disdel.MetricAccuracy:
+			if d.Numbers() {
+				r.fault(path, "write rmse or a loss", "numbers have no accuracy")
+			}
+		case disdel.MetricRMSE, disdel.MetricMAE, disdel.MetricR2:
+			if !numbers {
+				r.fault(path, "write accuracy or a loss", "evaluations on %s have no %s", d.Name, metric)
+			}
+		}
+	}
+	if e := t.EarlyStop; e != nil {
+		check("training.earlyStop.metric", e.Metric)
+	}
+	switch g := t.Goal; {
+	case g == nil:
+	case g.Accuracy > 0:
+		check("training.goal.accuracy", disdel.MetricAccuracy)
+	case g.RMSE > 0:
+		check("training.goal.rmse", disdel.MetricRMSE)
+	}
+}
+
+// fitTargets checks the network and the loss of a job that predicts numbers. Without a loss in the job file it is mse.
+func (r *resolver) fitTargets() {
+	d, t, m := r.Resolved.Data, &r.Job.Training, r.Job.Model
+	names := make([]string, len(d.Targets))
+	for k, of := range d.Targets {
+		names[k] = of.Name
+	}
+	if line, _ := r.locate("training.loss"); line == 0 && t.Loss == disdel.LossCrossEntropy { // the default of classes
+		t.Loss = disdel.LossMSE
+		r.Notes = append(r.Notes, fmt.Sprintf("training.loss is mse: %s of %s is a number to predict", names[0], d.Name))
+	}
+	if !slices.Contains([]string{disdel.LossMSE, disdel.LossMAE, disdel.LossHuber}, t.Loss) {
+		r.fault("training.loss", "write mse, mae or huber", "%s tells classes apart, and %s of %s is a number to predict",
+			t.Loss, names[0], d.Name)
+	}
+	if outputs := r.Graph.Output().Len(); outputs != len(names) {
+		r.fault("model", fmt.Sprintf("write units: %d in its last dense layer", len(names)),
+			"the network has %d outputs, and %s has %s to predict: %s", outputs, d.Name,
+			disdel.Counted(len(names), "number"), strings.Join(names, ", "))
+	}
+	const native = "numbers are predicted by networks of the native backend only"
+	switch last := r.Graph.Nodes[len(r.Graph.Nodes)-1].Op; {
+	case m.Python != nil:
+		r.fault("model.python", "write model.layers or model.name", native)
+	case m.Custom != "":
+		r.fault("model.custom", "write model.layers or model.name", native)
+	case t.Backend == disdel.BackendCUDA:
+		r.fault("resources.device", "take it out", native)
+	case cmp.Or(t.Backend, disdel.BackendNative) != disdel.BackendNative:
+		r.fault("training.backend", "take it out", native)
+	case slices.Contains([]model.Op{model.OpSoftmax, model.OpSigmoid, model.OpTanh, model.OpReLU, model.OpReLU6}, last):
+		r.fault("model", "take the activation of the last layer out",
+			"the network ends in %v, which bounds its outputs. Targets are standardised: their mean is 0, and half of them "+
+				"are usually below it", last)
 	}
 }
 
@@ -428,9 +502,8 @@ func (r *resolver) fitSparse() {
 		return
 	}
 	switch guess := d.Sparse.Guess(loss); {
-	case e.Metric == disdel.MetricAccuracy && d.Classes < 2:
-		r.fault("training.earlyStop.metric", "write valLoss", "numbers have no accuracy")
-	case e.Metric != disdel.MetricAccuracy && e.Target >= guess:
+	case e.Metric == disdel.MetricRMSE && e.Target*e.Target >= guess,
+		e.Of().Name == disdel.MetricLoss && e.Target >= guess:
 		r.fault("training.earlyStop.target", "", "one guess for all rows of %s has a loss of %.4g: a target is below it",
 			d.Name, guess)
 	}
@@ -438,10 +511,7 @@ func (r *resolver) fitSparse() {
 
 func (r *resolver) sparseGoal(g disdel.Goal) {
 	d, guess := r.Resolved.Data, r.Resolved.Data.Sparse.Guess(r.Job.Training.Loss)
-	switch gap, enough := g.Gap(guess, 0); {
-	case g.Accuracy > 0 && d.Classes < 2:
-		r.fault("training.goal.accuracy", "write rmse or loss", "numbers have no accuracy")
-	case g.Accuracy == 0 && enough >= gap:
+	if gap, enough := g.Gap(guess, 0); g.Accuracy == 0 && enough >= gap {
 		r.fault("training.goal", "", "one guess for all rows of %s has a %s: a goal is below it", d.Name, g.Text(gap))
 	}
 }

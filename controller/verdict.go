@@ -63,7 +63,7 @@ func missedGoal(r *disdel.Record) string {
 	row, best, at := 0, math.Inf(1), 0
 	_, enough := g.Gap(0, 0)
 	for _, round := range r.Rounds {
-		gap, ok := g.GapOf(round.Loss, round.Accuracy)
+		gap, ok := g.GapOf(round.Figures())
 		if !ok {
 			continue
 		}
@@ -103,6 +103,11 @@ func against(r *disdel.Record) (e evidence) {
 		return e
 	}
 	last := rounds[len(rounds)-1]
+	if r2 := last.R2; r2 != nil && r.Plan.HeldOut >= fewRows {
+		if e.accurate = *r2 > 0; !e.accurate {
+			e.chance = fmt.Sprintf("R2 is %.4f, and guessing the mean for all held-out rows has 0", *r2)
+		}
+	}
 	if classes, rows := r.Data.Classes, r.Plan.HeldOut; last.Accuracy != nil && r.Data.Sparse == nil &&
 		canTell(rows, classes) {
 		right := int(math.Round(*last.Accuracy * float64(rows)))
@@ -120,6 +125,8 @@ func against(r *disdel.Record) (e evidence) {
 	case d != nil:
 		guess = d.Guess(r.Job.Training.Loss)
 		e.sparse(last, guess)
+	case len(r.Data.Targets) > 0 && r.Job.Training.Loss == disdel.LossMSE:
+		guess = 1 // of standardised targets
 	case r.Job.Training.Loss == "crossEntropy" && r.Data.Classes > 1:
 		guess = math.Log(float64(r.Data.Classes))
 	}

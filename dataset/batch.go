@@ -24,8 +24,8 @@ func (m Matrix) Row(i int) []float32 { return m.Values[i*m.Columns : (i+1)*m.Col
 
 // Target is what the network should output for the rows of a batch.
 type Target struct {
-	Classes []int32   // by row; nil if only an output is needed
-	Values  []float32 // by row, of sparse rows; nil likewise
+	Classes []int32   // by row; nil for numbers, or if only an output is needed
+	Values  []float32 // numbers by row, of a dense row one for each output, standardised; nil likewise
 }
 
 // Batch is rows for an engine, and their targets. The engine reads it only during the call.
@@ -52,7 +52,11 @@ func (s *Shard) NewBatch(rows int) Batch {
 	if s.sparse != nil {
 		return s.sparse.newBatch(rows, s.sample)
 	}
-	return NewBatch(rows, s.sample)
+	b := NewBatch(rows, s.sample)
+	if s.outputs > 0 {
+		b.Target = Target{Values: make([]float32, 0, rows*s.outputs)}
+	}
+	return b
 }
 
 // Fill fills b with these rows of the shard, in this order. It allocates only if b has too little memory.
@@ -63,6 +67,18 @@ func (s *Shard) Fill(b *Batch, rows []int32) {
 	}
 	s.makeRoom(b, len(rows))
 	s.Batch(rows, b.Input.Values, b.Target.Classes)
+	for i, row := range rows[:len(rows)*min(1, s.outputs)] {
+		s.label(b, i, row)
+	}
+}
+
+// label writes the label or the targets of a row as those of row i of the batch.
+func (s *Shard) label(b *Batch, i int, row int32) {
+	if n := s.outputs; n > 0 {
+		copy(b.Target.Values[i*n:(i+1)*n], s.targets[int(row)*n:])
+		return
+	}
+	b.Target.Classes[i] = s.labels[row]
 }
 
 // makeRoom makes b as long as so many dense rows of the shard.
@@ -70,6 +86,10 @@ func (s *Shard) makeRoom(b *Batch, rows int) {
 	columns := s.SampleLen()
 	b.Input.Rows, b.Input.Columns = rows, columns
 	b.Input.Values = sized(b.Input.Values, rows*columns)
+	if s.outputs > 0 {
+		b.Target = Target{Values: sized(b.Target.Values, rows*s.outputs)}
+		return
+	}
 	b.Target.Classes = sized(b.Target.Classes, rows)
 }
 
@@ -166,7 +186,11 @@ func (f *Filler) fill(b *Batch, rows []int32, show showing) {
 		from, to := len(rows)*i/n, len(rows)*(i+1)/n
 		p.rows, p.show = rows[from:to], show
 		p.batch.Input.Values = b.Input.Values[from*columns : to*columns]
-		p.batch.Target.Classes = b.Target.Classes[from:to]
+		if k := s.outputs; k > 0 {
+			p.batch.Target.Values = b.Target.Values[from*k : to*k]
+		} else {
+			p.batch.Target.Classes = b.Target.Classes[from:to]
+		}
 		if i > 0 {
 			go f.starts[i-1]()
 		}

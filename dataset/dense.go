@@ -19,7 +19,8 @@ type DenseRow struct {
 	Bytes   []byte    // its values, if the data set stores bytes
 	Values  []float32 // its values otherwise
 	Label   int32
-	HeldOut bool // it is for evaluation, not for training
+	Targets []float32 // instead of the label, of a data set with targets: standardised, one for each
+	HeldOut bool      // it is for evaluation, not for training
 }
 
 // DenseInput is a data set of dense rows to add. Rows are read as a stream, with one chunk of each part in memory.
@@ -31,8 +32,10 @@ type DenseInput struct {
 	Classes      int      `json:"classes"`
 	ClassNames   []string `json:"classNames,omitempty"`
 	LabelClasses bool     `json:"labelClasses,omitempty"` // labels are classes, even if they look like numbers to predict
-	Bytes        bool     `json:"bytes,omitempty"`        // rows have Bytes, 0..255 for 0..1
-	Columns      []Column `json:"columns,omitempty"`      // of a table; nil: the values have no names
+	// Targets are numbers to predict instead of classes. Classes is then their number.
+	Targets []disdel.Target `json:"targets,omitempty"`
+	Bytes   bool            `json:"bytes,omitempty"`   // rows have Bytes, 0..255 for 0..1
+	Columns []Column        `json:"columns,omitempty"` // of a table; nil: the values have no names
 	// Each yields the rows in order, the same ones at every call. It returns yield's error.
 	Each func(yield func(DenseRow) error) error `json:"-"`
 	// Understood is how the reader interpreted the files.
@@ -52,7 +55,7 @@ func (s *Store) AddDense(ctx context.Context, in DenseInput, overwrite bool) (Ma
 func (s *Store) writeDense(ctx context.Context, in *DenseInput, dry bool) (Manifest, error) {
 	m := Manifest{
 		APIVersion: disdel.APIVersion, Name: in.Name, Title: in.Title, License: in.License, Sample: in.Shape,
-		Classes: in.Classes, ClassNames: in.ClassNames, DType: "F32", Scale: 1, Columns: in.Columns,
+		Classes: in.Classes, ClassNames: in.ClassNames, Targets: in.Targets, DType: "F32", Scale: 1, Columns: in.Columns,
 	}
 	if in.Bytes {
 		m.DType, m.Scale = "U8", 1.0/255
@@ -86,7 +89,7 @@ func (s *Store) writeDense(ctx context.Context, in *DenseInput, dry bool) (Manif
 	if err == nil && m.Train.Rows == 0 {
 		err = in.bad("it has no rows to learn from")
 	}
-	if err == nil {
+	if err == nil && len(in.Targets) == 0 {
 		err = in.checkLabelsAreClasses(&m, rows)
 	}
 	return m, err
@@ -101,9 +104,28 @@ func (in *DenseInput) check() error {
 		return in.bad("rows of shape %v, and they are [channels height width]", in.Shape)
 	case in.Classes < 1 || in.Classes > largestClasses || len(in.ClassNames) > in.Classes:
 		return in.bad("%d classes and %d names of them", in.Classes, len(in.ClassNames))
+	case len(in.Targets) > 0 && len(in.Targets) != in.Classes:
+		return in.bad("it has %d targets and says %d", len(in.Targets), in.Classes)
+	case targetsFault(in.Targets) != "":
+		return in.bad("%s", targetsFault(in.Targets))
 	default:
 		return nil
 	}
+}
+
+// targetsFault says why targets cannot be learned, "" if they can.
+func targetsFault(list []disdel.Target) string {
+	for _, t := range list {
+		for _, v := range []float64{t.Mean, t.Deviation, t.Low, t.High} {
+			if v-v != 0 {
+				return fmt.Sprintf("the target %.40s has a value of %g", t.Name, v)
+			}
+		}
+		if !(t.Deviation > 0) {
+			return fmt.Sprintf("the target %.40s has a deviation of %g, and needs one above 0", t.Name, t.Deviation)
+		}
+	}
+	return ""
 }
 
 func (in *DenseInput) bad(format string, args ...any) error {
@@ -137,11 +159,19 @@ func (w *denseWriter) add(ctx context.Context, row DenseRow) error {
 	}
 	w.made.values = append(w.made.values, row.Bytes...)
 	w.made.values = appendFloats(w.made.values, row.Values)
-	w.made.labels = binary.LittleEndian.AppendUint32(w.made.labels, uint32(row.Label))
+	w.made.labels = appendLabel(w.made.labels, w.in, row)
 	if w.rows++; w.rows < w.step {
 		return nil
 	}
 	return w.flush(ctx)
+}
+
+// appendLabel appends a row's label or its targets in the format of files.
+func appendLabel(to []byte, in *DenseInput, row DenseRow) []byte {
+	if len(in.Targets) > 0 {
+		return appendFloats(to, row.Targets)
+	}
+	return binary.LittleEndian.AppendUint32(to, uint32(row.Label))
 }
 
 // appendFloats appends values in the format of files.
@@ -163,8 +193,16 @@ func (w *denseWriter) check(row DenseRow) error {
 	if values != w.sample || other != 0 {
 		return w.in.bad("row %d has %d values, and shape %v needs %d", at, values, w.in.Shape, w.sample)
 	}
+	if len(row.Targets) != len(w.in.Targets) {
+		return w.in.bad("row %d has %d targets, and the data set has %d", at, len(row.Targets), len(w.in.Targets))
+	}
 	if row.Label < 0 || int(row.Label) >= w.in.Classes {
 		return w.in.bad("the label of row %d is %d, and there are %d classes", at, row.Label, w.in.Classes)
+	}
+	for k, v := range row.Targets {
+		if !finite(v) {
+			return w.in.bad("the target %s of row %d is %g, which no network can learn", w.in.Targets[k].Name, at, v)
+		}
 	}
 	for _, v := range row.Values {
 		if v-v != 0 { // true for NaN and infinity; fast, since it runs for every value of a file
@@ -209,6 +247,9 @@ func (w *denseWriter) write(ctx context.Context, c *denseChunk) error {
 		x.DType = safetensors.U8
 	}
 	y := safetensors.Tensor{Name: "y", DType: safetensors.I32, Shape: []int{c.Rows}, Data: c.labels}
+	if n := len(w.in.Targets); n > 0 {
+		y.DType, y.Shape = safetensors.F32, []int{c.Rows, n}
+	}
 	sum, file := sha256.New(), safetensors.File{Tensors: []safetensors.Tensor{x, y}}
 	write := func(to io.Writer) error { return safetensors.Write(to, file) }
 	size, err := safetensors.Size(file)

@@ -127,7 +127,7 @@ func (s *Shard) FillAugmented(b *Batch, rows []int32, seed int64, epoch int) {
 	}
 	s.makeRoom(b, len(rows))
 	for i, row := range rows {
-		b.Target.Classes[i] = s.labels[row]
+		s.label(b, i, row)
 		s.change.show(b.Input.Row(i), s.pixels(int(row)), s.change.draw(seed, epoch, int(row)))
 	}
 }

@@ -26,6 +26,8 @@ type Manifest struct {
 	Sample     []int    `json:"sample"`            // [channels height width]; of sparse rows [columns]
 	Classes    int      `json:"classes"`
 	ClassNames []string `json:"classNames,omitempty"`
+	// Targets are the numbers of each row to predict, as many as Classes; nil: rows have classes, or are sparse.
+	Targets []disdel.Target `json:"targets,omitempty"`
 	// LabelClasses says that the labels are classes although they look like numbers to predict.
 	LabelClasses bool `json:"labelClasses,omitempty"`
 
@@ -45,8 +47,9 @@ type Part struct {
 	Chunks []Chunk `json:"chunks"`
 }
 
-// Chunk is one safetensors file: x [rows C H W] and y [rows], I32; of sparse rows start [rows+1], index [entries],
-// value [entries] unless all are 1, and y [rows], F32.
+// Chunk is one safetensors file: x [rows C H W] and y [rows], I32, or for numbers to predict y [rows targets], F32,
+// standardised. Of sparse rows it has start [rows+1], index [entries], value [entries] unless all are 1, and y [rows],
+// F32.
 type Chunk struct {
 	Key      string       `json:"key"`
 	Rows     int          `json:"rows"`
@@ -157,7 +160,7 @@ func (m *Manifest) Info(s disdel.Split) disdel.DataInfo {
 	d := m.divide(s)
 	return disdel.DataInfo{
 		Name: m.Name, Checksum: m.Checksum(), Train: d.train, HeldOut: d.heldOut, Drawn: d.drawn || m.Sparse != nil,
-		Sample: m.Sample, Classes: m.Classes, SampleSize: m.SampleSize(), Sparse: m.Sparse,
+		Sample: m.Sample, Classes: m.Classes, Targets: m.Targets, SampleSize: m.SampleSize(), Sparse: m.Sparse,
 	}
 }
 
@@ -251,6 +254,10 @@ func (m *Manifest) faults(name string) (list []string) {
 	fault(len(m.ClassNames) > m.Classes, "%d class names for %d classes", len(m.ClassNames), m.Classes)
 	fault(!finite(m.Scale) || m.Scale == 0 || !finite(m.Offset), "scale is %g and offset %g", m.Scale, m.Offset)
 	fault(m.Train.Rows < 1, "train.rows is %d", m.Train.Rows)
+	fault(len(m.Targets) > 0 && len(m.Targets) != m.Classes, "%d targets and classes is %d", len(m.Targets), m.Classes)
+	if why := targetsFault(m.Targets); why != "" {
+		fault(true, "%s", why)
+	}
 	sample := len(m.Sample) == 3 && bounded(m.Sample, largestSample)
 	if m.DType == sparseType || m.Sparse != nil {
 		sample = m.sparseFaults(fault)
@@ -295,11 +302,15 @@ func (m *Manifest) chunkSize(c Chunk) disdel.Bytes {
 		return m.sparseChunkSize(c)
 	}
 	rows := c.Rows
-	if rows < 0 || rows > largestPart || float64(rows)*float64(m.SampleSize()+4) > 1<<60 {
+	row := m.SampleSize() + m.labelSize()
+	if rows < 0 || rows > largestPart || float64(rows)*float64(row) > 1<<60 {
 		return 1 << 60
 	}
-	return disdel.Bytes(rows) * (m.SampleSize() + 4)
+	return disdel.Bytes(rows) * row
 }
+
+// labelSize is the stored size of a dense row's class or targets.
+func (m *Manifest) labelSize() disdel.Bytes { return disdel.Bytes(4 * max(1, len(m.Targets))) }
 
 func chunkKey(name, part string, i int) string {
 	return fmt.Sprintf("%s/%s-%05d.safetensors", name, part, i)
@@ -330,8 +341,16 @@ func checkSplit(s disdel.Split) error {
 	}
 }
 
-// checkLabels refuses labels of a chunk without a class.
+// checkLabels refuses labels of a chunk without a class, and targets that are not finite.
 func (m *Manifest) checkLabels(y []byte) error {
+	if n := len(m.Targets); n > 0 {
+		for i, v := range floatsOf(nil, y) {
+			if !finite(v) {
+				return fmt.Errorf("the target %s of its row %d is %g", m.Targets[i%n].Name, i/n, v)
+			}
+		}
+		return nil
+	}
 	for i := 0; i+4 <= len(y); i += 4 {
 		v := uint32(y[i]) | uint32(y[i+1])<<8 | uint32(y[i+2])<<16 | uint32(y[i+3])<<24
 		if uint64(v) >= uint64(m.Classes) {

@@ -17,8 +17,8 @@ const (
 )
 
 // NumericTargetHint says what to do about labels that are numbers to predict.
-const NumericTargetHint = "to predict it, disdel explain regression; or make ranges of the numbers, for example low, middle " +
-	"and high; if each number is a class, add --label-classes"
+const NumericTargetHint = "to predict it, add the data set with --target COLUMN; or make ranges of the numbers, for " +
+	"example low, middle and high; if each number is a class, add --label-classes"
 
 // numericLabels counts the numbers among a data set's labels.
 type numericLabels struct {
@@ -74,8 +74,8 @@ func NumericTarget(labels []ClassRows) string {
 	if n.fraction != "" {
 		such = fmt.Sprintf(" such as %.40s", n.fraction)
 	}
-	return fmt.Sprintf("it has %d different numbers%s in %d rows. Networks of layers learn classes, and linear "+
-		"regression predicts numbers", n.values, such, n.rows)
+	return fmt.Sprintf("it has %d different numbers%s in %d rows. A label is a class, and a number to predict is a "+
+		"target", n.values, such, n.rows)
 }
 
 // NumericClasses says that many numbers are used as classes, in case they should be predicted. It returns "" for few
@@ -85,13 +85,13 @@ func NumericClasses(labels []ClassRows) string {
 	if n.values <= fewNumbers || n.predicted() {
 		return ""
 	}
-	return fmt.Sprintf("%d numbers are taken for classes. To predict a number: disdel explain regression. "+
+	return fmt.Sprintf("%d numbers are taken for classes. To predict a number, add the data set with --target COLUMN. "+
 		"If each number is a class, add --label-classes", n.values)
 }
 
 // labels returns the names of the classes. Manifests do not count the rows of each class: all get the mean.
 func (m *Manifest) labels() []ClassRows {
-	if m.Sparse != nil || m.LabelClasses || m.Classes == 0 {
+	if m.Sparse != nil || m.LabelClasses || m.Classes == 0 || len(m.Targets) > 0 {
 		return nil
 	}
 	rows := make([]int, m.Classes)

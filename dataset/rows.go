@@ -88,7 +88,7 @@ func WriteDenseRows(w io.Writer, in DenseInput) error {
 	return writeRows(w, rowsHead{Dense: &in}, func(put func(heldOut bool, row []byte) error) (float64, error) {
 		var row []byte
 		return 0, in.Each(func(r DenseRow) error {
-			row = binary.LittleEndian.AppendUint32(row[:0], uint32(r.Label))
+			row = appendLabel(row[:0], &in, r)
 			row = appendFloats(append(row, r.Bytes...), r.Values)
 			return put(r.HeldOut, row)
 		})
@@ -267,17 +267,24 @@ func (r *rowsReader) dense(head *DenseInput, yield func(DenseRow) error) error {
 	if !head.Bytes {
 		size *= 4
 	}
-	text := make([]byte, 4+size)
-	var values []float32
+	label := 4 * max(1, len(head.Targets))
+	text := make([]byte, label+size)
+	var values, targets []float32
 	return r.each(func(in *bufio.Reader, heldOut bool) error {
 		if _, err := io.ReadFull(in, text); err != nil {
 			return r.broken(err)
 		}
-		row := DenseRow{Label: int32(binary.LittleEndian.Uint32(text)), HeldOut: heldOut}
-		if head.Bytes {
-			row.Bytes = text[4:]
+		row := DenseRow{HeldOut: heldOut}
+		if len(head.Targets) > 0 {
+			targets = floatsOf(targets[:0], text[:label])
+			row.Targets = targets
 		} else {
-			values = floatsOf(values[:0], text[4:])
+			row.Label = int32(binary.LittleEndian.Uint32(text))
+		}
+		if head.Bytes {
+			row.Bytes = text[label:]
+		} else {
+			values = floatsOf(values[:0], text[label:])
 			row.Values = values
 		}
 		return yield(row)

@@ -20,6 +20,8 @@ type Shard struct {
 	u8            []byte
 	f32           []float32
 	labels        []int32
+	targets       []float32 // instead of labels, [rows outputs], standardised
+	outputs       int       // targets of a row; 0: rows have labels
 	scale, offset float32
 	levels        *levels // of 8-bit values, scaled
 
@@ -32,6 +34,9 @@ type Shard struct {
 func (s *Shard) Len() int {
 	if s.sparse != nil {
 		return len(s.sparse.target)
+	}
+	if s.outputs > 0 {
+		return len(s.targets) / s.outputs
 	}
 	return len(s.labels)
 }
@@ -49,7 +54,7 @@ func (s *Shard) Size() disdel.Bytes {
 	if s.sparse != nil {
 		return s.sparse.size()
 	}
-	n := disdel.Bytes(len(s.u8) + 4*len(s.f32) + 4*len(s.labels))
+	n := disdel.Bytes(len(s.u8) + 4*len(s.f32) + 4*len(s.labels) + 4*len(s.targets))
 	if s.to != nil {
 		n += disdel.Bytes(4 * len(s.to.row))
 	}
@@ -60,11 +65,14 @@ func (s *Shard) Size() disdel.Bytes {
 }
 
 // Batch writes dense rows into x, [len(rows) SampleLen], scaled as the manifest says and resized as requested, and
-// their labels into labels. Both must be long enough. If rows are resized, only one goroutine may call it.
+// their labels into labels. Both must be long enough; rows with targets have no labels. If rows are resized, only one
+// goroutine may call it.
 func (s *Shard) Batch(rows []int32, x []float32, labels []int32) {
 	n := s.SampleLen()
 	for i, row := range rows {
-		labels[i] = s.labels[row]
+		if s.outputs == 0 {
+			labels[i] = s.labels[row]
+		}
 		dst := x[i*n : (i+1)*n]
 		if s.to == nil {
 			s.scaled(dst, int(row)*s.sample)
@@ -188,7 +196,14 @@ func (s *Store) open(ctx context.Context, ref disdel.DataRef) (Manifest, divisio
 }
 
 func (m *Manifest) shard(rows int) *Shard {
-	s := &Shard{sample: m.SampleLen(), shape: m.Sample, labels: make([]int32, rows), scale: m.Scale, offset: m.Offset}
+	s := &Shard{
+		sample: m.SampleLen(), shape: m.Sample, outputs: len(m.Targets), scale: m.Scale, offset: m.Offset,
+	}
+	if s.outputs > 0 {
+		s.targets = make([]float32, rows*s.outputs)
+	} else {
+		s.labels = make([]int32, rows)
+	}
 	if m.DType == "U8" {
 		s.u8, s.levels = make([]byte, rows*s.sample), newLevels(m.Scale, m.Offset)
 	} else {
@@ -248,7 +263,13 @@ type chunkRows struct {
 
 func (c *chunkRows) copyRow(from int, out *Shard, to int) {
 	row := c.x.Data[from*c.n : (from+1)*c.n]
-	out.labels[to] = int32(binary.LittleEndian.Uint32(c.y[4*from:]))
+	if n := out.outputs; n > 0 {
+		for k := range n {
+			out.targets[to*n+k] = math.Float32frombits(binary.LittleEndian.Uint32(c.y[4*(from*n+k):]))
+		}
+	} else {
+		out.labels[to] = int32(binary.LittleEndian.Uint32(c.y[4*from:]))
+	}
 	if out.u8 != nil {
 		copy(out.u8[to*out.sample:], row)
 		return
@@ -311,7 +332,7 @@ func (r *chunkReader) next(ctx context.Context, c Chunk) (*chunkRows, error) {
 	}
 	x, y := f.Tensors[0], f.Tensors[1]
 	if string(x.DType) != m.DType || fmt.Sprint(x.Shape) != fmt.Sprint(append([]int{c.Rows}, m.Sample...)) ||
-		y.DType != safetensors.I32 || len(y.Data) != 4*c.Rows {
+		y.DType != m.labelType() || len(y.Data) != c.Rows*int(m.labelSize()) {
 		return nil, damaged(fmt.Sprintf("it holds %s %v and %d bytes of labels", x.DType, x.Shape, len(y.Data)))
 	}
 	if err := m.checkLabels(y.Data); err != nil {
@@ -320,14 +341,23 @@ func (r *chunkReader) next(ctx context.Context, c Chunk) (*chunkRows, error) {
 	return &chunkRows{x: x, y: y.Data, n: int(m.SampleSize())}, nil
 }
 
+// labelType is the type of the stored labels or targets.
+func (m *Manifest) labelType() safetensors.DType {
+	if len(m.Targets) > 0 {
+		return safetensors.F32
+	}
+	return safetensors.I32
+}
+
 // SampleRows is rows as `infer --input` reads them, with their labels for comparison.
 type SampleRows struct {
 	Shape  []int       `json:"shape"`
 	Inputs [][]float32 `json:"inputs,omitempty"`
 	Labels []int32     `json:"labels,omitempty"`
 
-	Rows    []disdel.SparseRow `json:"rows,omitempty"` // sparse ones, and their targets
-	Targets []float32          `json:"targets,omitempty"`
+	Rows    []disdel.SparseRow `json:"rows,omitempty"`    // sparse ones
+	Targets []float32          `json:"targets,omitempty"` // of sparse rows
+	Numbers [][]float64        `json:"numbers,omitempty"` // of dense rows with targets: each row's, in their units
 }
 
 // Sample reads held-out rows of a data set by their numbers. If it has none of its own, they are those of a split
@@ -366,10 +396,25 @@ func (s *Store) Sample(ctx context.Context, name string, rows []int, seed int64)
 		places[i] = int32(r)
 	}
 	shard.Batch(places, x, doc.Labels)
+	if doc.Numbers = shard.numbers(m.Targets, places); doc.Numbers != nil {
+		doc.Labels = nil
+	}
 	for i := range rows {
 		doc.Inputs = append(doc.Inputs, x[i*shard.SampleLen():(i+1)*shard.SampleLen()])
 	}
 	return doc, nil
+}
+
+// numbers returns the targets of rows in their units, nil for rows with classes.
+func (s *Shard) numbers(of []disdel.Target, rows []int32) (out [][]float64) {
+	for _, row := range rows[:len(rows)*min(1, len(of))] {
+		values := make([]float64, len(of))
+		for k, t := range of {
+			values[k] = t.Value(s.targets[int(row)*len(of)+k])
+		}
+		out = append(out, values)
+	}
+	return out
 }
 
 // ReadPart reads rows of a part: of PartTrain like ReadTrain, of PartTest like ReadHeldOut, and of PartAll in stored
@@ -409,16 +454,20 @@ func (s *Store) readStored(ctx context.Context, ref disdel.DataRef, rows disdel.
 	return resized(ref)(s.contiguous(ctx, m, all, rows))
 }
 
-// Labels returns the classes of dense rows in order, nil for sparse ones. It is no copy.
+// Labels returns the classes of dense rows in order, nil for rows with targets. It is no copy.
 func (s *Shard) Labels() []int32 { return s.labels }
 
-// Targets returns the targets of sparse rows in order, nil for dense ones. It is no copy.
+// Targets returns the targets in order, nil for rows with classes: of sparse rows one each, of dense rows all targets
+// of a row one after the other, standardised. It is no copy.
 func (s *Shard) Targets() []float32 {
 	if s.sparse == nil {
-		return nil
+		return s.targets
 	}
 	return s.sparse.target
 }
+
+// Sparse tells whether the rows are sparse.
+func (s *Shard) Sparse() bool { return s.sparse != nil }
 
 // Range returns the least and the greatest input among the first rows of the training part: enough to distinguish
 // values of 0 to 255 from values of 0 to 1.

@@ -113,14 +113,16 @@ const mostRanges = 5
 // Interpretation is how a reader interpreted files, for their user: files that can be read may still mean something
 // else.
 type Interpretation struct {
-	Kind    string      `json:"kind"`             // "CSV, separated by commas, with a header"
-	Values  string      `json:"values"`           // how they are stored: "bytes, as 0..1 from 0..255"
-	Rows    int         `json:"rows"`             // for training
-	HeldOut int         `json:"heldOut"`          // in files of their own
-	Classes []ClassRows `json:"classes"`          // of the training rows
-	Example Example     `json:"example"`          // the first row
-	Passed  []string    `json:"passed,omitempty"` // what was omitted, and why
-	Notes   []string    `json:"notes,omitempty"`  // warnings
+	Kind    string      `json:"kind"`    // "CSV, separated by commas, with a header"
+	Values  string      `json:"values"`  // how they are stored: "bytes, as 0..1 from 0..255"
+	Rows    int         `json:"rows"`    // for training
+	HeldOut int         `json:"heldOut"` // in files of their own
+	Classes []ClassRows `json:"classes"` // of the training rows; none where rows have targets
+	// Targets are the numbers to predict; nil: rows have classes
+	Targets []disdel.Target `json:"targets,omitempty"`
+	Example Example         `json:"example"`          // the first row
+	Passed  []string        `json:"passed,omitempty"` // what was omitted, and why
+	Notes   []string        `json:"notes,omitempty"`  // warnings
 }
 
 // ClassRows is how many rows a class has.

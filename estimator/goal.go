@@ -128,7 +128,7 @@ func sameLearning(in TimingInput, r *disdel.Record) bool {
 // gaps are a job's evaluations as distances from a perfect score, and the mean number of epochs between them.
 func gaps(g disdel.Goal, r *disdel.Record) (points []LossPoint, step float64) {
 	for _, round := range r.Rounds {
-		if gap, ok := g.GapOf(round.Loss, round.Accuracy); ok {
+		if gap, ok := g.GapOf(round.Figures()); ok {
 			points = append(points, LossPoint{r.EpochsAfter(round), gap})
 		}
 	}
@@ -227,7 +227,7 @@ func RemainingGoal(r *disdel.Record, left *disdel.Forecast, past []disdel.Observ
 func pastGaps(g disdel.Goal, past []disdel.Observation) (jobs [][]LossPoint) {
 	until := math.Inf(1)
 	for _, o := range past {
-		gap, ok := g.GapOf(o.HeldOut, o.Accuracy)
+		gap, ok := g.GapOf(o.Figures())
 		if !ok {
 			continue
 		}

@@ -17,7 +17,8 @@ type Draft struct {
 	Name    string             // of the job and its model: a DNS label
 	Dataset string             // name of the data set
 	Sample  []int              // shape of a row: [channels height width], of sparse rows [columns]
-	Classes int                // 0: the targets are numbers
+	Classes int                // 0: the targets are numbers, of sparse rows
+	Targets []string           // numbers to predict, of dense rows; nil: rows have classes, or are sparse
 	Rows    int                // of the data set, without held-out rows of its own
 	HeldOut int                // held-out rows of its own
 	Sparse  *disdel.SparseData // nil: the rows are dense
@@ -57,6 +58,9 @@ func (d Draft) Text() []byte {
 	p.add("training", "", "")
 	p.add("training.epochs", fmt.Sprint(d.epochs()), "")
 	p.add("training.batchSize", fmt.Sprint(d.batchSize()), "")
+	if len(d.Targets) > 0 {
+		p.add("training.loss", disdel.LossMSE, "A few rows far off count less with huber or mae.")
+	}
 	p.add("training.optimizer", d.optimizer(), "A rate 10 times lower is safer, but slower.")
 	if d.evaluated() >= fewestEvaluated {
 		p.add("training.earlyStop", "{metric: valLoss, patience: 8}", "The model keeps the best weights.")
@@ -82,11 +86,19 @@ func (d Draft) rowsText() string {
 	case d.Sparse != nil:
 		return fmt.Sprintf("%s of %d sparse columns", rows, d.Sample[0])
 	case d.Table():
-		return fmt.Sprintf("%s of %d numbers, %d classes", rows, d.width(), d.Classes)
+		return fmt.Sprintf("%s of %d numbers, %s", rows, d.width(), d.learned())
 	default:
-		return fmt.Sprintf("%s of images of %dx%d pixels in %d channels, %d classes", rows, d.Sample[1], d.Sample[2],
-			d.Sample[0], d.Classes)
+		return fmt.Sprintf("%s of images of %dx%d pixels in %d channels, %s", rows, d.Sample[1], d.Sample[2],
+			d.Sample[0], d.learned())
 	}
+}
+
+// learned describes what dense rows teach.
+func (d Draft) learned() string {
+	if len(d.Targets) > 0 {
+		return "to predict " + strings.Join(d.Targets, ", ")
+	}
+	return fmt.Sprintf("%d classes", d.Classes)
 }
 
 // network adds the section model.
@@ -148,6 +160,9 @@ func (d Draft) layers() (out []draftLayer) {
 		out = append(out, draftLayer{
 			"dropout: {rate: 0.2}", "There are more values than rows: dropout makes it harder to learn them by heart.",
 		})
+	}
+	if n := len(d.Targets); n > 0 {
+		return append(out, draftLayer{fmt.Sprintf("dense: {units: %d}", n), "One number for each target."})
 	}
 	return append(out, draftLayer{
 		fmt.Sprintf("dense: {units: %d, activation: softmax}", d.Classes), "One probability for each class.",

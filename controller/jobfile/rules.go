@@ -190,12 +190,12 @@ func (r *reader) earlyStop(e *disdel.EarlyStop) {
 			}
 		}
 		return
-	case e.Metric == disdel.MetricAccuracy && !r.given(target) && !r.given(patience):
+	case e.Of().Larger && !r.given(target) && !r.given(patience):
 		r.fault(r.places[path], target, "write target: 0.9", "missing: %s needs it, or a patience", e.Metric)
 	case !r.given(target) && !r.given(patience):
 		r.fault(r.places[path], patience, "write patience: 3", "missing: %s needs it, or a target", e.Metric)
-	case e.Metric == disdel.MetricAccuracy && e.Target > 1 && r.sound(target):
-		r.fault(r.places[target], target, "write target: 0.9", "an accuracy is at most 1")
+	case e.Of().Larger && e.Target > 1 && r.sound(target):
+		r.fault(r.places[target], target, "write target: 0.9", "the %s is at most 1", e.Of().Title)
 	}
 	if !r.given(keep) {
 		e.Keep = disdel.KeepBest
@@ -220,8 +220,6 @@ func (r *reader) goal(job *disdel.Job) {
 		r.fault(r.places[path], path, "take all but one out", "give exactly one of accuracy, loss and rmse")
 	case given == 0 && !r.failedBelow(path):
 		r.fault(r.places[path], path, "write accuracy: 0.9", "give exactly one of accuracy, loss and rmse")
-	case r.given(rmse) && job.Training.Loss != disdel.LossSquared && r.sound(rmse, "training.loss"):
-		r.fault(r.places[rmse], rmse, "write loss: 0.3", "only linear and pmf have an rmse")
 	}
 	if r.given(stop) {
 		r.fault(r.places[stop], stop, "take one of them out", "does not go with training.goal, which ends the training too")

@@ -18,6 +18,7 @@ import (
 type column struct {
 	dataset.Column
 	passed string // why it is omitted; "": it is not
+	target bool   // it has numbers to predict
 
 	numbers, texts int
 	squares        float64           // sum of squared distances from the mean (Welford 1962)
@@ -140,6 +141,26 @@ func (c *column) close(at int, wrong *faults) {
 	if c.Kind != dataset.ColumnNumber {
 		c.Low, c.High, c.Mean = 0, 0, 0
 	}
+}
+
+// closeTarget adds the faults of a column of numbers to predict.
+func (c *column) closeTarget(at int, wrong *faults) {
+	c.Deviation = math.Sqrt(c.squares / float64(max(1, c.numbers)))
+	for _, p := range c.odd {
+		wrong.at(p.line, at+1, c.Name, "the target: %.40q is no number to predict%s", p.text, nearNumber(p.text))
+	}
+	wrong.more += c.texts - len(c.odd)
+	if c.texts == 0 && c.numbers > 0 && !(c.Deviation > 0) {
+		wrong.add(disdel.Fault{
+			Column: at + 1, Path: c.Name, Msg: fmt.Sprintf("the target: it is %g in all rows, and there is nothing to predict", c.Mean),
+			Hint: "name another column: --target COLUMN",
+		})
+	}
+}
+
+// asTarget describes a column of numbers to predict.
+func (c *column) asTarget() disdel.Target {
+	return disdel.Target{Name: c.Name, Mean: c.Mean, Deviation: c.Deviation, Low: c.Low, High: c.High}
 }
 
 // notUTF8 is the message for a text that is not UTF-8.
@@ -345,8 +366,8 @@ func (l *labels) fault() string {
 	case l.long != "":
 		return fmt.Sprintf("%.40q goes on for more than %d bytes, as no class's name does", l.long, longestName)
 	case l.over:
-		return fmt.Sprintf("it has more than %d different values, which are no classes. To predict a number (regression) "+
-			"is not supported yet: make ranges of the numbers", mostClasses)
+		return fmt.Sprintf("it has more than %d different values, which are no classes. To predict a number, add --target "+
+			"COLUMN", mostClasses)
 	case len(l.names) == 1:
 		return fmt.Sprintf("it is %.40q in all rows, and there is nothing to tell apart", l.names[0])
 	}

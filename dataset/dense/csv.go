@@ -11,7 +11,8 @@ import (
 	"github.com/disdel/disdel/dataset"
 )
 
-// CSV is rows of a CSV file: a label, and columns of numbers and of texts. What is not given is detected.
+// CSV is rows of a CSV file: a label or numbers to predict, and columns of numbers and of texts. What is not given is
+// detected.
 type CSV struct {
 	dataset.Source
 	Test         *dataset.Source // held-out rows with the same columns; nil: none
@@ -19,6 +20,7 @@ type CSV struct {
 	Header       Header          // "": detected
 	Label        string          // its column's name, or number from 1; "": label, class, target or y, or the last one
 	LabelClasses bool            // each label is a class, even if labels look like numbers to predict
+	Targets      []string        // names or numbers of the columns of numbers to predict; nil: rows have a label
 	Skip         []string        // names or numbers of columns to omit
 	Missing      []string        // further texts that stand for no value
 	Scale        Scale           // of numbers; "": standard, and with Shape none
@@ -75,6 +77,9 @@ func (c CSV) Input(name string) (in dataset.DenseInput, err error) {
 		Name: name, Title: "Rows of " + base(c.Name), Shape: t.shape(), Classes: len(t.labels.names),
 		ClassNames: t.labels.classNames(), LabelClasses: t.LabelClasses, Bytes: t.bytes, Columns: t.described(), Each: t.each,
 	}
+	if len(t.targets) > 0 {
+		in.Classes, in.ClassNames, in.Targets = len(t.targets), nil, t.targetsOf()
+	}
 	in.Understood = t.understood()
 	return in, nil
 }
@@ -86,6 +91,8 @@ func (c *CSV) check() error {
 	switch {
 	case !slices.Contains([]Header{"", HeaderYes, HeaderNo}, c.Header):
 		return bad("there is no header "+strconv.Quote(string(c.Header)), "yes or no; without it, it is found out")
+	case len(c.Targets) > 0 && (c.Label != "" || c.LabelClasses):
+		return bad("a row has either a label or targets", "leave the label out, or the targets")
 	case !slices.Contains([]Scale{"", Standard, Range, AsIs}, c.Scale):
 		return bad("there is no scale "+strconv.Quote(string(c.Scale)), "standard, range or none")
 	case strings.ContainsRune("\"\r\n\uFFFD", c.Separator) && c.Separator != 0:
@@ -101,7 +108,8 @@ type table struct {
 	header  bool
 	sniffed bool // the header was detected
 	names   []string
-	label   int // its column
+	label   int   // its column; the first target where rows have targets
+	targets []int // columns of the targets, in the order of the outputs; nil: rows have a label
 	columns []column
 	missing map[string]bool
 	// numbersMiss says that a number may stand for no value.
@@ -174,7 +182,22 @@ var usualLabels = []string{"label", "class", "target", "y"}
 // choose finds the label's column and the omitted ones.
 func (t *table) choose() error {
 	t.label = len(t.names) - 1
-	if t.Label != "" {
+	for _, text := range t.Targets {
+		at, err := t.find(text)
+		if err == nil && slices.Contains(t.targets, at) {
+			err = &disdel.Error{
+				Kind: disdel.Invalid, Op: "read " + t.Name, Msg: fmt.Sprintf("the target %s is given twice", t.names[at]),
+				Hint: "leave one of them out",
+			}
+		}
+		if err != nil {
+			return err
+		}
+		t.targets = append(t.targets, at)
+	}
+	if len(t.targets) > 0 {
+		t.label = t.targets[0]
+	} else if t.Label != "" {
 		at, err := t.find(t.Label)
 		if err != nil {
 			return err
@@ -192,20 +215,26 @@ func (t *table) choose() error {
 		t.columns[i] = newColumn(t.names[i])
 	}
 	t.columns[t.label].passed = isLabel
+	for _, at := range t.targets {
+		t.columns[at].passed, t.columns[at].target = isTarget, true
+	}
 	for _, text := range t.Skip {
 		at, err := t.find(text)
 		if err != nil {
 			return err
 		}
-		if at != t.label {
+		if at != t.label && !t.columns[at].target {
 			t.columns[at].passed = "as was asked for"
 		}
 	}
 	return nil
 }
 
-// isLabel is why the label's column is none of a row's values.
-const isLabel = "it is the label"
+// Why the columns of the label and of targets are no values of a row.
+const (
+	isLabel  = "it is the label"
+	isTarget = "it is a number to predict"
+)
 
 // find returns the column with a name, or a number from 1.
 func (t *table) find(text string) (int, error) {
@@ -237,11 +266,13 @@ func (t *table) learn() error {
 		}
 		t.learned++
 		for i := range t.columns {
-			if c := &t.columns[i]; c.passed == "" {
+			if c := &t.columns[i]; c.passed == "" || c.target {
 				c.add(r.line, &r.cells[i])
 			}
 		}
-		t.labels.add(r.cells[t.label].text)
+		if len(t.targets) == 0 {
+			t.labels.add(r.cells[t.label].text)
+		}
 		return nil
 	})
 	t.unlabelled = wrong.unlabelled
@@ -249,7 +280,7 @@ func (t *table) learn() error {
 		return err
 	}
 	if t.learned == 0 && wrong.err() == nil {
-		wrong.at(0, 0, "rows", "there are none with a label")
+		wrong.at(0, 0, "rows", "there are none with a %s", t.what())
 	}
 	t.decide(wrong)
 	slices.SortStableFunc(wrong.list, func(a, b disdel.Fault) int { return a.Line - b.Line })
@@ -268,7 +299,12 @@ func cloned(cells []cell) []string {
 // decide decides what all columns are.
 func (t *table) decide(wrong *faults) {
 	t.labels.close()
-	if why := t.labels.fault(); why != "" && t.learned > 0 {
+	for _, at := range t.targets {
+		t.columns[at].closeTarget(at, wrong)
+	}
+	if len(t.targets) > 0 {
+		// Every row has numbers.
+	} else if why := t.labels.fault(); why != "" && t.learned > 0 {
 		wrong.add(disdel.Fault{
 			Path: t.names[t.label], Msg: "the label: " + why, Hint: "name the label's column: --label COLUMN",
 		})
@@ -301,10 +337,27 @@ func (t *table) decide(wrong *faults) {
 	case t.Shape != nil && width != product(t.Shape):
 		wrong.at(0, 0, "columns", "a row has %d values, and shape %v needs %d", width, t.Shape, product(t.Shape))
 	case width == 0 && t.learned > 0 && len(wrong.list) == 0:
-		wrong.at(0, 0, "columns", "none is left beside the label")
+		wrong.at(0, 0, "columns", "none is left beside the %s", t.what())
 	case width > mostValues:
 		wrong.at(0, 0, "columns", "a row has %d values, and %d are the most", width, mostValues)
 	}
+}
+
+// what is what a row has to learn from: "label" or "target".
+func (t *table) what() string {
+	if len(t.targets) > 0 {
+		return "target"
+	}
+	return "label"
+}
+
+// targetsOf describes the targets after the columns are decided.
+func (t *table) targetsOf() []disdel.Target {
+	out := make([]disdel.Target, len(t.targets))
+	for k, at := range t.targets {
+		out[k] = t.columns[at].asTarget()
+	}
+	return out
 }
 
 func product(shape []int) int {
@@ -351,7 +404,7 @@ func (t *table) part(from dataset.Source, heldOut bool, yield func(dataset.Dense
 			wrong.at(r.line, r.at+1, t.names[r.at], "%s; the file has changed meanwhile", r.why)
 			return wrong.err()
 		}
-		out.Label = r.class
+		out.Label, out.Targets = r.class, r.targets
 		if t.bytes {
 			out.Bytes = out.Bytes[:0]
 			for _, v := range r.values {
@@ -399,12 +452,17 @@ func (t *table) understood() dataset.Interpretation {
 	if t.header {
 		u.Kind = "CSV, separated by " + by + ", with a header"
 	}
+	if len(t.targets) > 0 {
+		u.Targets = t.targetsOf()
+	}
 	u.Example = dataset.Example{Place: fmt.Sprintf("line %d", t.first.line), Class: t.first.record[t.label]}
 	for i := range t.columns {
 		c := &t.columns[i]
 		switch {
 		case c.passed == isLabel:
 			u.Kind += fmt.Sprintf("; the label is %s", c.Name)
+		case c.target:
+			u.Kind += fmt.Sprintf("; a target is %s", c.Name)
 		case c.passed != "":
 			u.Passed = append(u.Passed, c.Name+": "+c.passed)
 		case len(u.Example.Values) == mostShown:
@@ -415,14 +473,16 @@ func (t *table) understood() dataset.Interpretation {
 	}
 	if t.unlabelled > 0 {
 		u.Notes = append(u.Notes, disdel.Counted(t.unlabelled, "row")+" without "+
-			t.names[t.label]+", the label, are left out")
+			t.names[t.label]+", the "+t.what()+", are left out")
 	}
 	if t.unknown > 0 {
 		u.Notes = append(u.Notes,
 			fmt.Sprintf("held-out rows have %d texts that no row to learn from has; they are kept as missing",
 				t.unknown))
 	}
-	u.Notes = append(u.Notes, t.labels.numericNotes(t.LabelClasses)...)
+	if len(t.targets) == 0 {
+		u.Notes = append(u.Notes, t.labels.numericNotes(t.LabelClasses)...)
+	}
 	u.Notes = append(u.Notes, t.almostNumbers()...)
 	if t.Shape == nil && t.pixels() {
 		u.Notes = append(u.Notes,

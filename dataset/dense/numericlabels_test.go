@@ -24,7 +24,7 @@ func TestATableOfPricesIsNoTableOfClasses(t *testing.T) {
 		_, err := table.Input("houses")
 		var faults *disdel.Faults
 		if !errors.As(err, &faults) || len(faults.Faults) != 1 || faults.Faults[0].Path != "price" ||
-			!strings.Contains(faults.Faults[0].Hint, "disdel explain regression") ||
+			!strings.Contains(faults.Faults[0].Hint, "--target COLUMN") ||
 			!strings.Contains(faults.Faults[0].Hint, "--label-classes") {
 			t.Fatalf("seed %d: %v", seed, err)
 		}

@@ -203,7 +203,8 @@ func (t *table) hasHeader(top [][]string) bool {
 		}
 		names[text] = true
 	}
-	if len(top) == 1 || slices.Contains(top[0], t.Label) && t.Label != "" {
+	named := func(text string) bool { return slices.Contains(top[0], text) && text != "" }
+	if len(top) == 1 || named(t.Label) || slices.ContainsFunc(t.Targets, named) {
 		return true
 	}
 	numbers := slices.ContainsFunc(top[1], func(text string) bool { _, ok := number(text); return ok })
@@ -233,6 +234,8 @@ type row struct {
 	line   int
 	cells  []cell
 	values []float32
+	// targets are standardised, in the order of the outputs
+	targets []float32
 	entry
 }
 
@@ -261,12 +264,13 @@ func (t *table) rows(from dataset.Source, wrong *faults, f func(row) error) erro
 				continue
 			}
 			one := row{line: r.line, cells: s.of(r)}
-			if one.cells[t.label].kind == aGap {
+			if t.unlabelledRow(one.cells) {
 				wrong.unlabelled++
 				continue
 			}
 			if len(s.entries) > 0 {
 				one.entry, one.values = s.entries[r.row], s.values[r.row*width:][:width]
+				one.targets = s.targets[r.row*len(t.targets):][:len(t.targets)]
 			}
 			if err := f(one); err != nil {
 				return err
@@ -274,6 +278,12 @@ func (t *table) rows(from dataset.Source, wrong *faults, f func(row) error) erro
 		}
 		return nil
 	})
+}
+
+// unlabelledRow tells whether a row has no label, or one of its targets is missing.
+func (t *table) unlabelledRow(cells []cell) bool {
+	return cells[t.label].kind == aGap ||
+		slices.ContainsFunc(t.targets, func(at int) bool { return cells[at].kind == aGap })
 }
 
 // kind is what a cell has.
@@ -318,6 +328,7 @@ type parsedBlock struct {
 	records []record
 	entries []entry   // of the rows, after the columns are decided
 	values  []float32 // [rows values]
+	targets []float32 // [rows targets]
 }
 
 // of returns the cells of a record, all of which are stored.
@@ -439,7 +450,7 @@ func trimmed(text string) string {
 func (t *table) read(s *parsedBlock) {
 	s.most = len(t.columns)
 	s.split(t.Separator)
-	s.entries, s.values = s.entries[:0], s.values[:0]
+	s.entries, s.values, s.targets = s.entries[:0], s.values[:0], s.targets[:0]
 	for k := range s.records {
 		r := &s.records[k]
 		if r.width != len(t.columns) {
@@ -449,6 +460,8 @@ func (t *table) read(s *parsedBlock) {
 		for i := range cells {
 			c := &t.columns[i]
 			switch {
+			case c.target:
+				t.readValue(&cells[i])
 			case i == t.label:
 				t.readLabel(&cells[i])
 			case c.passed != "":
@@ -479,7 +492,16 @@ func (t *table) enter(s *parsedBlock, cells []cell) (e entry) {
 		}
 		s.values = c.write(s.values, x)
 	}
-	if x := &cells[t.label]; x.kind == aNumber {
+	for _, at := range t.targets {
+		x := &cells[at]
+		s.targets = append(s.targets, t.columns[at].asTarget().Standard(x.value))
+		if x.kind == aText && e.why == "" {
+			e.why, e.at = fmt.Sprintf("the target: %.40q is no number to predict", x.text), at
+		}
+	}
+	if x := &cells[t.label]; len(t.targets) > 0 {
+		return e
+	} else if x.kind == aNumber {
 		e.class = int32(x.value)
 	} else if e.why == "" {
 		e.why, e.at = fmt.Sprintf("no row to learn from has the label %.40q", x.text), t.label

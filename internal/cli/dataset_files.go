@@ -77,6 +77,10 @@ func denseFlags() []cli.Flag {
 			Name:  "label-classes",
 			Usage: "treat each different number of the labels as a class, however many there are",
 		},
+		&cli.StringFlag{
+			Name:  "target",
+			Usage: "`COLUMNS` of --csv with numbers to predict, by name or number: price,rent",
+		},
 		&cli.StringFlag{Name: "skip", Usage: "`COLUMNS` of --csv to leave out, by name or number: id,name"},
 		&cli.StringFlag{
 			Name:  "header",
@@ -100,6 +104,9 @@ func denseFlags() []cli.Flag {
 // and *disdel.Faults for faults of the files.
 func denseRows(c *cli.Context, name string) (in dataset.DenseInput, named bool, err error) {
 	images := arrayKind(c)
+	if c.IsSet("target") && (!c.IsSet("csv") || c.IsSet("schema")) {
+		return in, true, badFlags("--target names columns of a table", "write --csv FILE --target COLUMN")
+	}
 	switch {
 	case c.IsSet("csv") && !c.IsSet("schema"):
 		in, err = denseCSV(c, name)
@@ -165,8 +172,8 @@ func denseCSV(c *cli.Context, name string) (in dataset.DenseInput, err error) {
 	}
 	table := dense.CSV{
 		Source: dataset.FileSource(c.String("csv")), Header: dense.Header(c.String("header")), Label: c.String("label"),
-		LabelClasses: c.Bool("label-classes"),
-		Skip:         splitCommas(c.String("skip")), Missing: splitCommas(c.String("missing")),
+		LabelClasses: c.Bool("label-classes"), Targets: splitCommas(c.String("target")),
+		Skip: splitCommas(c.String("skip")), Missing: splitCommas(c.String("missing")),
 		Scale: dense.Scale(c.String("scale")),
 	}
 	if file := c.String("test-csv"); file != "" {

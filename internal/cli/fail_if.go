@@ -62,6 +62,8 @@ var metrics = []metric{
 		return meanOfClasses(r.ByClass, func(f disdel.ClassFigures) float64 { return f.Recall })
 	}},
 	{"rmse", func(r *disdel.Record, _ *report.JobResult) *float64 { return unlessZero(r.RMSE) }},
+	{"mae", func(r *disdel.Record, _ *report.JobResult) *float64 { return unlessZero(r.MAE) }},
+	{"r2", func(r *disdel.Record, _ *report.JobResult) *float64 { return r.R2 }},
 	{"auc", func(r *disdel.Record, _ *report.JobResult) *float64 { return unlessZero(r.AUC) }},
 	{"rounds", func(_ *disdel.Record, j *report.JobResult) *float64 { return new(float64(j.Rounds)) }},
 	{"time", func(_ *disdel.Record, j *report.JobResult) *float64 { return new(time.Duration(j.Duration).Seconds()) }},
@@ -174,13 +176,16 @@ func failIfEvaluated(c *cli.Context, e *infer.Evaluation) error {
 		"precision": of(func(f disdel.ClassFigures) float64 { return f.Precision }),
 		"recall":    of(func(f disdel.ClassFigures) float64 { return f.Recall }),
 	}
+	if e.R2 != nil { // numbers have no classes
+		values = map[string]*float64{"loss": &e.Loss, "rmse": &e.RMSE, "mae": &e.MAE, "r2": e.R2}
+	}
 	var reasons []string
 	for _, one := range rules {
 		if why := one.compared("evaluation", values[one.metric.name]); why != "" {
 			reasons = append(reasons, why)
 		}
 	}
-	return broken(reasons, "", "use accuracy, loss, f1, precision or recall; disdel report JOB shows the job of the model")
+	return broken(reasons, "", "use accuracy, loss, f1, precision or recall, and of numbers rmse, mae or r2; disdel report JOB shows the job of the model")
 }
 
 // broken is the error of rules that are met, nil for none.

@@ -250,6 +250,8 @@ type answerLine struct {
 	Probabilities   [][]float32          `json:"probabilities,omitempty"`
 	Predictions     []float32            `json:"predictions,omitempty"`
 	Targets         []float32            `json:"targets,omitempty"`
+	TargetNames     []string             `json:"targetNames,omitempty"`
+	Values          [][]float64          `json:"values,omitempty"`
 	Recommendations []disdel.Recommended `json:"recommendations,omitempty"`
 	Warnings        []string             `json:"warnings,omitempty"`
 	Error           *disdel.Error        `json:"error,omitempty"`
@@ -260,6 +262,7 @@ func (l *answerLine) take(doc *render.Inference) {
 	l.Model, l.Classes, l.Names, l.Labels = doc.Model, doc.Classes, doc.Names, doc.Labels
 	l.Probabilities, l.Predictions, l.Targets = doc.Probabilities, doc.Predictions, doc.Targets
 	l.Recommendations, l.Warnings = doc.Recommendations, doc.Warnings
+	l.TargetNames, l.Values = doc.TargetNames, doc.Values
 }
 
 // text is the line for people.
@@ -270,11 +273,13 @@ func (l *answerLine) text() string {
 		return fmt.Sprintf("%s: %s", name, l.Error)
 	case len(l.Classes) == 1 && len(l.Names) == 1:
 		return fmt.Sprintf("%s: %s, probability %.4f", name, l.Names[0], l.Probabilities[0][l.Classes[0]])
+	case len(l.Values) == 1 && len(l.TargetNames) == 1:
+		return fmt.Sprintf("%s: %s %.6g", name, terminal.OneLine(l.TargetNames[0]), l.Values[0][0])
 	case len(l.Classes) == 1:
 		return fmt.Sprintf("%s: class %d, probability %.4f", name, l.Classes[0], l.Probabilities[0][l.Classes[0]])
 	default:
 		return fmt.Sprintf("%s: %s", name, terminal.Counted(
-			max(len(l.Classes), len(l.Predictions), len(l.Recommendations)), "answer"))
+			max(len(l.Classes), len(l.Values), len(l.Predictions), len(l.Recommendations)), "answer"))
 	}
 }
 

@@ -28,7 +28,7 @@ var initSources = []string{"csv", "images", "npz", "dataset"}
 
 // initDataFlags are the flags of `dataset add` that `init` has too.
 var initDataFlags = []string{
-	"csv", "label", "label-classes", "skip", "images", "labels", "layout", "npz", "size", "gray",
+	"csv", "label", "label-classes", "target", "skip", "images", "labels", "layout", "npz", "size", "gray",
 }
 
 func initCommand(u *ui) *cli.Command {
@@ -201,9 +201,10 @@ func writeProgram(c *cli.Context, job string, d jobfile.Draft) (remove func(), e
 	if d.Python == "" {
 		return func() {}, nil
 	}
-	if d.Sparse != nil {
+	if d.Sparse != nil || len(d.Targets) > 0 {
 		return nil, &disdel.Error{
-			Kind: disdel.Invalid, Op: "write program", Msg: "the rows of " + d.Dataset + " are sparse, and programs take dense ones",
+			Kind: disdel.Invalid, Op: "write program",
+			Msg:  "programs take dense rows with classes, and " + d.Dataset + " has other rows",
 			Hint: "leave out --python",
 		}
 	}
@@ -235,6 +236,9 @@ func draft(ctx context.Context, c *cli.Context, data client.Data, name, file str
 	d := jobfile.Draft{
 		Name: name, Dataset: set.Name, Sample: set.Sample, Classes: set.Classes, Rows: set.Train.Rows,
 		HeldOut: set.Test.Rows, Sparse: set.Sparse,
+	}
+	for _, t := range set.Targets {
+		d.Targets = append(d.Targets, t.Name)
 	}
 	if network := c.String("keras"); network != "" {
 		var err error

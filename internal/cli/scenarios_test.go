@@ -166,7 +166,7 @@ func writePictures(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // writeTable is the command table FILE ROWS KIND: a CSV file with two numbers, a word, an id and the last column, which
-// is a class ("species"), a number ("price") or a text ("review").
+// is a class ("species"), a number ("price"), a number that follows from the width ("rent") or a text ("review").
 func writeTable(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: table FILE ROWS KIND")
@@ -178,16 +178,18 @@ func writeTable(ts *testscript.TestScript, neg bool, args []string) {
 	fmt.Fprintf(&b, "id,length,width,color,%s\n", args[2])
 	for i := range rows {
 		class := i % 3
+		width := float64(3-class) + rng.Float64()/2
 		last := map[string]string{
 			"species": []string{"setosa", "versicolor", "virginica"}[class],
 			"price":   strconv.Itoa(60_000 + rng.IntN(700_000)),
+			"rent":    fmt.Sprintf("%.1f", 400+300*width+20*rng.Float64()),
 			"review":  fmt.Sprintf("%q", fmt.Sprintf("I liked part %d of it, %d of 10", i, rng.IntN(10))),
 		}[args[2]]
 		length := ""
 		if i%17 != 0 { // some are missing
 			length = fmt.Sprintf("%.2f", float64(class)+rng.Float64()/2)
 		}
-		fmt.Fprintf(&b, "r%d,%s,%.2f,%s,%s\n", i, length, float64(3-class)+rng.Float64()/2,
+		fmt.Fprintf(&b, "r%d,%s,%.2f,%s,%s\n", i, length, width,
 			[]string{"red", "blue"}[rng.IntN(2)], last)
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(b.String()), 0o600))

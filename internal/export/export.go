@@ -90,6 +90,15 @@ var scalars = []scalar{
 	{"accuracy", "accuracy/held-out", func(r *disdel.Round) *float64 { return r.Accuracy }},
 	{"train_accuracy", "accuracy/train", func(r *disdel.Round) *float64 { return r.TrainAccuracy }},
 	{"seconds", "time/seconds", func(r *disdel.Round) *float64 { return new(r.Duration.Seconds()) }},
+	{"rmse", "rmse/held-out", valueOf(disdel.MetricRMSE)},
+	{"mae", "mae/held-out", valueOf(disdel.MetricMAE)},
+	{"r2", "r2/held-out", valueOf(disdel.MetricR2)},
+}
+
+// valueOf returns a round's value of a metric.
+func valueOf(name string) func(*disdel.Round) *float64 {
+	m, _ := disdel.FindMetric(name)
+	return func(r *disdel.Round) *float64 { return m.Value(r.Figures()) }
 }
 
 func numberText(v *float64) string {

@@ -151,6 +151,10 @@ func (j *Job) curves(columns int) (out []string) {
 		{"train loss", func(r *disdel.Round) *float64 { return &r.TrainLoss }},
 		{"loss", func(r *disdel.Round) *float64 { return r.Loss }},
 		{"accuracy", func(r *disdel.Round) *float64 { return r.Accuracy }},
+		{"RMSE", func(r *disdel.Round) *float64 {
+			m, _ := disdel.FindMetric(disdel.MetricRMSE)
+			return m.Value(r.Figures())
+		}},
 	} {
 		var values []float64
 		for i := range j.rec.Rounds {

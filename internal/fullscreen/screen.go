@@ -254,7 +254,7 @@ func jobRow(r *disdel.Record, now time.Time) string {
 	}
 	loss, accuracy := "-", "-"
 	if kept := r.ModelRounds(); len(kept) > 0 {
-		loss, accuracy = figure(kept[len(kept)-1].Loss), figure(kept[len(kept)-1].Accuracy)
+		loss, accuracy = figure(kept[len(kept)-1].Loss), kept[len(kept)-1].Figures().Text()
 	}
 	name, network := terminal.OneLine(r.Job.Metadata.Name), terminal.OneLine(r.Job.Model.NetworkName())
 	return strings.TrimRight(fmt.Sprintf("%-24s %-10s %-16s %-12s %8s %7s %8s %8s", terminal.Cut(name, 24),

@@ -20,32 +20,37 @@ import (
 
 // The arrays of a file of answers.
 const (
-	labelArray       = "label"       // of each row, as the data set has it
+	labelArray       = "label"       // class of each row, as the data set has it
 	probabilityArray = "probability" // [rows classes]
 	classArray       = "class"       // the most probable one
-	targetArray      = "target"      // of each sparse row, as the data set has it
-	predictionArray  = "prediction"  // of each sparse row
+	targetArray      = "target"      // numbers of each row, as the data set has them
+	predictionArray  = "prediction"  // of them
 )
 
 // AnswersHeader is what is known about answers before the model gives the first one.
 type AnswersHeader struct {
-	Classes int               // probabilities of each row; 0: of sparse rows, which have a prediction each
-	Labels  []int32           // by row, of dense ones
-	Targets []float32         // by row, of sparse ones
+	Classes int               // probabilities of each row; 0: rows have numbers
+	Numbers int               // predictions of each row, where Classes is 0; 0: one
+	Labels  []int32           // by row, of rows with classes
+	Targets []float32         // as many of each row as predictions
 	Notes   map[string]string // kept in the file
 }
 
 // Rows is the number of answers.
-func (d *AnswersHeader) Rows() int { return max(len(d.Labels), len(d.Targets)) }
+func (d *AnswersHeader) Rows() int { return max(len(d.Labels), len(d.Targets)/max(1, d.Numbers)) }
 
 // file is the file of answers without their values.
 func (d *AnswersHeader) file() safetensors.File {
 	n := d.Rows()
 	f := safetensors.File{Metadata: d.Notes}
 	if d.Classes == 0 {
+		shape := []int{n}
+		if d.Numbers > 1 {
+			shape = []int{n, d.Numbers}
+		}
 		f.Tensors = []safetensors.Tensor{
-			{Name: targetArray, DType: safetensors.F32, Shape: []int{n}},
-			{Name: predictionArray, DType: safetensors.F32, Shape: []int{n}},
+			{Name: targetArray, DType: safetensors.F32, Shape: shape},
+			{Name: predictionArray, DType: safetensors.F32, Shape: shape},
 		}
 		return f
 	}
@@ -127,7 +132,7 @@ func (w *answering) all(each func(put func([]float32) error) error) error {
 
 // put writes the answers for some rows.
 func (w *answering) put(values []float32) error {
-	width := max(1, w.Classes)
+	width := max(1, w.Classes, w.Numbers)
 	n := len(values) / width
 	if w.rows += n; n*width != len(values) || w.rows > w.Rows() {
 		return w.odd(w.rows)
@@ -155,12 +160,12 @@ type Answers struct {
 	Classes, Labels []int32
 	Probabilities   []float32 // [rows classes]
 
-	Predictions, Targets []float32 // of sparse rows, instead
+	Predictions, Targets []float32 // [rows numbers] instead; of networks standardised
 }
 
-// ReadAnswers reads a file of answers with the given number of classes, 0 for sparse rows. It returns Corrupt for a
-// file that differs from the one the action reported.
-func (s *Store) ReadAnswers(ctx context.Context, ref disdel.AnswersRef, classes int) (a Answers, err error) {
+// ReadAnswers reads a file of answers with the given number of classes of each row; or, with 0, of numbers. It returns
+// Corrupt for a file that differs from the one the action reported.
+func (s *Store) ReadAnswers(ctx context.Context, ref disdel.AnswersRef, classes, numbers int) (a Answers, err error) {
 	data, err := blobs.ReadAll(ctx, s.bucket, ref.Key)
 	if err != nil {
 		return a, blobs.Wrap(err, "read answers", ref.Key)
@@ -174,8 +179,8 @@ func (s *Store) ReadAnswers(ctx context.Context, ref disdel.AnswersRef, classes 
 		return a, err
 	}
 	length := map[string]int{
-		labelArray: ref.Rows, classArray: ref.Rows, probabilityArray: ref.Rows * classes, targetArray: ref.Rows,
-		predictionArray: ref.Rows,
+		labelArray: ref.Rows, classArray: ref.Rows, probabilityArray: ref.Rows * classes,
+		targetArray: ref.Rows * numbers, predictionArray: ref.Rows * numbers,
 	}
 	for _, t := range f.Tensors {
 		if len(t.Data) != 4*length[t.Name] {

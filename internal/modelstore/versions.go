@@ -18,7 +18,8 @@ import (
 	"github.com/disdel/disdel/internal/blobs"
 )
 
-// Best is the model with the highest held-out accuracy; of equal models the one with the least loss, then the newest.
+// Best is the model with the highest held-out accuracy, or of numbers with the least RMSE; of equal models the one with
+// the least loss, then the newest.
 // Models without held-out rows are not compared; ok is false if no model is left.
 func Best(list []Model) (best Model, ok bool) {
 	for i := range list {
@@ -33,6 +34,8 @@ func better(a, b *Model) bool {
 	switch {
 	case a.Accuracy != b.Accuracy:
 		return a.Accuracy > b.Accuracy
+	case a.RMSE != b.RMSE && a.Data.Numbers() && b.Data.Numbers():
+		return a.RMSE < b.RMSE
 	case a.Loss != b.Loss:
 		return a.Loss < b.Loss
 	default:

@@ -45,7 +45,7 @@ func batchRows(s *batch.Summary) [][]string {
 	for i := range s.Jobs {
 		r := &s.Jobs[i]
 		p, _ := r.Result()
-		out = append(out, append(append([]string{r.Name}, choiceValues(s.Jobs, r)...), batchStatus(r), optional(p.Accuracy),
+		out = append(out, append(append([]string{r.Name}, choiceValues(s.Jobs, r)...), batchStatus(r), p.Figures().Text(),
 			optional(p.Loss), fmt.Sprint(p.Epochs), secondsText(r.Waited(r.Ended)), secondsText(r.Ran(r.Ended)), known(r.Peak),
 			fmt.Sprintf("%d/%d", r.Cold, r.Activations), fmt.Sprintf("%.2f", r.CostGBs+r.Evaluations), cmp.Or(r.Model, "-"),
 			cmp.Or(string(r.Job), "-")))
@@ -78,15 +78,27 @@ func bestOf(s *batch.Summary) (string, bool) {
 		return "", false
 	}
 	text := r.Name + prefixed(" ", choicesText(r))
-	switch {
-	case p.Accuracy != nil && s.By == batch.ByAccuracy:
-		text += ": accuracy " + optional(p.Accuracy)
+	of := metricOf(s)
+	switch v := of.Value(p.Figures()); {
+	case v != nil && s.By != batch.ByLoss:
+		text += ": " + of.Text(*v)
 	case p.Loss != nil:
 		text += ": held-out loss " + optional(p.Loss)
 	default:
 		text += fmt.Sprintf(": train loss %.4f", p.TrainLoss)
 	}
 	return text + prefixed(", ", r.Model), true
+}
+
+// metricOf is the metric that a batch is compared by: of numbers the RMSE where it would be the accuracy.
+func metricOf(s *batch.Summary) disdel.Metric {
+	of := s.By.Metric()
+	for i := range s.Jobs {
+		if p, ok := s.Jobs[i].Result(); ok && s.By == batch.ByAccuracy && p.RMSE != 0 {
+			of, _ = disdel.FindMetric(disdel.MetricRMSE)
+		}
+	}
+	return of
 }
 
 func countsText(all int, c *batch.Counts) string {
@@ -190,6 +202,8 @@ func becameText(r *batch.Row, now disdel.Millis) string {
 		text += fmt.Sprintf("  %s  train loss %.4f", terminal.Counted(p.Epochs, "epoch"), p.TrainLoss)
 		if p.Accuracy != nil {
 			text += fmt.Sprintf("  held-out loss %s  accuracy %s", optional(p.Loss), optional(p.Accuracy))
+		} else if scores := p.Scores.Text(); scores != "" {
+			text += fmt.Sprintf("  held-out loss %s  %s", optional(p.Loss), scores)
 		}
 	}
 	return text + prefixed("  ", whyText(r))
@@ -213,7 +227,7 @@ func (t *BatchTable) lines(v *batch.View) []string {
 			room = r.Room.String()
 		}
 		cells = append(cells, append(append([]string{r.Name}, choiceValues(rows, r)...), batchStatus(r), roundText(r),
-			fourDecimals(p.TrainLoss, ok), optional(p.Accuracy), seconds(time.Duration(r.Waited(v.Now.At))),
+			fourDecimals(p.TrainLoss, ok), p.Figures().Text(), seconds(time.Duration(r.Waited(v.Now.At))),
 			seconds(time.Duration(r.Ran(v.Now.At))), room))
 	}
 	page := &terminal.Page{Buffer: &bytes.Buffer{}, Columns: columns}
@@ -492,16 +506,14 @@ func ganttFigure(s *batch.Summary, jobs []batch.Row) report.Figure {
 
 // curveFigure is how the best jobs learned, false where none was evaluated.
 func curveFigure(s *batch.Summary) (report.Figure, bool) {
-	name, of := "held-out accuracy", func(p batch.Point) *float64 { return p.Accuracy }
-	if s.By == batch.ByLoss {
-		name, of = "held-out loss", func(p batch.Point) *float64 { return p.Loss }
-	}
+	metric := metricOf(s)
+	name := "held-out " + metric.Title
 	p := &plot.Lines{Title: strings.ToUpper(name[:1]) + name[1:] + " by epoch", XName: "epoch", YName: name, Whole: true}
 	for i := range s.Jobs {
 		r := &s.Jobs[i]
 		var dots []plot.Dot
 		for _, point := range r.Curve {
-			if v := of(point); v != nil {
+			if v := metric.Value(point.Figures()); v != nil {
 				dots = append(dots, plot.Dot{
 					X: float64(point.Epochs), Y: *v, Note: fmt.Sprintf("%s after %d epochs: %.4f", r.Name, point.Epochs, *v),
 				})
@@ -520,7 +532,7 @@ func curveFigure(s *batch.Summary) (report.Figure, bool) {
 		return report.Figure{}, false
 	}
 	p.From, p.To = min(1, p.To), max(p.To, 2)
-	if s.By == batch.ByAccuracy {
+	if metric.Larger {
 		p.Top = 1
 	}
 	p.Alt = fmt.Sprintf("%d jobs, the best of which ends at %.4f", len(p.Series), p.Series[0].Last())

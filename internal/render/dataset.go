@@ -37,12 +37,15 @@ func DescribeFound(d infer.Dataset) Dataset {
 func PrintDatasets(w io.Writer, list ...dataset.Manifest) {
 	rows := [][]string{{"NAME", "TRAIN", "HELD OUT", "SAMPLE", "CLASSES", "SIZE", "TITLE"}}
 	for _, m := range list {
-		held := "by split"
+		held, learned := "by split", fmt.Sprint(m.Classes)
+		if n := len(m.Targets); n > 0 {
+			learned = terminal.Counted(n, "number")
+		}
 		if m.Test.Rows > 0 {
 			held = fmt.Sprint(m.Test.Rows)
 		}
 		rows = append(rows, []string{
-			m.Name, fmt.Sprint(m.Train.Rows), held, model.Shape(m.Sample).Text(), fmt.Sprint(m.Classes),
+			m.Name, fmt.Sprint(m.Train.Rows), held, model.Shape(m.Sample).Text(), learned,
 			(disdel.Bytes(m.Train.Rows+m.Test.Rows) * m.SampleSize()).String(), m.Title,
 		})
 	}
@@ -55,6 +58,10 @@ func PrintDataset(w io.Writer, s Dataset) {
 	PrintDatasets(w, m)
 	printColumns(w, m.Columns)
 	printSparseSet(w, m)
+	if len(s.Targets) > 0 {
+		fmt.Fprintln(w)
+		printTargets(w, s.Targets)
+	}
 	fmt.Fprintf(w, "\nchecksum  %s\n", s.Checksum)
 	for _, line := range [][2]string{{"licence", m.License}, {"classes", strings.Join(m.ClassNames, ", ")}} {
 		if line[1] != "" {
@@ -110,11 +117,28 @@ func PrintAddedDataset(w io.Writer, s Dataset) {
 	if u.HeldOut > 0 {
 		fmt.Fprintf(w, ", %d held out", u.HeldOut)
 	}
-	fmt.Fprintf(w, "\nclasses   %s\nvalues    %s\nexample   %s\n", classes(u.Classes), u.Values, example(u.Example))
+	fmt.Fprintln(w)
+	if len(s.Targets) == 0 {
+		fmt.Fprintf(w, "classes   %s\n", classes(u.Classes))
+	}
+	printTargets(w, s.Targets)
+	fmt.Fprintf(w, "values    %s\nexample   %s\n", u.Values, example(u.Example))
 	for _, text := range u.Passed {
 		fmt.Fprintf(w, "left out  %s\n", terminal.OneLine(text))
 	}
 	printColumns(w, s.Columns)
+}
+
+// printTargets is a line for each number to predict.
+func printTargets(w io.Writer, list []disdel.Target) {
+	for k, t := range list {
+		head := "targets"
+		if k > 0 {
+			head = ""
+		}
+		fmt.Fprintf(w, "%-8s  %s %.6g to %.6g, mean %.6g, deviation %.6g\n", head, terminal.OneLine(t.Name), t.Low, t.High,
+			t.Mean, t.Deviation)
+	}
 }
 
 // classes tells how many rows each class has.

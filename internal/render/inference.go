@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,6 +30,11 @@ type Inference struct {
 	Warnings      []string            `json:"warnings,omitempty"`
 	Actions       []disdel.Activation `json:"actions"`
 
+	// Of a network of numbers, instead of classes: the values of each row, in the units of the targets.
+	TargetNames []string    `json:"targetNames,omitempty"`
+	Values      [][]float64 `json:"values,omitempty"`
+	Numbers     [][]float64 `json:"numbers,omitempty"` // as the input has them
+
 	// Of a model of sparse rows, instead of classes: a prediction for each row, or items for each user.
 	Predictions     []float32            `json:"predictions,omitempty"`
 	Targets         []float32            `json:"targets,omitempty"` // as the input has them
@@ -45,13 +51,52 @@ func AnswerFile(ctx context.Context, s *infer.Predictor, m *infer.Model, file st
 		return Inference{}, err
 	}
 	doc := Inference{Model: m.Ref(), Warnings: terminal.NonEmpty(m.Warning(inputs.Rows), better(m))}
-	if m.Data.HeldOut > 0 {
+	if m.Data.HeldOut > 0 && !m.Network.Numbers() {
 		doc.Accuracy = &m.Accuracy
 	}
 	said, err := s.Infer(ctx, m, inputs.Rows)
 	doc.Classes, doc.Probabilities, doc.Actions = said.Classes, said.Probabilities, said.Actions
+	if m.Network.Numbers() {
+		doc.predict(&m.Network, said.Probabilities, inputs.Numbers)
+		return doc, err
+	}
 	doc.compare(inputs.Labels, m.Labels)
 	return doc, err
+}
+
+// predict converts the outputs of a network of numbers.
+func (d *Inference) predict(n *disdel.Network, outputs [][]float32, given [][]float64) {
+	d.Classes, d.Probabilities = []int{}, [][]float32{}
+	if !slices.ContainsFunc(given, func(row []float64) bool { return len(row) != len(n.Targets) }) {
+		d.Numbers = given
+	}
+	for _, t := range n.Targets {
+		d.TargetNames = append(d.TargetNames, t.Name)
+	}
+	for _, row := range outputs {
+		d.Values = append(d.Values, n.Values(row))
+	}
+}
+
+// printNumbers is a table of predicted numbers, a row each, beside those of the input.
+func printNumbers(w io.Writer, doc Inference) {
+	head := []string{"INPUT"}
+	for _, name := range doc.TargetNames {
+		if head = append(head, strings.ToUpper(name)); doc.Numbers != nil {
+			head = append(head, "GIVEN")
+		}
+	}
+	rows := [][]string{head}
+	for i, values := range doc.Values {
+		row := []string{fmt.Sprint(i)}
+		for k, v := range values {
+			if row = append(row, fmt.Sprintf("%.6g", v)); i < len(doc.Numbers) {
+				row = append(row, fmt.Sprintf("%.6g", doc.Numbers[i][k]))
+			}
+		}
+		rows = append(rows, row)
+	}
+	terminal.Table(w, rows...)
 }
 
 // QualityText is a model's name and accuracy.
@@ -59,7 +104,7 @@ func QualityText(m *modelstore.Model) string {
 	if m.Data.HeldOut == 0 {
 		return m.Ref() + ", accuracy unknown: nothing was held out"
 	}
-	if m.Network.Sparse != nil {
+	if m.Network.Sparse != nil || m.Network.Numbers() {
 		return fmt.Sprintf("%s, %s held out", m.Ref(), m.Scores.Text())
 	}
 	return fmt.Sprintf("%s, accuracy %.4f held out", m.Ref(), m.Accuracy)
@@ -101,6 +146,10 @@ func className(names []string, k int) string {
 func PrintInference(w io.Writer, doc Inference) {
 	if doc.Predictions != nil || doc.Recommendations != nil {
 		printSparseModel(w, doc)
+		return
+	}
+	if doc.TargetNames != nil {
+		printNumbers(w, doc)
 		return
 	}
 	head := []string{"INPUT", "CLASS", "NAME"}
@@ -147,9 +196,9 @@ func PrintFileAnswers(w io.Writer, doc FileAnswers) {
 		terminal.Table(w, rows...)
 	}
 	for _, f := range doc.Files {
-		if f.Predictions != nil || f.Recommendations != nil {
+		if f.Predictions != nil || f.Recommendations != nil || f.TargetNames != nil {
 			fmt.Fprintf(w, "%s:\n", terminal.OneLine(f.File))
-			printSparseModel(w, f.Inference)
+			PrintInference(w, f.Inference)
 		}
 	}
 }
@@ -161,8 +210,8 @@ var rowFormats = []string{".csv", ".jsonl", ".npy"}
 // .jsonl or .npy. It returns Invalid for another ending.
 //
 // A line of .csv has the row, the class, its name, the label and the probability of each class (p0, p1 ...). For sparse
-// rows it has row, prediction and target. A line of .jsonl has the same as an object. A .npy file has the
-// probabilities, float32 [rows classes], or the predictions, [rows]. Numbers are written so that they parse to the same
+// rows it has row, prediction and target; for numbers row, and NAME and NAME_given of each target. A line of .jsonl has the same as an object. A .npy file has the
+// probabilities, float32 [rows classes], or the predictions, [rows] of sparse rows and [rows targets]. Numbers are written so that they parse to the same
 // bits.
 func NewAnswerWriter(ending string, w io.Writer) (infer.DataSink, error) {
 	switch strings.ToLower(ending) {
@@ -205,6 +254,12 @@ type csvRows struct {
 
 func (r *csvRows) Begin(head infer.DataHead) error {
 	record := []string{"row", "prediction", "target"}
+	if len(head.Targets) > 0 {
+		record = []string{"row"}
+		for _, name := range head.Targets {
+			record = append(record, name, name+"_given")
+		}
+	}
 	if head.Classes > 0 {
 		record = []string{"row", "class"}
 		if r.named = len(head.Names) > 0; r.named {
@@ -220,9 +275,14 @@ func (r *csvRows) Begin(head infer.DataHead) error {
 
 func (r *csvRows) Take(row infer.DataRow) error {
 	record := append(r.record[:0], strconv.Itoa(row.Row))
-	if row.Predicted != nil {
+	switch {
+	case row.Predicted != nil:
 		record = append(record, decimal(row.Prediction), decimal(row.Target))
-	} else {
+	case row.Numbers != nil:
+		for k, v := range row.Values {
+			record = append(record, decimal(float32(v)), decimal(float32(row.Given[k])))
+		}
+	default:
 		record = append(record, strconv.Itoa(row.Class))
 		if r.named {
 			record = append(record, row.Name)
@@ -261,6 +321,8 @@ func (r *npyRows) Begin(head infer.DataHead) error {
 	shape := fmt.Sprintf("(%d,)", head.Rows)
 	if head.Classes > 0 {
 		shape = fmt.Sprintf("(%d, %d)", head.Rows, head.Classes)
+	} else if n := len(head.Targets); n > 0 {
+		shape = fmt.Sprintf("(%d, %d)", head.Rows, n)
 	}
 	text := "{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + ", }"
 	const before = len("\x93NUMPY\x01\x00") + 2
@@ -274,6 +336,10 @@ func (r *npyRows) Take(row infer.DataRow) error {
 	r.buffer = r.buffer[:0]
 	if p := row.Predicted; p != nil {
 		r.buffer = binary.LittleEndian.AppendUint32(r.buffer, math.Float32bits(p.Prediction))
+	} else if n := row.Numbers; n != nil {
+		for _, v := range n.Values {
+			r.buffer = binary.LittleEndian.AppendUint32(r.buffer, math.Float32bits(float32(v)))
+		}
 	} else {
 		for _, v := range row.Probabilities {
 			r.buffer = binary.LittleEndian.AppendUint32(r.buffer, math.Float32bits(v))

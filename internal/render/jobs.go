@@ -53,11 +53,10 @@ var jobColumns = []jobColumn{
 	{"model", "MODEL", func(_ *JobList, r *disdel.Record) string { return modelText(&r.Job.Model) }, nil},
 	{"dataset", "DATA", func(_ *JobList, r *disdel.Record) string { return r.Data.Name }, nil},
 	{"accuracy", "ACCURACY", func(_ *JobList, r *disdel.Record) string {
-		accuracy, _, ok := heldOutScores(r)
-		return fourDecimals(accuracy, ok && !ofNumbers(r))
+		return heldOutFigures(r).Text()
 	}, func(r *disdel.Record) (float64, bool) {
 		accuracy, _, ok := heldOutScores(r)
-		return accuracy, ok && !ofNumbers(r)
+		return accuracy, ok && !r.Data.Numbers()
 	}},
 	{"loss", "LOSS", func(_ *JobList, r *disdel.Record) string {
 		_, loss, ok := heldOutScores(r)
@@ -226,11 +225,10 @@ func (l *JobList) row(r *disdel.Record, columns []jobColumn) (cells []string) {
 
 // batchRow is the line of a batch: what its jobs have in common, how many ended in which way, and the best accuracy.
 func (l *JobList) batchRow(name string, jobs []*disdel.Record, columns []jobColumn) (cells []string) {
-	best := jobs[0]
+	best, of := jobs[0], jobs[0].Metric()
+	rank := func(r *disdel.Record) float64 { return of.Rank(of.Value(heldOutFigures(r))) }
 	for _, r := range jobs {
-		accuracy, _, ok := heldOutScores(r)
-		highest, _, known := heldOutScores(best)
-		if ok && (!known || accuracy > highest) {
+		if rank(r) < rank(best) {
 			best = r
 		}
 	}
@@ -285,9 +283,6 @@ func BatchColumns(list []disdel.Record) []string {
 	}
 	return slices.Concat([]string{"job", "name"}, differ, []string{"status", "accuracy", "loss", "time", "peak", "cost"})
 }
-
-// ofNumbers tells whether a job predicts numbers, which have no accuracy.
-func ofNumbers(r *disdel.Record) bool { return r.Data.Sparse != nil && r.Data.Classes < 2 }
 
 // modelText is the network that a job trains.
 func modelText(m *disdel.Model) string {

@@ -32,7 +32,7 @@ func PrintModels(w io.Writer, doc ModelList) {
 		m := &doc.Models[i]
 		rows = append(rows, []string{
 			strings.Join(append([]string{m.Ref()}, m.Tags...), " "), networkName(m.Network), m.Data.Name,
-			fourDecimals(m.Accuracy, evaluated(m) && m.Network.Classes > 1),
+			modelFigure(m),
 			fourDecimals(m.Loss, evaluated(m)), learnedText(m.Learned), fmt.Sprint(m.Epochs),
 			m.Size.String(), m.Created.Local().Format("2006-01-02 15:04"), string(m.Job),
 		})
@@ -90,9 +90,9 @@ func PrintTrainedModel(w io.Writer, t TrainedModel, layers bool) {
 }
 
 func printModel(w io.Writer, m *modelstore.Model) {
-	fmt.Fprintf(w, "model     %s\nnetwork   %s, input %s, %d classes\n",
+	fmt.Fprintf(w, "model     %s\nnetwork   %s, input %s, %s\n",
 		terminal.OneLine(m.Ref()), terminal.OneLine(networkName(m.Network)), model.Shape(m.Network.Input).Text(),
-		m.Network.Classes)
+		terminal.OneLine(predictedText(&m.Network)))
 	if c := m.Network.Custom; c != nil && c.Python != nil {
 		fmt.Fprintf(w, "program   %s, code %s%s\n", terminal.OneLine(c.Python.Form), terminal.OneLine(c.Python.Code),
 			terminal.OneLine(versionsText(c.Python)))
@@ -118,8 +118,30 @@ func evaluated(m *modelstore.Model) bool {
 	return m.Data.HeldOut > 0 && (m.Evaluated == nil || *m.Evaluated)
 }
 
+// modelFigure is a model's accuracy, or the RMSE of one that predicts numbers, in a table.
+func modelFigure(m *modelstore.Model) string {
+	if !evaluated(m) {
+		return "-"
+	}
+	return disdel.Figures{Accuracy: &m.Accuracy, Scores: m.Scores}.Text()
+}
+
+// predictedText is what a network answers with: classes, or the names of numbers.
+func predictedText(n *disdel.Network) string {
+	names := make([]string, len(n.Targets))
+	for k, t := range n.Targets {
+		names[k] = t.Name
+	}
+	if len(names) == 0 {
+		return fmt.Sprintf("%d classes", n.Classes)
+	}
+	return terminal.Counted(len(names), "number") + ": " + strings.Join(names, ", ")
+}
+
 func modelAccuracy(m *modelstore.Model) string {
 	switch {
+	case evaluated(m) && len(m.Network.Targets) > 0:
+		return fmt.Sprintf("- of numbers; %s held out, loss %.4f", m.Scores.Text(), m.Loss)
 	case evaluated(m) && m.Network.Sparse != nil && m.Network.Classes == 1:
 		return fmt.Sprintf("- of numbers; %s held out, loss %.4f", m.Scores.Text(), m.Loss)
 	case evaluated(m) && m.Network.Sparse != nil:
@@ -162,7 +184,7 @@ func PrintModelComparison(w io.Writer, c ModelComparison) {
 		{"network", func(m *modelstore.Model) string { return networkName(m.Network) }},
 		{"data", func(m *modelstore.Model) string { return m.Data.Name }},
 		{"accuracy", func(m *modelstore.Model) string {
-			return fourDecimals(m.Accuracy, evaluated(m) && m.Network.Classes > 1)
+			return modelFigure(m)
 		}},
 		{"loss", func(m *modelstore.Model) string { return fourDecimals(m.Loss, evaluated(m)) }},
 		{"learned", func(m *modelstore.Model) string { return learnedText(m.Learned) }},
@@ -193,6 +215,10 @@ func PrintJudgement(w io.Writer, j infer.Evaluation) {
 	which := "held out of"
 	if !j.HeldOut {
 		which = "all of"
+	}
+	if text := j.Scores.Text(); text != "" {
+		fmt.Fprintf(w, "%s on %d rows, %s %s: %s\n", j.Model, j.Rows, which, j.Dataset, text)
+		return
 	}
 	fmt.Fprintf(w, "%s on %d rows, %s %s: accuracy %.4f, loss %.4f\n\n", j.Model, j.Rows, which, j.Dataset, j.Accuracy,
 		j.Loss)

@@ -41,7 +41,7 @@ func actionRows(list []disdel.Activation) []actionRow {
 func PrintRecord(w io.Writer, r *disdel.Record) {
 	fmt.Fprintf(w, "job       %s (%s)  %s\n", terminal.Clean(r.Job.Metadata.Name), r.ID, r.Status)
 	if len(r.Rounds) > 0 {
-		fmt.Fprintf(w, "accuracy  %s   %s%s\n", accuracyText(r), terminal.Counted(len(r.Rounds), "round"),
+		fmt.Fprintf(w, "%-8s  %s   %s%s\n", r.Metric().Title, accuracyText(r), terminal.Counted(len(r.Rounds), "round"),
 			prefixed("   stopped early: ", r.Stopped))
 	}
 	if r.Continued != nil {
@@ -102,11 +102,11 @@ func actionTable(list []actionRow) [][]string {
 	return rows
 }
 
-// accuracyText is the held-out accuracy of a job's model, or why there is none.
+// accuracyText is the held-out accuracy of a job's model, of numbers its errors, or why there is none.
 func accuracyText(r *disdel.Record) string {
 	accuracy, loss, ok := heldOutScores(r)
-	if ok && r.Data.Sparse != nil {
-		return sparseText(r, accuracy, loss)
+	if ok && (r.Data.Sparse != nil || r.Data.Numbers()) {
+		return scoresText(r, accuracy, loss)
 	}
 	switch {
 	case ok && r.Best != nil:
@@ -120,11 +120,15 @@ func accuracyText(r *disdel.Record) string {
 	}
 }
 
-// sparseText is what held-out rows said of a model of sparse rows.
-func sparseText(r *disdel.Record, accuracy, loss float64) string {
-	text := r.Scores.Text() + " held out"
-	if r.Data.Classes > 1 {
+// scoresText is what held-out rows showed of a model of sparse rows or of numbers.
+func scoresText(r *disdel.Record, accuracy, loss float64) string {
+	first, more, _ := strings.Cut(r.Scores.Text(), ", ")
+	text := strings.TrimPrefix(first, "RMSE ") + " held out" + prefixed("   ", more)
+	switch of := r.Metric(); {
+	case !r.Data.Numbers():
 		text = fmt.Sprintf("%.4f held out   %s", accuracy, r.Scores.Text())
+	case of.Name == disdel.MetricMAE:
+		text = fmt.Sprintf("%s held out   RMSE %.5g", of.Number(r.Scores.MAE), r.Scores.RMSE)
 	}
 	text += fmt.Sprintf("   loss %.4f", loss)
 	if r.Best != nil {
@@ -151,6 +155,18 @@ func heldOutScores(r *disdel.Record) (accuracy, loss float64, ok bool) {
 		return r.Accuracy, r.Loss, true
 	}
 	return accuracy, loss, ok
+}
+
+// heldOutFigures is the evaluation that heldOutScores takes.
+func heldOutFigures(r *disdel.Record) (f disdel.Figures) {
+	accuracy, loss, ok := heldOutScores(r)
+	if !ok {
+		return f
+	}
+	if f = (disdel.Figures{Loss: &loss, Scores: r.Scores}); !r.Data.Numbers() {
+		f.Accuracy = &accuracy
+	}
+	return f
 }
 
 func evaluationText(r *disdel.Record) string {

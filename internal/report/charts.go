@@ -28,7 +28,7 @@ type Figure struct {
 // figures are the plots for which the record has values.
 func (r *Report) figures() []Figure {
 	var out []Figure
-	for _, f := range []*Figure{r.lossPlot(), r.accuracyPlot(), r.epochPlot(), r.stepPlot(), r.memoryPlot(), r.gantt()} {
+	for _, f := range []*Figure{r.lossPlot(), r.accuracyPlot(), r.errorPlot(), r.epochPlot(), r.stepPlot(), r.memoryPlot(), r.gantt()} {
 		if f != nil {
 			out = append(out, *f)
 		}
@@ -94,6 +94,19 @@ func (r *Report) accuracyPlot() *Figure {
 		p.Series = append(p.Series, seen)
 		p.Alt += fmt.Sprintf(", training accuracy at %.4f", seen.Last())
 	}
+	return figureOf(p, "")
+}
+
+// errorPlot is the RMSE by round, for jobs that predict numbers.
+func (r *Report) errorPlot() *Figure {
+	of := roundMetric(r.Rounds)
+	if of.Larger {
+		return nil
+	}
+	s, most := r.curve("held-out "+of.Title, "s2", func(v *disdel.Round) *float64 { return of.Value(v.Figures()) })
+	p := r.roundPlot(of.Title+" by round", "unit of the target", 1.08*most)
+	p.Alt = fmt.Sprintf("Held-out %s ends at %s", of.Title, of.Number(s.Last()))
+	p.Series = []plot.Series{s}
 	return figureOf(p, "")
 }
 

@@ -23,23 +23,24 @@ type Comparison struct {
 
 // JobResult is the result of a job.
 type JobResult struct {
-	ID       disdel.JobID  `json:"id"`
-	Name     string        `json:"name"`
-	Status   disdel.Status `json:"status"`
-	Verdict  string        `json:"verdict,omitempty"`  // see disdel.Record
-	Model    string        `json:"model,omitempty"`    // NAME:vN
-	Accuracy *float64      `json:"accuracy,omitempty"` // held-out, of the model; nil: none was made
-	Best     *float64      `json:"best,omitempty"`     // the highest of all evaluations
-	Loss     *float64      `json:"loss,omitempty"`     // held-out, of the model
-	Train    *float64      `json:"trainLoss,omitempty"`
-	Trained  *float64      `json:"trainAccuracy,omitempty"` // of the model's round, on training rows as they were seen
-	Rounds   int           `json:"rounds"`                  // that are over
-	Workers  int           `json:"workers"`
-	Duration disdel.Millis `json:"durationMs"` // 0: it has not ended
-	CostGBs  float64       `json:"costGBs"`
-	Peak     disdel.Bytes  `json:"peakBytes"`  // the highest of its train actions; 0: not known
-	Limit    disdel.Bytes  `json:"limitBytes"` // of a train action
-	Labels   string        `json:"labels,omitempty"`
+	ID            disdel.JobID  `json:"id"`
+	Name          string        `json:"name"`
+	Status        disdel.Status `json:"status"`
+	Verdict       string        `json:"verdict,omitempty"`  // see disdel.Record
+	Model         string        `json:"model,omitempty"`    // NAME:vN
+	Accuracy      *float64      `json:"accuracy,omitempty"` // held-out, of the model; nil: none was made
+	Best          *float64      `json:"best,omitempty"`     // the highest of all evaluations
+	Loss          *float64      `json:"loss,omitempty"`     // held-out, of the model
+	disdel.Scores               // held-out, of a model that predicts numbers
+	Train         *float64      `json:"trainLoss,omitempty"`
+	Trained       *float64      `json:"trainAccuracy,omitempty"` // of the model's round, on training rows as they were seen
+	Rounds        int           `json:"rounds"`                  // that are over
+	Workers       int           `json:"workers"`
+	Duration      disdel.Millis `json:"durationMs"` // 0: it has not ended
+	CostGBs       float64       `json:"costGBs"`
+	Peak          disdel.Bytes  `json:"peakBytes"`  // the highest of its train actions; 0: not known
+	Limit         disdel.Bytes  `json:"limitBytes"` // of a train action
+	Labels        string        `json:"labels,omitempty"`
 }
 
 // Difference is a field that differs between jobs.
@@ -56,6 +57,7 @@ type Curve struct {
 	TrainLoss []*float64   `json:"trainLoss"`
 	Loss      []*float64   `json:"loss"`
 	Accuracy  []*float64   `json:"accuracy"`
+	RMSE      []*float64   `json:"rmse,omitempty"` // of numbers
 }
 
 // ComparedJob is the part of a record that a comparison needs.
@@ -99,13 +101,18 @@ func CompareJobs(parts []ComparedJob) Comparison {
 // StatusText is the status, and what is wrong with the result of a job that succeeded.
 func (e *JobResult) StatusText() string { return e.Status.String() + withVerdict(e.Verdict) }
 
+// Figure is the accuracy of the job's model, or the RMSE of one that predicts numbers, in a table.
+func (e *JobResult) Figure() string {
+	return disdel.Figures{Accuracy: e.Accuracy, Scores: e.Scores}.Text()
+}
+
 // JobResultOf is the result of a job, as far as its record has it. Losses and accuracies are those of the round whose
 // weights the model has.
 func JobResultOf(r *disdel.Record) JobResult {
 	e := JobResult{
 		ID: r.ID, Name: r.Job.Metadata.Name, Status: r.Status, Verdict: r.Verdict(), Rounds: len(r.Rounds), Workers: r.Plan.Workers,
 		CostGBs:  r.CostGBs,
-		Duration: r.Phases.Total,
+		Duration: r.Phases.Total, Scores: r.Scores,
 	}
 	if r.Model != nil {
 		e.Model = fmt.Sprintf("%s:v%d", r.Model.Name, r.Model.Version)
@@ -153,6 +160,10 @@ func curve(r *disdel.Record) Curve {
 		c.Round = append(c.Round, v.Round+1)
 		c.TrainLoss, c.Loss, c.Accuracy = append(c.TrainLoss, &v.TrainLoss), append(c.Loss, v.Loss),
 			append(c.Accuracy, v.Accuracy)
+		if r.Data.Numbers() {
+			rmse, _ := disdel.FindMetric(disdel.MetricRMSE)
+			c.RMSE = append(c.RMSE, rmse.Value(v.Figures()))
+		}
 	}
 	return c
 }
@@ -254,7 +265,7 @@ type ComparisonRow struct {
 var ComparisonRows = []ComparisonRow{
 	{"id", func(e *JobResult) string { return string(e.ID) }},
 	{"status", func(e *JobResult) string { return e.StatusText() }},
-	{"accuracy", func(e *JobResult) string { return figure(e.Accuracy) }},
+	{"accuracy", (*JobResult).Figure},
 	{"best accuracy of a round", func(e *JobResult) string { return figure(e.Best) }},
 	{"loss", func(e *JobResult) string { return figure(e.Loss) }},
 	{"train accuracy", func(e *JobResult) string { return figure(e.Trained) }},

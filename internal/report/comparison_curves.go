@@ -27,6 +27,7 @@ func (c *Comparison) Figures() []Figure {
 		of          func(*Curve) []*float64
 	}{
 		{"Accuracy by round", "share of held-out rows", 1, func(k *Curve) []*float64 { return k.Accuracy }},
+		{"RMSE by round", "unit of the target", 0, func(k *Curve) []*float64 { return k.RMSE }},
 		{"Held-out loss by round", "loss", 0, func(k *Curve) []*float64 { return k.Loss }},
 		{"Training loss by round", "loss", 0, func(k *Curve) []*float64 { return k.TrainLoss }},
 	} {
@@ -140,7 +141,7 @@ func largest(part []point, before point, x, y float64) point {
 // thin is a curve with the points of all its lines that a chart would show.
 func (k *Curve) thin() Curve {
 	var keep []int
-	for _, values := range [][]*float64{k.TrainLoss, k.Loss, k.Accuracy} {
+	for _, values := range [][]*float64{k.TrainLoss, k.Loss, k.Accuracy, k.RMSE} {
 		for _, p := range thinned(k.points(values), mostCurvePoints) {
 			keep = append(keep, p.at)
 		}
@@ -155,6 +156,9 @@ func (k *Curve) thin() Curve {
 		out.Round = append(out.Round, k.Round[i])
 		out.TrainLoss = append(out.TrainLoss, copied(k.TrainLoss[i]))
 		out.Loss, out.Accuracy = append(out.Loss, copied(k.Loss[i])), append(out.Accuracy, copied(k.Accuracy[i]))
+		if k.RMSE != nil {
+			out.RMSE = append(out.RMSE, copied(k.RMSE[i]))
+		}
 	}
 	return out
 }

@@ -175,6 +175,9 @@ func (r *Report) tiles() []Tile {
 			fmt.Sprintf("best %.4f, round %d", r.Best.Accuracy, r.Best.Round+1),
 		})
 	}
+	if r.R2 != nil {
+		out = append(out, Tile{"RMSE", fmt.Sprintf("%.5g", r.RMSE), fmt.Sprintf("MAE %.5g, R2 %.4f", r.MAE, *r.R2)})
+	}
 	if r.record.Plan.Rounds > 0 {
 		out = append(out, Tile{"rounds", fmt.Sprintf("%d of %d", r.done(), r.record.Plan.Rounds), ""})
 	}

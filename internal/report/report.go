@@ -10,28 +10,29 @@ import (
 
 // Report is the explanation of one job, and the document of report -o json.
 type Report struct {
-	APIVersion string          `json:"apiVersion"`
-	ID         disdel.JobID    `json:"id"`
-	Name       string          `json:"name"`
-	Status     disdel.Status   `json:"status"`
-	Headline   string          `json:"headline"`
-	Created    time.Time       `json:"created"`
-	Duration   disdel.Millis   `json:"durationMs"` // so far, of a job that runs
-	CostGBs    float64         `json:"costGBs"`
-	Accuracy   *float64        `json:"accuracy,omitempty"` // held out, last evaluation
-	Loss       *float64        `json:"loss,omitempty"`     // held out, last evaluation
-	Best       *Best           `json:"best,omitempty"`
-	Failure    *Failure        `json:"failure,omitempty"`
-	Advice     *Advice         `json:"advice,omitempty"` // of a job that did not succeed
-	Causes     []Cause         `json:"causes,omitempty"` // of a job that did not learn, the likeliest first
-	Troubles   Troubles        `json:"troubles"`
-	Forecast   *Compared       `json:"forecast,omitempty"`
-	Savings    []string        `json:"savings,omitempty"` // what could be smaller next time
-	Actions    []Action        `json:"actions"`
-	Rounds     []disdel.Round  `json:"rounds,omitempty"`
-	Data       disdel.DataInfo `json:"data"`
-	Job        disdel.Job      `json:"job"`
-	Reasons    []string        `json:"reasons,omitempty"` // the plan's arithmetic
+	APIVersion    string          `json:"apiVersion"`
+	ID            disdel.JobID    `json:"id"`
+	Name          string          `json:"name"`
+	Status        disdel.Status   `json:"status"`
+	Headline      string          `json:"headline"`
+	Created       time.Time       `json:"created"`
+	Duration      disdel.Millis   `json:"durationMs"` // so far, of a job that runs
+	CostGBs       float64         `json:"costGBs"`
+	Accuracy      *float64        `json:"accuracy,omitempty"` // held out, last evaluation
+	Loss          *float64        `json:"loss,omitempty"`     // held out, last evaluation
+	disdel.Scores                 // the same, of numbers
+	Best          *Best           `json:"best,omitempty"`
+	Failure       *Failure        `json:"failure,omitempty"`
+	Advice        *Advice         `json:"advice,omitempty"` // of a job that did not succeed
+	Causes        []Cause         `json:"causes,omitempty"` // of a job that did not learn, the likeliest first
+	Troubles      Troubles        `json:"troubles"`
+	Forecast      *Compared       `json:"forecast,omitempty"`
+	Savings       []string        `json:"savings,omitempty"` // what could be smaller next time
+	Actions       []Action        `json:"actions"`
+	Rounds        []disdel.Round  `json:"rounds,omitempty"`
+	Data          disdel.DataInfo `json:"data"`
+	Job           disdel.Job      `json:"job"`
+	Reasons       []string        `json:"reasons,omitempty"` // the plan's arithmetic
 
 	EvaluationGBs float64      `json:"evaluationGBs,omitempty"` // see disdel.Record, as the next ones
 	Learned       *bool        `json:"learned,omitempty"`
@@ -131,7 +132,10 @@ func (r *Report) evaluations() {
 	}
 	if b := r.record.Best; b != nil && r.Best != nil {
 		r.Accuracy, r.Loss = &b.Accuracy, &b.Loss
+	} else if b != nil && r.Data.Numbers() {
+		r.Loss = &b.Loss
 	}
+	r.Scores = r.record.Scores
 }
 
 func finite(v *float64) bool { return v != nil && !math.IsNaN(*v) && !math.IsInf(*v, 0) }

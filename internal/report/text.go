@@ -215,11 +215,21 @@ func (t *textWriter) classes(b *disdel.ByClass) {
 
 // roundHead names the columns of roundTable; training accuracy is one where a round knows it.
 func roundHead(list []disdel.Round) []string {
-	head := []string{"ROUND", "TRAIN LOSS", "LOSS", "ACCURACY", "TIME", "LEFT OUT"}
+	head := []string{"ROUND", "TRAIN LOSS", "LOSS", strings.ToUpper(roundMetric(list).Title), "TIME", "LEFT OUT"}
 	if knowsTrainAccuracy(list) {
 		head = slices.Insert(head, 2, "TRAIN ACCURACY")
 	}
 	return head
+}
+
+// roundMetric is the metric of the evaluated rounds: of numbers their RMSE, else the accuracy.
+func roundMetric(list []disdel.Round) disdel.Metric {
+	name := disdel.MetricAccuracy
+	if slices.ContainsFunc(list, func(r disdel.Round) bool { return r.R2 != nil }) {
+		name = disdel.MetricRMSE
+	}
+	m, _ := disdel.FindMetric(name)
+	return m
 }
 
 func knowsTrainAccuracy(list []disdel.Round) bool {
@@ -228,15 +238,19 @@ func knowsTrainAccuracy(list []disdel.Round) bool {
 
 func roundTable(list []disdel.Round) [][]string {
 	var rows [][]string
-	known := knowsTrainAccuracy(list)
+	known, of := knowsTrainAccuracy(list), roundMetric(list)
 	for _, r := range list {
+		cell := "-"
+		if v := of.Value(r.Figures()); v != nil {
+			cell = of.Number(*v)
+		}
 		without := "-"
 		if len(r.Missing) > 0 {
 			without = workersText(r.Missing)
 		}
 		row := []string{
 			fmt.Sprint(r.Round + 1), fmt.Sprintf("%.4f", r.TrainLoss), value(r.Loss),
-			value(r.Accuracy), span(r.Duration), without,
+			cell, span(r.Duration), without,
 		}
 		if known {
 			row = slices.Insert(row, 2, value(r.TrainAccuracy))

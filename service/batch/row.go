@@ -82,7 +82,9 @@ func (r *Row) Result() (Point, bool) {
 	}
 	p := r.Curve[len(r.Curve)-1]
 	if r.Kept != nil {
-		p.Loss, p.Accuracy = &r.Kept.Loss, &r.Kept.Accuracy
+		if p.Loss, p.Scores = &r.Kept.Loss, r.Kept.Scores; p.Accuracy != nil {
+			p.Accuracy = &r.Kept.Accuracy
+		}
 		if i := r.Kept.Round; i >= 0 && i < len(r.Curve) {
 			p.Epochs, p.TrainLoss = r.Curve[i].Epochs, r.Curve[i].TrainLoss
 		}
@@ -125,6 +127,7 @@ func (e *entry) see(what service.EventData, now disdel.Millis) {
 		e.Rounds = what.Round.Round + 1
 		e.Curve = append(e.Curve, Point{
 			Epochs: e.trained(what.Round.Round), TrainLoss: what.TrainLoss, Loss: what.Loss, Accuracy: what.Accuracy,
+			Scores: what.Scores,
 		})
 	case service.Finished:
 		e.finish(&what.Record, now)
@@ -204,44 +207,49 @@ const (
 	ByLoss     Measure = "loss"     // held out, the lower the better
 )
 
+// Metric is the metric that a measure names. The names of all metrics are measures.
+func (m Measure) Metric() disdel.Metric {
+	of, _ := disdel.FindMetric(string(m))
+	return of
+}
+
 // parseMeasure reads the name of a measure; "" is accuracy. It returns Invalid for an unknown one.
 func parseMeasure(name string) (Measure, error) {
-	switch m := Measure(cmp.Or(name, string(ByAccuracy))); m {
-	case ByAccuracy, ByLoss:
-		return m, nil
+	name = cmp.Or(name, string(ByAccuracy))
+	if _, ok := disdel.FindMetric(name); ok {
+		return Measure(name), nil
 	}
 	return "", &disdel.Error{
-		Kind: disdel.Invalid, Msg: fmt.Sprintf("jobs are not compared by %q", name), Hint: "compare by accuracy or loss",
+		Kind: disdel.Invalid, Msg: fmt.Sprintf("jobs are not compared by %q", name),
+		Hint: "compare by accuracy, loss, rmse, mae or r2",
 	}
 }
 
 // Point is the quality of a job after some epochs.
 type Point struct {
-	Epochs    int      `json:"epochs"` // whole ones
-	TrainLoss float64  `json:"trainLoss"`
-	Loss      *float64 `json:"loss,omitempty"`     // held out; nil: it was not evaluated
-	Accuracy  *float64 `json:"accuracy,omitempty"` // the same
+	Epochs        int      `json:"epochs"` // whole ones
+	TrainLoss     float64  `json:"trainLoss"`
+	Loss          *float64 `json:"loss,omitempty"`     // held out; nil: it was not evaluated
+	Accuracy      *float64 `json:"accuracy,omitempty"` // the same
+	disdel.Scores          // the same, of numbers
+}
+
+// Figures returns the evaluation after those epochs.
+func (p Point) Figures() disdel.Figures {
+	return disdel.Figures{Loss: p.Loss, Accuracy: p.Accuracy, Scores: p.Scores}
 }
 
 // compare is below zero if a is better. Unknown values and NaN are worse than any number.
 func (m Measure) compare(a, b Point) int {
 	order := cmp.Or(cmp.Compare(low(a.Loss), low(b.Loss)), cmp.Compare(low(&a.TrainLoss), low(&b.TrainLoss)))
-	if m == ByLoss {
-		return order
-	}
-	return cmp.Or(cmp.Compare(high(b.Accuracy), high(a.Accuracy)), order)
+	of := m.Metric()
+	rank := func(p Point) float64 { return of.Rank(of.Value(p.Figures())) }
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), order)
 }
 
 func low(v *float64) float64 {
 	if v == nil || math.IsNaN(*v) {
 		return math.Inf(1)
-	}
-	return *v
-}
-
-func high(v *float64) float64 {
-	if v == nil || math.IsNaN(*v) {
-		return math.Inf(-1)
 	}
 	return *v
 }

@@ -32,14 +32,23 @@ type DataHead struct {
 	Rows     int             `json:"rows"`
 	Classes  int             `json:"classes"` // probabilities of each row; 0: sparse rows, which have one prediction each
 	Names    []string        `json:"names,omitempty"`
+	Targets  []string        `json:"targets,omitempty"` // names of the numbers that a network predicts for each row
 	Warnings []string        `json:"warnings,omitempty"`
 }
 
-// DataRow is the prediction for one row of a data set: Classified for a dense row, Predicted for a sparse one.
+// DataRow is the prediction for one row of a data set: Classified for a dense row, Predicted for a sparse one, or
+// Numbers for a dense row of numbers to predict.
 type DataRow struct {
 	Row int `json:"row"` // number in the part, from 0
 	*Classified
 	*Predicted
+	*Numbers
+}
+
+// Numbers is the prediction of a network of numbers, each in the unit of its target.
+type Numbers struct {
+	Values []float64 `json:"values"`
+	Given  []float64 `json:"numbers"` // in the data set
 }
 
 // Classified is the prediction for a dense row.
@@ -181,6 +190,9 @@ func (s *Predictor) dataOf(ctx context.Context, t *Model, ask DataRequest) (d da
 	if t.Network.Sparse != nil {
 		d.head.Classes = 0
 	}
+	for _, of := range t.Network.Targets {
+		d.head.Classes, d.head.Targets = 0, append(d.head.Targets, of.Name)
+	}
 	if d.head.Part == "" {
 		d.head.Part = disdel.PartAll
 	}
@@ -195,7 +207,7 @@ func (s *Predictor) dataOf(ctx context.Context, t *Model, ask DataRequest) (d da
 	}
 	info := m.Info(d.Data.Split).Resized(t.Data.Resize)
 	d.changing = info.ChangeBytes()
-	d.rows = rowsOfAction(d.head.Rows, int(m.SampleSize()), 4*max(1, d.head.Classes), t.Graph.Count().MACs)
+	d.rows = rowsOfAction(d.head.Rows, int(m.SampleSize()), 4*t.Graph.Output().Len(), t.Graph.Count().MACs)
 	if ask.RowsPerAction > 0 {
 		d.rows = ask.RowsPerAction
 	}
@@ -220,6 +232,9 @@ func (t *Model) checkData(m *dataset.Manifest) error {
 	switch input := t.Graph.Input(); {
 	case (n != nil) != (m.Sparse != nil):
 		return refuse("of %s and %s only one is of sparse rows", t.Ref(), m.Name)
+	case len(t.Network.Targets) != len(m.Targets):
+		return refuse("%s predicts %s, and %s has %s", t.Ref(), disdel.Counted(len(t.Network.Targets), "number"), m.Name,
+			disdel.Counted(len(m.Targets), "target"))
 	case n == nil && model.Shape(rows.Sample).Len() != input.Len():
 		return refuse("%s takes rows of %d values (%s), and %s has %s", t.Ref(), input.Len(), input.Text(), m.Name,
 			model.Shape(rows.Sample).Text())

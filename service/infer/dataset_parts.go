@@ -119,14 +119,18 @@ func (q *query) take(ctx context.Context, ref disdel.AnswersRef, first int, to D
 	if keep {
 		out.Answers = append(out.Answers, ref)
 	}
-	a, err := q.shelf.ReadAnswers(ctx, ref, out.Classes)
+	network, numbers := &q.request.Network, max(1, len(out.Targets))
+	a, err := q.shelf.ReadAnswers(ctx, ref, out.Classes, numbers)
 	if err != nil {
 		return err
 	}
 	row := DataRow{Row: first}
-	if out.Classes > 0 {
+	switch {
+	case out.Classes > 0:
 		row.Classified = new(Classified)
-	} else {
+	case len(out.Targets) > 0:
+		row.Numbers = new(Numbers)
+	default:
 		row.Predicted = new(Predicted)
 	}
 	for i := range ref.Rows {
@@ -140,6 +144,9 @@ func (q *query) take(ctx context.Context, ref disdel.AnswersRef, first int, to D
 			if int(c.Label) == c.Class {
 				out.Right++
 			}
+		} else if v := row.Numbers; v != nil {
+			at, end := i*numbers, (i+1)*numbers
+			v.Values, v.Given = network.Values(a.Predictions[at:end]), network.Values(a.Targets[at:end])
 		} else {
 			row.Prediction, row.Target = a.Predictions[i], a.Targets[i]
 		}

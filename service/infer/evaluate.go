@@ -12,12 +12,13 @@ import (
 
 // Evaluation is how well a model predicts the labels of a data set.
 type Evaluation struct {
-	Model    string  `json:"model"`
-	Dataset  string  `json:"dataset"`
-	Rows     int     `json:"rows"`
-	HeldOut  bool    `json:"heldOut"` // the rows are the held-out part of the data set; false: all rows
-	Accuracy float64 `json:"accuracy"`
-	Loss     float64 `json:"loss"` // mean cross-entropy of a row, in nats
+	Model         string  `json:"model"`
+	Dataset       string  `json:"dataset"`
+	Rows          int     `json:"rows"`
+	HeldOut       bool    `json:"heldOut"` // the rows are the held-out part of the data set; false: all rows
+	Accuracy      float64 `json:"accuracy"`
+	disdel.Scores         // of numbers, instead of the accuracy
+	Loss          float64 `json:"loss"` // mean cross-entropy of a row in nats; of numbers the mean squared error, standardised
 	// Confusion counts rows by their label and by the class that the model gave them: [labels classes].
 	Confusion [][]int             `json:"confusion"`
 	Classes   []ClassEvaluation   `json:"classes"`
@@ -70,6 +71,9 @@ func (t *Model) takes(m *dataset.Manifest) error {
 	case model.Shape(rows.Sample).Len() != input.Len():
 		return refuse("%s takes rows of %d values (%s), and %s has %s", t.Ref(), input.Len(), input.Text(), m.Name,
 			model.Shape(rows.Sample).Text())
+	case len(t.Network.Targets) != len(m.Targets):
+		return refuse("%s predicts %s, and %s has %s", t.Ref(), disdel.Counted(len(t.Network.Targets), "number"), m.Name,
+			disdel.Counted(len(m.Targets), "target"))
 	case m.Classes > t.Graph.Output().Len():
 		return refuse("%s has %d classes, and %s knows %d", m.Name, m.Classes, t.Ref(), t.Graph.Output().Len())
 	}
@@ -107,7 +111,10 @@ func (s *Predictor) evaluatedRows(
 // evaluateRows asks the model about rows, as many at once as may be in memory.
 func (s *Predictor) evaluateRows(ctx context.Context, t *Model, shard *dataset.Shard, e *Evaluation) error {
 	size, classes := shard.SampleLen(), t.Graph.Output().Len()
-	e.Confusion = make([][]int, classes)
+	sums := disdel.NewErrorSums(t.Network.Targets)
+	if len(t.Network.Targets) == 0 {
+		e.Confusion = make([][]int, classes)
+	}
 	for i := range e.Confusion {
 		e.Confusion[i] = make([]int, classes)
 	}
@@ -125,10 +132,30 @@ func (s *Predictor) evaluateRows(ctx context.Context, t *Model, shard *dataset.S
 		if err != nil {
 			return err
 		}
+		if targets := shard.Targets(); targets != nil {
+			e.countNumbers(sums, result, targets[first*classes:][:n*classes])
+			continue
+		}
 		e.count(labels, result)
 	}
-	e.conclude(t.Labels)
+	if e.conclude(t.Labels); len(t.Network.Targets) > 0 {
+		e.Scores = sums.Scores()
+	}
 	return nil
+}
+
+// countNumbers counts the errors of rows of numbers.
+func (e *Evaluation) countNumbers(sums *disdel.ErrorSums, result Result, targets []float32) {
+	for _, outputs := range result.Probabilities {
+		row := targets[:len(outputs)]
+		targets = targets[len(outputs):]
+		sums.Add(outputs, row)
+		e.Rows++
+		for k, v := range outputs {
+			off := float64(v) - float64(row[k])
+			e.Loss += off * off / float64(len(outputs))
+		}
+	}
 }
 
 // count counts the results of rows with labels.

@@ -20,6 +20,8 @@ import (
 type Inputs struct {
 	Rows   [][]float32
 	Labels []int32 // nil: none
+	// Numbers are the targets of each row in their units, as `dataset sample` writes them; nil: none.
+	Numbers [][]float64
 }
 
 // ReadInputs reads rows of a network's input. JSON and .npy have a list of rows, one row, or arrays with the shape of
@@ -59,7 +61,7 @@ func readInputs(name string, data []byte, input model.Shape, side int) (in Input
 		if err != nil {
 			return bad("%s", err)
 		}
-		in.Labels, given = doc.labels, doc.shape
+		in.Labels, given, in.Numbers = doc.labels, doc.shape, doc.Numbers
 	}
 	if len(a.values) == 0 {
 		return bad("there are no inputs")
@@ -76,6 +78,9 @@ func readInputs(name string, data []byte, input model.Shape, side int) (in Input
 	if in.Labels != nil && len(in.Labels) != len(in.Rows) {
 		return bad("there are %d labels for %d inputs", len(in.Labels), len(in.Rows))
 	}
+	if in.Numbers != nil && len(in.Numbers) != len(in.Rows) {
+		return bad("there are numbers of %d rows for %d inputs", len(in.Numbers), len(in.Rows))
+	}
 	return in, nil
 }
 
@@ -84,6 +89,8 @@ type document struct {
 	Inputs json.RawMessage `json:"inputs"`
 	Labels json.RawMessage `json:"labels"`
 	Shape  json.RawMessage `json:"shape"`
+
+	Numbers [][]float64 `json:"numbers"`
 
 	labels []int32
 	shape  []int // of a row, as `dataset sample` says it; nil: unknown

@@ -85,7 +85,7 @@ type Model struct {
 // Result is what a model predicts for rows.
 type Result struct {
 	Classes       []int               // the most probable class of each row
-	Probabilities [][]float32         // [rows classes]
+	Probabilities [][]float32         // [rows classes]; of a network of numbers its outputs, standardised
 	Actions       []disdel.Activation // that computed it
 
 	Predictions     []float32            // of each sparse row

@@ -51,6 +51,11 @@ type trained struct {
 	Network string
 }
 
+// Figure is the model's accuracy, or the RMSE of one that predicts numbers.
+func (t trained) Figure() string {
+	return disdel.Figures{Accuracy: &t.Accuracy, Scores: t.Scores}.Text()
+}
+
 func modelsPage(v *visit) error {
 	list, err := shown(v.s.AllModels(v.Context()), func(m modelstore.Model) trained {
 		one := trained{m, m.Ref(), cmp.Or(m.Network.Name, "own layers")}

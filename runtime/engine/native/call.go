@@ -27,24 +27,51 @@ func (e *Engine) checkBatch(op string, b *dataset.Batch) error {
 	if err := e.check(op, b.Input); err != nil {
 		return err
 	}
+	bad := func(format string, args ...any) error {
+		return &disdel.Error{Kind: disdel.Invalid, Op: op, Msg: fmt.Sprintf(format, args...)}
+	}
 	classes := b.Target.Classes
-	if len(classes) != b.Input.Rows {
-		return &disdel.Error{
-			Kind: disdel.Invalid, Op: op,
-			Msg: fmt.Sprintf("%d labels for %d rows", len(classes), b.Input.Rows),
-		}
+	switch {
+	case b.Target.Values != nil:
+		return e.checkNumbers(op, bad, b)
+	case len(classes) != b.Input.Rows:
+		return bad("%d labels for %d rows", len(classes), b.Input.Rows)
+	case !ofClasses(e.spec.Loss):
+		return bad("the loss %s takes numbers, and the rows have classes", e.spec.Loss)
 	}
 	for _, y := range classes {
 		if y < 0 || int(y) >= e.g.Output().Len() {
-			return &disdel.Error{Kind: disdel.Invalid, Op: op, Msg: fmt.Sprintf("label %d of %d classes", y, e.g.Output().Len())}
+			return bad("label %d of %d classes", y, e.g.Output().Len())
+		}
+	}
+	return nil
+}
+
+// checkNumbers refuses numbers to predict that do not fit (Invalid) or are not finite (Diverged).
+func (e *Engine) checkNumbers(op string, bad func(string, ...any) error, b *dataset.Batch) error {
+	outputs, values := e.g.Output().Len(), b.Target.Values
+	switch {
+	case len(values) != b.Input.Rows*outputs:
+		return bad("%d numbers to predict for %d rows of %d outputs", len(values), b.Input.Rows, outputs)
+	case !ofNumbers(e.spec.Loss):
+		return bad("the loss %s takes classes, and the rows have numbers to predict", e.spec.Loss)
+	case e.head != len(e.g.Nodes)-1:
+		return bad("the network ends in softmax, and predicts no numbers")
+	}
+	for i, v := range values {
+		if v-v != 0 {
+			return &disdel.Error{
+				Kind: disdel.Diverged, Op: op, Msg: fmt.Sprintf("target %d of row %d of the batch is %g", i%outputs, i/outputs, v),
+				Hint: "check the data for NaN and infinities",
+			}
 		}
 	}
 	return nil
 }
 
 // prepare sets up a call on rows of x.
-func (e *Engine) prepare(x []float32, labels []int32, rows int, training bool) {
-	e.x, e.labels, e.training = x, labels, training
+func (e *Engine) prepare(x []float32, target dataset.Target, rows int, training bool) {
+	e.x, e.target, e.training = x, target, training
 	if rows == e.rows {
 		return
 	}
@@ -73,11 +100,11 @@ func (e *Engine) Step(b dataset.Batch) (disdel.Metrics, error) {
 	if !e.spec.Training {
 		return disdel.Metrics{}, &disdel.Error{Kind: disdel.Invalid, Op: "train", Msg: "the engine was made for inference"}
 	}
-	e.prepare(b.Input.Values, b.Target.Classes, b.Input.Rows, true)
+	e.prepare(b.Input.Values, b.Target, b.Input.Rows, true)
 	e.steps++
 	e.odd.Store(false)
 	e.team.Run(e.job)
-	e.x, e.labels = nil, nil
+	e.x, e.target = nil, dataset.Target{}
 	if e.odd.Load() {
 		return disdel.Metrics{}, &disdel.Error{
 			Kind: disdel.Diverged, Op: "train", Msg: "an input of the batch is not finite",
@@ -89,6 +116,9 @@ func (e *Engine) Step(b dataset.Batch) (disdel.Metrics, error) {
 			Kind: disdel.Diverged, Op: "train", Msg: fmt.Sprintf("the loss is %v", e.loss),
 			Hint: "lower the learning rate, set training.clipNorm, or check the data's scale",
 		}
+	}
+	if b.Target.Values != nil {
+		e.correct = -1
 	}
 	return disdel.Metrics{Rows: b.Input.Rows, Loss: e.loss, Correct: e.correct}, nil
 }
@@ -125,24 +155,25 @@ func (e *Engine) Predict(b dataset.Batch) (dataset.Matrix, error) {
 	if err := e.check("predict", b.Input); err != nil {
 		return dataset.Matrix{}, err
 	}
-	e.pieces(b.Input, nil)
+	e.pieces(b.Input, dataset.Target{})
 	outputs := e.g.Output().Len()
 	out := append([]float32(nil), e.out[:b.Input.Rows*outputs]...)
 	return dataset.Matrix{Rows: b.Input.Rows, Columns: outputs, Values: out}, nil
 }
 
-// Evaluate returns the mean loss of the rows and how many have their largest output at the label. It returns Invalid as
-// Step does, and Diverged for a loss that is not finite.
+// Evaluate returns the mean loss of the rows, and how many have their largest output at the label or, where rows have
+// numbers, the outputs. It returns Invalid as Step does, and Diverged for a loss that is not finite.
 func (e *Engine) Evaluate(b dataset.Batch) (disdel.Metrics, error) {
 	if err := e.checkBatch("evaluate", &b); err != nil {
 		return disdel.Metrics{}, err
 	}
-	labels := b.Target.Classes
-	e.pieces(b.Input, labels)
+	e.pieces(b.Input, b.Target)
 	classes, correct, loss := e.g.Output().Len(), 0, 0.0
 	e.said = e.said[:0]
-	for i, y := range labels {
-		loss += e.losses[i]
+	for _, v := range e.losses[:b.Input.Rows] {
+		loss += v
+	}
+	for i, y := range b.Target.Classes {
 		class := largest(e.out[i*classes : (i+1)*classes])
 		if e.said = append(e.said, int32(class)); class == int(y) {
 			correct++
@@ -152,22 +183,28 @@ func (e *Engine) Evaluate(b dataset.Batch) (disdel.Metrics, error) {
 		return disdel.Metrics{},
 			&disdel.Error{Kind: disdel.Diverged, Op: "evaluate", Msg: fmt.Sprintf("the loss is %v", loss)}
 	}
+	if b.Target.Values != nil {
+		return disdel.Metrics{Rows: b.Input.Rows, Loss: loss, Correct: -1, Scores: e.out[:b.Input.Rows*classes]}, nil
+	}
 	return disdel.Metrics{Rows: b.Input.Rows, Loss: loss, Correct: correct, Classes: e.said}, nil
 }
 
 // pieces computes the outputs of rows, in pieces of the plan's batch size.
-func (e *Engine) pieces(in dataset.Matrix, labels []int32) {
-	sample, step := e.g.Input().Len(), e.plan.Spec.BatchSize
+func (e *Engine) pieces(in dataset.Matrix, target dataset.Target) {
+	sample, outputs, step := e.g.Input().Len(), e.g.Output().Len(), e.plan.Spec.BatchSize
 	for e.first = 0; e.first < in.Rows; e.first += step {
-		n, part := min(step, in.Rows-e.first), labels
-		if labels != nil {
-			part = labels[e.first:][:n]
+		n, part := min(step, in.Rows-e.first), target
+		if target.Classes != nil {
+			part.Classes = target.Classes[e.first:][:n]
+		}
+		if target.Values != nil {
+			part.Values = target.Values[e.first*outputs:][:n*outputs]
 		}
 		e.prepare(in.Values[e.first*sample:][:n*sample], part, n, false)
 		e.team.Run(e.infer)
 		e.stale = false
 	}
-	e.x, e.labels, e.first = nil, nil, 0
+	e.x, e.target, e.first = nil, dataset.Target{}, 0
 }
 
 func largest(row []float32) int {

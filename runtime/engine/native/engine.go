@@ -3,9 +3,11 @@ package native
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
@@ -31,7 +33,7 @@ type Engine struct {
 
 	// One call's arguments and results, read and written by the team's workers.
 	x        []float32
-	labels   []int32
+	target   dataset.Target // without either field, only outputs are computed
 	rows     int
 	first    int // row of the call that x begins with: inference computes large batches in pieces
 	training bool
@@ -58,7 +60,7 @@ func New(s engine.Spec) (*Engine, error) {
 	if !knownLoss(s.Loss) {
 		return nil, &disdel.Error{
 			Kind: disdel.Invalid, Op: "make engine", Msg: fmt.Sprintf("there is no loss %q", s.Loss),
-			Hint: "losses: crossEntropy, binaryCrossEntropy, mse",
+			Hint: "losses: " + strings.Join(lossNames, ", "),
 		}
 	}
 	p, err := PlanOf(s)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
@@ -46,7 +47,7 @@ func (s *spent) least(step *spent, first bool) {
 
 func timeLayers(b *testing.B, g *model.Graph, cfg engine.Spec) {
 	e, x, y := benchedEngine(b, g, cfg)
-	e.prepare(x, y, cfg.BatchSize, cfg.Training)
+	e.prepare(x, dataset.Target{Classes: y}, cfg.BatchSize, cfg.Training)
 	layers, step := make([]spent, len(e.layers)), make([]spent, len(e.layers))
 	job := func(w *kernel.Worker) { e.timed(w, step) }
 	for range 2 {

@@ -2,21 +2,30 @@ package native
 
 import (
 	"math"
+	"slices"
 
+	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
 )
 
-// Losses. Each is the mean over the rows; targets are one-hot.
+// Losses. Each is the mean over the rows. Targets are numbers, or one-hot where rows have classes.
 const (
-	CrossEntropy       = "crossEntropy"       // of the softmax of the outputs
-	BinaryCrossEntropy = "binaryCrossEntropy" // of the outputs as probabilities, mean over classes
-	MSE                = "mse"                // mean over classes
+	CrossEntropy       = disdel.LossCrossEntropy       // of the softmax of the outputs
+	BinaryCrossEntropy = disdel.LossBinaryCrossEntropy // of the outputs as probabilities, mean over classes
+	MSE                = disdel.LossMSE                // mean over outputs
 )
 
-func knownLoss(name string) bool {
-	return name == CrossEntropy || name == BinaryCrossEntropy || name == MSE
-}
+// lossNames are all losses; the last three take numbers.
+var lossNames = []string{CrossEntropy, BinaryCrossEntropy, MSE, disdel.LossMAE, disdel.LossHuber}
+
+func knownLoss(name string) bool { return slices.Contains(lossNames, name) }
+
+// ofNumbers tells whether a loss takes numbers.
+func ofNumbers(name string) bool { return slices.Contains(lossNames[2:], name) }
+
+// ofClasses tells whether a loss takes classes.
+func ofClasses(name string) bool { return slices.Contains(lossNames[:3], name) }
 
 // lossOf reads the outputs of the rows, applies a last softmax, and computes the loss where there are labels; with
 // gradient set it writes the gradient of the loss where backward starts.
@@ -37,8 +46,12 @@ func (e *Engine) lossOf(w *kernel.Worker, gradient bool) {
 	for r := from; r < to; r++ {
 		row := out[r*classes : (r+1)*classes]
 		label := -1
-		if e.labels != nil {
-			label = int(e.labels[r])
+		if e.target.Values != nil {
+			losses[r] = numberLoss(e.spec.Loss, row, e.target.Values[r*classes:], gradient, 1/float64(e.rows))
+			continue
+		}
+		if e.target.Classes != nil {
+			label = int(e.target.Classes[r])
 		}
 		e.right[r] = label >= 0 && largest(row) == label
 		losses[r] = rowLoss(e.spec.Loss, row, label, softmax, gradient, 1/float64(e.rows))
@@ -99,6 +112,33 @@ func rowLoss(loss string, row []float32, label int, softmax, gradient bool, scal
 		throughSoftmax(row, label, scale/n)
 	}
 	return nanIf(sum/n, row)
+}
+
+// numberLoss returns the mean loss of a row's outputs for as many targets. With gradient set it replaces the row by
+// scale times the loss's gradient.
+func numberLoss(loss string, row, targets []float32, gradient bool, scale float64) float64 {
+	var sum float64
+	n := float64(len(row))
+	for k, v := range row {
+		off := float64(v) - float64(targets[k])
+		far := math.Abs(off)
+		cost, slope := off*off, 2*off
+		switch {
+		case loss == disdel.LossHuber && far <= 1:
+			cost, slope = cost/2, off
+		case loss == disdel.LossHuber:
+			cost, slope = far-0.5, math.Copysign(1, off)
+		case loss == disdel.LossMAE && off == 0:
+			cost, slope = 0, 0
+		case loss == disdel.LossMAE:
+			cost, slope = far, math.Copysign(1, off)
+		}
+		sum += cost
+		if gradient {
+			row[k] = float32(scale * slope / n)
+		}
+	}
+	return sum / n
 }
 
 // nanIf keeps a NaN among outputs visible: comparisons hide it.

@@ -1,0 +1,83 @@
+package controller
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+)
+
+// A job on numbers to predict needs an output for each and a loss of numbers. Its metrics are those of numbers.
+func TestJobsOnTargets(t *testing.T) {
+	ctx, store := t.Context(), digitsStore(t)
+	if _, err := store.AddDense(ctx, dataset.DenseInput{
+		Name: "homes", Shape: []int{1, 1, 2}, Classes: 1,
+		Targets: []disdel.Target{{Name: "price", Mean: 3, Deviation: 2}},
+		Each: func(yield func(dataset.DenseRow) error) error {
+			for i := range 40 {
+				v := float32(i)
+				if err := yield(dataset.DenseRow{Values: []float32{v, 1}, Targets: []float32{v}}); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}, false); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		change func(*disdel.Job)
+		want   string // what the fault says; "": there is none
+	}{
+		"as it should be": {func(*disdel.Job) {}, ""},
+		"huber":           {func(j *disdel.Job) { j.Training.Loss = disdel.LossHuber }, ""},
+		"two outputs":     {func(j *disdel.Job) { j.Model.Layers[1].Units = 2 }, "2 outputs, and homes has 1 number to predict: price"},
+		"softmax":         {func(j *disdel.Job) { j.Model.Layers[1].Activation = "softmax" }, "ends in softmax"},
+		"binary":          {func(j *disdel.Job) { j.Training.Loss = disdel.LossBinaryCrossEntropy }, "price of homes is a number to predict"},
+		"cross-entropy in the file": {
+			func(j *disdel.Job) { j.Training.Loss, j.Metadata.Name = disdel.LossCrossEntropy, "given" },
+			"crossEntropy tells classes apart",
+		},
+		"other backend": {func(j *disdel.Job) { j.Training.Backend = disdel.BackendGorgonia }, "native backend"},
+		"accuracy": {
+			func(j *disdel.Job) { j.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricAccuracy, Target: 0.9} },
+			"numbers have no accuracy",
+		},
+		"R2": {func(j *disdel.Job) { j.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricR2, Target: 0.9} }, ""},
+		"RMSE of classes": {
+			func(j *disdel.Job) {
+				j.Data.Source, j.Model.Layers[1].Units = "dataset://digits", 10
+				j.Training.Goal = &disdel.Goal{RMSE: 1}
+			}, "evaluations on digits have no rmse",
+		},
+		"mae of classes": {
+			func(j *disdel.Job) {
+				j.Data.Source, j.Model.Layers[1].Units, j.Training.Loss = "dataset://digits", 10, disdel.LossMAE
+			}, "mae learns numbers",
+		},
+	} {
+		job := disdel.Job{}
+		job.Data = disdel.Data{Source: "dataset://homes", Split: disdel.Split{Train: 0.8, Validation: 0.2}}
+		job.Training.BatchSize, job.Training.Loss = 4, disdel.LossCrossEntropy
+		job.Model.Layers = []disdel.Layer{{Kind: "flatten"}, {Kind: "dense", Units: 1}}
+		c.change(&job)
+		line := 0
+		if job.Metadata.Name == "given" {
+			line = 7
+		}
+		r, err := Resolve(ctx, job, store, "job.yaml", func(string) (int, int) { return line, 1 }, nil)
+		var faults *disdel.Faults
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case c.want == "":
+			if r.Job.Training.Loss == disdel.LossCrossEntropy || len(r.Network.Targets) != 1 {
+				t.Errorf("%s: loss %s, targets %v", name, r.Job.Training.Loss, r.Network.Targets)
+			}
+		case !errors.As(err, &faults) || len(faults.Faults) != 1 || !strings.Contains(faults.Faults[0].Msg, c.want):
+			t.Errorf("%s: %v, want a fault that says %q", name, err, c.want)
+		}
+	}
+}
