@@ -28,6 +28,18 @@ type Layer struct {
 	Rate       float64  `json:"rate,omitempty"`       // dropout: share of values dropped
 	Activation string   `json:"activation,omitempty"` // conv, dense: relu or softmax
 
+	Vocabulary int    `json:"vocabulary,omitempty"` // embedding: tokens are 0 to Vocabulary-1
+	Width      int    `json:"width,omitempty"`      // embedding: channels of its sequence
+	Padded     *bool  `json:"padded,omitempty"`     // embedding: token 0 fills short rows; nil is false
+	Learned    *bool  `json:"learned,omitempty"`    // positions: nil is true, false is sines
+	Heads      int    `json:"heads,omitempty"`      // multiHeadAttention: that queries are of
+	KVHeads    int    `json:"kvHeads,omitempty"`    // multiHeadAttention: that keys and values are of; 0: heads
+	Causal     *bool  `json:"causal,omitempty"`     // multiHeadAttention: positions see none behind them; nil is false
+	Rotary     *bool  `json:"rotary,omitempty"`     // multiHeadAttention: rotary positions; nil is false
+	Hidden     int    `json:"hidden,omitempty"`     // transformer: units between its dense layers; 0: 4 x channels
+	NormFirst  *bool  `json:"normFirst,omitempty"`  // transformer: norms before the sums, or behind; nil is true
+	Take       string `json:"take,omitempty"`       // takePosition: mean, first or last
+
 	// Windows that differ by side, which the file gives as lists under the names above. One that is not zero takes the
 	// place of its number; one of equal sides is never read from a file.
 	KernelHW   [2]int `json:"-"` // height, width
@@ -56,6 +68,18 @@ type layerOptions struct {
 	Center     *bool      `json:"center,omitempty"`
 	Rate       float64    `json:"rate,omitempty"`
 	Activation string     `json:"activation,omitempty"`
+
+	Vocabulary int    `json:"vocabulary,omitempty"`
+	Width      int    `json:"width,omitempty"`
+	Padded     *bool  `json:"padded,omitempty"`
+	Learned    *bool  `json:"learned,omitempty"`
+	Heads      int    `json:"heads,omitempty"`
+	KVHeads    int    `json:"kvHeads,omitempty"`
+	Causal     *bool  `json:"causal,omitempty"`
+	Rotary     *bool  `json:"rotary,omitempty"`
+	Hidden     int    `json:"hidden,omitempty"`
+	NormFirst  *bool  `json:"normFirst,omitempty"`
+	Take       string `json:"take,omitempty"`
 }
 
 func (o layerOptions) layer(kind string) Layer {
@@ -65,7 +89,9 @@ func (o layerOptions) layer(kind string) Layer {
 		Eps:  o.Eps, Momentum: o.Momentum, Scale: o.Scale, Center: o.Center, Rate: o.Rate, Activation: o.Activation,
 		Kernel: o.Kernel.one, Stride: o.Stride.one, Dilation: o.Dilation.one, Padding: o.Padding.one,
 		KernelHW: o.Kernel.two, StrideHW: o.Stride.two, DilationHW: o.Dilation.two, PaddingAt: o.Padding.four,
-		SamePad: o.Padding.same,
+		SamePad: o.Padding.same, Vocabulary: o.Vocabulary, Width: o.Width, Padded: o.Padded,
+		Learned: o.Learned, Heads: o.Heads, KVHeads: o.KVHeads, Causal: o.Causal, Rotary: o.Rotary,
+		Hidden: o.Hidden, NormFirst: o.NormFirst, Take: o.Take,
 	}
 }
 
@@ -76,7 +102,9 @@ func (l Layer) MarshalJSON() ([]byte, error) {
 		Eps: l.Eps, Momentum: l.Momentum, Scale: l.Scale, Center: l.Center, Rate: l.Rate, Activation: l.Activation,
 		Kernel: windowSide{l.Kernel, l.KernelHW}, Stride: windowSide{l.Stride, l.StrideHW},
 		Dilation: windowSide{l.Dilation, l.DilationHW},
-		Padding:  padding{l.Padding, l.PaddingAt, l.SamePad},
+		Padding:  padding{l.Padding, l.PaddingAt, l.SamePad}, Vocabulary: l.Vocabulary, Width: l.Width,
+		Padded: l.Padded, Learned: l.Learned, Heads: l.Heads, KVHeads: l.KVHeads, Causal: l.Causal,
+		Rotary: l.Rotary, Hidden: l.Hidden, NormFirst: l.NormFirst, Take: l.Take,
 	}})
 }
 

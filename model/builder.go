@@ -186,17 +186,18 @@ func (b *Builder) Conv(name string, in, filters int, w Window, groups int, bias 
 	})
 }
 
-// Dense adds a fully connected layer on a vector.
+// Dense adds a fully connected layer on a vector, or on each position of a sequence.
 func (b *Builder) Dense(name string, in, units int) int { return b.dense(name, in, units, true) }
 
 func (b *Builder) dense(name string, in, units int, bias bool) int {
-	if s := b.Out(in); len(s) != 1 {
-		b.fail(name, "its input %v is no vector; flatten it first", []int(s))
+	out := append(Shape{units}, b.Out(in)[1:]...)
+	if len(out) > 2 {
+		b.fail(name, "its input %v is neither vector nor sequence; flatten it first", []int(b.Out(in)))
 	}
 	if units < 1 {
 		b.fail(name, "units must be at least 1")
 	}
-	return b.add(Node{Name: name, Op: OpDense, Inputs: []int{in}, Out: Shape{units}, Units: units, Bias: bias})
+	return b.add(Node{Name: name, Op: OpDense, Inputs: []int{in}, Out: out, Units: units, Bias: bias})
 }
 
 // Norm says how a batch norm works. Zero values are PyTorch's: eps 1e-5, momentum 0.1, weight and bias.
@@ -223,7 +224,7 @@ func (b *Builder) Norm(name string, in int, n Norm) int {
 // Same adds an activation: an op whose output has its input's shape. OpSoftmax takes a vector.
 func (b *Builder) Same(name string, in int, op Op) int {
 	if op == OpSoftmax && len(b.Out(in)) != 1 {
-		b.fail(name, "softmax takes a vector, not %v", []int(b.Out(in)))
+		b.fail(name, "softmax takes a vector, not %v; make one with flatten or takePosition", []int(b.Out(in)))
 	}
 	return b.add(Node{Name: name, Op: op, Inputs: []int{in}, Out: b.Out(in)})
 }

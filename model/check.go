@@ -174,6 +174,14 @@ func (c *layerChecker) values(at string, l *disdel.Layer) {
 	c.least(at+".padding", 0, append(l.PaddingAt[:], l.Padding)...)
 	c.window(at+".dilation", l.Dilation, l.DilationHW)
 	c.least(at+".groups", 0, l.Groups)
+	c.least(at+".vocabulary", 0, l.Vocabulary)
+	c.least(at+".width", 0, l.Width)
+	c.least(at+".hidden", 0, l.Hidden)
+	c.least(at+".heads", 0, l.Heads)
+	c.least(at+".kvHeads", 0, l.KVHeads)
+	if l.Take != "" && l.Take != TakeMean && l.Take != TakeFirst && l.Take != TakeLast {
+		c.fault(at+".take", "mean, first or last", "there is no position %q", l.Take)
+	}
 	if len(l.Shape) > 0 && slices.Min(l.Shape) > 0 && tooLarge(l.Shape) {
 		c.fault(at+".shape", "", "%v is beyond any machine", l.Shape)
 	}

@@ -7,7 +7,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Shape is the shape of one sample: [channels height width] for images, [units] for vectors.
+// Shape is the shape of one sample: [channels height width] for images, [channels positions] for sequences, [units] for
+// vectors.
 type Shape []int
 
 // Len is the product of the sides.
@@ -45,6 +46,9 @@ const (
 	OpSigmoid
 	OpTanh
 	OpHardSwish       // x min(max(x + 3, 0), 6) / 6, of MobileNetV3
+	OpGELU            // x times the normal distribution function of x (Hendrycks 2016)
+	OpGELUTanh        // its approximation by tanh, of GPT-2
+	OpSiLU            // x sigmoid(x)
 	OpSoftmax         // last node only: the loss takes its input, prediction its output
 	OpMaxPool         // Kernel, Stride, Pad
 	OpAvgPool         // Kernel, Stride, Pad, CountPad
@@ -52,12 +56,20 @@ const (
 	OpGlobalAvgPool   // to [channels 1 1]
 	OpDropout         // Rate is the share dropped while training
 	OpFlatten
-	OpAdd        // element-wise, two inputs or more of one shape
-	OpConcat     // along channels
-	OpDownsample // every Stride-th pixel, channels padded with zeros on both sides to Filters: ResNet's option A
-	OpCustom     // Custom: a whole network that only an action's own binary computes
-	OpLinear     // Sparse: the sum of a sparse row's entries, each times the weight of its column, and a bias
-	OpFactors    // Sparse: product of a user's factors and an item's, and the biases of both
+	OpAdd          // element-wise, two inputs or more of one shape
+	OpConcat       // along channels
+	OpDownsample   // every Stride-th pixel, channels padded with zeros on both sides to Filters: ResNet's option A
+	OpEmbedding    // a sequence of Units channels of tokens: row k of weight [Vocabulary Units] for token k
+	OpPositions    // adds a vector of each position: weight [positions channels], or sines with Fixed
+	OpLayerNorm    // over the channels of each position; Eps; parameters weight, bias
+	OpRMSNorm      // the same without mean and bias (Zhang 2019)
+	OpAttention    // Heads, KVHeads, Causal, Rotary: of queries, keys and values, which are the input's channels in this order
+	OpLSTM         // Units: the recurrence of an LSTM; the input has the products of all four gates (Hochreiter 1997)
+	OpGRU          // the same of the three gates of a GRU (Cho 2014)
+	OpTakePosition // Take: the mean of the positions, the first or the last; a vector of the channels
+	OpCustom       // Custom: a whole network that only an action's own binary computes
+	OpLinear       // Sparse: the sum of a sparse row's entries, each times the weight of its column, and a bias
+	OpFactors      // Sparse: product of a user's factors and an item's, and the biases of both
 )
 
 // op is what this folder knows of an Op. What a job file may say of a layer is in layerKinds; how engines compute it is
@@ -102,7 +114,23 @@ var ops = [...]op{
 	OpAdd:             {name: "add", weighs: true},
 	OpConcat:          {name: "concat", weighs: true},
 	OpDownsample:      {name: "downsample"},
-	OpCustom:          {name: "custom", weighs: true, params: customParams},
+	OpGELU:            {name: "gelu", weighs: true},
+	OpGELUTanh:        {name: "geluTanh", weighs: true},
+	OpSiLU:            {name: "silu", weighs: true},
+	OpEmbedding: {
+		name: "embedding", weighs: true, macs: noProducts,
+		weight: func(n *Node, _ Shape) []int { return []int{n.Vocabulary, n.Units} },
+	},
+	OpPositions: {name: "positions", params: positionParams},
+	OpLayerNorm: {name: "layerNorm", weighs: true, params: layerNormParams},
+	OpRMSNorm:   {name: "rmsNorm", weighs: true, params: layerNormParams},
+	OpAttention: {name: "attention", weighs: true, macs: func(n *Node) int64 {
+		return 2 * int64(n.Out.Len()) * int64(n.Out[1])
+	}},
+	OpLSTM:         {name: "lstm", weighs: true, params: recurrentParams, macs: recurrentProducts},
+	OpGRU:          {name: "gru", weighs: true, params: recurrentParams, macs: recurrentProducts},
+	OpTakePosition: {name: "takePosition", weighs: true},
+	OpCustom:       {name: "custom", weighs: true, params: customParams},
 	OpLinear: {
 		name: linearNode, weighs: true, weight: func(_ *Node, in Shape) []int { return []int{1, in[0]} },
 		macs: func(n *Node) int64 { return int64(n.Sparse.Mean) }, // of a row's entries
@@ -149,6 +177,16 @@ type Node struct {
 	Custom   *disdel.CustomNetwork
 	Sparse   *disdel.SparseNetwork
 	CountPad bool // average pool divides by the whole window: PyTorch's count_include_pad; Keras leaves padding out
+
+	Vocabulary int    // of an embedding: tokens are 0 to Vocabulary-1
+	Padded     bool   // of an embedding: token 0 fills rows that are shorter than others
+	Fixed      bool   // positions are sines (Vaswani 2017), and nothing is learned
+	Heads      int    // of an attention: that the queries are of
+	KVHeads    int    // that the keys and values are of, which divide Heads
+	Causal     bool   // a position attends to none that are behind it
+	Rotary     bool   // queries and keys are turned by their position (Su 2021)
+	Take       string // TakeMean, TakeFirst or TakeLast
+	Masked     bool   // the last input is the tokens that the first came from: where they are 0, there is padding
 }
 
 // Graph is a network: nodes in topological order, node 0 the input, the last node the output. Built only by a Builder,

@@ -34,7 +34,7 @@ var layerKinds = [...]layerKind{
 		options: "kernel stride padding dilation bias activation", required: "kernel", add: addDepthwise,
 	},
 	{
-		name: "dense", meaning: "Weighted sums of all inputs (fully connected, linear); an image is flattened first.",
+		name: "dense", meaning: "Weighted sums of all inputs, or of each position's; an image is flattened first.",
 		options: "units bias activation", required: "units", add: addDense,
 	},
 	{
@@ -60,6 +60,15 @@ var layerKinds = [...]layerKind{
 		name: "hardSwish", meaning: "x min(max(x + 3, 0), 6) / 6: the activation of MobileNetV3.",
 		activation: OpHardSwish, keras: "hard_silu", negative: true,
 	},
+	{
+		name: "gelu", meaning: "x times the share of a normal distribution that is below x.",
+		activation: OpGELU, negative: true,
+	},
+	{
+		name: "geluTanh", meaning: "gelu by a formula with tanh, as GPT-2 has it.",
+		activation: OpGELUTanh, negative: true,
+	},
+	{name: "silu", meaning: "x sigmoid(x), also called swish.", activation: OpSiLU, negative: true},
 	{name: "softmax", meaning: "Probabilities of the classes; comes last.", activation: OpSoftmax},
 	{
 		name: "dropout", meaning: "Sets a share of the values to zero in training, and scales the others up.",
@@ -70,6 +79,44 @@ var layerKinds = [...]layerKind{
 	{
 		name: "concat", meaning: "Layers of one height and width, channel after channel.",
 		many: true, add: joined((*Builder).Concat),
+	},
+	{
+		name: "embedding", meaning: "A vector for each token of a row: a sequence. Tokens are whole numbers from 0.",
+		options: "vocabulary width padded", required: "vocabulary width", add: addEmbedding,
+	},
+	{
+		name: "positions", meaning: "Adds a vector of its own to each position of a sequence.",
+		options: "learned",
+		add:     func(b *Builder, name string, in []int, l *disdel.Layer) { b.Positions(name, in[0], !isTrue(l.Learned)) },
+	},
+	{
+		name: "layerNorm", meaning: "Brings the channels of each position to mean 0 and variance 1.",
+		options: "eps", add: addLayerNorm(OpLayerNorm),
+	},
+	{
+		name: "rmsNorm", meaning: "Divides the channels of each position by the root of their mean square.",
+		options: "eps", add: addLayerNorm(OpRMSNorm),
+	},
+	{
+		name: "multiHeadAttention", meaning: "Each position takes a mean of all positions, by weights of its own.",
+		options: "heads kvHeads causal rotary", required: "heads", add: addAttention,
+	},
+	{
+		name: "transformer", meaning: "A block of a transformer: an attention, two dense layers with gelu, sums and norms.",
+		options: "heads kvHeads causal rotary hidden normFirst rate", required: "heads", add: addTransformer,
+	},
+	{
+		name: "lstm", meaning: "Reads a sequence from the first position to the last, with a memory (PyTorch's LSTM).",
+		options: "units", required: "units", add: addRecurrent(OpLSTM),
+	},
+	{
+		name: "gru", meaning: "A smaller lstm (PyTorch's GRU).",
+		options: "units", required: "units", add: addRecurrent(OpGRU),
+	},
+	{
+		name: "takePosition", meaning: "Makes a vector of a sequence: one position, or the mean of all.",
+		options: "take", required: "take",
+		add: func(b *Builder, name string, in []int, l *disdel.Layer) { b.TakePosition(name, in[0], l.Take) },
 	},
 	{
 		name: "input", meaning: "What the network is made for; comes first, and may be left out.",
@@ -98,7 +145,9 @@ func activationOf(name string) *layerKind {
 // optionDefaults are the options' defaults; pools differ in their stride.
 var optionDefaults = map[string]string{
 	"stride": "1", "padding": "0", "dilation": "1", "groups": "1", "bias": "true", "activation": "none",
-	"eps": "1e-05", "momentum": "0.1", "scale": "true", "center": "true",
+	"eps": "1e-05", "momentum": "0.1", "scale": "true", "center": "true", "learned": "true", "padded": "false",
+	"kvHeads": "heads", "causal": "false", "rotary": "false",
+	"hidden": "4 x channels", "normFirst": "true", "rate": "0",
 }
 
 func single(add func(*Builder, string, int) int) func(*Builder, string, []int, *disdel.Layer) {
@@ -160,13 +209,47 @@ func addDepthwise(b *Builder, name string, in []int, l *disdel.Layer) {
 // isTrue reads an option that is on unless it says otherwise.
 func isTrue(v *bool) bool { return v == nil || *v }
 
+// isSet reads an option that is off unless it says otherwise.
+func isSet(v *bool) bool { return v != nil && *v }
+
 // addDense flattens an image first, as people expect.
 func addDense(b *Builder, name string, in []int, l *disdel.Layer) {
 	from := in[0]
-	if len(b.Out(from)) != 1 {
+	if len(b.Out(from)) == 3 {
 		from = b.Flatten(name+".flatten", from)
 	}
 	b.dense(name, from, l.Units, isTrue(l.Bias))
+}
+
+// addEmbedding makes a row of tokens of data with the shape of an image.
+func addEmbedding(b *Builder, name string, in []int, l *disdel.Layer) {
+	from := in[0]
+	if len(b.Out(from)) == 3 {
+		from = b.Flatten(name+".flatten", from)
+	}
+	b.Embedding(name, from, l.Vocabulary, l.Width, isSet(l.Padded))
+}
+
+func addTransformer(b *Builder, name string, in []int, l *disdel.Layer) {
+	b.Transformer(name, in[0], Transformer{
+		Attention: attentionOf(l), Hidden: l.Hidden, PostNorm: !isTrue(l.NormFirst), Dropout: l.Rate,
+	})
+}
+
+func addRecurrent(op Op) func(*Builder, string, []int, *disdel.Layer) {
+	return func(b *Builder, name string, in []int, l *disdel.Layer) { b.Recurrent(name, in[0], op, l.Units) }
+}
+
+func attentionOf(l *disdel.Layer) Attention {
+	return Attention{Heads: l.Heads, KVHeads: l.KVHeads, Causal: isSet(l.Causal), Rotary: isSet(l.Rotary)}
+}
+
+func addAttention(b *Builder, name string, in []int, l *disdel.Layer) {
+	b.MultiHeadAttention(name, in[0], attentionOf(l))
+}
+
+func addLayerNorm(op Op) func(*Builder, string, []int, *disdel.Layer) {
+	return func(b *Builder, name string, in []int, l *disdel.Layer) { b.LayerNorm(name, in[0], op, l.Eps) }
 }
 
 func addNorm(b *Builder, name string, in []int, l *disdel.Layer) {
@@ -206,6 +289,9 @@ func buildLayers(title string, input []int, layers []disdel.Layer) (*Graph, erro
 		if node.Op == OpSoftmax {
 			b.fail(node.Name, "softmax may only come last")
 		}
+	}
+	if last := b.g.Nodes[len(b.g.Nodes)-1]; len(last.Out) == 2 {
+		b.fail(last.Name, "the output %v is a sequence; make a vector of it with takePosition or flatten", []int(last.Out))
 	}
 	return b.Graph()
 }

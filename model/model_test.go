@@ -145,7 +145,7 @@ func TestMistakesNameTheLayerAndTheNumbers(t *testing.T) {
 			[]disdel.Layer{{Kind: "flatten"}, {Kind: "softmax"}, {Kind: "dense", Units: 2}},
 			"layer 1: softmax may only come last",
 		},
-		{"kind", []disdel.Layer{{Kind: "lstm"}}, `layer 0: there is no kind of layer "lstm"`},
+		{"kind", []disdel.Layer{{Kind: "crf"}}, `layer 0: there is no kind of layer "crf"`},
 	} {
 		_, err := Build(disdel.Network{Layers: c.layers, Input: []int{1, 8, 8}, Classes: 2})
 		if !errors.Is(err, disdel.Invalid) || !strings.Contains(err.Error(), c.want) {

@@ -176,8 +176,12 @@ func factorParams(g *Graph, out []Param, i int) []Param {
 // Spread is the standard deviation of the normal distribution that an array starts from; ok is false where it starts in
 // another way.
 func (g *Graph) Spread(p Param) (deviation float64, ok bool) {
-	if g.Nodes[p.Node].Op != OpFactors {
+	switch g.Nodes[p.Node].Op {
+	case OpFactors:
+		return factorSpread, true
+	case OpEmbedding, OpPositions:
+		return embeddingSpread, true
+	default:
 		return 0, false
 	}
-	return factorSpread, true
 }

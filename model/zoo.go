@@ -25,6 +25,26 @@ var zoo = map[string]Entry{
 		Title: "Perceptron with two hidden layers of 128 and 64 units", Input: Shape{1, 28, 28},
 		Classes: 10, build: mlp,
 	},
+	"bert-tiny": {
+		Title: "BERT with 2 layers of 128 channels, a classifier of tokens (Turc 2019)", Input: Shape{1, 1, 512},
+		Classes: 2, build: bert(2, 128),
+	},
+	"bert-mini": {
+		Title: "BERT with 4 layers of 256 channels, a classifier of tokens (Turc 2019)", Input: Shape{1, 1, 512},
+		Classes: 2, build: bert(4, 256),
+	},
+	"bert-small": {
+		Title: "BERT with 4 layers of 512 channels, a classifier of tokens (Turc 2019)", Input: Shape{1, 1, 512},
+		Classes: 2, build: bert(4, 512),
+	},
+	"bert-base": {
+		Title: "BERT with 12 layers of 768 channels, a classifier of tokens (Devlin 2018)", Input: Shape{1, 1, 512},
+		Classes: 2, build: bert(12, 768),
+	},
+	"gpt2": {
+		Title: "GPT-2 with 12 layers of 768 channels, a classifier of tokens (Radford 2019)", Input: Shape{1, 1, 1024},
+		Classes: 2, build: gpt2(12, 768),
+	},
 	"digits-cnn": {
 		Title: "Small convolutional network for 8x8 digits", Input: Shape{1, 8, 8}, Classes: 10,
 		build: digitsCNN,

@@ -85,9 +85,15 @@ func withField(path, value string) (text string, sets []string) {
 		kinds := map[string]string{
 			"rate": "dropout", "units": "dense", "shape": "input",
 			"eps": "batchNorm", "momentum": "batchNorm", "scale": "batchNorm", "center": "batchNorm",
+			"vocabulary": "embedding", "width": "embedding", "padded": "embedding", "learned": "positions",
+			"heads": "multiHeadAttention", "kvHeads": "multiHeadAttention", "causal": "multiHeadAttention",
+			"rotary": "multiHeadAttention", "take": "takePosition", "hidden": "transformer", "normFirst": "transformer",
 		}
 		if kind, ok := kinds[option]; ok {
-			sets = append(sets, "model.layers=[{"+kind+": {}}]")
+			needed := map[string]string{
+				"embedding": "vocabulary: 9, width: 9", "multiHeadAttention": "heads: 1", "transformer": "heads: 1",
+			}
+			sets = append(sets, "model.layers=[{"+kind+": {"+needed[kind]+"}}]")
 			path = "model.layers[0]." + kind + "." + option
 		}
 	case path == "model.rank", path == "training.goal.rmse":
@@ -317,7 +323,7 @@ func TestExplainFindsFieldsByWords(t *testing.T) {
 // If no field does what the words say, explain names what is possible. It offers no field that is not supported.
 func TestExplainSaysWhatIsPossible(t *testing.T) {
 	for words, want := range map[string]string{
-		"text": "no layers for text", "LSTM": "no layers for text", "predict a number": "linear",
+		"text": "an embedding, then", "RNN": "rows of tokens", "predict a number": "linear",
 		"imbalanced": "disdel evaluate", "class weights": "no class weights", "slow": "--what-if", "pytorch": "from_torch",
 		"export": "disdel model export",
 	} {

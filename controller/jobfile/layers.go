@@ -42,7 +42,10 @@ func (r *reader) option(n *yaml.Node, f *field, path string, l *disdel.Layer) {
 
 // flagOf and sidesOf return the place of an option in a layer.
 func flagOf(l *disdel.Layer, option string) **bool {
-	return map[string]**bool{"bias": &l.Bias, "scale": &l.Scale, "center": &l.Center}[option]
+	return map[string]**bool{
+		"bias": &l.Bias, "scale": &l.Scale, "center": &l.Center, "padded": &l.Padded, "learned": &l.Learned,
+		"causal": &l.Causal, "rotary": &l.Rotary, "normFirst": &l.NormFirst,
+	}[option]
 }
 
 func sidesOf(l *disdel.Layer, option string) (*int, *[2]int) {

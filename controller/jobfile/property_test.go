@@ -93,6 +93,14 @@ func anyModel(t *rapid.T) disdel.Model {
 		},
 		{Kind: "concat", From: []string{"1", "3", "4"}},
 		{Kind: "relu"},
+		{Kind: "embedding", Vocabulary: side.Draw(t, "vocabulary"), Width: side.Draw(t, "width"), Padded: new(true)},
+		{Kind: "positions", Learned: new(rapid.Bool().Draw(t, "learned"))},
+		{
+			Kind: "multiHeadAttention", Heads: side.Draw(t, "heads"), KVHeads: side.Draw(t, "kvHeads"),
+			Causal: new(rapid.Bool().Draw(t, "causal")), Rotary: new(true),
+		},
+		{Kind: "transformer", Heads: 1, Hidden: side.Draw(t, "hidden"), NormFirst: new(rapid.Bool().Draw(t, "first"))},
+		{Kind: "takePosition", Take: rapid.SampledFrom([]string{"mean", "first", "last"}).Draw(t, "take")},
 		{Kind: "dropout", Rate: rapid.Float64Range(1e-9, 0.999).Draw(t, "rate")},
 		{
 			Kind: "dense", Units: rapid.IntRange(1, math.MaxInt32).Draw(t, "units"),

@@ -22,6 +22,7 @@ type Arrays struct {
 	TestImages, TestLabels dataset.Source // of held-out rows; without Open: none
 	Layout                 dataset.Layout
 	LabelClasses           bool     // as in CSV
+	AsIs                   bool     // bytes and whole numbers are unchanged, too: tokens
 	ClassNames             []string // of whole numbers from 0; nil: their numbers, or the texts themselves
 }
 
@@ -170,6 +171,9 @@ func (p *pairs) shape() []int {
 // inBytes tells whether values are stored in a byte each.
 func (p *pairs) inBytes() bool {
 	x := p.parts[0].x
+	if p.AsIs {
+		return false
+	}
 	return x.kind == 'u' && x.size == 1 || x.kind != 'f' && p.low >= 0 && p.high <= math.MaxUint8 && p.high > 1
 }
 
@@ -333,7 +337,7 @@ func (p *pairs) understood(in *dataset.DenseInput) dataset.Interpretation {
 			fmt.Sprintf("images are read as %d channels of %dx%d pixels; if they are %dx%d pixels of %d "+
 				"channels, add --layout hwc --overwrite", s[1], s[2], s[3], s[1], s[2], s[3]))
 	}
-	if !in.Bytes && p.high > mostUsual {
+	if !in.Bytes && !p.AsIs && p.high > mostUsual {
 		u.Notes = append(u.Notes,
 			fmt.Sprintf("values are %.4g to %.4g and kept as they are; networks learn best from about -1 to 1",
 				p.low, p.high))

@@ -251,3 +251,27 @@ func ExampleArrays() {
 	fmt.Println(in.Shape, in.Understood.Values)
 	// Output: [1 2 2] bytes, as 0..1 from 0..255
 }
+
+// Tokens are kept as they are: bytes and whole numbers do not become 0 to 1.
+func TestArraysOfTokensAreNotScaled(t *testing.T) {
+	labels := dataset.TextSource("y", npy("<i8", "False", "2,", bytesOf(binary.LittleEndian, []int64{0, 1})))
+	for name, x := range map[string]string{
+		"bytes":          npy("|u1", "False", "2, 3", []byte{1, 2, 255, 4, 5, 6}),
+		"16-bit numbers": npy("<i2", "False", "2, 3", bytesOf(binary.LittleEndian, []int16{1, 2, 255, 4, 5, 6})),
+	} {
+		in, err := Arrays{Images: dataset.TextSource("x", x), Labels: labels, AsIs: true}.Input("d")
+		if err != nil || in.Bytes {
+			t.Fatal(name, in.Bytes, err)
+		}
+		var first []float32
+		err = in.Each(func(row dataset.DenseRow) error {
+			if first == nil {
+				first = slices.Clone(row.Values)
+			}
+			return nil
+		})
+		if err != nil || !slices.Equal(first, []float32{1, 2, 255}) {
+			t.Errorf("%s: %v, %v", name, first, err)
+		}
+	}
+}

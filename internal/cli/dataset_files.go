@@ -91,7 +91,7 @@ func denseFlags() []cli.Flag {
 			Name:  "missing",
 			Usage: "additional `TEXTS` in --csv for missing values: -1,unknown",
 		},
-		&cli.StringFlag{Name: "scale", Usage: "scaling of the numbers of --csv: standard, range or none"},
+		&cli.StringFlag{Name: "scale", Usage: "scaling of the numbers of --csv: standard, range or none; tokens, also of arrays: none"},
 		&cli.StringFlag{Name: "shape", Usage: "image shape `CxHxW` of the rows of --csv: 1x28x28"},
 		&cli.StringFlag{Name: "npz", Usage: "`FILE` of NumPy arrays x_train, y_train, x_test and y_test, or x and y"},
 		&cli.StringFlag{Name: "safetensors", Usage: "safetensors `FILE`, with the tensor names of --npz"},
@@ -230,6 +230,10 @@ func arrays(c *cli.Context, from dense.Arrays, name string) (in dataset.DenseInp
 	if from.Layout != "" && from.Layout != dataset.CHW && from.Layout != dataset.HWC {
 		return in, badFlags(fmt.Sprintf("there is no layout %q", from.Layout), "--layout chw or --layout hwc")
 	}
+	if scale := c.String("scale"); scale != "" && scale != string(dense.AsIs) {
+		return in, badFlags(fmt.Sprintf("arrays have no scale %q", scale), "--scale none keeps numbers as they are: tokens")
+	}
+	from.AsIs = c.String("scale") == string(dense.AsIs)
 	from.ClassNames, from.LabelClasses = splitCommas(c.String("classes")), c.Bool("label-classes")
 	return from.Input(name)
 }

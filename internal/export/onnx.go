@@ -193,6 +193,16 @@ func (t *translator) special(n *model.Node, o operator) error {
 		t.as("Concat", o, integer("axis", 1))
 	case model.OpDownsample:
 		t.downsample(n, o)
+	case model.OpSiLU:
+		gate := operator{name: n.Name + ".gate", in: o.in, out: n.Name + ".gated"}
+		t.as("Sigmoid", gate)
+		o.in = append(o.in, gate.out)
+		t.as("Mul", o)
+	case model.OpGELU:
+		t.gelu(n, o)
+	case model.OpGELUTanh, model.OpEmbedding, model.OpPositions, model.OpLayerNorm, model.OpRMSNorm,
+		model.OpAttention, model.OpLSTM, model.OpGRU, model.OpTakePosition:
+		return t.refused(n)
 	case model.OpCustom:
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: "write ONNX",
@@ -201,13 +211,36 @@ func (t *translator) special(n *model.Node, o operator) error {
 				"net.load_state_dict(safetensors.torch.load_file(FILE)), then torch.onnx.export",
 		}
 	default:
-		return &disdel.Error{
-			Kind: disdel.Invalid, Op: "write ONNX",
-			Msg:  fmt.Sprintf("%s is computed by %q, which ONNX has no operator for", t.source.Name, n.Op),
-			Hint: "export it as safetensors: --to safetensors",
-		}
+		return t.refused(n)
 	}
 	return nil
+}
+
+// refused is the error of a node that is written as no operator.
+func (t *translator) refused(n *model.Node) error {
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "write ONNX",
+		Msg:  fmt.Sprintf("%s is computed by %q, which disdel writes as no ONNX operator", t.source.Name, n.Op),
+		Hint: "export it as safetensors: --to safetensors",
+	}
+}
+
+// gelu writes x/2 (1 + erf(x / sqrt(2))); ONNX has an operator for it from opset 20 on.
+func (t *translator) gelu(n *model.Node, o operator) {
+	x, last := o.in[0], ""
+	step := func(kind string, in ...string) {
+		last = fmt.Sprintf("%s.%s", n.Name, kind)
+		t.as(kind, operator{name: last, in: in, out: last})
+	}
+	t.out.values(n.Name+".root", nil, []float32{math.Sqrt2})
+	t.out.values(n.Name+".one", nil, []float32{1})
+	t.out.values(n.Name+".half", nil, []float32{0.5})
+	step("Div", x, n.Name+".root")
+	step("Erf", last)
+	step("Add", last, n.Name+".one")
+	step("Mul", last, x)
+	o.in = []string{last, n.Name + ".half"}
+	t.as("Mul", o)
 }
 
 // biased takes the node's bias, where it has one.

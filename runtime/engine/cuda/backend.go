@@ -75,8 +75,8 @@ func (b Backend) able(index int, m *memory) error {
 // Name implements engine.Backend.
 func (Backend) Name() string { return disdel.BackendCUDA }
 
-// Supports implements engine.Backend: what the native backend supports.
-func (Backend) Supports(g *model.Graph) error { return plan.Supports(g) }
+// Supports implements engine.Backend: networks whose layers all have kernels here.
+func (Backend) Supports(g *model.Graph) error { return supports(g) }
 
 // Footprint implements engine.Backend. It asks no device.
 func (b Backend) Footprint(s engine.Spec) (engine.Footprint, error) {
@@ -160,6 +160,9 @@ func (b Backend) lay(s engine.Spec) (*memory, error) {
 	}
 	precision, err := precisionOf(s)
 	if err != nil {
+		return nil, err
+	}
+	if err := supports(s.Graph); err != nil {
 		return nil, err
 	}
 	p, err := plan.New(s.Graph, plan.Spec{

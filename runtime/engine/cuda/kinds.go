@@ -3,6 +3,7 @@ package cuda
 import (
 	"fmt"
 
+	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine/cuda/driver"
 	"github.com/disdel/disdel/runtime/engine/cuda/kernel"
@@ -57,9 +58,33 @@ func kindOf(op model.Op) kind {
 		return downsample{}
 	case model.OpInput, model.OpSoftmax: // softmax is computed by the loss
 		return nil
+	case model.OpGELU, model.OpGELUTanh, model.OpSiLU, model.OpEmbedding, model.OpPositions, model.OpLayerNorm,
+		model.OpRMSNorm, model.OpAttention, model.OpLSTM, model.OpGRU, model.OpTakePosition:
+		return missing{}
 	default: // the plan refuses what no engine computes
 		panic(fmt.Sprintf("cuda: the table of kinds leaves out %v", op))
 	}
+}
+
+// missing is a layer that has no kernels yet; Supports refuses it.
+type missing struct{ kind }
+
+// supports returns Invalid for a network with a layer that has no kernels yet.
+func supports(g *model.Graph) error {
+	if err := plan.Supports(g); err != nil {
+		return err
+	}
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		if _, ok := kindOf(n.Op).(missing); ok {
+			return &disdel.Error{
+				Kind: disdel.Invalid, Op: "plan network " + g.Name,
+				Msg:  fmt.Sprintf("the GPU backend does not compute layers of the kind %v (layer %s)", n.Op, n.Name),
+				Hint: "train on the processor: training.backend: native",
+			}
+		}
+	}
+	return nil
 }
 
 // forward are the launches that compute the layer's output from its inputs'.

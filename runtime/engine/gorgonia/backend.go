@@ -38,8 +38,17 @@ func (b Backend) Supports(g *model.Graph) error {
 	return e.sameAs(asked)
 }
 
-// takesDense refuses models of sparse rows.
+// takesDense refuses models of sparse rows, and layers that gorgonia's graphs lack.
 func takesDense(g *model.Graph) error {
+	for i := range g.Nodes {
+		if n := &g.Nodes[i]; lacks(n.Op) {
+			return &disdel.Error{
+				Kind: disdel.Invalid, Op: "make engine",
+				Msg:  fmt.Sprintf("the gorgonia backend does not compute layers of the kind %v (layer %s)", n.Op, n.Name),
+				Hint: "take training.backend: native",
+			}
+		}
+	}
 	if g.Sparse() == nil {
 		return nil
 	}

@@ -125,6 +125,17 @@ func (c *compiler) layer(n *model.Node) (*node, error) {
 	}
 }
 
+// lacks tells whether gorgonia's graphs have no such operation.
+func lacks(op model.Op) bool {
+	switch op {
+	case model.OpGELU, model.OpGELUTanh, model.OpSiLU, model.OpEmbedding, model.OpPositions, model.OpLayerNorm,
+		model.OpRMSNorm, model.OpAttention, model.OpLSTM, model.OpGRU, model.OpTakePosition:
+		return true
+	default:
+		return false
+	}
+}
+
 // hardSwish is x ReLU6(x + 3) / 6.
 func (c *compiler) hardSwish(x *node) (*node, error) {
 	shifted, err := gorgonia.Add(x, gorgonia.NewConstant(float32(3)))

@@ -50,6 +50,12 @@ func PlanOf(s engine.Spec) (*plan.Plan, error) {
 		if err := s.OnlyFloat32(disdel.BackendNative); err != nil {
 			return nil, err
 		}
+	} else if s.Graph.HasTokens() {
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "make engine",
+			Msg:  fmt.Sprintf("%s takes tokens, and the native backend trains such networks with float32 only", s.Graph.Name),
+			Hint: "leave training.precision out",
+		}
 	}
 	rows := s.BatchSize
 	if !s.Training { // a large batch is computed in pieces

@@ -19,7 +19,7 @@ func (e *Engine) check(op string, in dataset.Matrix) error {
 				e.spec.BatchSize),
 		}
 	}
-	return nil
+	return e.checkTokens(op, in.Values)
 }
 
 // checkBatch refuses rows or classes that do not fit.
@@ -85,6 +85,7 @@ func (e *Engine) prepare(x []float32, target dataset.Target, rows int, training 
 	for i := range e.layers {
 		v := &e.layers[i].v
 		v.Conv.ActiveRows, v.Pool.ActiveRows = plan.Padded(rows), plan.Padded(rows)
+		e.layers[i].rows = rows
 		e.layers[i].norm.Rows = rows
 		e.layers[i].norm0.Rows = rows
 	}

@@ -37,7 +37,8 @@ func namedWeights(g *model.Graph) disdel.Weights {
 	var out disdel.Weights
 	for _, p := range g.Params() {
 		t := disdel.Tensor{Name: p.Name, Shape: p.Shape, Data: make([]float32, p.Len())}
-		norm := g.Nodes[p.Node].Op == model.OpBatchNorm
+		op := g.Nodes[p.Node].Op
+		norm := op == model.OpBatchNorm || op == model.OpLayerNorm || op == model.OpRMSNorm
 		for i, u := range uniform(p.Name, p.Len()) {
 			switch {
 			case strings.HasSuffix(p.Name, ".running_mean"):
@@ -64,6 +65,10 @@ func namedBatch(step int, shape model.Shape) ([]float32, []int32) {
 	for i, u := range uniform(fmt.Sprintf("y/%d", step), rows) {
 		labels[i] = int32(10 * u)
 	}
+	if len(shape) == 1 {
+		namedTokens(step, x, labels)
+		return x, labels
+	}
 	for i, u := range uniform(fmt.Sprintf("x/%d", step), rows*size) {
 		x[i] = float32(2*u - 1)
 	}
@@ -74,6 +79,33 @@ func namedBatch(step int, shape model.Shape) ([]float32, []int32) {
 		}
 	}
 	return x, labels
+}
+
+// namedTokens are rows of tokens: the second token is the label's, and as many at the end are padding as the label says.
+func namedTokens(step int, x []float32, labels []int32) {
+	for i, u := range uniform(fmt.Sprintf("x/%d", step), len(x)) {
+		x[i] = float32(1 + math.Floor(18*u))
+	}
+	size := len(x) / len(labels)
+	for r, label := range labels {
+		row := x[r*size : (r+1)*size]
+		row[1] = float32(1 + label)
+		clear(row[size-int(label):])
+	}
+}
+
+// encoder has blocks of a transformer, with norms before and after.
+func encoder(b *model.Builder) {
+	x := b.Positions("positions", b.Embedding("tokens", 0, 19, 16, true), false)
+	y := b.MultiHeadAttention("attention1", b.LayerNorm("norm1", x, model.OpLayerNorm, 0), model.Attention{Heads: 4})
+	x = b.Add("add1", x, y)
+	y = b.Same("gelu", b.Dense("up1", b.LayerNorm("norm2", x, model.OpRMSNorm, 0), 24), model.OpGELU)
+	x = b.Add("add2", x, b.Dense("down1", y, 16))
+	y = b.MultiHeadAttention("attention2", x, model.Attention{Heads: 4, KVHeads: 2, Causal: true, Rotary: true})
+	x = b.LayerNorm("norm3", b.Add("add3", x, y), model.OpLayerNorm, 0)
+	y = b.Same("silu", b.Same("geluTanh", b.Dense("up2", x, 24), model.OpGELUTanh), model.OpSiLU)
+	x = b.LayerNorm("norm4", b.Add("add4", x, b.Dense("down2", y, 16)), model.OpLayerNorm, 0)
+	b.Dense("fc", b.TakePosition("mean", x, model.TakeMean), 10)
 }
 
 func convNorm(b *model.Builder, conv, norm string, in, filters int, w model.Window, groups int) int {
@@ -95,6 +127,20 @@ func testNetwork(t testing.TB, name string) *model.Graph {
 	t.Helper()
 	if name == "lenet5" {
 		g, err := model.Build(disdel.Network{Name: name, Input: []int{1, 28, 28}, Classes: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	if name == "encoder-test" || name == "recurrent-test" {
+		b := model.NewBuilder(name, model.Shape{30})
+		if name == "encoder-test" {
+			encoder(b)
+		} else {
+			x := b.Recurrent("lstm", b.Embedding("tokens", 0, 19, 16, true), model.OpLSTM, 12)
+			b.Dense("fc", b.TakePosition("last", b.Recurrent("gru", x, model.OpGRU, 20), model.TakeLast), 10)
+		}
+		g, err := b.Graph()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +189,7 @@ func paths(t *testing.T, f func(t *testing.T)) {
 // From the same weights and batches the losses of 50 steps are PyTorch's, to 1e-4 relative.
 func TestLossCurvesArePyTorchs(t *testing.T) {
 	files, err := filepath.Glob("testdata/curves/*.json")
-	if err != nil || len(files) != 6 {
+	if err != nil || len(files) != 10 {
 		t.Fatal(files, err)
 	}
 	paths(t, func(t *testing.T) {

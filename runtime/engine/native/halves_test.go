@@ -47,7 +47,7 @@ func gradients(t *testing.T, g *model.Graph, s engine.Spec, rows int) disdel.Wei
 // weights is a few hundredths of its gradient's length off, in every layer, whole batches and short ones.
 func TestGradientsOfBF16AreThoseOfFloat32(t *testing.T) {
 	paths(t, func(t *testing.T) {
-		for name, f := range networks() {
+		for name, f := range imageNetworks() {
 			g := build(t, name, f)
 			for _, rows := range []int{16, 5} {
 				want := gradients(t, g, engine.Spec{}, rows)
@@ -70,7 +70,7 @@ func TestGradientsOfBF16AreThoseOfFloat32(t *testing.T) {
 // The same seed and batches give the same bits with bfloat16, on any number of threads, with short batches between.
 func TestThreadsDoNotChangeBitsOfBF16(t *testing.T) {
 	graphs := map[string]*model.Graph{"wide": wideNetwork(t), "narrowing": narrowingNetwork(t)}
-	for name, f := range networks() {
+	for name, f := range imageNetworks() {
 		graphs[name] = build(t, name, f)
 	}
 	for name, g := range graphs {

@@ -40,6 +40,26 @@ func kindOf(op model.Op) kind {
 		return activation{f: (*kernel.Worker).Tanh, back: (*kernel.Worker).TanhBack}
 	case model.OpHardSwish:
 		return activation{f: (*kernel.Worker).HardSwish, back: (*kernel.Worker).HardSwishBack, byInput: true}
+	case model.OpGELU:
+		return activation{f: (*kernel.Worker).GELU, back: (*kernel.Worker).GELUBack, byInput: true}
+	case model.OpGELUTanh:
+		return activation{f: (*kernel.Worker).GELUTanh, back: (*kernel.Worker).GELUTanhBack, byInput: true}
+	case model.OpSiLU:
+		return activation{f: (*kernel.Worker).SiLU, back: (*kernel.Worker).SiLUBack, byInput: true}
+	case model.OpEmbedding:
+		return embedding{}
+	case model.OpPositions:
+		return positions{}
+	case model.OpLayerNorm, model.OpRMSNorm:
+		return layerNorm{}
+	case model.OpAttention:
+		return attention{}
+	case model.OpLSTM:
+		return recurrent{forth: (*kernel.Worker).LSTM, back: (*kernel.Worker).LSTMBack}
+	case model.OpGRU:
+		return recurrent{forth: (*kernel.Worker).GRU, back: (*kernel.Worker).GRUBack}
+	case model.OpTakePosition:
+		return takePosition{}
 	case model.OpDropout:
 		return dropout{}
 	case model.OpMaxPool:

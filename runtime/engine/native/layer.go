@@ -24,6 +24,7 @@ type layer struct {
 	work, back, shared []float32
 	norm               kernel.Norm
 	state, backState   kernel.NormState
+	rows               int           // of the batch
 	then               *kernel.After // what it computes of the layers behind it; nil: nothing
 	halves
 }
@@ -71,6 +72,9 @@ func (e *Engine) layer(i int) layer {
 	if l.node.Op == model.OpBatchNorm {
 		l.norm = kernel.Norm{Image: v.Image, Eps: l.node.Eps, Momentum: l.node.Momentum, ReLU: v.ReLU}
 		l.state, l.backState = l.normState(e, l.work), l.normState(e, l.back)
+	}
+	if l.node.Op == model.OpPositions && l.node.Fixed {
+		setSines(l.shared, v.Image)
 	}
 	l.halves = l.halvesOf(e)
 	return l

@@ -1,7 +1,9 @@
 package native
 
 import (
+	"maps"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/disdel/disdel/internal/test/enginetest"
@@ -38,6 +40,11 @@ func batch(g *model.Graph, rows int, seed uint64) ([]float32, []int32) {
 	x, y := make([]float32, rows*g.Input().Len()), make([]int32, rows)
 	for i := range x {
 		x[i] = rng.Float32()*2 - 1
+	}
+	if n := g.Vocabulary(); n > 0 {
+		for i := range x {
+			x[i] = float32(rng.IntN(n))
+		}
 	}
 	for i := range y {
 		y[i] = rng.Int32N(int32(g.Output().Len()))
@@ -176,6 +183,50 @@ func networks() map[string]func(b *model.Builder) {
 			x := b.Same("h", f, model.OpHardSwish)
 			end(b, b.Add("add", b.Dense("d", x, 5), b.Dense("e", f, 5)))
 		},
+		"tokens mean": func(b *model.Builder) {
+			x := b.Positions("p", b.Embedding("e", 0, 6, 5, true), false)
+			end(b, b.TakePosition("take", b.Same("r", b.Dense("d", x, 7), model.OpReLU), model.TakeMean))
+		},
+		"tokens last": func(b *model.Builder) {
+			x := b.Positions("p", b.Embedding("e", 0, 6, 5, true), true)
+			x = b.Dense("d", b.LayerNorm("n", x, model.OpLayerNorm, 0), 7)
+			end(b, b.TakePosition("take", b.Same("g", x, model.OpGELU), model.TakeLast))
+		},
+		"tokens first": func(b *model.Builder) {
+			x := b.Embedding("e", 0, 6, 5, false)
+			y := b.Dense("d", b.Same("s", b.LayerNorm("n", x, model.OpRMSNorm, 1e-6), model.OpSiLU), 5)
+			x = b.LayerNorm("m", b.Add("add", y, x), model.OpLayerNorm, 0)
+			end(b, b.TakePosition("take", b.Same("g", b.Dense("c", x, 4), model.OpGELUTanh), model.TakeFirst))
+		},
+		"tokens attention": func(b *model.Builder) {
+			x := b.Positions("p", b.Embedding("e", 0, 5, 8, true), false)
+			x = b.MultiHeadAttention("a", x, model.Attention{Heads: 2})
+			end(b, b.TakePosition("take", x, model.TakeMean))
+		},
+		"tokens causal": func(b *model.Builder) {
+			x := b.Embedding("e", 0, 5, 12, false)
+			y := b.MultiHeadAttention("a", x, model.Attention{Heads: 6, KVHeads: 2, Causal: true, Rotary: true})
+			end(b, b.TakePosition("take", b.Add("add", x, y), model.TakeLast))
+		},
+		"tokens blocks": func(b *model.Builder) { // more positions than a block has
+			x := b.Embedding("e", 0, 5, 14, true)
+			y := b.MultiHeadAttention("a", x, model.Attention{Heads: 2, KVHeads: 1})
+			z := b.MultiHeadAttention("c", b.Add("add", x, y), model.Attention{Heads: 1, Causal: true})
+			end(b, b.TakePosition("take", z, model.TakeMean))
+		},
+		"tokens lstm": func(b *model.Builder) {
+			x := b.Recurrent("l", b.Embedding("e", 0, 5, 6, false), model.OpLSTM, 5)
+			end(b, b.TakePosition("take", b.Recurrent("m", x, model.OpLSTM, 17), model.TakeLast))
+		},
+		"tokens gru": func(b *model.Builder) {
+			x := b.Embedding("e", 0, 5, 6, false)
+			x = b.Add("add", x, b.Recurrent("g", x, model.OpGRU, 6))
+			end(b, b.TakePosition("take", b.Recurrent("h", x, model.OpGRU, 9), model.TakeMean))
+		},
+		"tokens flat": func(b *model.Builder) {
+			x := b.Positions("p", b.Same("t", b.Embedding("e", 0, 9, 3, false), model.OpTanh), false)
+			end(b, b.Flatten("flatten", b.BatchNorm("n", b.Dense("d", x, 4))))
+		},
 		"logits": func(b *model.Builder) {
 			b.Dense("fc", b.Flatten("f", b.Conv("a", 0, 3, model.Square(3, 1, 0), 1, true)), 3)
 		},
@@ -185,11 +236,25 @@ func networks() map[string]func(b *model.Builder) {
 
 func build(t testing.TB, name string, f func(b *model.Builder)) *model.Graph {
 	t.Helper()
-	b := model.NewBuilder(name, model.Shape{2, 7, 6})
+	input := model.Shape{2, 7, 6}
+	if strings.HasPrefix(name, "tokens") {
+		input = model.Shape{7}
+	}
+	if name == "tokens blocks" {
+		input = model.Shape{53}
+	}
+	b := model.NewBuilder(name, input)
 	f(b)
 	g, err := b.Graph()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return g
+}
+
+// imageNetworks are those that take no tokens: bfloat16 is for these only.
+func imageNetworks() map[string]func(b *model.Builder) {
+	all := networks()
+	maps.DeleteFunc(all, func(name string, _ func(b *model.Builder)) bool { return strings.HasPrefix(name, "tokens") })
+	return all
 }

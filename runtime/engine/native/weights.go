@@ -30,9 +30,7 @@ func (e *Engine) buildParams() {
 		for m, r := range p.Moments {
 			q.moments[m] = e.region(r)
 		}
-		switch op := e.g.Nodes[p.Node].Op; {
-		case v.Depthwise:
-		case op == model.OpConv || op == model.OpDense:
+		if v.Conv.Filters > 0 && !v.Depthwise {
 			q.conv = &e.plan.Nodes[p.Node].Conv
 			q.used = q.value0() - plan.Slack
 		}

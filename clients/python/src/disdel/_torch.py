@@ -207,6 +207,10 @@ def _plain(kind: str) -> Callable[[Any, str], Tuple[str, Dict[str, Any]]]:
     return lambda m, name: (kind, {})
 
 
+def _gelu(m: Any, name: str) -> Tuple[str, Dict[str, Any]]:
+    return ("geluTanh" if getattr(m, "approximate", "none") == "tanh" else "gelu"), {}
+
+
 _Made = Optional[Tuple[str, Dict[str, Any]]]
 
 #: What modules are, by their classes.
@@ -220,6 +224,8 @@ _MODULES: Dict[str, Callable[[Any, str], _Made]] = {
     "Sigmoid": _plain("sigmoid"),
     "Tanh": _plain("tanh"),
     "Hardswish": _plain("hardSwish"),
+    "GELU": _gelu,
+    "SiLU": _plain("silu"),
     "Softmax": _softmax,
     "MaxPool2d": _max_pool,
     "AvgPool2d": _avg_pool,
@@ -236,6 +242,7 @@ _CALLS = {
     "sigmoid": "sigmoid",
     "tanh": "tanh",
     "hardswish": "hardSwish",
+    "silu": "silu",
     "softmax": "softmax",
     "flatten": "flatten",
     "view": "flatten",

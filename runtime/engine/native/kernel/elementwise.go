@@ -167,3 +167,98 @@ func mix(z uint64) uint64 {
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	return z ^ z>>31
 }
+
+// each is dst[i] = f(dy[i], x[i]) on this worker's chunk.
+func (w *Worker) each(dst, dy, x []float32, f func(dy, x float32) float32) {
+	from, to := w.chunk(len(dst))
+	for i := from; i < to; i++ {
+		dst[i] = f(dy[i], x[i])
+	}
+}
+
+// GELU is dst = x Phi(x), Phi being the normal distribution function (Hendrycks 2016).
+func (w *Worker) GELU(dst, x []float32) {
+	w.each(dst, x, x, func(_, x float32) float32 {
+		phi, _ := normal32(x)
+		return x * phi
+	})
+}
+
+// GELUBack is dst = dy times the slope at x, Phi(x) + x phi(x).
+func (w *Worker) GELUBack(dst, dy, x []float32) {
+	w.each(dst, dy, x, func(dy, x float32) float32 {
+		phi, density := normal32(x)
+		return dy * (phi + x*density)
+	})
+}
+
+// normal32 is the normal distribution function and its density, to 1e-6: Abramowitz and Stegun 1964, 7.1.26.
+func normal32(x float32) (distribution, density float32) {
+	e := exp32(-x * x / 2)
+	t := 1 / (1 + 0.3275911/math.Sqrt2*float32(math.Abs(float64(x))))
+	tail := float32(1.061405429)
+	for _, c := range [...]float32{-1.453152027, 1.421413741, -0.284496736, 0.254829592} {
+		tail = tail*t + c
+	}
+	if distribution = tail * t * e / 2; x > 0 {
+		distribution = 1 - distribution
+	}
+	return distribution, e * 0.3989422804 // 1 / sqrt(2 pi)
+}
+
+// Constants of GELUTanh.
+const (
+	geluScale = 0.7978845608028654 // sqrt(2 / pi)
+	geluCube  = 0.044715
+)
+
+// GELUTanh is dst = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), which is x sigmoid of twice the argument.
+func (w *Worker) GELUTanh(dst, x []float32) {
+	w.each(dst, x, x, func(_, x float32) float32 { return x * sigmoid32(2*geluScale*(x+geluCube*x*x*x)) })
+}
+
+// GELUTanhBack is dst = dy times the slope of GELUTanh at x.
+func (w *Worker) GELUTanhBack(dst, dy, x []float32) {
+	w.each(dst, dy, x, func(dy, x float32) float32 {
+		s := sigmoid32(2 * geluScale * (x + geluCube*x*x*x))
+		return dy * s * (1 + x*(1-s)*2*geluScale*(1+3*geluCube*x*x))
+	})
+}
+
+// SiLU is dst = x sigmoid(x).
+func (w *Worker) SiLU(dst, x []float32) {
+	w.each(dst, x, x, func(_, x float32) float32 { return x * sigmoid32(x) })
+}
+
+// SiLUBack is dst = dy times the slope at x, s (1 + x (1 - s)) with s = sigmoid(x).
+func (w *Worker) SiLUBack(dst, dy, x []float32) {
+	w.each(dst, dy, x, func(dy, x float32) float32 {
+		s := sigmoid32(x)
+		return dy * s * (1 + x*(1-s))
+	})
+}
+
+func sigmoid32(x float32) float32 { return 1 / (1 + exp32(-x)) }
+func tanh32(x float32) float32    { return 2*sigmoid32(2*x) - 1 }
+
+// exp32 is the exponential function, to 2 units in the last place; 0 below -87.
+func exp32(x float32) float32 {
+	const (
+		high = 355.0 / 512 // log 2 in two parts, of which n times the first is exact
+		low  = math.Ln2 - high
+	)
+	if x < -87 {
+		return 0
+	}
+	if x > 88 {
+		return float32(math.Exp(float64(x)))
+	}
+	const toWhole = 3 << 22 // adding it rounds to a whole number
+	n := float32(x*math.Log2E+toWhole) - toWhole
+	r := x - n*high - n*low
+	y := float32(1.0 / 5040) // Taylor's series, for r of at most log(2)/2
+	for _, c := range [...]float32{1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 1.0 / 2, 1, 1} {
+		y = y*r + c
+	}
+	return y * math.Float32frombits(uint32(int32(n)+127)<<23)
+}

@@ -46,6 +46,7 @@ type Worker struct {
 	after  *After  // what the product at work does to its outputs
 	wino   winogradArgs
 	flow   flow
+	task   attentionTask
 	taps   [tilePixels]int64           // of a tile
 	half   [tilePixels * lanes]float32 // transformed
 }

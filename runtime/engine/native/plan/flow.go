@@ -89,6 +89,8 @@ func (p *planner) inPlaceInput(i int) int {
 				return k
 			}
 		}
+	case kinds[n.Op].inPlace && p.mayOverwrite(first, n.Op):
+		return 0
 	case kinds[n.Op].single && !(p.Spec.Training && kinds[n.Op].readsInput) && p.mayOverwrite(first, n.Op):
 		return 0
 	}
@@ -184,6 +186,9 @@ func (p *planner) work(i int) {
 	if m.backward > 0 {
 		p.later(&v.BackWork, Workspace, i, m.backward, p.back(i), p.back(i))
 	}
+	if m.always > 0 {
+		p.later(&v.Aux, Workspace, i, m.always, 0, p.end()+1)
+	}
 	if m.kept > 0 {
 		p.later(&v.Aux, Activations, i, m.kept, i, p.back(i))
 	}
@@ -250,6 +255,9 @@ func (p *planner) reads(i, t int) {
 	v, k := &p.Nodes[i], &kinds[p.g.Nodes[i].Op]
 	if k.readsInput {
 		p.outs[v.Inputs[0]].live(t)
+	}
+	if n := &p.g.Nodes[i]; n.Masked {
+		p.outs[n.Inputs[len(n.Inputs)-1]].live(t)
 	}
 	if k.readsOutput || v.ReLU && p.g.Nodes[i].Op == model.OpBatchNorm {
 		p.outs[i].live(t)

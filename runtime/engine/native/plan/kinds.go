@@ -16,6 +16,10 @@ type kind struct {
 	// single: output value i depends on input value i only. So it works in place, forward where backward does not read
 	// the input, and backward; and it does not mind the order in which values lie.
 	single bool
+	// inPlace: it works in place forward, though values depend on more than one.
+	inPlace bool
+	// lanes: it computes no batch that is laid out by rows.
+	lanes bool
 	// passes: it turns the gradient of its output into that of its first input in place, as single ops do anyway.
 	passes bool
 	// What its backward pass reads.
@@ -47,6 +51,9 @@ var kinds = [...]kind{
 	model.OpSigmoid:   {single: true, readsOutput: true},
 	model.OpTanh:      {single: true, readsOutput: true},
 	model.OpHardSwish: {single: true, readsInput: true, keeps: always},
+	model.OpGELU:      {single: true, readsInput: true, keeps: always},
+	model.OpGELUTanh:  {single: true, readsInput: true, keeps: always},
+	model.OpSiLU:      {single: true, readsInput: true, keeps: always},
 	model.OpSoftmax:   {},
 	model.OpMaxPool: {
 		shape: (*planner).shapePool, halves: (*planner).halvesMaxPool, readsInput: true, readsOutput: true,
@@ -62,6 +69,24 @@ var kinds = [...]kind{
 	model.OpAdd:             {keeps: always},
 	model.OpConcat:          {keeps: always},
 	model.OpDownsample:      {keeps: always},
+	model.OpEmbedding:       {weights: true, readsInput: true, keeps: always, lanes: true},
+	model.OpPositions: {
+		weights: true, work: (*planner).workPositions, passes: true, inPlace: true, keeps: always, lanes: true,
+	},
+	model.OpLayerNorm: {
+		weights: true, work: (*planner).workLayerNorm, passes: true, readsInput: true, keeps: always, lanes: true,
+	},
+	model.OpRMSNorm: {
+		weights: true, work: (*planner).workLayerNorm, passes: true, readsInput: true, keeps: always, lanes: true,
+	},
+	model.OpAttention: {work: (*planner).workAttention, readsInput: true, readsOutput: true, lanes: true},
+	model.OpLSTM: {
+		weights: true, shape: (*planner).shapeRecurrent, work: (*planner).workRecurrent, readsOutput: true, lanes: true,
+	},
+	model.OpGRU: {
+		weights: true, shape: (*planner).shapeRecurrent, work: (*planner).workRecurrent, readsOutput: true, lanes: true,
+	},
+	model.OpTakePosition: {keeps: always, lanes: true},
 }
 
 // always is keeps of ops whose backward pass reads no output.
@@ -75,8 +100,8 @@ func survives(written, over model.Op) bool {
 }
 
 // memory is how many values a node needs besides its output: while it is computed forward, while it is computed
-// backward, and from one to the other.
-type memory struct{ forward, backward, kept int }
+// backward, from one to the other, and as long as the plan.
+type memory struct{ forward, backward, kept, always int }
 
 func (p *planner) shapeInput(i int) { p.Nodes[i].Border = p.border() }
 
@@ -86,6 +111,10 @@ func (p *planner) shapeDense(i int) {
 	n, v := &p.g.Nodes[i], &p.Nodes[i]
 	in := n.Inputs[0]
 	v.Conv = Dense(p.g.Nodes[in].Out.Len(), n.Units, p.Lanes)
+	if len(n.Out) > 1 { // a product for each position
+		v.Conv.In, v.Conv.OH = p.Nodes[in].Image, v.Image.H
+		return
+	}
 	if p.ByRows {
 		v.Conv.In.Depth = p.Nodes[in].Image.Row()
 	}
@@ -118,6 +147,69 @@ func (p *planner) workNorm(i int) memory {
 		return memory{}
 	}
 	return memory{forward: 36 * c, backward: 36 * c, kept: 2 * c}
+}
+
+// workPositions has the sines of positions that are not learned.
+func (p *planner) workPositions(i int) memory {
+	if n := &p.g.Nodes[i]; n.Fixed {
+		return memory{always: n.Out.Len()}
+	}
+	return memory{}
+}
+
+// workLayerNorm keeps the mean and the deviation of each position.
+func (p *planner) workLayerNorm(i int) memory {
+	v := &p.Nodes[i].Image
+	return memory{kept: 2 * v.H * v.W * v.Lanes}
+}
+
+// workAttention is blocks of scores and of their operands, whatever the number of positions, for every head of keys and
+// every 16 lanes: what a worker computes at a time. It keeps a number for each query.
+func (p *planner) workAttention(i int) memory {
+	n := &p.g.Nodes[i]
+	width := n.Out[0] / n.Heads
+	tasks := n.KVHeads * p.Lanes / vector
+	return memory{
+		forward: tasks * AttentionLen(width, false), backward: tasks * AttentionLen(width, true),
+		kept: n.Heads * n.Out[1] * p.Lanes,
+	}
+}
+
+// AttentionBlock is how many queries and keys an attention takes at a time: a multiple of every tile's sides.
+const AttentionBlock = 24
+
+// AttentionLen is the number of values of scratch for one head of keys and 16 lanes: blocks of queries, keys, values and
+// outputs and of their gradients, and of scores and their gradients.
+func AttentionLen(width int, backward bool) int {
+	if backward {
+		return (7*width + 2*AttentionBlock) * AttentionBlock * vector
+	}
+	return (4*width + AttentionBlock) * AttentionBlock * vector
+}
+
+// shapeRecurrent is the product of one position.
+func (p *planner) shapeRecurrent(i int) {
+	n := &p.g.Nodes[i]
+	p.Nodes[i].Conv = Dense(n.Units, n.Op.Gates()*n.Units, p.Lanes)
+}
+
+// Positions is the geometry of the products of n positions at once.
+func (c Conv) Positions(n int) Conv {
+	c.In.H, c.OH = n, n
+	return c
+}
+
+// workRecurrent is the products of a position, a position of zeros and the memory. It keeps gates and the memory of all
+// positions, which become their gradients on the way back.
+func (p *planner) workRecurrent(i int) memory {
+	n, v := &p.g.Nodes[i], &p.Nodes[i]
+	position, gates := n.Units*p.Lanes, n.Op.Gates()
+	all := v.Conv.Positions(n.Out[1])
+	return memory{
+		forward:  (gates + 2) * position,
+		backward: position + max(all.BackWeightsLen(), 16*Padded(v.Conv.Filters)),
+		kept:     (gates + 1) * position * n.Out[1],
+	}
 }
 
 // halvesProduct adds rounded weights, forward and back, and windows of the input.

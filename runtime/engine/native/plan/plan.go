@@ -181,11 +181,16 @@ func (p *planner) end() int { return 2 * len(p.g.Nodes) }
 // back is the time of a node's backward pass.
 func (p *planner) back(i int) int { return p.end() - i }
 
+// image is a shape in memory. A sequence is an image of one pixel a position.
 func image(s model.Shape, lanes int) Image {
-	if len(s) == 1 {
-		return Image{C: s[0], H: 1, W: 1, Lanes: lanes}
+	out := Image{C: s[0], H: 1, W: 1, Lanes: lanes}
+	if len(s) > 1 {
+		out.H = s[1]
 	}
-	return Image{C: s[0], H: s[1], W: s[2], Lanes: lanes}
+	if len(s) > 2 {
+		out.W = s[2]
+	}
+	return out
 }
 
 // shape works out the geometry of a node and whether it needs a gradient.
@@ -256,9 +261,9 @@ func (p *planner) params() {
 		switch op := p.g.Nodes[q.Node].Op; {
 		case op == model.OpConv && v.Depthwise:
 			size = Padded(q.Len())
-		case (op == model.OpConv || op == model.OpDense) && weight:
+		case v.Conv.Filters > 0 && weight:
 			size, idle = v.Conv.WeightLen(), Padded(v.Conv.IdleLen())
-		case op == model.OpConv || op == model.OpDense:
+		case v.Conv.Filters > 0:
 			size = v.Conv.BiasLen()
 		}
 		out := Param{Param: q}

@@ -14,6 +14,9 @@ func (p *planner) chooseRows() {
 	rows, lanes, kept, wide := 0, 0, 0, 0
 	for i := range p.g.Nodes {
 		n := &p.g.Nodes[i]
+		if kinds[n.Op].lanes {
+			return
+		}
 		out := image(n.Out, vector)
 		pixels := out.H * out.W
 		kept += p.Spec.BatchSize * pixels * Padded(out.C)

@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn import functional as F
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, *[".."] * 4, "bench", "peer"))
+sys.path.insert(0, os.path.join(HERE, *[".."] * 5, "bench", "peer"))
 from networks import BasicBlock, LeNet5, conv  # noqa: E402
 
 STEPS, BATCH, CLASSES = 50, 16, 10
@@ -55,10 +55,90 @@ class MobileNet(nn.Module):
         return self.fc(x.mean((2, 3)))
 
 
+class RMSNorm(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        return x / torch.sqrt((x * x).mean(-1, keepdim=True) + 1e-5) * self.weight
+
+
+class Attention(nn.Module):
+    """Queries, keys and values of one product; padding is a mask of the keys."""
+
+    def __init__(self, width, heads, kv_heads, causal, rotary):
+        super().__init__()
+        self.heads, self.kv_heads, self.size, self.causal, self.rotary = heads, kv_heads, width // heads, causal, rotary
+        self.qkv = nn.Linear(width, width + 2 * kv_heads * self.size)
+        self.out = nn.Linear(width, width)
+
+    def turn(self, x):
+        half = self.size // 2
+        angle = torch.arange(x.shape[2], dtype=x.dtype)[:, None] * 10000 ** (-torch.arange(half, dtype=x.dtype) / half)
+        a, b = x[..., :half], x[..., half:]
+        return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], -1)
+
+    def forward(self, x, padding):
+        rows, positions, width = x.shape
+        parts = self.qkv(x).split([width, self.kv_heads * self.size, self.kv_heads * self.size], -1)
+        q, k, v = (p.view(rows, positions, -1, self.size).transpose(1, 2) for p in parts)
+        if self.rotary:
+            q, k = self.turn(q), self.turn(k)
+        k, v = (p.repeat_interleave(self.heads // self.kv_heads, 1) for p in (k, v))
+        scores = q @ k.transpose(2, 3) / math.sqrt(self.size)
+        mask = padding[:, None, None, :].expand_as(scores)
+        if self.causal:
+            mask = mask | torch.ones(positions, positions, dtype=torch.bool).triu(1)
+        y = torch.softmax(scores.masked_fill(mask, -math.inf), -1) @ v
+        return self.out(y.transpose(1, 2).reshape(rows, positions, width))
+
+
+class Encoder(nn.Module):
+    """Two blocks with norms before, as GPT-2's, and after, as BERT's; the mean of the positions that are no padding."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens = nn.Embedding(19, 16, padding_idx=0)
+        self.positions = nn.Embedding(30, 16)
+        self.norm1, self.attention1 = nn.LayerNorm(16), Attention(16, 4, 4, False, False)
+        self.norm2, self.up1, self.down1 = RMSNorm(16), nn.Linear(16, 24), nn.Linear(24, 16)
+        self.attention2, self.norm3 = Attention(16, 4, 2, True, True), nn.LayerNorm(16)
+        self.up2, self.down2, self.norm4 = nn.Linear(16, 24), nn.Linear(24, 16), nn.LayerNorm(16)
+        self.fc = nn.Linear(16, CLASSES)
+
+    def forward(self, x):
+        padding = x == 0
+        x = self.tokens(x.long()) + self.positions.weight
+        x = x + self.attention1(self.norm1(x), padding)
+        x = x + self.down1(F.gelu(self.up1(self.norm2(x))))
+        x = self.norm3(x + self.attention2(x, padding))
+        x = self.norm4(x + self.down2(F.silu(F.gelu(self.up2(x), approximate="tanh"))))
+        kept = (~padding)[..., None].to(x.dtype)
+        return self.fc((x * kept).sum(1) / kept.sum(1))
+
+
+class Recurrent(nn.Module):
+    """An LSTM, and a GRU behind it; the last position that is no padding."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens = nn.Embedding(19, 16, padding_idx=0)
+        self.lstm, self.gru = nn.LSTM(16, 12, batch_first=True), nn.GRU(12, 20, batch_first=True)
+        self.fc = nn.Linear(20, CLASSES)
+
+    def forward(self, x):
+        y, _ = self.gru(self.lstm(self.tokens(x.long()))[0])
+        last = (x != 0).sum(1) - 1
+        return self.fc(y[torch.arange(len(x)), last])
+
+
 NETWORKS = {
     "lenet5": ((1, 28, 28), lambda: LeNet5((1, 28, 28), CLASSES)),
     "resnet8-test": ((3, 12, 12), ResNet8),
     "mobilenet-test": ((3, 16, 16), MobileNet),
+    "encoder-test": ((30,), Encoder),
+    "recurrent-test": ((30,), Recurrent),
 }
 OPTIMIZERS = {
     "sgd": lambda parameters: torch.optim.SGD(parameters, lr=0.05, momentum=0.9),
@@ -93,16 +173,30 @@ def parameter(name, shape, norm):
     return v.astype(np.float32).reshape(shape)
 
 
+#: What the arrays of PyTorch's recurrent layers are called here.
+RENAMED = {
+    "weight_ih_l0": "{}.input.weight", "bias_ih_l0": "{}.input.bias",
+    "weight_hh_l0": "{}.weight", "bias_hh_l0": "{}.bias",
+}
+
+
 def load(model):
     for prefix, module in model.named_modules():
-        norm = isinstance(module, nn.BatchNorm2d)
+        norm = isinstance(module, (nn.BatchNorm2d, nn.LayerNorm, RMSNorm))
         for name, p in module.named_parameters(recurse=False):
-            p.data = torch.from_numpy(parameter(f"{prefix}.{name}", tuple(p.shape), norm)).to(p.dtype)
+            full = RENAMED.get(name, "{}." + name).format(prefix)
+            p.data = torch.from_numpy(parameter(full, tuple(p.shape), norm)).to(p.dtype)
 
 
 def batch(step, shape):
     labels = (uniform(f"y/{step}", BATCH) * 10).astype(np.int64)
     size = math.prod(shape)
+    if len(shape) == 1:  # tokens: the second is the label's, and the last are padding
+        x = 1 + np.floor(18 * uniform(f"x/{step}", BATCH * size).reshape(BATCH, size))
+        x[:, 1] = 1 + labels
+        for row, label in enumerate(labels):
+            x[row, size - label :] = 0
+        return x.astype(np.float32), labels
     x = 2 * uniform(f"x/{step}", BATCH * size).reshape(BATCH, size) - 1
     x += 0.5 * np.stack([2 * uniform(f"t/{label}", size) - 1 for label in labels])
     return x.astype(np.float32).reshape(BATCH, *shape), labels

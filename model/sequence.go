@@ -1,0 +1,184 @@
+package model
+
+// Values of Node.Take.
+const (
+	TakeMean  = "mean"  // of the positions that are no padding
+	TakeFirst = "first" // the first position
+	TakeLast  = "last"  // the last position that is no padding
+)
+
+// largestVocabulary bounds tokens: data sets store float32, which has all whole numbers up to 2^24.
+const largestVocabulary = 1 << 19
+
+// embeddingSpread is the standard deviation of the first weights of embeddings and positions, as of GPT-2 and BERT.
+const embeddingSpread = 0.02
+
+func noProducts(*Node) int64 { return 0 }
+
+func positionParams(g *Graph, out []Param, i int) []Param {
+	n := &g.Nodes[i]
+	if n.Fixed {
+		return out
+	}
+	return append(out, n.param(i, "weight", true, n.Out[1], n.Out[0]))
+}
+
+func layerNormParams(g *Graph, out []Param, i int) []Param {
+	n := &g.Nodes[i]
+	out = append(out, n.param(i, "weight", true, n.Out[0]))
+	if n.Op == OpLayerNorm {
+		out = append(out, n.param(i, "bias", true, n.Out[0]))
+	}
+	return out
+}
+
+// Gates is how many gates a recurrent layer has: 4 of an LSTM, 3 of a GRU.
+func (o Op) Gates() int {
+	switch o {
+	case OpLSTM:
+		return 4
+	case OpGRU:
+		return 3
+	default:
+		return 0
+	}
+}
+
+// recurrentParams are PyTorch's weight_hh and bias_hh: rows for the gates i, f, g, o of an LSTM, and r, z, n of a GRU.
+func recurrentParams(g *Graph, out []Param, i int) []Param {
+	n := &g.Nodes[i]
+	rows := n.Op.Gates() * n.Units
+	return append(out, n.param(i, "weight", true, rows, n.Units), n.param(i, "bias", true, rows))
+}
+
+func recurrentProducts(n *Node) int64 {
+	return int64(n.Out.Len()) * int64(n.Op.Gates()) * int64(n.Units)
+}
+
+// HasTokens tells whether a network takes rows of tokens: whole numbers from 0.
+func (g *Graph) HasTokens() bool { return g.embedding() != nil }
+
+// Vocabulary is how many tokens a network knows: rows hold 0 to Vocabulary-1. 0: it takes no tokens.
+func (g *Graph) Vocabulary() int {
+	if n := g.embedding(); n != nil {
+		return n.Vocabulary
+	}
+	return 0
+}
+
+// embedding is the node that reads the tokens, nil where the network takes none.
+func (g *Graph) embedding() *Node {
+	for i := range g.Nodes {
+		if g.Nodes[i].Op == OpEmbedding {
+			return &g.Nodes[i]
+		}
+	}
+	return nil
+}
+
+// sequence returns the input's shape as channels and positions.
+func (b *Builder) sequence(name string, in int) (channels, positions int) {
+	s := b.Out(in)
+	if len(s) != 2 {
+		b.fail(name, "its input %v is no sequence; an embedding makes one of tokens", []int(s))
+		return 1, 1
+	}
+	return s[0], s[1]
+}
+
+// Embedding adds a sequence of width channels for the tokens of a vector, the data. With padded set, token 0 fills rows
+// that are shorter than others.
+func (b *Builder) Embedding(name string, in, vocabulary, width int, padded bool) int {
+	s := b.Out(in)
+	switch from := b.g.Nodes[in]; {
+	case b.g.embedding() != nil:
+		b.fail(name, "a network has one embedding")
+	case in != 0 && !(from.Op == OpFlatten && from.Inputs[0] == 0):
+		b.fail(name, "it takes the data's tokens, and no layer's output; put it first")
+	case len(s) != 1:
+		b.fail(name, "its input %v is no row of tokens", []int(s))
+	case vocabulary < 1 || vocabulary > largestVocabulary || width < 1:
+		b.fail(name, "vocabulary must be 1 to %d, and width at least 1", largestVocabulary)
+	}
+	return b.add(Node{
+		Name: name, Op: OpEmbedding, Inputs: []int{in}, Out: Shape{width, s.Len()}, Units: width, Vocabulary: vocabulary,
+		Padded: padded,
+	})
+}
+
+// Positions adds a vector of each position to a sequence: learned, or with fixed set sines.
+func (b *Builder) Positions(name string, in int, fixed bool) int {
+	b.sequence(name, in)
+	return b.add(Node{Name: name, Op: OpPositions, Inputs: []int{in}, Out: b.Out(in), Fixed: fixed})
+}
+
+// LayerNorm adds a normalisation over the channels of each position: OpLayerNorm or OpRMSNorm. An eps of 0 is 1e-5.
+func (b *Builder) LayerNorm(name string, in int, op Op, eps float64) int {
+	if eps == 0 {
+		eps = 1e-5
+	}
+	if !(eps > 0) {
+		b.fail(name, "eps %g must be above 0", eps)
+	}
+	return b.add(Node{Name: name, Op: op, Inputs: []int{in}, Out: b.Out(in), Eps: eps})
+}
+
+// TakePosition makes a vector of a sequence: take is TakeMean, TakeFirst or TakeLast.
+func (b *Builder) TakePosition(name string, in int, take string) int {
+	c, _ := b.sequence(name, in)
+	if take != TakeMean && take != TakeFirst && take != TakeLast {
+		b.fail(name, "take is %q; it must be mean, first or last", take)
+	}
+	n := Node{Name: name, Op: OpTakePosition, Inputs: []int{in}, Out: Shape{c}, Take: take}
+	if take != TakeFirst {
+		b.mask(&n)
+	}
+	return b.add(n)
+}
+
+// Attention says how a multi-head attention works (Vaswani 2017).
+type Attention struct {
+	Heads   int
+	KVHeads int  // 0: as many as Heads; fewer share keys and values (Ainslie 2023)
+	Causal  bool // a position attends to none that are behind it
+	Rotary  bool // queries and keys are turned by their position (Su 2021)
+}
+
+// MultiHeadAttention adds a dense layer for queries, keys and values, the attention, and a dense layer of its outputs:
+// NAME.qkv, NAME.heads and NAME.out. No position attends to padding.
+func (b *Builder) MultiHeadAttention(name string, in int, a Attention) int {
+	c, positions := b.sequence(name, in)
+	if a.KVHeads == 0 {
+		a.KVHeads = a.Heads
+	}
+	if a.Heads < 1 || a.KVHeads < 1 || c%a.Heads != 0 || a.Heads%a.KVHeads != 0 {
+		b.fail(name, "%d heads with keys and values of %d must divide each other and %d channels", a.Heads, a.KVHeads, c)
+		return 0
+	}
+	width := c / a.Heads
+	if a.Rotary && width%2 != 0 {
+		b.fail(name, "rotary positions turn pairs of channels, and a head has %d", width)
+	}
+	qkv := b.dense(name+".qkv", in, c+2*width*a.KVHeads, true)
+	n := Node{
+		Name: name + ".heads", Op: OpAttention, Inputs: []int{qkv}, Out: Shape{c, positions}, Heads: a.Heads,
+		KVHeads: a.KVHeads, Causal: a.Causal, Rotary: a.Rotary,
+	}
+	b.mask(&n)
+	return b.dense(name+".out", b.add(n), c, true)
+}
+
+// Recurrent adds a recurrent layer, OpLSTM or OpGRU, and before it a dense layer, NAME.input, with the products of all
+// positions. A position knows those before it.
+func (b *Builder) Recurrent(name string, in int, op Op, units int) int {
+	_, positions := b.sequence(name, in)
+	x := b.dense(name+".input", in, op.Gates()*units, true)
+	return b.add(Node{Name: name, Op: op, Inputs: []int{x}, Out: Shape{units, positions}, Units: units})
+}
+
+// mask has a node leave out padding, where the embedding says that there is any.
+func (b *Builder) mask(n *Node) {
+	if from := b.g.embedding(); from != nil && from.Padded {
+		n.Masked, n.Inputs = true, append(n.Inputs, from.Inputs[0])
+	}
+}

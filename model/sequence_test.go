@@ -1,0 +1,79 @@
+package model
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/disdel/disdel"
+)
+
+// Layers of sequences have as many weights as PyTorch's.
+func TestSequenceLayersHavePyTorchsCounts(t *testing.T) {
+	for _, c := range []struct {
+		layer disdel.Layer
+		want  int64
+	}{
+		{disdel.Layer{Kind: "multiHeadAttention", Heads: 8}, 1_050_624},        // nn.MultiheadAttention(512, 8)
+		{disdel.Layer{Kind: "transformer", Heads: 8, Hidden: 2048}, 3_152_384}, // nn.TransformerEncoderLayer(512, 8)
+		{disdel.Layer{Kind: "transformer", Heads: 8, NormFirst: new(false)}, 3_152_384},
+		{disdel.Layer{Kind: "lstm", Units: 300}, 976_800}, // nn.LSTM(512, 300)
+		{disdel.Layer{Kind: "gru", Units: 300}, 732_600},  // nn.GRU(512, 300)
+		{disdel.Layer{Kind: "layerNorm"}, 1024},
+		{disdel.Layer{Kind: "rmsNorm"}, 512},
+		{disdel.Layer{Kind: "positions"}, 30 * 512},
+		{disdel.Layer{Kind: "positions", Learned: new(false)}, 0},
+	} {
+		g, err := Build(disdel.Network{Input: []int{1, 1, 30}, Layers: []disdel.Layer{
+			{Kind: "embedding", Vocabulary: 100, Width: 512}, c.layer, {Kind: "takePosition", Take: TakeMean},
+		}})
+		if err != nil {
+			t.Errorf("%s: %v", c.layer.Kind, err)
+			continue
+		}
+		if got := g.Count().Trainable - 100*512; got != c.want {
+			t.Errorf("%s has %d weights, want %d", c.layer.Kind, got, c.want)
+		}
+	}
+}
+
+// What does not fit a sequence is refused with its reason.
+func TestSequencesThatDoNotFit(t *testing.T) {
+	embedding := disdel.Layer{Kind: "embedding", Vocabulary: 9, Width: 6}
+	for want, layers := range map[string][]disdel.Layer{
+		"is a sequence; make a vector": {embedding},
+		"is no sequence; an embedding": {{Kind: "positions"}},
+		"is no image":                  {embedding, {Kind: "maxPool", Kernel: 2}},
+		"one embedding":                {embedding, {Kind: "takePosition", Take: TakeLast}, embedding},
+		"and no layer's output":        {{Kind: "relu"}, embedding},
+		"vocabulary must be":           {{Kind: "embedding", Width: 3}},
+		"must divide each other":       {embedding, {Kind: "multiHeadAttention", Heads: 4}},
+		"rotary positions turn pairs":  {embedding, {Kind: "multiHeadAttention", Heads: 2, Rotary: new(true)}},
+		`take is "middle"`:             {embedding, {Kind: "takePosition", Take: "middle"}},
+	} {
+		_, err := Build(disdel.Network{Input: []int{1, 1, 5}, Layers: layers})
+		if !errors.Is(err, disdel.Invalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want Invalid with %q", err, want)
+		}
+	}
+}
+
+// BERT and GPT-2 have the published counts: those of the checkpoints on the hub, without the classifier. BERT's vectors
+// for the two parts of a row are left out here.
+func TestTransformersHaveThePublishedCounts(t *testing.T) {
+	for name, c := range map[string]struct {
+		positions, width int
+		published        int64
+	}{
+		"bert-tiny": {512, 128, 4_385_920}, "bert-mini": {512, 256, 11_170_560}, "bert-small": {512, 512, 28_763_648},
+		"bert-base": {512, 768, 109_482_240}, "gpt2": {1024, 768, 124_439_808},
+	} {
+		want := c.published + int64(2*c.width) // the classifier of two classes
+		if strings.HasPrefix(name, "bert") {
+			want += 2 - int64(2*c.width) // its bias; the vectors of two parts
+		}
+		if got := build(t, name, 2, 1, 1, c.positions).Count().Trainable; got != want {
+			t.Errorf("%s has %d weights, want %d", name, got, want)
+		}
+	}
+}

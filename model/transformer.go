@@ -1,0 +1,81 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+)
+
+// Transformer says how a block of a transformer works (Vaswani 2017): an attention and two dense layers on each position,
+// each with a sum and a layer norm.
+type Transformer struct {
+	Attention
+	Hidden     int     // units between the two dense layers; 0: four times the channels
+	PostNorm   bool    // norms come behind the sums, as in BERT; they come first in GPT-2
+	Activation Op      // between the dense layers; 0: OpGELU
+	Dropout    float64 // share dropped before each sum while training
+	Eps        float64 // of the norms; 0: 1e-5
+}
+
+// Transformer adds a block: NAME.norm1, NAME.attention, NAME.norm2, NAME.up and NAME.down.
+func (b *Builder) Transformer(name string, in int, t Transformer) int {
+	channels, _ := b.sequence(name, in)
+	x := b.branch(name, "1", in, &t, func(x int) int {
+		return b.MultiHeadAttention(name+".attention", x, t.Attention)
+	})
+	return b.branch(name, "2", x, &t, func(x int) int {
+		x = b.Dense(name+".up", x, cmp.Or(t.Hidden, 4*channels))
+		return b.Dense(name+".down", b.Same(name+".activation", x, cmp.Or(t.Activation, OpGELU)), channels)
+	})
+}
+
+// branch adds what f makes of x to x.
+func (b *Builder) branch(name, number string, x int, t *Transformer, f func(x int) int) int {
+	norm := func(x int) int { return b.LayerNorm(name+".norm"+number, x, OpLayerNorm, t.Eps) }
+	in := x
+	if !t.PostNorm {
+		in = norm(x)
+	}
+	y := f(in)
+	if t.Dropout > 0 {
+		y = b.Dropout(name+".dropout"+number, y, t.Dropout)
+	}
+	y = b.Add(name+".sum"+number, x, y)
+	if t.PostNorm {
+		return norm(y)
+	}
+	return y
+}
+
+// bert is BERT of a size (Devlin 2018; Turc 2019) with its pooler, and a classifier of it. Rows have one part: what BERT
+// adds for the first of two parts is left out.
+func bert(layers, width int) func(*Builder, int) {
+	const vocabulary, eps, share = 30522, 1e-12, 0.1
+	return func(b *Builder, classes int) {
+		x := b.Positions("embeddings.positions", b.Embedding("embeddings.words", b.Flatten("tokens", 0), vocabulary, width, true),
+			false)
+		x = b.Dropout("embeddings.dropout", b.LayerNorm("embeddings.norm", x, OpLayerNorm, eps), share)
+		for i := range layers {
+			x = b.Transformer(fmt.Sprintf("layers.%d", i), x, Transformer{
+				Attention: Attention{Heads: width / 64}, PostNorm: true, Dropout: share, Eps: eps,
+			})
+		}
+		x = b.Same("pooler.tanh", b.Dense("pooler", b.TakePosition("first", x, TakeFirst), width), OpTanh)
+		b.Dense("classifier", b.Dropout("dropout", x, share), classes)
+	}
+}
+
+// gpt2 is GPT-2 of a size (Radford 2019), and a classifier of its last position.
+func gpt2(layers, width int) func(*Builder, int) {
+	const vocabulary, share = 50257, 0.1
+	return func(b *Builder, classes int) {
+		x := b.Positions("positions", b.Embedding("tokens", b.Flatten("data", 0), vocabulary, width, false), false)
+		x = b.Dropout("dropout", x, share)
+		for i := range layers {
+			x = b.Transformer(fmt.Sprintf("layers.%d", i), x, Transformer{
+				Attention: Attention{Heads: width / 64, Causal: true}, Activation: OpGELUTanh, Dropout: share,
+			})
+		}
+		x = b.TakePosition("last", b.LayerNorm("norm", x, OpLayerNorm, 0), TakeLast)
+		b.dense("classifier", x, classes, false)
+	}
+}

@@ -1,0 +1,378 @@
+package kernel
+
+import (
+	"math"
+
+	"github.com/disdel/disdel/runtime/engine/native/plan"
+)
+
+// Attention is softmax(Q K^T / sqrt(Width)) V for each head (Vaswani 2017), of a sequence whose channels are the heads of
+// queries, of keys and of values, one behind the other. Scores are computed block by block, and never lie in memory as a
+// whole (Dao 2022, FlashAttention): the way back computes them again from the number that is kept of each query.
+type Attention struct {
+	Sequence
+	Heads, KVHeads, Width int
+	Causal                bool   // a position attends to none that are behind it
+	Rotary                bool   // queries and keys are turned by their position (Su 2021)
+	Tokens                Tokens // padding, which nothing attends to
+	Kept                  []float32
+	Scratch               []float32
+}
+
+const (
+	block = plan.AttentionBlock
+	row   = block * lanes // of scores
+)
+
+// attentionTask is what one worker computes at a time: 16 lanes of a head of keys and values and the heads of queries
+// that share it.
+type attentionTask struct {
+	*Attention
+	w      *Worker
+	lane   int
+	group  int                   // the head of keys
+	q      []float32             // blocks [positions][Width][16]
+	k, v   []float32             //
+	o      []float32             // the outputs, and on the way back their gradient
+	dq     []float32             //
+	dk     []float32             //
+	dv     []float32             //
+	s, ds  []float32             // scores and their gradients, [queries][keys][16]
+	size   int                   // values of a position in a block
+	dots   [block][lanes]float32 // of the outputs and their gradient
+	hidden [block][lanes]bool    // keys that are padding
+}
+
+// eachTask calls f for this worker's tasks.
+func (w *Worker) eachTask(a *Attention, back bool, f func(t *attentionTask)) {
+	length, size := plan.AttentionLen(a.Width, back), block*a.Width*lanes
+	from, to := w.share(a.KVHeads * a.active() / lanes)
+	for i := from; i < to; i++ {
+		t := &w.task
+		*t = attentionTask{
+			Attention: a, w: w, lane: i / a.KVHeads * lanes, group: i % a.KVHeads, size: a.Width * lanes,
+		}
+		room := a.Scratch[i*length:][:length]
+		blocks := []*[]float32{&t.q, &t.k, &t.v, &t.o}
+		if back {
+			blocks = append(blocks, &t.dq, &t.dk, &t.dv)
+		}
+		for _, b := range blocks {
+			*b, room = room, room[size:] // a tile may read behind a block, which nobody uses
+		}
+		t.s, t.ds = room, room[min(len(room), block*row):]
+		f(t)
+	}
+	w.task = attentionTask{} // which would keep the arrays alive
+}
+
+// Attention computes the output of x, the queries, keys and values.
+func (w *Worker) Attention(a *Attention, x, y []float32) {
+	w.eachTask(a, false, func(t *attentionTask) {
+		for h := t.group * a.shared(); h < (t.group+1)*a.shared(); h++ {
+			for i := 0; i < a.H; i += block {
+				t.forward(x, y, h, i)
+			}
+		}
+	})
+}
+
+// shared is how many heads of queries share one of keys.
+func (a *Attention) shared() int { return a.Heads / a.KVHeads }
+
+// out is the sequence of the outputs.
+func (a *Attention) out() *Sequence {
+	s := a.Sequence
+	s.C = a.Heads * a.Width
+	return &s
+}
+
+func (a *Attention) scale() float32 { return float32(1 / sqrt(float64(a.Width))) }
+
+// ends are how many queries from i on and keys from j on are in a block.
+func (a *Attention) ends(i, j int) (queries, keys int) { return min(block, a.H-i), min(block, a.H-j) }
+
+// load copies positions from (included) of a head to a block; channel is the head's first.
+func (t *attentionTask) load(dst []float32, s *Sequence, x []float32, channel, from int) {
+	for i := range min(block, s.H-from) {
+		for c := range t.Width {
+			*vec(dst[i*t.size+c*lanes:]) = *s.at(x, from+i, channel+c, t.lane)
+		}
+	}
+}
+
+// keep adds a block to positions of a head.
+func (t *attentionTask) keep(src []float32, s *Sequence, x []float32, channel, from int, scale float32) {
+	for i := range min(block, s.H-from) {
+		for c := range t.Width {
+			to, v := s.at(x, from+i, channel+c, t.lane), vec(src[i*t.size+c*lanes:])
+			for l := range to {
+				to[l] += scale * v[l]
+			}
+		}
+	}
+}
+
+func (t *attentionTask) loadQueries(x []float32, head, from int) {
+	t.load(t.q, &t.Sequence, x, head*t.Width, from)
+	t.turn(t.q, from, 1)
+	n, _ := t.ends(from, 0)
+	scale := t.scale()
+	for i := range n * t.size {
+		t.q[i] *= scale
+	}
+}
+
+func (t *attentionTask) loadKeys(x []float32, from int) {
+	t.load(t.k, &t.Sequence, x, t.keyChannel(), from)
+	t.turn(t.k, from, 1)
+	t.load(t.v, &t.Sequence, x, t.valueChannel(), from)
+	_, keys := t.ends(0, from)
+	for k := range keys {
+		for l := range lanes {
+			t.hidden[k][l] = t.Tokens.isPadding(&t.Sequence, from+k, t.lane+l)
+		}
+	}
+}
+
+func (t *attentionTask) keyChannel() int   { return (t.Heads + t.group) * t.Width }
+func (t *attentionTask) valueChannel() int { return (t.Heads + t.KVHeads + t.group) * t.Width }
+
+// turn rotates channel c with channel c + Width/2 by the angle position / 10000^(2c/Width); with sign -1, back.
+func (t *attentionTask) turn(b []float32, from int, sign float64) {
+	if !t.Rotary {
+		return
+	}
+	half := t.Width / 2
+	for i := range min(block, t.H-from) {
+		for c := range half {
+			sin, cos := math.Sincos(sign * float64(from+i) / math.Pow(10000, float64(c)/float64(half)))
+			x := vec(b[i*t.size+c*lanes:])
+			y := vec(b[i*t.size+(c+half)*lanes:])
+			for l := range x {
+				x[l], y[l] = x[l]*float32(cos)-y[l]*float32(sin), x[l]*float32(sin)+y[l]*float32(cos)
+			}
+		}
+	}
+}
+
+// scores computes those of queries from i on and keys from j on.
+func (t *attentionTask) scores(i, j int) {
+	queries, keys := t.ends(i, j)
+	clear(t.s[:block*row])
+	t.w.lanesProduct(queries, keys, t.Width, operand{t.q, t.size, lanes}, operand{t.k, t.size, lanes}, t.s, row)
+}
+
+// seen is how many keys of a block from j on query i attends to, but for padding.
+func (t *attentionTask) seen(i, j int) int {
+	_, keys := t.ends(0, j)
+	if t.Causal {
+		keys = min(keys, i-j+1)
+	}
+	return max(keys, 0)
+}
+
+// last is the position behind the last key that queries from i on attend to.
+func (t *attentionTask) last(i int) int {
+	if t.Causal {
+		return min(t.H, i+block)
+	}
+	return t.H
+}
+
+// forward computes a block of outputs, of queries of a head from i on.
+func (t *attentionTask) forward(x, y []float32, head, i int) {
+	queries, _ := t.ends(i, 0)
+	t.loadQueries(x, head, i)
+	var top, sum [block][lanes]float32
+	for q := range top {
+		for l := range top[q] {
+			top[q][l] = float32(math.Inf(-1))
+		}
+	}
+	clear(t.o[:block*t.size])
+	for j := 0; j < t.last(i); j += block {
+		t.loadKeys(x, j)
+		t.scores(i, j)
+		for q := range queries {
+			t.soften(q, i, j, &top[q], &sum[q])
+		}
+		_, keys := t.ends(i, j)
+		t.w.lanesProduct(queries, t.Width, keys, operand{t.s, row, lanes}, operand{t.v, lanes, t.size}, t.o, t.size)
+	}
+	out := t.out()
+	for q := range queries {
+		t.finish(out, y, head, i, q, &top[q], &sum[q])
+	}
+}
+
+// soften turns a row of scores into exponentials, less the largest score so far, and scales what was added up with a
+// smaller one.
+func (t *attentionTask) soften(q, i, j int, top, sum *[lanes]float32) {
+	seen, before := t.seen(i+q, j), *top
+	for k := range seen {
+		s, hidden := vec(t.s[q*row+k*lanes:]), &t.hidden[k]
+		for l := range s {
+			if hidden[l] {
+				s[l] = float32(math.Inf(-1))
+			}
+			top[l] = max(top[l], s[l])
+		}
+	}
+	var scale, less [lanes]float32
+	for l := range scale {
+		if less[l] = top[l]; math.IsInf(float64(less[l]), -1) {
+			less[l] = 0 // nothing is seen yet
+		}
+		scale[l] = exp32(before[l] - less[l])
+		sum[l] *= scale[l]
+	}
+	for c := range t.Width {
+		o := vec(t.o[q*t.size+c*lanes:])
+		for l := range o {
+			o[l] *= scale[l]
+		}
+	}
+	for k := range seen {
+		s := vec(t.s[q*row+k*lanes:])
+		for l := range s {
+			s[l] = exp32(s[l] - less[l])
+			sum[l] += s[l]
+		}
+	}
+	clear(t.s[q*row+seen*lanes : (q+1)*row])
+}
+
+// finish writes the output of a query, and keeps the logarithm of the sum of its exponentials.
+func (t *attentionTask) finish(out *Sequence, y []float32, head, i, q int, top, sum *[lanes]float32) {
+	var inverse [lanes]float32
+	for l, v := range sum {
+		if v > 0 {
+			inverse[l] = 1 / v
+		}
+	}
+	for c := range t.Width {
+		o, to := vec(t.o[q*t.size+c*lanes:]), out.at(y, i+q, head*t.Width+c, t.lane)
+		for l := range to {
+			to[l] = o[l] * inverse[l]
+		}
+	}
+	if t.Kept == nil {
+		return
+	}
+	for l, kept := 0, t.kept(head, i+q); l < lanes; l++ {
+		if kept[l] = 0; sum[l] > 0 {
+			kept[l] = top[l] + float32(math.Log(float64(sum[l])))
+		}
+	}
+}
+
+func (t *attentionTask) kept(head, position int) *[lanes]float32 {
+	return vec(t.Kept[(head*t.H+position)*t.Lanes+t.lane:])
+}
+
+// AttentionBack adds the gradient of x to dx; y and dy are the output and its gradient.
+func (w *Worker) AttentionBack(a *Attention, x, y, dy, dx []float32) {
+	w.eachTask(a, true, func(t *attentionTask) {
+		for j := 0; j < a.H; j += block {
+			t.backward(x, y, dy, dx, j)
+		}
+	})
+}
+
+// backward is for keys from j on: their gradients, and what they add to those of the queries.
+func (t *attentionTask) backward(x, y, dy, dx []float32, j int) {
+	t.loadKeys(x, j)
+	clear(t.dk[:block*t.size])
+	clear(t.dv[:block*t.size])
+	out, first := t.out(), 0
+	if t.Causal {
+		first = j
+	}
+	for h := t.group * t.shared(); h < (t.group+1)*t.shared(); h++ {
+		for i := first; i < t.H; i += block {
+			t.loadQueries(x, h, i)
+			t.load(t.o, out, dy, h*t.Width, i)
+			t.dot(out, y, h, i)
+			t.slopes(h, i, j)
+			t.turn(t.dq, i, -1)
+			t.keep(t.dq, &t.Sequence, dx, h*t.Width, i, t.scale())
+		}
+	}
+	t.turn(t.dk, j, -1)
+	t.keep(t.dk, &t.Sequence, dx, t.keyChannel(), j, 1)
+	t.keep(t.dv, &t.Sequence, dx, t.valueChannel(), j, 1)
+}
+
+// dot sums the products of outputs and their gradients for each query.
+func (t *attentionTask) dot(out *Sequence, y []float32, head, i int) {
+	for q := range min(block, t.H-i) {
+		t.dots[q] = [lanes]float32{}
+		for c := range t.Width {
+			d, v := vec(t.o[q*t.size+c*lanes:]), out.at(y, i+q, head*t.Width+c, t.lane)
+			for l := range d {
+				t.dots[q][l] += d[l] * v[l]
+			}
+		}
+	}
+}
+
+// slopes computes the gradients of a block of scores, and what they give for queries, keys and values.
+func (t *attentionTask) slopes(head, i, j int) {
+	queries, keys := t.ends(i, j)
+	t.scores(i, j)
+	clear(t.ds[:block*row])
+	t.w.lanesProduct(queries, keys, t.Width, operand{t.o, t.size, lanes}, operand{t.v, t.size, lanes}, t.ds, row)
+	for q := range queries {
+		seen, kept := t.seen(i+q, j), t.kept(head, i+q)
+		for k := range seen {
+			s, ds, hidden := vec(t.s[q*row+k*lanes:]), vec(t.ds[q*row+k*lanes:]), &t.hidden[k]
+			for l := range s {
+				if s[l] = exp32(s[l] - kept[l]); hidden[l] {
+					s[l] = 0
+				}
+				ds[l] = s[l] * (ds[l] - t.dots[q][l])
+			}
+		}
+		clear(t.s[q*row+seen*lanes : (q+1)*row])
+		clear(t.ds[q*row+seen*lanes : (q+1)*row])
+	}
+	byKey := func(b []float32) operand { return operand{b, lanes, row} }
+	byChannel := func(b []float32) operand { return operand{b, lanes, t.size} }
+	t.w.lanesProduct(keys, t.Width, queries, byKey(t.s), byChannel(t.o), t.dv, t.size)
+	t.w.lanesProduct(keys, t.Width, queries, byKey(t.ds), byChannel(t.q), t.dk, t.size)
+	clear(t.dq[:block*t.size])
+	t.w.lanesProduct(queries, t.Width, keys, operand{t.ds, row, lanes}, byChannel(t.k), t.dq, t.size)
+}
+
+// operand is an array of 16 lanes; outer and inner are the values from one row to the next, and from one term of a sum
+// to the next.
+type operand struct {
+	values       []float32
+	outer, inner int
+}
+
+// lanesProduct adds to c[i][j] the sums of a[i][k] b[j][k], for each of 16 lanes. A row of c is side by side. It reads,
+// and does not use, rows behind the last up to whole tiles.
+func (w *Worker) lanesProduct(rows, columns, terms int, a, b operand, c []float32, cRow int) {
+	high, wide := w.pairs[0], w.pairs[1]
+	tile := w.edge[:high*wide*lanes]
+	p0 := &w.prod
+	p0.rs, p0.ldb, p0.k, p0.middle = int64(4*a.outer), int64(4*b.outer), 1, int64(terms)
+	p0.am, p0.bm = int64(4*a.inner)-w.step, int64(4*b.inner)-w.step
+	for i := 0; i < rows; i += high {
+		for j := 0; j < columns; j += wide {
+			n := min(wide, columns-j) * lanes
+			for r := range min(high, rows-i) {
+				copy(tile[r*wide*lanes:][:n], c[(i+r)*cRow+j*lanes:])
+			}
+			for l := 0; l < lanes; l += int(w.step) / 4 {
+				p0.a, p0.b, p0.c = p(a.values, i*a.outer+l), p(b.values, j*b.outer+l), p(tile, l)
+				w.f.correlate(p0)
+			}
+			for r := range min(high, rows-i) {
+				copy(c[(i+r)*cRow+j*lanes:][:n], tile[r*wide*lanes:])
+			}
+		}
+	}
+}

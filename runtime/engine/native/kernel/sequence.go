@@ -1,0 +1,268 @@
+package kernel
+
+import "github.com/disdel/disdel/runtime/engine/native/plan"
+
+// Sequence is an image with a pixel for each position, [positions][C][Lanes], and the rows of the batch that it holds.
+type Sequence struct {
+	Image
+	Rows int
+}
+
+// positions are this worker's positions.
+func (s *Sequence) positions(w *Worker) (from, to int) { return w.share(s.H * s.W) }
+
+// active is how many lanes are computed.
+func (s *Sequence) active() int { return min(s.Lanes, plan.Padded(s.Rows)) }
+
+// at is the vector of 16 lanes from lane l on, of a channel of a position.
+func (s *Sequence) at(x []float32, position, channel, l int) *[lanes]float32 {
+	return (*[lanes]float32)(x[(position*s.C+channel)*s.Lanes+l:])
+}
+
+// Tokens says which positions of a row are padding, [positions][Lanes]: those with token 0. nil: none is.
+type Tokens []float32
+
+func (t Tokens) isPadding(s *Sequence, position, row int) bool {
+	return t != nil && t[position*s.Lanes+row] == 0
+}
+
+// Embed writes the row of table for each token, y [positions][C][Lanes]; table is [vocabulary][C].
+func (w *Worker) Embed(s Sequence, tokens, table, y []float32) {
+	from, to := s.positions(w)
+	for t := from; t < to; t++ {
+		for l := 0; l < s.active(); l += lanes {
+			var rows [lanes][]float32
+			for i := range rows {
+				rows[i] = table[int(tokens[t*s.Lanes+l+i])*s.C:][:s.C]
+			}
+			for c := range s.C {
+				for i, v := 0, s.at(y, t, c, l); i < lanes; i++ {
+					v[i] = rows[i][c]
+				}
+			}
+		}
+	}
+}
+
+// EmbedBack adds dy to the gradient of the rows of the table that Embed took; with padded set, token 0 gets none. Each
+// worker adds up some channels, in the order of positions and rows.
+func (w *Worker) EmbedBack(s Sequence, tokens, dy, dTable []float32, padded bool) {
+	from, to := w.share(s.C)
+	for t := range s.H * s.W {
+		for r := range s.Rows {
+			token := int(tokens[t*s.Lanes+r])
+			if padded && token == 0 {
+				continue
+			}
+			row := dTable[token*s.C:][:s.C]
+			for c := from; c < to; c++ {
+				row[c] += dy[(t*s.C+c)*s.Lanes+r]
+			}
+		}
+	}
+}
+
+// AddPositions is y = x + table, a vector of the channels for each position.
+func (w *Worker) AddPositions(s Sequence, x, table, y []float32) {
+	from, to := s.positions(w)
+	for k := from * s.C; k < to*s.C; k++ {
+		add, in, out := table[k], x[k*s.Lanes:][:s.active()], y[k*s.Lanes:][:s.active()]
+		for i, v := range in {
+			out[i] = v + add
+		}
+	}
+}
+
+// PositionsBack is the gradient of the table of AddPositions: the sums of dy over the rows.
+func (w *Worker) PositionsBack(s Sequence, dy, dTable []float32) {
+	from, to := s.positions(w)
+	for k := from * s.C; k < to*s.C; k++ {
+		var sum float32
+		for _, v := range dy[k*s.Lanes:][:s.Rows] {
+			sum += v
+		}
+		dTable[k] = sum
+	}
+	if w.ID == 0 {
+		clear(dTable[s.H*s.W*s.C:])
+	}
+}
+
+// LayerNorm is a normalisation over the channels of each position (Ba 2016), or with Centered false by their root mean
+// square (Zhang 2019).
+type LayerNorm struct {
+	Sequence
+	Eps         float64
+	Centered    bool
+	Gamma, Beta []float32 // Beta may be nil: 0
+	Kept        []float32 // [positions][2][Lanes], mean and 1/sqrt(variance + eps), for the way back; nil: not kept
+}
+
+// kept are the mean and the inverse deviation that lanes of a position had.
+func (n *LayerNorm) kept(t, l int) (mean, inverse *[lanes]float32) {
+	return (*[lanes]float32)(n.Kept[2*t*n.Lanes+l:]), (*[lanes]float32)(n.Kept[(2*t+1)*n.Lanes+l:])
+}
+
+// LayerNorm computes y = gamma (x - mean) / sqrt(variance + eps) + beta.
+func (w *Worker) LayerNorm(n *LayerNorm, x, y []float32) {
+	from, to := n.positions(w)
+	for t := from; t < to; t++ {
+		for l := 0; l < n.active(); l += lanes {
+			mean, inverse := n.moments(x, t, l)
+			if n.Kept != nil {
+				m, v := n.kept(t, l)
+				*m, *v = mean, inverse
+			}
+			for c := range n.C {
+				gamma, beta := n.Gamma[c], float32(at(n.Beta, c, 0))
+				for i, in, out := 0, n.at(x, t, c, l), n.at(y, t, c, l); i < lanes; i++ {
+					out[i] = (in[i]-mean[i])*inverse[i]*gamma + beta
+				}
+			}
+		}
+	}
+}
+
+// moments are the mean, 0 unless Centered, and 1/sqrt(variance + eps) of lanes of a position.
+func (n *LayerNorm) moments(x []float32, t, l int) (mean, inverse [lanes]float32) {
+	count := 1 / float32(n.C)
+	if n.Centered {
+		for c := range n.C {
+			for i, v := range n.at(x, t, c, l) {
+				mean[i] += v
+			}
+		}
+		for i := range mean {
+			mean[i] *= count
+		}
+	}
+	for c := range n.C {
+		for i, v := range n.at(x, t, c, l) {
+			inverse[i] += (v - mean[i]) * (v - mean[i])
+		}
+	}
+	for i, v := range inverse {
+		inverse[i] = float32(1 / sqrt(float64(v*count)+n.Eps))
+	}
+	return mean, inverse
+}
+
+// LayerNormSums adds the gradients of gamma and beta (nil: there is none) to arrays of zeros, each worker for some
+// channels.
+func (w *Worker) LayerNormSums(n *LayerNorm, x, dy, dGamma, dBeta []float32) {
+	from, to := w.share(n.C)
+	for t := range n.H * n.W {
+		for l := 0; l < n.active(); l += lanes {
+			mean, inverse := n.kept(t, l)
+			for c := from; c < to; c++ {
+				var dot, sum float32
+				in, d := n.at(x, t, c, l), n.at(dy, t, c, l)
+				for i := range min(lanes, n.Rows-l) {
+					dot += d[i] * (in[i] - mean[i]) * inverse[i]
+					sum += d[i]
+				}
+				dGamma[c] += dot
+				if dBeta != nil {
+					dBeta[c] += sum
+				}
+			}
+		}
+	}
+}
+
+// LayerNormBack turns dy, the gradient of y, into that of x, in place.
+func (w *Worker) LayerNormBack(n *LayerNorm, x, dy []float32) {
+	from, to := n.positions(w)
+	count := 1 / float32(n.C)
+	for t := from; t < to; t++ {
+		for l := 0; l < n.active(); l += lanes {
+			mean, inverse := n.kept(t, l)
+			var sum, dot [lanes]float32 // of gamma dy, and of gamma dy times the normalised x
+			for c := range n.C {
+				gamma, in, d := n.Gamma[c], n.at(x, t, c, l), n.at(dy, t, c, l)
+				for i := range d {
+					g := gamma * d[i]
+					sum[i] += g
+					dot[i] += g * (in[i] - mean[i]) * inverse[i]
+				}
+			}
+			for i := range sum {
+				if sum[i] *= count; !n.Centered {
+					sum[i] = 0
+				}
+				dot[i] *= count
+			}
+			for c := range n.C {
+				gamma, in, d := n.Gamma[c], n.at(x, t, c, l), n.at(dy, t, c, l)
+				for i := range d {
+					d[i] = inverse[i] * (gamma*d[i] - sum[i] - (in[i]-mean[i])*inverse[i]*dot[i])
+				}
+			}
+		}
+	}
+}
+
+// Take says which position TakePosition takes.
+type Take string
+
+// The values of Take.
+const (
+	TakeMean  Take = "mean"
+	TakeFirst Take = "first"
+	TakeLast  Take = "last"
+)
+
+// TakePosition writes one position of each row, or the mean of all, as a vector y of the channels. Padding does not
+// count; a row of nothing else has its first position.
+func (w *Worker) TakePosition(s Sequence, take Take, tokens Tokens, x, y []float32) {
+	from, to := w.share(s.C)
+	for r := range s.Rows {
+		first, end, scale := s.taken(take, tokens, r)
+		for c := from; c < to; c++ {
+			var sum float32
+			for t := first; t < end; t++ {
+				if take != TakeMean || !tokens.isPadding(&s, t, r) {
+					sum += x[(t*s.C+c)*s.Lanes+r]
+				}
+			}
+			y[c*s.Lanes+r] = sum * scale
+		}
+	}
+	for c := from; c < to; c++ {
+		clear(y[c*s.Lanes+s.Rows : (c+1)*s.Lanes])
+	}
+}
+
+// TakePositionBack adds the gradient of x to dx.
+func (w *Worker) TakePositionBack(s Sequence, take Take, tokens Tokens, dy, dx []float32) {
+	from, to := w.share(s.C)
+	for r := range s.Rows {
+		first, end, scale := s.taken(take, tokens, r)
+		for t := first; t < end; t++ {
+			if take == TakeMean && tokens.isPadding(&s, t, r) {
+				continue
+			}
+			for c := from; c < to; c++ {
+				dx[(t*s.C+c)*s.Lanes+r] += scale * dy[c*s.Lanes+r]
+			}
+		}
+	}
+}
+
+// taken are the positions of a row that count, from first to end, and what each counts for.
+func (s *Sequence) taken(take Take, tokens Tokens, r int) (first, end int, scale float32) {
+	count, last := 0, 0
+	for t := range s.H * s.W {
+		if !tokens.isPadding(s, t, r) {
+			count, last = count+1, t
+		}
+	}
+	switch {
+	case take == TakeFirst || count == 0:
+		return 0, 1, 1
+	case take == TakeLast:
+		return last, last + 1, 1
+	default:
+		return 0, s.H * s.W, 1 / float32(count)
+	}
+}

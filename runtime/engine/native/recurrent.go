@@ -1,0 +1,73 @@
+package native
+
+import "github.com/disdel/disdel/runtime/engine/native/kernel"
+
+// recurrent is LSTMs and GRUs: a product of the position before, and gates.
+type recurrent struct {
+	byLanes
+	forth, back func(w *kernel.Worker, r *kernel.Recurrent, t int)
+}
+
+// recurrent has the arrays of a layer; grad is nil on the way forward.
+func (l *layer) recurrent(grad, dx []float32) kernel.Recurrent {
+	position, gates := l.v.Image.Pixel(), l.node.Op.Gates()
+	r := kernel.Recurrent{Sequence: l.sequence(), X: l.in[0].out, Y: l.out, DY: grad, DX: dx}
+	if l.shared != nil {
+		all := gates * position * l.v.Image.H
+		r.Gates, r.Memories = l.shared[:all], l.shared[all:]
+	}
+	if grad == nil {
+		r.Products, r.Zeros, r.Memory = l.work[:gates*position], l.work[gates*position:][:position],
+			l.work[(gates+1)*position:][:position]
+	} else {
+		r.Memory = l.back[:position]
+	}
+	return r
+}
+
+func (k recurrent) forward(l *layer, w *kernel.Worker, _ *Engine) {
+	r := l.recurrent(nil, nil)
+	w.Clear(r.Zeros)
+	w.Clear(r.Memory)
+	w.Sync()
+	for t := range l.v.Image.H {
+		w.Forward(&l.v.Conv, r.Before(t), l.weight.value, l.bias.value, r.Products)
+		w.Sync()
+		k.forth(w, &r, t)
+		w.Sync()
+	}
+}
+
+func (k recurrent) backward(l *layer, w *kernel.Worker, _ *Engine) {
+	r := l.recurrent(l.grad, nil)
+	w.Clear(r.Memory)
+	w.Sync()
+	positions, out := l.v.Image.H, l.v.Image.Pixel()
+	gates := l.node.Op.Gates() * out
+	for t := positions - 1; t >= 0; t-- {
+		k.back(w, &r, t)
+		w.Sync()
+		if t > 0 {
+			w.BackData(&l.v.Conv, r.Gates[t*gates:], l.weight.value, l.grad[(t-1)*out:], true)
+			w.Sync()
+		}
+	}
+	scratch := l.back[out:]
+	if positions > 1 {
+		before := l.v.Conv.Positions(positions - 1)
+		w.BackWeights(&before, l.out, r.Gates[gates:], l.weight.grad, scratch)
+	} else {
+		w.Clear(l.weight.grad)
+	}
+	w.Sync()
+	all := l.v.Conv.Positions(positions)
+	w.BackBias(&all, r.Gates, l.bias.grad, scratch)
+	w.Sync()
+}
+
+// passGradient passes on what backward left in place of the gates.
+func (recurrent) passGradient(l *layer, w *kernel.Worker, k int, add bool) {
+	r := l.recurrent(l.grad, cleared(w, l.in[k].grad, add))
+	w.GatesBack(&r)
+	w.Sync()
+}

@@ -1,0 +1,182 @@
+package native
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine/native/kernel"
+	"github.com/disdel/disdel/runtime/engine/native/plan"
+)
+
+// byLanes is embedded by kinds that the plan never lays out by rows.
+type byLanes struct{}
+
+func (byLanes) forwardRows(l *layer, _ *kernel.Worker, _ *Engine) {
+	panic(fmt.Sprintf("native: the plan lays %v out by rows", l.node.Op))
+}
+
+// sequence is the layer's output as kernels of sequences take it.
+func (l *layer) sequence() kernel.Sequence {
+	return kernel.Sequence{Image: l.v.Image, Rows: l.rows}
+}
+
+// tokens are those that say which positions are padding; nil: there is none.
+func (l *layer) tokens() kernel.Tokens {
+	if !l.node.Masked {
+		return nil
+	}
+	return l.in[len(l.in)-1].out
+}
+
+// embedding looks tokens up in its weights.
+type embedding struct{ byLanes }
+
+func (embedding) forward(l *layer, w *kernel.Worker, _ *Engine) {
+	w.Embed(l.sequence(), l.in[0].out, l.weight.value, l.out)
+	w.Sync()
+}
+
+func (embedding) backward(l *layer, w *kernel.Worker, _ *Engine) {
+	w.Clear(l.weight.grad)
+	w.Sync()
+	w.EmbedBack(l.sequence(), l.in[0].out, l.grad, l.weight.grad, l.node.Padded)
+	w.Sync()
+}
+
+func (embedding) passGradient(*layer, *kernel.Worker, int, bool) {}
+
+// positions adds a vector of each position.
+type positions struct {
+	elementwise
+	byLanes
+}
+
+func (positions) forward(l *layer, w *kernel.Worker, _ *Engine) {
+	table := values(l.weight)
+	if l.node.Fixed {
+		table = l.shared
+	}
+	w.AddPositions(l.sequence(), l.in[0].out, table, l.out)
+	w.Sync()
+}
+
+func (positions) backward(l *layer, w *kernel.Worker, _ *Engine) {
+	if l.weight == nil {
+		return
+	}
+	w.PositionsBack(l.sequence(), l.grad, l.weight.grad)
+	w.Sync()
+}
+
+// setSines writes the fixed vectors of positions: channel 2i of position t is sin(t / 10000^(2i/C)), and the next its cosine
+// (Vaswani 2017, 3.5).
+func setSines(out []float32, im plan.Image) {
+	for t := range im.H {
+		for c := range im.C {
+			at := float64(t) / math.Pow(10000, float64(c-c%2)/float64(im.C))
+			if c%2 == 0 {
+				out[t*im.C+c] = float32(math.Sin(at))
+			} else {
+				out[t*im.C+c] = float32(math.Cos(at))
+			}
+		}
+	}
+}
+
+// layerNorm brings the channels of each position to mean 0 and variance 1; with OpRMSNorm the mean stays.
+type layerNorm struct {
+	elementwise
+	byLanes
+}
+
+func (l *layer) layerNorm() kernel.LayerNorm {
+	return kernel.LayerNorm{
+		Sequence: l.sequence(), Eps: l.node.Eps, Centered: l.node.Op == model.OpLayerNorm,
+		Gamma: l.weight.value, Beta: values(l.bias), Kept: l.shared,
+	}
+}
+
+func (layerNorm) forward(l *layer, w *kernel.Worker, _ *Engine) {
+	n := l.layerNorm()
+	w.LayerNorm(&n, l.in[0].out, l.out)
+	w.Sync()
+}
+
+func (layerNorm) backward(l *layer, w *kernel.Worker, _ *Engine) {
+	n := l.layerNorm()
+	for _, p := range l.params {
+		w.Clear(p.grad)
+	}
+	w.Sync()
+	w.LayerNormSums(&n, l.in[0].out, l.grad, l.weight.grad, gradOf(l.bias))
+	w.Sync()
+	w.LayerNormBack(&n, l.in[0].out, l.grad)
+	w.Sync()
+}
+
+// takePosition makes a vector of a sequence.
+type takePosition struct {
+	gathering
+	byLanes
+}
+
+func (takePosition) forward(l *layer, w *kernel.Worker, _ *Engine) {
+	w.TakePosition(l.in[0].sequence(), kernel.Take(l.node.Take), l.tokens(), l.in[0].out, l.out)
+	w.Sync()
+}
+
+func (takePosition) passGradient(l *layer, w *kernel.Worker, k int, add bool) {
+	grad := cleared(w, l.in[k].grad, add)
+	w.TakePositionBack(l.in[k].sequence(), kernel.Take(l.node.Take), l.tokens(), l.grad, grad)
+	w.Sync()
+}
+
+// attention is of queries, keys and values.
+type attention struct {
+	gathering
+	byLanes
+}
+
+func (l *layer) attention(scratch []float32) kernel.Attention {
+	n := l.node
+	return kernel.Attention{
+		Sequence: l.in[0].sequence(), Heads: n.Heads, KVHeads: n.KVHeads, Width: n.Out[0] / n.Heads, Causal: n.Causal,
+		Rotary: n.Rotary, Tokens: l.tokens(), Kept: l.shared, Scratch: scratch,
+	}
+}
+
+func (attention) forward(l *layer, w *kernel.Worker, _ *Engine) {
+	a := l.attention(l.work)
+	w.Attention(&a, l.in[0].out, l.out)
+	w.Sync()
+}
+
+func (attention) passGradient(l *layer, w *kernel.Worker, k int, add bool) {
+	grad := cleared(w, l.in[k].grad, add)
+	a := l.attention(l.back)
+	w.AttentionBack(&a, l.in[k].out, l.out, l.grad, grad)
+	w.Sync()
+}
+
+// checkTokens returns Invalid for a value that is no token of the network's embedding.
+func (e *Engine) checkTokens(op string, x []float32) error {
+	n := e.g.Vocabulary()
+	if n == 0 {
+		return nil
+	}
+	for i, v := range x {
+		if v >= 0 && v < float32(n) && v == float32(int32(v)) {
+			continue
+		}
+		row, at := i/e.g.Input().Len(), i%e.g.Input().Len()
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: op,
+			Msg: fmt.Sprintf("row %d of the batch has %v at position %d, and tokens are whole numbers from 0 to %d",
+				row, v, at, n-1),
+			Hint: "add the data set with --scale none, or raise the vocabulary of the embedding",
+		}
+	}
+	return nil
+}
