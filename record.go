@@ -135,6 +135,8 @@ type DataInfo struct {
 	Targets []Target `json:"targets,omitempty"`
 	// of a data set of sparse rows; nil: every row has all values
 	Sparse *SparseData `json:"sparse,omitempty"`
+	// checksum of the tokenizer.json that made the rows; "": they are no tokens of text
+	Tokenizer string `json:"tokenizer,omitempty"`
 	// sides that samples are resized to as batches are made; 0: they are as stored
 	Resize int `json:"resize,omitempty"`
 	// how training sees images; zero: as they are

@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
+	"path"
 	"slices"
 
 	"github.com/disdel/disdel"
@@ -36,6 +38,8 @@ type DenseInput struct {
 	Targets []disdel.Target `json:"targets,omitempty"`
 	Bytes   bool            `json:"bytes,omitempty"`   // rows have Bytes, 0..255 for 0..1
 	Columns []Column        `json:"columns,omitempty"` // of a table; nil: the values have no names
+	// Tokenizer is the tokenizer.json of rows that are tokens of text; nil: they are not.
+	Tokenizer json.RawMessage `json:"tokenizer,omitempty"`
 	// Each yields the rows in order, the same ones at every call. It returns yield's error.
 	Each func(yield func(DenseRow) error) error `json:"-"`
 	// Understood is how the reader interpreted the files.
@@ -59,6 +63,15 @@ func (s *Store) writeDense(ctx context.Context, in *DenseInput, dry bool) (Manif
 	}
 	if in.Bytes {
 		m.DType, m.Scale = "U8", 1.0/255
+	}
+	if in.Tokenizer != nil {
+		m.Tokenizer = checksum(in.Tokenizer)
+		if !dry {
+			key := tokenizerKey(in.Name)
+			if err := blobs.WriteAll(ctx, s.bucket, key, in.Tokenizer); err != nil {
+				return m, blobs.Wrap(err, "write tokenizer", key)
+			}
+		}
 	}
 	step := rowsOfChunk(int(m.SampleSize()))
 	train := &denseWriter{s: s, in: in, part: "train", dry: dry, step: step, sample: m.SampleLen()}
@@ -130,6 +143,31 @@ func targetsFault(list []disdel.Target) string {
 
 func (in *DenseInput) bad(format string, args ...any) error {
 	return &disdel.Error{Kind: disdel.Invalid, Op: "add data set " + in.Name, Msg: fmt.Sprintf(format, args...)}
+}
+
+func tokenizerKey(name string) string { return path.Join(name, tokenizerFile) }
+
+// tokenizerFile is the name of a data set's tokenizer.
+const tokenizerFile = "tokenizer.json"
+
+// Tokenizer returns the tokenizer.json that made the rows of a data set; nil if they are no tokens. It returns NotFound
+// if the file is gone, and Corrupt if it is another one.
+func (s *Store) Tokenizer(ctx context.Context, m *Manifest) ([]byte, error) {
+	if m.Tokenizer == "" {
+		return nil, nil
+	}
+	key := tokenizerKey(m.Name)
+	data, err := blobs.ReadAll(ctx, s.bucket, key)
+	if err != nil {
+		return nil, blobs.Wrap(err, "read tokenizer", key)
+	}
+	if got := checksum(data); got != m.Tokenizer {
+		return nil, &disdel.Error{
+			Kind: disdel.Corrupt, Op: "read tokenizer", Msg: fmt.Sprintf("%s has checksum %s, not %s", key, got, m.Tokenizer),
+			Hint: "add the data set again, with --overwrite",
+		}
+	}
+	return data, nil
 }
 
 // denseWriter makes the chunks of a part. While one is made, the previous one is written.

@@ -37,8 +37,10 @@ type Manifest struct {
 	Train  Part    `json:"train"`
 	Test   Part    `json:"test"` // empty if the set has no held-out part of its own
 
-	Columns []Column           `json:"columns,omitempty"` // of a table
-	Sparse  *disdel.SparseData `json:"sparse,omitempty"`  // of sparse rows
+	Columns []Column `json:"columns,omitempty"` // of a table
+	// Tokenizer is the checksum of the tokenizer.json beside the manifest, if the rows are tokens of text.
+	Tokenizer string             `json:"tokenizer,omitempty"`
+	Sparse    *disdel.SparseData `json:"sparse,omitempty"` // of sparse rows
 }
 
 // Part is the rows of one part and their chunks, in order.
@@ -161,6 +163,7 @@ func (m *Manifest) Info(s disdel.Split) disdel.DataInfo {
 	return disdel.DataInfo{
 		Name: m.Name, Checksum: m.Checksum(), Train: d.train, HeldOut: d.heldOut, Drawn: d.drawn || m.Sparse != nil,
 		Sample: m.Sample, Classes: m.Classes, Targets: m.Targets, SampleSize: m.SampleSize(), Sparse: m.Sparse,
+		Tokenizer: m.Tokenizer,
 	}
 }
 

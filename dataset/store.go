@@ -126,7 +126,7 @@ func (s *Store) endAdd(ctx context.Context, m *Manifest) error {
 			return blobs.Wrap(err, "write manifest", w.key)
 		}
 	}
-	own := map[string]bool{manifestKey(m.Name): true, sumKey(m.Name): true}
+	own := map[string]bool{manifestKey(m.Name): true, sumKey(m.Name): true, tokenizerKey(m.Name): m.Tokenizer != ""}
 	for _, p := range []Part{m.Train, m.Test} {
 		for _, c := range p.Chunks {
 			own[c.Key] = true
@@ -331,7 +331,7 @@ func (s *Store) listOwn(ctx context.Context, name string) (keys []string, size d
 			return nil, 0, blobs.Wrap(err, "list data set", name)
 		}
 		file := strings.TrimPrefix(obj.Key, name+"/")
-		if rank(name, obj.Key) < 2 || chunkForm().MatchString(file) {
+		if rank(name, obj.Key) < 2 || file == tokenizerFile || chunkForm().MatchString(file) {
 			keys, size = append(keys, obj.Key), size+disdel.Bytes(obj.Size)
 		}
 	}

@@ -137,7 +137,10 @@ func (s *Service) Submit(ctx context.Context, req Request) (*Run, error) {
 	if from := req.continued; from != nil {
 		p.journal.add(Noted{from.Text(spec.Job.Training.Epochs)})
 	}
-	if spec.From, err = p.copyInitial(ctx, r); err != nil {
+	if spec.From, err = p.copyInitial(ctx, r); err == nil {
+		err = s.keepTokenizer(ctx, r.Data)
+	}
+	if err != nil {
 		p.release()
 		own.End(ctx)
 		return nil, err
@@ -148,6 +151,27 @@ func (s *Service) Submit(ctx context.Context, req Request) (*Run, error) {
 		p.discardInitial(ctx)
 	}
 	return run, err
+}
+
+// keepTokenizer copies the tokenizer of a data set of text to the models, so that the job's model takes text.
+func (s *Service) keepTokenizer(ctx context.Context, data disdel.DataInfo) error {
+	if data.Tokenizer == "" {
+		return nil
+	}
+	set, err := s.FindDataset(ctx, data.Name)
+	if err != nil {
+		return err
+	}
+	file, err := set.Store.Tokenizer(ctx, &set.Manifest)
+	if err != nil {
+		return err
+	}
+	models, err := s.Models(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = models.WriteTokenizer(ctx, file)
+	return err
 }
 
 // startNew runs a job from its start.

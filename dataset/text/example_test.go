@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/dataset/text"
 )
 
@@ -34,4 +35,25 @@ func ExampleRead() {
 	id, known := same.ID("abab")
 	fmt.Println(same.Size(), "tokens;", id, known)
 	// Output: 258 tokens; 257 true
+}
+
+// Rows of a table become rows of tokens for a data set.
+func ExampleTable() {
+	in, err := text.Table{
+		Source: dataset.TextSource("reviews.csv", "review,stars\na good film,5\na bad one,1\n"), Text: "review", Label: "stars",
+		Vocabulary: 280, Positions: 16,
+	}.Input("reviews")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(in.Shape, in.ClassNames, in.Understood.Kind)
+	// Output: [1 1 16] [1 5] CSV with a header; the text is review; the label is stars
+}
+
+// Fill pads a short text with token 0.
+func ExampleFill() {
+	row := make([]float32, 4)
+	fmt.Println(text.Fill(row, []int32{7, 8}), row)
+	// Output: false [7 8 0 0]
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/dataset/dense"
 	"github.com/disdel/disdel/dataset/sparse"
+	"github.com/disdel/disdel/dataset/text"
 	"github.com/disdel/disdel/internal/files"
 )
 
@@ -96,6 +98,13 @@ func denseFlags() []cli.Flag {
 		&cli.StringFlag{Name: "npz", Usage: "`FILE` of NumPy arrays x_train, y_train, x_test and y_test, or x and y"},
 		&cli.StringFlag{Name: "safetensors", Usage: "safetensors `FILE`, with the tensor names of --npz"},
 		&cli.StringFlag{Name: "size", Usage: "resize pictures to `HxW`: 32x32"},
+		&cli.StringFlag{Name: "text", Usage: "`COLUMN` of --csv with texts, for rows of tokens; a .jsonl file has objects"},
+		&cli.StringFlag{
+			Name:  "tokenizer",
+			Usage: "tokens of --text: bpe:8000 trains so many on the texts, `FILE` names a tokenizer.json",
+			Value: "bpe:8000",
+		},
+		&cli.IntFlag{Name: "positions", Usage: "`NUMBER` of tokens of a row of --text; longer texts are cut off", Value: 128},
 		&cli.BoolFlag{Name: "gray", Usage: "read pictures as grayscale"},
 	}
 }
@@ -108,6 +117,8 @@ func denseRows(c *cli.Context, name string) (in dataset.DenseInput, named bool, 
 		return in, true, badFlags("--target names columns of a table", "write --csv FILE --target COLUMN")
 	}
 	switch {
+	case c.IsSet("text"):
+		in, err = textRows(c, name)
 	case c.IsSet("csv") && !c.IsSet("schema"):
 		in, err = denseCSV(c, name)
 	case c.IsSet("npz"):
@@ -193,6 +204,41 @@ func denseCSV(c *cli.Context, name string) (in dataset.DenseInput, err error) {
 		if table.Shape, err = parseSides(text, 3); err != nil {
 			return in, badFlags(fmt.Sprintf("%q is no shape", text), "write channels x height x width: --shape 1x28x28")
 		}
+	}
+	return table.Input(name)
+}
+
+// textRows reads a table of texts.
+func textRows(c *cli.Context, name string) (in dataset.DenseInput, err error) {
+	if err := rejectFlags(c, "--text", "images", "labels", "npz", "safetensors", "libsvm", "ratings", "schema", "target",
+		"skip", "missing", "scale", "shape", "separator", "header", "size", "gray", "held-out", "classes"); err != nil {
+		return in, err
+	}
+	if !c.IsSet("csv") || !c.IsSet("label") {
+		return in, badFlags("--text needs a table and its column of classes",
+			"write --csv FILE --text COLUMN --label COLUMN")
+	}
+	table := text.Table{
+		Source: dataset.FileSource(c.String("csv")), Text: c.String("text"), Label: c.String("label"),
+		Positions: c.Int("positions"),
+	}
+	if file := c.String("test-csv"); file != "" {
+		test := dataset.FileSource(file)
+		table.Test = &test
+	}
+	if size, ok := strings.CutPrefix(c.String("tokenizer"), "bpe:"); ok {
+		if table.Vocabulary, err = strconv.Atoi(size); err != nil {
+			return in, badFlags(fmt.Sprintf("%q is no number of tokens", size), "write --tokenizer bpe:8000")
+		}
+		return table.Input(name)
+	}
+	file, err := dataset.FileSource(c.String("tokenizer")).Open()
+	if err != nil {
+		return in, err
+	}
+	defer file.Close()
+	if table.Tokenizer, err = text.Read(file); err != nil {
+		return in, err
 	}
 	return table.Input(name)
 }

@@ -25,13 +25,36 @@ func (s *Store) WriteProgram(ctx context.Context, archive []byte) (code string, 
 			Hint: "give a folder without data",
 		}
 	}
-	sum := sha256.Sum256(archive)
-	code = checksum(sum[:])
-	key, err := programKey(code)
+	return s.writeContent(ctx, "program", programKey, archive)
+}
+
+// writeContent stores data under its checksum.
+func (s *Store) writeContent(ctx context.Context, what string, keyOf func(sum string) (string, error), data []byte) (
+	string, error,
+) {
+	digest := sha256.Sum256(data)
+	sum := checksum(digest[:])
+	key, err := keyOf(sum)
 	if err != nil {
 		return "", err
 	}
-	return code, blobs.Wrap(blobs.WriteAll(ctx, s.bucket, key, archive), "store program", key)
+	return sum, blobs.Wrap(blobs.WriteAll(ctx, s.bucket, key, data), "store "+what, key)
+}
+
+// readContent reads what writeContent stored, up to most bytes.
+func (s *Store) readContent(ctx context.Context, what, key, sum string, most int64) ([]byte, error) {
+	data, err := blobs.ReadUpTo(ctx, s.bucket, key, most)
+	if err != nil {
+		return nil, blobs.Wrap(err, "read "+what, key)
+	}
+	digest := sha256.Sum256(data)
+	if got := checksum(digest[:]); got != sum {
+		return nil, &disdel.Error{
+			Kind: disdel.Corrupt, Op: "read " + what, Msg: fmt.Sprintf("%s has checksum %s, not %s", key, got, sum),
+			Hint: "the file was changed; submit the job again",
+		}
+	}
+	return data, nil
 }
 
 // ReadProgram reads the archive of a Python program. It returns NotFound if the store lacks it, and Corrupt if its
@@ -41,18 +64,7 @@ func (s *Store) ReadProgram(ctx context.Context, code string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	archive, err := blobs.ReadUpTo(ctx, s.bucket, key, MaxProgram)
-	if err != nil {
-		return nil, blobs.Wrap(err, "read program", key)
-	}
-	sum := sha256.Sum256(archive)
-	if got := checksum(sum[:]); got != code {
-		return nil, &disdel.Error{
-			Kind: disdel.Corrupt, Op: "read program", Msg: fmt.Sprintf("%s has checksum %s, not %s", key, got, code),
-			Hint: "the archive was changed; submit the job again",
-		}
-	}
-	return archive, nil
+	return s.readContent(ctx, "program", key, code, MaxProgram)
 }
 
 // FindProgram returns NotFound if the store lacks the archive of a Python program.
@@ -84,10 +96,34 @@ func (s *Store) RemoveProgram(ctx context.Context, code string) error {
 }
 
 // programKey is where the archive of a digest lies.
-func programKey(code string) (string, error) {
-	digest, ok := strings.CutPrefix(code, "sha256:")
+func programKey(code string) (string, error) { return contentKey("code", code, ".zip") }
+
+// contentKey is where a folder has the file of a digest.
+func contentKey(folder, sum, ext string) (string, error) {
+	digest, ok := strings.CutPrefix(sum, "sha256:")
 	if raw, err := hex.DecodeString(digest); !ok || err != nil || len(raw) != sha256.Size {
-		return "", &disdel.Error{Kind: disdel.Invalid, Op: "find program", Msg: fmt.Sprintf("%q is no digest", code)}
+		return "", &disdel.Error{Kind: disdel.Invalid, Op: "find file", Msg: fmt.Sprintf("%q is no digest", sum)}
 	}
-	return path.Join("code", digest+".zip"), nil
+	return path.Join(folder, digest+ext), nil
+}
+
+// maxTokenizer is the largest tokenizer.json, in bytes.
+const maxTokenizer = 64 << 20
+
+func tokenizerKey(sum string) (string, error) { return contentKey("tokenizers", sum, ".json") }
+
+// WriteTokenizer stores the tokenizer.json of a data set of text for the models that are trained on it, under its
+// checksum, which it returns. Writing the same file again is harmless.
+func (s *Store) WriteTokenizer(ctx context.Context, file []byte) (sum string, err error) {
+	return s.writeContent(ctx, "tokenizer", tokenizerKey, file)
+}
+
+// ReadTokenizer reads the tokenizer.json with a checksum. It returns Invalid, NotFound, and Corrupt if its content does
+// not have the checksum.
+func (s *Store) ReadTokenizer(ctx context.Context, sum string) ([]byte, error) {
+	key, err := tokenizerKey(sum)
+	if err != nil {
+		return nil, err
+	}
+	return s.readContent(ctx, "tokenizer", key, sum, maxTokenizer)
 }

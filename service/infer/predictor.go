@@ -1,16 +1,21 @@
 package infer
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"path"
+	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/dataset/text"
 	"github.com/disdel/disdel/executor"
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/modelstore"
@@ -78,7 +83,8 @@ type Model struct {
 	// MostRows bounds the rows that Read takes at once. MostPixels bounds the pixels of a picture. 0: no bound.
 	MostRows, MostPixels int
 
-	large *sync.Mutex // held while a large picture is read; nil: pictures are read in parallel
+	large *sync.Mutex     // held while a large picture is read; nil: pictures are read in parallel
+	texts *text.Tokenizer // makes rows of texts; nil: the model takes none
 	from  FoundModel
 }
 
@@ -107,6 +113,15 @@ func (s *Predictor) Trained(ctx context.Context, ref string) (*Model, error) {
 		return nil, err
 	}
 	t := &Model{Model: m, Graph: g, large: &s.large, from: found}
+	if sum := m.Data.Tokenizer; sum != "" {
+		file, err := found.Store.ReadTokenizer(ctx, sum)
+		if err != nil {
+			return nil, err
+		}
+		if t.texts, err = text.Read(bytes.NewReader(file)); err != nil {
+			return nil, err
+		}
+	}
 	if ref != m.Name {
 		return t, nil
 	}
@@ -131,11 +146,45 @@ func (t *Model) Read(name string, data []byte) (Inputs, error) {
 		t.large.Lock()
 		defer t.large.Unlock()
 	}
-	in, err := readInputs(name, data, t.Graph.Input(), t.Data.Resize)
+	in, isText := t.readTexts(data)
+	var err error
+	if !isText {
+		in, err = readInputs(name, data, t.Graph.Input(), t.Data.Resize)
+	}
 	if err == nil {
 		err = t.checkRows(name, len(in.Rows))
 	}
 	return in, err
+}
+
+// readTexts makes rows of texts: a list of them in JSON, or one in each line. ok is false if the data are no texts, or
+// the model takes none.
+func (t *Model) readTexts(data []byte) (in Inputs, ok bool) {
+	if t.texts == nil || !utf8.Valid(data) {
+		return in, false
+	}
+	var list []string
+	switch trimmed := bytes.TrimSpace(data); {
+	case bytes.HasPrefix(trimmed, []byte("{")), bytes.HasPrefix(trimmed, []byte("[")):
+		doc, err := inputsOf(trimmed)
+		if err != nil || json.Unmarshal(doc.Inputs, &list) != nil {
+			return in, false
+		}
+	default:
+		for line := range strings.Lines(string(data)) {
+			if line = strings.TrimSpace(line); line != "" {
+				list = append(list, line)
+			}
+		}
+	}
+	e, tokens := t.texts.Encoder(), []int32(nil)
+	for _, one := range list {
+		row := make([]float32, t.Graph.Input().Len())
+		tokens = e.Append(tokens[:0], one, true)
+		text.Fill(row, tokens)
+		in.Rows = append(in.Rows, row)
+	}
+	return in, len(in.Rows) > 0
 }
 
 // checkRows returns OverLimit for more rows than MostRows.

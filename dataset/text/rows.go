@@ -1,0 +1,375 @@
+package text
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+)
+
+// Table is a table with a text in each row, as rows of tokens with a class each: CSV with a header, or a JSON object in
+// each line (.jsonl).
+type Table struct {
+	Source dataset.Source
+	Test   *dataset.Source // held-out rows; nil: none
+	Text   string          // the column of the texts
+	Label  string          // the column of the classes
+	// Tokenizer makes the tokens. nil: one of Vocabulary tokens is trained on the texts of Source. Token 0 of a given one
+	// must be a special token: it fills short rows.
+	Tokenizer  *Tokenizer
+	Vocabulary int
+	Positions  int // tokens of a row; longer texts are cut off
+}
+
+// Special tokens of a tokenizer that is trained for a data set.
+const (
+	Padding = "<|pad|>" // token 0, which fills short rows
+	End     = "<|end|>" // token 1, the end of a text
+)
+
+// mostPositions bounds the tokens of a row.
+const mostPositions = 1 << 16
+
+// Input returns the rows for dataset.Store.AddDense. It reads the table, at first to learn classes and tokens. It returns
+// Invalid, and *disdel.Faults for faults of the file.
+func (t Table) Input(name string) (in dataset.DenseInput, err error) {
+	bad := func(hint, format string, args ...any) (dataset.DenseInput, error) {
+		return in, &disdel.Error{
+			Kind: disdel.Invalid, Op: "read " + t.Source.Name, Msg: fmt.Sprintf(format, args...), Hint: hint,
+		}
+	}
+	switch {
+	case t.Positions < 1 || t.Positions > mostPositions:
+		return bad("give a number of tokens, such as --positions 128", "rows of %d tokens, not 1 to %d", t.Positions, mostPositions)
+	case t.Tokenizer != nil && !t.Tokenizer.added.special[0]:
+		return bad("train one from the texts: --tokenizer bpe:8000",
+			"token 0 of the tokenizer, %.40q, is no special token that could fill short rows", t.Tokenizer.tokens[0])
+	}
+	r := &rowReader{Table: t, classes: map[string]int32{}}
+	if err := r.learn(); err != nil {
+		return in, err
+	}
+	if len(r.names) < 2 {
+		return bad("name the column of the classes with --label", "all texts have the class %.40q", strings.Join(r.names, ""))
+	}
+	return dataset.DenseInput{
+		Name: name, Shape: []int{1, 1, t.Positions}, Classes: len(r.names), ClassNames: r.names, LabelClasses: true,
+		Tokenizer: r.Tokenizer.JSON(), Each: r.each, Understood: r.understood(),
+	}, nil
+}
+
+// rowReader reads the rows of a Table.
+type rowReader struct {
+	Table
+	classes map[string]int32
+	names   []string
+	counts  []int
+
+	example           document
+	rows, tested      int
+	cut, empty, blank int // texts that were too long; rows without a text; rows without a class
+}
+
+// document is a row of a table.
+type document struct {
+	text, label string
+	line        int
+}
+
+// learn reads the whole table once: classes, tokens, and every fault.
+func (r *rowReader) learn() error {
+	var texts []string // at most, of the training of the tokenizer
+	room := mostTraining
+	counts := map[string]int{}
+	faults, err := r.documents(r.Source, func(d document) error {
+		if r.rows == 0 {
+			r.example = d
+		}
+		r.rows++
+		counts[d.label]++
+		if r.Tokenizer == nil && room > 0 {
+			texts = append(texts, d.text[:min(len(d.text), room)])
+			room -= len(d.text)
+		}
+		return nil
+	})
+	if err == nil && r.Test != nil {
+		var more *disdel.Faults
+		more, err = r.documents(*r.Test, func(d document) error {
+			if counts[d.label] == 0 {
+				return fmt.Errorf("line %d has the class %.40q, which no row to learn from has", d.line, d.label)
+			}
+			r.tested++
+			return nil
+		})
+		faults = cmp.Or(faults, more)
+	}
+	switch {
+	case faults != nil:
+		return faults
+	case err != nil:
+		return &disdel.Error{Kind: disdel.Invalid, Op: "read " + r.Source.Name, Err: err}
+	}
+	r.number(counts)
+	if r.Tokenizer == nil {
+		r.Tokenizer, err = TrainBPE(slices.Values(texts), r.Vocabulary, Padding, End)
+	}
+	return err
+}
+
+// mostTraining is the text, in bytes, that a tokenizer is trained on: more changes few tokens.
+const mostTraining = 64 << 20
+
+// number numbers the classes in the order of their names, or of their values if all are whole numbers.
+func (r *rowReader) number(counts map[string]int) {
+	value := func(name string) int { n, _ := strconv.Atoi(name); return n }
+	numbers := true
+	for name := range counts {
+		r.names = append(r.names, name)
+		_, err := strconv.Atoi(name)
+		numbers = numbers && err == nil
+	}
+	slices.SortFunc(r.names, func(a, b string) int {
+		if numbers {
+			return cmp.Compare(value(a), value(b))
+		}
+		return strings.Compare(a, b)
+	})
+	for i, name := range r.names {
+		r.classes[name] = int32(i)
+		r.counts = append(r.counts, counts[name])
+	}
+}
+
+// each yields the rows as tokens.
+func (r *rowReader) each(yield func(dataset.DenseRow) error) error {
+	e := r.Tokenizer.Encoder()
+	row, tokens := make([]float32, r.Positions), []int32(nil)
+	r.cut = 0
+	part := func(from dataset.Source, heldOut bool) error {
+		faults, err := r.documents(from, func(d document) error {
+			tokens = e.Append(tokens[:0], d.text, true)
+			if Fill(row, tokens) {
+				r.cut++
+			}
+			return yield(dataset.DenseRow{Values: row, Label: r.classes[d.label], HeldOut: heldOut})
+		})
+		if faults != nil {
+			return faults
+		}
+		return err
+	}
+	if err := part(r.Source, false); err != nil || r.Test == nil {
+		return err
+	}
+	return part(*r.Test, true)
+}
+
+// Fill writes tokens to a row of a network's input, and fills the rest with token 0. It tells whether the tokens were too
+// many; then the first ones are taken.
+func Fill(row []float32, tokens []int32) (cut bool) {
+	n := min(len(row), len(tokens))
+	for i, token := range tokens[:n] {
+		row[i] = float32(token)
+	}
+	clear(row[n:])
+	return n < len(tokens)
+}
+
+// understood is the interpretation of the table.
+func (r *rowReader) understood() dataset.Interpretation {
+	kind := "CSV with a header"
+	if isLines(r.Source.Name) {
+		kind = "JSON, an object in each line"
+	}
+	u := dataset.Interpretation{
+		Kind:   fmt.Sprintf("%s; the text is %s; the label is %s", kind, r.Text, r.Label),
+		Values: fmt.Sprintf("%d tokens of %d, as whole numbers", r.Positions, r.Tokenizer.Size()),
+		Rows:   r.rows, HeldOut: r.tested,
+		Example: dataset.Example{
+			Place: fmt.Sprintf("line %d", r.example.line), Class: r.example.label, Values: []string{shortened(r.example.text)},
+		},
+	}
+	for i, name := range r.names {
+		u.Classes = append(u.Classes, dataset.ClassRows{Name: name, Rows: r.counts[i]})
+	}
+	if r.empty+r.blank > 0 {
+		u.Passed = append(u.Passed, fmt.Sprintf("%s without %s and %d without %s", disdel.Counted(r.empty, "row"), r.Text,
+			r.blank, r.Label))
+	}
+	return u
+}
+
+// shortened is the start of a text, in one line.
+func shortened(text string) string {
+	const most = 60
+	text = strings.Join(strings.Fields(text), " ")
+	for i := range text {
+		if i > most {
+			return text[:i] + " ..."
+		}
+	}
+	return text
+}
+
+func isLines(name string) bool {
+	ext := strings.ToLower(filepath.Ext(strings.TrimSuffix(name, ".gz")))
+	return ext == ".jsonl" || ext == ".ndjson"
+}
+
+// mostFaults is how many faults of a file are reported.
+const mostFaults = 20
+
+// documents reads the rows of a source that have a text and a class. It returns the faults of the file, and take's error.
+func (r *rowReader) documents(from dataset.Source, take func(document) error) (*disdel.Faults, error) {
+	r.empty, r.blank = 0, 0
+	file, err := from.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	read := r.table
+	if isLines(from.Name) {
+		read = r.lines
+	}
+	found := &disdel.Faults{File: from.Name}
+	for d, err := range read(file) {
+		var fault *lineError
+		switch {
+		case errors.As(err, &fault):
+			found.Faults = append(found.Faults, disdel.Fault{Line: fault.line, Msg: fault.Error()})
+			if len(found.Faults) == mostFaults {
+				return found, nil
+			}
+		case err != nil:
+			return nil, err
+		case d.text == "":
+			r.empty++
+		case d.label == "":
+			r.blank++
+		case len(found.Faults) == 0:
+			if err := take(d); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(found.Faults) > 0 {
+		return found, nil
+	}
+	return nil, nil
+}
+
+// lineError is a line that cannot be read. Others may be.
+type lineError struct {
+	line int
+	error
+}
+
+// table reads CSV.
+func (r *rowReader) table(from io.Reader) iter.Seq2[document, error] {
+	return func(yield func(document, error) bool) {
+		in := csv.NewReader(skipMark(from))
+		in.ReuseRecord = true
+		head, err := in.Read()
+		if err != nil {
+			yield(document{}, fmt.Errorf("the first line is no header: %w", err))
+			return
+		}
+		text, label := slices.Index(head, r.Text), slices.Index(head, r.Label)
+		if text < 0 || label < 0 {
+			yield(document{}, fmt.Errorf("the columns are %s; %q or %q is not among them", strings.Join(head, ", "), r.Text,
+				r.Label))
+			return
+		}
+		for {
+			cells, err := in.Read()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			var parse *csv.ParseError
+			if errors.As(err, &parse) {
+				err = &lineError{parse.StartLine, parse.Err}
+			}
+			var d document
+			if err == nil {
+				d.line, _ = in.FieldPos(0)
+				d.text, d.label = cells[text], strings.TrimSpace(cells[label])
+			}
+			if !yield(d, err) || err != nil && parse == nil {
+				return
+			}
+		}
+	}
+}
+
+// skipMark drops the mark that some editors write at the start of a file.
+func skipMark(from io.Reader) io.Reader {
+	in := bufio.NewReader(from)
+	if head, _ := in.Peek(3); string(head) == "\ufeff" {
+		_, _ = in.Discard(3)
+	}
+	return in
+}
+
+// longestLine bounds a line of JSON, in bytes.
+const longestLine = 16 << 20
+
+// lines reads a JSON object in each line.
+func (r *rowReader) lines(from io.Reader) iter.Seq2[document, error] {
+	return func(yield func(document, error) bool) {
+		in := bufio.NewScanner(skipMark(from))
+		in.Buffer(nil, longestLine)
+		n := 0
+		for in.Scan() {
+			n++
+			line := bytes.TrimSpace(in.Bytes())
+			if len(line) == 0 {
+				continue
+			}
+			d, err := r.object(line)
+			d.line = n
+			if err != nil {
+				err = &lineError{n, err}
+			}
+			if !yield(d, err) {
+				return
+			}
+		}
+		if err := in.Err(); err != nil {
+			yield(document{}, fmt.Errorf("line %d: %w", n+1, err))
+		}
+	}
+}
+
+// object reads the two fields of a JSON object.
+func (r *rowReader) object(line []byte) (d document, err error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(line, &fields); err != nil {
+		return d, errors.New("it is no JSON object")
+	}
+	text, hasText := fields[r.Text]
+	label, hasLabel := fields[r.Label]
+	switch {
+	case !hasText || !hasLabel:
+		return d, fmt.Errorf("it has no field %q or no field %q", r.Text, r.Label)
+	case string(text) != "null" && json.Unmarshal(text, &d.text) != nil:
+		return d, fmt.Errorf("the field %q is no text", r.Text)
+	case string(label) == "null":
+		return d, nil
+	case json.Unmarshal(label, &d.label) != nil: // a number or a yes/no
+		d.label = string(label)
+	}
+	return d, nil
+}
