@@ -23,6 +23,7 @@ type Input struct {
 	ClipNorm    float64            // above 0: all gradients are kept
 	Exact       bool               // convolutions by their definition
 	Precision   disdel.Precision   // of training steps
+	StepMemory  disdel.StepMemory  // of training steps
 	Threads     int                // that compute; below 1: 1
 	Members     int                // updates that an aggregation reads; below 1: many
 	Backend     string             // as the job names it; "": any
@@ -147,7 +148,7 @@ func (e Estimator) ask(in *Input, batch int, training bool) {
 	}
 	in.engine, in.unknown = e.engines.Footprint(in.Backend, footprint.Spec{
 		Graph: in.Graph, BatchSize: batch, Training: training, Optimizer: in.Optimizer, ClipNorm: in.ClipNorm,
-		Exact: in.Exact, Precision: in.Precision, Threads: in.Threads,
+		Exact: in.Exact, Precision: in.Precision, StepMemory: in.StepMemory, Threads: in.Threads,
 	})
 }
 

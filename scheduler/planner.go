@@ -105,7 +105,7 @@ func (b *planBuilder) input(rows, actions int) estimator.Input {
 		Graph: b.Graph, BatchSize: t.WorkerBatch(b.plan.Workers), Rows: rows, Part: b.part(rows), Drawn: b.Data.Drawn,
 		SampleBytes: b.Data.SampleSize, Resizing: b.Data.ChangeBytes(),
 		Epochs: t.Epochs, Optimizer: t.Optimizer, ClipNorm: t.ClipNorm, Exact: t.Exact,
-		Precision: t.Precision, Backend: t.Backend,
+		Precision: t.Precision, StepMemory: t.StepMemory, Backend: t.Backend,
 		Moments: a.OptimizerState, Wire: a.Wire, Checkpoints: b.Job.Reliability.CheckpointEvery > 0,
 		Exchange: b.Job.Distribution.Exchange, Bucket: b.Bucket,
 	}

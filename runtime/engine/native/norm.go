@@ -68,9 +68,15 @@ func (l *layer) normState(e *Engine, work []float32) kernel.NormState {
 	case l.shared != nil:
 		s.Mean, s.Var = l.shared[:c], l.shared[c:2*c]
 	}
+	if len(l.shared) >= 4*c { // they are needed again
+		s.Scale, s.Offset = l.shared[2*c:3*c], l.shared[3*c:4*c]
+	}
 	s.Mask = e.mask
 	return s
 }
+
+// again computes the output of a step again, by the same statistics. Running statistics stay as they are.
+func (norm) again(l *layer, w *kernel.Worker) { w.NormAgain(&l.norm, &l.state, l.in[0].out, l.out) }
 
 // running are a batch norm's running statistics.
 func (l *layer) running() [2][]float32 { return [2][]float32{l.mean.value, l.variance.value} }
