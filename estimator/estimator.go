@@ -152,6 +152,15 @@ func (e Estimator) ask(in *Input, batch int, training bool) {
 	})
 }
 
+// Refusal returns the error of the backend that does not train as in says, nil if it does or no backends are known.
+func (e Estimator) Refusal(in Input) error {
+	if e.engines == nil {
+		return nil
+	}
+	e.ask(&in, max(in.BatchSize, 1), true)
+	return in.unknown
+}
+
 // Saves tells whether a train action of in takes less memory in precision p. It is false if the engine lacks p or is
 // unknown.
 func (e Estimator) Saves(in Input, p disdel.Precision) bool {

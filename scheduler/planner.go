@@ -56,6 +56,9 @@ func (b *planBuilder) build() error {
 	if b.timing == nil {
 		b.timing = estimator.TimingOf
 	}
+	if err := b.checkStepMemory(); err != nil {
+		return err
+	}
 	for _, why := range b.PlatformReasons {
 		b.because("%s", why)
 	}
@@ -65,6 +68,14 @@ func (b *planBuilder) build() error {
 		}
 	}
 	return nil
+}
+
+// checkStepMemory refuses ways to save memory that the job's backend does not have for the network.
+func (b *planBuilder) checkStepMemory() error {
+	if b.Job.Training.StepMemory == (disdel.StepMemory{}) {
+		return nil
+	}
+	return b.Estimator.Refusal(b.input(0, 1))
 }
 
 // affordable refuses a plan beyond the job's budget or deadline.

@@ -405,12 +405,28 @@ func engineOf(job *disdel.Job) string {
 	return cmp.Or(job.Training.Backend, disdel.BackendNative)
 }
 
-// stepMemory refuses ways to save memory that the job's engine does not have. It needs the job's engine.
+// stepMemory removes the default, and refuses ways to save memory that the job's engine does not have. It needs the
+// job's engine and precision.
 func (r *reader) stepMemory(job *disdel.Job) {
-	const path = "training.microBatch"
-	if engine := engineOf(job); job.Training.MicroBatch > 0 && engine != disdel.BackendNative &&
-		r.sound(path, backendPath, "resources.device") {
-		r.fault(r.places[path], path, "leave it out", "%s computes every batch at once", engine)
+	const parts, again = "training.microBatch", "training.recompute"
+	t := &job.Training
+	if t.Recompute == disdel.RecomputeNone {
+		t.Recompute = ""
+	}
+	if !r.sound(parts, again, "training.precision", backendPath, "resources.device") {
+		return
+	}
+	if engine := engineOf(job); engine != disdel.BackendNative {
+		for path, wanted := range map[string]bool{parts: t.MicroBatch > 0, again: t.Recompute.Auto()} {
+			if wanted {
+				r.fault(r.places[path], path, "leave it out", "%s does not have it", engine)
+			}
+		}
+		return
+	}
+	if t.Recompute.Auto() && t.Precision.Short() {
+		r.fault(r.places[again], again, "leave it or training.precision out", "activations of %s are not computed again",
+			t.Precision)
 	}
 }
 

@@ -187,7 +187,7 @@ func TestRecomputeKeepsTheBits(t *testing.T) {
 
 // A deep network keeps less than half of its activations.
 func TestRecomputeHalvesTheActivations(t *testing.T) {
-	for _, name := range []string{"resnet50", "vgg11", "mobilenetv1"} {
+	for _, name := range []string{"resnet50", "vgg16", "mobilenetv1"} {
 		g, err := model.Build(disdel.Network{Name: name, Input: []int{3, 64, 64}, Classes: 10})
 		if err != nil {
 			t.Fatal(err)
