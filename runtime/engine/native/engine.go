@@ -202,7 +202,7 @@ func (e *Engine) backward(w *kernel.Worker) {
 			continue
 		}
 		for _, k := range l.v.Again {
-			e.backs[k].again(w, e)
+			e.backs[k].forward(w, e)
 		}
 		l.backward(w, e)
 		if len(l.params) == 0 {

@@ -87,15 +87,6 @@ func (l *layer) forward(w *kernel.Worker, e *Engine) {
 	}
 }
 
-// again computes the output of a step's forward pass again.
-func (l *layer) again(w *kernel.Worker, e *Engine) {
-	if n, ok := l.kind.(norm); ok {
-		n.again(l, w)
-	} else {
-		l.forward(w, e)
-	}
-}
-
 // backward turns the gradient of the output into those of the inputs and of the weights.
 func (l *layer) backward(w *kernel.Worker, e *Engine) {
 	if l.kind == nil {

@@ -19,6 +19,7 @@ type layer struct {
 	out    []float32
 	grad   []float32 // of out; empty where nothing needs it
 	params []*param
+	second bool // of layersBack: forward computes an output of this step again
 
 	weight, bias       *param // of convolutions, dense layers and batch norms; nil where there is none
 	mean, variance     *param // running statistics
@@ -91,6 +92,7 @@ func (e *Engine) layersBack() []layer {
 	out := slices.Clone(e.layers)
 	for i := range out {
 		l := &out[i]
+		l.second = true
 		l.in = make([]*layer, len(l.in))
 		for k, in := range l.v.Inputs {
 			l.in[k] = &out[in]

@@ -12,6 +12,8 @@ type norm struct{ elementwise }
 func (norm) forward(l *layer, w *kernel.Worker, e *Engine) {
 	switch {
 	case l.v.Fused: // the layer before computes it
+	case l.second: // running statistics stay as they are
+		w.NormAgain(&l.norm, &l.state, l.in[0].out, l.out)
 	case e.training:
 		w.NormForward(&l.norm, &l.state, l.running(), l.in[0].out, l.out)
 	default:
@@ -74,9 +76,6 @@ func (l *layer) normState(e *Engine, work []float32) kernel.NormState {
 	s.Mask = e.mask
 	return s
 }
-
-// again computes the output of a step again, by the same statistics. Running statistics stay as they are.
-func (norm) again(l *layer, w *kernel.Worker) { w.NormAgain(&l.norm, &l.state, l.in[0].out, l.out) }
 
 // running are a batch norm's running statistics.
 func (l *layer) running() [2][]float32 { return [2][]float32{l.mean.value, l.variance.value} }
