@@ -154,7 +154,7 @@ func keepsAnswers(t *testing.T, s *Service, m *infer.Model) {
 	}
 	rows := 0
 	for _, ref := range out.Answers {
-		a, err := models.ReadAnswers(t.Context(), ref, 10)
+		a, err := models.ReadAnswers(t.Context(), ref, 10, 1)
 		if err != nil || len(a.Classes) != ref.Rows {
 			t.Errorf("%s: %v", ref.Key, err)
 		}

@@ -45,13 +45,13 @@ func TestAnswersComeBack(t *testing.T) {
 		if err != nil || ref.Rows != 3 {
 			t.Fatalf("%+v, %v", ref, err)
 		}
-		got, err := s.ReadAnswers(t.Context(), ref, 2)
+		got, err := s.ReadAnswers(t.Context(), ref, 2, 1)
 		want := Answers{Labels: of.Labels, Probabilities: values, Classes: []int32{1, 0, 0}}
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("in pieces of %d: %v (-want +got)\n%s", piece, err, diff)
 		}
 		ref.Checksum = "sha256:00"
-		if _, err := s.ReadAnswers(t.Context(), ref, 2); !errors.Is(err, disdel.Corrupt) {
+		if _, err := s.ReadAnswers(t.Context(), ref, 2, 1); !errors.Is(err, disdel.Corrupt) {
 			t.Errorf("others than those that were told: %v", err)
 		}
 	}
@@ -60,11 +60,11 @@ func TestAnswersComeBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := s.ReadAnswers(t.Context(), ref, 0)
+	got, err := s.ReadAnswers(t.Context(), ref, 0, 1)
 	if diff := cmp.Diff(Answers{Targets: sparse.Targets, Predictions: []float32{2.5, -1}}, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
 	}
-	if _, err := s.ReadAnswers(t.Context(), ref, 2); !errors.Is(err, disdel.Corrupt) {
+	if _, err := s.ReadAnswers(t.Context(), ref, 2, 1); !errors.Is(err, disdel.Corrupt) {
 		t.Errorf("answers of another kind: %v", err)
 	}
 	late := "answers/a/1-late.safetensors" // of an attempt that was given up
@@ -77,7 +77,7 @@ func TestAnswersComeBack(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(dir, "answers", "a", "*")); len(left) != 1 {
 		t.Errorf("%v is kept, %v", left, err)
 	}
-	if _, err := s.ReadAnswers(t.Context(), ref, 0); err != nil {
+	if _, err := s.ReadAnswers(t.Context(), ref, 0, 1); err != nil {
 		t.Errorf("answers that are kept: %v", err)
 	}
 }

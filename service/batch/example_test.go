@@ -106,3 +106,15 @@ func ExampleParseConfig() {
 	// jobs are not compared by "luck"
 	// halving with a factor of 1 from epoch 0 on is none
 }
+
+// A measure has a metric, which knows its direction.
+func ExampleMeasure_Metric() {
+	of := batch.Measure("rmse").Metric()
+	low, high := 12.5, 40.0
+	fmt.Println(of.Text(low), of.Rank(&low) < of.Rank(&high))
+	p := batch.Point{Loss: &low}
+	fmt.Println(*batch.ByLoss.Metric().Value(p.Figures()))
+	// Output:
+	// RMSE 12.5 true
+	// 12.5
+}
