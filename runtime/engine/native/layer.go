@@ -85,7 +85,7 @@ func (e *Engine) layer(i int) layer {
 // setRows sets the rows of a call.
 func (l *layer) setRows(rows int) {
 	l.v.Conv.ActiveRows, l.v.Pool.ActiveRows = plan.Padded(rows), plan.Padded(rows)
-	l.norm.Rows, l.norm0.Rows = rows, rows
+	l.rows, l.norm.Rows, l.norm0.Rows = rows, rows, rows
 }
 
 // layersBack are the layers as backward passes see them: the same, but for outputs that are computed again.
