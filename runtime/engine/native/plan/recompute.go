@@ -178,3 +178,23 @@ func (p *planner) recompute(cuts []int, k int) {
 	}
 	slices.Reverse(p.Nodes[last].Again)
 }
+
+// addsPerWeight is the work of adding a gradient to the sum of a step's passes, in multiply-accumulates: memory is read
+// twice and written once.
+const addsPerWeight = 4
+
+// Extra is what a step of so many rows computes more because of Recompute and SumGrads, as a share of a step without.
+// A step is three times its forward pass.
+func (p *Plan) Extra(rows int) float64 {
+	count := p.Graph.Count()
+	var extra float64
+	for i := range p.Nodes {
+		for _, k := range p.Nodes[i].Again {
+			extra += float64(count.Layers[k-1].MACs)
+		}
+	}
+	if p.Spec.SumGrads {
+		extra += addsPerWeight * float64(count.Trainable) / float64(min(rows, p.Spec.BatchSize))
+	}
+	return extra / max(1, 3*float64(count.MACs))
+}
