@@ -14,7 +14,8 @@ type Fit struct {
 	Limit       disdel.Bytes `json:"limitBytes"`
 	Given       *FitPoint    `json:"given,omitempty"`       // the job's batch with the fewest workers
 	SameWorkers *FitPoint    `json:"sameWorkers,omitempty"` // the largest batch with the job's number of workers
-	Largest     *FitPoint    `json:"largest,omitempty"`     // the largest batch, with the fewest workers it needs
+	// The largest batch that fits as it is, or a larger one of the job's that fits by saving memory; the fewest workers.
+	Largest *FitPoint `json:"largest,omitempty"`
 	// The least limit that every action of the job fits with any number of workers.
 	LeastGiven disdel.Bytes `json:"leastGivenBytes"` // with the job's batch
 	Least      disdel.Bytes `json:"leastBytes"`      // with one row a batch
@@ -49,8 +50,11 @@ func FitMemory(in PlanInput, limit disdel.Bytes, workers int) Fit {
 		f.SameWorkers = s.point(s.largest(func(int) int { return workers }), workers)
 	}
 	f.Largest = s.fewest(s.largest(s.most))
-	if f.Largest == nil {
+	switch {
+	case f.Largest == nil:
 		f.Largest = s.fittedLargest()
+	case f.Given != nil && f.Given.BatchSize > f.Largest.BatchSize:
+		f.Largest = f.Given
 	}
 	return f
 }

@@ -77,7 +77,7 @@ func fitted(in PlanInput, short *planBuilder) (disdel.Plan, bool) {
 		b, err := buildPlan(in, false)
 		if err == nil {
 			b.plan.Reasons = append(b.plan.Reasons, why...)
-			b.because("fit: %s: a train action needs %v of %v; a step computes %.0f %% more", w.memory, b.train.Total, limit,
+			b.because("fit: %s: a train action needs %v of %v; a step computes %.2g %% more", w.memory, b.train.Total, limit,
 				100*w.extra)
 			if w.norms {
 				b.because("fit: batch norm sees the rows of a micro-batch, not those of the batch")
