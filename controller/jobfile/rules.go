@@ -403,7 +403,7 @@ func (r *reader) precision(job *disdel.Job) {
 	switch {
 	case job.Model.Custom != "":
 		engine = disdel.BackendGorgonia
-	case job.Model.Python != nil:
+	case job.Model.Python != nil && engine != disdel.BackendNative:
 		engine = disdel.BackendPython
 	}
 	has := engine == disdel.BackendCUDA || engine == disdel.BackendNative && t.Precision.Short()

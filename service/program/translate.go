@@ -1,0 +1,179 @@
+package program
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/safetensors"
+	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/native"
+)
+
+// Steps that both engines take: so many for a job that disdel's engine may train, else as many as fit a second.
+const comparedSteps = 20
+
+// mostRows bounds the batch of these steps.
+const mostRows = 32
+
+// Files of the program's side of a comparison.
+const (
+	stepsFile   = "steps.safetensors"
+	weightsFile = "weights.safetensors"
+)
+
+// translate is what disdel.describe is asked about a translation; nil if nobody wants to know.
+func (d *description) translate() map[string]any {
+	if d.Batch < 1 {
+		return nil
+	}
+	steps := 0
+	if d.Translated {
+		steps = comparedSteps
+	}
+	return map[string]any{"folder": d.temp, "rows": max(2, min(d.Batch, mostRows)), "steps": steps, "seed": d.Seed}
+}
+
+// programSteps are the program's own steps, as disdel.describe tells them.
+type programSteps struct {
+	Rows         int       `json:"rows"`
+	Losses       []float64 `json:"losses"`
+	Evaluated    float64   `json:"evaluated"`    // the loss of one more batch, after all steps
+	Milliseconds []float64 `json:"milliseconds"` // of each step
+}
+
+// compare repeats the program's steps with disdel's engine and completes the translation. What speaks against the
+// translation is part of it, and no error.
+func (d *description) compare(n *disdel.CustomNetwork, own programSteps) error {
+	t := n.Python.Translation
+	if t == nil || len(t.Layers) == 0 {
+		return nil
+	}
+	milliseconds, err := d.repeat(n, own)
+	var refusal *disdel.Error
+	if errors.As(err, &refusal) && refusal.Kind != disdel.Internal {
+		*t = disdel.PythonTranslation{Refused: refusal.Error()}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	t.Steps, t.Rows = len(own.Losses), own.Rows
+	t.Speedup = median(own.Milliseconds[1:]) / median(milliseconds[1:])
+	if d.Weights == "" {
+		return nil
+	}
+	return os.Rename(filepath.Join(d.temp, weightsFile), d.Weights)
+}
+
+// repeat trains on the rows of the program's steps, from its initial weights. It sets the difference of the losses and
+// returns the time of each step.
+func (d *description) repeat(n *disdel.CustomNetwork, own programSteps) ([]float64, error) {
+	t := n.Python.Translation
+	e, err := d.nativeEngine(n, own.Rows)
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close() //nolint:errcheck // nothing of it is kept
+	steps, err := d.readArrays(stepsFile)
+	if err != nil {
+		return nil, err
+	}
+	x, y := steps[0], steps[1] // by their names
+	var milliseconds []float64
+	for i, want := range own.Losses {
+		rows := batch(x, y, i)
+		began := time.Now()
+		got, err := e.Step(rows)
+		if err != nil {
+			return nil, err
+		}
+		milliseconds = append(milliseconds, float64(time.Since(began))/1e6)
+		t.Difference = max(t.Difference, math.Abs(got.Loss-want)/max(1, math.Abs(want)))
+	}
+	got, err := e.Evaluate(batch(x, y, len(own.Losses)))
+	t.Difference = max(t.Difference, math.Abs(got.Loss-own.Evaluated)/max(1, math.Abs(own.Evaluated)))
+	return milliseconds, err
+}
+
+// nativeEngine is disdel's engine with the layers and the initial weights of a program. It drops nothing, as the
+// program's steps did not.
+func (d *description) nativeEngine(n *disdel.CustomNetwork, rows int) (engine.Engine, error) {
+	t := n.Python.Translation
+	layers := slices.Clone(t.Layers)
+	for i := range layers {
+		layers[i].Rate = 0
+	}
+	g, err := model.Build(disdel.Network{Layers: layers, Input: n.Input, Classes: n.Classes})
+	if err != nil {
+		return nil, err
+	}
+	spec := engine.Spec{Graph: g, BatchSize: rows, Loss: d.Loss, Optimizer: d.Optimizer, Threads: 1, Training: true}
+	if t.Loss != "" {
+		spec.Loss = t.Loss
+	}
+	if t.Optimizer != nil {
+		spec.Optimizer = *t.Optimizer
+	}
+	e, err := native.Backend{}.New(spec)
+	if err != nil {
+		return nil, err
+	}
+	weights, err := d.readArrays(weightsFile)
+	if err == nil {
+		err = setWeights(e, weights)
+	}
+	if err != nil {
+		e.Close() //nolint:errcheck // the first error is the one to tell
+		return nil, err
+	}
+	return e, nil
+}
+
+// setWeights gives an engine the arrays of a program: exactly those that its network has.
+func setWeights(e engine.Engine, given disdel.Weights) error {
+	var ordered disdel.Weights
+	for _, a := range engine.Of(e.State(), engine.Weight, engine.Statistic) {
+		if i := slices.IndexFunc(given, func(t disdel.Tensor) bool { return t.Name == a.Name }); i >= 0 {
+			ordered = append(ordered, given[i])
+			given = slices.Delete(given, i, i+1)
+		}
+	}
+	return engine.SetWeights(e, append(ordered, given...))
+}
+
+// readArrays reads a file of the program's side of the comparison.
+func (d *description) readArrays(name string) (disdel.Weights, error) {
+	data, err := os.ReadFile(filepath.Join(d.temp, name))
+	if err != nil {
+		return nil, err
+	}
+	file, err := safetensors.Parse(data)
+	if err != nil {
+		return nil, err
+	}
+	return safetensors.ToWeights(file)
+}
+
+// batch is one of the batches of the program's steps, x [steps rows values] and y [steps rows].
+func batch(x, y disdel.Tensor, step int) dataset.Batch {
+	rows := y.Shape[1]
+	columns := len(x.Data) / len(y.Data)
+	out := dataset.NewBatch(rows, columns)
+	out.Input.Rows, out.Input.Values = rows, x.Data[step*rows*columns:(step+1)*rows*columns]
+	for _, class := range y.Data[step*rows : (step+1)*rows] {
+		out.Target.Classes = append(out.Target.Classes, int32(class))
+	}
+	return out
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
