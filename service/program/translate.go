@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"os"
@@ -55,6 +56,12 @@ func (d *description) compare(n *disdel.CustomNetwork, own programSteps) error {
 	if t == nil || len(t.Layers) == 0 {
 		return nil
 	}
+	if len(own.Losses) < 2 || len(own.Milliseconds) != len(own.Losses) {
+		return &disdel.Error{Kind: disdel.Internal, Op: d.op(), Msg: "its description lists no steps to compare"}
+	}
+	if loss := cmp.Or(t.Loss, d.Loss); (loss == "" || loss == "crossEntropy") && t.Layers[len(t.Layers)-1].Kind != "softmax" {
+		t.Layers = append(t.Layers, disdel.Layer{Kind: "softmax", Name: "output.softmax"}) // answers are probabilities
+	}
 	milliseconds, err := d.repeat(n, own)
 	var refusal *disdel.Error
 	if errors.As(err, &refusal) && refusal.Kind != disdel.Internal {
@@ -65,7 +72,7 @@ func (d *description) compare(n *disdel.CustomNetwork, own programSteps) error {
 		return err
 	}
 	t.Steps, t.Rows = len(own.Losses), own.Rows
-	t.Speedup = median(own.Milliseconds[1:]) / median(milliseconds[1:])
+	t.Speedup = slices.Min(own.Milliseconds[1:]) / slices.Min(milliseconds[1:]) // other processes make some steps longer
 	if d.Weights == "" {
 		return nil
 	}
@@ -114,14 +121,10 @@ func (d *description) nativeEngine(n *disdel.CustomNetwork, rows int) (engine.En
 	if err != nil {
 		return nil, err
 	}
-	spec := engine.Spec{Graph: g, BatchSize: rows, Loss: d.Loss, Optimizer: d.Optimizer, Threads: 1, Training: true}
-	if t.Loss != "" {
-		spec.Loss = t.Loss
-	}
-	if t.Optimizer != nil {
-		spec.Optimizer = *t.Optimizer
-	}
-	e, err := native.Backend{}.New(spec)
+	e, err := native.Backend{}.New(engine.Spec{
+		Graph: g, BatchSize: rows, Loss: cmp.Or(t.Loss, d.Loss), Optimizer: *cmp.Or(t.Optimizer, &d.Optimizer), Threads: 1,
+		Training: true,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -171,9 +174,4 @@ func batch(x, y disdel.Tensor, step int) dataset.Batch {
 		out.Target.Classes = append(out.Target.Classes, int32(class))
 	}
 	return out
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
 }
