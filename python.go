@@ -125,6 +125,7 @@ type PythonTranslation struct {
 
 	Steps      int     `json:"steps,omitempty"`      // that were compared
 	Rows       int     `json:"rows,omitempty"`       // of each of their batches
+	RateFactor float64 `json:"rateFactor,omitempty"` // their learning rate as a share of the job's
 	Difference float64 `json:"difference,omitempty"` // the largest of their losses, as a share of a loss above 1
 	Speedup    float64 `json:"speedup,omitempty"`    // time of a step in Python over that in disdel's engine, one thread each
 }
@@ -140,10 +141,18 @@ func (t *PythonTranslation) Doubt() string {
 	case t.Refused != "":
 		return t.Refused
 	case !(t.Difference <= MostDifference):
-		return fmt.Sprintf("losses of %d steps differ by up to %.2g between PyTorch and disdel's engine", t.Steps, t.Difference)
+		return fmt.Sprintf("losses of %s differ by up to %.2g between PyTorch and disdel's engine", t.Compared(), t.Difference)
 	case t.Speedup <= 1:
 		return fmt.Sprintf("disdel's engine takes %.2g times as long for a step", 1/max(t.Speedup, 0.001))
 	default:
 		return ""
 	}
+}
+
+// Compared names the steps whose losses were compared: "20 steps".
+func (t *PythonTranslation) Compared() string {
+	if t.RateFactor < 1 {
+		return fmt.Sprintf("%d steps at %g of the learning rate", t.Steps, t.RateFactor)
+	}
+	return fmt.Sprintf("%d steps", t.Steps)
 }

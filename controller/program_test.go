@@ -85,7 +85,7 @@ func TestAProgramBecomesLayersWhereTheEnginesAgree(t *testing.T) {
 	sgd := &disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1}}
 	good := disdel.PythonTranslation{
 		Layers: []disdel.Layer{{Kind: "dense", Name: "w", Units: 10}}, Optimizer: sgd, Loss: "mse", Weights: "sha256:cd",
-		Steps: 20, Rows: 32, Difference: 1e-6, Speedup: 3,
+		Steps: 20, Rows: 32, RateFactor: 1, Difference: 1e-6, Speedup: 3,
 	}
 	differs, slow, refused := good, good, disdel.PythonTranslation{Refused: "no layer like GELU"}
 	differs.Difference, slow.Speedup = 0.1, 0.5

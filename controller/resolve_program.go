@@ -95,8 +95,8 @@ func (r *resolver) translates(m *disdel.Python, t *disdel.PythonTranslation) boo
 			r.Notes = append(r.Notes, fmt.Sprintf("disdel's engine trains %s, as asked: %s", m.Name(), doubt))
 		}
 	case training.Backend == disdel.BackendAuto && doubt == "":
-		r.Notes = append(r.Notes, fmt.Sprintf("disdel's engine trains %s: losses of %d steps differ by at most %.1g from "+
-			"PyTorch's, and a step is %.1f times as fast", m.Name(), t.Steps, t.Difference, t.Speedup))
+		r.Notes = append(r.Notes, fmt.Sprintf("disdel's engine trains %s: losses of %s differ by at most %.1g from "+
+			"PyTorch's, and a step is %.1f times as fast", m.Name(), t.Compared(), t.Difference, t.Speedup))
 	case training.Backend == disdel.BackendAuto:
 		r.Notes = append(r.Notes, fmt.Sprintf("Python trains %s: %s", m.Name(), doubt))
 		fallthrough

@@ -69,7 +69,8 @@ func (q *Query) selector() map[string]any {
 	out := map[string]any{}
 	if q.Model != "" {
 		ways := []any{
-			map[string]any{networkField: equals(q.Model)}, map[string]any{outputField: equals(q.Model)},
+			map[string]any{networkField: equals(q.Model)},
+			map[string]any{outputField: equals(q.Model)},
 			map[string]any{programField: equals(q.Model)},
 		}
 		if file, entry, ok := strings.Cut(q.Model, ":"); ok {

@@ -120,9 +120,9 @@ func printProgram(w io.Writer, e *service.Estimation) {
 	m := e.Job.Model.Python
 	if e.Job.Model.Translated() {
 		t := m.Translation
-		paragraph(w, "python", "disdel's engine trains the network of %s: the losses of %d steps of %d rows differ by at "+
-			"most %.1g from PyTorch's, and a step is %.1f times as fast on this machine, one thread each", m.Name(), t.Steps,
-			t.Rows, t.Difference, t.Speedup)
+		paragraph(w, "python", "disdel's engine trains the network of %s: the losses of %s differ by at most %.1g from "+
+			"PyTorch's, and a step of %d rows is %.1f times as fast on this machine, one thread each", m.Name(), t.Compared(),
+			t.Difference, t.Rows, t.Speedup)
 	}
 	if m == nil || m.Network == nil || m.Network.Python == nil {
 		return

@@ -141,5 +141,6 @@ func (d *description) network(ctx context.Context, i interpreter, code, file str
 	if err := json.Unmarshal(answer, &steps); err != nil {
 		return nil, &disdel.Error{Kind: disdel.Internal, Op: d.op(), Msg: "its steps cannot be read", Err: err}
 	}
-	return &network, d.compare(&network, steps.Python.Translation)
+	d.compare(&network, steps.Python.Translation)
+	return &network, nil
 }

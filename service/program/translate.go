@@ -2,7 +2,6 @@ package program
 
 import (
 	"cmp"
-	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -17,11 +16,12 @@ import (
 	"github.com/disdel/disdel/runtime/engine/native"
 )
 
-// Steps that both engines take: so many for a job that disdel's engine may train, else as many as fit a second.
+// comparedSteps are the steps that both engines take if disdel's engine may train the job. Else it is as many as fit a
+// second.
 const comparedSteps = 20
 
 // mostRows bounds the batch of these steps.
-const mostRows = 32
+const mostRows = 16
 
 // Files of the program's side of a comparison.
 const (
@@ -43,75 +43,98 @@ func (d *description) translate() map[string]any {
 
 // programSteps are the program's own steps, as disdel.describe tells them.
 type programSteps struct {
-	Rows         int       `json:"rows"`
+	Rows int          `json:"rows"`
+	Runs []programRun `json:"runs"` // each from the initial weights, on the same rows
+}
+
+// programRun is steps at a share of the learning rate.
+type programRun struct {
+	Factor       float64   `json:"factor"`
 	Losses       []float64 `json:"losses"`
 	Evaluated    float64   `json:"evaluated"`    // the loss of one more batch, after all steps
 	Milliseconds []float64 `json:"milliseconds"` // of each step
 }
 
 // compare repeats the program's steps with disdel's engine and completes the translation. What speaks against the
-// translation is part of it, and no error.
-func (d *description) compare(n *disdel.CustomNetwork, own programSteps) error {
+// translation is part of it, and no error: Python can train the network all the same.
+func (d *description) compare(n *disdel.CustomNetwork, own programSteps) {
 	t := n.Python.Translation
 	if t == nil || len(t.Layers) == 0 {
-		return nil
-	}
-	if len(own.Losses) < 2 || len(own.Milliseconds) != len(own.Losses) {
-		return &disdel.Error{Kind: disdel.Internal, Op: d.op(), Msg: "its description lists no steps to compare"}
+		return
 	}
 	if loss := cmp.Or(t.Loss, d.Loss); (loss == "" || loss == "crossEntropy") && t.Layers[len(t.Layers)-1].Kind != "softmax" {
 		t.Layers = append(t.Layers, disdel.Layer{Kind: "softmax", Name: "output.softmax"}) // answers are probabilities
 	}
-	milliseconds, err := d.repeat(n, own)
-	var refusal *disdel.Error
-	if errors.As(err, &refusal) && refusal.Kind != disdel.Internal {
-		*t = disdel.PythonTranslation{Refused: refusal.Error()}
-		return nil
+	err := d.repeatAll(n, own)
+	if err == nil && d.Weights != "" {
+		err = os.Rename(filepath.Join(d.temp, weightsFile), d.Weights)
 	}
 	if err != nil {
-		return err
+		*t = disdel.PythonTranslation{Refused: err.Error()}
 	}
-	t.Steps, t.Rows = len(own.Losses), own.Rows
-	t.Speedup = slices.Min(own.Milliseconds[1:]) / slices.Min(milliseconds[1:]) // other processes make some steps longer
-	if d.Weights == "" {
-		return nil
-	}
-	return os.Rename(filepath.Join(d.temp, weightsFile), d.Weights)
 }
 
-// repeat trains on the rows of the program's steps, from its initial weights. It sets the difference of the losses and
-// returns the time of each step.
-func (d *description) repeat(n *disdel.CustomNetwork, own programSteps) ([]float64, error) {
+// repeatAll repeats runs until the losses of one agree. The first run has the whole learning rate.
+func (d *description) repeatAll(n *disdel.CustomNetwork, own programSteps) error {
 	t := n.Python.Translation
-	e, err := d.nativeEngine(n, own.Rows)
+	t.Rows, t.Difference = own.Rows, math.Inf(1)
+	for _, run := range own.Runs {
+		if len(run.Losses) < 2 || len(run.Milliseconds) != len(run.Losses) {
+			break
+		}
+		difference, milliseconds, err := d.repeat(n, own.Rows, run)
+		if err != nil {
+			return err
+		}
+		t.Speedup = slices.Min(run.Milliseconds[1:]) / slices.Min(milliseconds[1:]) // other processes make some steps longer
+		if difference < t.Difference {
+			t.Steps, t.Difference, t.RateFactor = len(run.Losses), difference, run.Factor
+		}
+		if t.Difference <= disdel.MostDifference {
+			return nil
+		}
+	}
+	if t.Steps == 0 {
+		return &disdel.Error{Kind: disdel.Internal, Op: d.op(), Msg: "its description lists no steps to compare"}
+	}
+	return nil
+}
+
+// repeat trains on the rows of a run, from the program's initial weights. It returns the largest difference of the
+// losses, as a share of a loss above 1, and the time of each step.
+func (d *description) repeat(n *disdel.CustomNetwork, rows int, run programRun) (float64, []float64, error) {
+	e, err := d.nativeEngine(n, rows, run.Factor)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	defer e.Close() //nolint:errcheck // nothing of it is kept
 	steps, err := d.readArrays(stepsFile)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	x, y := steps[0], steps[1] // by their names
-	var milliseconds []float64
-	for i, want := range own.Losses {
+	difference, milliseconds := 0.0, []float64(nil)
+	differs := func(got disdel.Metrics, want float64) {
+		difference = max(difference, math.Abs(got.Loss-want)/max(1, math.Abs(want)))
+	}
+	for i, want := range run.Losses {
 		rows := batch(x, y, i)
 		began := time.Now()
 		got, err := e.Step(rows)
 		if err != nil {
-			return nil, err
+			return 0, nil, err
 		}
 		milliseconds = append(milliseconds, float64(time.Since(began))/1e6)
-		t.Difference = max(t.Difference, math.Abs(got.Loss-want)/max(1, math.Abs(want)))
+		differs(got, want)
 	}
-	got, err := e.Evaluate(batch(x, y, len(own.Losses)))
-	t.Difference = max(t.Difference, math.Abs(got.Loss-own.Evaluated)/max(1, math.Abs(own.Evaluated)))
-	return milliseconds, err
+	got, err := e.Evaluate(batch(x, y, len(run.Losses)))
+	differs(got, run.Evaluated)
+	return difference, milliseconds, err
 }
 
 // nativeEngine is disdel's engine with the layers and the initial weights of a program. It drops nothing, as the
 // program's steps did not.
-func (d *description) nativeEngine(n *disdel.CustomNetwork, rows int) (engine.Engine, error) {
+func (d *description) nativeEngine(n *disdel.CustomNetwork, rows int, factor float64) (engine.Engine, error) {
 	t := n.Python.Translation
 	layers := slices.Clone(t.Layers)
 	for i := range layers {
@@ -121,9 +144,10 @@ func (d *description) nativeEngine(n *disdel.CustomNetwork, rows int) (engine.En
 	if err != nil {
 		return nil, err
 	}
+	optimizer := *cmp.Or(t.Optimizer, &d.Optimizer)
 	e, err := native.Backend{}.New(engine.Spec{
-		Graph: g, BatchSize: rows, Loss: cmp.Or(t.Loss, d.Loss), Optimizer: *cmp.Or(t.Optimizer, &d.Optimizer), Threads: 1,
-		Training: true,
+		Graph: g, BatchSize: rows, Loss: cmp.Or(t.Loss, d.Loss), Optimizer: optimizer.WithRate(factor * optimizer.Rate()),
+		Threads: 1, Training: true,
 	})
 	if err != nil {
 		return nil, err
