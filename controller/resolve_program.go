@@ -18,7 +18,7 @@ func (r *resolver) python(m *disdel.Python) bool {
 	case m.Translation != nil:
 		return true // its layers are the network's
 	case d == nil || d.Python == nil:
-		if r.found {
+		if r.found && len(r.faults) == 0 { // nobody describes programs of jobs with faults
 			r.fault(pythonPath, "submit it with the command disdel, which looks at the program and sends it along",
 				"nobody has described the program %s", m.Name())
 		}
@@ -36,7 +36,7 @@ func (r *resolver) python(m *disdel.Python) bool {
 		return false
 	}
 	if r.translates(m, d.Python.Translation) {
-		return true
+		return r.Job.Model.Translated()
 	}
 	r.Network.Custom = d
 	for _, w := range d.Python.Warnings {
