@@ -293,7 +293,9 @@ func (b *bencher) estimates() error {
 		if a.Peak <= a.Limits.Memory {
 			inside++
 		}
-		fmt.Fprintf(os.Stderr, "%v: likely %v, limit %v, peak %v\n", p, a.Expected(), a.Limits.Memory, a.Peak)
+		n := rec.Job.Model.Python.Network.Python
+		fmt.Fprintf(os.Stderr, "%v: likely %v, limit %v, peak %v; floor %v, steps by batch %v, factor %v\n", p, a.Expected(),
+			a.Limits.Memory, a.Peak, n.Floor, n.Memory, n.Factor)
 	}
 	rig.Figure("function_programs", float64(b.draws), "programs")
 	rig.Figure("function_failed_programs", float64(failed), "programs")
