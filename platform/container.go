@@ -33,7 +33,7 @@ type container struct {
 	limit        processLimit
 	guard        *guard
 	forks        *net.UnixConn // requests for forks of templates; nil: its kind has none
-	onRemoved    func() // removes it from the platform's list
+	onRemoved    func()        // removes it from the platform's list
 	initialized  bool
 	paused       bool  // guarded by the pool's lock, like the fields up to wasShared
 	children     []int // processes that the leader had started when the container was paused

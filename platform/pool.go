@@ -36,7 +36,7 @@ type pool struct {
 	starting      map[size]int // prewarmed containers that are starting, by size
 	templates     []*template  // without containers, least recently used first
 	endTemplate   func(*template)
-	prewarmFailed bool         // a prewarmed container could not be started: retry after the next sweep
+	prewarmFailed bool // a prewarmed container could not be started: retry after the next sweep
 	queue         []*waiter
 	closed        bool
 	stop          *closeOnce

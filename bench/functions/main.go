@@ -45,7 +45,9 @@ func main() {
 			}
 			b.Home = home
 			all := []rig.Part{
-				{Name: "steps", Run: b.steps}, {Name: "starts", Run: b.starts}, {Name: "exchange", Run: b.exchange},
+				{Name: "steps", Run: b.steps},
+				{Name: "starts", Run: b.starts},
+				{Name: "exchange", Run: b.exchange},
 				{Name: "estimates", Run: b.estimates},
 			}
 			return rig.RunParts(all, *parts)

@@ -39,7 +39,7 @@ type process struct {
 	before int           // processes that the kernel has killed for memory in this container, at the start
 	ended  chan struct{} // closed once the process is reaped and its group killed
 	pid    int
-	handle int // of a process that was forked from a template and is no child of this one; 0: it is a child
+	handle int             // of a process that was forked from a template and is no child of this one; 0: it is a child
 	status unix.WaitStatus // how it ended
 	usage  unix.Rusage
 }
@@ -167,7 +167,7 @@ func (p *process) kill() {
 	} else {
 		syscall.Kill(-p.pid, syscall.SIGKILL) //nolint:errcheck // as above
 	}
-	const rounds = 10                   // a process may start another one while the list is read
+	const rounds = 10 // a process may start another one while the list is read
 	for range rounds {
 		left := p.started()
 		for _, child := range left {
