@@ -251,6 +251,7 @@ type TrainRequest struct {
 	ClipNorm       float64     `json:"clipNorm,omitempty"` // 0: any
 	Exact          bool        `json:"exact,omitempty"`    // no Winograd
 	Precision      Precision   `json:"precision,omitempty"`
+	StepMemory                 // of every step
 	Loss           string      `json:"loss"`
 	Target         float64     `json:"target,omitempty"` // stop when an epoch's mean loss is at most this; 0: never
 	Threads        int         `json:"threads"`

@@ -24,6 +24,7 @@ var house = map[string][]string{
 	"dataset":                    {"internal/..."},
 	"dataset/dense":              {"dataset", "internal/files", "internal/safetensors"},
 	"dataset/sparse":             {"dataset"},
+	"dataset/text":               {},
 	"controller":                 {"scheduler", "model", "dataset", "estimator", "internal/spelling", "internal/advice"},
 	"controller/jobfile":         {"internal/spelling", "internal/terminal", "model", "scheduler"},
 	"controller/simulate":        {"controller", "scheduler", "scheduler/sim", "estimator", "model"},
@@ -209,6 +210,7 @@ var owners = map[string][]string{
 	"gonum.org/v1/plot":                      {"internal/plot"},
 	"codeberg.org/go-fonts":                  {"internal/plot"},
 	"golang.org/x/image":                     {"dataset/dense", "internal/plot"},
+	"golang.org/x/text":                      {"dataset/text"},
 	"go.yaml.in/yaml":                        {"controller/jobfile", "internal/cli", "deploy", "internal/terminal"},
 }
 

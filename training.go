@@ -22,7 +22,29 @@ type Training struct {
 	Goal          *Goal      `json:"goal,omitempty"`
 	ValidateEvery int        `json:"validateEvery"` // rounds between evaluations of the held-out rows; 0: only at the end
 	Backend       string     `json:"backend,omitempty"`
+	StepMemory
 }
+
+// StepMemory says how a training step saves memory. The zero value saves none. Only the native engine can.
+type StepMemory struct {
+	// MicroBatch is the most rows that are computed at once. A step adds the gradients of several micro-batches, and
+	// updates the weights once. 0: the whole batch at once.
+	MicroBatch int `json:"microBatch,omitempty"`
+	// Recompute says whether activations are computed again on the way back instead of being kept.
+	Recompute Recompute `json:"recompute,omitempty"`
+}
+
+// Recompute says which activations a training step computes again.
+type Recompute string
+
+// The values of Recompute. "" is RecomputeNone.
+const (
+	RecomputeNone Recompute = "none" // all are kept
+	RecomputeAuto Recompute = "auto" // those are kept with which a step takes least memory
+)
+
+// Auto tells whether some activations are computed again.
+func (r Recompute) Auto() bool { return r == RecomputeAuto }
 
 // Optimizer is exactly one of its fields.
 type Optimizer struct {

@@ -123,7 +123,7 @@ func (r *reduction) head(c Claim, reference bool) *head {
 func (r *reduction) writeMean(ctx context.Context, m *Mean) error {
 	if m.staged.head.inline() {
 		r.emit = func(_ int, means []float32) ([]float32, error) {
-			m.body = appendFloats(make([]byte, 0, 4*len(means)), means)
+			m.body = floatBytes(means)
 			m.staged.head.sums[0] = crc32.Checksum(m.body, castagnoli)
 			return nil, nil
 		}

@@ -23,6 +23,7 @@ type Input struct {
 	ClipNorm    float64            // above 0: all gradients are kept
 	Exact       bool               // convolutions by their definition
 	Precision   disdel.Precision   // of training steps
+	StepMemory  disdel.StepMemory  // of training steps
 	Threads     int                // that compute; below 1: 1
 	Members     int                // updates that an aggregation reads; below 1: many
 	Backend     string             // as the job names it; "": any
@@ -147,8 +148,17 @@ func (e Estimator) ask(in *Input, batch int, training bool) {
 	}
 	in.engine, in.unknown = e.engines.Footprint(in.Backend, footprint.Spec{
 		Graph: in.Graph, BatchSize: batch, Training: training, Optimizer: in.Optimizer, ClipNorm: in.ClipNorm,
-		Exact: in.Exact, Precision: in.Precision, Threads: in.Threads,
+		Exact: in.Exact, Precision: in.Precision, StepMemory: in.StepMemory, Threads: in.Threads,
 	})
+}
+
+// Refusal returns the error of the backend that does not train as in says, nil if it does or no backends are known.
+func (e Estimator) Refusal(in Input) error {
+	if e.engines == nil {
+		return nil
+	}
+	e.ask(&in, max(in.BatchSize, 1), true)
+	return in.unknown
 }
 
 // Saves tells whether a train action of in takes less memory in precision p. It is false if the engine lacks p or is

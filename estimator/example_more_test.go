@@ -37,7 +37,7 @@ func ExampleEstimator() {
 func ExampleMemoryInterval() {
 	low, high := estimator.MemoryInterval(disdel.TaskTrain)
 	fmt.Printf("from %+.2f to %+.2f standard deviations\n", low, high)
-	// Output: from -1.01 to +1.56 standard deviations
+	// Output: from -1.20 to +1.50 standard deviations
 }
 
 func ExamplePaper() {

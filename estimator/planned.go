@@ -42,7 +42,7 @@ type calibration struct {
 
 // calibrated is the calibration of this version.
 var calibrated = calibration{
-	Package: 7*disdel.MB + 96*disdel.KB, Thread: 192 * disdel.KB, Chunk: 4 * disdel.MB,
+	Package: 6*disdel.MB + 944*disdel.KB, Thread: 192 * disdel.KB, Chunk: 4 * disdel.MB,
 	Push:      transferOverhead{least: 256 * disdel.KB, share: 2, most: 6*disdel.MB + 512*disdel.KB},
 	Fetch:     transferOverhead{share: 1, most: 3*disdel.MB + 256*disdel.KB},
 	Reduce:    reducing{least: 102 * disdel.KB, reused: 550 * disdel.KB, share: 0.06, first: 0.1},
@@ -61,7 +61,7 @@ type quantiles struct{ low, high float64 }
 // bin/bench-estimator -parts generated,defaults,calibration -records FILE -seed 5.
 func residuals() map[disdel.Task]quantiles {
 	return map[disdel.Task]quantiles{
-		disdel.TaskTrain: {-1.01, 1.56}, disdel.TaskEvaluate: {-1.09, 0.97}, disdel.TaskAggregate: {-3.16, 0.76},
+		disdel.TaskTrain: {-1.2, 1.5}, disdel.TaskEvaluate: {-1.25, 0.95}, disdel.TaskAggregate: {-3.16, 0.76},
 	}
 }
 
@@ -96,11 +96,11 @@ func (r reducing) of(in Input) disdel.Bytes {
 }
 
 // columns is the memory of all columns that a reduction holds: those that it reads ahead, their sums, the means, and
-// those that are being written. A single column is written from one more copy of the means.
+// those that are being written, if there are more than one.
 func (in Input) columns() disdel.Bytes {
 	w := in.carried()
 	one := min(w, column)
-	n := in.readAhead() + sumSize*one + one + min(w, writeAhead*column)
+	n := in.readAhead() + sumSize*one + one + min(w-one, writeAhead*column)
 	if short := in.narrow(); short > 0 && short < 1 { // values are decoded before they are added
 		n += one
 	}

@@ -56,6 +56,9 @@ func (b *planBuilder) build() error {
 	if b.timing == nil {
 		b.timing = estimator.TimingOf
 	}
+	if err := b.checkStepMemory(); err != nil {
+		return err
+	}
 	for _, why := range b.PlatformReasons {
 		b.because("%s", why)
 	}
@@ -65,6 +68,14 @@ func (b *planBuilder) build() error {
 		}
 	}
 	return nil
+}
+
+// checkStepMemory refuses ways to save memory that the job's backend does not have for the network.
+func (b *planBuilder) checkStepMemory() error {
+	if b.Job.Training.StepMemory == (disdel.StepMemory{}) {
+		return nil
+	}
+	return b.Estimator.Refusal(b.input(0, 1))
 }
 
 // affordable refuses a plan beyond the job's budget or deadline.
@@ -105,7 +116,7 @@ func (b *planBuilder) input(rows, actions int) estimator.Input {
 		Graph: b.Graph, BatchSize: t.WorkerBatch(b.plan.Workers), Rows: rows, Part: b.part(rows), Drawn: b.Data.Drawn,
 		SampleBytes: b.Data.SampleSize, Resizing: b.Data.ChangeBytes(),
 		Epochs: t.Epochs, Optimizer: t.Optimizer, ClipNorm: t.ClipNorm, Exact: t.Exact,
-		Precision: t.Precision, Backend: t.Backend,
+		Precision: t.Precision, StepMemory: t.StepMemory, Backend: t.Backend,
 		Moments: a.OptimizerState, Wire: a.Wire, Checkpoints: b.Job.Reliability.CheckpointEvery > 0,
 		Exchange: b.Job.Distribution.Exchange, Bucket: b.Bucket,
 	}

@@ -187,8 +187,17 @@ func (r *reader) label(p place, n *yaml.Node, f *field, path, key string, v refl
 // member returns the part of struct v whose JSON name is name.
 func member(v reflect.Value, name string) reflect.Value {
 	for i := range v.NumField() {
-		if jsonName(v.Type().Field(i)) == name {
+		f := v.Type().Field(i)
+		if jsonName(f) == name {
 			return v.Field(i)
+		}
+		if f.Anonymous {
+			if inner := v.Field(i).FieldByNameFunc(func(s string) bool {
+				part, _ := f.Type.FieldByName(s)
+				return jsonName(part) == name
+			}); inner.IsValid() {
+				return inner
+			}
 		}
 	}
 	panic("jobfile: no field " + name + " in " + v.Type().String()) // a test compares the table with the structs

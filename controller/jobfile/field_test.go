@@ -31,6 +31,10 @@ var filledIn = []string{
 func structPaths(t reflect.Type, at string) []string {
 	var out []string
 	for field := range t.Fields() {
+		if field.Anonymous {
+			out = append(out, structPaths(field.Type, at)...)
+			continue
+		}
 		name := jsonName(field)
 		if name == "-" {
 			continue

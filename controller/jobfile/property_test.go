@@ -126,6 +126,12 @@ func anyTraining(t *rapid.T) disdel.Training {
 	if tr.Backend == disdel.BackendNative && rapid.Bool().Draw(t, "short") {
 		tr.Precision = disdel.PrecisionBF16
 	}
+	if tr.Backend == disdel.BackendNative {
+		tr.MicroBatch = rapid.IntRange(0, 64).Draw(t, "parts")
+		if tr.Precision.Plain() {
+			tr.Recompute = rapid.SampledFrom([]disdel.Recompute{"", disdel.RecomputeAuto}).Draw(t, "again")
+		}
+	}
 	decay := rapid.SampledFrom([]float64{0, 1e-9, 0.01, 7}).Draw(t, "decay")
 	adam := &disdel.Adam{
 		LearningRate: positive.Draw(t, "rate"), Beta1: share.Draw(t, "beta1"),

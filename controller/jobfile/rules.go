@@ -64,6 +64,7 @@ func (r *reader) finish(job *disdel.Job) {
 	r.python(job)
 	r.device(job)
 	r.precision(job)
+	r.stepMemory(job)
 	r.batch(&job.Training)
 	r.optimizer(&job.Training.Optimizer)
 	r.exactlyOne("training.schedule", "write cosine: {}")
@@ -390,6 +391,45 @@ func (r *reader) exchange(job *disdel.Job) {
 	}
 }
 
+// engineOf is the backend that trains a job.
+func engineOf(job *disdel.Job) string {
+	_, sparse := model.FindSparse(job.Model.Name)
+	switch {
+	case job.Model.Custom != "":
+		return disdel.BackendGorgonia
+	case job.Model.Python != nil:
+		return disdel.BackendPython
+	case sparse:
+		return disdel.BackendSparse
+	}
+	return cmp.Or(job.Training.Backend, disdel.BackendNative)
+}
+
+// stepMemory removes the default, and refuses ways to save memory that the job's engine does not have. It needs the
+// job's engine and precision.
+func (r *reader) stepMemory(job *disdel.Job) {
+	const parts, again = "training.microBatch", "training.recompute"
+	t := &job.Training
+	if t.Recompute == disdel.RecomputeNone {
+		t.Recompute = ""
+	}
+	if !r.sound(parts, again, "training.precision", backendPath, "resources.device") {
+		return
+	}
+	if engine := engineOf(job); engine != disdel.BackendNative {
+		for path, wanted := range map[string]bool{parts: t.MicroBatch > 0, again: t.Recompute.Auto()} {
+			if wanted {
+				r.fault(r.places[path], path, "leave it out", "%s does not have it", engine)
+			}
+		}
+		return
+	}
+	if t.Recompute.Auto() && t.Precision.Short() {
+		r.fault(r.places[again], again, "leave it or training.precision out", "activations of %s are not computed again",
+			t.Precision)
+	}
+}
+
 // precision removes the default, and refuses what the job's engine does not have: the processor's has bf16, that of
 // GPUs has all, the others have none. It needs the job's engine.
 func (r *reader) precision(job *disdel.Job) {
@@ -399,13 +439,7 @@ func (r *reader) precision(job *disdel.Job) {
 		t.Precision = ""
 		return
 	}
-	engine := cmp.Or(t.Backend, disdel.BackendNative)
-	switch {
-	case job.Model.Custom != "":
-		engine = disdel.BackendGorgonia
-	case job.Model.Python != nil:
-		engine = disdel.BackendPython
-	}
+	engine := engineOf(job)
 	has := engine == disdel.BackendCUDA || engine == disdel.BackendNative && t.Precision.Short()
 	switch {
 	case has || !r.sound(path, backendPath, "resources.device"):

@@ -182,7 +182,8 @@ var beyondSchema = regexp.MustCompile(`early-stop-with|early-stop-accuracy-in|ea
 	`tag-that|` +
 	`device-and-backend|gpu-without-device|several-layers|policy-(bounds|below|above|at)|after-|backoff-|overflows|` +
 	`seed-beyond|alias-|second-document|rubbish|` +
-	`precision-o[fn]|rule-between|nesterov-without|rounded-second|goal-(empty|both|without|rmse)`)
+	`(precision|recompute)-o[fn]|micro-batch-of-another|` +
+	`rule-between|nesterov-without|rounded-second|goal-(empty|both|without|rmse)`)
 
 func TestSchemaRefusesTheBadFiles(t *testing.T) {
 	s := schemaTree(t)

@@ -158,6 +158,9 @@ func (b Backend) lay(s engine.Spec) (*memory, error) {
 			Hint: "losses: crossEntropy, binaryCrossEntropy, mse",
 		}
 	}
+	if err := s.KeepsAll(disdel.BackendCUDA); err != nil {
+		return nil, err
+	}
 	precision, err := precisionOf(s)
 	if err != nil {
 		return nil, err

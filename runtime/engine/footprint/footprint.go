@@ -26,6 +26,26 @@ type Spec struct {
 	Training  bool             // Step will be called
 	Exact     bool             // convolutions go by their definition, not by algorithms that round more
 	Precision disdel.Precision // of training steps
+	disdel.StepMemory
+}
+
+// OnlyPlain is OnlyFloat32 and KeepsAll, for backends that have none of it.
+func (s *Spec) OnlyPlain(backend string) error {
+	if err := s.KeepsAll(backend); err != nil {
+		return err
+	}
+	return s.OnlyFloat32(backend)
+}
+
+// KeepsAll returns Invalid for a training that saves memory by StepMemory, for backends that cannot.
+func (s *Spec) KeepsAll(backend string) error {
+	if !s.Training || s.StepMemory == (disdel.StepMemory{}) {
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "make engine", Msg: backend + " has neither training.microBatch nor training.recompute",
+		Hint: "leave both out, or train with the backend " + disdel.BackendNative,
+	}
 }
 
 // OnlyFloat32 returns Invalid for a training in another precision, for backends that have none.

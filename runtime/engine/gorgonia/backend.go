@@ -72,7 +72,7 @@ func takes(s *engine.Spec) error {
 	if err := takesDense(s.Graph); err != nil {
 		return err
 	}
-	return s.OnlyFloat32(disdel.BackendGorgonia)
+	return s.OnlyPlain(disdel.BackendGorgonia)
 }
 
 // New implements engine.Backend.

@@ -81,8 +81,11 @@ func (dropout) backward(l *layer, w *kernel.Worker, e *Engine) {
 	}
 }
 
+// golden is 2^64 over the golden ratio: it spreads the passes of a step over all bits.
+const golden = 0x9e3779b97f4a7c15
+
 func (l *layer) drop(w *kernel.Worker, e *Engine, dst, x []float32) {
-	w.Dropout(dst, x, l.node.Rate, uint64(e.spec.Seed)^uint64(e.steps)<<20^uint64(l.index)<<52)
+	w.Dropout(dst, x, l.node.Rate, uint64(e.spec.Seed)^uint64(e.steps)<<20^uint64(l.index)<<52^uint64(e.first)*golden)
 	w.Sync()
 }
 

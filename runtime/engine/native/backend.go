@@ -2,6 +2,7 @@ package native
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
@@ -51,14 +52,39 @@ func PlanOf(s engine.Spec) (*plan.Plan, error) {
 			return nil, err
 		}
 	}
-	rows := s.BatchSize
-	if !s.Training { // a large batch is computed in pieces
+	rows, parts := s.BatchSize, false
+	switch {
+	case !s.Training: // a large batch is computed in pieces
 		rows = min(rows, plan.Piece(s.Graph))
+	case s.MicroBatch > 0 && s.MicroBatch < rows:
+		rows, parts = s.MicroBatch, true
+	}
+	if err := checkStepMemory(&s, parts); err != nil {
+		return nil, err
 	}
 	return plan.New(s.Graph, plan.Spec{
 		BatchSize: rows, Training: s.Training, Moments: s.Optimizer.Moments(), KeepGrads: s.ClipNorm > 0,
-		Exact: s.Exact, Halves: s.Precision.Short(),
+		SumGrads: parts, Recompute: s.Recompute.Auto(), Exact: s.Exact, Halves: s.Precision.Short(),
 	})
+}
+
+// checkStepMemory returns Invalid for batch norms of micro-batches in an exact training, since they see fewer rows, and
+// for activations that are both rounded and computed again.
+func checkStepMemory(s *engine.Spec, parts bool) error {
+	norm := func(n model.Node) bool { return n.Op == model.OpBatchNorm }
+	out := &disdel.Error{Kind: disdel.Invalid, Op: "make engine"}
+	switch {
+	case s.Training && s.Recompute.Auto() && s.Precision.Short():
+		out.Msg = "training.recompute: activations of bf16 are not computed again"
+		out.Hint = "leave training.recompute or training.precision out"
+	case parts && s.Exact && slices.ContainsFunc(s.Graph.Nodes, norm):
+		out.Msg = fmt.Sprintf("training.exact: batch norm would see micro-batches of %d rows instead of %d", s.MicroBatch,
+			s.BatchSize)
+		out.Hint = "leave training.microBatch or training.exact out"
+	default:
+		return nil
+	}
+	return out
 }
 
 // inSlab maps the categories of a plan. Gaps in its layout count as workspace.

@@ -7,7 +7,6 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
-	"github.com/disdel/disdel/runtime/engine/native/plan"
 )
 
 // check refuses rows that do not fit.
@@ -56,10 +55,8 @@ func (e *Engine) prepare(x []float32, labels []int32, rows int, training bool) {
 		}
 	}
 	for i := range e.layers {
-		v := &e.layers[i].v
-		v.Conv.ActiveRows, v.Pool.ActiveRows = plan.Padded(rows), plan.Padded(rows)
-		e.layers[i].norm.Rows = rows
-		e.layers[i].norm0.Rows = rows
+		e.layers[i].setRows(rows)
+		e.backs[i].setRows(rows)
 	}
 }
 
@@ -73,11 +70,9 @@ func (e *Engine) Step(b dataset.Batch) (disdel.Metrics, error) {
 	if !e.spec.Training {
 		return disdel.Metrics{}, &disdel.Error{Kind: disdel.Invalid, Op: "train", Msg: "the engine was made for inference"}
 	}
-	e.prepare(b.Input.Values, b.Target.Classes, b.Input.Rows, true)
 	e.steps++
 	e.odd.Store(false)
-	e.team.Run(e.job)
-	e.x, e.labels = nil, nil
+	e.passes(b.Input, b.Target.Classes)
 	if e.odd.Load() {
 		return disdel.Metrics{}, &disdel.Error{
 			Kind: disdel.Diverged, Op: "train", Msg: "an input of the batch is not finite",
@@ -93,17 +88,31 @@ func (e *Engine) Step(b dataset.Batch) (disdel.Metrics, error) {
 	return disdel.Metrics{Rows: b.Input.Rows, Loss: e.loss, Correct: e.correct}, nil
 }
 
+// passes computes a step: of the whole batch at once, or of one micro-batch after the other. It stops at an input or a
+// loss that is not finite.
+func (e *Engine) passes(in dataset.Matrix, labels []int32) {
+	sample, size := e.g.Input().Len(), e.plan.Spec.BatchSize
+	e.batch, e.all, e.loss = in.Rows, in.Values, 0
+	for e.first = 0; e.first < in.Rows && !e.odd.Load() && finite(e.loss); e.first += size {
+		n := min(size, in.Rows-e.first)
+		e.prepare(in.Values[e.first*sample:][:n*sample], labels[e.first:][:n], n, true)
+		e.team.Run(e.job)
+	}
+	e.loss /= float64(in.Rows)
+	e.x, e.all, e.labels, e.first = nil, nil, nil, 0
+}
+
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // checkInputs looks for values that are not finite, which tanh, sigmoid and relu6 would hide from the loss. A finite
 // sum of squares proves at the speed of memory that all values are finite; otherwise they may only be large.
-func (e *Engine) checkInputs(w *kernel.Worker) {
-	from, to := len(e.x)*w.ID/w.N/lanes*lanes, len(e.x)*(w.ID+1)/w.N/lanes*lanes
+func (e *Engine) checkInputs(w *kernel.Worker, x []float32) {
+	from, to := len(x)*w.ID/w.N/lanes*lanes, len(x)*(w.ID+1)/w.N/lanes*lanes
 	if w.ID == w.N-1 {
-		to = len(e.x)
+		to = len(x)
 	}
 	whole := from + (to-from)/lanes*lanes
-	if sum := w.SquareSum(e.x[from:whole]); !finite(sum) && !allFinite(e.x[from:whole]) || !allFinite(e.x[whole:to]) {
+	if sum := w.SquareSum(x[from:whole]); !finite(sum) && !allFinite(x[from:whole]) || !allFinite(x[whole:to]) {
 		e.odd.Store(true)
 	}
 }

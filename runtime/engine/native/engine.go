@@ -21,6 +21,7 @@ type Engine struct {
 	mem    *slab.Slab
 	team   *kernel.Team
 	layers []layer
+	backs  []layer // as backward passes see them, with outputs that were computed again; layers where none is
 	params []param
 	head   int // the node whose output the loss takes
 
@@ -33,7 +34,9 @@ type Engine struct {
 	x        []float32
 	labels   []int32
 	rows     int
-	first    int // row of the call that x begins with: inference computes large batches in pieces
+	batch    int       // rows of a step, of which rows are one pass
+	all      []float32 // inputs of all passes of a step
+	first    int       // row of the call that x begins with: large batches are computed in pieces
 	training bool
 	mask     []float32 // [lanes], 1 for lanes that hold rows
 	out      []float32 // [rows][outputs]
@@ -128,6 +131,7 @@ func (e *Engine) build() {
 		l := &e.layers[e.params[i].Node]
 		l.params = append(l.params, &e.params[i])
 	}
+	e.backs = e.layersBack()
 	e.job, e.infer, e.stale = e.step, e.predict, true
 }
 
@@ -149,10 +153,12 @@ func (e *Engine) SetRate(rate float64) { e.rate = rate }
 // step is one worker's part of a step.
 func (e *Engine) step(w *kernel.Worker) {
 	w.Rounding(e.plan.Spec.Halves)
-	e.checkInputs(w)
-	w.Sync()
-	if e.odd.Load() {
-		return
+	if e.first == 0 {
+		e.checkInputs(w, e.all)
+		w.Sync()
+		if e.odd.Load() {
+			return
+		}
 	}
 	e.forward(w)
 	e.lossOf(w, true)
@@ -160,7 +166,7 @@ func (e *Engine) step(w *kernel.Worker) {
 		return
 	}
 	e.backward(w)
-	if e.spec.ClipNorm > 0 {
+	if e.spec.ClipNorm > 0 && e.lastPass() {
 		e.clip(w)
 	}
 }
@@ -191,14 +197,26 @@ func (e *Engine) forward(w *kernel.Worker) {
 // backward computes all gradients that are needed, from the last layer on, and updates weights on the way.
 func (e *Engine) backward(w *kernel.Worker) {
 	for i := e.head; i > 0; i-- {
-		l := &e.layers[i]
+		l := &e.backs[i]
 		if len(l.grad) == 0 {
 			continue
 		}
+		for _, k := range l.v.Again {
+			e.backs[k].forward(w, e)
+		}
 		l.backward(w, e)
-		if e.spec.ClipNorm <= 0 && len(l.params) > 0 {
+		if len(l.params) == 0 {
+			continue
+		}
+		if e.plan.Spec.SumGrads {
+			e.sum(w, l.params)
+		}
+		if e.spec.ClipNorm <= 0 && e.lastPass() {
 			e.update(w, l.params)
 			w.Sync()
 		}
 	}
 }
+
+// lastPass tells whether a step has no rows behind those of this pass.
+func (e *Engine) lastPass() bool { return e.first+e.rows == e.batch }

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/disdel/disdel/model"
@@ -18,6 +19,7 @@ type layer struct {
 	out    []float32
 	grad   []float32 // of out; empty where nothing needs it
 	params []*param
+	second bool // of layersBack: forward computes an output of this step again
 
 	weight, bias       *param // of convolutions, dense layers and batch norms; nil where there is none
 	mean, variance     *param // running statistics
@@ -74,6 +76,32 @@ func (e *Engine) layer(i int) layer {
 	}
 	l.halves = l.halvesOf(e)
 	return l
+}
+
+// setRows sets the rows of a call.
+func (l *layer) setRows(rows int) {
+	l.v.Conv.ActiveRows, l.v.Pool.ActiveRows = plan.Padded(rows), plan.Padded(rows)
+	l.norm.Rows, l.norm0.Rows = rows, rows
+}
+
+// layersBack are the layers as backward passes see them: the same, but for outputs that are computed again.
+func (e *Engine) layersBack() []layer {
+	if !e.plan.Spec.Recompute {
+		return e.layers
+	}
+	out := slices.Clone(e.layers)
+	for i := range out {
+		l := &out[i]
+		l.second = true
+		l.in = make([]*layer, len(l.in))
+		for k, in := range l.v.Inputs {
+			l.in[k] = &out[in]
+		}
+		if r := l.v.OutAgain; r.Len > 0 {
+			l.out, l.work = e.region(r)[:len(l.out)], e.region(l.v.WorkAgain)
+		}
+	}
+	return out
 }
 
 func values(p *param) []float32 {

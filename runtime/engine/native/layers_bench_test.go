@@ -47,6 +47,7 @@ func (s *spent) least(step *spent, first bool) {
 func timeLayers(b *testing.B, g *model.Graph, cfg engine.Spec) {
 	e, x, y := benchedEngine(b, g, cfg)
 	e.prepare(x, y, cfg.BatchSize, cfg.Training)
+	e.batch = cfg.BatchSize
 	layers, step := make([]spent, len(e.layers)), make([]spent, len(e.layers))
 	job := func(w *kernel.Worker) { e.timed(w, step) }
 	for range 2 {

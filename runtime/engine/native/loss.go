@@ -18,7 +18,7 @@ func knownLoss(name string) bool {
 	return name == CrossEntropy || name == BinaryCrossEntropy || name == MSE
 }
 
-// lossOf reads the outputs of the rows, applies a last softmax, and computes the loss where there are labels; with
+// lossOf reads the outputs of the rows, applies a last softmax, and adds the loss where there are labels; with
 // gradient set it writes the gradient of the loss where backward starts.
 func (e *Engine) lossOf(w *kernel.Worker, gradient bool) {
 	head := &e.layers[e.head]
@@ -41,21 +41,22 @@ func (e *Engine) lossOf(w *kernel.Worker, gradient bool) {
 			label = int(e.labels[r])
 		}
 		e.right[r] = label >= 0 && largest(row) == label
-		losses[r] = rowLoss(e.spec.Loss, row, label, softmax, gradient, 1/float64(e.rows))
+		losses[r] = rowLoss(e.spec.Loss, row, label, softmax, gradient, 1/float64(e.batch))
 	}
 	w.Sync()
 	if w.ID == 0 {
-		e.loss, e.correct = 0, 0
+		if e.first == 0 {
+			e.loss, e.correct = 0, 0
+		}
 		for i, v := range losses[:e.rows] {
 			e.loss += v
 			if e.right[i] {
 				e.correct++
 			}
 		}
-		e.loss /= float64(e.rows)
 	}
 	if gradient && len(head.grad) > 0 { // there is none where the network has nothing to learn
-		w.Import(head.grad, head.v.Image, head.v.Border, e.out, e.rows)
+		w.Import(head.grad, head.v.Image, head.v.Border, out, e.rows)
 	}
 	w.Sync()
 }

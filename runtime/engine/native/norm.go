@@ -12,6 +12,8 @@ type norm struct{ elementwise }
 func (norm) forward(l *layer, w *kernel.Worker, e *Engine) {
 	switch {
 	case l.v.Fused: // the layer before computes it
+	case l.second: // running statistics stay as they are
+		w.NormAgain(&l.norm, &l.state, l.in[0].out, l.out)
 	case e.training:
 		w.NormForward(&l.norm, &l.state, l.running(), l.in[0].out, l.out)
 	default:
@@ -67,6 +69,9 @@ func (l *layer) normState(e *Engine, work []float32) kernel.NormState {
 		s.Scale, s.Offset = l.shared[:c], l.shared[c:2*c]
 	case l.shared != nil:
 		s.Mean, s.Var = l.shared[:c], l.shared[c:2*c]
+	}
+	if len(l.shared) >= 4*c { // they are needed again
+		s.Scale, s.Offset = l.shared[2*c:3*c], l.shared[3*c:4*c]
 	}
 	s.Mask = e.mask
 	return s

@@ -48,7 +48,7 @@ func (e *Engine) update(w *kernel.Worker, params []*param) {
 		if !p.Trainable {
 			continue
 		}
-		e.move(w, p, 0, p.grad[:p.used])
+		e.move(w, p, 0, p.total[:p.used])
 		if !p.stirred && e.spec.Optimizer.WeightDecay() == 0 {
 			continue
 		}
@@ -56,6 +56,21 @@ func (e *Engine) update(w *kernel.Worker, params []*param) {
 			e.move(w, p, at, e.zeros[:min(len(e.zeros), len(p.value)-at)])
 		}
 	}
+}
+
+// sum adds the gradients of a pass to those of the step's earlier passes.
+func (e *Engine) sum(w *kernel.Worker, params []*param) {
+	for _, p := range params {
+		if !p.Trainable {
+			continue
+		}
+		if e.first == 0 {
+			w.Copy(p.total[:p.used], p.grad[:p.used])
+		} else {
+			w.Add(p.total[:p.used], p.total[:p.used], p.grad[:p.used])
+		}
+	}
+	w.Sync()
 }
 
 // move moves as many weights of an array as there are gradients, from an index in memory on.
@@ -73,8 +88,8 @@ func (e *Engine) move(w *kernel.Worker, p *param, from int, gradients []float32)
 // clip scales all gradients so that their norm is at most ClipNorm (Pascanu 2013) and updates all weights.
 func (e *Engine) clip(w *kernel.Worker) {
 	for i := range e.params {
-		if p := &e.params[i]; p.Trainable && len(p.grad) > 0 && i%w.N == w.ID {
-			e.norms[i] = w.SquareSum(p.grad[:p.used])
+		if p := &e.params[i]; p.Trainable && len(p.total) > 0 && i%w.N == w.ID {
+			e.norms[i] = w.SquareSum(p.total[:p.used])
 		}
 	}
 	w.Sync()

@@ -11,6 +11,7 @@ import (
 type param struct {
 	model.Param
 	value, grad []float32
+	total       []float32 // gradients that weights move by: grad, or the sum of a step's passes
 	moments     [2][]float32
 	used        int  // values that have a gradient
 	stirred     bool // moments of idle taps are not all zero
@@ -26,6 +27,9 @@ func (e *Engine) buildParams() {
 		q := param{
 			Param: p.Param, value: e.region(p.Value), grad: e.region(p.Grad), used: p.Value.Len,
 			depthwise: v.Depthwise,
+		}
+		if q.total = q.grad; p.Sum.Len > 0 {
+			q.total = e.region(p.Sum)
 		}
 		for m, r := range p.Moments {
 			q.moments[m] = e.region(r)

@@ -52,7 +52,7 @@ func (b Backend) check(s *engine.Spec) (*disdel.CustomNetwork, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.OnlyFloat32(b.Name()); err != nil {
+	if err := s.OnlyPlain(b.Name()); err != nil {
 		return nil, err
 	}
 	if s.BatchSize < 1 {

@@ -58,7 +58,7 @@ func (b Backend) layout(s *engine.Spec) (layout, error) {
 	if err := b.Supports(s.Graph); err != nil {
 		return layout{}, err
 	}
-	if err := s.OnlyFloat32(disdel.BackendSparse); err != nil {
+	if err := s.OnlyPlain(disdel.BackendSparse); err != nil {
 		return layout{}, err
 	}
 	loss := s.Graph.SparseLoss()

@@ -123,6 +123,9 @@ func (w *Worker) NormForward(n *Norm, s *NormState, running [2][]float32, x, y [
 	}
 }
 
+// NormAgain computes the y of the last NormForward again, of the same x and by the Scale and Offset that it left.
+func (w *Worker) NormAgain(n *Norm, s *NormState, x, y []float32) { w.affine(n, s, x, y) }
+
 // NormEval is NormForward with the running statistics, as evaluation uses them.
 func (w *Worker) NormEval(n *Norm, s *NormState, running [2][]float32, x, y []float32) {
 	w.NormScale(n, s, running)

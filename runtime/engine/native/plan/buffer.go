@@ -56,7 +56,7 @@ func (p *planner) matrices(b *buffer) bool {
 // by size is within a few percent of the bound on every network here (Pisarchyk and Lee 2020, "Efficient Memory
 // Management for Deep Neural Net Inference", which compares such strategies).
 func (p *planner) place() {
-	forever := func(b *buffer) bool { return int(b.to-b.from) > len(p.g.Nodes)*2 }
+	forever := func(b *buffer) bool { return int(b.to-b.from) > p.end() }
 	order := p.buffers
 	sort.SliceStable(order, func(i, j int) bool {
 		a, b := order[i], order[j]
@@ -169,7 +169,7 @@ func (b *buffer) kept() int {
 // ByCategory is how many bytes the plan's peak holds of each kind: at the time when most are alive. Their sum is at
 // most Bytes; the difference, Gaps, is what the layout cannot use.
 func (p *Plan) ByCategory() (peak map[Category]disdel.Bytes, gaps disdel.Bytes) {
-	change := make([]disdel.Bytes, 2*len(p.Nodes)+3) // of what is alive, from the moment before
+	change := make([]disdel.Bytes, p.last+3) // of what is alive, from the moment before
 	for _, b := range p.buffers {
 		for _, x := range b.phases() {
 			if x.from <= x.to {
@@ -179,7 +179,7 @@ func (p *Plan) ByCategory() (peak map[Category]disdel.Bytes, gaps disdel.Bytes) 
 		}
 	}
 	best, at, alive := disdel.Bytes(-1), 0, disdel.Bytes(0)
-	for t := 0; t <= 2*len(p.Nodes); t++ {
+	for t := 0; t <= p.last; t++ {
 		if alive += change[t]; alive > best {
 			best, at = alive, t
 		}

@@ -178,6 +178,7 @@ func (p *planner) work(i int) {
 	if !p.Spec.Training {
 		m.backward, m.kept = 0, 0
 	}
+	p.works[i] = m.forward
 	if m.forward > 0 {
 		p.later(&v.Work, Workspace, i, m.forward, i, i)
 	}

@@ -117,7 +117,11 @@ func (p *planner) workNorm(i int) memory {
 	if p.Nodes[i].Fused {
 		return memory{}
 	}
-	return memory{forward: 36 * c, backward: 36 * c, kept: 2 * c}
+	kept := 2 * c
+	if p.agains[i] > 0 { // scale and offset, which give the same bits again
+		kept = 4 * c
+	}
+	return memory{forward: 36 * c, backward: 36 * c, kept: kept}
 }
 
 // halvesProduct adds rounded weights, forward and back, and windows of the input.

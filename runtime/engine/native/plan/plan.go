@@ -13,6 +13,8 @@ type Spec struct {
 	Training  bool // backward too
 	Moments   int  // values an optimiser keeps for every weight: 0, 1 or 2
 	KeepGrads bool // weights' gradients are needed all at once
+	SumGrads  bool // gradients of several passes are added before weights change
+	Recompute bool // some activations are computed again on the way back; not with Halves
 	Exact     bool // convolutions go by their definition: no Winograd
 	Halves    bool // what a step of training keeps for its way back is bfloat16; inference is as without
 	// Plain is for an engine that computes a network by its own kernels: batches lie in lanes however few their rows are,
@@ -28,6 +30,7 @@ type Param struct {
 	model.Param
 	Value   Region
 	Grad    Region // only where gradients are kept, or during the backward pass of its node
+	Sum     Region // of the gradients of a step's passes; empty unless Spec.SumGrads
 	Moments [2]Region
 }
 
@@ -41,6 +44,11 @@ type Node struct {
 	Work     Region // while the node is computed forward
 	BackWork Region // while it is computed backward
 	Inputs   []int  // the graph's, but what a sum is added to comes first
+
+	// With Recompute.
+	Again     []int  // nodes that are computed again before this one's backward pass, in their order
+	OutAgain  Region // of the output that is computed again; empty if it is kept
+	WorkAgain Region // while the node is computed again
 
 	Conv Conv // convolutions and dense layers
 	Pool Pool // pools and depthwise convolutions
@@ -100,6 +108,7 @@ type Plan struct {
 	Len    int // values of the slab
 
 	buffers []*buffer
+	last    int // time of the last backward pass
 }
 
 // Bytes is the size of the slab.
@@ -116,6 +125,9 @@ type planner struct {
 	needs     []bool // a gradient
 	outs      []*buffer
 	grads     []*buffer
+	works     []int // values that a node needs while it is computed forward
+	backs     []int // times of the backward passes
+	agains    []int // times at which nodes are computed again; 0: never
 }
 
 // New plans a network. It returns Invalid for a batch below 1, and for a network that only an action's own binary
@@ -127,11 +139,27 @@ func New(g *model.Graph, spec Spec) (*Plan, error) {
 	if err := Supports(g); err != nil {
 		return nil, err
 	}
+	p := build(g, spec, nil)
+	best := p.Plan
+	if spec.Recompute && spec.Training && !spec.Halves {
+		for _, cuts := range p.choices() {
+			if q := build(g, spec, cuts).Plan; q.Len < best.Len {
+				best = q
+			}
+		}
+	}
+	return best, nil
+}
+
+// build plans a network whose outputs between cuts are computed again on the way back.
+func build(g *model.Graph, spec Spec, cuts []int) *planner {
 	n := len(g.Nodes)
 	p := &planner{
 		Plan: &Plan{Graph: g, Spec: spec, Lanes: Padded(spec.BatchSize), Nodes: make([]Node, n)},
 		g:    g, consumers: make([][]int, n), needs: make([]bool, n), outs: make([]*buffer, n), grads: make([]*buffer, n),
+		works: make([]int, n), backs: make([]int, n), agains: make([]int, n),
 	}
+	p.schedule(cuts)
 	for i, node := range g.Nodes {
 		for _, in := range node.Inputs {
 			p.consumers[in] = append(p.consumers[in], i)
@@ -152,10 +180,13 @@ func New(g *model.Graph, spec Spec) (*Plan, error) {
 			p.backward(i)
 		}
 	}
+	for k := range cuts {
+		p.recompute(cuts, k)
+	}
 	p.resolveBuffers()
 	p.shorten()
 	p.place()
-	return p.Plan, nil
+	return p
 }
 
 // Supports returns Invalid for a network that only an action's own binary computes.
@@ -176,10 +207,10 @@ func Supports(g *model.Graph) error {
 }
 
 // end is the time of the last backward pass, and after it.
-func (p *planner) end() int { return 2 * len(p.g.Nodes) }
+func (p *planner) end() int { return p.last }
 
 // back is the time of a node's backward pass.
-func (p *planner) back(i int) int { return p.end() - i }
+func (p *planner) back(i int) int { return p.backs[i] }
 
 func image(s model.Shape, lanes int) Image {
 	if len(s) == 1 {
@@ -271,7 +302,10 @@ func (p *planner) params() {
 		for m := range p.Spec.Moments {
 			p.later(&p.Params[k].Moments[m], Moments, q.Node, size+idle, 0, p.end()+1)
 		}
-		if p.Spec.KeepGrads {
+		if p.Spec.SumGrads {
+			p.later(&p.Params[k].Sum, Gradients, q.Node, size, 0, p.end()+1)
+		}
+		if p.Spec.KeepGrads && !p.Spec.SumGrads {
 			p.later(&p.Params[k].Grad, Gradients, q.Node, size, len(p.g.Nodes), p.end()+1)
 		} else {
 			p.later(&p.Params[k].Grad, Gradients, q.Node, size, p.back(q.Node), p.back(q.Node))

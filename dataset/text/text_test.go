@@ -1,0 +1,205 @@
+package text
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/disdel/disdel"
+)
+
+// fixture is what testdata/make.py wrote with PyPI's tokenizers.
+type fixture struct {
+	Texts      []string `json:"texts"`
+	Tokenizers map[string]struct {
+		File    json.RawMessage `json:"file"`
+		Plain   [][]int32       `json:"plain"`
+		Special [][]int32       `json:"special"`
+		Decoded []string        `json:"decoded"`
+	} `json:"tokenizers"`
+}
+
+func fixtures(t *testing.T) (f fixture) {
+	t.Helper()
+	packed, err := os.Open("testdata/tokenizers.json.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packed.Close()
+	plain, err := gzip.NewReader(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.NewDecoder(plain).Decode(&f); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func read(t *testing.T, data []byte) *Tokenizer {
+	t.Helper()
+	got, err := Read(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// Tokens and decoded texts are those of PyPI's tokenizers, for texts of 20 scripts with control characters and added
+// tokens.
+func TestTokensAreThoseOfTheLibrary(t *testing.T) {
+	f := fixtures(t)
+	for name, want := range f.Tokenizers {
+		t.Run(name, func(t *testing.T) {
+			tokenizer := read(t, want.File)
+			e := tokenizer.Encoder()
+			for i, text := range f.Texts {
+				if got := e.Append(nil, text, false); !slices.Equal(got, want.Plain[i]) {
+					t.Errorf("%q: %v, not %v", text, got, want.Plain[i])
+				}
+				if got := e.Append(nil, text, true); !slices.Equal(got, want.Special[i]) {
+					t.Errorf("%q with special tokens: %v, not %v", text, got, want.Special[i])
+				}
+				if got := tokenizer.Decode(want.Special[i]); got != want.Decoded[i] {
+					t.Errorf("%q decodes to %q, not %q", text, got, want.Decoded[i])
+				}
+			}
+		})
+	}
+}
+
+// vocabulary is what a file says of its tokens.
+func vocabulary(t *testing.T, data []byte) (tokens map[string]int32, merges []string) {
+	t.Helper()
+	var f struct {
+		Model struct {
+			Vocabulary map[string]int32  `json:"vocab"`
+			Merges     []json.RawMessage `json:"merges"`
+		} `json:"model"`
+	}
+	if err := json.Unmarshal(data, &f); err != nil {
+		t.Fatal(err)
+	}
+	for _, raw := range f.Model.Merges {
+		left, right, _ := readMerge(raw)
+		merges = append(merges, left+" "+right)
+	}
+	return f.Model.Vocabulary, merges
+}
+
+// Training gives the tokens, numbers and merges that the library learns from the same texts.
+func TestTrainedTokensAreThoseOfTheLibrary(t *testing.T) {
+	f := fixtures(t)
+	want, merges := vocabulary(t, f.Tokenizers["gpt2"].File)
+	trained, err := TrainBPE(slices.Values(f.Texts), len(want), "<|end|>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, gotMerges := vocabulary(t, trained.JSON())
+	if len(got) != len(want) || !slices.Equal(gotMerges, merges) {
+		t.Errorf("%d tokens and merges %q, not %d and %q", len(got), gotMerges, len(want), merges)
+	}
+	for token, id := range want {
+		if got[token] != id {
+			t.Errorf("%q is %d, not %d", token, got[token], id)
+		}
+	}
+}
+
+// A byte-level tokenizer loses nothing, whatever the text, and a long word has the tokens that the slow way gives it.
+func TestNothingIsLost(t *testing.T) {
+	f := fixtures(t)
+	tokenizer := read(t, f.Tokenizers["gpt2"].File)
+	e, b := tokenizer.Encoder(), tokenizer.model.(*bpe) //nolint:forcetypeassert // it is one
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		var text strings.Builder
+		for range 1 + r.IntN(300) {
+			if r.IntN(2) == 0 {
+				text.WriteRune(rune("abdegiklou "[r.IntN(11)]))
+			} else if c := rune(r.IntN(0x3000)); utf8.ValidRune(c) {
+				text.WriteRune(c)
+			}
+		}
+		if got := tokenizer.Decode(e.Append(nil, text.String(), false)); got != text.String() {
+			t.Fatalf("seed %d: %q became %q", seed, text.String(), got)
+		}
+		word := make([]int32, 0, text.Len())
+		for i := range text.Len() {
+			word = append(word, b.bytes[text.String()[i]])
+		}
+		slow := slices.Clone(word)
+		slow = slow[:b.mergeShort(slow)]
+		if fast := b.mergeLong(word); !slices.Equal(fast, slow) {
+			t.Fatalf("seed %d: %v, not %v", seed, fast, slow)
+		}
+	}
+}
+
+// A word of four megabytes is no reason to wait for hours.
+func TestLongWordsTakeNoQuadraticTime(t *testing.T) {
+	f := fixtures(t)
+	for _, name := range []string{"gpt2", "bert", "stages"} {
+		tokenizer := read(t, f.Tokenizers[name].File)
+		if got := tokenizer.Encoder().Append(nil, strings.Repeat("ba", 2<<20), false); len(got) == 0 {
+			t.Errorf("%s: no tokens", name)
+		}
+	}
+}
+
+// Everything that is wrong with a file is named at once.
+func TestFaultsAreNamed(t *testing.T) {
+	for in, want := range map[string][]string{
+		``:                       {"unexpected end"},
+		`[]`:                     {"cannot unmarshal"},
+		`{}`:                     {"no model"},
+		`{"model":{"type":"X"}}`: {`model "X"`},
+		`{"normalizer":{"type":"Nmt"},"pre_tokenizer":{"type":"Metaspace"},"model":{"type":"Unigram"},
+			"post_processor":{"type":"P"},"decoder":{"type":"D"}}`: {`"Nmt"`, `"Metaspace"`, `"Unigram"`, `"P"`, `"D"`},
+		`{"model":{"type":"BPE","vocab":{},"merges":[]}}`:                                           {"not byte-level"},
+		`{"pre_tokenizer":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{},"merges":[]}}`:      {"byte 0"},
+		`{"model":{"type":"WordPiece","vocab":{"a":0}}}`:                                            {"unknown words"},
+		`{"model":{"type":"WordPiece","vocab":{"[UNK]":-1}}}`:                                       {"number -1"},
+		`{"model":{"type":"WordPiece","vocab":{"[UNK]":99999999}}}`:                                 {"99999999"},
+		`{"added_tokens":[{"id":1,"content":""}],"model":{"type":"WordPiece","vocab":{"[UNK]":0}}}`: {"empty"},
+		`{"pre_tokenizer":{"type":"Split","behavior":"Isolated","pattern":{"Regex":"(?<=a)b"}},
+			"model":{"type":"WordPiece","vocab":{"[UNK]":0}}}`: {"(?<=a)b"},
+	} {
+		_, err := Read(strings.NewReader(in))
+		if disdel.KindOf(err) != disdel.Invalid {
+			t.Errorf("%s: %v", in, err)
+			continue
+		}
+		for _, word := range want {
+			if !strings.Contains(err.Error(), word) {
+				t.Errorf("%s: %v does not name %s", in, err, word)
+			}
+		}
+	}
+}
+
+// A vocabulary that is too small for the bytes is refused, and one that texts cannot fill is smaller.
+func TestTheSizeOfATrainedVocabulary(t *testing.T) {
+	if _, err := TrainBPE(slices.Values([]string{"a"}), 256, "<|end|>"); disdel.KindOf(err) != disdel.Invalid {
+		t.Error(err)
+	}
+	got, err := TrainBPE(slices.Values([]string{"abab"}), 1000)
+	if err != nil || got.Size() != 258 {
+		t.Errorf("%v tokens, %v", got.Size(), err)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(`{"model":{"type":"WordPiece","vocab":{"[UNK]":0}},"normalizer":{"type":"BertNormalizer"}}`), "a b")
+	f.Fuzz(func(_ *testing.T, file []byte, text string) {
+		if t, err := Read(bytes.NewReader(file)); err == nil {
+			t.Decode(t.Encoder().Append(nil, text, true))
+		}
+	})
+}

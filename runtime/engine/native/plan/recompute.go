@@ -1,0 +1,180 @@
+package plan
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/disdel/disdel/model"
+)
+
+// With Recompute, a step keeps outputs only at some nodes, the cuts. Before the backward passes of the nodes between
+// two cuts, it computes their outputs again. What is behind the last cut is kept, since it is needed at once. One output
+// alone is read across a cut, so that a residual block is never cut.
+
+// schedule gives every pass its time: forward passes, the loss, and backward passes with what is computed again.
+func (p *planner) schedule(cuts []int) {
+	n := len(p.g.Nodes)
+	t := n + 1
+	for k := len(cuts); k >= 0; k-- {
+		first, last := 1, n-1
+		if k > 0 {
+			first = cuts[k-1] + 1
+		}
+		if k < len(cuts) {
+			last = cuts[k]
+			for i := first; i < last; i++ {
+				p.agains[i], t = t, t+1
+			}
+		}
+		for i := last; i >= first; i-- {
+			p.backs[i], t = t, t+1
+		}
+	}
+	p.backs[0], p.last = t, t
+}
+
+// mayCut tells whether node i is the only one before its place whose output later nodes read, and none overwrites it.
+func (p *planner) mayCut(i int) bool {
+	for k := i + 1; k < len(p.g.Nodes); k++ {
+		if p.outs[k] == p.outs[i] {
+			return false
+		}
+		for _, in := range p.g.Nodes[k].Inputs {
+			if in > 0 && in <= i && p.outs[in] != p.outs[i] {
+				return false
+			}
+		}
+	}
+	return p.grads[i] != nil && p.g.Nodes[i].Op != model.OpInput
+}
+
+// stash is the number of values that the nodes from first to last keep for the way back, without those of buffer but.
+func (p *planner) stash(first, last int, but *buffer) (values int) {
+	seen := map[*buffer]bool{but: true}
+	for i := first; i <= last; i++ {
+		if b := p.outs[i]; !seen[b] && int(b.to) > len(p.g.Nodes) {
+			seen[b] = true
+			values += b.size
+		}
+	}
+	return values
+}
+
+// mostBounds and mostChoices limit the search: the bounds that are tried, and the cuts that are planned to the byte.
+const mostBounds, mostChoices = 64, 4
+
+// choices are lists of cuts, those first that should take least memory. For each bound on the values between two cuts,
+// dynamic programming finds the cuts that keep the fewest values (after Chen 2016, arXiv 1604.06174).
+func (p *planner) choices() (out [][]int) {
+	at := []int{0}
+	for i := 1; i < len(p.g.Nodes)-1; i++ {
+		if p.mayCut(i) {
+			at = append(at, i)
+		}
+	}
+	inner, tails := make([][]int, len(at)), make([]int, len(at)) // values between two cuts, and behind one
+	var bounds []int
+	for j := range at {
+		inner[j] = make([]int, j)
+		tails[j] = p.stash(at[j]+1, len(p.g.Nodes)-1, p.outs[at[j]])
+		for i := range j {
+			inner[j][i] = p.stash(at[i]+1, at[j], p.outs[at[j]])
+			bounds = append(bounds, inner[j][i])
+		}
+	}
+	slices.Sort(bounds)
+	bounds = slices.Compact(bounds)
+	var found []choice
+	for k := range min(mostBounds, len(bounds)) {
+		bound := bounds[k*len(bounds)/min(mostBounds, len(bounds))]
+		if c := p.fewest(at, inner, tails, bound); c.cuts != nil {
+			found = append(found, c)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b choice) int { return cmp.Compare(a.values, b.values) })
+	for _, c := range found {
+		if len(out) < mostChoices && !slices.ContainsFunc(out, func(o []int) bool { return slices.Equal(o, c.cuts) }) {
+			out = append(out, c.cuts)
+		}
+	}
+	return out
+}
+
+// choice is a list of cuts, and about how many values of activations they take.
+type choice struct {
+	cuts   []int
+	values int
+}
+
+// fewest returns the cuts that take the fewest values with at most bound between two of them.
+func (p *planner) fewest(at []int, inner [][]int, tails []int, bound int) (best choice) {
+	kept, before := make([]int, len(at)), make([]int, len(at))
+	end := 0
+	for j := 1; j < len(at); j++ {
+		kept[j] = math.MaxInt
+		for i := range j {
+			if inner[j][i] <= bound && kept[i] < kept[j] {
+				kept[j], before[j] = kept[i], i
+			}
+		}
+		if kept[j] == math.MaxInt {
+			break
+		}
+		kept[j] += p.outs[at[j]].size
+		if values := kept[j] + max(bound, tails[j]); end == 0 || values < best.values {
+			end, best.values = j, values
+		}
+	}
+	for k := end; k > 0; k = before[k] {
+		best.cuts = append(best.cuts, at[k])
+	}
+	slices.Reverse(best.cuts)
+	return best
+}
+
+// recompute has the outputs between cut k and the one before it computed again, as far as they are needed.
+func (p *planner) recompute(cuts []int, k int) {
+	first, last := 1, cuts[k]
+	if k > 0 {
+		first = cuts[k-1] + 1
+	}
+	inside := func(i int) bool { return i >= first && i < last && p.outs[i] != p.outs[last] }
+	again := map[*buffer]*buffer{} // what the way back needs, and where it is computed again
+	for i := first; i < last; i++ {
+		if b := p.outs[i]; inside(i) && int(b.to) > len(p.g.Nodes) && again[b] == nil {
+			again[b] = p.add(Activations, i, b.size, int(b.to), int(b.to))
+			b.to = b.from
+		}
+	}
+	for i := first; i <= last; i++ { // what was cut off lives while forward passes read it
+		p.outs[i].live(i)
+		for _, in := range p.Nodes[i].Inputs {
+			p.outs[in].live(i)
+		}
+	}
+	for i := last - 1; i >= first; i-- {
+		b := again[p.outs[i]]
+		if b == nil {
+			continue
+		}
+		t := p.agains[i]
+		for _, in := range p.Nodes[i].Inputs {
+			switch of := p.outs[in]; {
+			case !inside(in):
+				of.live(t)
+			case again[of] == nil:
+				again[of] = p.add(Activations, in, of.size, t, t)
+			default:
+				again[of].live(t)
+			}
+		}
+		b.live(t)
+		b.tell(&p.Nodes[i].OutAgain)
+		if p.works[i] > 0 && p.g.Nodes[i].Op != model.OpBatchNorm {
+			p.later(&p.Nodes[i].WorkAgain, Workspace, i, p.works[i], t, t)
+		}
+		p.Nodes[last].Again = append(p.Nodes[last].Again, i)
+	}
+	slices.Reverse(p.Nodes[last].Again)
+}

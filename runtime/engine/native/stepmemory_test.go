@@ -1,0 +1,210 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/enginetest"
+	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/native/plan"
+)
+
+// drawnNetwork draws a network: a chain of blocks, some of them residual. norms has batch norms and dropout among them.
+func drawnNetwork(t *rapid.T, norms bool) *model.Graph {
+	b := model.NewBuilder("drawn", model.Shape{3, 12, 12})
+	acts := []model.Op{model.OpReLU, model.OpReLU6, model.OpTanh, model.OpSigmoid, model.OpHardSwish}
+	act := func(name string, x int) int { return b.Same(name, x, rapid.SampledFrom(acts).Draw(t, "activation")) }
+	conv := func(name string, x, filters int) int {
+		side := 2*rapid.IntRange(0, 1).Draw(t, "side") + 1
+		x = b.Conv(name, x, filters, model.Square(side, 1, side/2), 1, !norms)
+		if norms {
+			x = b.BatchNorm(name+".norm", x)
+		}
+		return act(name+".act", x)
+	}
+	x := 0
+	for i := range rapid.IntRange(1, 5).Draw(t, "blocks") {
+		name, filters := fmt.Sprintf("b%d", i), rapid.IntRange(1, 9).Draw(t, "filters")
+		kinds := []string{"conv", "residual", "depthwise", "pool", "concat"}
+		if norms {
+			kinds = append(kinds, "dropout")
+		}
+		switch rapid.SampledFrom(kinds).Draw(t, "block") {
+		case "conv":
+			x = conv(name, x, filters)
+		case "residual":
+			x = conv(name+".in", x, filters)
+			x = act(name+".act", b.Add(name+".add", conv(name+".2", conv(name+".1", x, filters+1), filters), x))
+		case "depthwise":
+			x = act(name+".act", b.Conv(name, x, b.Out(x)[0], model.Square(3, 1, 1), b.Out(x)[0], true))
+		case "pool":
+			x = b.Pool(name, x, rapid.SampledFrom([]model.Op{model.OpMaxPool, model.OpAvgPool}).Draw(t, "pool"),
+				model.Square(3, 1, 1))
+		case "concat":
+			x = conv(name, x, filters)
+			x = b.Concat(name+".cat", conv(name+".1", x, 3), x)
+		case "dropout":
+			x = b.Dropout(name, x, 0.3)
+		}
+	}
+	b.Same("softmax", b.Dense("fc", b.Flatten("flatten", conv("last", x, 4)), 3), model.OpSoftmax)
+	g, err := b.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// away is the length of the difference of two sets of weights over that of the first.
+func away(a, b disdel.Weights) float64 {
+	var all, off float64
+	for i := range a {
+		for k, v := range a[i].Data {
+			d := float64(v - b[i].Data[k])
+			all, off = all+float64(v)*float64(v), off+d*d
+		}
+	}
+	return math.Sqrt(off / max(all, 1e-12))
+}
+
+// A step of micro-batches is that of the whole batch but for the order of sums, also if the last one has fewer rows.
+func TestMicroBatchesAreTheWholeBatch(t *testing.T) {
+	check := func(t rapid.TB, g *model.Graph, s engine.Spec) {
+		s.BatchSize, s.Training, s.Threads = 40, true, 2
+		parts := s
+		parts.MicroBatch = 16
+		var weights [2]disdel.Weights
+		var losses [2]float64
+		for i, spec := range []engine.Spec{s, parts} {
+			e, err := New(enginetest.On(g, spec))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := engine.SetWeights(e, namedWeights(g)); err != nil {
+				t.Fatal(err)
+			}
+			for _, rows := range []int{40, 7} {
+				x, y := batch(g, rows, 3)
+				if losses[i], err = enginetest.Train(e, x, y); err != nil {
+					t.Fatal(err)
+				}
+			}
+			weights[i] = engine.Weights(e)
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if off := away(weights[0], weights[1]); !(off < 1e-5) || math.Abs(losses[0]/losses[1]-1) > 1e-5 {
+			t.Errorf("weights are %.1e off, losses %v and %v", off, losses[0], losses[1])
+		}
+	}
+	sgd := disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9}}
+	rapid.Check(t, func(t *rapid.T) {
+		check(t, drawnNetwork(t, false), engine.Spec{Optimizer: sgd, ClipNorm: rapid.SampledFrom([]float64{0, 0.5}).Draw(t, "clip")})
+	})
+}
+
+// Micro-batches take less memory for activations, and the engine takes what its plan says.
+func TestMicroBatchesTakeThePlansMemory(t *testing.T) {
+	g := testNetwork(t, "resnet8-test")
+	s := enginetest.On(g, engine.Spec{BatchSize: 64, Training: true, Optimizer: sgd1})
+	whole, err1 := PlanOf(s)
+	s.MicroBatch = 16
+	parts, err2 := PlanOf(s)
+	if err := errors.Join(err1, err2); err != nil || parts.Bytes() > whole.Bytes()/3 {
+		t.Fatalf("%v of %v, %v", parts.Bytes(), whole.Bytes(), err)
+	}
+	if e := newEngine(t, g, s); len(e.mem.Values()) != parts.Len {
+		t.Errorf("%d values, planned %d", len(e.mem.Values()), parts.Len)
+	}
+	s.Exact = true
+	if _, err := PlanOf(s); !errors.Is(err, disdel.Invalid) {
+		t.Errorf("batch norm of a part of an exact batch: %v", err)
+	}
+}
+
+// An input that is not finite in a later micro-batch changes nothing.
+func TestMicroBatchesLookAtAllInputsFirst(t *testing.T) {
+	g := testNetwork(t, "resnet8-test")
+	e := initialized(t, g, engine.Spec{BatchSize: 40, StepMemory: disdel.StepMemory{MicroBatch: 16}, Training: true, Optimizer: sgd1})
+	before := engine.Weights(e)
+	x, y := batch(g, 40, 1)
+	x[len(x)-1] = float32(math.NaN())
+	if _, err := enginetest.Train(e, x, y); !errors.Is(err, disdel.Diverged) {
+		t.Error(err)
+	}
+	sameBits(t, "statistics, too", before, engine.Weights(e))
+}
+
+// What is computed again has the same bits, with batch norm, dropout and micro-batches, on any number of threads.
+func TestRecomputeKeepsTheBits(t *testing.T) {
+	check := func(t rapid.TB, g *model.Graph, s engine.Spec) {
+		s.BatchSize, s.Training, s.Seed = 40, true, 9
+		s.Optimizer = disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}
+		var weights [2]disdel.Weights
+		for i, r := range []disdel.Recompute{disdel.RecomputeNone, disdel.RecomputeAuto} {
+			s.Recompute, s.Threads = r, 1+i
+			e, err := New(enginetest.On(g, s))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := engine.SetWeights(e, namedWeights(g)); err != nil {
+				t.Fatal(err)
+			}
+			for seed, rows := range []int{40, 7, 33} {
+				x, y := batch(g, rows, uint64(seed))
+				if _, err = enginetest.Train(e, x, y); err != nil {
+					t.Fatal(err)
+				}
+			}
+			weights[i] = engine.Weights(e)
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		for i, a := range weights[0] {
+			for k, v := range a.Data {
+				if math.Float32bits(v) != math.Float32bits(weights[1][i].Data[k]) {
+					t.Fatalf("%s[%d] is %v, and %v if it is computed again", a.Name, k, v, weights[1][i].Data[k])
+				}
+			}
+		}
+	}
+	for name, f := range networks() {
+		t.Run(name, func(t *testing.T) { check(t, build(t, name, f), engine.Spec{}) })
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		g := drawnNetwork(t, true)
+		check(t, g, engine.Spec{StepMemory: disdel.StepMemory{MicroBatch: rapid.SampledFrom([]int{0, 16}).Draw(t, "parts")}})
+	})
+}
+
+// A deep network keeps less than half of its activations.
+func TestRecomputeHalvesTheActivations(t *testing.T) {
+	for _, name := range []string{"resnet50", "vgg16", "mobilenetv1"} {
+		g, err := model.Build(disdel.Network{Name: name, Input: []int{3, 64, 64}, Classes: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := enginetest.On(g, engine.Spec{BatchSize: 64, Training: true, Optimizer: sgd1})
+		whole, err1 := PlanOf(s)
+		s.Recompute = disdel.RecomputeAuto
+		again, err2 := PlanOf(s)
+		if err := errors.Join(err1, err2); err != nil {
+			t.Fatal(err)
+		}
+		all, _ := whole.ByCategory()
+		part, gaps := again.ByCategory()
+		a, b := all[plan.Activations]+all[plan.Backward], part[plan.Activations]+part[plan.Backward]
+		t.Logf("%s: %v of %v, activations %v of %v, gaps %v", name, again.Bytes(), whole.Bytes(), b, a, gaps)
+		if b > a/2 {
+			t.Errorf("%s: activations are %v of %v", name, b, a)
+		}
+	}
+}
