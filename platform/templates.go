@@ -58,7 +58,7 @@ const pathRoom = 512
 
 // template is a process that others are forked from.
 type template struct {
-	process *container // with its own folder, limit and streams
+	process *container // with its own folder, limit and streams; nil if it did not start
 	conn    *net.UnixConn
 	err     error      // why it did not start; set before ready is closed, like the fields above
 	ready   *closeOnce // closed once it started or failed
@@ -186,7 +186,7 @@ func (ts *templates) get(p *Platform, c *container, r *forkRequest) *template {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	t := ts.byKey[key]
-	if t != nil && t.ended() && t.err == nil { // one that failed would fail again, until all of its containers are gone
+	if t != nil && t.ended() {
 		ts.end(t)
 		t = nil
 	}
@@ -207,9 +207,6 @@ func (ts *templates) get(p *Platform, c *container, r *forkRequest) *template {
 	return t
 }
 
-// ended tells whether the template has started and is gone again.
-func (t *template) ended() bool { return t.started() && (t.err != nil || !t.process.alive()) }
-
 // started tells whether the template has started, or failed to.
 func (t *template) started() bool {
 	select {
@@ -220,6 +217,12 @@ func (t *template) started() bool {
 	}
 }
 
+// failed tells whether the template could not start. It stays known: it would fail again, after seconds of imports.
+func (t *template) failed() bool { return t.started() && t.err != nil }
+
+// ended tells whether the template has started and is gone again.
+func (t *template) ended() bool { return t.started() && t.err == nil && !t.process.alive() }
+
 // release leaves the templates that no other container uses to the pool, or ends them.
 func (ts *templates) release(p *Platform, c *container) {
 	ts.mu.Lock()
@@ -229,7 +232,7 @@ func (ts *templates) release(p *Platform, c *container) {
 			continue
 		}
 		delete(t.users, c)
-		if len(t.users) == 0 && (!t.started() || t.ended() || !p.pool.keepTemplate(t)) {
+		if len(t.users) == 0 && !t.failed() && (!t.started() || t.ended() || !p.pool.keepTemplate(t)) {
 			delete(ts.byKey, key)
 			ts.end(t)
 		}
@@ -291,16 +294,17 @@ func (t *template) start(p *Platform, r *forkRequest) error {
 	if err := p.startProcess(c, 0); err != nil {
 		return err
 	}
-	t.process = c
 	conn, err := net.FileConn(ours)
+	if err == nil {
+		t.conn = conn.(*net.UnixConn) //nolint:forcetypeassert // it is a unix socket
+		_, err = t.receive(templateWait)
+	}
 	if err != nil {
+		c.kill()
 		return err
 	}
-	t.conn = conn.(*net.UnixConn) //nolint:forcetypeassert // it is a unix socket
-	if _, err = t.receive(templateWait); err != nil {
-		c.killGroup()
-	}
-	return err
+	t.process = c
+	return nil
 }
 
 // forkReply is what a template answers.

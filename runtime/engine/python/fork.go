@@ -32,7 +32,7 @@ type forkedSpec struct {
 	Env     map[string]string `json:"env"`
 }
 
-// forked is what is told of the fork: its start, and then its end.
+// forked is a message about a fork: its start, and then its end.
 type forked struct {
 	PID    int    `json:"pid"`
 	Error  string `json:"error"`

@@ -29,7 +29,7 @@ _PLACES = ("control", "shared", "stdout", "stderr", "ended", "run")
 class _Template:
     def __init__(self) -> None:
         self._requests = socket.socket(fileno=_REQUESTS)
-        self._ended: Dict[int, int] = {}  # by process: the socket that is told of its end
+        self._ended: Dict[int, int] = {}  # by process: the socket for the message of its end
         self._parent = os.getpid()
         self._variables = _variables()
 
@@ -188,7 +188,7 @@ def _import() -> None:
 
     from . import _forms, _kubeml, _loop, _session, _shared, worker  # noqa: F401
 
-    if hasattr(torch, "_dynamo") or int(torch.__version__.split(".")[0]) >= 2:
+    if int(torch.__version__.split(".")[0]) >= 2:
         import torch._dynamo  # noqa: F401  # the first optimiser imports it
     gc.collect()
     gc.freeze()
