@@ -79,3 +79,18 @@ func gpt2(layers, width int) func(*Builder, int) {
 		b.dense("classifier", x, classes, false)
 	}
 }
+
+// vit is a vision transformer of a size (Dosovitskiy 2020), as torchvision has it, of square patches.
+func vit(patch, layers, width int) func(*Builder, int) {
+	const eps = 1e-6
+	return func(b *Builder, classes int) {
+		x := b.Conv("conv_proj", 0, width, Square(patch, patch, 0), 1, true)
+		x = b.Positions("positions", b.ClassToken("class_token", b.Sequence("patches", x)), false)
+		for i := range layers {
+			x = b.Transformer(fmt.Sprintf("layers.%d", i), x, Transformer{
+				Attention: Attention{Heads: width / 64}, Eps: eps,
+			})
+		}
+		b.Dense("head", b.TakePosition("first", b.LayerNorm("norm", x, OpLayerNorm, eps), TakeFirst), classes)
+	}
+}

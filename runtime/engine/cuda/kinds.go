@@ -59,7 +59,8 @@ func kindOf(op model.Op) kind {
 	case model.OpInput, model.OpSoftmax: // softmax is computed by the loss
 		return nil
 	case model.OpGELU, model.OpGELUTanh, model.OpSiLU, model.OpEmbedding, model.OpPositions, model.OpLayerNorm,
-		model.OpRMSNorm, model.OpAttention, model.OpLSTM, model.OpGRU, model.OpTakePosition:
+		model.OpRMSNorm, model.OpAttention, model.OpLSTM, model.OpGRU, model.OpSequence,
+		model.OpClassToken, model.OpTakePosition:
 		return missing{}
 	default: // the plan refuses what no engine computes
 		panic(fmt.Sprintf("cuda: the table of kinds leaves out %v", op))

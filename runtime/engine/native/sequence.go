@@ -116,6 +116,24 @@ func (layerNorm) backward(l *layer, w *kernel.Worker, _ *Engine) {
 	w.Sync()
 }
 
+// classToken puts a learned position before the others.
+type classToken struct{ byLanes }
+
+func (classToken) forward(l *layer, w *kernel.Worker, _ *Engine) {
+	w.Copy(l.out[l.v.Image.Pixel():], l.in[0].out)
+	w.Spread(l.sequence(), l.weight.value, l.out)
+	w.Sync()
+}
+
+func (classToken) backward(l *layer, w *kernel.Worker, _ *Engine) {
+	w.SpreadBack(l.sequence(), l.grad, l.weight.grad)
+	w.Sync()
+}
+
+func (classToken) passGradient(l *layer, w *kernel.Worker, k int, add bool) {
+	pass(w, l.in[k].grad, l.grad[l.v.Image.Pixel():], add)
+}
+
 // takePosition makes a vector of a sequence.
 type takePosition struct {
 	gathering
