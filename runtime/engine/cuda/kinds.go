@@ -58,17 +58,22 @@ func kindOf(op model.Op) kind {
 		return downsample{}
 	case model.OpInput, model.OpSoftmax: // softmax is computed by the loss
 		return nil
-	case model.OpGELU, model.OpGELUTanh, model.OpSiLU, model.OpEmbedding, model.OpPositions, model.OpLayerNorm,
-		model.OpRMSNorm, model.OpAttention, model.OpLSTM, model.OpGRU, model.OpSequence,
-		model.OpClassToken, model.OpTakePosition:
-		return missing{}
 	default: // the plan refuses what no engine computes
 		panic(fmt.Sprintf("cuda: the table of kinds leaves out %v", op))
 	}
 }
 
-// missing is a layer that has no kernels yet; Supports refuses it.
-type missing struct{ kind }
+// lacks tells whether an op has no kernels yet.
+func lacks(op model.Op) bool {
+	switch op {
+	case model.OpGELU, model.OpGELUTanh, model.OpSiLU, model.OpEmbedding, model.OpPositions, model.OpLayerNorm,
+		model.OpRMSNorm, model.OpAttention, model.OpLSTM, model.OpGRU, model.OpSequence, model.OpClassToken,
+		model.OpTakePosition:
+		return true
+	default:
+		return false
+	}
+}
 
 // supports returns Invalid for a network with a layer that has no kernels yet.
 func supports(g *model.Graph) error {
@@ -76,8 +81,7 @@ func supports(g *model.Graph) error {
 		return err
 	}
 	for i := range g.Nodes {
-		n := &g.Nodes[i]
-		if _, ok := kindOf(n.Op).(missing); ok {
+		if n := &g.Nodes[i]; lacks(n.Op) {
 			return &disdel.Error{
 				Kind: disdel.Invalid, Op: "plan network " + g.Name,
 				Msg:  fmt.Sprintf("the GPU backend does not compute layers of the kind %v (layer %s)", n.Op, n.Name),

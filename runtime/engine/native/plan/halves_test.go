@@ -9,7 +9,7 @@ import (
 
 // With halves, what is alive at the same time never shares a byte either, at whatever size it is then.
 func TestHalvesNeverOverlap(t *testing.T) {
-	for _, e := range model.Zoo() {
+	for _, e := range withoutSequences(t) {
 		g := small(t, e)
 		for _, batch := range []int{3, 64} {
 			p := mustPlan(t, g, Spec{BatchSize: batch, Training: true, Moments: 1, Halves: true})
@@ -50,7 +50,7 @@ func kept(p *Plan) (sum disdel.Bytes) {
 
 // Halves take half of what is kept, but for inputs with borders and statistics of batch norms, and never more in all.
 func TestHalvesTakeHalf(t *testing.T) {
-	for _, e := range model.Zoo() {
+	for _, e := range withoutSequences(t) {
 		s := Spec{BatchSize: 64, Training: true, Moments: 1}
 		whole := mustPlan(t, small(t, e), s)
 		s.Halves = true
@@ -76,7 +76,7 @@ func TestHalvesAreForTraining(t *testing.T) {
 
 // A larger batch never takes less, nor does one of halves.
 func TestTheSlabOfHalvesGrowsWithTheBatch(t *testing.T) {
-	for _, e := range model.Zoo() {
+	for _, e := range withoutSequences(t) {
 		g, last := small(t, e), 0
 		for batch := vector; batch <= 12*vector; batch += vector {
 			p := mustPlan(t, g, Spec{BatchSize: batch, Training: true, Moments: 1, Halves: true})
