@@ -63,7 +63,7 @@ const (
 	OpPositions    // adds a vector of each position: weight [positions channels], or sines with Fixed
 	OpLayerNorm    // over the channels of each position; Eps; parameters weight, bias
 	OpRMSNorm      // the same without mean and bias (Zhang 2019)
-	OpAttention    // Heads, KVHeads, Causal, Rotary: of queries, keys and values, which are the input's channels in this order
+	OpAttention    // Heads, KVHeads, Causal, Rotary; the input's channels are queries, keys and values
 	OpLSTM         // Units: the recurrence of an LSTM; the input has the products of all four gates (Hochreiter 1997)
 	OpGRU          // the same of the three gates of a GRU (Cho 2014)
 	OpSequence     // the pixels of an image, by rows, as positions
@@ -133,7 +133,8 @@ var ops = [...]op{
 	OpGRU:      {name: "gru", weighs: true, params: recurrentParams, macs: recurrentProducts},
 	OpSequence: {name: "sequence"},
 	OpClassToken: {
-		name: "classToken", weighs: true, macs: noProducts, weight: func(n *Node, _ Shape) []int { return []int{1, n.Out[0]} },
+		name: "classToken", weighs: true, macs: noProducts,
+		weight: func(n *Node, _ Shape) []int { return []int{1, n.Out[0]} },
 	},
 	OpTakePosition: {name: "takePosition", weighs: true},
 	OpCustom:       {name: "custom", weighs: true, params: customParams},

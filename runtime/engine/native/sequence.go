@@ -70,8 +70,8 @@ func (positions) backward(l *layer, w *kernel.Worker, _ *Engine) {
 	w.Sync()
 }
 
-// setSines writes the fixed vectors of positions: channel 2i of position t is sin(t / 10000^(2i/C)), and the next its cosine
-// (Vaswani 2017, 3.5).
+// setSines writes the fixed vectors of positions (Vaswani 2017, 3.5). Channel 2i of position t is the sine of
+// t / 10000^(2i/C), and the next channel its cosine.
 func setSines(out []float32, im plan.Image) {
 	for t := range im.H {
 		for c := range im.C {

@@ -193,8 +193,8 @@ func (p *planner) workAttention(i int) memory {
 // AttentionBlock is how many queries and keys an attention takes at a time: a multiple of every tile's sides.
 const AttentionBlock = 24
 
-// AttentionLen is the number of values of scratch for one head of keys and 16 lanes: blocks of queries, keys, values and
-// outputs and of their gradients, and of scores and their gradients.
+// AttentionLen is the number of values of scratch for one head of keys and 16 lanes. It has blocks of queries, keys,
+// values, outputs and scores, and of their gradients.
 func AttentionLen(width int, backward bool) int {
 	if backward {
 		return (7*width + 2*AttentionBlock) * AttentionBlock * vector
