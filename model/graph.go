@@ -63,9 +63,11 @@ const (
 	OpPositions    // adds a vector of each position: weight [positions channels], or sines with Fixed
 	OpLayerNorm    // over the channels of each position; Eps; parameters weight, bias
 	OpRMSNorm      // the same without mean and bias (Zhang 2019)
-	OpAttention    // Heads, KVHeads, Causal, Rotary: of queries, keys and values, which are the input's channels in this order
+	OpAttention    // Heads, KVHeads, Causal, Rotary; the input's channels are queries, keys and values
 	OpLSTM         // Units: the recurrence of an LSTM; the input has the products of all four gates (Hochreiter 1997)
 	OpGRU          // the same of the three gates of a GRU (Cho 2014)
+	OpSequence     // the pixels of an image, by rows, as positions
+	OpClassToken   // puts a position before the others, weight [1 channels], as ViT does
 	OpTakePosition // Take: the mean of the positions, the first or the last; a vector of the channels
 	OpCustom       // Custom: a whole network that only an action's own binary computes
 	OpLinear       // Sparse: the sum of a sparse row's entries, each times the weight of its column, and a bias
@@ -127,8 +129,13 @@ var ops = [...]op{
 	OpAttention: {name: "attention", weighs: true, macs: func(n *Node) int64 {
 		return 2 * int64(n.Out.Len()) * int64(n.Out[1])
 	}},
-	OpLSTM:         {name: "lstm", weighs: true, params: recurrentParams, macs: recurrentProducts},
-	OpGRU:          {name: "gru", weighs: true, params: recurrentParams, macs: recurrentProducts},
+	OpLSTM:     {name: "lstm", weighs: true, params: recurrentParams, macs: recurrentProducts},
+	OpGRU:      {name: "gru", weighs: true, params: recurrentParams, macs: recurrentProducts},
+	OpSequence: {name: "sequence"},
+	OpClassToken: {
+		name: "classToken", weighs: true, macs: noProducts,
+		weight: func(n *Node, _ Shape) []int { return []int{1, n.Out[0]} },
+	},
 	OpTakePosition: {name: "takePosition", weighs: true},
 	OpCustom:       {name: "custom", weighs: true, params: customParams},
 	OpLinear: {

@@ -113,6 +113,11 @@ var layerKinds = [...]layerKind{
 		name: "gru", meaning: "A smaller lstm (PyTorch's GRU).",
 		options: "units", required: "units", add: addRecurrent(OpGRU),
 	},
+	{name: "sequence", meaning: "Makes a sequence of the pixels of an image.", add: single((*Builder).Sequence)},
+	{
+		name: "classToken", meaning: "Puts a learned position before those of a sequence.",
+		add: single((*Builder).ClassToken),
+	},
 	{
 		name: "takePosition", meaning: "Makes a vector of a sequence: one position, or the mean of all.",
 		options: "take", required: "take",

@@ -123,6 +123,18 @@ func (b *Builder) LayerNorm(name string, in int, op Op, eps float64) int {
 	return b.add(Node{Name: name, Op: op, Inputs: []int{in}, Out: b.Out(in), Eps: eps})
 }
 
+// Sequence makes a sequence of the pixels of an image, row after row.
+func (b *Builder) Sequence(name string, in int) int {
+	c, height, width := b.image(name, in)
+	return b.add(Node{Name: name, Op: OpSequence, Inputs: []int{in}, Out: Shape{c, height * width}})
+}
+
+// ClassToken puts a learned position before those of a sequence (Dosovitskiy 2020).
+func (b *Builder) ClassToken(name string, in int) int {
+	c, positions := b.sequence(name, in)
+	return b.add(Node{Name: name, Op: OpClassToken, Inputs: []int{in}, Out: Shape{c, positions + 1}})
+}
+
 // TakePosition makes a vector of a sequence: take is TakeMean, TakeFirst or TakeLast.
 func (b *Builder) TakePosition(name string, in int, take string) int {
 	c, _ := b.sequence(name, in)

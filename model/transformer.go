@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Transformer says how a block of a transformer works (Vaswani 2017): an attention and two dense layers on each position,
-// each with a sum and a layer norm.
+// Transformer says how a block of a transformer works (Vaswani 2017): an attention, and two dense layers on each
+// position. Each has a sum and a layer norm.
 type Transformer struct {
 	Attention
 	Hidden     int     // units between the two dense layers; 0: four times the channels
@@ -46,13 +46,13 @@ func (b *Builder) branch(name, number string, x int, t *Transformer, f func(x in
 	return y
 }
 
-// bert is BERT of a size (Devlin 2018; Turc 2019) with its pooler, and a classifier of it. Rows have one part: what BERT
-// adds for the first of two parts is left out.
+// bert is BERT of a size (Devlin 2018; Turc 2019) with its pooler, and a classifier of it. Rows have one part, so the
+// vectors for two parts are left out.
 func bert(layers, width int) func(*Builder, int) {
 	const vocabulary, eps, share = 30522, 1e-12, 0.1
 	return func(b *Builder, classes int) {
-		x := b.Positions("embeddings.positions", b.Embedding("embeddings.words", b.Flatten("tokens", 0), vocabulary, width, true),
-			false)
+		x := b.Embedding("embeddings.words", b.Flatten("tokens", 0), vocabulary, width, true)
+		x = b.Positions("embeddings.positions", x, false)
 		x = b.Dropout("embeddings.dropout", b.LayerNorm("embeddings.norm", x, OpLayerNorm, eps), share)
 		for i := range layers {
 			x = b.Transformer(fmt.Sprintf("layers.%d", i), x, Transformer{
@@ -77,5 +77,20 @@ func gpt2(layers, width int) func(*Builder, int) {
 		}
 		x = b.TakePosition("last", b.LayerNorm("norm", x, OpLayerNorm, 0), TakeLast)
 		b.dense("classifier", x, classes, false)
+	}
+}
+
+// vit is a vision transformer of a size (Dosovitskiy 2020), as torchvision has it, of square patches.
+func vit(patch, layers, width int) func(*Builder, int) {
+	const eps = 1e-6
+	return func(b *Builder, classes int) {
+		x := b.Conv("conv_proj", 0, width, Square(patch, patch, 0), 1, true)
+		x = b.Positions("positions", b.ClassToken("class_token", b.Sequence("patches", x)), false)
+		for i := range layers {
+			x = b.Transformer(fmt.Sprintf("layers.%d", i), x, Transformer{
+				Attention: Attention{Heads: width / 64}, Eps: eps,
+			})
+		}
+		b.Dense("head", b.TakePosition("first", b.LayerNorm("norm", x, OpLayerNorm, eps), TakeFirst), classes)
 	}
 }

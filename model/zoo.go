@@ -101,6 +101,14 @@ var zoo = map[string]Entry{
 		Title: "Inception v3 (Szegedy 2015, Keras Applications)", Input: Shape{3, 299, 299},
 		Classes: 1000, min: 75, build: inceptionV3,
 	},
+	"vit-tiny-cifar": {
+		Title: "ViT with 12 layers of 192 channels and patches of 4x4 (Dosovitskiy 2020)", Input: Shape{3, 32, 32},
+		Classes: 10, build: vit(4, 12, 192),
+	},
+	"vit-b16": {
+		Title: "ViT-B/16 with patches of 16x16 (Dosovitskiy 2020, torchvision)", Input: Shape{3, 224, 224}, Classes: 1000,
+		build: vit(16, 12, 768),
+	},
 	"vgg16": {
 		Title: "VGG-16 (Simonyan 2014, torchvision)", Input: Shape{3, 224, 224}, Classes: 1000,
 		build: vgg16(true),

@@ -93,7 +93,10 @@ func denseFlags() []cli.Flag {
 			Name:  "missing",
 			Usage: "additional `TEXTS` in --csv for missing values: -1,unknown",
 		},
-		&cli.StringFlag{Name: "scale", Usage: "scaling of the numbers of --csv: standard, range or none; tokens, also of arrays: none"},
+		&cli.StringFlag{
+			Name:  "scale",
+			Usage: "scaling of the numbers of --csv: standard, range or none; tokens, also of arrays: none",
+		},
 		&cli.StringFlag{Name: "shape", Usage: "image shape `CxHxW` of the rows of --csv: 1x28x28"},
 		&cli.StringFlag{Name: "npz", Usage: "`FILE` of NumPy arrays x_train, y_train, x_test and y_test, or x and y"},
 		&cli.StringFlag{Name: "safetensors", Usage: "safetensors `FILE`, with the tensor names of --npz"},

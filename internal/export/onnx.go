@@ -201,7 +201,8 @@ func (t *translator) special(n *model.Node, o operator) error {
 	case model.OpGELU:
 		t.gelu(n, o)
 	case model.OpGELUTanh, model.OpEmbedding, model.OpPositions, model.OpLayerNorm, model.OpRMSNorm,
-		model.OpAttention, model.OpLSTM, model.OpGRU, model.OpTakePosition:
+		model.OpAttention, model.OpLSTM, model.OpGRU, model.OpSequence,
+		model.OpClassToken, model.OpTakePosition:
 		return t.refused(n)
 	case model.OpCustom:
 		return &disdel.Error{

@@ -17,7 +17,8 @@ func TestLayersWithoutKernelsAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (Backend{}).Supports(g); !errors.Is(err, disdel.Invalid) || !strings.Contains(err.Error(), "kind embedding") {
+	err = Backend{}.Supports(g)
+	if !errors.Is(err, disdel.Invalid) || !strings.Contains(err.Error(), "kind embedding") {
 		t.Error(err)
 	}
 }

@@ -129,7 +129,8 @@ func (c *compiler) layer(n *model.Node) (*node, error) {
 func lacks(op model.Op) bool {
 	switch op {
 	case model.OpGELU, model.OpGELUTanh, model.OpSiLU, model.OpEmbedding, model.OpPositions, model.OpLayerNorm,
-		model.OpRMSNorm, model.OpAttention, model.OpLSTM, model.OpGRU, model.OpTakePosition:
+		model.OpRMSNorm, model.OpAttention, model.OpLSTM, model.OpGRU, model.OpSequence,
+		model.OpClassToken, model.OpTakePosition:
 		return true
 	default:
 		return false

@@ -51,10 +51,10 @@ func PlanOf(s engine.Spec) (*plan.Plan, error) {
 		if err := s.OnlyFloat32(disdel.BackendNative); err != nil {
 			return nil, err
 		}
-	} else if s.Graph.HasTokens() {
+	} else if plan.HasSequences(s.Graph) {
 		return nil, &disdel.Error{
 			Kind: disdel.Invalid, Op: "make engine",
-			Msg:  fmt.Sprintf("%s takes tokens, and the native backend trains such networks with float32 only", s.Graph.Name),
+			Msg:  fmt.Sprintf("%s has layers of sequences, and the native backend trains these with float32 only", s.Graph.Name),
 			Hint: "leave training.precision out",
 		}
 	}

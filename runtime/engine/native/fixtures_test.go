@@ -81,7 +81,7 @@ func namedBatch(step int, shape model.Shape) ([]float32, []int32) {
 	return x, labels
 }
 
-// namedTokens are rows of tokens: the second token is the label's, and as many at the end are padding as the label says.
+// namedTokens are rows of tokens: the second token is the label's, and the label says how many at the end are padding.
 func namedTokens(step int, x []float32, labels []int32) {
 	for i, u := range uniform(fmt.Sprintf("x/%d", step), len(x)) {
 		x[i] = float32(1 + math.Floor(18*u))

@@ -58,6 +58,8 @@ func kindOf(op model.Op) kind {
 		return recurrent{forth: (*kernel.Worker).LSTM, back: (*kernel.Worker).LSTMBack}
 	case model.OpGRU:
 		return recurrent{forth: (*kernel.Worker).GRU, back: (*kernel.Worker).GRUBack}
+	case model.OpClassToken:
+		return classToken{}
 	case model.OpTakePosition:
 		return takePosition{}
 	case model.OpDropout:
@@ -68,7 +70,7 @@ func kindOf(op model.Op) kind {
 		return avgPool{}
 	case model.OpGlobalAvgPool, model.OpAdaptiveAvgPool:
 		return adaptivePool{}
-	case model.OpFlatten:
+	case model.OpFlatten, model.OpSequence:
 		return flatten{}
 	case model.OpAdd:
 		return sum{}

@@ -223,6 +223,18 @@ func networks() map[string]func(b *model.Builder) {
 			x = b.Add("add", x, b.Recurrent("g", x, model.OpGRU, 6))
 			end(b, b.TakePosition("take", b.Recurrent("h", x, model.OpGRU, 9), model.TakeMean))
 		},
+		"patches": func(b *model.Builder) {
+			x := b.ClassToken("c", b.Sequence("s", b.Conv("a", 0, 6, model.Square(3, 2, 1), 1, true)))
+			x = b.Transformer("t", b.Positions("p", x, false), model.Transformer{
+				Attention: model.Attention{Heads: 2}, Hidden: 7, PostNorm: true,
+			})
+			end(b, b.TakePosition("take", x, model.TakeFirst))
+		},
+		"patches twice": func(b *model.Builder) { // a sequence whose image is read again
+			x := b.Same("r", b.Conv("a", 0, 4, model.Square(3, 2, 1), 1, true), model.OpReLU)
+			y := b.TakePosition("take", b.LayerNorm("n", b.Sequence("s", x), model.OpRMSNorm, 0), model.TakeMean)
+			end(b, b.Add("add", y, b.Flatten("f", b.GlobalPool("p", x))))
+		},
 		"tokens flat": func(b *model.Builder) {
 			x := b.Positions("p", b.Same("t", b.Embedding("e", 0, 9, 3, false), model.OpTanh), false)
 			end(b, b.Flatten("flatten", b.BatchNorm("n", b.Dense("d", x, 4))))
@@ -252,9 +264,11 @@ func build(t testing.TB, name string, f func(b *model.Builder)) *model.Graph {
 	return g
 }
 
-// imageNetworks are those that take no tokens: bfloat16 is for these only.
+// imageNetworks are those without sequences: bfloat16 is for these only.
 func imageNetworks() map[string]func(b *model.Builder) {
 	all := networks()
-	maps.DeleteFunc(all, func(name string, _ func(b *model.Builder)) bool { return strings.HasPrefix(name, "tokens") })
+	maps.DeleteFunc(all, func(name string, _ func(b *model.Builder)) bool {
+		return strings.HasPrefix(name, "tokens") || strings.HasPrefix(name, "patches")
+	})
 	return all
 }

@@ -70,8 +70,8 @@ func (positions) backward(l *layer, w *kernel.Worker, _ *Engine) {
 	w.Sync()
 }
 
-// setSines writes the fixed vectors of positions: channel 2i of position t is sin(t / 10000^(2i/C)), and the next its cosine
-// (Vaswani 2017, 3.5).
+// setSines writes the fixed vectors of positions (Vaswani 2017, 3.5). Channel 2i of position t is the sine of
+// t / 10000^(2i/C), and the next channel its cosine.
 func setSines(out []float32, im plan.Image) {
 	for t := range im.H {
 		for c := range im.C {
@@ -114,6 +114,24 @@ func (layerNorm) backward(l *layer, w *kernel.Worker, _ *Engine) {
 	w.Sync()
 	w.LayerNormBack(&n, l.in[0].out, l.grad)
 	w.Sync()
+}
+
+// classToken puts a learned position before the others.
+type classToken struct{ byLanes }
+
+func (classToken) forward(l *layer, w *kernel.Worker, _ *Engine) {
+	w.Copy(l.out[l.v.Image.Pixel():], l.in[0].out)
+	w.Spread(l.sequence(), l.weight.value, l.out)
+	w.Sync()
+}
+
+func (classToken) backward(l *layer, w *kernel.Worker, _ *Engine) {
+	w.SpreadBack(l.sequence(), l.grad, l.weight.grad)
+	w.Sync()
+}
+
+func (classToken) passGradient(l *layer, w *kernel.Worker, k int, add bool) {
+	pass(w, l.in[k].grad, l.grad[l.v.Image.Pixel():], add)
 }
 
 // takePosition makes a vector of a sequence.

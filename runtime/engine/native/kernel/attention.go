@@ -6,9 +6,9 @@ import (
 	"github.com/disdel/disdel/runtime/engine/native/plan"
 )
 
-// Attention is softmax(Q K^T / sqrt(Width)) V for each head (Vaswani 2017), of a sequence whose channels are the heads of
-// queries, of keys and of values, one behind the other. Scores are computed block by block, and never lie in memory as a
-// whole (Dao 2022, FlashAttention): the way back computes them again from the number that is kept of each query.
+// Attention is softmax(Q K^T / sqrt(Width)) V for each head (Vaswani 2017). The channels of the sequence are the
+// heads of queries, of keys and of values. Scores are computed block by block, and memory never has all of
+// them (Dao 2022, FlashAttention). The way back computes them again, from a number that is kept for each query.
 type Attention struct {
 	Sequence
 	Heads, KVHeads, Width int

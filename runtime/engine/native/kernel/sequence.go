@@ -88,6 +88,22 @@ func (w *Worker) PositionsBack(s Sequence, dy, dTable []float32) {
 	}
 }
 
+// Spread writes a vector of the channels to the first position of all rows.
+func (w *Worker) Spread(s Sequence, x, y []float32) {
+	from, to := w.share(s.C)
+	for c := from; c < to; c++ {
+		for l := range s.Lanes {
+			y[c*s.Lanes+l] = x[c]
+		}
+	}
+}
+
+// SpreadBack is the gradient of x of Spread: the sums of the first position over the rows.
+func (w *Worker) SpreadBack(s Sequence, dy, dx []float32) {
+	s.H, s.W = 1, 1
+	w.PositionsBack(s, dy, dx)
+}
+
 // LayerNorm is a normalisation over the channels of each position (Ba 2016), or with Centered false by their root mean
 // square (Zhang 2019).
 type LayerNorm struct {

@@ -61,10 +61,16 @@ func (p *planner) permuted(i int) bool {
 	return kinds[n.Op].single && p.permuted(n.Inputs[0])
 }
 
+// renames tells that a node is its input's buffer under another shape.
+func (p *planner) renames(i int) bool {
+	op := p.g.Nodes[i].Op
+	return (op == model.OpFlatten || op == model.OpSequence) && p.Nodes[i].InPlace
+}
+
 // writer is the last op that left its mark on a buffer: what backward expects to find there.
 func (p *planner) writer(i int) model.Op {
 	n := &p.g.Nodes[i]
-	if n.Op == model.OpFlatten && p.Nodes[i].InPlace {
+	if p.renames(i) {
 		return p.writer(n.Inputs[0])
 	}
 	return n.Op
@@ -76,7 +82,7 @@ func (p *planner) inPlaceInput(i int) int {
 	n := &p.g.Nodes[i]
 	first := n.Inputs[0]
 	switch {
-	case n.Op == model.OpFlatten && p.view(i, first): // readers do not mind each other
+	case n.Op == model.OpFlatten && p.view(i, first), n.Op == model.OpSequence: // readers do not mind each other
 		return 0
 	case n.Op == model.OpSoftmax:
 		return 0
@@ -105,7 +111,7 @@ func (p *planner) mayOverwrite(in int, over model.Op) bool {
 // single tells that a node's output has one reader, and nobody sees the same memory under another name.
 func (p *planner) single(i int) bool {
 	n := &p.g.Nodes[i]
-	if n.Op == model.OpFlatten && p.Nodes[i].InPlace {
+	if p.renames(i) {
 		return len(p.consumers[i]) == 1 && p.single(n.Inputs[0])
 	}
 	return len(p.consumers[i]) == 1 && n.Op != model.OpInput
@@ -244,7 +250,7 @@ func (p *planner) passes(i, k int) bool {
 	case model.OpAdd:
 		// Only one input may take the buffer: what is before it will write there.
 		return k == 0
-	case model.OpFlatten:
+	case model.OpFlatten, model.OpSequence:
 		return p.Nodes[i].InPlace
 	default:
 		return kinds[op].single || kinds[op].passes

@@ -1,6 +1,10 @@
 package plan
 
-import "github.com/disdel/disdel/model"
+import (
+	"slices"
+
+	"github.com/disdel/disdel/model"
+)
 
 // kind is what a plan must know of an Op. The zero value is an op without geometry, weights or memory of its own, whose
 // output no other op may overwrite and whose backward pass reads no values.
@@ -86,7 +90,14 @@ var kinds = [...]kind{
 	model.OpGRU: {
 		weights: true, shape: (*planner).shapeRecurrent, work: (*planner).workRecurrent, readsOutput: true, lanes: true,
 	},
+	model.OpSequence:     {lanes: true},
+	model.OpClassToken:   {weights: true, keeps: always, lanes: true},
 	model.OpTakePosition: {keeps: always, lanes: true},
+}
+
+// HasSequences tells whether a network has layers of sequences, which are laid out by lanes as float32.
+func HasSequences(g *model.Graph) bool {
+	return slices.ContainsFunc(g.Nodes, func(n model.Node) bool { return kinds[n.Op].lanes })
 }
 
 // always is keeps of ops whose backward pass reads no output.
@@ -182,8 +193,8 @@ func (p *planner) workAttention(i int) memory {
 // AttentionBlock is how many queries and keys an attention takes at a time: a multiple of every tile's sides.
 const AttentionBlock = 24
 
-// AttentionLen is the number of values of scratch for one head of keys and 16 lanes: blocks of queries, keys, values and
-// outputs and of their gradients, and of scores and their gradients.
+// AttentionLen is the number of values of scratch for one head of keys and 16 lanes. It has blocks of queries, keys,
+// values, outputs and scores, and of their gradients.
 func AttentionLen(width int, backward bool) int {
 	if backward {
 		return (7*width + 2*AttentionBlock) * AttentionBlock * vector

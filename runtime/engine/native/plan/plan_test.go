@@ -28,7 +28,7 @@ func small(t testing.TB, e model.Entry) *model.Graph {
 
 // withoutSequences are the networks of the zoo that are laid out by rows and as halves, too.
 func withoutSequences(t testing.TB) []model.Entry {
-	return slices.DeleteFunc(model.Zoo(), func(e model.Entry) bool { return small(t, e).HasTokens() })
+	return slices.DeleteFunc(model.Zoo(), func(e model.Entry) bool { return HasSequences(small(t, e)) })
 }
 
 func mustPlan(t testing.TB, g *model.Graph, s Spec) *Plan {
