@@ -57,7 +57,7 @@ def translation(tried: Any, asked: Mapping[str, Any], end: float) -> Dict[str, A
         return {"refused": error.message}
     except Exception as error:  # whatever a trace runs into: a branch on data, above all
         return {"refused": "it cannot be traced: %s" % str(error).partition("\n")[0]}
-    steps, why = _memory.apart(lambda: _steps(tried, asked, told), end)
+    steps, why = _memory.apart(lambda: _steps(tried, asked), end)
     if steps is None:
         return {"refused": "its steps could not be compared: " + why}
     return {**told, **steps}
@@ -85,10 +85,12 @@ def _optimizer_of(tried: Any) -> Dict[str, Any]:
     return found
 
 
-def _steps(tried: Any, asked: Mapping[str, Any], told: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
+def _steps(tried: Any, asked: Mapping[str, Any]) -> Iterator[Dict[str, Any]]:
     _keep_freed_memory()
     rows, count, folder, seed = int(asked["rows"]), int(asked["steps"]), asked["folder"], int(asked["seed"])
-    loss, batches, runs = "", [], []
+    loss = ""
+    batches: List[Any] = []
+    runs: List[Dict[str, Any]] = []
 
     def drawn(size: int) -> Any:
         batches.append(tried.session.noise(size))
