@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // Training holds the hyper-parameters.
@@ -22,6 +23,7 @@ type Training struct {
 	Goal          *Goal      `json:"goal,omitempty"`
 	ValidateEvery int        `json:"validateEvery"` // rounds between evaluations of the held-out rows; 0: only at the end
 	Backend       string     `json:"backend,omitempty"`
+	Fit           Fitting    `json:"fit,omitempty"`
 	StepMemory
 }
 
@@ -33,6 +35,38 @@ type StepMemory struct {
 	// Recompute says whether activations are computed again on the way back instead of being kept.
 	Recompute Recompute `json:"recompute,omitempty"`
 }
+
+// Sets are the fields of a job file that say the same, in the form of --set.
+func (m StepMemory) Sets() (out []string) {
+	if m.MicroBatch > 0 {
+		out = append(out, fmt.Sprintf("training.microBatch=%d", m.MicroBatch))
+	}
+	if m.Recompute.Auto() {
+		out = append(out, "training.recompute=auto")
+	}
+	return out
+}
+
+// String describes the ways in words, for example "micro-batches of 16 rows".
+func (m StepMemory) String() string {
+	var ways []string
+	if m.MicroBatch > 0 {
+		ways = append(ways, fmt.Sprintf("micro-batches of %s", Counted(m.MicroBatch, "row")))
+	}
+	if m.Recompute.Auto() {
+		ways = append(ways, "activations that are computed again")
+	}
+	if len(ways) == 0 {
+		return "whole batches and all activations"
+	}
+	return strings.Join(ways, " and ")
+}
+
+// Fitting says whether a plan may save memory where a job does not fit.
+type Fitting string
+
+// The values of Fitting. "" is auto: the plan chooses StepMemory where a job does not fit without it.
+const FitNone Fitting = "none"
 
 // Recompute says which activations a training step computes again.
 type Recompute string
