@@ -139,7 +139,27 @@ func (p *planner) estimator(job disdel.Job, past []disdel.Record) (estimator.Est
 			risk = -1 // 0 means the default to estimator.New; -1 is refused, since no limit is without risk
 		}
 	}
-	return estimator.New(backends.Standard(nil), cmp.Or(p.Estimator, estimator.MethodPlanned), risk, past)
+	method := cmp.Or(p.Estimator, estimator.MethodPlanned)
+	if same := ofProgram(&job, past); p.Estimator == "" && len(same) > 0 {
+		method, past = estimator.MethodLearned, same
+	}
+	return estimator.New(backends.Standard(nil), method, risk, past)
+}
+
+// ofProgram returns the earlier jobs that Python trained with the same program as a job's, by the digest of its files.
+// Their peaks tell more of its memory than the allocator's usual factor. There are none for other jobs.
+func ofProgram(job *disdel.Job, past []disdel.Record) (same []disdel.Record) {
+	is := job.Model.Python
+	if is == nil || job.Model.Translated() {
+		return nil
+	}
+	for i := range past {
+		was := &past[i].Job.Model
+		if was.Python != nil && !was.Translated() && was.Python.Code == is.Code {
+			same = append(same, past[i])
+		}
+	}
+	return same
 }
 
 // processors is the number of processors that the job's actions share: those of this machine for an embedded platform;

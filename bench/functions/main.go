@@ -116,6 +116,7 @@ func writeArray(file, kind string, values []byte, shape ...int) error {
 func (b *bencher) submit(file string, d data, sets ...string) (disdel.Record, error) {
 	args := []string{
 		"submit", filepath.Join(b.programs, file) + ":Net", "--data", "dataset://" + d.name, "--python", b.python,
+		"--action-memory", "4GB",
 		"--set", "distribution.workers=1", "--set", "resources.threads=1", "--set", "data.split.train=1",
 		"--set", "data.split.validation=0", "--set", "training.optimizer={sgd: {learningRate: 0.01, momentum: 0.9}}",
 	}

@@ -50,7 +50,10 @@ var estimatorFlags = []cli.Flag{
 
 // planOptions reads the flags that choose how a job is planned.
 func planOptions(c *cli.Context) service.Options {
-	o := service.Options{Estimator: c.String("estimator"), Probe: c.Bool("probe")}
+	o := service.Options{Probe: c.Bool("probe")}
+	if c.IsSet("estimator") { // else the plan chooses: learned for Python programs that ran before
+		o.Estimator = c.String("estimator")
+	}
 	if c.IsSet("risk") {
 		o.Risk = new(c.Float64("risk"))
 	}

@@ -129,7 +129,11 @@ func printProgram(w io.Writer, e *service.Estimation) {
 	}
 	p := m.Network.Python
 	paragraph(w, "python", "%s is a %s, run by %s%s", m.Name(), p.Form, cmp.Or(p.Interpreter, "python3"), versionsText(p))
-	paragraph(w, "", "memory %s", memoryKnown[p.Basis])
+	basis := p.Basis
+	if train, _ := e.Plan.Action(disdel.TaskTrain); train.Estimate.Samples > 0 {
+		basis = disdel.MemoryLearned
+	}
+	paragraph(w, "", "memory %s", memoryKnown[basis])
 	paragraph(w, "", "a process with the program's packages takes %v before it computes; the platform gives an "+
 		"action at most %v", p.Floor, e.Plan.Platform.MaxMemory)
 	if t := p.Translation; t.Doubt() == "" {

@@ -12,12 +12,11 @@ from ._arrays import arrays_of, floats, is_torch
 from ._errors import Invalid
 from ._losses import torch_loss
 from ._optimizers import described
-from ._task import Task
 from ._torch import from_torch
 from ._weights import write_safetensors
 
 #: Parts of a task that only the program itself can do.
-_OWN = ("step", "predict", "schedule", "dataset", "metrics", "on_round_end")
+_OWN = ("step", "predict", "schedule", "metrics", "on_round_end")
 
 #: Losses of a job file; a task's own loss may be one of them.
 _LOSSES = ("crossEntropy", "mse", "binaryCrossEntropy")
@@ -57,7 +56,7 @@ def translation(tried: Any, asked: Mapping[str, Any], end: float) -> Dict[str, A
         return {"refused": error.message}
     except Exception as error:  # whatever a trace runs into: a branch on data, above all
         return {"refused": "it cannot be traced: %s" % str(error).partition("\n")[0]}
-    steps, why = _memory.apart(lambda: _steps(tried, asked, told), end)
+    steps, why = _memory.apart(lambda: _steps(tried, asked), end)
     if steps is None:
         return {"refused": "its steps could not be compared: " + why}
     return {**told, **steps}
@@ -69,7 +68,7 @@ def _refuse_own(tried: Any) -> None:
     if not is_torch(tried.session.model):
         raise Invalid("it is no module of PyTorch")
     for name in _OWN:
-        if tried.program.form == programs.TASK and hasattr(Task, name) and tried.form._has(name):
+        if tried.program.form == programs.TASK and tried.form._has(name):
             raise Invalid("%s.%s is the program's own" % (tried.program.entry, name))
     frozen = [name for name, p in tried.session.model.named_parameters() if not p.requires_grad]
     if frozen:
@@ -85,10 +84,12 @@ def _optimizer_of(tried: Any) -> Dict[str, Any]:
     return found
 
 
-def _steps(tried: Any, asked: Mapping[str, Any], told: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
+def _steps(tried: Any, asked: Mapping[str, Any]) -> Iterator[Dict[str, Any]]:
     _keep_freed_memory()
     rows, count, folder, seed = int(asked["rows"]), int(asked["steps"]), asked["folder"], int(asked["seed"])
-    loss, batches, runs = "", [], []
+    loss = ""
+    batches: List[Any] = []
+    runs: List[Dict[str, Any]] = []
 
     def drawn(size: int) -> Any:
         batches.append(tried.session.noise(size))
