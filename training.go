@@ -557,12 +557,18 @@ const (
 	BackendSparse   = "sparse"   // of models of sparse rows, which no other computes; also what "" means for them
 )
 
-// BackendPython is the backend of users' Python programs. A job gets it by model.python.
+// BackendPython is the backend of users' Python programs. A job with model.python has it, unless it asks for another.
 const BackendPython = "python"
+
+// BackendAuto trains a Python program by disdel's engine where that computes the same in less time, else by Python.
+const BackendAuto = "auto"
 
 // BackendCUDA is the backend of NVIDIA's GPUs, which programs have that are built for them. A job gets it by
 // resources.device.
 const BackendCUDA = "cuda"
 
-// Backends are the names that a job file may have.
+// BackendChoices are the names that a job file may have.
+func BackendChoices() []string { return append(Backends(), BackendPython, BackendAuto) }
+
+// Backends are the names of engines that networks of a job file may have.
 func Backends() []string { return []string{BackendNative, BackendGorgonia, BackendSparse} }
