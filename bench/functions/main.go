@@ -3,9 +3,9 @@
 //
 //	figure NAME VALUE UNIT
 //
-// The part steps compares the time of training steps, starts times the starts of workers, and estimates compares the
-// estimates of drawn programs with their measured peaks. The part translated compares Python with disdel's own engine on
-// the same program. The program does not compare figures with goals.
+// The part steps compares the time of training steps, starts times the starts of workers, exchange times their weights'
+// way, and estimates compares the estimates of drawn programs with their measured peaks. The part translated compares
+// Python with disdel's own engine on the same program. The program does not compare figures with goals.
 package main
 
 import (
@@ -29,7 +29,7 @@ func main() {
 	program := flag.String("program", "bin/disdel", "the built program")
 	python := flag.String("python", "/usr/bin/python3", "an interpreter with PyTorch")
 	programs := flag.String("programs", "bench/functions/programs", "folder of the Python programs")
-	parts := flag.String("parts", "steps,starts,estimates,translated", "what is measured")
+	parts := flag.String("parts", "steps,starts,exchange,estimates,translated", "what is measured")
 	runs := flag.Int("runs", 3, "pairs of runs")
 	draws := flag.Int("draws", 40, "programs whose estimates are compared")
 	seed := flag.Uint64("seed", 34, "of the drawn programs")
@@ -48,6 +48,7 @@ func main() {
 			all := []rig.Part{
 				{Name: "steps", Run: b.steps},
 				{Name: "starts", Run: b.starts},
+				{Name: "exchange", Run: b.exchange},
 				{Name: "estimates", Run: b.estimates},
 				{Name: "translated", Run: b.translated},
 			}
@@ -59,6 +60,7 @@ func main() {
 type bencher struct {
 	rig.Program
 	python, programs string
+	apihost          string // of a platform; "": each job has its own
 	runs, draws      int
 	rng              *rand.Rand
 }
@@ -119,6 +121,9 @@ func (b *bencher) submit(file string, d data, sets ...string) (disdel.Record, er
 	}
 	for _, set := range sets {
 		args = append(args, "--set", set)
+	}
+	if b.apihost != "" {
+		args = append(args, "--apihost", b.apihost)
 	}
 	return b.Job(nil, args...)
 }
@@ -231,33 +236,60 @@ func (b *bencher) translated() error {
 	return nil
 }
 
-// starts prints how long a worker takes before its first step: the first one of a container, and later ones.
+// starts prints how long it takes from an action's start to the end of its first step: with the first worker of a
+// platform, whose template imports PyTorch, and with later ones, which are forked from it. Every job has another
+// learning rate, so that no worker can be used again.
 func (b *bencher) starts() error {
-	d, err := b.draw("starts", 640, 1, 28, 28)
+	p, err := rig.StartPlatform(b.Path, "--action-memory", "2GB")
 	if err != nil {
 		return err
 	}
-	var cold, warm, exchange []float64
+	defer p.Close()
+	there := *b
+	there.Program, there.apihost = p.Program, p.Host
+	const batch = 64
+	d, err := there.draw("starts", batch, 1, 28, 28)
+	if err != nil {
+		return err
+	}
+	var starts []float64
+	for i := range 2*b.runs + 1 {
+		rec, err := there.submit("lenet.py", d, "training.epochs=1", fmt.Sprintf("training.batchSize=%d", batch),
+			fmt.Sprintf("training.optimizer={sgd: {learningRate: %g}}", 0.01+float64(i)/1000))
+		if err != nil {
+			return err
+		}
+		a, err := trained(&rec)
+		if err != nil {
+			return err
+		}
+		spent := a.Phases["load"] + a.Phases["fetch"] + a.Phases["compute"]
+		starts = append(starts, float64(spent)/1e6+float64(a.InitTime)/1e6)
+		fmt.Fprintln(os.Stderr, a.Phases, a.InitTime, a.Cold, a.Limits, a.Peak)
+	}
+	rig.Figure("function_cold_start_ms", starts[0], "ms")
+	rig.MedianFigure("function_warm_start_ms", starts[1:], "ms")
+	return nil
+}
+
+// exchange prints how long the weights of a round take on their way to a worker and back.
+func (b *bencher) exchange() error {
+	d, err := b.draw("exchange", 640, 1, 28, 28)
+	if err != nil {
+		return err
+	}
+	var exchange []float64
 	for range b.runs {
 		rec, err := b.submit("lenet.py", d, "training.epochs=4", "training.batchSize=64", "distribution.sync=epoch")
 		if err != nil {
 			return err
 		}
 		for _, a := range rec.Activations {
-			if a.Task != disdel.TaskTrain || a.Outcome != disdel.OutcomeSuccess {
-				continue
+			if a.Task == disdel.TaskTrain && a.Outcome == disdel.OutcomeSuccess && !a.Cold {
+				exchange = append(exchange, (float64(a.Phases["fetch"])+float64(a.Phases["push"]))/1e6)
 			}
-			before := (float64(a.Phases["load"]) + float64(a.Phases["fetch"])) / 1e6
-			if a.Cold {
-				cold = append(cold, before+float64(a.InitTime)/1e6)
-				continue
-			}
-			warm = append(warm, before)
-			exchange = append(exchange, (float64(a.Phases["fetch"])+float64(a.Phases["push"]))/1e6)
 		}
 	}
-	rig.MedianFigure("function_cold_start_ms", cold, "ms")
-	rig.MedianFigure("function_warm_start_ms", warm, "ms")
 	rig.MedianFigure("function_exchange_ms", exchange, "ms")
 	return nil
 }

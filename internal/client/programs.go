@@ -142,6 +142,12 @@ func programFault(err error, from service.Source) error {
 	return &disdel.Faults{File: from.Name, Faults: []disdel.Fault{fault}}
 }
 
+// Rows has a program of this machine read its own data set into files in a folder. It returns the errors of
+// program.ReadRows.
+func (p *Programs) Rows(ctx context.Context, from disdel.Python, folder string) (program.Rows, error) {
+	return program.ReadRows(ctx, program.Options{Python: from, Interpreter: p.Interpreter, Cache: p.Cache}, folder)
+}
+
 // look describes a program, or returns what an earlier call found.
 func (p *Programs) look(ctx context.Context, o program.Options, models Models) (knownProgram, error) {
 	key, err := json.Marshal(o)
