@@ -98,6 +98,11 @@ bench-engine: build ## figures of the engine, beside PyTorch, TensorFlow, JAX an
 	$(BENCH)engine ./engine
 	bin/bench-engine -torch "$$(scripts/bench-deps.sh --interpreters)"
 
+.PHONY: bench-fitting
+bench-fitting: ## figures of networks that are made to fit a limit: plans, memory and time of ResNet-50, 60 drawn networks (SEED=1)
+	$(BENCH)fitting ./fitting
+	bin/bench-fitting $(if $(SEED),-seed $(SEED))
+
 .PHONY: bench-estimator
 bench-estimator: build ## figures of estimates beside measured peaks and durations: 60 jobs drawn from SEED=4 at exact limits and at defaults, and forecasts (PARTS=memory: the zoo; PARTS=advice: 60 failures)
 	$(BENCH)estimator ./estimator
