@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // Training holds the hyper-parameters.
@@ -22,6 +23,7 @@ type Training struct {
 	Goal          *Goal      `json:"goal,omitempty"`
 	ValidateEvery int        `json:"validateEvery"` // rounds between evaluations of the held-out rows; 0: only at the end
 	Backend       string     `json:"backend,omitempty"`
+	Fit           Fitting    `json:"fit,omitempty"`
 	StepMemory
 }
 
@@ -33,6 +35,38 @@ type StepMemory struct {
 	// Recompute says whether activations are computed again on the way back instead of being kept.
 	Recompute Recompute `json:"recompute,omitempty"`
 }
+
+// Sets are the fields of a job file that say the same, in the form of --set.
+func (m StepMemory) Sets() (out []string) {
+	if m.MicroBatch > 0 {
+		out = append(out, fmt.Sprintf("training.microBatch=%d", m.MicroBatch))
+	}
+	if m.Recompute.Auto() {
+		out = append(out, "training.recompute=auto")
+	}
+	return out
+}
+
+// String describes the ways in words, for example "micro-batches of 16 rows".
+func (m StepMemory) String() string {
+	var ways []string
+	if m.MicroBatch > 0 {
+		ways = append(ways, fmt.Sprintf("micro-batches of %s", Counted(m.MicroBatch, "row")))
+	}
+	if m.Recompute.Auto() {
+		ways = append(ways, "activations that are computed again")
+	}
+	if len(ways) == 0 {
+		return "whole batches and all activations"
+	}
+	return strings.Join(ways, " and ")
+}
+
+// Fitting says whether a plan may save memory where a job does not fit.
+type Fitting string
+
+// The values of Fitting. "" is auto: the plan chooses StepMemory where a job does not fit without it.
+const FitNone Fitting = "none"
 
 // Recompute says which activations a training step computes again.
 type Recompute string
@@ -523,12 +557,18 @@ const (
 	BackendSparse   = "sparse"   // of models of sparse rows, which no other computes; also what "" means for them
 )
 
-// BackendPython is the backend of users' Python programs. A job gets it by model.python.
+// BackendPython is the backend of users' Python programs. A job with model.python has it, unless it asks for another.
 const BackendPython = "python"
+
+// BackendAuto trains a Python program by disdel's engine where that computes the same in less time, else by Python.
+const BackendAuto = "auto"
 
 // BackendCUDA is the backend of NVIDIA's GPUs, which programs have that are built for them. A job gets it by
 // resources.device.
 const BackendCUDA = "cuda"
 
-// Backends are the names that a job file may have.
+// BackendChoices are the names that a job file may have.
+func BackendChoices() []string { return append(Backends(), BackendPython, BackendAuto) }
+
+// Backends are the names of engines that networks of a job file may have.
 func Backends() []string { return []string{BackendNative, BackendGorgonia, BackendSparse} }

@@ -4,8 +4,9 @@
 //	figure NAME VALUE UNIT
 //
 // The part steps compares the time of training steps, starts times the starts of workers, exchange times their weights'
-// way, estimates compares the estimates of drawn programs with their measured peaks, and kills disturbs jobs. The
-// program does not compare figures with goals.
+// way, and estimates compares the estimates of drawn programs with their measured peaks. The part translated compares
+// Python with disdel's own engine on the same program, and kills disturbs jobs. The program does not compare figures
+// with goals.
 package main
 
 import (
@@ -29,7 +30,7 @@ func main() {
 	program := flag.String("program", "bin/disdel", "the built program")
 	python := flag.String("python", "/usr/bin/python3", "an interpreter with PyTorch")
 	programs := flag.String("programs", "bench/functions/programs", "folder of the Python programs")
-	parts := flag.String("parts", "steps,starts,exchange,estimates,kills", "what is measured")
+	parts := flag.String("parts", "steps,starts,exchange,estimates,translated,kills", "what is measured")
 	runs := flag.Int("runs", 3, "pairs of runs")
 	disturbed := flag.Int("kills", 60, "jobs that are disturbed by a kill")
 	draws := flag.Int("draws", 40, "programs whose estimates are compared")
@@ -51,6 +52,7 @@ func main() {
 				{Name: "starts", Run: b.starts},
 				{Name: "exchange", Run: b.exchange},
 				{Name: "estimates", Run: b.estimates},
+				{Name: "translated", Run: b.translated},
 				{Name: "kills", Run: b.kills},
 			}
 			return rig.RunParts(all, *parts)
@@ -209,6 +211,35 @@ func (b *bencher) plain(n network, d data) (float64, error) {
 	return answer.Seconds, err
 }
 
+// translated prints how many times as fast disdel's engine takes the steps of a user's ResNet-18 as Python does.
+func (b *bencher) translated() error {
+	const batch, steps = 32, 20
+	d, err := b.draw("translated", batch*steps, 3, 64, 64)
+	if err != nil {
+		return err
+	}
+	took := map[string][]float64{}
+	for range b.runs {
+		for _, backend := range []string{disdel.BackendPython, disdel.BackendAuto} {
+			rec, err := b.submit("resnet18.py", d, "training.epochs=1", "training.batchSize="+strconv.Itoa(batch),
+				"training.backend="+backend)
+			if err != nil {
+				return err
+			}
+			if backend == disdel.BackendAuto && !rec.Job.Model.Translated() {
+				return fmt.Errorf("backend auto left ResNet-18 to Python: %q", rec.Warnings)
+			}
+			a, err := trained(&rec)
+			if err != nil {
+				return err
+			}
+			took[backend] = append(took[backend], float64(a.Phases["compute"])/1e9)
+		}
+	}
+	rig.Figure("translate_ratio", rig.Median(took[disdel.BackendPython])/rig.Median(took[disdel.BackendAuto]), "ratio")
+	return nil
+}
+
 // starts prints how long it takes from an action's start to the end of its first step: with the first worker of a
 // platform, whose template imports PyTorch, and with later ones, which are forked from it. Every job has another
 // learning rate, so that no worker can be used again.
@@ -297,7 +328,9 @@ func (b *bencher) estimates() error {
 		if a.Peak <= a.Limits.Memory {
 			inside++
 		}
-		fmt.Fprintf(os.Stderr, "%v: likely %v, limit %v, peak %v\n", p, a.Expected(), a.Limits.Memory, a.Peak)
+		n := rec.Job.Model.Python.Network.Python
+		fmt.Fprintf(os.Stderr, "%v: likely %v, limit %v, peak %v; floor %v, steps by batch %v, factor %v\n", p, a.Expected(),
+			a.Limits.Memory, a.Peak, n.Floor, n.Memory, n.Factor)
 	}
 	rig.Figure("function_programs", float64(b.draws), "programs")
 	rig.Figure("function_failed_programs", float64(failed), "programs")

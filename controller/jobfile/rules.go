@@ -397,7 +397,7 @@ func engineOf(job *disdel.Job) string {
 	switch {
 	case job.Model.Custom != "":
 		return disdel.BackendGorgonia
-	case job.Model.Python != nil:
+	case job.Model.Python != nil && job.Training.Backend != disdel.BackendNative:
 		return disdel.BackendPython
 	case sparse:
 		return disdel.BackendSparse

@@ -129,6 +129,10 @@ class _Description:
         batches = sorted({int(b) for b in self._request["batches"]})
         found = _memory.estimate(tried, self._folder, batches, self._end)
         python.update(found.python)
+        if self._request.get("translate"):
+            from . import _translate
+
+            python["translation"] = _translate.translation(tried, self._request["translate"], self._end)
         return {
             "name": tried.program.entry,
             "input": list(self._request["input"]),
