@@ -103,8 +103,8 @@ func (p *Platform) track(c *container) {
 	p.containers[c] = true
 	c.onRemoved = func() {
 		p.containersMu.Lock()
-		defer p.containersMu.Unlock()
 		delete(p.containers, c)
+		p.containersMu.Unlock()
 		p.templates.release(p, c)
 	}
 }

@@ -26,15 +26,16 @@ type StoredKind string
 
 // The kinds of stored items.
 const (
-	StoredData        StoredKind = "data"        // data sets
-	StoredModels      StoredKind = "models"      // versions of trained models
-	StoredCheckpoints StoredKind = "checkpoints" // of one job each
-	StoredWeights     StoredKind = "weights"     // files that were sent with jobs, kept for the next one
-	StoredPrograms    StoredKind = "programs"    // code of Python programs
-	StoredAnswers     StoredKind = "answers"     // that infer --dataset kept
-	StoredLogs        StoredKind = "logs"        // of the platform in the background
-	StoredJobs        StoredKind = "jobs"        // records of jobs, in one file
-	StoredOther       StoredKind = "other"       // everything else beside data sets and models
+	StoredData         StoredKind = "data"         // data sets
+	StoredModels       StoredKind = "models"       // versions of trained models
+	StoredCheckpoints  StoredKind = "checkpoints"  // of one job each
+	StoredWeights      StoredKind = "weights"      // files that were sent with jobs, kept for the next one
+	StoredPrograms     StoredKind = "programs"     // code of Python programs
+	StoredEnvironments StoredKind = "environments" // virtual environments of Python programs
+	StoredAnswers      StoredKind = "answers"      // that infer --dataset kept
+	StoredLogs         StoredKind = "logs"         // of the platform in the background
+	StoredJobs         StoredKind = "jobs"         // records of jobs, in one file
+	StoredOther        StoredKind = "other"        // everything else beside data sets and models
 )
 
 // StoredItem is something that takes space in a home or on its storage.
@@ -172,6 +173,8 @@ func (s *Service) RemoveStored(ctx context.Context, item StoredItem) error {
 		return models.RemoveWeights(ctx, item.Name)
 	case StoredPrograms:
 		return models.RemoveProgram(ctx, item.Name)
+	case StoredEnvironments:
+		return s.removeEnvironment(item.Name)
 	case StoredAnswers:
 		return models.DiscardAnswers(ctx, path.Join("answers", item.Name))
 	case StoredLogs:
@@ -252,6 +255,7 @@ func (l *storedList) addHistory(ctx context.Context, s *Service) error {
 		l.addFiles(StoredLogs, "", filepath.Join(s.cfg.Home, backgroundFolder, "*.log"))
 		l.addFile(StoredLogs, local.Log(s.cfg.Home))
 		l.addFile(StoredJobs, local.HistoryFile(s.cfg.Home))
+		l.addEnvironments(s.environments())
 		return nil
 	}
 	size, err := s.recordBytes(ctx)
@@ -343,12 +347,15 @@ type storedNeeds struct {
 	weights  map[string]string       // by the reference of the job file
 	any      string                  // every data set, model and file of weights must stay; empty: they need not
 	programs map[string]string       // by the digest of the code: which job needs it, also if it has failed
-	models   string                  // every data set must stay, because of models that cannot be read
-	answers  string                  // all answers must stay
-	record   func(job disdel.JobID) error
-	ownFiles bool // the storage belongs to this home only
-	platform bool // a platform runs in this home
-	waiting  map[string]bool
+	// by the path of Python, as programs
+	interpreters map[string]string
+	unread       string // a record cannot be read, so its job may need any environment
+	models       string // every data set must stay, because of models that cannot be read
+	answers      string // all answers must stay
+	record       func(job disdel.JobID) error
+	ownFiles     bool // the storage belongs to this home only
+	platform     bool // a platform runs in this home
+	waiting      map[string]bool
 }
 
 // UnfinishedStatuses are the states of jobs that still need their data set, checkpoints and initial weights.
@@ -361,8 +368,8 @@ var UnfinishedStatuses = []disdel.Status{
 func (s *Service) needs(ctx context.Context, unread error) (n storedNeeds, err error) {
 	n = storedNeeds{
 		jobs: map[disdel.JobID]string{}, data: map[string]string{}, weights: map[string]string{},
-		programs: map[string]string{},
-		waiting:  map[string]bool{}, ownFiles: s.cfg.Storage == "",
+		programs: map[string]string{}, interpreters: map[string]string{},
+		waiting: map[string]bool{}, ownFiles: s.cfg.Storage == "",
 	}
 	if unread != nil {
 		n.models = "the description of a model cannot be read, and the model may have been trained on it"
@@ -417,6 +424,7 @@ func (s *Service) addStatuses(ctx context.Context, n *storedNeeds, h *history.St
 func (n *storedNeeds) addProgram(r *disdel.Record) {
 	if p := r.Job.Model.Python; p != nil {
 		n.programs[p.Code] = fmt.Sprintf("the %s job %s needs it", r.Status, r.ID)
+		n.interpreters[p.Interpreter] = n.programs[p.Code]
 	}
 }
 
@@ -461,7 +469,8 @@ func (s *Service) addRunning(ctx context.Context, n *storedNeeds, h *history.Sto
 			s.addJob(n, &r)
 			n.addProgram(&r)
 		case disdel.KindOf(err) == disdel.NotFound:
-			n.any = cmp.Or(n.any, "a job starts now, and may need it")
+			n.unread = "a job starts now, and may need it"
+			n.any = cmp.Or(n.any, n.unread)
 		case disdel.AsError(err).Code == disdel.CodeUnreadable:
 			n.addUnread(id)
 		default:
@@ -492,7 +501,8 @@ func (s *Service) addJob(n *storedNeeds, r *disdel.Record) {
 // addUnread adds the needs of a job whose record cannot be read: they are not known.
 func (n *storedNeeds) addUnread(id disdel.JobID) {
 	n.jobs[id] = "the record of its job cannot be read"
-	n.any = cmp.Or(n.any, fmt.Sprintf("the record of the job %s cannot be read, and the job may need it", id))
+	n.unread = fmt.Sprintf("the record of the job %s cannot be read, and the job may need it", id)
+	n.any = cmp.Or(n.any, n.unread)
 }
 
 // ownName returns the plain name of NAME or OWNER/NAME in a job of a tenant. own tells whether this Service's tenant
@@ -525,6 +535,8 @@ func (n *storedNeeds) reason(item *StoredItem, models []modelstore.Model) string
 		return cmp.Or(n.weights[item.Name], n.any)
 	case StoredPrograms:
 		return n.programReason(item.Name, models)
+	case StoredEnvironments:
+		return n.environmentReason(item, models)
 	case StoredAnswers:
 		if n.waiting[item.Name] {
 			return "a query writes them"

@@ -5,7 +5,8 @@
 //
 // The part steps compares the time of training steps, starts times the starts of workers, exchange times their weights'
 // way, and estimates compares the estimates of drawn programs with their measured peaks. The part translated compares
-// Python with disdel's own engine on the same program. The program does not compare figures with goals.
+// Python with disdel's own engine on the same program, and kills disturbs jobs. The program does not compare figures
+// with goals.
 package main
 
 import (
@@ -29,14 +30,15 @@ func main() {
 	program := flag.String("program", "bin/disdel", "the built program")
 	python := flag.String("python", "/usr/bin/python3", "an interpreter with PyTorch")
 	programs := flag.String("programs", "bench/functions/programs", "folder of the Python programs")
-	parts := flag.String("parts", "steps,starts,exchange,estimates,translated", "what is measured")
+	parts := flag.String("parts", "steps,starts,exchange,estimates,translated,kills", "what is measured")
 	runs := flag.Int("runs", 3, "pairs of runs")
+	disturbed := flag.Int("kills", 60, "jobs that are disturbed by a kill")
 	draws := flag.Int("draws", 40, "programs whose estimates are compared")
 	seed := flag.Uint64("seed", 34, "of the drawn programs")
 	flag.Parse()
 	rig.Main(func() error {
 		return rig.Folder(func(home string) error {
-			b := &bencher{python: *python, runs: *runs, draws: *draws, rng: rand.New(rand.NewPCG(*seed, 0))}
+			b := &bencher{python: *python, runs: *runs, draws: *draws, disturbed: *disturbed, rng: rand.New(rand.NewPCG(*seed, 0))}
 			var err error
 			if b.Path, err = filepath.Abs(*program); err != nil {
 				return err
@@ -51,6 +53,7 @@ func main() {
 				{Name: "exchange", Run: b.exchange},
 				{Name: "estimates", Run: b.estimates},
 				{Name: "translated", Run: b.translated},
+				{Name: "kills", Run: b.kills},
 			}
 			return rig.RunParts(all, *parts)
 		})
@@ -62,6 +65,7 @@ type bencher struct {
 	python, programs string
 	apihost          string // of a platform; "": each job has its own
 	runs, draws      int
+	disturbed        int // jobs
 	rng              *rand.Rand
 }
 
@@ -266,7 +270,6 @@ func (b *bencher) starts() error {
 		}
 		spent := a.Phases["load"] + a.Phases["fetch"] + a.Phases["compute"]
 		starts = append(starts, float64(spent)/1e6+float64(a.InitTime)/1e6)
-		fmt.Fprintln(os.Stderr, a.Phases, a.InitTime, a.Cold, a.Limits, a.Peak)
 	}
 	rig.Figure("function_cold_start_ms", starts[0], "ms")
 	rig.MedianFigure("function_warm_start_ms", starts[1:], "ms")

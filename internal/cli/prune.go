@@ -22,7 +22,8 @@ import (
 
 // usuallyPruned are the kinds that prune deletes if its user names none: what nobody made by hand.
 var usuallyPruned = []service.StoredKind{
-	service.StoredCheckpoints, service.StoredWeights, service.StoredPrograms, service.StoredAnswers, service.StoredLogs,
+	service.StoredCheckpoints, service.StoredWeights, service.StoredPrograms, service.StoredEnvironments,
+	service.StoredAnswers, service.StoredLogs,
 }
 
 // prunable are all kinds that prune deletes.

@@ -167,6 +167,8 @@ func (d *description) virtual(ctx context.Context, base interpreter, unmet []str
 	}
 	defer files.Unlock(lock) //nolint:errcheck // another description makes it anew
 	if _, err := os.Stat(dir); err == nil {
+		now := time.Now()
+		os.Chtimes(dir, now, now) //nolint:errcheck // prune keeps what was used lately
 		return made, nil
 	}
 	if err := d.make(ctx, base, dir); err != nil {

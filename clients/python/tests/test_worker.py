@@ -251,6 +251,13 @@ def test_kubemls_older_interfaces_give_the_same_losses(make: Make) -> None:
         assert answer["correct"] == sum(int(a) == b for a, b in zip(batch(50, rows)[1], labels)) > 0
 
 
+def test_kubemls_accuracy_may_be_a_share(make: Make) -> None:
+    code = KUBEML.replace("return 100 * correct", "return correct")
+    worker = make(code, net(SEQUENTIAL), moments=MOMENTS, form="kubeml", entry="main").ready(3)
+    answer, labels = worker.evaluate(batch(50, 8))
+    assert answer["correct"] == sum(int(a) == b for a, b in zip(batch(50, 8)[1], labels)) > 0
+
+
 def test_kubemls_network_may_have_more_outputs_than_classes(make: Make) -> None:
     wide = [code.replace("nn.Linear(width, 3)", "nn.Linear(width, 7)") for code in (KUBEML, SEQUENTIAL)]
     worker = make(wide[0], net(wide[1]), moments=MOMENTS, form="kubeml", entry="main").ready(3)

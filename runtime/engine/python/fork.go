@@ -42,14 +42,14 @@ type forked struct {
 
 // fork has the worker forked from a template, and tells whether it was: where the platform has no template for it, the
 // worker has to be a new process. It returns an error when ctx ends meanwhile.
-func (p *process) fork(ctx context.Context) (done bool, err error) {
+func (p *process) fork(ctx context.Context, streams []*os.File) (done bool, err error) {
 	port, err := strconv.Atoi(os.Getenv(forksVariable))
 	if err != nil {
 		return false, nil
 	}
 	unix.CloseOnExec(port) // it is for this process alone
 	hideMemory()
-	ended, err := p.askFork(port)
+	ended, err := p.askFork(port, streams)
 	if err != nil {
 		return false, nil
 	}
@@ -71,7 +71,7 @@ func (p *process) fork(ctx context.Context) (done bool, err error) {
 }
 
 // askFork sends the request. What it returns tells of the fork.
-func (p *process) askFork(port int) (net.Conn, error) {
+func (p *process) askFork(port int, streams []*os.File) (net.Conn, error) {
 	ours, theirs, err := socketPair(unix.SOCK_SEQPACKET)
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (p *process) askFork(port int) (net.Conn, error) {
 		return nil, err
 	}
 	var files []int
-	for _, f := range append(slices.Clone(p.cmd.ExtraFiles), p.cmd.Stdout.(*os.File), p.cmd.Stderr.(*os.File), theirs) {
+	for _, f := range append(slices.Concat(p.cmd.ExtraFiles, streams), theirs) {
 		files = append(files, int(f.Fd()))
 	}
 	if err := unix.Sendmsg(port, message, unix.UnixRights(files...), nil, unix.MSG_NOSIGNAL); err != nil {

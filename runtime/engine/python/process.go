@@ -96,7 +96,7 @@ func (p *process) start(b Backend, s *spec) error {
 		streams[i], ends[i] = from, to
 	}
 	p.cmd.Stdout, p.cmd.Stderr = ends[0], ends[1]
-	if err := p.launch(s); err != nil {
+	if err := p.launch(s, ends[:]); err != nil {
 		streams[0].Close()
 		streams[1].Close()
 		return err
@@ -105,14 +105,14 @@ func (p *process) start(b Backend, s *spec) error {
 	return nil
 }
 
-// launch has the worker forked, or starts it as a new process.
-func (p *process) launch(s *spec) error {
+// launch has the worker forked with its streams, or starts it as a new process.
+func (p *process) launch(s *spec, streams []*os.File) error {
 	if s.program.Versions["torch"] != "" {
 		ctx := s.Context
 		if ctx == nil {
 			ctx = context.Background()
 		}
-		if done, err := p.fork(ctx); done || err != nil {
+		if done, err := p.fork(ctx, streams); done || err != nil {
 			return err
 		}
 	}

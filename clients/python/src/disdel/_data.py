@@ -67,7 +67,9 @@ def _write(rows: Any, part: str, folder: str, to: str) -> int:
         value, label = _of_user(what, folder, lambda: _row(rows[i]))
         if shape is None:
             shape = value.shape
-            x = numpy.lib.format.open_memmap(os.path.join(to, part + "-x.npy"), "w+", "<f4", (count, *shape))
+            x = numpy.lib.format.open_memmap(  # type: ignore[no-untyped-call, unused-ignore]
+                os.path.join(to, part + "-x.npy"), "w+", "<f4", (count, *shape)
+            )
         if value.shape != shape:
             raise Refused("user", "%s has the shape %s, and row 0 has %s" % (what, list(value.shape), list(shape)))
         if not numpy.isfinite(value).all() or not math.isfinite(label):

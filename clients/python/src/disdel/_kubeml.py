@@ -232,10 +232,12 @@ class KubeMLForm(ModuleForm):
         outputs = seen.of(rows, self.session.classes)
         if outputs is None:
             outputs = self._network(items)
-        # A program that divides by a constant batch size gives too little for the last, short batch.
-        correct = (
-            int((probable(outputs) == batch.y).sum()) if rows < self.session.batch else round(accuracy * rows / 100)
-        )
+        right = int((probable(outputs) == batch.y).sum())
+        correct = round(accuracy * rows / 100)
+        # A program that divides by a constant batch size gives too little for the last, short batch. Some programs say
+        # a share instead of a percentage.
+        if rows < self.session.batch or accuracy <= 1 and abs(accuracy * rows - right) < abs(correct - right):
+            correct = right
         return finite(loss), min(rows, max(0, correct)), outputs
 
     def predict(self, x: Any) -> Any:
