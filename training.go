@@ -9,19 +9,21 @@ import (
 
 // Training holds the hyper-parameters.
 type Training struct {
-	Epochs        int        `json:"epochs"`
-	BatchSize     int        `json:"batchSize"`       // rows of a step on every worker; with Batch, of Batch
-	Batch         *Batch     `json:"batch,omitempty"` // nil: BatchSize is every worker's own
-	Optimizer     Optimizer  `json:"optimizer"`
-	Loss          string     `json:"loss"` // of classes, of numbers, or of sparse rows: see the constants
-	Schedule      *Schedule  `json:"schedule,omitempty"`
-	ClipNorm      float64    `json:"clipNorm,omitempty"` // longest gradient, all weights together; 0: any
-	Exact         bool       `json:"exact,omitempty"`    // convolutions by their definition: no Winograd
-	Precision     Precision  `json:"precision,omitempty"`
-	EarlyStop     *EarlyStop `json:"earlyStop,omitempty"`
-	Goal          *Goal      `json:"goal,omitempty"`
-	ValidateEvery int        `json:"validateEvery"` // rounds between evaluations of the held-out rows; 0: only at the end
-	Backend       string     `json:"backend,omitempty"`
+	Epochs    int       `json:"epochs"`
+	BatchSize int       `json:"batchSize"`       // rows of a step on every worker; with Batch, of Batch
+	Batch     *Batch    `json:"batch,omitempty"` // nil: BatchSize is every worker's own
+	Optimizer Optimizer `json:"optimizer"`
+	Loss      string    `json:"loss"` // of classes, of numbers, or of sparse rows: see the constants
+	// LabelSmoothing is the share of a label that crossEntropy spreads evenly over all classes, in training only.
+	LabelSmoothing float64    `json:"labelSmoothing,omitempty"`
+	Schedule       *Schedule  `json:"schedule,omitempty"`
+	ClipNorm       float64    `json:"clipNorm,omitempty"` // longest gradient, all weights together; 0: any
+	Exact          bool       `json:"exact,omitempty"`    // convolutions by their definition: no Winograd
+	Precision      Precision  `json:"precision,omitempty"`
+	EarlyStop      *EarlyStop `json:"earlyStop,omitempty"`
+	Goal           *Goal      `json:"goal,omitempty"`
+	ValidateEvery  int        `json:"validateEvery"` // rounds between evaluations of the held-out rows; 0: only at the end
+	Backend        string     `json:"backend,omitempty"`
 	StepMemory
 }
 

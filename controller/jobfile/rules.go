@@ -66,6 +66,7 @@ func (r *reader) finish(job *disdel.Job) {
 	r.precision(job)
 	r.stepMemory(job)
 	r.batch(&job.Training)
+	r.smoothing(job)
 	r.optimizer(&job.Training.Optimizer)
 	r.exactlyOne("training.schedule", "write cosine: {}")
 	r.earlyStop(job.Training.EarlyStop)
@@ -130,6 +131,18 @@ func (r *reader) batch(t *disdel.Training) {
 	t.BatchSize = t.Batch.Size
 	if t.Batch.Of != disdel.BatchOfJob {
 		t.Batch = nil
+	}
+}
+
+// smoothing checks that the job's loss and engine can spread labels.
+func (r *reader) smoothing(job *disdel.Job) {
+	const path, loss = "training.labelSmoothing", "training.loss"
+	switch t := job.Training; {
+	case t.LabelSmoothing == 0 || !r.sound(path, loss, backendPath):
+	case t.Loss != disdel.LossCrossEntropy:
+		r.fault(r.places[path], path, "take it out", "does not go with the loss %s", t.Loss)
+	case cmp.Or(t.Backend, disdel.BackendNative) != disdel.BackendNative || job.Model.NeedsProgram():
+		r.fault(r.places[path], path, "take it out", "only the native backend has it")
 	}
 }
 
