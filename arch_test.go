@@ -137,7 +137,10 @@ var house = map[string][]string{
 		"dataset", "dataset/dense", "estimator", "executor", "history", "internal/modelstore", "model",
 		"runtime/engine/backends", "scheduler", "service/lease", "service/queue",
 	},
-	"service/program": {"clients/python", "internal/files", "internal/terminal"},
+	"service/program": {
+		"clients/python", "dataset", "internal/files", "internal/safetensors", "internal/terminal", "model", "runtime/engine",
+		"runtime/engine/native", // translated networks are compared with it
+	},
 	// Many jobs as one experiment: a caller of service like any other.
 	"service/batch": {"controller/jobfile", "service"},
 	// A service over HTTP.

@@ -73,7 +73,10 @@ func (m *Model) SameNetwork(other *Model) bool {
 }
 
 // NeedsProgram tells whether only a program of the user's computes the network.
-func (m *Model) NeedsProgram() bool { return m.Custom != "" || m.Python != nil }
+func (m *Model) NeedsProgram() bool { return m.Custom != "" || m.Python != nil && !m.Translated() }
+
+// Translated tells whether disdel's own engine trains the network of a Python program, by Layers.
+func (m *Model) Translated() bool { return m.Python != nil && m.Python.Translation != nil }
 
 // Init says how weights start.
 type Init struct {

@@ -82,6 +82,8 @@ type Estimate struct {
 	Activations Bytes `json:"activationsBytes"`       // Eq. 4
 	Misc        Bytes `json:"miscBytes"`              // Eq. 5
 	Workspace   Bytes `json:"workspaceBytes"`         // what the engine needs beyond the paper's terms (measured)
+	// Extra is what a training step computes more to save memory, as a share of a step without.
+	Extra float64 `json:"extra,omitempty"`
 
 	// Device is GPU memory, which none of the above includes.
 	Device Bytes `json:"deviceBytes,omitempty"`
@@ -207,6 +209,8 @@ type Plan struct {
 	Threads  int            `json:"threads,omitempty"`         // of a train action; 0: unknown
 	// Rows of one worker's step if the workers share the job's batch; 0: the job's batch size.
 	BatchSize int `json:"workerBatchSize,omitempty"`
+	// How steps save memory: as the job file says, or as the plan chose to make the job fit.
+	StepMemory StepMemory `json:"stepMemory,omitzero"`
 	// Activations in a row that one worker's round is expected to take.
 	Legs          int     `json:"legs"`
 	HeldOut       int     `json:"heldOut"`  // rows evaluated

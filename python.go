@@ -3,6 +3,7 @@ package disdel
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"reflect"
 )
 
@@ -17,6 +18,9 @@ type Python struct {
 
 	Code    string         `json:"code,omitempty"`    // "sha256:" and hex, of the archive of the program's files
 	Network *CustomNetwork `json:"network,omitempty"` // as the program was described
+
+	// Translation tells that disdel's own engine trains the network: its layers are those of the job. nil: Python does.
+	Translation *PythonTranslation `json:"translation,omitempty"`
 }
 
 // Name is how messages and tables call the program: net.py:Net, or net.py where no entry is chosen.
@@ -94,6 +98,9 @@ type PythonNetwork struct {
 	Factor float64        `json:"factor"`     // of the allocator: what a process takes over what is alive
 	Basis  string         `json:"basis"`      // how Memory came to be known
 
+	// Translation is the network as disdel's layers, or why there are none; nil: nobody has tried.
+	Translation *PythonTranslation `json:"translation,omitempty"`
+
 	Guesses  []string          `json:"guesses,omitempty"`  // places where the values of data had to be guessed
 	Warnings []string          `json:"warnings,omitempty"` // what the user should know before training
 	Versions map[string]string `json:"versions,omitempty"` // of Python and of the packages that count
@@ -104,4 +111,48 @@ type PythonMemory struct {
 	Batch int   `json:"batch"`
 	Train Bytes `json:"trainBytes"` // of a training step
 	Infer Bytes `json:"inferBytes"` // of an evaluation
+}
+
+// PythonTranslation is the network of a Python program as layers, and how steps of disdel's own engine on them compared
+// with the program's own steps.
+type PythonTranslation struct {
+	Layers  []Layer `json:"layers,omitempty"`
+	Refused string  `json:"refused,omitempty"` // why there are no layers
+
+	Loss      string     `json:"loss,omitempty"`      // that the program's own loss is; "": the job's
+	Optimizer *Optimizer `json:"optimizer,omitempty"` // that the program's own optimiser is; nil: the job's
+	Weights   string     `json:"weights,omitempty"`   // "sha256:" and hex, of the file of the program's initial weights
+
+	Steps      int     `json:"steps,omitempty"`      // that were compared
+	Rows       int     `json:"rows,omitempty"`       // of each of their batches
+	RateFactor float64 `json:"rateFactor,omitempty"` // their learning rate as a share of the job's
+	Difference float64 `json:"difference,omitempty"` // the largest of their losses, as a share of a loss above 1
+	Speedup    float64 `json:"speedup,omitempty"`    // time of a step in Python over that in disdel's engine, one thread each
+}
+
+// MostDifference is the largest difference of losses with which two engines compute the same network.
+const MostDifference = 1e-4
+
+// Doubt says why disdel's engine should not train the network in place of Python; "": nothing speaks against it.
+func (t *PythonTranslation) Doubt() string {
+	switch {
+	case t == nil:
+		return "its description compares no engines"
+	case t.Refused != "":
+		return t.Refused
+	case !(t.Difference <= MostDifference):
+		return fmt.Sprintf("losses of %s differ by up to %.2g between PyTorch and disdel's engine", t.Compared(), t.Difference)
+	case t.Speedup <= 1:
+		return fmt.Sprintf("disdel's engine takes %.2g times as long for a step", 1/max(t.Speedup, 0.001))
+	default:
+		return ""
+	}
+}
+
+// Compared names the steps whose losses were compared: "20 steps".
+func (t *PythonTranslation) Compared() string {
+	if t.RateFactor < 1 {
+		return fmt.Sprintf("%d steps at %g of the learning rate", t.Steps, t.RateFactor)
+	}
+	return fmt.Sprintf("%d steps", t.Steps)
 }

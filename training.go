@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // Training holds the hyper-parameters.
@@ -24,6 +25,7 @@ type Training struct {
 	Goal           *Goal      `json:"goal,omitempty"`
 	ValidateEvery  int        `json:"validateEvery"` // rounds between evaluations of the held-out rows; 0: only at the end
 	Backend        string     `json:"backend,omitempty"`
+	Fit            Fitting    `json:"fit,omitempty"`
 	StepMemory
 }
 
@@ -35,6 +37,38 @@ type StepMemory struct {
 	// Recompute says whether activations are computed again on the way back instead of being kept.
 	Recompute Recompute `json:"recompute,omitempty"`
 }
+
+// Sets are the fields of a job file that say the same, in the form of --set.
+func (m StepMemory) Sets() (out []string) {
+	if m.MicroBatch > 0 {
+		out = append(out, fmt.Sprintf("training.microBatch=%d", m.MicroBatch))
+	}
+	if m.Recompute.Auto() {
+		out = append(out, "training.recompute=auto")
+	}
+	return out
+}
+
+// String describes the ways in words, for example "micro-batches of 16 rows".
+func (m StepMemory) String() string {
+	var ways []string
+	if m.MicroBatch > 0 {
+		ways = append(ways, fmt.Sprintf("micro-batches of %s", Counted(m.MicroBatch, "row")))
+	}
+	if m.Recompute.Auto() {
+		ways = append(ways, "activations that are computed again")
+	}
+	if len(ways) == 0 {
+		return "whole batches and all activations"
+	}
+	return strings.Join(ways, " and ")
+}
+
+// Fitting says whether a plan may save memory where a job does not fit.
+type Fitting string
+
+// The values of Fitting. "" is auto: the plan chooses StepMemory where a job does not fit without it.
+const FitNone Fitting = "none"
 
 // Recompute says which activations a training step computes again.
 type Recompute string
@@ -189,10 +223,14 @@ func (l Lion) WithDefaults() Lion {
 	return l
 }
 
-// Schedule changes the learning rate with the epochs. It is exactly one of its fields; none is a constant rate.
+// Schedule changes the learning rate with the epochs. It is at most one of Step, Cosine and OneCycle; none is a
+// constant rate.
 type Schedule struct {
-	Step   *StepSchedule   `json:"step,omitempty"`
-	Cosine *CosineSchedule `json:"cosine,omitempty"`
+	Step     *StepSchedule     `json:"step,omitempty"`
+	Cosine   *CosineSchedule   `json:"cosine,omitempty"`
+	OneCycle *OneCycleSchedule `json:"oneCycle,omitempty"`
+	// Warmup is the number of first epochs in which the rate rises evenly to that of the schedule; 0: none.
+	Warmup int `json:"warmup,omitempty"`
 }
 
 // StepSchedule multiplies the rate by Factor after every Every epochs.
@@ -207,11 +245,38 @@ type CosineSchedule struct {
 	Floor float64 `json:"floor,omitempty"`
 }
 
+// OneCycleSchedule lets the rate rise from Start times itself along half a cosine, for the share Rise of the epochs,
+// and then fall to End times itself (Smith and Topin 2018, as PyTorch's OneCycleLR).
+type OneCycleSchedule struct {
+	Rise  float64 `json:"rise"`
+	Start float64 `json:"start"`
+	End   float64 `json:"end"`
+}
+
+func (s *OneCycleSchedule) factor(epoch, epochs int) float64 {
+	turn, last := s.Rise*float64(epochs)-1, float64(epochs-1)
+	from, to, share := s.Start, 1.0, float64(epoch)/turn
+	if turn <= 0 || float64(epoch) > turn {
+		from, to, share = 1, s.End, (float64(epoch)-turn)/(last-turn)
+	}
+	return to + (from-to)*(1+math.Cos(math.Pi*min(1, share)))/2
+}
+
 // Factor is what the learning rate is multiplied with in an epoch, counted from 0, of so many.
 func (s *Schedule) Factor(epoch, epochs int) float64 {
+	if s != nil && epoch < s.Warmup {
+		return s.after(epoch, epochs) * float64(epoch+1) / float64(s.Warmup+1)
+	}
+	return s.after(epoch, epochs)
+}
+
+// after is Factor without the warm-up.
+func (s *Schedule) after(epoch, epochs int) float64 {
 	switch {
 	case s == nil:
 		return 1
+	case s.OneCycle != nil && epochs > 1:
+		return s.OneCycle.factor(epoch, epochs)
 	case s.Step != nil && s.Step.Every > 0:
 		return math.Pow(s.Step.Factor, float64(epoch/s.Step.Every))
 	case s.Cosine != nil && epochs > 1:
@@ -534,12 +599,18 @@ const (
 	BackendSparse   = "sparse"   // of models of sparse rows, which no other computes; also what "" means for them
 )
 
-// BackendPython is the backend of users' Python programs. A job gets it by model.python.
+// BackendPython is the backend of users' Python programs. A job with model.python has it, unless it asks for another.
 const BackendPython = "python"
+
+// BackendAuto trains a Python program by disdel's engine where that computes the same in less time, else by Python.
+const BackendAuto = "auto"
 
 // BackendCUDA is the backend of NVIDIA's GPUs, which programs have that are built for them. A job gets it by
 // resources.device.
 const BackendCUDA = "cuda"
 
-// Backends are the names that a job file may have.
+// BackendChoices are the names that a job file may have.
+func BackendChoices() []string { return append(Backends(), BackendPython, BackendAuto) }
+
+// Backends are the names of engines that networks of a job file may have.
 func Backends() []string { return []string{BackendNative, BackendGorgonia, BackendSparse} }

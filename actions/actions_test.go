@@ -111,7 +111,7 @@ func ask[T any](t *testing.T, h *Host, task disdel.Task, req any) (out T, err er
 	return res.(T), nil
 }
 
-func probe() (disdel.Bytes, disdel.Bytes) { return 40 * disdel.MB, 50 * disdel.MB }
+func probe(...int) (disdel.Bytes, disdel.Bytes) { return 40 * disdel.MB, 50 * disdel.MB }
 
 // Two workers, one aggregation, one evaluation, one inference: every task once, on real stores.
 func TestARoundByHand(t *testing.T) {

@@ -151,7 +151,7 @@ func TestOlderCheckpointsThatStayAreTold(t *testing.T) {
 func TestAnAggregationThatDiesNearItsLimitIsOutOfMemory(t *testing.T) {
 	const limit = 128 * disdel.MB
 	b := setUp(t)
-	h := NewHost(func() (disdel.Bytes, disdel.Bytes) { return 120 * disdel.MB, 121 * disdel.MB }, backends.Standard(nil))
+	h := NewHost(func(...int) (disdel.Bytes, disdel.Bytes) { return 120 * disdel.MB, 121 * disdel.MB }, backends.Standard(nil))
 	defer h.Close()
 	if _, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, b.train(0)); err != nil {
 		t.Fatal(err)
@@ -214,7 +214,7 @@ func TestAnAggregationThatDiesNearItsLimitIsOutOfMemory(t *testing.T) {
 func TestWhatComesNearItsLimitIsToldAtOnce(t *testing.T) {
 	b := setUp(t)
 	var resident atomic.Int64
-	h := NewHost(func() (disdel.Bytes, disdel.Bytes) { return disdel.Bytes(resident.Load()), 0 }, backends.Standard(nil))
+	h := NewHost(func(...int) (disdel.Bytes, disdel.Bytes) { return disdel.Bytes(resident.Load()), 0 }, backends.Standard(nil))
 	defer h.Close()
 	begun := time.Now()
 	var asked atomic.Int64

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"runtime/debug"
+	"sync/atomic"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator"
@@ -94,6 +95,7 @@ type engineCache struct {
 	backends engine.Table
 	key      string
 	engine   engine.Engine
+	process  atomic.Int64 // that computes and is no child of this one; 0: none
 }
 
 // get returns an engine of a backend, "" for any. The spec's context bounds its calls if it may hang. It returns
@@ -117,6 +119,9 @@ func (c *engineCache) get(backend string, n disdel.Network, s engine.Spec) (engi
 		return nil, err
 	}
 	c.key, c.engine = key, e
+	if l := e.Listener(); l != nil {
+		c.process.Store(int64(l.Process()))
+	}
 	return e, nil
 }
 
@@ -150,5 +155,6 @@ func (c *engineCache) drop() error {
 	}
 	e := c.engine
 	c.engine = nil
+	c.process.Store(0)
 	return e.Close()
 }

@@ -19,8 +19,8 @@ import (
 // Handler answers one request of a task.
 type Handler func(ctx context.Context, params json.RawMessage) (any, error)
 
-// Probe reads the process's resident memory and its high-water mark.
-type Probe func() (resident, peak disdel.Bytes)
+// Probe reads the resident memory and its high-water mark of this process and of others that compute for it.
+type Probe func(others ...int) (resident, peak disdel.Bytes)
 
 // Host carries out the tasks of one container. It is for one request at a time, but for inferences, which take turns.
 type Host struct {
@@ -43,6 +43,15 @@ func NewHost(probe Probe, backends engine.Table) *Host {
 		turn: make(chan struct{}, 1), probe: probe, now: time.Now, found: runtime.GOMAXPROCS(0),
 		built: engineCache{backends: backends},
 	}
+}
+
+// Memory reads the resident memory of the host and of what it has computing, and its high-water mark. It may be called
+// while a task runs.
+func (h *Host) Memory() (resident, peak disdel.Bytes) {
+	if pid := int(h.built.process.Load()); pid > 0 {
+		return h.probe(pid)
+	}
+	return h.probe()
 }
 
 // Within sets the memory limit of the host's container, 0 for none. Probes report it.
@@ -140,7 +149,7 @@ func (c *call) phase(name string, f func() error) error {
 }
 
 func (c *call) usage() disdel.Usage {
-	_, peak := c.host.probe()
+	_, peak := c.host.Memory()
 	return disdel.Usage{
 		Peak: peak, Device: c.device, Phases: c.phases, Warm: c.warm, Found: c.host.found, Kernels: c.path,
 		Slowdown: readProcessorTime(ownThreads).slowdownSince(c.began),
@@ -194,7 +203,7 @@ func (p *pulse) send(ctx context.Context, state disdel.Progress) (stopped bool) 
 	ctx, end := context.WithTimeout(ctx, heartbeatMost)
 	defer end()
 	now := p.call.host.now()
-	state.Resident, state.Peak = p.call.host.probe()
+	state.Resident, state.Peak = p.call.host.Memory()
 	state.Device = p.call.device
 	state.UnixMs = now.UnixMilli()
 	cancel, err := p.store.Heartbeat(ctx, p.job, state)
@@ -227,7 +236,7 @@ func (p *pulse) during(ctx context.Context, state disdel.Progress, limit disdel.
 				return
 			case <-look.C:
 			}
-			resident, _ := p.call.host.probe()
+			resident, _ := p.call.host.Memory()
 			near := limit > 0 && float64(resident) >= nearLimit*float64(limit)
 			if near && !warned {
 				p.send(ctx, state)

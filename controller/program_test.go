@@ -77,3 +77,54 @@ func TestTheOptimizerOfAProgramReplacesTheJobs(t *testing.T) {
 		t.Errorf("resumed: %v, rate %g, notes %q", err, r.Job.Training.Optimizer.Rate(), r.Notes)
 	}
 }
+
+// disdel's engine trains a program's network if the job asks for it; auto does so only if nothing speaks against it.
+func TestAProgramBecomesLayersWhereTheEnginesAgree(t *testing.T) {
+	ctx, store := t.Context(), digitsStore(t)
+	nowhere := func(string) (int, int) { return 0, 0 }
+	sgd := &disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1}}
+	good := disdel.PythonTranslation{
+		Layers: []disdel.Layer{{Kind: "dense", Name: "w", Units: 10}}, Optimizer: sgd, Loss: "mse", Weights: "sha256:cd",
+		Steps: 20, Rows: 32, RateFactor: 1, Difference: 1e-6, Speedup: 3,
+	}
+	differs, slow, refused := good, good, disdel.PythonTranslation{Refused: "no layer like GELU"}
+	differs.Difference, slow.Speedup = 0.1, 0.5
+	for _, c := range []struct {
+		name, backend string
+		of            *disdel.PythonTranslation
+		layers        bool
+		says          string
+	}{
+		{"agreed", disdel.BackendAuto, &good, true, "3.0 times as fast"},
+		{"not asked for", disdel.BackendPython, &good, false, ""},
+		{"differs", disdel.BackendAuto, &differs, false, "differ by up to 0.1"},
+		{"slower", disdel.BackendAuto, &slow, false, "2 times as long"},
+		{"refused", disdel.BackendAuto, &refused, false, "no layer like GELU"},
+		{"not compared", disdel.BackendAuto, nil, false, "compares no engines"},
+		{"as asked", disdel.BackendNative, &differs, true, "as asked: losses"},
+	} {
+		job := programJob()
+		job.Training.Backend, job.Model.Python.Network.Python.Translation = c.backend, c.of
+		r, err := Resolve(ctx, job, store, "job.yaml", nowhere, nil)
+		if err != nil || r.Job.Model.Translated() != c.layers || (r.Graph.Custom() == nil) != c.layers ||
+			!strings.Contains(strings.Join(r.Notes, "\n"), c.says) {
+			t.Errorf("%s: %v, translated %v, notes %q", c.name, err, r.Job.Model.Translated(), r.Notes)
+		}
+		if !c.layers {
+			continue
+		}
+		if o := r.Job.Training; o.Optimizer.SGD == nil || o.Loss != "mse" || o.Backend != disdel.BackendNative ||
+			r.Job.Model.Init.Weights != "sha256:cd" || r.Job.Model.NetworkName() != "net.py" {
+			t.Errorf("%s: %+v, weights %s, network %s", c.name, o, r.Job.Model.Init.Weights, r.Job.Model.NetworkName())
+		}
+		again, err := Resolve(ctx, r.Job, store, "record", nowhere, nil)
+		if err != nil || again.Graph == nil || len(again.Notes) > 0 || !again.Job.Model.Translated() {
+			t.Errorf("%s, resumed: %v, notes %q", c.name, err, again.Notes)
+		}
+	}
+	job := programJob()
+	job.Training.Backend, job.Model.Python.Network.Python.Translation = disdel.BackendNative, &refused
+	if _, err := Resolve(ctx, job, store, "job.yaml", nowhere, nil); err == nil || !strings.Contains(err.Error(), "GELU") {
+		t.Errorf("native without layers: %v", err)
+	}
+}

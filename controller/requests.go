@@ -177,7 +177,7 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 		JobEpochs: t.Epochs, BatchSize: s.Plan.WorkerBatch(&s.Job),
 		Optimizer: s.optimizer(), Schedule: t.Schedule, ClipNorm: t.ClipNorm, Loss: t.Loss,
 		LabelSmoothing: t.LabelSmoothing, Target: s.target(),
-		Threads: s.Threads, Backend: t.Backend, Exact: t.Exact, Precision: t.Precision, StepMemory: t.StepMemory,
+		Threads: s.Threads, Backend: t.Backend, Exact: t.Exact, Precision: t.Precision, StepMemory: s.Plan.StepMemory,
 		Wire: a.Wire, Threshold: a.Threshold, OptimizerState: a.OptimizerState, Statistics: a.Statistics,
 		Models: s.Models, ReferenceCheckpoint: from, Store: s.Store, Memory: limits.Memory,
 		Estimate: estimate(limits, action), Device: limits.Device, Hold: w.hold,

@@ -174,6 +174,7 @@ func (r *resolver) network() {
 	if m.Custom != "" && !r.custom(m) || m.Python != nil && !r.python(m.Python) {
 		return
 	}
+	m = r.Job.Model // a program's network may have become layers
 	for _, f := range model.CheckLayers("model.layers", m.Layers) {
 		r.fault(f.Path, f.Hint, "%s", f.Msg)
 	}
@@ -268,7 +269,7 @@ func (r *resolver) fit() {
 		r.fitTargets()
 		return
 	}
-	if m := r.Job.Model.Python; m != nil && m.Network.Python.OwnLoss {
+	if c := r.Network.Custom; c != nil && c.Python != nil && c.Python.OwnLoss {
 		return // training.loss does not count
 	}
 	binary := t.Loss == "binaryCrossEntropy"
@@ -288,7 +289,7 @@ func (r *resolver) fit() {
 	}
 	// Its logarithms are clamped outside 0 to 1, where the gradient no longer leads anywhere.
 	last := r.Graph.Nodes[len(r.Graph.Nodes)-1].Op
-	if binary && last != model.OpSigmoid && last != model.OpSoftmax && r.Job.Model.Python == nil {
+	if binary && last != model.OpSigmoid && last != model.OpSoftmax && r.Graph.Custom() == nil {
 		r.fault("training.loss", "end the network in sigmoid or softmax, or use crossEntropy",
 			"binaryCrossEntropy needs outputs that are probabilities, and the network ends in %v", last)
 	}

@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/disdel/disdel"
@@ -13,8 +15,10 @@ const pythonPath = "model.python"
 func (r *resolver) python(m *disdel.Python) bool {
 	d, data := m.Network, r.Resolved.Data
 	switch {
+	case m.Translation != nil:
+		return true // its layers are the network's
 	case d == nil || d.Python == nil:
-		if r.found {
+		if r.found && len(r.faults) == 0 { // nobody describes programs of jobs with faults
 			r.fault(pythonPath, "submit it with the command disdel, which looks at the program and sends it along",
 				"nobody has described the program %s", m.Name())
 		}
@@ -30,6 +34,9 @@ func (r *resolver) python(m *disdel.Python) bool {
 	if why := wrongMemory(d.Python); why != "" {
 		r.fault(pythonPath, "submit the job anew", "the description of %s %s", m.Name(), why)
 		return false
+	}
+	if r.translates(m, d.Python.Translation) {
+		return r.Job.Model.Translated()
 	}
 	r.Network.Custom = d
 	for _, w := range d.Python.Warnings {
@@ -70,4 +77,47 @@ func (r *resolver) ownOptimizer(m *disdel.Python, own disdel.OwnOptimizer) {
 	if own.Opaque {
 		r.Job.Distribution.Aggregation.OptimizerState = disdel.StateReset
 	}
+}
+
+const backendPath = "training.backend"
+
+// translates lets disdel's own engine train a program's network where the job asks for it: by backend native always, by
+// auto where the engines agree and it is the faster one. It tells whether it did, or reported why it cannot.
+func (r *resolver) translates(m *disdel.Python, t *disdel.PythonTranslation) bool {
+	training, doubt := &r.Job.Training, t.Doubt()
+	switch {
+	case training.Backend == disdel.BackendNative && (t == nil || len(t.Layers) == 0):
+		r.fault(backendPath, "leave training.backend out, and Python trains it",
+			"disdel's engine cannot train the network of %s: %s", m.Name(), doubt)
+		return true
+	case training.Backend == disdel.BackendNative:
+		if doubt != "" {
+			r.Notes = append(r.Notes, fmt.Sprintf("disdel's engine trains %s, as asked: %s", m.Name(), doubt))
+		}
+	case training.Backend == disdel.BackendAuto && doubt == "":
+		r.Notes = append(r.Notes, fmt.Sprintf("disdel's engine trains %s: losses of %s differ by at most %.1g from "+
+			"PyTorch's, and a step is %.1f times as fast", m.Name(), t.Compared(), t.Difference, t.Speedup))
+	case training.Backend == disdel.BackendAuto:
+		r.Notes = append(r.Notes, fmt.Sprintf("Python trains %s: %s", m.Name(), doubt))
+		fallthrough
+	default:
+		training.Backend = disdel.BackendPython
+		return false
+	}
+	r.takeLayers(*m, *t)
+	return true
+}
+
+// takeLayers makes the layers of a program's network those of the job. Training starts with the program's weights.
+func (r *resolver) takeLayers(m disdel.Python, t disdel.PythonTranslation) {
+	job := &r.Job
+	job.Training.Backend, job.Model.Layers = disdel.BackendNative, t.Layers
+	job.Training.Loss, job.Training.Optimizer = cmp.Or(t.Loss, job.Training.Loss), *cmp.Or(t.Optimizer, &job.Training.Optimizer)
+	if !job.Model.Init.Given() {
+		job.Model.Init.Weights = t.Weights
+	}
+	t.Layers = nil
+	m.Network, m.Translation = nil, &t
+	job.Model.Python = &m
+	r.Network.Layers, r.Network.Init = job.Model.Layers, job.Model.Init
 }

@@ -115,9 +115,8 @@ func (e Estimator) Train(in Input) disdel.Estimate {
 	if e.method == MethodPaper {
 		return Paper(in)
 	}
-	in.count()
-	e.ask(&in, max(in.BatchSize, 1), true)
-	return e.finish(disdel.TaskTrain, in, calibrated.train(in))
+	out, _ := e.TrainOrRefuse(in)
+	return out
 }
 
 // Evaluate estimates an action that only computes forwards over rows: evaluate or infer.
@@ -152,13 +151,18 @@ func (e Estimator) ask(in *Input, batch int, training bool) {
 	})
 }
 
-// Refusal returns the error of the backend that does not train as in says, nil if it does or no backends are known.
-func (e Estimator) Refusal(in Input) error {
-	if e.engines == nil {
-		return nil
+// TrainOrRefuse is Train, and the error of a backend that does not train as in says. Without backends it is Train.
+func (e Estimator) TrainOrRefuse(in Input) (disdel.Estimate, error) {
+	if e.method == MethodPaper {
+		return Paper(in), nil
 	}
+	in.count()
 	e.ask(&in, max(in.BatchSize, 1), true)
-	return in.unknown
+	out := e.finish(disdel.TaskTrain, in, calibrated.train(in))
+	if e.engines == nil {
+		return out, nil
+	}
+	return out, in.unknown
 }
 
 // Saves tells whether a train action of in takes less memory in precision p. It is false if the engine lacks p or is

@@ -112,6 +112,8 @@ func networkOf(m disdel.Model) string { return cmp.Or(m.NetworkName(), layered) 
 // customOf describes the network that a job's program brings, as far as its record does; nil for others.
 func customOf(m *disdel.Model) *disdel.CustomNetwork {
 	switch {
+	case m.Translated():
+		return nil
 	case m.Python != nil && m.Python.Network != nil:
 		return m.Python.Network
 	case m.Python != nil:

@@ -275,7 +275,7 @@ func (c calibration) terms(in Input) disdel.Estimate {
 		Weights:     f.Sum(footprint.Weights),
 		Activations: f.Sum(footprint.Activations, footprint.Backward),
 		Workspace:   f.Sum(footprint.Workspace), Misc: f.Sum(footprint.Batch),
-		Device: in.engine.In(footprint.Device), DeviceParts: deviceParts(in.engine),
+		Device: in.engine.In(footprint.Device), DeviceParts: deviceParts(in.engine), Extra: in.engine.Extra,
 	}
 	if in.fitted() {
 		e.Method = methodMeasured

@@ -94,8 +94,11 @@ func scaleOf(in TimingInput, r *disdel.Record, task disdel.Task) (timeScale, boo
 	default:
 		return s, false
 	}
-	if task == disdel.TaskAggregate {
+	switch task {
+	case disdel.TaskAggregate:
 		s.work = s.weights
+	case disdel.TaskTrain:
+		s.work *= (1 + extra(in.Plan)) / (1 + extra(r.Plan))
 	}
 	return s, true
 }
@@ -127,6 +130,12 @@ func shardBytes(p disdel.Plan, d disdel.DataInfo) float64 {
 }
 
 func updateBytes(p disdel.Plan) float64 { return float64(p.Update(disdel.WireFloat32)) }
+
+// extra is what a plan's training steps compute more to save memory, as a share.
+func extra(p disdel.Plan) float64 {
+	a, _ := p.Action(disdel.TaskTrain)
+	return a.Estimate.Extra
+}
 
 // workOf is the multiply-accumulates of one sample's forward pass, by the layers of the plan's estimate.
 func workOf(p disdel.Plan) (macs int64) {

@@ -15,7 +15,9 @@ func TestIndexesOfADesignStayAsTheyAre(t *testing.T) {
 
 // So does the view.
 func TestTheViewOfADesignStaysAsItIs(t *testing.T) {
-	asTheyAre(t, viewDesign, map[string]string{"disdel-view": "66741160450107c9"}, viewDocument())
+	asTheyAre(t, viewDesign, map[string]string{
+		"disdel-view": "66741160450107c9", "disdel-view-2": "a0919a3865366829",
+	}, viewDocument())
 }
 
 func asTheyAre(t *testing.T, name string, known map[string]string, content any) {

@@ -29,7 +29,7 @@ type Query struct {
 	Limit   int // 0: DefaultLimit
 	Since   time.Time
 	Before  disdel.JobID // jobs older than this one; the last id of a page asks for the next page
-	Model   string       // network of the zoo, or name of the output model
+	Model   string       // network of the zoo, Python program (net.py or net.py:Net), or name of the output model
 	Dataset string
 	Status  disdel.Status
 
@@ -40,7 +40,14 @@ type Query struct {
 // Selects reports whether a record is one that the query lists. It ignores Limit and Before.
 func (q *Query) Selects(r *disdel.Record) bool {
 	return (q.Status == disdel.StatusUnknown || r.Status == q.Status) && (q.Dataset == "" || r.Data.Name == q.Dataset) &&
-		(q.Model == "" || r.Job.Model.Name == q.Model || r.Job.Output.Model == q.Model) && !r.Created.Before(q.Since)
+		(q.Model == "" || q.names(r)) && !r.Created.Before(q.Since)
+}
+
+// names tells whether Model is a name of a record's network, of its program or of its trained model.
+func (q *Query) names(r *disdel.Record) bool {
+	m := &r.Job.Model
+	return m.Name == q.Model || r.Job.Output.Model == q.Model ||
+		m.Python != nil && (m.Python.File == q.Model || m.Python.Name() == q.Model)
 }
 
 // conditions are the query's conditions as keys of the view, the most selective first.
@@ -61,7 +68,15 @@ func (q *Query) conditions() (out [][2]string) {
 func (q *Query) selector() map[string]any {
 	out := map[string]any{}
 	if q.Model != "" {
-		out["$or"] = []any{map[string]any{networkField: equals(q.Model)}, map[string]any{outputField: equals(q.Model)}}
+		ways := []any{
+			map[string]any{networkField: equals(q.Model)},
+			map[string]any{outputField: equals(q.Model)},
+			map[string]any{programField: equals(q.Model)},
+		}
+		if file, entry, ok := strings.Cut(q.Model, ":"); ok {
+			ways = append(ways, map[string]any{programField: equals(file), entryField: equals(entry)})
+		}
+		out["$or"] = ways
 	}
 	if q.Dataset != "" {
 		out[datasetField] = equals(q.Dataset)
@@ -423,7 +438,7 @@ func (s *Store) find(ctx context.Context, q search, before string, limit int) *k
 // viewDesign is the design document with the view. A change of the view needs a new name. The first query that needs it
 // creates it.
 const (
-	viewDesign = "disdel-view"
+	viewDesign = "disdel-view-2"
 	viewName   = "records"
 )
 

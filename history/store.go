@@ -134,6 +134,8 @@ const (
 	networkField = "job.model.name"
 	customField  = "job.model.custom"
 	layersField  = "job.model.layers"
+	programField = "job.model.python.file"
+	entryField   = "job.model.python.entry"
 	nameField    = "job.metadata.name"
 	outputField  = "job.output.model"
 	statusField  = "status"

@@ -29,6 +29,7 @@ function (doc) {
   var output = (doc.job.output || {}).model, models = [];
   if (model.name) { models.push(model.name); }
   if (output && output !== model.name) { models.push(output); }
+  if (model.python) { models.push(model.python.file, model.python.file + ':' + model.python.entry); }
   var listed = {
     status: doc.status || '', dataset: (doc.data || {}).name || '', models: models, tenant: doc.tenant || ''
   };

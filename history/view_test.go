@@ -103,6 +103,9 @@ func many(t *testing.T, s *history.Store) {
 		r.Tenant = []string{"", "ann", "bob"}[n%3]
 		r.Data.Name = []string{"digits", "clothes"}[n/3%2]
 		r.Job.Model.Name, r.Job.Output.Model = []string{"lenet5", "resnet18"}[n/6%2], "mine"
+		if n%7 == 0 {
+			r.Job.Model = disdel.Model{Python: &disdel.Python{File: "net.py", Entry: []string{"Net", "Other"}[n%2]}}
+		}
 		r.Status = []disdel.Status{
 			disdel.StatusSucceeded, disdel.StatusSucceeded, disdel.StatusSucceeded, disdel.StatusFailed, disdel.StatusRunning,
 		}[n%5]
@@ -139,6 +142,10 @@ func TestListsByViewsAreListsBySelectors(t *testing.T) {
 		{Model: "resnet18"},
 		{Model: "mine"},
 		{Model: "none"},
+		{Model: "net.py"},
+		{Model: "net.py:Net"},
+		{Model: "net.py:Other"},
+		{Status: disdel.StatusFailed, Model: "net.py:Net"},
 		{Status: disdel.StatusRunning, Dataset: "digits"},
 		{Status: disdel.StatusFailed, Model: "lenet5"},
 		{Dataset: "digits", Model: "mine"},
@@ -158,6 +165,9 @@ func TestListsByViewsAreListsBySelectors(t *testing.T) {
 	}
 	if n := x.views.Load(); n == 0 {
 		t.Error("no view was asked")
+	}
+	if n := len(ids(t, by, history.Query{Model: "net.py:Net", Limit: 100})); n != 7 {
+		t.Errorf("%d jobs of net.py:Net, want 7", n)
 	}
 	var paged []disdel.JobID
 	q := history.Query{Status: disdel.StatusSucceeded, Limit: 7}

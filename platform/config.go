@@ -52,6 +52,9 @@ type Kind struct {
 	// run other people's code. If root cannot create such users, the platform refuses the kind unless Config.AllowRoot is
 	// set.
 	OwnUser bool
+	// Forks lets the program ask for processes that are forked from a template which containers share. The variable
+	// __DISDEL_FORKS has the descriptor of a socket for its requests.
+	Forks bool
 	// Reads are the folders and files that the program reads besides itself. If a folder above them is closed to other
 	// users, containers with their own users see only the Reads in it.
 	Reads []string

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,7 +32,8 @@ type container struct {
 	logs         *logs
 	limit        processLimit
 	guard        *guard
-	onRemoved    func() // removes it from the platform's list
+	forks        *net.UnixConn // requests for forks of templates; nil: its kind has none
+	onRemoved    func()        // removes it from the platform's list
 	initialized  bool
 	paused       bool  // guarded by the pool's lock, like the fields up to wasShared
 	children     []int // processes that the leader had started when the container was paused
@@ -70,47 +72,87 @@ func (p *Platform) launch(s size, of deviceShare) (*container, error) {
 	if err := p.refusal(s.kind); err != nil {
 		return nil, err
 	}
+	c, err := p.newContainer(s)
+	if err != nil {
+		return nil, err
+	}
+	c.device = of
+	kind := p.cfg.Kinds[s.kind]
+	args := make([]string, len(kind.Command))
+	for i, arg := range kind.Command {
+		args[i] = strings.ReplaceAll(arg, "{listen}", "unix:"+c.socket.listen)
+	}
+	c.setCommand(args)
+	c.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.dir, "TMPDIR=" + c.dir, "__OW_API_HOST=" +
+		p.apiHost()}, kind.Env...)
+	c.cmd.Env = append(c.cmd.Env, p.pool.devices.environment(of)...)
+	if kind.Forks {
+		if err := p.openForks(c); err != nil {
+			c.cleanUp()
+			return nil, err
+		}
+	}
+	if err := p.startProcess(c, p.userFor(kind)); err != nil {
+		return nil, err
+	}
+	p.track(c)
+	if c.forks != nil {
+		c.watched.Add(1)
+		go p.serveForks(c)
+	}
+	return c, nil
+}
+
+// newContainer makes the folder of a container, which has no process yet.
+func (p *Platform) newContainer(s size) (*container, error) {
 	dir, err := os.MkdirTemp(p.temp.dir, "c-")
 	if err != nil {
 		return nil, err
 	}
 	c := &container{
-		size: s, device: of, dir: dir, maxReply: int64(p.cfg.Limits.Payload) + 1, logs: newLogs(), exited: newOnce(),
+		size: s, dir: dir, maxReply: int64(p.cfg.Limits.Payload) + 1, logs: newLogs(), exited: newOnce(),
 		lastUsed: time.Now(), pauseChanged: make(chan struct{}, 1),
 	}
 	if c.socket, err = newSocketPath(dir); err != nil {
 		c.cleanUp()
 		return nil, err
 	}
-	kind := p.cfg.Kinds[s.kind]
-	args := make([]string, len(kind.Command))
-	for i, arg := range kind.Command {
-		args[i] = strings.ReplaceAll(arg, "{listen}", "unix:"+c.socket.listen)
-	}
-	c.cmd = exec.Command(args[0], args[1:]...) //nolint:gosec // the platform's own configuration
-	c.cmd.Dir = dir
-	c.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "__OW_API_HOST=" +
-		p.apiHost()}, kind.Env...)
-	c.cmd.Env = append(c.cmd.Env, p.pool.devices.environment(of)...)
+	return c, nil
+}
+
+func (c *container) setCommand(args []string) {
+	c.cmd = exec.Command(args[0], args[1:]...) //nolint:gosec // the platform's own configuration, or its runtime's
+	c.cmd.Dir = c.dir
+}
+
+// startProcess starts the container's process, as a user of its own unless user is 0. After an error, nothing is left of the
+// container.
+func (p *Platform) startProcess(c *container, user uint32) (err error) {
+	defer func() {
+		for _, f := range c.cmd.ExtraFiles {
+			f.Close()
+		}
+		if err != nil {
+			c.cleanUp()
+		}
+	}()
 	if err := c.logs.attach(c.cmd); err != nil {
-		c.cleanUp()
-		return nil, err
+		return err
 	}
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	user := p.userFor(kind)
 	if user != 0 {
 		c.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: user, Gid: user}
-		if err := os.Chown(dir, int(user), int(user)); err != nil {
-			c.cleanUp()
-			return nil, err
+		if err := os.Chown(c.dir, int(user), int(user)); err != nil {
+			return err
 		}
 	}
-	c.limit = p.limiter.newLimit(filepath.Base(dir), s.memory, p.cfg.cpuLimitOf(s.memory))
-	if c.cmd, err = p.spawner.start(c.cmd, c.limit, user != 0); err != nil {
+	c.limit = p.limiter.newLimit(filepath.Base(c.dir), c.memory, p.cfg.cpuLimitOf(c.memory))
+	cmd, err := p.spawner.start(c.cmd, c.limit, user != 0)
+	if err != nil {
 		c.limit.remove()
-		c.cleanUp()
-		return nil, err
+		return err
 	}
+	c.cmd = cmd
 	c.logs.read()
 	if user != 0 { // the user has no other processes than this container's
 		setLimit(c.cmd.Process.Pid, unix.RLIMIT_NPROC, maxProcesses) //nolint:errcheck // the control group has the same limit
@@ -118,18 +160,24 @@ func (p *Platform) launch(s size, of deviceShare) (*container, error) {
 	setLimit(c.cmd.Process.Pid, unix.RLIMIT_NOFILE, maxDescriptors) //nolint:errcheck // it may be gone: /init says so
 	c.guard = p.guard
 	c.guard.send("+", c.cmd.Process.Pid)
-	p.track(c)
 	c.watched.Add(2)
 	go c.reap()
 	go c.watch(disdel.Bytes(p.cfg.FolderMB) * disdel.MB)
-	return c, nil
+	return nil
 }
 
 // cleanUp removes what a container left that could not be started.
 func (c *container) cleanUp() {
 	c.logs.detach()
+	c.closeForks()
 	c.socket.close()
 	os.RemoveAll(c.dir) //nolint:errcheck // the platform's root goes as a whole at the end
+}
+
+func (c *container) closeForks() {
+	if c.forks != nil {
+		c.forks.Close()
+	}
 }
 
 func (p *Platform) apiHost() string {
@@ -209,6 +257,7 @@ func (c *container) kill() {
 	if c.alive() {
 		c.killGroup()
 	}
+	c.closeForks()
 	c.watched.Wait()
 	c.closeIdleConns()
 	c.killGroup() // children that outlived their parent

@@ -60,7 +60,7 @@ var languages = []language{
 func DefaultKinds(disdelBinary string) map[string]Kind {
 	kinds := map[string]Kind{disdel.RuntimeKind: {
 		Command: []string{disdelBinary, "runtime", "--listen", "{listen}"}, Env: []string{allowConcurrent + "=true"},
-		SharedMains: []string{string(disdel.TaskInfer)}, // training uses the whole process
+		Forks: true, SharedMains: []string{string(disdel.TaskInfer)}, // training uses the whole process
 	}}
 	for _, s := range languages {
 		found, ok := findInterpreter(s.program, s.ask...)

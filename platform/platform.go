@@ -38,6 +38,7 @@ type Platform struct {
 	tenants     sync.RWMutex
 	users       []*user // the first is the platform's own; read by allUsers
 
+	templates    templates
 	containersMu sync.Mutex
 	containers   map[*container]bool // started and not removed
 
@@ -108,6 +109,7 @@ func New(cfg Config) (*Platform, error) {
 	p.guard = newGuard(p.limiter.folders())
 	preload(cfg.Kinds)
 	p.pool = newPool(&p.cfg, p.startContainer)
+	p.pool.endTemplate = p.templates.drop
 	if err := errors.Join(p.loadTenants(), p.recordUnfinished(left)); err != nil {
 		p.Close(context.Background()) //nolint:errcheck // the first error is reported
 		return nil, &disdel.Error{
@@ -173,6 +175,7 @@ func (p *Platform) end(ctx context.Context) error {
 	p.pool.close()
 	p.runs.Wait()
 	p.pool.drain()
+	p.templates.close()
 	p.spawner.close() // before the guard, which kills what is in a container's group: the spawner's thread may be there
 	p.guard.close()
 	p.limiter.close()

@@ -34,7 +34,9 @@ type pool struct {
 	shared        []*container // in use, and shareable by activations of one action
 	inits         []*containerInit
 	starting      map[size]int // prewarmed containers that are starting, by size
-	prewarmFailed bool         // a prewarmed container could not be started: retry after the next sweep
+	templates     []*template  // without containers, least recently used first
+	endTemplate   func(*template)
+	prewarmFailed bool // a prewarmed container could not be started: retry after the next sweep
 	queue         []*waiter
 	closed        bool
 	stop          *closeOnce
@@ -183,6 +185,9 @@ func takeLast(list *[]*container, fits func(*container) bool) *container {
 
 // evict removes idle containers, oldest first, until need is free. It removes none if that is not enough.
 func (p *pool) evict(need disdel.Bytes) bool {
+	for p.total-p.used < need && len(p.templates) > 0 {
+		p.dropTemplate()
+	}
 	free, reclaim := p.total-p.used, 0
 	for ; free < need && reclaim < len(p.free); reclaim++ {
 		free += p.free[reclaim].memory
@@ -195,6 +200,38 @@ func (p *pool) evict(need disdel.Bytes) bool {
 	}
 	p.free = slices.Delete(p.free, 0, reclaim)
 	return true
+}
+
+// keepTemplate keeps a template that no container uses. It returns false if there is no free memory for it.
+func (p *pool) keepTemplate(t *template) bool {
+	need := t.process.resident()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || len(p.queue) > 0 || p.total-p.used < need {
+		return false
+	}
+	t.memory, t.since = need, time.Now()
+	p.used += need
+	p.templates = append(p.templates, t)
+	return true
+}
+
+// takeTemplate takes a template that a container uses from those that are kept.
+func (p *pool) takeTemplate(t *template) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i := slices.Index(p.templates, t); i >= 0 {
+		p.templates = slices.Delete(p.templates, i, i+1)
+		p.used -= t.memory
+	}
+}
+
+// dropTemplate ends the template that was kept longest. The caller holds the lock.
+func (p *pool) dropTemplate() {
+	t := p.templates[0]
+	p.templates = p.templates[1:]
+	p.used -= t.memory
+	p.done.Go(func() { p.endTemplate(t) })
 }
 
 // removeIdle removes the idle containers of a deleted action. Nobody can use them, and they would push out useful ones.
@@ -282,6 +319,9 @@ func (p *pool) age(now time.Time) {
 	for len(p.free) > 0 && now.Sub(p.free[0].lastUsed) > p.idle {
 		p.remove(p.free[0])
 		p.free = p.free[1:]
+	}
+	for len(p.templates) > 0 && now.Sub(p.templates[0].since) > p.idle {
+		p.dropTemplate()
 	}
 	for _, c := range p.free {
 		if p.grace > 0 && now.Sub(c.lastUsed) > p.grace {

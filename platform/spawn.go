@@ -110,7 +110,7 @@ func withoutCgroupFD(cmd *exec.Cmd) *exec.Cmd {
 	attr.UseCgroupFD = false
 	return &exec.Cmd{
 		Path: cmd.Path, Args: cmd.Args, Env: cmd.Env, Dir: cmd.Dir, Stdout: cmd.Stdout, Stderr: cmd.Stderr,
-		SysProcAttr: &attr,
+		SysProcAttr: &attr, ExtraFiles: cmd.ExtraFiles,
 	}
 }
 

@@ -105,6 +105,7 @@ func (p *Platform) track(c *container) {
 		p.containersMu.Lock()
 		defer p.containersMu.Unlock()
 		delete(p.containers, c)
+		p.templates.release(p, c)
 	}
 }
 

@@ -19,16 +19,17 @@ import (
 // take back, and its peak; both are 0 if /proc has no such file. Pages of files are left out: the kernel shares them
 // between containers and drops them when memory is short, and their number varies by 20 MB. Memory that processes share
 // counts once. The peak is the high-water mark without the pages of files that are mapped now. That of other processes
-// counts with what this one has now, so that peaks of different times are not added up.
-func Memory() (resident, peak disdel.Bytes) {
+// counts with what this one has now, so that peaks of different times are not added up. others are processes that it
+// has not started itself, and that compute for it.
+func Memory(others ...int) (resident, peak disdel.Bytes) {
 	own := memoryOf("self")
 	resident = own.anonymous + own.shared
 	peak = max(resident, own.peak)
-	if !hasChildren() {
+	if len(others) == 0 && !hasChildren() {
 		return resident, peak
 	}
 	anonymous, peaks, shared := own.anonymous, own.anonymous, own.shared
-	for _, pid := range descendants() {
+	for _, pid := range descendants(others...) {
 		m := memoryOf(strconv.Itoa(pid))
 		anonymous += m.anonymous
 		peaks += max(m.anonymous, m.peak-m.shared)
@@ -60,9 +61,13 @@ func hasChildren() bool {
 	return !errors.Is(err, unix.ECHILD)
 }
 
-// descendants lists the processes that this process and its children have started.
-func descendants() (out []int) {
-	for next := []string{"self"}; len(next) > 0; next = next[1:] {
+// descendants lists other processes, and those that they, this process and its children have started.
+func descendants(others ...int) (out []int) {
+	next := []string{"self"}
+	for _, pid := range others {
+		out, next = append(out, pid), append(next, strconv.Itoa(pid))
+	}
+	for ; len(next) > 0; next = next[1:] {
 		tasks, _ := os.ReadDir("/proc/" + next[0] + "/task") // a process that has ended has none
 		for _, task := range tasks {
 			text, _ := os.ReadFile("/proc/" + next[0] + "/task/" + task.Name() + "/children")

@@ -69,7 +69,7 @@ func New(handlers map[disdel.Task]Handler, cfg Config) *Server {
 		cfg.Stderr = os.Stderr
 	}
 	if cfg.Memory == nil {
-		cfg.Memory = Memory
+		cfg.Memory = func() (resident, peak disdel.Bytes) { return Memory() }
 	}
 	if cfg.Setenv == nil {
 		cfg.Setenv = os.Setenv

@@ -14,7 +14,8 @@ type Fit struct {
 	Limit       disdel.Bytes `json:"limitBytes"`
 	Given       *FitPoint    `json:"given,omitempty"`       // the job's batch with the fewest workers
 	SameWorkers *FitPoint    `json:"sameWorkers,omitempty"` // the largest batch with the job's number of workers
-	Largest     *FitPoint    `json:"largest,omitempty"`     // the largest batch, with the fewest workers it needs
+	// The largest batch that fits as it is, or a larger one of the job's that fits by saving memory; the fewest workers.
+	Largest *FitPoint `json:"largest,omitempty"`
 	// The least limit that every action of the job fits with any number of workers.
 	LeastGiven disdel.Bytes `json:"leastGivenBytes"` // with the job's batch
 	Least      disdel.Bytes `json:"leastBytes"`      // with one row a batch
@@ -26,6 +27,8 @@ type FitPoint struct {
 	BatchSize int         `json:"batchSize"`
 	Workers   int         `json:"workers"`
 	Plan      disdel.Plan `json:"plan"`
+	// How steps save memory, in the form of --set; empty if they need not.
+	Set []string `json:"set,omitempty"`
 }
 
 // Fits tells whether the job fits the limit at all.
@@ -40,10 +43,19 @@ func FitMemory(in PlanInput, limit disdel.Bytes, workers int) Fit {
 	f.LeastGiven, _ = s.least(in.Job.Training.JobBatch())
 	f.Least, f.LeastTask = s.least(1)
 	f.Given = s.fewest(in.Job.Training.JobBatch())
+	if f.Given == nil {
+		f.Given = s.fittedFewest(in.Job.Training.JobBatch())
+	}
 	if workers > 0 {
 		f.SameWorkers = s.point(s.largest(func(int) int { return workers }), workers)
 	}
 	f.Largest = s.fewest(s.largest(s.most))
+	switch {
+	case f.Largest == nil:
+		f.Largest = s.fittedLargest()
+	case f.Given != nil && f.Given.BatchSize > f.Largest.BatchSize:
+		f.Largest = f.Given
+	}
 	return f
 }
 
@@ -59,7 +71,9 @@ type search struct {
 }
 
 func newSearch(in PlanInput, limit disdel.Bytes) search {
-	return search{in: in, limit: limit, asked: in.Job}
+	asked := in.Job
+	in.Job.Training.Fit = disdel.FitNone // the search compares each way by itself
+	return search{in: in, limit: limit, asked: asked}
 }
 
 // corrected returns the search with a corrected estimate: the task's actions need so many bytes in the unchanged job.
@@ -108,7 +122,7 @@ func (s search) point(batch, workers int) *FitPoint {
 	if slices.ContainsFunc(p.Actions, func(a disdel.ActionPlan) bool { return s.needs(a) > s.limit }) {
 		return nil
 	}
-	return &FitPoint{BatchSize: batch, Workers: workers, Plan: p}
+	return &FitPoint{BatchSize: batch, Workers: workers, Plan: p, Set: in.Job.Training.StepMemory.Sets()}
 }
 
 // largestLimit returns the largest memory limit of a plan's actions, and that action's task.
@@ -137,14 +151,17 @@ func (s search) fewest(batch int) *FitPoint {
 }
 
 // least returns the largest limit of the actions that a batch needs with as many workers as it may have.
-func (s search) least(batch int) (disdel.Bytes, disdel.Task) {
+func (s search) least(batch int) (least disdel.Bytes, task disdel.Task) {
 	in := WithoutLimits(s.in)
 	in.Job.Training, in.Job.Distribution.Workers = in.Job.Training.Resized(batch), s.most(batch)
-	p, err := NewPlan(in)
-	if err != nil {
-		return 0, ""
+	for _, m := range append([]disdel.StepMemory{in.Job.Training.StepMemory}, s.ways(batch)...) {
+		in.Job.Training.StepMemory = m
+		p, err := NewPlan(in)
+		if n, of := largestLimit(p); err == nil && (task == "" || n < least) {
+			least, task = n, of
+		}
 	}
-	return largestLimit(p)
+	return least, task
 }
 
 // Smaller is a limit below a job's own, and what makes the job fit it.
@@ -289,7 +306,8 @@ func (s search) changes(workers int) []Change {
 		return s.described(p) // only the job file's own limit is above it
 	}
 	same := func(int) int { return workers }
-	alone := s.described(s.smallerBatch(same, workers), s.fewest(batch))
+	alone := s.described(s.fitted(batch, func(s search) *FitPoint { return s.point(batch, workers) }),
+		s.smallerBatch(same, workers), s.fewest(batch))
 	for _, o := range s.others(false) {
 		alone = append(alone, o.described(o.point(batch, workers))...)
 	}
@@ -350,6 +368,9 @@ func (s search) sets(job disdel.Job, p *FitPoint) []string {
 	}
 	if p := s.in.Job.Training.Precision; !p.Same(job.Training.Precision) {
 		out = append(out, fmt.Sprintf("training.precision=%s", p))
+	}
+	if p.Plan.StepMemory != job.Training.StepMemory {
+		out = append(out, p.Set...)
 	}
 	return out
 }

@@ -93,7 +93,7 @@ func apply(t *testing.T, in PlanInput, sets []string) PlanInput {
 		name, value, _ := strings.Cut(set, "=")
 		n := 0
 		if strings.HasPrefix(name, "training.batchSize") || strings.HasPrefix(name, "distribution.workers") ||
-			name == "resources.memory" {
+			name == "training.microBatch" || name == "resources.memory" {
 			if _, err := fmt.Sscanf(value, "%d", &n); err != nil {
 				t.Fatal(err)
 			}
@@ -105,6 +105,10 @@ func apply(t *testing.T, in PlanInput, sets []string) PlanInput {
 			in.Job.Distribution.Workers = n
 		case "resources.memory":
 			in.Job.Resources.Memory = disdel.Bytes(n) * disdel.MB
+		case "training.microBatch":
+			in.Job.Training.MicroBatch = n
+		case "training.recompute":
+			in.Job.Training.Recompute = disdel.Recompute(value)
 		case "training.precision":
 			in.Job.Training.Precision = disdel.Precision(value)
 		case "training.optimizer":

@@ -44,12 +44,30 @@ type PlanInput struct {
 // NewPlan plans how a job runs: workers by DiSDeL's container rule, memory from the estimate, timeouts by
 // estimator.TimingOf, the aggregation tree by what an action reads. It returns OverLimit with the figures for a job
 // that cannot fit.
+//
+// A job that needs too much memory is planned again with each way to save some (see stepMemories), the cheapest first,
+// unless training.fit is none.
 func NewPlan(in PlanInput) (disdel.Plan, error) {
-	b := planBuilder{PlanInput: in}
-	if err := b.build(); err != nil {
+	b, err := buildPlan(in, false)
+	if b.short && in.Job.Training.Fit != disdel.FitNone {
+		if p, fits := fitted(in, b); fits {
+			return p, nil
+		}
+	}
+	if b.short && in.Suggest {
+		_, err = buildPlan(in, true)
+	}
+	if err != nil {
 		return disdel.Plan{}, err
 	}
 	return b.plan, nil
+}
+
+// buildPlan plans a job as it is. suggest looks for changes if it does not fit.
+func buildPlan(in PlanInput, suggest bool) (*planBuilder, error) {
+	b := &planBuilder{PlanInput: in}
+	b.Suggest = suggest
+	return b, b.build()
 }
 
 func (b *planBuilder) build() error {
@@ -59,6 +77,7 @@ func (b *planBuilder) build() error {
 	if err := b.checkStepMemory(); err != nil {
 		return err
 	}
+	b.plan.StepMemory = b.Job.Training.StepMemory
 	for _, why := range b.PlatformReasons {
 		b.because("%s", why)
 	}
@@ -75,7 +94,8 @@ func (b *planBuilder) checkStepMemory() error {
 	if b.Job.Training.StepMemory == (disdel.StepMemory{}) {
 		return nil
 	}
-	return b.Estimator.Refusal(b.input(0, 1))
+	_, err := b.Estimator.TrainOrRefuse(b.input(0, 1))
+	return err
 }
 
 // affordable refuses a plan beyond the job's budget or deadline.
@@ -97,7 +117,8 @@ type planBuilder struct {
 	PlanInput
 	plan  disdel.Plan
 	train disdel.Estimate
-	side  int // jobs that share the processors, including this one; 0: not computed yet
+	short bool // some action needs more memory than it may have
+	side  int  // jobs that share the processors, including this one; 0: not computed yet
 }
 
 // because adds a reason to the plan.
@@ -184,6 +205,7 @@ func (b *planBuilder) workers() error {
 		}
 		n, e, steps, err := rule(limit, b.maxWorkers(), b.estimate)
 		if err != nil {
+			b.train = e
 			return b.overMemory(e.Total, limit, who, disdel.AsError(err).Msg)
 		}
 		b.plan.Workers, b.train = n, e
@@ -275,6 +297,7 @@ func (b *planBuilder) tooBig(limit disdel.Bytes, who string) error {
 // overMemory is the error of an action that needs more than its limit. It names what makes the action fit: a higher
 // limit if the platform allows one, or less work.
 func (b *planBuilder) overMemory(needs, limit disdel.Bytes, who, msg string) error {
+	b.short = true
 	out := &disdel.Error{Kind: disdel.OverLimit, Op: "plan job", Job: b.ID, Msg: msg}
 	most := b.Platform.MaxMemory
 	if pool := b.Platform.Pool; pool > 0 {

@@ -328,6 +328,7 @@ func (d *remedyFinder) ceiling() (most disdel.Bytes, who string) {
 func (d *remedyFinder) planned(need, ceiling disdel.Bytes, at string) Remedy {
 	in, workers := *d.Planned, max(1, d.Plan.Workers)
 	in.Job = d.Job
+	in.Job.Training.StepMemory = d.Plan.StepMemory
 	k := KilledAction{Task: d.a.Task, Need: need, Batch: d.Plan.WorkerBatch(&d.Job), Workers: workers}
 	s := k.search(in, ceiling)
 	more := sync.OnceValues(func() (Remedy, bool) { // it makes dozens of plans

@@ -30,6 +30,8 @@ type Cell struct {
 	// No other cell is better in one objective and as good in the other.
 	Pareto bool   `json:"pareto"`
 	Note   string `json:"note,omitempty"` // why it cannot be planned
+	// How steps save memory, which the plan chose to make the cell fit.
+	StepMemory disdel.StepMemory `json:"stepMemory,omitzero"`
 
 	Device disdel.Bytes `json:"deviceBytes,omitempty"` // accelerator memory of a train action
 }
@@ -118,6 +120,7 @@ func cell(in PlanInput, workers, batch int) Cell {
 	c.Memory, c.Device = train.Estimate.Peak(), train.Estimate.Device
 	if err == nil {
 		c.Limit, c.Parallel, c.Forecast = train.Limits.Memory, p.Parallel, p.Forecast
+		c.StepMemory = p.StepMemory
 	}
 	return c
 }

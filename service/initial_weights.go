@@ -18,7 +18,7 @@ import (
 func (p *planner) resolveRequest(ctx context.Context, req Request) (controller.Resolved, error) {
 	r, err := p.resolve(ctx, req.Job, req.Source)
 	var all *disdel.Faults
-	if req.Job.Model.Init.Weights == "" || err != nil && !errors.As(err, &all) {
+	if r.Job.Model.Init.Weights == "" || err != nil && !errors.As(err, &all) {
 		return r, err
 	}
 	faults, failed := p.checkInitial(ctx, &r)

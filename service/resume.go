@@ -193,9 +193,9 @@ func withProgram(job, was disdel.Job) (disdel.Job, error) {
 	}
 	if was.Model.Python != nil && job.Model.Python != nil {
 		file := *was.Model.Python
-		file.Code, file.Network, file.Interpreter = "", nil, ""
-		if reflect.DeepEqual(&file, job.Model.Python) {
-			job.Model.Python = was.Model.Python
+		file.Code, file.Network, file.Interpreter, file.Translation = "", nil, "", nil
+		if reflect.DeepEqual(&file, job.Model.Python) && job.Training.Backend == was.Training.Backend {
+			job.Model.Python, job.Model.Layers = was.Model.Python, was.Model.Layers
 			if was.Training.Optimizer.Own != nil {
 				job.Training.Optimizer = was.Training.Optimizer
 			}
@@ -203,7 +203,7 @@ func withProgram(job, was disdel.Job) (disdel.Job, error) {
 		}
 	}
 	return job, &disdel.Error{
-		Kind: disdel.Invalid, Op: "resume job", Msg: "a job that continues keeps its program: model.python cannot change",
+		Kind: disdel.Invalid, Op: "resume job", Msg: "a job that continues keeps its program and its engine: model.python and training.backend cannot change",
 		Hint: "submit the job anew; model.init.weights starts it from a trained model",
 	}
 }

@@ -227,7 +227,7 @@ func (s *Service) findProgram(ctx context.Context, m *disdel.Python) error {
 	}
 	models, err := s.Models(ctx)
 	if err == nil {
-		err = models.FindProgram(ctx, m.Network.Python.Code)
+		err = models.FindProgram(ctx, m.Code)
 	}
 	if disdel.KindOf(err) != disdel.NotFound {
 		return err

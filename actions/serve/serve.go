@@ -62,6 +62,8 @@ func Serve(ctx context.Context, address string, h *actions.Host) error {
 	limit := owruntime.ContainerLimit()
 	h.Within(limit)
 	together := []disdel.Task{disdel.TaskInfer} // whose requests need not be there at once, but may be
-	err = owruntime.New(handlers, owruntime.Config{Limit: limit, Together: together}).Serve(ctx, l)
+	err = owruntime.New(handlers, owruntime.Config{
+		Limit: limit, Together: together, Memory: h.Memory,
+	}).Serve(ctx, l)
 	return errors.Join(err, h.Close())
 }

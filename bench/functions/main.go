@@ -3,8 +3,9 @@
 //
 //	figure NAME VALUE UNIT
 //
-// The part steps compares the time of training steps, starts times the starts of workers, and estimates compares the
-// estimates of drawn programs with their measured peaks. The program does not compare figures with goals.
+// The part steps compares the time of training steps, starts times the starts of workers, exchange times their weights'
+// way, and estimates compares the estimates of drawn programs with their measured peaks. The part translated compares
+// Python with disdel's own engine on the same program. The program does not compare figures with goals.
 package main
 
 import (
@@ -28,7 +29,7 @@ func main() {
 	program := flag.String("program", "bin/disdel", "the built program")
 	python := flag.String("python", "/usr/bin/python3", "an interpreter with PyTorch")
 	programs := flag.String("programs", "bench/functions/programs", "folder of the Python programs")
-	parts := flag.String("parts", "steps,starts,estimates", "what is measured")
+	parts := flag.String("parts", "steps,starts,exchange,estimates,translated", "what is measured")
 	runs := flag.Int("runs", 3, "pairs of runs")
 	draws := flag.Int("draws", 40, "programs whose estimates are compared")
 	seed := flag.Uint64("seed", 34, "of the drawn programs")
@@ -45,7 +46,11 @@ func main() {
 			}
 			b.Home = home
 			all := []rig.Part{
-				{Name: "steps", Run: b.steps}, {Name: "starts", Run: b.starts}, {Name: "estimates", Run: b.estimates},
+				{Name: "steps", Run: b.steps},
+				{Name: "starts", Run: b.starts},
+				{Name: "exchange", Run: b.exchange},
+				{Name: "estimates", Run: b.estimates},
+				{Name: "translated", Run: b.translated},
 			}
 			return rig.RunParts(all, *parts)
 		})
@@ -55,6 +60,7 @@ func main() {
 type bencher struct {
 	rig.Program
 	python, programs string
+	apihost          string // of a platform; "": each job has its own
 	runs, draws      int
 	rng              *rand.Rand
 }
@@ -115,6 +121,9 @@ func (b *bencher) submit(file string, d data, sets ...string) (disdel.Record, er
 	}
 	for _, set := range sets {
 		args = append(args, "--set", set)
+	}
+	if b.apihost != "" {
+		args = append(args, "--apihost", b.apihost)
 	}
 	return b.Job(nil, args...)
 }
@@ -198,33 +207,89 @@ func (b *bencher) plain(n network, d data) (float64, error) {
 	return answer.Seconds, err
 }
 
-// starts prints how long a worker takes before its first step: the first one of a container, and later ones.
-func (b *bencher) starts() error {
-	d, err := b.draw("starts", 640, 1, 28, 28)
+// translated prints how many times as fast disdel's engine takes the steps of a user's ResNet-18 as Python does.
+func (b *bencher) translated() error {
+	const batch, steps = 32, 20
+	d, err := b.draw("translated", batch*steps, 3, 64, 64)
 	if err != nil {
 		return err
 	}
-	var cold, warm, exchange []float64
+	took := map[string][]float64{}
+	for range b.runs {
+		for _, backend := range []string{disdel.BackendPython, disdel.BackendAuto} {
+			rec, err := b.submit("resnet18.py", d, "training.epochs=1", "training.batchSize="+strconv.Itoa(batch),
+				"training.backend="+backend)
+			if err != nil {
+				return err
+			}
+			if backend == disdel.BackendAuto && !rec.Job.Model.Translated() {
+				return fmt.Errorf("backend auto left ResNet-18 to Python: %q", rec.Warnings)
+			}
+			a, err := trained(&rec)
+			if err != nil {
+				return err
+			}
+			took[backend] = append(took[backend], float64(a.Phases["compute"])/1e9)
+		}
+	}
+	rig.Figure("translate_ratio", rig.Median(took[disdel.BackendPython])/rig.Median(took[disdel.BackendAuto]), "ratio")
+	return nil
+}
+
+// starts prints how long it takes from an action's start to the end of its first step: with the first worker of a
+// platform, whose template imports PyTorch, and with later ones, which are forked from it. Every job has another
+// learning rate, so that no worker can be used again.
+func (b *bencher) starts() error {
+	p, err := rig.StartPlatform(b.Path, "--action-memory", "2GB")
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	there := *b
+	there.Program, there.apihost = p.Program, p.Host
+	const batch = 64
+	d, err := there.draw("starts", batch, 1, 28, 28)
+	if err != nil {
+		return err
+	}
+	var starts []float64
+	for i := range 2*b.runs + 1 {
+		rec, err := there.submit("lenet.py", d, "training.epochs=1", fmt.Sprintf("training.batchSize=%d", batch),
+			fmt.Sprintf("training.optimizer={sgd: {learningRate: %g}}", 0.01+float64(i)/1000))
+		if err != nil {
+			return err
+		}
+		a, err := trained(&rec)
+		if err != nil {
+			return err
+		}
+		spent := a.Phases["load"] + a.Phases["fetch"] + a.Phases["compute"]
+		starts = append(starts, float64(spent)/1e6+float64(a.InitTime)/1e6)
+		fmt.Fprintln(os.Stderr, a.Phases, a.InitTime, a.Cold, a.Limits, a.Peak)
+	}
+	rig.Figure("function_cold_start_ms", starts[0], "ms")
+	rig.MedianFigure("function_warm_start_ms", starts[1:], "ms")
+	return nil
+}
+
+// exchange prints how long the weights of a round take on their way to a worker and back.
+func (b *bencher) exchange() error {
+	d, err := b.draw("exchange", 640, 1, 28, 28)
+	if err != nil {
+		return err
+	}
+	var exchange []float64
 	for range b.runs {
 		rec, err := b.submit("lenet.py", d, "training.epochs=4", "training.batchSize=64", "distribution.sync=epoch")
 		if err != nil {
 			return err
 		}
 		for _, a := range rec.Activations {
-			if a.Task != disdel.TaskTrain || a.Outcome != disdel.OutcomeSuccess {
-				continue
+			if a.Task == disdel.TaskTrain && a.Outcome == disdel.OutcomeSuccess && !a.Cold {
+				exchange = append(exchange, (float64(a.Phases["fetch"])+float64(a.Phases["push"]))/1e6)
 			}
-			before := (float64(a.Phases["load"]) + float64(a.Phases["fetch"])) / 1e6
-			if a.Cold {
-				cold = append(cold, before+float64(a.InitTime)/1e6)
-				continue
-			}
-			warm = append(warm, before)
-			exchange = append(exchange, (float64(a.Phases["fetch"])+float64(a.Phases["push"]))/1e6)
 		}
 	}
-	rig.MedianFigure("function_cold_start_ms", cold, "ms")
-	rig.MedianFigure("function_warm_start_ms", warm, "ms")
 	rig.MedianFigure("function_exchange_ms", exchange, "ms")
 	return nil
 }
@@ -260,7 +325,9 @@ func (b *bencher) estimates() error {
 		if a.Peak <= a.Limits.Memory {
 			inside++
 		}
-		fmt.Fprintf(os.Stderr, "%v: likely %v, limit %v, peak %v\n", p, a.Expected(), a.Limits.Memory, a.Peak)
+		n := rec.Job.Model.Python.Network.Python
+		fmt.Fprintf(os.Stderr, "%v: likely %v, limit %v, peak %v; floor %v, steps by batch %v, factor %v\n", p, a.Expected(),
+			a.Limits.Memory, a.Peak, n.Floor, n.Memory, n.Factor)
 	}
 	rig.Figure("function_programs", float64(b.draws), "programs")
 	rig.Figure("function_failed_programs", float64(failed), "programs")

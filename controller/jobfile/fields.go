@@ -85,7 +85,7 @@ var forms = map[string]form{
 
 // wordLists are lists of words that other packages define.
 var wordLists = map[string]func() []string{
-	"backends": disdel.Backends, "policies": scheduler.PolicyNames,
+	"backends": disdel.BackendChoices, "policies": scheduler.PolicyNames,
 	"precisions": func() []string { return texts(disdel.Precisions()) },
 	"wires":      func() []string { return texts(disdel.Wires()) },
 }

@@ -30,6 +30,12 @@ func Print(job disdel.Job) ([]byte, error) {
 	if job.Training.Optimizer.Own != nil {
 		job.Training.Optimizer = disdel.Optimizer{} // the program makes it
 	}
+	if m := &job.Model; m.Translated() { // a submission translates the program anew
+		m.Layers = nil
+		if m.Init.Weights == m.Python.Translation.Weights {
+			m.Init.Weights = ""
+		}
+	}
 	out, err := yaml.Dump(printObject("", reflect.ValueOf(job)))
 	if err != nil {
 		return nil, &disdel.Error{Kind: disdel.Internal, Op: "print job file", Err: err}

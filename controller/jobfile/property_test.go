@@ -127,6 +127,7 @@ func anyTraining(t *rapid.T) disdel.Training {
 		tr.Precision = disdel.PrecisionBF16
 	}
 	if tr.Backend == disdel.BackendNative {
+		tr.Fit = rapid.SampledFrom([]disdel.Fitting{"", disdel.FitNone}).Draw(t, "fit")
 		tr.MicroBatch = rapid.IntRange(0, 64).Draw(t, "parts")
 		if tr.Precision.Plain() {
 			tr.Recompute = rapid.SampledFrom([]disdel.Recompute{"", disdel.RecomputeAuto}).Draw(t, "again")

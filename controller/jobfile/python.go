@@ -129,17 +129,25 @@ func printAny(value any) *yaml.Node {
 	}
 }
 
-// python fills in the engine of a Python program, and refuses what no such program can have.
+// python chooses the engine of a Python program, and refuses what no such program can have. The program decides what
+// auto means; for other networks it is the default.
 func (r *reader) python(job *disdel.Job) {
 	const device = "resources.device"
-	if job.Model.Python == nil || !r.sound(pythonPath, backendPath) {
-		return
+	backend := &job.Training.Backend
+	switch {
+	case !r.sound(pythonPath, backendPath):
+	case job.Model.Python == nil && *backend == disdel.BackendPython:
+		r.fault(r.places[backendPath], backendPath, "leave it out", "only Python programs are trained by Python")
+	case job.Model.Python == nil && *backend == disdel.BackendAuto:
+		*backend = disdel.BackendNative
+	case job.Model.Python == nil:
+	case !r.given(backendPath):
+		*backend = disdel.BackendPython
+	case *backend != disdel.BackendNative && *backend != disdel.BackendAuto && *backend != disdel.BackendPython:
+		r.fault(r.places[backendPath], backendPath, "write python, native or auto, or leave it out",
+			"%s trains no Python programs", *backend)
 	}
-	if r.given(backendPath) {
-		r.fault(r.places[backendPath], backendPath, "leave it out", "Python programs have an engine of their own")
-	}
-	if job.Resources.Device == disdel.DeviceGPU && r.sound(device) {
+	if job.Model.Python != nil && job.Resources.Device == disdel.DeviceGPU && r.sound(pythonPath, device) {
 		r.fault(r.places[device], device, "leave it out", "actions of Python programs have no GPU yet")
 	}
-	job.Training.Backend = disdel.BackendPython
 }

@@ -53,6 +53,41 @@ func TestArgumentsOfAProgramKeepTheirTypes(t *testing.T) {
 	}
 }
 
+// A program may ask for disdel's own engine; auto is the default engine for other networks.
+func TestTheBackendOfAProgram(t *testing.T) {
+	plain := "apiVersion: disdel/v1\nkind: TrainingJob\nmetadata: {name: own}\nmodel: {name: lenet5}\n" +
+		"data: {source: dataset://digits}\ntraining: {epochs: 5}\n"
+	for _, c := range []struct{ file, backend, want string }{
+		{pythonJob, "python", "python"},
+		{pythonJob, "native", "native"},
+		{pythonJob, "auto", "auto"},
+		{plain, "auto", "native"},
+	} {
+		text := strings.Replace(c.file, "epochs: 5", "epochs: 5, backend: "+c.backend, 1)
+		if got := mustParse(t, text).Job.Training.Backend; got != c.want {
+			t.Errorf("backend %s becomes %q, want %q", c.backend, got, c.want)
+		}
+	}
+	_, err := Parse("job.yaml", []byte(strings.Replace(plain, "epochs: 5", "epochs: 5, backend: python", 1)), nil)
+	if err == nil || !strings.Contains(err.Error(), "only Python programs") {
+		t.Errorf("Python trains lenet5: %v", err)
+	}
+}
+
+// A translated program is printed as the program that it is: submission translates it anew.
+func TestPrintOfATranslatedProgram(t *testing.T) {
+	job := mustParse(t, strings.Replace(pythonJob, "epochs: 5", "epochs: 5, backend: auto", 1)).Job
+	job.Model.Python.Translation = &disdel.PythonTranslation{Weights: "sha256:ab"}
+	job.Model.Layers, job.Model.Init.Weights = []disdel.Layer{{Kind: "dense", Units: 10}}, "sha256:ab"
+	job.Training.Backend = disdel.BackendNative
+	text, err := Print(job)
+	if err != nil || strings.Contains(string(text), "sha256") || strings.Contains(string(text), "dense") ||
+		!strings.Contains(string(text), "backend: native") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	mustParse(t, string(text))
+}
+
 // A record has what submission filled in; printed, it is a job file all the same.
 func TestPrintLeavesOutWhatSubmissionFillsIn(t *testing.T) {
 	job := mustParse(t, pythonJob).Job

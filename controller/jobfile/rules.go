@@ -5,6 +5,7 @@ import (
 	"math"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -68,7 +69,7 @@ func (r *reader) finish(job *disdel.Job) {
 	r.batch(&job.Training)
 	r.smoothing(job)
 	r.optimizer(&job.Training.Optimizer)
-	r.exactlyOne("training.schedule", "write cosine: {}")
+	r.exactlyOne("training.schedule", "write cosine: {}", "warmup")
 	r.earlyStop(job.Training.EarlyStop)
 	r.goal(job)
 	r.split(&job.Data.Split, job.Model.Init.Seed)
@@ -160,8 +161,10 @@ func (r *reader) optimizer(o *disdel.Optimizer) {
 }
 
 // exactlyOne adds a fault if the object at path does not have exactly one of its fields; hint is for an empty object.
-func (r *reader) exactlyOne(path, hint string) {
-	names, count := childNames(path), 0
+// A field beside may be given too, or alone.
+func (r *reader) exactlyOne(path, hint string, beside ...string) {
+	names := slices.DeleteFunc(childNames(path), func(name string) bool { return slices.Contains(beside, name) })
+	count := 0
 	for _, name := range names {
 		if r.given(join(path, name)) {
 			count++
@@ -171,6 +174,7 @@ func (r *reader) exactlyOne(path, hint string) {
 	switch {
 	case count > 1:
 		r.fault(r.places[path], path, "take all but one out", "%s", rule)
+	case slices.ContainsFunc(beside, func(name string) bool { return r.given(join(path, name)) }):
 	case count == 0 && r.given(path) && r.sound(path) && !r.failedBelow(path):
 		r.fault(r.places[path], path, hint, "%s", rule)
 	}
@@ -408,7 +412,7 @@ func engineOf(job *disdel.Job) string {
 	switch {
 	case job.Model.Custom != "":
 		return disdel.BackendGorgonia
-	case job.Model.Python != nil:
+	case job.Model.Python != nil && job.Training.Backend != disdel.BackendNative:
 		return disdel.BackendPython
 	case sparse:
 		return disdel.BackendSparse

@@ -84,6 +84,7 @@ func (w *worker) smallerWork(need, limit disdel.Bytes, why string) Advice {
 	}
 	in := *w.planned
 	in.Job = w.record.Job
+	in.Job.Training.StepMemory = w.record.PlanOf(&w.a.Invocation).StepMemory
 	changes := scheduler.FitKilled(in, scheduler.KilledAction{
 		Task: w.a.Task, Need: need, Batch: w.batch(), Workers: w.record.PlanOf(&w.a.Invocation).Workers,
 	}, limit)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/dataset/dense"
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/render"
@@ -148,6 +150,9 @@ const usualSize = "32x32"
 func addAsGiven(ctx context.Context, c *cli.Context, u *ui, data client.Data, name string) (set render.Dataset,
 	err error,
 ) {
+	if c.IsSet("program") {
+		return addProgramRows(ctx, c, data, name)
+	}
 	if in, named, err := denseRows(c, name); named {
 		if err != nil {
 			return set, err
@@ -171,6 +176,36 @@ func addAsGiven(ctx context.Context, c *cli.Context, u *ui, data client.Data, na
 		return set, err
 	}
 	return data.AddFiles(ctx, name, files, c.Bool("overwrite"))
+}
+
+// addProgramRows adds the data set that a Python program reads itself.
+func addProgramRows(ctx context.Context, c *cli.Context, data client.Data, name string) (set render.Dataset, err error) {
+	if err := rejectFlags(c, "--program", "images", "labels", "test-images", "test-labels", "csv", "npz", "safetensors",
+		"libsvm", "ratings", "format", "size", "gray"); err != nil {
+		return set, err
+	}
+	file, entry, ok := programOperand(c.String("program"))
+	if !ok {
+		return set, badFlags(fmt.Sprintf("%q is no Python program", c.String("program")), "--program net.py, or --program net.py:NAME")
+	}
+	folder, err := os.MkdirTemp("", "disdel-rows-")
+	if err != nil {
+		return set, err
+	}
+	defer os.RemoveAll(folder) //nolint:errcheck // the rows are in the storage
+	rows, err := programs(c).Rows(ctx, disdel.Python{File: file, Entry: entry}, folder)
+	if err != nil {
+		return set, err
+	}
+	from := dense.Arrays{Images: dataset.FileSource(rows.Images), Labels: dataset.FileSource(rows.Labels)}
+	if rows.TestImages != "" {
+		from.TestImages, from.TestLabels = dataset.FileSource(rows.TestImages), dataset.FileSource(rows.TestLabels)
+	}
+	in, err := arrays(c, from, name)
+	if err != nil {
+		return set, err
+	}
+	return data.AddDense(ctx, in, c.Bool("overwrite"))
 }
 
 func datasetGenerate(u *ui) *cli.Command {

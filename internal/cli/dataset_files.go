@@ -97,6 +97,8 @@ func denseFlags() []cli.Flag {
 		&cli.StringFlag{Name: "safetensors", Usage: "safetensors `FILE`, with the tensor names of --npz"},
 		&cli.StringFlag{Name: "size", Usage: "resize pictures to `HxW`: 32x32"},
 		&cli.BoolFlag{Name: "gray", Usage: "read pictures as grayscale"},
+		&cli.StringFlag{Name: "program", TakesFile: true, Usage: "Python `FILE` whose disdel.Task reads the rows: net.py:Net"},
+		pythonFlag,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -191,6 +192,7 @@ var repeatedFlags = []repeatedFlag{
 	{name: "action", path: true},
 	{name: "estimator"},
 	{name: "risk"},
+	{name: "python", variable: pythonVariable, path: true},
 }
 
 // originOf says how the command line submits a job, for the job's record. It leaves out values from the environment.
@@ -218,7 +220,7 @@ func repeatedOptions(c *cli.Context) (out []disdel.Option) {
 func (f repeatedFlag) shown(c *cli.Context) (string, bool) {
 	value, ok := valueOf(c, f.name)
 	switch {
-	case f.path && ok:
+	case f.path && ok && (f.name != "python" || strings.ContainsRune(value, filepath.Separator)): // else one of the path
 		value = wholePath(value)
 	case f.address && ok:
 		value = addresses.WithoutPasswords(value)

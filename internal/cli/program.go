@@ -81,7 +81,8 @@ func programMistakes(u *ui, all *disdel.Faults) error {
 		e := &disdel.Error{Kind: disdel.Invalid, Op: all.File, Msg: f.Path + ": " + f.Msg, Hint: f.Hint}
 		switch {
 		case f.Path == "data.source" && f.Msg == "missing":
-			e.Msg, e.Hint = "a program needs data to learn from", "name a data set: --data NAME; disdel dataset list shows them"
+			e.Msg, e.Hint = "a program needs data to learn from", "name a data set: --data NAME; disdel dataset list shows them. "+
+				"If the program has a method dataset, add its rows first: disdel dataset add NAME --program FILE"
 		case f.Path == client.ProgramPath:
 			e.Msg = f.Msg
 		}

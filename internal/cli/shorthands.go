@@ -27,7 +27,7 @@ var shorthands = []shorthand{
 
 var backendFlag = &cli.StringFlag{
 	Name:  "backend",
-	Usage: "training `ENGINE`: native or gorgonia; short for --set training.backend=ENGINE",
+	Usage: "training `ENGINE`: native, gorgonia, python or auto; short for --set training.backend=ENGINE",
 }
 
 // shorthandFlags are the flags of shorthands, for commands that run or plan a job.

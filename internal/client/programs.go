@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -90,7 +91,9 @@ func (j programJobs) describe(ctx context.Context, req *service.Request) error {
 	found, err := j.programs.look(ctx, program.Options{
 		Python: *m, Dir: folderOf(req.Source.Name), Input: info.Sample, Classes: info.Classes,
 		Batches: batchesOf(&req.Job), Loss: req.Job.Training.Loss, Optimizer: req.Job.Training.Optimizer,
-	})
+		Batch: req.Job.Training.WorkerBatch(max(1, req.Job.Distribution.Workers)), Seed: req.Job.Model.Init.Seed,
+		Translated: req.Job.Training.Backend != disdel.BackendPython,
+	}, j.models)
 	if err != nil {
 		return programFault(err, req.Source)
 	}
@@ -139,8 +142,14 @@ func programFault(err error, from service.Source) error {
 	return &disdel.Faults{File: from.Name, Faults: []disdel.Fault{fault}}
 }
 
+// Rows has a program of this machine read its own data set into files in a folder. It returns the errors of
+// program.ReadRows.
+func (p *Programs) Rows(ctx context.Context, from disdel.Python, folder string) (program.Rows, error) {
+	return program.ReadRows(ctx, program.Options{Python: from, Interpreter: p.Interpreter, Cache: p.Cache}, folder)
+}
+
 // look describes a program, or returns what an earlier call found.
-func (p *Programs) look(ctx context.Context, o program.Options) (knownProgram, error) {
+func (p *Programs) look(ctx context.Context, o program.Options, models Models) (knownProgram, error) {
 	key, err := json.Marshal(o)
 	if err != nil {
 		return knownProgram{}, &disdel.Error{Kind: disdel.Invalid, Op: "describe program", Err: err}
@@ -151,14 +160,32 @@ func (p *Programs) look(ctx context.Context, o program.Options) (knownProgram, e
 		return found, nil
 	}
 	o.Interpreter, o.Cache = p.Interpreter, p.Cache
-	var found knownProgram
-	if found.python, found.archive, err = program.Describe(ctx, o); err != nil {
+	found, err := describeFor(ctx, o, models)
+	if err != nil {
 		return found, err
 	}
-	found.python.Network.Name = found.python.Name()
 	if p.known == nil {
 		p.known = map[string]knownProgram{}
 	}
 	p.known[string(key)] = found
 	return found, nil
+}
+
+// describeFor describes a program. The initial weights of one that disdel's engine may train go beside the models.
+func describeFor(ctx context.Context, o program.Options, models Models) (found knownProgram, err error) {
+	folder, err := os.MkdirTemp("", "disdel-weights-")
+	if err != nil {
+		return found, &disdel.Error{Kind: disdel.Unavailable, Op: "make a folder for weights", Err: err}
+	}
+	defer os.RemoveAll(folder) //nolint:errcheck // what stays is in the temp folder
+	o.Weights = filepath.Join(folder, "initial.safetensors")
+	if found.python, found.archive, err = program.Describe(ctx, o); err != nil {
+		return found, err
+	}
+	n := found.python.Network
+	n.Name = found.python.Name()
+	if t := n.Python.Translation; o.Translated && len(t.Layers) > 0 {
+		t.Weights, err = models.PutWeights(ctx, o.Weights)
+	}
+	return found, err
 }

@@ -118,6 +118,12 @@ var memoryKnown = map[string]string{
 // printProgram writes what is known of a Python program, and what is not.
 func printProgram(w io.Writer, e *service.Estimation) {
 	m := e.Job.Model.Python
+	if e.Job.Model.Translated() {
+		t := m.Translation
+		paragraph(w, "python", "disdel's engine trains the network of %s: the losses of %s differ by at most %.1g from "+
+			"PyTorch's, and a step of %d rows is %.1f times as fast on this machine, one thread each", m.Name(), t.Compared(),
+			t.Difference, t.Rows, t.Speedup)
+	}
 	if m == nil || m.Network == nil || m.Network.Python == nil {
 		return
 	}
@@ -126,6 +132,10 @@ func printProgram(w io.Writer, e *service.Estimation) {
 	paragraph(w, "", "memory %s", memoryKnown[p.Basis])
 	paragraph(w, "", "a process with the program's packages takes %v before it computes; the platform gives an "+
 		"action at most %v", p.Floor, e.Plan.Platform.MaxMemory)
+	if t := p.Translation; t.Doubt() == "" {
+		paragraph(w, "faster", "disdel's engine can train this network, measured %.1f times as fast (a step of %d rows, one "+
+			"thread each): add training.backend: native, or auto", t.Speedup, t.Rows)
+	}
 	for _, place := range p.Guesses {
 		paragraph(w, "guess", "%s", place)
 	}

@@ -198,6 +198,11 @@ func printFit(w io.Writer, f scheduler.Fit, job disdel.Job, name string) {
 		rows = append(rows, row)
 	}
 	terminal.Table(w, rows...)
+	if f.Given != nil && len(f.Given.Set) > 0 {
+		train, _ := f.Given.Plan.Action(disdel.TaskTrain)
+		paragraph(w, "fits by", "%s; a step computes %.2g %% more: %s", f.Given.Plan.StepMemory, 100*train.Estimate.Extra,
+			setArguments(f.Given.Set))
+	}
 	if f.Given == nil {
 		paragraph(w, "note", "the job's batch of %d needs at least %d MB, whatever the number of workers",
 			job.Training.JobBatch(), f.LeastGiven.MB())
@@ -209,6 +214,7 @@ func printFit(w io.Writer, f scheduler.Fit, job disdel.Job, name string) {
 		fmt.Sprintf("%s=%d", job.Training.BatchField(), f.Largest.BatchSize),
 		fmt.Sprintf("distribution.workers=%d", f.Largest.Workers), fmt.Sprintf("resources.maxMemory=%dMB", f.Limit.MB()),
 	}
+	sets = append(sets, f.Largest.Set...)
 	if job.Resources.Memory > 0 {
 		sets = append(sets, fmt.Sprintf("resources.memory=%dMB", f.Limit.MB()))
 	}

@@ -136,6 +136,9 @@ func mark(c scheduler.Cell, before string) string {
 	if c.Pareto {
 		out = append(out, "front")
 	}
+	for _, set := range c.StepMemory.Sets() {
+		out = append(out, strings.TrimPrefix(set, "training."))
+	}
 	if len(out) == 0 {
 		return ""
 	}

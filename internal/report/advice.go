@@ -211,7 +211,7 @@ func (r *Report) tryCommand(c advice.Cause) string {
 		return line
 	}
 	spec := r.command("report", string(r.ID), "--spec")
-	submit := slices.Concat([]string{"submit", "job.yaml"}, r.own(), settings(c.Sets))
+	submit := slices.Concat([]string{"submit", "job.yaml"}, r.own("submit"), settings(c.Sets))
 	return spec + " > job.yaml && " + r.command(submit...)
 }
 
@@ -240,7 +240,7 @@ func (r *Report) commands(sets []string) []Command {
 	if r.resumable(sets) {
 		out = append(out, Command{
 			When:  r.whence(),
-			Lines: []string{r.command(slices.Concat([]string{"resume", id}, r.own(), settings(sets))...)},
+			Lines: []string{r.command(slices.Concat([]string{"resume", id}, r.own("resume"), settings(sets))...)},
 		})
 	}
 	if line := r.asSubmitted(sets); line != "" {
@@ -252,7 +252,7 @@ func (r *Report) commands(sets []string) []Command {
 	}
 	return append(out, Command{When: "from its record", Lines: []string{
 		r.command("report", id, "--spec") + " > job.yaml",
-		r.command(append([]string{"submit", "job.yaml"}, r.own()...)...),
+		r.command(append([]string{"submit", "job.yaml"}, r.own("submit")...)...),
 	}})
 }
 
@@ -273,7 +273,7 @@ func (r *Report) asSubmitted(sets []string) string {
 			return ""
 		}
 	}
-	return r.command(slices.Concat(words, r.own(), settings(overriding(o.Sets, sets)))...)
+	return r.command(slices.Concat(words, r.own(o.Command), settings(overriding(o.Sets, sets)))...)
 }
 
 // Submitting are the commands that a record may say its job was submitted with.
@@ -311,11 +311,11 @@ func settings(sets []string) []string {
 }
 
 // OwnOptions are the flags besides the place's that a record keeps of the command line.
-var OwnOptions = []string{"action", "estimator", "risk"}
+var OwnOptions = []string{"action", "estimator", "risk", "python"}
 
-// own is the OwnOptions of the job's command line. For records without them it is the options that the job itself
-// shows.
-func (r *Report) own() []string {
+// own is the OwnOptions of the job's command line for another command. For records without them it is the options that
+// the job itself shows. A job that is resumed has its interpreter in its record.
+func (r *Report) own(command string) []string {
 	o := r.record.Origin
 	if o == nil {
 		o = &disdel.Origin{}
@@ -323,7 +323,11 @@ func (r *Report) own() []string {
 	var out []string
 	for _, v := range o.Options {
 		stranger := v.Name == "action" && r.record.Tenant != "" // whose program nobody is to run
-		if slices.Contains(OwnOptions, v.Name) && !stranger {
+		switch {
+		case !slices.Contains(OwnOptions, v.Name) || stranger || v.Name == "python" && command == "resume":
+		case v.Name == "python" && v.Value == "true": // the switch of quickstart
+			out = append(out, "--python")
+		default:
 			out = append(out, "--"+v.Name, v.Value)
 		}
 	}

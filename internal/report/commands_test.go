@@ -126,3 +126,31 @@ func TestCommandsNameNeitherFlagsAsFilesNorStrangersPrograms(t *testing.T) {
 		}
 	}
 }
+
+// The command that submits a program again names its interpreter. A resumed job has it in its record, and the quickstart
+// of a program stays one.
+func TestCommandsKeepTheInterpreter(t *testing.T) {
+	lines := func(command, value string) (all []string) {
+		r := &disdel.Record{
+			ID: "job-x", Status: disdel.StatusCanceled, Failure: &disdel.Error{Kind: disdel.Canceled},
+			Checkpoint: &disdel.Checkpoint{},
+			Origin:     &disdel.Origin{Command: command, Options: []disdel.Option{{Name: "python", Value: value}}},
+		}
+		if command == "submit" {
+			r.Origin.File = "net.py:Net"
+		}
+		for _, c := range report.New(r, time.Now()).Advice.Commands {
+			all = append(all, c.Lines...)
+		}
+		return all
+	}
+	for _, c := range []struct{ command, value, want string }{
+		{"submit", "/opt/python", "disdel submit net.py:Net --python /opt/python"},
+		{"submit", "/opt/python", "disdel resume job-x"},
+		{"quickstart", "true", "disdel quickstart --python"},
+	} {
+		if got := lines(c.command, c.value); !slices.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q among them", c.command, got, c.want)
+		}
+	}
+}

@@ -94,6 +94,9 @@ func (r *Report) learns() string {
 	if !j.Training.Precision.Plain() {
 		text += ", " + string(j.Training.Precision)
 	}
+	if m := r.record.Plan.StepMemory; m != (disdel.StepMemory{}) {
+		text += ", " + m.String()
+	}
 	return text
 }
 

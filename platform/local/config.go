@@ -60,7 +60,7 @@ func Config(s Settings) (platform.Config, error) {
 	}
 	cfg.Hidden, cfg.Devices = secrets(s.Home), s.Devices
 	cfg.Kinds = map[string]platform.Kind{
-		disdel.RuntimeKind: {Command: []string{cmp.Or(s.Program, self), "runtime", "--listen", "{listen}"}},
+		disdel.RuntimeKind: {Command: []string{cmp.Or(s.Program, self), "runtime", "--listen", "{listen}"}, Forks: true},
 	}
 	PassOn(cfg.Kinds, []string{kernel.Variable, kernel.BlocksVariable}) // how the engine computes is this machine's
 	return cfg, nil

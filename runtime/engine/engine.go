@@ -96,6 +96,9 @@ type Listener interface {
 	// BeginEpoch tells where in the job the next steps are.
 	BeginEpoch(c Course)
 
+	// Process is the process that computes, if it is no descendant of this one; else 0.
+	Process() int
+
 	// EndRound tells that the round has no more steps. The program may change its weights then. Errors are those of Step.
 	EndRound() error
 }

@@ -39,11 +39,17 @@ type refusal struct {
 // ask runs disdel.describe with a request and returns its answer. The child has none of this process's secrets: its
 // environment has a path and a home folder of its own.
 func (d *description) ask(ctx context.Context, i interpreter, request map[string]any) (json.RawMessage, error) {
+	return d.askIn(ctx, d.confined(), i, request)
+}
+
+func (d *description) askIn(ctx context.Context, s surroundings, i interpreter, request map[string]any) (json.RawMessage,
+	error,
+) {
 	input, err := json.Marshal(request)
 	if err != nil {
 		return nil, err
 	}
-	out, prints, err := d.run(ctx, d.confined(), d.Timeout+grace, input,
+	out, prints, err := d.run(ctx, s, d.Timeout+grace, input,
 		i.path, "-s", "-B", "-X", "faulthandler", "-m", "disdel.describe")
 	line, found := answerLine(out)
 	switch {
@@ -165,7 +171,10 @@ func (d *description) refused(i interpreter, r refusal) error {
 	case "exit":
 		e.Hint = "keep what ends the program below: if __name__ == \"__main__\""
 	default:
-		e.Hint = "correct the line; disdel tried two steps on rows of noise of the data's shape " + fmt.Sprint(d.Input)
+		e.Hint = "correct the line"
+		if len(d.Input) > 0 {
+			e.Hint += "; disdel tried two steps on rows of noise of the data's shape " + fmt.Sprint(d.Input)
+		}
 	}
 	return e
 }

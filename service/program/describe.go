@@ -26,6 +26,11 @@ type Options struct {
 	Cache       string           // folder for virtual environments and the package disdel; "": below the temp folder
 	Timeout     time.Duration    // of importing and the trial steps; 0: five minutes
 	Threads     int              // of one action; 0: one
+
+	Batch      int    // of one worker, which steps of both engines are compared at
+	Seed       int64  // of the initial weights
+	Translated bool   // disdel's engine may train the network: more steps are compared than for an estimate
+	Weights    string // file for the initial weights of a network that was translated
 }
 
 const defaultTimeout = 5 * time.Minute
@@ -120,7 +125,7 @@ func (d *description) network(ctx context.Context, i interpreter, code, file str
 	request := map[string]any{
 		"folder": code, "file": file, "entry": d.Python.Entry, "arguments": d.Python.Arguments,
 		"input": d.Input, "classes": d.Classes, "batches": d.Batches, "loss": d.Loss, "optimizer": d.Optimizer,
-		"threads": max(d.Threads, 1), "timeoutS": d.Timeout.Seconds(),
+		"threads": max(d.Threads, 1), "timeoutS": d.Timeout.Seconds(), "translate": d.translate(),
 	}
 	answer, err := d.ask(ctx, i, request)
 	if err != nil {
@@ -130,5 +135,12 @@ func (d *description) network(ctx context.Context, i interpreter, code, file str
 	if err := json.Unmarshal(answer, &network); err != nil || network.Python == nil {
 		return nil, &disdel.Error{Kind: disdel.Internal, Op: d.op(), Msg: "its description cannot be read", Err: err}
 	}
+	var steps struct {
+		Python struct{ Translation programSteps }
+	}
+	if err := json.Unmarshal(answer, &steps); err != nil {
+		return nil, &disdel.Error{Kind: disdel.Internal, Op: d.op(), Msg: "its steps cannot be read", Err: err}
+	}
+	d.compare(&network, steps.Python.Translation)
 	return &network, nil
 }

@@ -178,3 +178,9 @@ def test_a_comparison_is_a_data_frame() -> None:
     pandas = pytest.importorskip("pandas")
     frame = disdel.compare([job("a", 0.1, 0.9), job("b", 0.01, 0.8)]).frame()
     assert isinstance(frame, pandas.DataFrame) and list(frame["accuracy"]) == [0.9, 0.8]
+
+
+def test_an_accuracy_is_a_share_or_a_percentage() -> None:
+    from disdel._forms import _rows_of
+
+    assert [_rows_of(a, 64) for a in (0.0, 0.25, 1.0, 25.0, 100.0, 300.0, -1.0)] == [0, 16, 64, 16, 64, 64, 0]

@@ -61,6 +61,29 @@ def test_what_was_trained_goes_back(client: disdel.Client) -> None:
     assert torch.allclose(got, want, atol=1e-5)
 
 
+class Views(torch.nn.Module):  # type: ignore[misc]
+    """A mean over pixels, and a view that counts values instead of rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.mixed, self.fc = torch.nn.Conv2d(1, 4, 3), torch.nn.Linear(144, 6), torch.nn.Linear(4, 10)
+
+    def forward(self, x: Any) -> Any:
+        y = self.conv(x)
+        if not hasattr(self, "wide"):
+            return self.fc(y.mean(dim=[2, 3]))
+        return self.mixed(y.view(-1, 144))
+
+
+def test_a_mean_over_pixels_is_a_pool_and_a_view_of_rows_a_vector() -> None:
+    net = Views()
+    kinds = [kind for layer in disdel.from_torch(net)["layers"] for kind in layer]
+    assert kinds == ["conv", "globalAvgPool", "dense"]
+    net.wide = True
+    kinds = [kind for layer in disdel.from_torch(net)["layers"] for kind in layer]
+    assert kinds == ["conv", "flatten", "dense"]
+
+
 @pytest.mark.parametrize(
     ("module", "why"),
     [

@@ -131,6 +131,7 @@ type Footprint struct {
 	Spread float64      // Fitted: standard deviation of the peak, as a share of what is not the process's
 	Pages  disdel.Bytes // room in the limit for pages of files, which the kernel takes back; no part of Total
 	Later  disdel.Bytes // what calls take more that are not the first of their process; no part of Total
+	Extra  float64      // what a step computes more because of StepMemory, as a share of a step without
 	Layers []Layer      // by node of the graph; nil where nothing is trained
 }
 

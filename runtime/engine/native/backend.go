@@ -104,7 +104,7 @@ func footprintOf(p *plan.Plan, rows int) engine.Footprint {
 		Category: footprint.Batch, Memory: footprint.Heap, Bytes: batchBytes(p, rows),
 	})
 	if p.Spec.Training {
-		f.Layers = layersOf(p)
+		f.Layers, f.Extra = layersOf(p), p.Extra(rows)
 	}
 	return f
 }

@@ -210,7 +210,7 @@ func (e *Engine) backward(w *kernel.Worker) {
 		if len(l.grad) == 0 {
 			continue
 		}
-		for _, k := range l.v.Again {
+		for _, k := range e.plan.Again[i] {
 			e.backs[k].forward(w, e)
 		}
 		l.backward(w, e)

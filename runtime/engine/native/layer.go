@@ -97,8 +97,8 @@ func (e *Engine) layersBack() []layer {
 		for k, in := range l.v.Inputs {
 			l.in[k] = &out[in]
 		}
-		if r := l.v.OutAgain; r.Len > 0 {
-			l.out, l.work = e.region(r)[:len(l.out)], e.region(l.v.WorkAgain)
+		if s := l.v.Second; s != nil {
+			l.out, l.work = e.region(s.Out)[:len(l.out)], e.region(s.Work)
 		}
 	}
 	return out

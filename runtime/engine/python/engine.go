@@ -485,6 +485,14 @@ func (e *Engine) Until(ctx context.Context) (alive bool) {
 // BeginEpoch implements engine.Listener.
 func (e *Engine) BeginEpoch(c engine.Course) { e.course = c }
 
+// Process implements engine.Listener: a worker may be forked from a template.
+func (e *Engine) Process() int {
+	if p := e.control.process; p.handle > 0 {
+		return p.pid
+	}
+	return 0
+}
+
 // EndRound implements engine.Listener.
 func (e *Engine) EndRound() error {
 	e.label("end of round")

@@ -189,7 +189,9 @@ func TestAProgramIsConfinedAndLeavesNothing(t *testing.T) {
 	d := misbehaving(t, "import subprocess\n", `print("environment", sorted(os.environ), flush=True)
 a = subprocess.Popen(["sleep", "100000"])
 b = subprocess.Popen(["sleep", "100000"], start_new_session=True)
-with open(os.environ["HOME"] + "/started", "w") as f: f.write(f"{a.pid} {b.pid} {os.getpid()}")`)
+c = os.fork()
+if c == 0: os.setsid(); time.sleep(100000)
+with open(os.environ["HOME"] + "/started", "w") as f: f.write(f"{a.pid} {b.pid} {c} {os.getpid()}")`)
 	out := new(log)
 	e, err := newTestEngine(t, Backend{Stdout: out, Stderr: out}, d.spec(adam))
 	if err != nil {

@@ -3,6 +3,7 @@ package python
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -38,6 +39,7 @@ type process struct {
 	before int           // processes that the kernel has killed for memory in this container, at the start
 	ended  chan struct{} // closed once the process is reaped and its group killed
 	pid    int
+	handle int             // of a process that was forked from a template and is no child of this one; 0: it is a child
 	status unix.WaitStatus // how it ended
 	usage  unix.Rusage
 }
@@ -64,7 +66,7 @@ func (b Backend) startProcess(s *spec, file *shared) (p *process, err error) {
 	if p.home, err = os.MkdirTemp("", "disdel-program-"); err != nil {
 		return p, unavailable("make a folder", err)
 	}
-	ours, theirs, err := socketPair()
+	ours, theirs, err := socketPair(unix.SOCK_STREAM)
 	if err != nil {
 		return p, unavailable("open a socket", err)
 	}
@@ -78,11 +80,11 @@ func (b Backend) startProcess(s *spec, file *shared) (p *process, err error) {
 	p.cmd.Dir, p.cmd.Env = p.home, environment(s, p.home, folder)
 	p.cmd.ExtraFiles = []*os.File{theirs, file.file}
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	return p, p.start(b)
+	return p, p.start(b, s)
 }
 
-// start starts the command with its streams.
-func (p *process) start(b Backend) error {
+// start starts the worker with its streams. A worker with PyTorch is forked from a template where there is one.
+func (p *process) start(b Backend, s *spec) error {
 	var ends [2]*os.File
 	var streams [2]*os.File
 	for i := range ends {
@@ -94,14 +96,31 @@ func (p *process) start(b Backend) error {
 		streams[i], ends[i] = from, to
 	}
 	p.cmd.Stdout, p.cmd.Stderr = ends[0], ends[1]
+	if err := p.launch(s); err != nil {
+		streams[0].Close()
+		streams[1].Close()
+		return err
+	}
+	p.stdout, p.stderr = newOutput(streams[0], b.Stdout), newOutput(streams[1], b.Stderr)
+	return nil
+}
+
+// launch has the worker forked, or starts it as a new process.
+func (p *process) launch(s *spec) error {
+	if s.program.Versions["torch"] != "" {
+		ctx := s.Context
+		if ctx == nil {
+			ctx = context.Background()
+		}
+		if done, err := p.fork(ctx); done || err != nil {
+			return err
+		}
+	}
 	started := make(chan error, 1)
 	go p.run(started)
 	if err := <-started; err != nil {
-		streams[0].Close()
-		streams[1].Close()
 		return unavailable("start "+p.cmd.Path, err)
 	}
-	p.stdout, p.stderr = newOutput(streams[0], b.Stdout), newOutput(streams[1], b.Stderr)
 	return nil
 }
 
@@ -143,9 +162,12 @@ func hideMemory() {
 
 // kill kills the process and what it has started.
 func (p *process) kill() {
-	pid := p.pid
-	syscall.Kill(-pid, syscall.SIGKILL) //nolint:errcheck // it may be gone already
-	const rounds = 10                   // a process may start another one while the list is read
+	if p.handle > 0 { // the group is that of the container
+		unix.PidfdSendSignal(p.handle, syscall.SIGKILL, nil, 0) //nolint:errcheck // it may be gone already
+	} else {
+		syscall.Kill(-p.pid, syscall.SIGKILL) //nolint:errcheck // as above
+	}
+	const rounds = 10 // a process may start another one while the list is read
 	for range rounds {
 		left := p.started()
 		for _, child := range left {
@@ -184,8 +206,11 @@ func (p *process) alive() bool {
 
 // signal sends a signal to the process alone.
 func (p *process) signal(s syscall.Signal) {
-	if p.alive() {
-		unix.Kill(p.pid, s) //nolint:errcheck // it may be gone already
+	switch {
+	case p.handle > 0:
+		unix.PidfdSendSignal(p.handle, s, nil, 0) //nolint:errcheck // it may be gone already
+	case p.alive():
+		unix.Kill(p.pid, s) //nolint:errcheck // as above
 	}
 }
 
@@ -211,6 +236,10 @@ func (p *process) release() {
 		}
 		<-p.ended
 	}
+	if p.handle > 0 {
+		unix.Close(p.handle) //nolint:errcheck // it was only a name
+		p.handle = 0
+	}
 	if p.conn != nil {
 		p.conn.Close()
 	}
@@ -228,8 +257,8 @@ func (p *process) release() {
 	os.RemoveAll(p.home) //nolint:errcheck // the container's folder goes as a whole at its end
 }
 
-func socketPair() (ours, theirs *os.File, err error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+func socketPair(kind int) (ours, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -247,12 +276,15 @@ func findInterpreter(asked string) (string, error) {
 	}
 }
 
+// packages is the variable with the folder of the package disdel.
+const packages = "PYTHONPATH="
+
 // environment is all that the program learns of where it runs.
 func environment(s *spec, home, folder string) []string {
 	threads := strconv.Itoa(max(1, s.Threads))
 	env := []string{
 		"PATH=" + cmp.Or(os.Getenv("PATH"), "/usr/local/bin:/usr/bin:/bin"), "HOME=" + home, "TMPDIR=" + os.TempDir(),
-		"PYTHONPATH=" + folder, "PYTHONHASHSEED=0", "PYTHONUNBUFFERED=1", "OMP_NUM_THREADS=" + threads,
+		packages + folder, "PYTHONHASHSEED=0", "PYTHONUNBUFFERED=1", "OMP_NUM_THREADS=" + threads,
 		"MKL_NUM_THREADS=" + threads,
 	}
 	if library := jemalloc(); library != "" && s.program.Factor > 0 && s.program.Factor < standardFactor {

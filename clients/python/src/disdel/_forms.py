@@ -220,9 +220,14 @@ class TaskForm(ModuleForm):
             loss, correct = self.session.measure(outputs, batch.y)
         if self._has("metrics"):
             figures = self.task.metrics(self.session.model, batch)
-            correct = round(float(figures["accuracy"]) * len(batch.y)) if "accuracy" in figures else correct
+            correct = _rows_of(float(figures["accuracy"]), len(batch.y)) if "accuracy" in figures else correct
             print("evaluation:", ", ".join("%s %.6g" % (k, float(v)) for k, v in figures.items()))
         return loss, correct, outputs
+
+
+def _rows_of(accuracy: float, rows: int) -> int:
+    """The rows that an accuracy stands for: a share, or above 1 a percentage."""
+    return min(rows, max(0, round(accuracy * rows / (100 if accuracy > 1 else 1))))
 
 
 def probable(outputs: Any) -> Any:

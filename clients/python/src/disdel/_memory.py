@@ -78,11 +78,11 @@ def estimate(tried: Any, folder: str, batches: List[int], end: float) -> Estimat
     """
     answers: List[str] = []
     if is_torch(tried.session.model):
-        traced, why = _apart(lambda: _traced(tried, folder, batches), end)
+        traced, why = apart(lambda: _traced(tried, folder, batches), end)
         if traced is not None:
             return Estimate(traced["python"], traced["activations"], traced["backward"])
         answers.append("its memory could not be traced: " + why)
-    probed, why = _apart(lambda: _probed(tried, batches), end)
+    probed, why = apart(lambda: _probed(tried, batches), end)
     if probed is not None:
         python = {**probed, "factor": FACTOR, "basis": PROBED, "warnings": answers}
         return Estimate(python, probed["memory"][-1]["trainBytes"] // 8 // batches[-1], 0)
@@ -90,7 +90,7 @@ def estimate(tried: Any, folder: str, batches: List[int], end: float) -> Estimat
     return Estimate({"memory": [], "factor": FACTOR, "basis": GIVEN, "warnings": answers}, 0, 0)
 
 
-def _apart(work: Callable[[], Iterator[Dict[str, Any]]], end: float) -> Any:
+def apart(work: Callable[[], Iterator[Dict[str, Any]]], end: float) -> Any:
     """The last that work yields in a process of its own, else None with the reason: a crash there ends nothing here.
 
     Half of the time until the end is for work.

@@ -38,6 +38,28 @@ def of_job(described: Mapping[str, Any], parameters: Sequence[Any]) -> Any:
     raise Refused("unsupported", "the optimiser %s is not known to the Python worker" % name)
 
 
+def described(optimizer: Any, parameters: Sequence[Any]) -> Optional[Dict[str, Any]]:
+    """An optimiser of PyTorch as a job file has it; None where a job file has no such one.
+
+    :param parameters: what it must train, all at one rate.
+    """
+    groups = getattr(optimizer, "param_groups", None) or []
+    if len(groups) != 1 or {id(p) for p in groups[0]["params"]} != {id(p) for p in parameters}:
+        return None
+    group = groups[0]
+    name = type(optimizer).__name__.lower()
+    own = type(optimizer).__module__.startswith("torch.optim")
+    if not own or group.get("maximize") or group.get("amsgrad") or group.get("dampening"):
+        return None
+    options = {"learningRate": float(group["lr"]), "weightDecay": float(group["weight_decay"])}
+    if name == "sgd":
+        return {"sgd": {**options, "momentum": float(group["momentum"]), "nesterov": bool(group["nesterov"])}}
+    if name in ("adam", "adamw"):
+        beta1, beta2 = group["betas"]
+        return {name: {**options, "beta1": float(beta1), "beta2": float(beta2), "epsilon": float(group["eps"])}}
+    return None
+
+
 def _lion(parameters: Sequence[Any], rate: float, betas: Tuple[float, float], decay: float) -> Any:
     """Lion of Chen and others (2023), which PyTorch does not have."""
     import torch

@@ -64,6 +64,16 @@ class Task:
         """The outputs for rows, [rows, classes]. The default is ``model(x)``."""
         raise NotImplementedError
 
+    def dataset(self, part: str) -> Any:
+        """The program's own rows: a list, or an object with ``__len__`` and ``__getitem__``, of pairs (x, y).
+
+        ``disdel dataset add NAME --program FILE`` reads them once, in their order, and stores them. Workers get their
+        parts of what was stored, so that a restart sees the same rows.
+
+        :param part: ``train`` or ``test``. None as an answer to ``test`` means that there are no held-out rows.
+        """
+        raise NotImplementedError
+
     def schedule(self, epoch: int, epochs: int) -> float:
         """A factor of the learning rate in an epoch, which is counted from 0."""
         return 1.0

@@ -99,6 +99,8 @@ class _Walk:
             inputs = list(node.args[0] if kind == "concat" else node.args[:2])
             if kind == "concat" and _option(node, 1, "dim", 0) != 1:
                 raise _refused(node.name, "only channels are joined, dim=1")
+            if node.kwargs.get("alpha", 1) != 1:
+                raise _refused(node.name, "outputs are added as they are, without alpha")
             self._add(node, node.name, kind, {}, [_tensor(i, node) for i in inputs])
             return
         source = _tensor(node.args[0], node)
@@ -109,9 +111,11 @@ class _Walk:
             raise _refused(node.name, "softmax is over the classes, dim=1")
         elif name == "flatten" and _option(node, 1, "start_dim", 0) != 1:
             raise _refused(node.name, "rows stay rows, start_dim=1")
-        elif name in ("view", "reshape") and node.args[-1] != -1:
+        elif name in ("view", "reshape") and not _makes_vectors(node.args):
             raise _refused(node.name, "a view makes vectors of images: x.view(x.size(0), -1)")
-        elif kind == "globalAvgPool" and _pair(_option(node, 1, "output_size", 0)) != [1, 1]:
+        elif name == "mean" and sorted(_pair(_option(node, 1, "dim", 0))) not in ([2, 3], [-2, -1]):
+            raise _refused(node.name, "a mean is over the pixels of each channel, dim=(2, 3)")
+        elif name == "adaptive_avg_pool2d" and _pair(_option(node, 1, "output_size", 0)) != [1, 1]:
             raise _refused(node.name, "an adaptive pool goes down to one pixel")
         elif kind == "maxPool":
             kernel = _option(node, 1, "kernel_size", 1)
@@ -126,6 +130,13 @@ def _tensor(value: Any, node: Any) -> Any:
     if not hasattr(value, "op"):
         raise _refused(node.name, "%r is no output of a layer" % (value,))
     return value
+
+
+def _makes_vectors(args: Any) -> bool:
+    """Whether the arguments of a view give one vector a row: (x, rows, -1), or (x, -1, values)."""
+    if len(args) != 3:
+        return False
+    return args[2] == -1 and args[1] != -1 or args[1] == -1 and isinstance(args[2], int)
 
 
 def _option(node: Any, place: int, name: str, default: Any) -> Any:
@@ -246,5 +257,6 @@ _CALLS = {
     "concat": "concat",
     "dropout": "dropout",
     "adaptive_avg_pool2d": "globalAvgPool",
+    "mean": "globalAvgPool",
     "max_pool2d": "maxPool",
 }

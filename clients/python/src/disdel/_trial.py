@@ -98,17 +98,22 @@ class Trial(Requests):
 
     def steps(self, rows: int, count: int) -> None:
         """One round of steps on batches of so many rows."""
-        self.session.batch = rows
-        self._round += 1
-        base = float(next(iter(self.session.load_optimizer().values())).get("learningRate") or 0.01)
-        step = {"op": "step", "rows": rows, "slot": 0, "rate": base, "base": base, "seed": 1, "epochs": 1, "epoch": 0}
-        self._messages = [{**step, "steps": n, "round": self._round} for n in range(count)] + [{"op": "round"}]
+        step = self.step_message(rows)
+        self._messages = [{**step, "steps": n} for n in range(count)] + [{"op": "round"}]
         while self._messages:
             message = self._messages.pop(0)
             if message["op"] == "step":
                 self.form.step(message)
             elif not self.rebuilds:
                 self.form.round()
+
+    def step_message(self, rows: int) -> Dict[str, Any]:
+        """What asks for a step of a new round, on a batch of so many rows."""
+        self.session.batch = rows
+        self._round += 1
+        base = float(next(iter(self.session.load_optimizer().values())).get("learningRate") or 0.01)
+        step = {"op": "step", "rows": rows, "slot": 0, "rate": base, "base": base, "seed": 1, "epochs": 1, "epoch": 0}
+        return {**step, "round": self._round}
 
     def evaluate(self, rows: int) -> None:
         """An evaluation of so many rows."""

@@ -35,13 +35,24 @@ def main() -> int:
     request = json.load(sys.stdin)
     _watch(_seconds(request), request.get("folder", ""), answer)
     try:
-        told = _needs(request) if request.get("needs") else describe(request)
+        told = _asked(request)
     except BaseException as error:
         told = {"error": programs.refusal(error, request.get("folder", "")).told()}
     answer(told)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # threads of the program must not keep the process
+
+
+def _asked(request: Dict[str, Any]) -> Dict[str, Any]:
+    """What a request asks for: the needs of a program, the rows of its data set, or its description."""
+    if request.get("needs"):
+        return _needs(request)
+    if request.get("to"):
+        from . import _data
+
+        return _data.write(request)
+    return describe(request)
 
 
 def _seconds(request: Dict[str, Any]) -> float:
@@ -118,6 +129,10 @@ class _Description:
         batches = sorted({int(b) for b in self._request["batches"]})
         found = _memory.estimate(tried, self._folder, batches, self._end)
         python.update(found.python)
+        if self._request.get("translate"):
+            from . import _translate
+
+            python["translation"] = _translate.translation(tried, self._request["translate"], self._end)
         return {
             "name": tried.program.entry,
             "input": list(self._request["input"]),

@@ -45,10 +45,7 @@ type Node struct {
 	BackWork Region // while it is computed backward
 	Inputs   []int  // the graph's, but what a sum is added to comes first
 
-	// With Recompute.
-	Again     []int  // nodes that are computed again before this one's backward pass, in their order
-	OutAgain  Region // of the output that is computed again; empty if it is kept
-	WorkAgain Region // while the node is computed again
+	Second *Second // of an output that is computed again; nil: it is kept
 
 	Conv Conv // convolutions and dense layers
 	Pool Pool // pools and depthwise convolutions
@@ -69,6 +66,9 @@ type Node struct {
 	Norm  int  // the batch norm that follows; 0: none
 	Clamp bool // the ReLU6 that follows, behind that
 }
+
+// Second is where a node's output lies that is computed again on the way back, and what that needs meanwhile.
+type Second struct{ Out, Work Region }
 
 // Flow is how a node's gradient gets to one of its inputs.
 type Flow uint8
@@ -106,6 +106,8 @@ type Plan struct {
 	Nodes  []Node
 	Params []Param
 	Len    int // values of the slab
+	// Again are the nodes that are computed again before a node's backward pass, in their order; nil: none.
+	Again map[int][]int
 
 	buffers []*buffer
 	last    int // time of the last backward pass
@@ -125,9 +127,9 @@ type planner struct {
 	needs     []bool // a gradient
 	outs      []*buffer
 	grads     []*buffer
-	works     []int // values that a node needs while it is computed forward
-	backs     []int // times of the backward passes
-	agains    []int // times at which nodes are computed again; 0: never
+	works     []int   // values that a node needs while it is computed forward
+	backs     []int32 // times of the backward passes
+	agains    []int32 // times at which nodes are computed again; 0: never
 }
 
 // New plans a network. It returns Invalid for a batch below 1, and for a network that only an action's own binary
@@ -157,7 +159,7 @@ func build(g *model.Graph, spec Spec, cuts []int) *planner {
 	p := &planner{
 		Plan: &Plan{Graph: g, Spec: spec, Lanes: Padded(spec.BatchSize), Nodes: make([]Node, n)},
 		g:    g, consumers: make([][]int, n), needs: make([]bool, n), outs: make([]*buffer, n), grads: make([]*buffer, n),
-		works: make([]int, n), backs: make([]int, n), agains: make([]int, n),
+		works: make([]int, n), backs: make([]int32, n), agains: make([]int32, n),
 	}
 	p.schedule(cuts)
 	for i, node := range g.Nodes {
@@ -210,7 +212,7 @@ func Supports(g *model.Graph) error {
 func (p *planner) end() int { return p.last }
 
 // back is the time of a node's backward pass.
-func (p *planner) back(i int) int { return p.backs[i] }
+func (p *planner) back(i int) int { return int(p.backs[i]) }
 
 func image(s model.Shape, lanes int) Image {
 	if len(s) == 1 {

@@ -15,7 +15,7 @@ import (
 // schedule gives every pass its time: forward passes, the loss, and backward passes with what is computed again.
 func (p *planner) schedule(cuts []int) {
 	n := len(p.g.Nodes)
-	t := n + 1
+	t := int32(n + 1)
 	for k := len(cuts); k >= 0; k-- {
 		first, last := 1, n-1
 		if k > 0 {
@@ -31,7 +31,7 @@ func (p *planner) schedule(cuts []int) {
 			p.backs[i], t = t, t+1
 		}
 	}
-	p.backs[0], p.last = t, t
+	p.backs[0], p.last = t, int(t)
 }
 
 // mayCut tells whether node i is the only one before its place whose output later nodes read, and none overwrites it.
@@ -153,12 +153,13 @@ func (p *planner) recompute(cuts []int, k int) {
 			p.outs[in].live(i)
 		}
 	}
+	var nodes []int
 	for i := last - 1; i >= first; i-- {
 		b := again[p.outs[i]]
 		if b == nil {
 			continue
 		}
-		t := p.agains[i]
+		t := int(p.agains[i])
 		for _, in := range p.Nodes[i].Inputs {
 			switch of := p.outs[in]; {
 			case !inside(in):
@@ -170,11 +171,39 @@ func (p *planner) recompute(cuts []int, k int) {
 			}
 		}
 		b.live(t)
-		b.tell(&p.Nodes[i].OutAgain)
+		p.Nodes[i].Second = &Second{}
+		b.tell(&p.Nodes[i].Second.Out)
 		if p.works[i] > 0 && p.g.Nodes[i].Op != model.OpBatchNorm {
-			p.later(&p.Nodes[i].WorkAgain, Workspace, i, p.works[i], t, t)
+			p.later(&p.Nodes[i].Second.Work, Workspace, i, p.works[i], t, t)
 		}
-		p.Nodes[last].Again = append(p.Nodes[last].Again, i)
+		nodes = append(nodes, i)
 	}
-	slices.Reverse(p.Nodes[last].Again)
+	slices.Reverse(nodes)
+	if p.Again == nil {
+		p.Again = map[int][]int{}
+	}
+	p.Again[last] = nodes
+}
+
+// addsPerWeight is the work of adding a gradient to the sum of a step's passes, in multiply-accumulates: memory is read
+// twice and written once.
+const addsPerWeight = 4
+
+// Extra is what a step of so many rows computes more because of Recompute and SumGrads, as a share of a step without.
+// A step is three times its forward pass.
+func (p *Plan) Extra(rows int) float64 {
+	if p.Again == nil && !p.Spec.SumGrads {
+		return 0
+	}
+	count := p.Graph.Count()
+	var extra float64
+	for i := range p.Nodes {
+		for _, k := range p.Again[i] {
+			extra += float64(count.Layers[k-1].MACs)
+		}
+	}
+	if p.Spec.SumGrads {
+		extra += addsPerWeight * float64(count.Trainable) / float64(min(rows, p.Spec.BatchSize))
+	}
+	return extra / max(1, 3*float64(count.MACs))
 }

@@ -1,0 +1,170 @@
+package scheduler
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/native"
+)
+
+// deep is a job of two workers whose memory is mostly activations.
+func deep(t testing.TB, layers []disdel.Layer) PlanInput {
+	t.Helper()
+	in := planInput(t)
+	g, err := model.Build(disdel.Network{Layers: layers, Input: []int{3, 32, 32}, Classes: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Graph, in.Data.Sample, in.Data.SampleSize, in.Data.Train = g, []int{3, 32, 32}, 3072, 1000
+	in.Job.Training.BatchSize, in.Job.Distribution.Workers = 64, 2
+	in.Platform.MinMemory = disdel.MB
+	return in
+}
+
+// chain are convolutions, with batch norms or without, and a dense layer.
+func chain(depth, filters int, norms bool) (out []disdel.Layer) {
+	for range depth {
+		out = append(out, disdel.Layer{Kind: "conv", Filters: filters, Kernel: 3, Padding: 1})
+		if norms {
+			out = append(out, disdel.Layer{Kind: "batchNorm"})
+		}
+		out = append(out, disdel.Layer{Kind: "relu"})
+	}
+	return append(out, disdel.Layer{Kind: "globalAvgPool"}, disdel.Layer{Kind: "dense", Units: 10, Activation: "softmax"})
+}
+
+// under plans a job whose actions may have so much memory.
+func under(in PlanInput, limit disdel.Bytes, fit disdel.Fitting) (disdel.Plan, error) {
+	in.Job.Resources.MaxMemory, in.Job.Training.Fit = limit, fit
+	return NewPlan(in)
+}
+
+// A plan that saves memory keeps its limit, its engine takes what the plan says, and trains. A job that fits as it is
+// has the plan that it has without fitting.
+func TestAFittedPlanKeepsItsLimitAndTrains(t *testing.T) {
+	some := 0
+	rapid.Check(t, func(r *rapid.T) {
+		in := deep(t, chain(rapid.IntRange(1, 9).Draw(r, "depth"), rapid.IntRange(4, 24).Draw(r, "filters"),
+			rapid.Bool().Draw(r, "norms")))
+		in.Job.Training.BatchSize = rapid.IntRange(8, 130).Draw(r, "batch")
+		whole, err := under(in, boundless, disdel.FitNone)
+		if err != nil {
+			r.Fatal(err)
+		}
+		train, _ := whole.Action(disdel.TaskTrain)
+		limit := train.Estimate.Total * disdel.Bytes(rapid.IntRange(20, 110).Draw(r, "percent")) / 100
+		p, err := under(in, limit, "")
+		if plain, none := under(in, limit, disdel.FitNone); none == nil {
+			if err != nil || !reflect.DeepEqual(p, plain) {
+				r.Fatalf("it fits, and the plan is another: %v", err)
+			}
+			return
+		}
+		if err != nil {
+			if !errors.Is(err, disdel.OverLimit) {
+				r.Fatal(err)
+			}
+			return
+		}
+		some++
+		if train, _ = p.Action(disdel.TaskTrain); p.StepMemory == (disdel.StepMemory{}) || train.Limits.Memory > limit {
+			r.Fatalf("%+v needs %v of %v", p.StepMemory, train.Limits.Memory, limit)
+		}
+		e, err := native.New(engine.Spec{
+			Graph: in.Graph, BatchSize: in.Job.Training.BatchSize, Optimizer: in.Job.Training.Optimizer, Training: true,
+			StepMemory: p.StepMemory,
+		})
+		if err != nil {
+			r.Fatal(err)
+		}
+		defer e.Close() //nolint:errcheck // the test ends
+		if err := e.Init(disdel.Init{Seed: 1}); err != nil {
+			r.Fatal(err)
+		}
+		rows := in.Job.Training.BatchSize
+		if _, err := e.Step(dataset.Dense(rows, make([]float32, rows*3072), make([]int32, rows))); err != nil {
+			r.Fatal(err)
+		}
+		if n := e.Footprint().Total(); n > train.Estimate.Training {
+			r.Errorf("the engine takes %v, and the plan says %v", n, train.Estimate.Training)
+		}
+	})
+	if some == 0 {
+		t.Error("no job was made to fit")
+	}
+}
+
+// The plan names every way that was turned down with its figures, and what the chosen one costs.
+func TestAFittedPlanSaysWhatItCosts(t *testing.T) {
+	in := deep(t, chain(8, 24, true))
+	whole, err := under(in, boundless, disdel.FitNone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	train, _ := whole.Action(disdel.TaskTrain)
+	p, err := under(in, train.Estimate.Total*3/4, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := strings.Join(p.Reasons, "\n")
+	if p.StepMemory != (disdel.StepMemory{Recompute: disdel.RecomputeAuto}) || !strings.Contains(said,
+		"fit: whole batches and all activations: a train action needs") || !strings.Contains(said, "% more") {
+		t.Errorf("%+v: %s", p.StepMemory, said)
+	}
+	if _, err := under(in, train.Estimate.Total*3/4, disdel.FitNone); !errors.Is(err, disdel.OverLimit) {
+		t.Error(err)
+	}
+	again, _ := p.Action(disdel.TaskTrain)
+	p, err = under(in, again.Estimate.Total*4/5, "")
+	said = strings.Join(p.Reasons, "\n")
+	if err != nil || p.StepMemory.MicroBatch == 0 || !strings.Contains(said, "batch norm sees the rows") ||
+		!strings.Contains(said, "fit: activations that are computed again: a train action needs") {
+		t.Errorf("%+v, %v: %s", p.StepMemory, err, said)
+	}
+	in.Job.Training.Exact = true
+	if p, err := under(in, again.Estimate.Total*4/5, ""); err == nil && p.StepMemory.MicroBatch > 0 {
+		t.Error("an exact batch norm sees parts of a batch")
+	}
+	in.Job.Training.MicroBatch = 16
+	if _, err := under(in, boundless, ""); !errors.Is(err, disdel.Invalid) {
+		t.Errorf("the same by hand: %v", err)
+	}
+}
+
+// What --max-memory and the remedy after an out-of-memory kill offer was planned: it fits, with the batch as it is.
+func TestWaysToSaveMemoryAreOffered(t *testing.T) {
+	in := deep(t, chain(8, 24, false))
+	whole, err := under(in, boundless, disdel.FitNone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	train, _ := whole.Action(disdel.TaskTrain)
+	limit := train.Estimate.Total * 3 / 4
+	f := FitMemory(in, limit, 2)
+	if f.Given == nil || len(f.Given.Set) == 0 || f.LeastGiven > limit {
+		t.Fatalf("%+v", f)
+	}
+	asked := apply(t, in, append(f.Given.Set, fmt.Sprintf("distribution.workers=%d", f.Given.Workers)))
+	if _, err := under(asked, limit, disdel.FitNone); err != nil {
+		t.Errorf("%v: %v", f.Given.Set, err)
+	}
+	killed := KilledAction{Task: disdel.TaskTrain, Need: train.Estimate.Total * 5 / 4, Batch: 64, Workers: 2}
+	ways := FitKilled(in, killed, train.Estimate.Total)
+	if !slices.ContainsFunc(ways[:1], func(c Change) bool { return strings.HasPrefix(c.Set[0], "training.microBatch=") }) {
+		t.Errorf("after a kill: %v", ways)
+	}
+	in.Job.Training.Fit = disdel.FitNone
+	if f := FitMemory(in, limit, 2); f.Given != nil {
+		t.Errorf("without fitting: %+v", f.Given.Set)
+	}
+}
