@@ -245,19 +245,19 @@ type CosineSchedule struct {
 	Floor float64 `json:"floor,omitempty"`
 }
 
-// OneCycleSchedule lets the rate rise from Start times itself along half a cosine, for the share Rise of the epochs,
-// and then fall to End times itself (Smith and Topin 2018, as PyTorch's OneCycleLR).
+// OneCycleSchedule lets the rate rise from StartFactor times itself along half a cosine, for the share Rise of the
+// epochs, and then fall to EndFactor times itself (Smith and Topin 2018, as PyTorch's OneCycleLR).
 type OneCycleSchedule struct {
-	Rise  float64 `json:"rise"`
-	Start float64 `json:"start"`
-	End   float64 `json:"end"`
+	Rise        float64 `json:"rise"`
+	StartFactor float64 `json:"startFactor"`
+	EndFactor   float64 `json:"endFactor"`
 }
 
 func (s *OneCycleSchedule) factor(epoch, epochs int) float64 {
 	turn, last := s.Rise*float64(epochs)-1, float64(epochs-1)
-	from, to, share := s.Start, 1.0, float64(epoch)/turn
+	from, to, share := s.StartFactor, 1.0, float64(epoch)/turn
 	if turn <= 0 || float64(epoch) > turn {
-		from, to, share = 1, s.End, (float64(epoch)-turn)/(last-turn)
+		from, to, share = 1, s.EndFactor, (float64(epoch)-turn)/(last-turn)
 	}
 	return to + (from-to)*(1+math.Cos(math.Pi*min(1, share)))/2
 }
