@@ -254,7 +254,8 @@ type TrainRequest struct {
 	Precision      Precision   `json:"precision,omitempty"`
 	StepMemory                 // of every step
 	Loss           string      `json:"loss"`
-	Target         float64     `json:"target,omitempty"` // stop when an epoch's mean loss is at most this; 0: never
+	LabelSmoothing float64     `json:"labelSmoothing,omitempty"`
+	Target         float64     `json:"target,omitempty"`         // mean loss of an epoch to stop at; 0: never
 	Threads        int         `json:"threads"`
 	Backend        string      `json:"backend,omitempty"`
 	Wire           Wire        `json:"wire,omitempty"`        // "": float32

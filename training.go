@@ -10,20 +10,22 @@ import (
 
 // Training holds the hyper-parameters.
 type Training struct {
-	Epochs        int        `json:"epochs"`
-	BatchSize     int        `json:"batchSize"`       // rows of a step on every worker; with Batch, of Batch
-	Batch         *Batch     `json:"batch,omitempty"` // nil: BatchSize is every worker's own
-	Optimizer     Optimizer  `json:"optimizer"`
-	Loss          string     `json:"loss"` // of classes, of numbers, or of sparse rows: see the constants
-	Schedule      *Schedule  `json:"schedule,omitempty"`
-	ClipNorm      float64    `json:"clipNorm,omitempty"` // longest gradient, all weights together; 0: any
-	Exact         bool       `json:"exact,omitempty"`    // convolutions by their definition: no Winograd
-	Precision     Precision  `json:"precision,omitempty"`
-	EarlyStop     *EarlyStop `json:"earlyStop,omitempty"`
-	Goal          *Goal      `json:"goal,omitempty"`
-	ValidateEvery int        `json:"validateEvery"` // rounds between evaluations of the held-out rows; 0: only at the end
-	Backend       string     `json:"backend,omitempty"`
-	Fit           Fitting    `json:"fit,omitempty"`
+	Epochs    int       `json:"epochs"`
+	BatchSize int       `json:"batchSize"`       // rows of a step on every worker; with Batch, of Batch
+	Batch     *Batch    `json:"batch,omitempty"` // nil: BatchSize is every worker's own
+	Optimizer Optimizer `json:"optimizer"`
+	Loss      string    `json:"loss"` // of classes, of numbers, or of sparse rows: see the constants
+	// LabelSmoothing is the share of a label that crossEntropy spreads evenly over all classes, in training only.
+	LabelSmoothing float64    `json:"labelSmoothing,omitempty"`
+	Schedule       *Schedule  `json:"schedule,omitempty"`
+	ClipNorm       float64    `json:"clipNorm,omitempty"` // longest gradient, all weights together; 0: any
+	Exact          bool       `json:"exact,omitempty"`    // convolutions by their definition: no Winograd
+	Precision      Precision  `json:"precision,omitempty"`
+	EarlyStop      *EarlyStop `json:"earlyStop,omitempty"`
+	Goal           *Goal      `json:"goal,omitempty"`
+	ValidateEvery  int        `json:"validateEvery"` // rounds between evaluations of the held-out rows; 0: only at the end
+	Backend        string     `json:"backend,omitempty"`
+	Fit            Fitting    `json:"fit,omitempty"`
 	StepMemory
 }
 
@@ -221,10 +223,14 @@ func (l Lion) WithDefaults() Lion {
 	return l
 }
 
-// Schedule changes the learning rate with the epochs. It is exactly one of its fields; none is a constant rate.
+// Schedule changes the learning rate with the epochs. It is at most one of Step, Cosine and OneCycle; none is a
+// constant rate.
 type Schedule struct {
-	Step   *StepSchedule   `json:"step,omitempty"`
-	Cosine *CosineSchedule `json:"cosine,omitempty"`
+	Step     *StepSchedule     `json:"step,omitempty"`
+	Cosine   *CosineSchedule   `json:"cosine,omitempty"`
+	OneCycle *OneCycleSchedule `json:"oneCycle,omitempty"`
+	// Warmup is the number of first epochs in which the rate rises evenly to that of the schedule; 0: none.
+	Warmup int `json:"warmup,omitempty"`
 }
 
 // StepSchedule multiplies the rate by Factor after every Every epochs.
@@ -239,11 +245,38 @@ type CosineSchedule struct {
 	Floor float64 `json:"floor,omitempty"`
 }
 
+// OneCycleSchedule lets the rate rise from StartFactor times itself along half a cosine, for the share Rise of the
+// epochs, and then fall to EndFactor times itself (Smith and Topin 2018, as PyTorch's OneCycleLR).
+type OneCycleSchedule struct {
+	Rise        float64 `json:"rise"`
+	StartFactor float64 `json:"startFactor"`
+	EndFactor   float64 `json:"endFactor"`
+}
+
+func (s *OneCycleSchedule) factor(epoch, epochs int) float64 {
+	turn, last := s.Rise*float64(epochs)-1, float64(epochs-1)
+	from, to, share := s.StartFactor, 1.0, float64(epoch)/turn
+	if turn <= 0 || float64(epoch) > turn {
+		from, to, share = 1, s.EndFactor, (float64(epoch)-turn)/(last-turn)
+	}
+	return to + (from-to)*(1+math.Cos(math.Pi*min(1, share)))/2
+}
+
 // Factor is what the learning rate is multiplied with in an epoch, counted from 0, of so many.
 func (s *Schedule) Factor(epoch, epochs int) float64 {
+	if s != nil && epoch < s.Warmup {
+		return s.after(epoch, epochs) * float64(epoch+1) / float64(s.Warmup+1)
+	}
+	return s.after(epoch, epochs)
+}
+
+// after is Factor without the warm-up.
+func (s *Schedule) after(epoch, epochs int) float64 {
 	switch {
 	case s == nil:
 		return 1
+	case s.OneCycle != nil && epochs > 1:
+		return s.OneCycle.factor(epoch, epochs)
 	case s.Step != nil && s.Step.Every > 0:
 		return math.Pow(s.Step.Factor, float64(epoch/s.Step.Every))
 	case s.Cosine != nil && epochs > 1:

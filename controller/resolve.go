@@ -345,6 +345,8 @@ func (r *resolver) fitTargets() {
 	}
 	const native = "numbers are predicted by networks of the native backend only"
 	switch last := r.Graph.Nodes[len(r.Graph.Nodes)-1].Op; {
+	case t.LabelSmoothing > 0:
+		r.fault("training.labelSmoothing", "take it out", "numbers to predict have no labels to smooth")
 	case m.Python != nil:
 		r.fault("model.python", "write model.layers or model.name", native)
 	case m.Custom != "":

@@ -33,16 +33,22 @@ func TestJobsOnTargets(t *testing.T) {
 	}{
 		"as it should be": {func(*disdel.Job) {}, ""},
 		"huber":           {func(j *disdel.Job) { j.Training.Loss = disdel.LossHuber }, ""},
-		"two outputs":     {func(j *disdel.Job) { j.Model.Layers[1].Units = 2 }, "2 outputs, and homes has 1 number to predict: price"},
-		"softmax":         {func(j *disdel.Job) { j.Model.Layers[1].Activation = "softmax" }, "ends in softmax"},
-		"binary":          {func(j *disdel.Job) { j.Training.Loss = disdel.LossBinaryCrossEntropy }, "price of homes is a number to predict"},
+		"two outputs": {
+			func(j *disdel.Job) { j.Model.Layers[1].Units = 2 }, "2 outputs, and homes has 1 number to predict: price",
+		},
+		"softmax": {func(j *disdel.Job) { j.Model.Layers[1].Activation = "softmax" }, "ends in softmax"},
+		"binary": {
+			func(j *disdel.Job) { j.Training.Loss = disdel.LossBinaryCrossEntropy }, "price of homes is a number to predict",
+		},
 		"cross-entropy in the file": {
 			func(j *disdel.Job) { j.Training.Loss, j.Metadata.Name = disdel.LossCrossEntropy, "given" },
 			"crossEntropy tells classes apart",
 		},
 		"other backend": {func(j *disdel.Job) { j.Training.Backend = disdel.BackendGorgonia }, "native backend"},
 		"accuracy": {
-			func(j *disdel.Job) { j.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricAccuracy, Target: 0.9} },
+			func(j *disdel.Job) {
+				j.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricAccuracy, Target: 0.9}
+			},
 			"numbers have no accuracy",
 		},
 		"R2": {func(j *disdel.Job) { j.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricR2, Target: 0.9} }, ""},

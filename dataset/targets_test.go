@@ -56,7 +56,8 @@ func TestTargetsAreStored(t *testing.T) {
 	if info := m.Info(disdel.Split{}); !info.Numbers() || info.Targets[1].Name != "rent" || m.NumericTarget() != "" {
 		t.Errorf("the data set is %+v", info)
 	}
-	shard, err := s.ReadTrain(ctx, disdel.DataRef{Name: "homes", Checksum: m.Checksum()}, disdel.RowRange{Start: 1, End: 4})
+	ref := disdel.DataRef{Name: "homes", Checksum: m.Checksum()}
+	shard, err := s.ReadTrain(ctx, ref, disdel.RowRange{Start: 1, End: 4})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -127,6 +127,8 @@ func withField(path, value string) (text string, sets []string) {
 		sets = append(sets, "training.schedule.step={every: 1, factor: 1}")
 	case strings.HasPrefix(path, "training.schedule.cosine."):
 		sets = append(sets, "training.schedule.cosine={}")
+	case strings.HasPrefix(path, "training.schedule.oneCycle."):
+		sets = append(sets, "training.schedule.oneCycle={}")
 	case strings.HasPrefix(path, "distribution.exchange."):
 		sets = append(sets, "distribution.exchange={}")
 	case strings.HasPrefix(path, "resources.gpu"):

@@ -5,6 +5,7 @@ import (
 	"math"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -66,8 +67,9 @@ func (r *reader) finish(job *disdel.Job) {
 	r.precision(job)
 	r.stepMemory(job)
 	r.batch(&job.Training)
+	r.smoothing(job)
 	r.optimizer(&job.Training.Optimizer)
-	r.exactlyOne("training.schedule", "write cosine: {}")
+	r.exactlyOne("training.schedule", "write cosine: {}", "warmup")
 	r.earlyStop(job.Training.EarlyStop)
 	r.goal(job)
 	r.split(&job.Data.Split, job.Model.Init.Seed)
@@ -133,6 +135,18 @@ func (r *reader) batch(t *disdel.Training) {
 	}
 }
 
+// smoothing checks that the job's loss and engine can spread labels.
+func (r *reader) smoothing(job *disdel.Job) {
+	const path, loss = "training.labelSmoothing", "training.loss"
+	switch t := job.Training; {
+	case t.LabelSmoothing == 0 || !r.sound(path, loss, backendPath):
+	case t.Loss != disdel.LossCrossEntropy:
+		r.fault(r.places[path], path, "take it out", "does not go with the loss %s", t.Loss)
+	case cmp.Or(t.Backend, disdel.BackendNative) != disdel.BackendNative || job.Model.NeedsProgram():
+		r.fault(r.places[path], path, "take it out", "only the native backend has it")
+	}
+}
+
 func (r *reader) optimizer(o *disdel.Optimizer) {
 	const path = "training.optimizer"
 	if !r.given(path) {
@@ -147,8 +161,10 @@ func (r *reader) optimizer(o *disdel.Optimizer) {
 }
 
 // exactlyOne adds a fault if the object at path does not have exactly one of its fields; hint is for an empty object.
-func (r *reader) exactlyOne(path, hint string) {
-	names, count := childNames(path), 0
+// A field beside may be given too, or alone.
+func (r *reader) exactlyOne(path, hint string, beside ...string) {
+	names := slices.DeleteFunc(childNames(path), func(name string) bool { return slices.Contains(beside, name) })
+	count := 0
 	for _, name := range names {
 		if r.given(join(path, name)) {
 			count++
@@ -158,6 +174,7 @@ func (r *reader) exactlyOne(path, hint string) {
 	switch {
 	case count > 1:
 		r.fault(r.places[path], path, "take all but one out", "%s", rule)
+	case slices.ContainsFunc(beside, func(name string) bool { return r.given(join(path, name)) }):
 	case count == 0 && r.given(path) && r.sound(path) && !r.failedBelow(path):
 		r.fault(r.places[path], path, hint, "%s", rule)
 	}

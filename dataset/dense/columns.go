@@ -152,7 +152,8 @@ func (c *column) closeTarget(at int, wrong *faults) {
 	wrong.more += c.texts - len(c.odd)
 	if c.texts == 0 && c.numbers > 0 && !(c.Deviation > 0) {
 		wrong.add(disdel.Fault{
-			Column: at + 1, Path: c.Name, Msg: fmt.Sprintf("the target: it is %g in all rows, and there is nothing to predict", c.Mean),
+			Column: at + 1, Path: c.Name,
+			Msg:  fmt.Sprintf("the target: it is %g in all rows, and there is nothing to predict", c.Mean),
 			Hint: "name another column: --target COLUMN",
 		})
 	}

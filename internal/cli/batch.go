@@ -24,7 +24,10 @@ func batchCommand(u *ui) *cli.Command {
 			"   disdel batch job.yaml --set 'matrix={training.batchSize: [16, 32, 64]}' -o json",
 		Flags: slices.Concat([]cli.Flag{
 			setFlag, actionFlag, pythonFlag, backendFlag, admissionFlag, queueFlags[0],
-			&cli.StringFlag{Name: "by", Value: string(batch.ByAccuracy), Usage: "`METRIC` to compare jobs by: accuracy, loss, rmse, mae or r2"},
+			&cli.StringFlag{
+				Name: "by", Value: string(batch.ByAccuracy),
+				Usage: "`METRIC` to compare jobs by: accuracy, loss, rmse, mae or r2",
+			},
 			&cli.IntFlag{
 				Name: "halving", Usage: "stop jobs that are not among the best 1 in `NUMBER` after the same training",
 			},

@@ -185,7 +185,8 @@ func failIfEvaluated(c *cli.Context, e *infer.Evaluation) error {
 			reasons = append(reasons, why)
 		}
 	}
-	return broken(reasons, "", "use accuracy, loss, f1, precision or recall, and of numbers rmse, mae or r2; disdel report JOB shows the job of the model")
+	return broken(reasons, "", "use accuracy, loss, f1, precision or recall, and of numbers rmse, mae or r2; "+
+		"disdel report JOB shows the job of the model")
 }
 
 // broken is the error of rules that are met, nil for none.

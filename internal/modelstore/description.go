@@ -81,8 +81,8 @@ func (m *Model) faults(name string, version int) (list []string) {
 	fault(!finite(m.Loss), "loss is %g", m.Loss)
 	fault(!finite(m.RMSE) || !finite(m.AUC) || !finite(m.MAE), "rmse is %g, auc %g and mae %g", m.RMSE, m.AUC, m.MAE)
 	fault(m.R2 != nil && !finite(*m.R2), "r2 is no number")
-	fault(len(m.Network.Targets) > 0 && len(m.Network.Targets) != m.Network.Classes, "network.targets has %d of %d outputs",
-		len(m.Network.Targets), m.Network.Classes)
+	n := len(m.Network.Targets)
+	fault(n > 0 && n != m.Network.Classes, "network.targets has %d of %d outputs", n, m.Network.Classes)
 	fault(m.Epochs < 0 || m.Workers < 0 || m.Data.Train < 0 || m.Data.HeldOut < 0, "a count is below 0")
 	if r := m.Inputs; r != nil {
 		fault(!finite(float64(r.Low)) || !finite(float64(r.High)) || r.Low > r.High, "inputs go from %g to %g", r.Low, r.High)

@@ -210,9 +210,9 @@ var rowFormats = []string{".csv", ".jsonl", ".npy"}
 // .jsonl or .npy. It returns Invalid for another ending.
 //
 // A line of .csv has the row, the class, its name, the label and the probability of each class (p0, p1 ...). For sparse
-// rows it has row, prediction and target; for numbers row, and NAME and NAME_given of each target. A line of .jsonl has the same as an object. A .npy file has the
-// probabilities, float32 [rows classes], or the predictions, [rows] of sparse rows and [rows targets]. Numbers are written so that they parse to the same
-// bits.
+// rows it has row, prediction and target; for numbers row, and NAME and NAME_given of each target. A line of .jsonl has
+// the same as an object. A .npy file has the probabilities, float32 [rows classes], or the predictions: [rows] of
+// sparse rows, [rows targets] of numbers. Numbers are written so that they parse to the same bits.
 func NewAnswerWriter(ending string, w io.Writer) (infer.DataSink, error) {
 	switch strings.ToLower(ending) {
 	case ".csv":

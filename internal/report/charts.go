@@ -28,7 +28,9 @@ type Figure struct {
 // figures are the plots for which the record has values.
 func (r *Report) figures() []Figure {
 	var out []Figure
-	for _, f := range []*Figure{r.lossPlot(), r.accuracyPlot(), r.errorPlot(), r.epochPlot(), r.stepPlot(), r.memoryPlot(), r.gantt()} {
+	for _, f := range []*Figure{
+		r.lossPlot(), r.accuracyPlot(), r.errorPlot(), r.epochPlot(), r.stepPlot(), r.memoryPlot(), r.gantt(),
+	} {
 		if f != nil {
 			out = append(out, *f)
 		}

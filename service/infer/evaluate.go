@@ -18,7 +18,7 @@ type Evaluation struct {
 	HeldOut       bool    `json:"heldOut"` // the rows are the held-out part of the data set; false: all rows
 	Accuracy      float64 `json:"accuracy"`
 	disdel.Scores         // of numbers, instead of the accuracy
-	Loss          float64 `json:"loss"` // mean cross-entropy of a row in nats; of numbers the mean squared error, standardised
+	Loss          float64 `json:"loss"` // mean cross-entropy of a row, in nats; of numbers their mse
 	// Confusion counts rows by their label and by the class that the model gave them: [labels classes].
 	Confusion [][]int             `json:"confusion"`
 	Classes   []ClassEvaluation   `json:"classes"`

@@ -11,21 +11,22 @@ import (
 
 // Spec is what an engine is made for.
 type Spec struct {
-	Graph     *model.Graph
-	Code      string           // folder with the files of a Python program; "": none
-	Context   context.Context  `json:"-"` // bounds an engine that may hang, see engine.Listener; nil: nothing does
-	BatchSize int              // the most rows of a call, at least 1
-	Optimizer disdel.Optimizer // of training steps
-	Loss      string           // crossEntropy (default), binaryCrossEntropy or mse
-	ClipNorm  float64          // longest gradient, all weights together; 0: any
-	Threads   int              // workers; 0 is one
-	Seed      int64            // of dropout
-	Memory    disdel.Bytes     // the action's limit, 0 if unknown: what is known to need more is refused
-	Device    disdel.Bytes     // the same of an accelerator's memory
-	Place     int              // of accelerators that the process may use, the one with this number, modulo their number
-	Training  bool             // Step will be called
-	Exact     bool             // convolutions go by their definition, not by algorithms that round more
-	Precision disdel.Precision // of training steps
+	Graph          *model.Graph
+	Code           string           // folder with the files of a Python program; "": none
+	Context        context.Context  `json:"-"` // bounds an engine that may hang, see engine.Listener; nil: nothing does
+	BatchSize      int              // the most rows of a call, at least 1
+	Optimizer      disdel.Optimizer // of training steps
+	Loss           string           // crossEntropy (default), binaryCrossEntropy or mse
+	LabelSmoothing float64          // share of a label that crossEntropy spreads over all classes
+	ClipNorm       float64          // longest gradient, all weights together; 0: any
+	Threads        int              // workers; 0 is one
+	Seed           int64            // of dropout
+	Memory         disdel.Bytes     // the action's limit, 0 if unknown: what is known to need more is refused
+	Device         disdel.Bytes     // the same of an accelerator's memory
+	Place          int              // number of the accelerator that it uses, modulo their number
+	Training       bool             // Step will be called
+	Exact          bool             // convolutions go by their definition, not by algorithms that round more
+	Precision      disdel.Precision // of training steps
 	disdel.StepMemory
 }
 
@@ -33,6 +34,12 @@ type Spec struct {
 func (s *Spec) OnlyPlain(backend string) error {
 	if err := s.KeepsAll(backend); err != nil {
 		return err
+	}
+	if s.Training && s.LabelSmoothing != 0 {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "make engine", Msg: backend + " has no label smoothing",
+			Hint: "leave training.labelSmoothing out, or use the native backend",
+		}
 	}
 	return s.OnlyFloat32(backend)
 }

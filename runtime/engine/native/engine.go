@@ -66,6 +66,13 @@ func New(s engine.Spec) (*Engine, error) {
 			Hint: "losses: " + strings.Join(lossNames, ", "),
 		}
 	}
+	if s.LabelSmoothing != 0 && (s.Loss != CrossEntropy || s.LabelSmoothing < 0 || s.LabelSmoothing >= 1) {
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "make engine",
+			Msg:  fmt.Sprintf("a label smoothing of %g with the loss %s", s.LabelSmoothing, s.Loss),
+			Hint: "use a share from 0 up to 1, with crossEntropy",
+		}
+	}
 	p, err := PlanOf(s)
 	if err != nil {
 		return nil, err

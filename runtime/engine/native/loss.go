@@ -54,6 +54,10 @@ func (e *Engine) lossOf(w *kernel.Worker, gradient bool) {
 			label = int(e.target.Classes[r])
 		}
 		e.right[r] = label >= 0 && largest(row) == label
+		if s := e.spec.LabelSmoothing; s > 0 && label >= 0 && e.training {
+			losses[r] = smoothed(row, label, s, softmax, gradient, 1/float64(e.batch))
+			continue
+		}
 		losses[r] = rowLoss(e.spec.Loss, row, label, softmax, gradient, 1/float64(e.batch))
 	}
 	w.Sync()
@@ -205,6 +209,26 @@ func crossEntropy(row []float32, label int, softmax, gradient bool, scale float6
 			row[k] = float32(scale * p)
 		case softmax:
 			row[k] = float32(p)
+		}
+	}
+	return loss
+}
+
+// smoothed is crossEntropy of a label of which a share is spread evenly over all classes (Szegedy 2016).
+func smoothed(row []float32, label int, share float64, softmax, gradient bool, scale float64) float64 {
+	top, n, mean := float64(row[label]), float64(len(row)), 0.0
+	for _, v := range row {
+		mean += float64(v) / n
+	}
+	// The loss of a class k is log(sum of exp) less output k: the others differ from the label's by the outputs alone.
+	loss := crossEntropy(row, label, softmax, gradient, scale) + share*(top-mean)
+	for k := range row {
+		if !gradient {
+			break
+		}
+		row[k] -= float32(scale * share / n)
+		if k == label {
+			row[k] += float32(scale * share)
 		}
 	}
 	return loss

@@ -1,0 +1,31 @@
+package disdel_test
+
+import (
+	"fmt"
+
+	"github.com/disdel/disdel"
+)
+
+// A metric knows its direction: a lower rank is better.
+func ExampleFindMetric() {
+	low, high := 0.5, 0.9
+	for _, name := range []string{disdel.MetricAccuracy, disdel.MetricRMSE} {
+		m, _ := disdel.FindMetric(name)
+		fmt.Println(m.Text(high), m.Rank(&high) < m.Rank(&low))
+	}
+	// Output:
+	// accuracy 0.9000 true
+	// RMSE 0.9 false
+}
+
+// Networks learn standardised targets, and their errors are in the unit of the target.
+func ExampleErrorSums() {
+	price := disdel.Target{Name: "price", Mean: 200, Deviation: 50}
+	fmt.Println(price.Standard(250), price.Value(-1))
+	errors := disdel.NewErrorSums([]disdel.Target{price})
+	errors.Add([]float32{0.5, -1}, []float32{1, -1})
+	fmt.Println(errors.Scores().Text())
+	// Output:
+	// 1 150
+	// RMSE 17.678, MAE 12.5, R2 0.8750
+}
