@@ -40,18 +40,20 @@ func TestEnvironmentsThatNobodyNeedsAreDeleted(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"00aa": "the paused job " + pausedJob + " needs it", "00bb": "it was used in the last hour, and a job may be starting",
-		"00cc": "",
+		"00aa": "the paused job " + pausedJob + " needs it", "00cc": "",
+		"00bb": "it was used in the last hour, and a job may be starting",
 	}
 	for name, why := range want {
 		if got, ok := kept[name]; !ok || got != why {
 			t.Errorf("%s is kept because of %q, want %q", name, got, why)
 		}
 	}
-	if err := s.RemoveStored(t.Context(), StoredItem{Kind: StoredEnvironments, Name: "00aa"}); disdel.KindOf(err) != disdel.Conflict {
+	item := StoredItem{Kind: StoredEnvironments, Name: "00aa"}
+	if err := s.RemoveStored(t.Context(), item); disdel.KindOf(err) != disdel.Conflict {
 		t.Errorf("the environment of a paused job: %v", err)
 	}
-	if err := s.RemoveStored(t.Context(), StoredItem{Kind: StoredEnvironments, Name: "00cc", Written: time.Now().Add(-2 * startsWithin)}); err != nil {
+	item.Name, item.Written = "00cc", time.Now().Add(-2*startsWithin)
+	if err := s.RemoveStored(t.Context(), item); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(old); err == nil {

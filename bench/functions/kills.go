@@ -70,7 +70,8 @@ func (b *bencher) disturbable(d data) []string {
 	}
 	for _, set := range []string{
 		"distribution.workers=2", "training.epochs=6", "training.batchSize=32",
-		"training.optimizer={adam: {learningRate: 0.001}}", "model.python.arguments={kind: convolutions, width: 16, depth: 2}",
+		"training.optimizer={adam: {learningRate: 0.001}}",
+		"model.python.arguments={kind: convolutions, width: 16, depth: 2}",
 	} {
 		args = append(args, "--set", set)
 	}

@@ -186,7 +186,8 @@ func addProgramRows(ctx context.Context, c *cli.Context, data client.Data, name 
 	}
 	file, entry, ok := programOperand(c.String("program"))
 	if !ok {
-		return set, badFlags(fmt.Sprintf("%q is no Python program", c.String("program")), "--program net.py, or --program net.py:NAME")
+		return set, badFlags(fmt.Sprintf("%q is no Python program", c.String("program")),
+			"--program net.py, or --program net.py:NAME")
 	}
 	folder, err := os.MkdirTemp("", "disdel-rows-")
 	if err != nil {

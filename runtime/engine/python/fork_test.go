@@ -32,12 +32,14 @@ func TestForkedWorkersKeepThePromises(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := t.TempDir()
-	script := fmt.Sprintf(`"$0" -test.v -test.run '%s' >%s/said 2>&1; echo $? >%[2]s/code; exec sleep 1000`, inContainer, out)
+	script := fmt.Sprintf(`"$0" -test.v -test.run '%s' >%s/said 2>&1; echo $? >%[2]s/code; exec sleep 1000`,
+		inContainer, out)
 	cfg := platform.DefaultConfig()
 	cfg.Limits.Memory.Max = 4 * disdel.GB
 	cfg.PoolMemory, cfg.PauseGrace = 4*disdel.GB, 0
 	cfg.Kinds = map[string]platform.Kind{"test": {
-		Command: []string{"/bin/sh", "-c", script, self, "{listen}"}, Env: []string{"DISDEL_TEST_TORCH=" + torch()}, Forks: true,
+		Command: []string{"/bin/sh", "-c", script, self, "{listen}"}, Forks: true,
+		Env: []string{"DISDEL_TEST_TORCH=" + torch()},
 	}}
 	cfg.Prewarm = []platform.Prewarm{{Kind: "test", Memory: 4 * disdel.GB, Count: 1}}
 	p, err := platform.New(cfg)
@@ -78,7 +80,8 @@ func childrenOf(of int, words string) (out []int) {
 	for _, file := range list {
 		line, _ := os.ReadFile(file)
 		dir := filepath.Dir(file)
-		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil && parent(dir) == of && strings.Contains(string(line), words) {
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err == nil && parent(dir) == of && strings.Contains(string(line), words) {
 			out = append(out, pid)
 		}
 	}

@@ -14,8 +14,8 @@ from .programs import Refused
 def write(request: Mapping[str, Any]) -> Dict[str, Any]:
     """Writes the rows of ``Task.dataset`` into the folder ``to`` of the request.
 
-    :returns: by part, ``train`` and ``test``: its ``rows``; files are ``PART-x.npy`` and ``PART-y.npy``. A part that the
-        program does not have is left out.
+    :returns: by part, ``train`` and ``test``, how many rows it has. Files are ``PART-x.npy`` and ``PART-y.npy``. A part
+        that the program does not have is left out.
     :raises Refused: with the user's line where a row cannot be read, and for rows that do not fit each other.
     """
     folder, file = request["folder"], request["file"]
