@@ -22,7 +22,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// Twenty scenarios of a newcomer's first week. Each is a script that starts from an empty home. make scenarios prints
+// Scenarios of a newcomer's first weeks. Each is a script that starts from an empty home. make scenarios prints
 // their times.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
