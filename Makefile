@@ -99,9 +99,11 @@ bench-engine: build ## figures of the engine, beside PyTorch, TensorFlow, JAX an
 	bin/bench-engine -torch "$$(scripts/bench-deps.sh --interpreters)"
 
 .PHONY: bench-fitting
-bench-fitting: ## figures of networks that are made to fit a limit: plans, memory and time of ResNet-50, 60 drawn networks (SEED=1)
+bench-fitting: deps build ## figures of models larger than an action: networks made to fit (SEED=1), aggregations of 553 MB
 	$(BENCH)fitting ./fitting
+	$(BENCH)aggregator ./aggregator
 	bin/bench-fitting $(if $(SEED),-seed $(SEED))
+	bin/bench-aggregator -fitting bin/disdel-runtime
 
 .PHONY: bench-estimator
 bench-estimator: build ## figures of estimates beside measured peaks and durations: 60 jobs drawn from SEED=4 at exact limits and at defaults, and forecasts (PARTS=memory: the zoo; PARTS=advice: 60 failures)
@@ -138,11 +140,6 @@ bench-aggregator: deps build ## figures of aggregation against a redis-server on
 	$(BENCH)faults ./faults
 	bin/bench-aggregator
 	bin/bench-faults
-
-.PHONY: bench-fitting
-bench-fitting: deps build ## figures of models that are larger than an action: aggregations of four updates of 553 MB
-	$(BENCH)aggregator ./aggregator
-	bin/bench-aggregator -fitting bin/disdel-runtime
 
 .PHONY: bench-policies
 bench-policies: build ## figures of policies beside the best fixed number of workers, simulated (PARTS=auto,tta,momentum,speed,sim: real jobs)

@@ -67,7 +67,7 @@ func (m StepMemory) String() string {
 // Fitting says whether a plan may save memory where a job does not fit.
 type Fitting string
 
-// The values of Fitting. "" is auto: the plan chooses StepMemory where a job does not fit without it.
+// FitNone refuses a job that does not fit. The other value, "", is auto: the plan chooses StepMemory for such a job.
 const FitNone Fitting = "none"
 
 // Recompute says which activations a training step computes again.

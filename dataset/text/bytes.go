@@ -34,12 +34,3 @@ func fromByteLetters(token string) (string, bool) {
 	}
 	return out.String(), true
 }
-
-// toByteLetters writes bytes as letters.
-func toByteLetters(raw string) string {
-	var out strings.Builder
-	for i := range len(raw) {
-		out.WriteRune(letters[raw[i]])
-	}
-	return out.String()
-}

@@ -345,10 +345,6 @@ func (r *reader) readAfter(p *part) {
 	type token struct {
 		ID string `json:"id"`
 	}
-	type named struct {
-		Text string
-		ID   int32
-	}
 	var s struct {
 		All    []*part           `json:"processors"`
 		CLS    []json.RawMessage `json:"cls"`

@@ -75,12 +75,10 @@ func gpt2(s string) int {
 		return n
 	}
 	skip := 0
-	c, n := next(s)
+	c, _ := next(s)
 	if s[0] == ' ' {
-		if c, n = next(s[1:]); n > 0 && c != space {
-			skip = 1
-		} else {
-			c = space
+		if after, n := next(s[1:]); n > 0 && after != space {
+			skip, c = 1, after
 		}
 	}
 	if c == space {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -201,9 +202,7 @@ func (t *trainer) file(special []string) []byte {
 		added[i] = addedToken{ID: int32(i), Content: token, Special: true}
 		vocabulary[token] = int32(i)
 	}
-	for token, id := range t.ids {
-		vocabulary[token] = id
-	}
+	maps.Copy(vocabulary, t.ids)
 	level := object{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}
 	merges := t.merges
 	if merges == nil {
