@@ -134,7 +134,7 @@ var house = map[string][]string{
 	"service/lease":  {"history", "internal/files", "internal/process"},
 	"service/queue":  {"controller", "history", "scheduler", "service/lease"},
 	"service/infer": {
-		"dataset", "dataset/dense", "estimator", "executor", "history", "internal/modelstore", "model",
+		"dataset", "dataset/dense", "dataset/text", "estimator", "executor", "history", "internal/modelstore", "model",
 		"runtime/engine/backends", "scheduler", "service/lease", "service/queue",
 	},
 	"service/program": {
@@ -157,7 +157,8 @@ var house = map[string][]string{
 	// to others, and is the action runtime, whose kernels it names.
 	"internal/cli": {
 		"actions/serve", "aggregator", "controller/jobfile", "controller/simulate", "dataset", "dataset/dense",
-		"dataset/sparse", "deploy", "deploy/...", "estimator", "examples", "executor", "history", "history/couchlite",
+		"dataset/sparse", "dataset/text", "deploy", "deploy/...", "estimator", "examples", "executor", "history",
+		"history/couchlite",
 		"internal/...", "platform", "platform/local", "runtime/engine/gpu", "runtime/engine/native/checkup",
 		"runtime/engine/native/kernel", "scheduler", "scheduler/sim", "service", "service/api", "service/batch",
 		"service/infer", "service/tenant",
