@@ -263,6 +263,9 @@ func (k *kerasReader) activation(l *kerasLayer) string {
 	return ""
 }
 
+// notInKeras is in the place of the name that Keras has for an activation.
+const notInKeras = "-"
+
 // kerasName is what Keras calls an activation.
 func (k *layerKind) kerasName() string { return cmp.Or(k.keras, k.name) }
 
@@ -270,7 +273,7 @@ func (k *layerKind) kerasName() string { return cmp.Or(k.keras, k.name) }
 func kerasActivations() string {
 	var names []string
 	for i := range layerKinds {
-		if k := &layerKinds[i]; k.activation != OpUnknown {
+		if k := &layerKinds[i]; k.activation != OpUnknown && k.keras != notInKeras {
 			names = append(names, k.kerasName())
 		}
 	}

@@ -66,7 +66,7 @@ var layerKinds = [...]layerKind{
 	},
 	{
 		name: "geluTanh", meaning: "gelu by a formula with tanh, as GPT-2 has it.",
-		activation: OpGELUTanh, negative: true,
+		activation: OpGELUTanh, keras: notInKeras, negative: true,
 	},
 	{name: "silu", meaning: "x sigmoid(x), also called swish.", activation: OpSiLU, negative: true},
 	{name: "softmax", meaning: "Probabilities of the classes; comes last.", activation: OpSoftmax},

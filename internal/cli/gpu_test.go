@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -142,7 +143,9 @@ func (d *tool) waitsForADevice(job string) {
 		d.t.Fatalf("exit %d\n%s", code, errs)
 	}
 	r := d.record()
-	all := trains(&r)
+	all := slices.DeleteFunc(trains(&r), func(a disdel.Activation) bool { // a busy machine may need retries
+		return a.Outcome != disdel.OutcomeSuccess
+	})
 	if r.Plan.Parallel != 1 || len(all) != 2 {
 		d.t.Fatalf("%d at once, %d train activations", r.Plan.Parallel, len(all))
 	}
