@@ -229,7 +229,8 @@ type Schedule struct {
 	Step     *StepSchedule     `json:"step,omitempty"`
 	Cosine   *CosineSchedule   `json:"cosine,omitempty"`
 	OneCycle *OneCycleSchedule `json:"oneCycle,omitempty"`
-	// Warmup is the number of first epochs in which the rate rises evenly to that of the schedule; 0: none.
+	// Warmup is the number of epochs at the start of the job in which the rate rises evenly. It ends at the rate of the
+	// schedule. 0: none.
 	Warmup int `json:"warmup,omitempty"`
 }
 

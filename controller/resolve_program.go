@@ -112,7 +112,8 @@ func (r *resolver) translates(m *disdel.Python, t *disdel.PythonTranslation) boo
 func (r *resolver) takeLayers(m disdel.Python, t disdel.PythonTranslation) {
 	job := &r.Job
 	job.Training.Backend, job.Model.Layers = disdel.BackendNative, t.Layers
-	job.Training.Loss, job.Training.Optimizer = cmp.Or(t.Loss, job.Training.Loss), *cmp.Or(t.Optimizer, &job.Training.Optimizer)
+	job.Training.Loss = cmp.Or(t.Loss, job.Training.Loss)
+	job.Training.Optimizer = *cmp.Or(t.Optimizer, &job.Training.Optimizer)
 	if !job.Model.Init.Given() {
 		job.Model.Init.Weights = t.Weights
 	}

@@ -55,9 +55,9 @@ var calibrated = calibration{
 // quantiles are the 5 % and the 95 % quantile of the difference between peak and likely peak, in standard deviations.
 type quantiles struct{ low, high float64 }
 
-// residuals are the quantiles of trainings and evaluations of 240 drawn jobs: the seeds 5 and 6, at exact limits and at the
-// least limit of 128 MB. Those of aggregations are of 226 peaks of seed 31. For each seed, this prints the table behind
-// them: bin/bench-estimator -parts generated,defaults,calibration -records FILE -seed 5.
+// residuals are the quantiles of trainings and evaluations of 240 drawn jobs: the seeds 5 and 6, at exact limits and at
+// the least limit of 128 MB. Those of aggregations are of 226 peaks of seed 31. For each seed, this prints the table
+// behind them: bin/bench-estimator -parts generated,defaults,calibration -records FILE -seed 5.
 func residuals() map[disdel.Task]quantiles {
 	return map[disdel.Task]quantiles{
 		disdel.TaskTrain: {-1.2, 1.5}, disdel.TaskEvaluate: {-1.25, 0.95}, disdel.TaskAggregate: {-1.35, 2},

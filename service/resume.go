@@ -203,7 +203,8 @@ func withProgram(job, was disdel.Job) (disdel.Job, error) {
 		}
 	}
 	return job, &disdel.Error{
-		Kind: disdel.Invalid, Op: "resume job", Msg: "a job that continues keeps its program and its engine: model.python and training.backend cannot change",
+		Kind: disdel.Invalid, Op: "resume job",
+		Msg: "a job that continues keeps its program and its engine: model.python and training.backend cannot change",
 		Hint: "submit the job anew; model.init.weights starts it from a trained model",
 	}
 }

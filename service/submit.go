@@ -137,8 +137,8 @@ func (s *Service) Submit(ctx context.Context, req Request) (*Run, error) {
 	if from := req.continued; from != nil {
 		p.journal.add(Noted{from.Text(spec.Job.Training.Epochs)})
 	}
-	if spec.From, err = p.copyInitial(ctx, r); err == nil {
-		err = s.keepTokenizer(ctx, r.Data)
+	if err = s.keepTokenizer(ctx, r.Data); err == nil {
+		spec.From, err = p.copyInitial(ctx, r)
 	}
 	if err != nil {
 		p.release()

@@ -52,7 +52,8 @@ func (t Table) Input(name string) (in dataset.DenseInput, err error) {
 	}
 	switch {
 	case t.Positions < 1 || t.Positions > mostPositions:
-		return bad("give a number of tokens, such as --positions 128", "rows of %d tokens, not 1 to %d", t.Positions, mostPositions)
+		return bad("give a number of tokens, such as --positions 128", "rows of %d tokens, not 1 to %d", t.Positions,
+			mostPositions)
 	case t.Tokenizer != nil && !t.Tokenizer.added.special[0]:
 		return bad("train one from the texts: --tokenizer bpe:8000",
 			"token 0 of the tokenizer, %.40q, is no special token that could fill short rows", t.Tokenizer.tokens[0])
@@ -63,6 +64,9 @@ func (t Table) Input(name string) (in dataset.DenseInput, err error) {
 	}
 	if len(r.names) < 2 {
 		return bad("name the column of the classes with --label", "all texts have the class %.40q", strings.Join(r.names, ""))
+	}
+	if err := r.each(func(dataset.DenseRow) error { return nil }); err != nil { // counts what is cut off
+		return in, err
 	}
 	return dataset.DenseInput{
 		Name: name, Shape: []int{1, 1, t.Positions}, Classes: len(r.names), ClassNames: r.names, LabelClasses: true,
@@ -105,6 +109,7 @@ func (r *rowReader) learn() error {
 		}
 		return nil
 	})
+	empty, blank := r.empty, r.blank // of the rows to learn from
 	if err == nil && r.Test != nil {
 		var more *disdel.Faults
 		more, err = r.documents(*r.Test, func(d document) error {
@@ -122,6 +127,7 @@ func (r *rowReader) learn() error {
 	case err != nil:
 		return &disdel.Error{Kind: disdel.Invalid, Op: "read " + r.Source.Name, Err: err}
 	}
+	r.empty, r.blank = empty, blank
 	r.number(counts)
 	if r.Tokenizer == nil {
 		r.Tokenizer, err = TrainBPE(slices.Values(texts), r.Vocabulary, Padding, End)
@@ -158,6 +164,7 @@ func (r *rowReader) each(yield func(dataset.DenseRow) error) error {
 	e := r.Tokenizer.Encoder()
 	row, tokens := make([]float32, r.Positions), []int32(nil)
 	r.cut = 0
+	defer func(empty, blank int) { r.empty, r.blank = empty, blank }(r.empty, r.blank)
 	part := func(from dataset.Source, heldOut bool) error {
 		faults, err := r.documents(from, func(d document) error {
 			tokens = e.Append(tokens[:0], d.text, true)
@@ -209,7 +216,18 @@ func (r *rowReader) understood() dataset.Interpretation {
 		u.Passed = append(u.Passed, fmt.Sprintf("%s without %s and %d without %s", disdel.Counted(r.empty, "row"), r.Text,
 			r.blank, r.Label))
 	}
+	if r.cut > 0 {
+		u.Notes = append(u.Notes, fmt.Sprintf("%s more than %d tokens and lose their ends; --positions takes more",
+			has(r.cut), r.Positions))
+	}
 	return u
+}
+
+func has(texts int) string {
+	if texts == 1 {
+		return "1 text has"
+	}
+	return fmt.Sprintf("%d texts have", texts)
 }
 
 // shortened is the start of a text, in one line.

@@ -54,7 +54,9 @@ func TestRowsHaveTheTextsOfTheTable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test := source
-			in, rows := rowsOf(t, Table{Source: source, Test: &test, Text: "review", Label: "stars", Vocabulary: 300, Positions: 20})
+			in, rows := rowsOf(t, Table{
+				Source: source, Test: &test, Text: "review", Label: "stars", Vocabulary: 300, Positions: 20,
+			})
 			want := []row{{"a good film", "10", false}, {"bad, and long", "9", false}, {"good", "10", false}}
 			for _, r := range slices.Clone(want) {
 				r.HeldOut = true
@@ -73,11 +75,26 @@ func TestRowsHaveTheTextsOfTheTable(t *testing.T) {
 	}
 }
 
+// Rows that are left out are counted among the rows to learn from, whatever the held-out rows are.
+func TestLeftOutRowsAreThoseToLearnFrom(t *testing.T) {
+	test := dataset.TextSource("test.csv", "review,stars\ngood,10\n")
+	in, _ := rowsOf(t, Table{
+		Source: dataset.TextSource("r.csv", reviews), Test: &test, Text: "review", Label: "stars", Vocabulary: 300,
+		Positions: 20,
+	})
+	if got := in.Understood.Passed; len(got) != 1 || got[0] != "1 row without review and 1 without stars" {
+		t.Errorf("left out: %q", got)
+	}
+}
+
 // A text that has too many tokens keeps the first ones.
 func TestLongTextsAreCutOff(t *testing.T) {
-	_, rows := rowsOf(t, Table{
+	in, rows := rowsOf(t, Table{
 		Source: dataset.TextSource("t.csv", "x,y\nabcdef,1\nuvw,2\n"), Text: "x", Label: "y", Vocabulary: 258, Positions: 4,
 	})
+	if got := in.Understood.Notes; len(got) != 1 || !strings.HasPrefix(got[0], "1 text has more than 4 tokens") {
+		t.Errorf("notes: %q", got)
+	}
 	if diff := cmp.Diff([]row{{"abcd", "1", false}, {"uvw", "2", false}}, rows); diff != "" {
 		t.Error(diff)
 	}
@@ -117,7 +134,7 @@ func TestUnusableTablesAreRefused(t *testing.T) {
 		"rows of 0 tokens":   {Source: source, Text: "review", Label: "stars", Vocabulary: 300},
 		"special token":      {Source: source, Text: "review", Label: "stars", Tokenizer: padless, Positions: 8},
 		"fewer than":         {Source: source, Text: "review", Label: "stars", Vocabulary: 100, Positions: 8},
-		"all texts have the": {Source: dataset.TextSource("o.csv", "review,stars\nx,8\n"), Text: "review", Label: "stars", Vocabulary: 300, Positions: 8},
+		"all texts have the": {Source: other, Text: "review", Label: "stars", Vocabulary: 300, Positions: 8},
 		`class "8"`:          {Source: source, Test: &other, Text: "review", Label: "stars", Vocabulary: 300, Positions: 8},
 	} {
 		_, err := table.Input("set")

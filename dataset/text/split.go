@@ -30,8 +30,8 @@ const (
 	removed  = "Removed"
 )
 
-// splitBy splits at matches. They are parts of their own or dropped; with invert this is done with what is between
-// them.
+// splitBy splits a text at matches. With the behaviour isolated, matches are parts of their own, and with removed they
+// are dropped. invert exchanges the matches and the texts between them.
 func splitBy(m matcher, behaviour string, invert bool) splitter {
 	return func(s string, emit func(string)) {
 		keep := func(part string, match bool) {

@@ -179,7 +179,9 @@ func addAsGiven(ctx context.Context, c *cli.Context, u *ui, data client.Data, na
 }
 
 // addProgramRows adds the data set that a Python program reads itself.
-func addProgramRows(ctx context.Context, c *cli.Context, data client.Data, name string) (set render.Dataset, err error) {
+func addProgramRows(ctx context.Context, c *cli.Context, data client.Data, name string) (
+	set render.Dataset, err error,
+) {
 	if err := rejectFlags(c, "--program", "images", "labels", "test-images", "test-labels", "csv", "npz", "safetensors",
 		"libsvm", "ratings", "format", "size", "gray"); err != nil {
 		return set, err

@@ -109,7 +109,9 @@ func denseFlags() []cli.Flag {
 		},
 		&cli.IntFlag{Name: "positions", Usage: "`NUMBER` of tokens of a row of --text; longer texts are cut off", Value: 128},
 		&cli.BoolFlag{Name: "gray", Usage: "read pictures as grayscale"},
-		&cli.StringFlag{Name: "program", TakesFile: true, Usage: "Python `FILE` whose disdel.Task reads the rows: net.py:Net"},
+		&cli.StringFlag{
+			Name: "program", TakesFile: true, Usage: "Python `FILE` whose disdel.Task reads the rows: net.py:Net",
+		},
 		pythonFlag,
 	}
 }

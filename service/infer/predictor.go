@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"path/filepath"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -83,8 +84,9 @@ type Model struct {
 	// MostRows bounds the rows that Read takes at once. MostPixels bounds the pixels of a picture. 0: no bound.
 	MostRows, MostPixels int
 
-	large *sync.Mutex     // held while a large picture is read; nil: pictures are read in parallel
-	texts *text.Tokenizer // makes rows of texts; nil: the model takes none
+	large *sync.Mutex // held while a large picture is read; nil: pictures are read in parallel
+	// texts returns what makes rows of texts; nil: the model takes none.
+	texts func() (*text.Tokenizer, error)
 	from  FoundModel
 }
 
@@ -114,13 +116,13 @@ func (s *Predictor) Trained(ctx context.Context, ref string) (*Model, error) {
 	}
 	t := &Model{Model: m, Graph: g, large: &s.large, from: found}
 	if sum := m.Data.Tokenizer; sum != "" {
-		file, err := found.Store.ReadTokenizer(ctx, sum)
-		if err != nil {
-			return nil, err
-		}
-		if t.texts, err = text.Read(bytes.NewReader(file)); err != nil {
-			return nil, err
-		}
+		t.texts = sync.OnceValues(func() (*text.Tokenizer, error) { // a large one takes a moment
+			file, err := found.Store.ReadTokenizer(ctx, sum)
+			if err != nil {
+				return nil, err
+			}
+			return text.Read(bytes.NewReader(file))
+		})
 	}
 	if ref != m.Name {
 		return t, nil
@@ -146,9 +148,8 @@ func (t *Model) Read(name string, data []byte) (Inputs, error) {
 		t.large.Lock()
 		defer t.large.Unlock()
 	}
-	in, isText := t.readTexts(data)
-	var err error
-	if !isText {
+	in, isText, err := t.readTexts(name, data)
+	if err == nil && !isText {
 		in, err = readInputs(name, data, t.Graph.Input(), t.Data.Resize)
 	}
 	if err == nil {
@@ -158,17 +159,17 @@ func (t *Model) Read(name string, data []byte) (Inputs, error) {
 }
 
 // readTexts makes rows of texts: a list of them in JSON, or one in each line. ok is false if the data are no texts, or
-// the model takes none.
-func (t *Model) readTexts(data []byte) (in Inputs, ok bool) {
-	if t.texts == nil || !utf8.Valid(data) {
-		return in, false
+// the model takes none. A table has tokens.
+func (t *Model) readTexts(name string, data []byte) (in Inputs, ok bool, err error) {
+	if t.texts == nil || !utf8.Valid(data) || strings.EqualFold(filepath.Ext(name), ".csv") {
+		return in, false, nil
 	}
 	var list []string
 	switch trimmed := bytes.TrimSpace(data); {
 	case bytes.HasPrefix(trimmed, []byte("{")), bytes.HasPrefix(trimmed, []byte("[")):
 		doc, err := inputsOf(trimmed)
 		if err != nil || json.Unmarshal(doc.Inputs, &list) != nil {
-			return in, false
+			return in, false, nil
 		}
 	default:
 		for line := range strings.Lines(string(data)) {
@@ -177,14 +178,18 @@ func (t *Model) readTexts(data []byte) (in Inputs, ok bool) {
 			}
 		}
 	}
-	e, tokens := t.texts.Encoder(), []int32(nil)
+	tokenizer, err := t.texts()
+	if err != nil {
+		return in, false, err
+	}
+	e, tokens := tokenizer.Encoder(), []int32(nil)
 	for _, one := range list {
 		row := make([]float32, t.Graph.Input().Len())
 		tokens = e.Append(tokens[:0], one, true)
 		text.Fill(row, tokens)
 		in.Rows = append(in.Rows, row)
 	}
-	return in, len(in.Rows) > 0
+	return in, len(in.Rows) > 0, nil
 }
 
 // checkRows returns OverLimit for more rows than MostRows.

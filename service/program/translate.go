@@ -62,7 +62,8 @@ func (d *description) compare(n *disdel.CustomNetwork, own programSteps) {
 	if t == nil || len(t.Layers) == 0 {
 		return
 	}
-	if loss := cmp.Or(t.Loss, d.Loss); (loss == "" || loss == "crossEntropy") && t.Layers[len(t.Layers)-1].Kind != "softmax" {
+	loss := cmp.Or(t.Loss, d.Loss)
+	if (loss == "" || loss == "crossEntropy") && t.Layers[len(t.Layers)-1].Kind != "softmax" {
 		t.Layers = append(t.Layers, disdel.Layer{Kind: "softmax", Name: "output.softmax"}) // answers are probabilities
 	}
 	err := d.repeatAll(n, own)

@@ -79,7 +79,8 @@ class Digits(disdel.Task):
 `, "Digits")
 	if tr.Loss != "crossEntropy" || tr.Optimizer == nil || tr.Optimizer.SGD == nil || tr.Optimizer.SGD.Momentum != 0.9 ||
 		tr.Difference > disdel.MostDifference {
-		t.Errorf("%d layers, %s, loss %s, optimiser %+v, difference %g", len(tr.Layers), tr.Refused, tr.Loss, tr.Optimizer, tr.Difference)
+		t.Errorf("%d layers, %s, loss %s, optimiser %+v, difference %g", len(tr.Layers), tr.Refused, tr.Loss, tr.Optimizer,
+			tr.Difference)
 	}
 }
 

@@ -106,7 +106,9 @@ func TestMicroBatchesAreTheWholeBatch(t *testing.T) {
 	}
 	sgd := disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9}}
 	rapid.Check(t, func(t *rapid.T) {
-		check(t, drawnNetwork(t, false), engine.Spec{Optimizer: sgd, ClipNorm: rapid.SampledFrom([]float64{0, 0.5}).Draw(t, "clip")})
+		check(t, drawnNetwork(t, false), engine.Spec{
+			Optimizer: sgd, ClipNorm: rapid.SampledFrom([]float64{0, 0.5}).Draw(t, "clip"),
+		})
 	})
 }
 
@@ -132,7 +134,9 @@ func TestMicroBatchesTakeThePlansMemory(t *testing.T) {
 // An input that is not finite in a later micro-batch changes nothing.
 func TestMicroBatchesLookAtAllInputsFirst(t *testing.T) {
 	g := testNetwork(t, "resnet8-test")
-	e := initialized(t, g, engine.Spec{BatchSize: 40, StepMemory: disdel.StepMemory{MicroBatch: 16}, Training: true, Optimizer: sgd1})
+	e := initialized(t, g, engine.Spec{
+		BatchSize: 40, StepMemory: disdel.StepMemory{MicroBatch: 16}, Training: true, Optimizer: sgd1,
+	})
 	before := engine.Weights(e)
 	x, y := batch(g, 40, 1)
 	x[len(x)-1] = float32(math.NaN())

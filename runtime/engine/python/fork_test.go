@@ -7,7 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/test/wait"
@@ -32,6 +33,10 @@ func TestForkedWorkersKeepThePromises(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := t.TempDir()
+	code := filepath.Join(out, "code")
+	if err := unix.Mkfifo(code, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	script := fmt.Sprintf(`"$0" -test.v -test.run '%s' >%s/said 2>&1; echo $? >%[2]s/code; exec sleep 1000`,
 		inContainer, out)
 	cfg := platform.DefaultConfig()
@@ -50,12 +55,12 @@ func TestForkedWorkersKeepThePromises(t *testing.T) {
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
-	code := filepath.Join(out, "code")
-	for said := []byte(nil); len(said) == 0; time.Sleep(10 * time.Millisecond) { // as long as tests may take
-		said, _ = os.ReadFile(code)
+	failed, err := os.ReadFile(code) // waits until the container's tests have ended
+	if err != nil {
+		t.Fatal(err)
 	}
 	said, _ := os.ReadFile(filepath.Join(out, "said"))
-	if failed, _ := os.ReadFile(code); strings.TrimSpace(string(failed)) != "0" || strings.Contains(string(said), "SKIP") {
+	if strings.TrimSpace(string(failed)) != "0" || strings.Contains(string(said), "SKIP") {
 		t.Errorf("the tests in the container failed:\n%s", said)
 	}
 	templates := childrenOf(os.Getpid(), "disdel.forks\x00")

@@ -12,7 +12,8 @@ import (
 // two cuts, it computes their outputs again. What is behind the last cut is kept, since it is needed at once. One output
 // alone is read across a cut, so that a residual block is never cut.
 
-// schedule gives every pass its time: forward passes, the loss, and backward passes with what is computed again.
+// schedule gives every pass its time. Forward passes are first, then the loss, then the backward passes. Outputs that are
+// computed again come just before the backward passes that read them.
 func (p *planner) schedule(cuts []int) {
 	n := len(p.g.Nodes)
 	t := int32(n + 1)
