@@ -204,7 +204,7 @@ func withProgram(job, was disdel.Job) (disdel.Job, error) {
 	}
 	return job, &disdel.Error{
 		Kind: disdel.Invalid, Op: "resume job",
-		Msg: "a job that continues keeps its program and its engine: model.python and training.backend cannot change",
+		Msg:  "a job that continues keeps its program and its engine: model.python and training.backend cannot change",
 		Hint: "submit the job anew; model.init.weights starts it from a trained model",
 	}
 }
