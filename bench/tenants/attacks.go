@@ -100,6 +100,8 @@ func attackAs(ctx context.Context, program string, role tenant.Role) (found atta
 // victim lists, checks and submits as somebody at a terminal: one request at a time. A request that fails counts as
 // long as the attack.
 func victim(ctx context.Context, url, token string) (took []time.Duration, failed int) {
+	longest := map[string]time.Duration{}
+	defer func() { fmt.Fprintf(os.Stderr, "bench: the other tenant's longest requests: %v\n", longest) }()
 	for ctx.Err() == nil {
 		for _, r := range []attack{
 			{name: "list", method: "GET", path: "/api/v1/jobs"},
@@ -108,6 +110,7 @@ func victim(ctx context.Context, url, token string) (took []time.Duration, faile
 		} {
 			began := time.Now()
 			status := send(ctx, url, token, r)
+			longest[r.name] = max(longest[r.name], time.Since(began))
 			switch {
 			case status >= 200 && status < 300:
 				took = append(took, time.Since(began))
