@@ -92,6 +92,7 @@ func withField(path, value string) (text string, sets []string) {
 			"vocabulary": "embedding", "width": "embedding", "padded": "embedding", "learned": "positions",
 			"heads": "multiHeadAttention", "kvHeads": "multiHeadAttention", "causal": "multiHeadAttention",
 			"rotary": "multiHeadAttention", "take": "takePosition", "hidden": "transformer", "normFirst": "transformer",
+			"slope": "leakyRelu", "size": "adaptiveAvgPool",
 		}
 		if kind, ok := kinds[option]; ok {
 			needed := map[string]string{

@@ -50,6 +50,8 @@ func flagOf(l *disdel.Layer, option string) **bool {
 
 func sidesOf(l *disdel.Layer, option string) (*int, *[2]int) {
 	switch option {
+	case "size":
+		return &l.Size, &l.SizeHW
 	case "kernel":
 		return &l.Kernel, &l.KernelHW
 	case "stride":
