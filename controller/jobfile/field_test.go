@@ -124,6 +124,12 @@ func withField(path, value string) (text string, sets []string) {
 		sets = append(sets, "training.optimizer.adamw={}")
 	case strings.HasPrefix(path, "training.optimizer.lion."):
 		sets = append(sets, "training.optimizer.lion={}")
+	case strings.HasPrefix(path, "training.optimizer.rmsprop."):
+		sets = append(sets, "training.optimizer.rmsprop={}")
+	case strings.HasPrefix(path, "training.optimizer.adagrad."):
+		sets = append(sets, "training.optimizer.adagrad={}")
+	case path == "training.schedule.step.milestones":
+		sets = append(sets, "training.schedule.step={factor: 1}")
 	case strings.HasPrefix(path, "training.schedule.step."):
 		sets = append(sets, "training.schedule.step={every: 1, factor: 1}")
 	case strings.HasPrefix(path, "training.schedule.cosine."):
@@ -185,7 +191,7 @@ func TestBoundsOfTheTableAreHeld(t *testing.T) {
 			switch f.form {
 			case duration:
 				value += "s"
-			case shape:
+			case shape, counts:
 				value = "[" + value + "]"
 			}
 			text, sets := withField(f.path, value)

@@ -167,6 +167,26 @@ func TestOptimizersFollowTheirFormulas(t *testing.T) {
 					q.m = 0.99*q.m + 0.01*g
 				},
 			},
+			"rmsprop": {
+				func(_ int, x, g, v, m, _ []float32) {
+					w.Rooted(Rooted{Rate: 0.1, Keep: 0.9, Take: 0.1, Epsilon: 1e-3, Momentum: 0.5, Decay: 0.1, Scale: 0.5}, x, g, m, v)
+				},
+				func(_ int, q *state, g float64) {
+					g = 0.5*g + 0.1*q.x
+					q.m = 0.9*q.m + 0.1*g*g
+					q.v = 0.5*q.v + g/(math.Sqrt(q.m)+1e-3)
+					q.x -= 0.1 * q.v
+				},
+			},
+			"adagrad": {
+				func(_ int, x, g, _, m, _ []float32) {
+					w.Rooted(Rooted{Rate: 0.1, Keep: 1, Take: 1, Epsilon: 1e-3, Scale: 1}, x, g, m, nil)
+				},
+				func(_ int, q *state, g float64) {
+					q.m += g * g
+					q.x -= 0.1 * g / (math.Sqrt(q.m) + 1e-3)
+				},
+			},
 			"adamw": {
 				func(k int, x, g, _, m, s []float32) {
 					w.Adam(Adam{Rate: 0.1, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, DecoupledDecay: 0.1, Scale: 1, Step: k}, x, g, m,
