@@ -24,7 +24,8 @@ func ExampleExplain() {
 
 // filledIn are fields of a job that its submission fills in, so that no job file has them.
 var filledIn = []string{
-	"model.python.interpreter", "model.python.code", "model.python.network", "model.python.translation", "training.optimizer.own",
+	"model.python.interpreter", "model.python.code", "model.python.network", "model.python.translation",
+	"training.optimizer.own",
 }
 
 // structPaths lists the JSON paths of a struct as the table writes them.
