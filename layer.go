@@ -26,6 +26,8 @@ type Layer struct {
 	Scale      *bool    `json:"scale,omitempty"`      // batchNorm: nil is true
 	Center     *bool    `json:"center,omitempty"`     // batchNorm: nil is true
 	Rate       float64  `json:"rate,omitempty"`       // dropout: share of values dropped
+	Slope      float64  `json:"slope,omitempty"`      // leakyRelu: 0 is 0.01
+	Size       int      `json:"size,omitempty"`       // adaptiveAvgPool: side of the output
 	Activation string   `json:"activation,omitempty"` // conv, dense: relu or softmax
 
 	Vocabulary int    `json:"vocabulary,omitempty"` // embedding: tokens are 0 to Vocabulary-1
@@ -42,6 +44,7 @@ type Layer struct {
 
 	// Windows that differ by side, which the file gives as lists under the names above. One that is not zero takes the
 	// place of its number; one of equal sides is never read from a file.
+	SizeHW     [2]int `json:"-"` // height, width
 	KernelHW   [2]int `json:"-"` // height, width
 	StrideHW   [2]int `json:"-"`
 	DilationHW [2]int `json:"-"`
@@ -67,6 +70,8 @@ type layerOptions struct {
 	Scale      *bool      `json:"scale,omitempty"`
 	Center     *bool      `json:"center,omitempty"`
 	Rate       float64    `json:"rate,omitempty"`
+	Slope      float64    `json:"slope,omitempty"`
+	Size       windowSide `json:"size,omitzero"`
 	Activation string     `json:"activation,omitempty"`
 
 	Vocabulary int    `json:"vocabulary,omitempty"`
@@ -91,7 +96,7 @@ func (o layerOptions) layer(kind string) Layer {
 		KernelHW: o.Kernel.two, StrideHW: o.Stride.two, DilationHW: o.Dilation.two, PaddingAt: o.Padding.four,
 		SamePad: o.Padding.same, Vocabulary: o.Vocabulary, Width: o.Width, Padded: o.Padded,
 		Learned: o.Learned, Heads: o.Heads, KVHeads: o.KVHeads, Causal: o.Causal, Rotary: o.Rotary,
-		Hidden: o.Hidden, NormFirst: o.NormFirst, Take: o.Take,
+		Hidden: o.Hidden, NormFirst: o.NormFirst, Take: o.Take, Slope: o.Slope, Size: o.Size.one, SizeHW: o.Size.two,
 	}
 }
 
@@ -104,7 +109,8 @@ func (l Layer) MarshalJSON() ([]byte, error) {
 		Dilation: windowSide{l.Dilation, l.DilationHW},
 		Padding:  padding{l.Padding, l.PaddingAt, l.SamePad}, Vocabulary: l.Vocabulary, Width: l.Width,
 		Padded: l.Padded, Learned: l.Learned, Heads: l.Heads, KVHeads: l.KVHeads, Causal: l.Causal,
-		Rotary: l.Rotary, Hidden: l.Hidden, NormFirst: l.NormFirst, Take: l.Take,
+		Rotary: l.Rotary, Hidden: l.Hidden, NormFirst: l.NormFirst, Take: l.Take, Slope: l.Slope,
+		Size: windowSide{l.Size, l.SizeHW},
 	}})
 }
 

@@ -32,6 +32,16 @@ func TestOneCycleIsPyTorchs(t *testing.T) {
 	}
 }
 
+// Milestones are PyTorch's MultiStepLR: the rate falls with the epoch of each.
+func TestMilestonesArePyTorchs(t *testing.T) {
+	s := &disdel.Schedule{Step: &disdel.StepSchedule{Milestones: []int{2, 3, 6}, Factor: 0.5}}
+	for epoch, want := range []float64{1, 1, 0.5, 0.25, 0.25, 0.25, 0.125, 0.125} {
+		if got := s.Factor(epoch, 8); got != want {
+			t.Errorf("epoch %d: %g, want %g", epoch, got, want)
+		}
+	}
+}
+
 // A warm-up rises evenly to the rate of the schedule, or to the constant one.
 func TestWarmupRisesToTheSchedule(t *testing.T) {
 	alone := &disdel.Schedule{Warmup: 3}

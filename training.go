@@ -84,10 +84,12 @@ func (r Recompute) Auto() bool { return r == RecomputeAuto }
 
 // Optimizer is exactly one of its fields.
 type Optimizer struct {
-	SGD   *SGD  `json:"sgd,omitempty"`
-	Adam  *Adam `json:"adam,omitempty"`
-	AdamW *Adam `json:"adamw,omitempty"`
-	Lion  *Lion `json:"lion,omitempty"`
+	SGD     *SGD     `json:"sgd,omitempty"`
+	Adam    *Adam    `json:"adam,omitempty"`
+	AdamW   *Adam    `json:"adamw,omitempty"`
+	Lion    *Lion    `json:"lion,omitempty"`
+	RMSprop *RMSprop `json:"rmsprop,omitempty"`
+	Adagrad *Adagrad `json:"adagrad,omitempty"`
 	// Own is the optimiser of a user's Python program. No job file has it.
 	Own *OwnOptimizer `json:"own,omitempty"`
 }
@@ -123,14 +125,21 @@ func (o Optimizer) row() (r optimizerRow) {
 		r = optimizerRow{"adamw", &o.AdamW.LearningRate, o.AdamW.WeightDecay, [2]string{"exp_avg", "exp_avg_sq"}, nil}
 	case o.Lion != nil:
 		r = optimizerRow{"lion", &o.Lion.LearningRate, o.Lion.WeightDecay, [2]string{"exp_avg"}, nil}
+	case o.RMSprop != nil:
+		r = optimizerRow{"rmsprop", &o.RMSprop.LearningRate, o.RMSprop.WeightDecay, [2]string{"square_avg"}, nil}
+		if o.RMSprop.Momentum != 0 {
+			r.moments[1] = "momentum_buffer"
+		}
+	case o.Adagrad != nil:
+		r = optimizerRow{"adagrad", &o.Adagrad.LearningRate, o.Adagrad.WeightDecay, [2]string{"sum"}, nil}
 	case o.Own != nil:
 		r = optimizerRow{name: "own", rate: &o.Own.LearningRate, own: o.Own.Moments}
 	}
 	return r
 }
 
-// Name returns the name of the field that is set, as a job file has it: "sgd", "adam", "adamw" or "lion"; "own" for that of a Python
-// program, "" for none.
+// Name returns the name of the field that is set, as a job file has it: "sgd", "adam", "adamw",
+// "lion", "rmsprop" or "adagrad"; "own" for that of a Python program, "" for none.
 func (o Optimizer) Name() string { return o.row().name }
 
 // Rate is the learning rate that a schedule starts from, 0 without an optimiser.
@@ -144,7 +153,7 @@ func (o Optimizer) Rate() float64 {
 // WithRate returns the optimiser with another learning rate.
 func (o Optimizer) WithRate(rate float64) Optimizer {
 	o.SGD, o.Adam, o.AdamW, o.Lion = copied(o.SGD), copied(o.Adam), copied(o.AdamW), copied(o.Lion)
-	o.Own = copied(o.Own)
+	o.RMSprop, o.Adagrad, o.Own = copied(o.RMSprop), copied(o.Adagrad), copied(o.Own)
 	if r := o.row(); r.rate != nil {
 		*r.rate = rate
 	}
@@ -223,68 +232,34 @@ func (l Lion) WithDefaults() Lion {
 	return l
 }
 
-// Schedule changes the learning rate with the epochs. It is at most one of Step, Cosine and OneCycle; none is a
-// constant rate.
-type Schedule struct {
-	Step     *StepSchedule     `json:"step,omitempty"`
-	Cosine   *CosineSchedule   `json:"cosine,omitempty"`
-	OneCycle *OneCycleSchedule `json:"oneCycle,omitempty"`
-	// Warmup is the number of epochs at the start of the job in which the rate rises evenly. It ends at the rate of the
-	// schedule. 0: none.
-	Warmup int `json:"warmup,omitempty"`
+// RMSprop is Hinton's optimiser in PyTorch's form: a step is the gradient over the root of the mean of its squares. Zero
+// Alpha and Epsilon mean 0.99 and 1e-8.
+type RMSprop struct {
+	LearningRate float64 `json:"learningRate"`
+	Alpha        float64 `json:"alpha,omitempty"` // decay of the mean of squares
+	Epsilon      float64 `json:"epsilon,omitempty"`
+	Momentum     float64 `json:"momentum,omitempty"`
+	WeightDecay  float64 `json:"weightDecay,omitempty"` // L2: added to the gradient
 }
 
-// StepSchedule multiplies the rate by Factor after every Every epochs.
-type StepSchedule struct {
-	Every  int     `json:"every"`
-	Factor float64 `json:"factor"`
+// WithDefaults has the decay and the epsilon that zeros mean.
+func (r RMSprop) WithDefaults() RMSprop {
+	r.Alpha, r.Epsilon = cmp.Or(r.Alpha, 0.99), cmp.Or(r.Epsilon, 1e-8)
+	return r
 }
 
-// CosineSchedule lets the rate fall to Floor times itself along half a cosine (Loshchilov and Hutter 2017, without
-// restarts).
-type CosineSchedule struct {
-	Floor float64 `json:"floor,omitempty"`
+// Adagrad is the optimiser of Duchi and others (2011): a step is the gradient over the root of the sum of its squares.
+// A zero Epsilon means 1e-10.
+type Adagrad struct {
+	LearningRate float64 `json:"learningRate"`
+	Epsilon      float64 `json:"epsilon,omitempty"`
+	WeightDecay  float64 `json:"weightDecay,omitempty"` // L2: added to the gradient
 }
 
-// OneCycleSchedule lets the rate rise from StartFactor times itself along half a cosine, for the share Rise of the
-// epochs, and then fall to EndFactor times itself (Smith and Topin 2018, as PyTorch's OneCycleLR).
-type OneCycleSchedule struct {
-	Rise        float64 `json:"rise"`
-	StartFactor float64 `json:"startFactor"`
-	EndFactor   float64 `json:"endFactor"`
-}
-
-func (s *OneCycleSchedule) factor(epoch, epochs int) float64 {
-	turn, last := s.Rise*float64(epochs)-1, float64(epochs-1)
-	from, to, share := s.StartFactor, 1.0, float64(epoch)/turn
-	if turn <= 0 || float64(epoch) > turn {
-		from, to, share = 1, s.EndFactor, (float64(epoch)-turn)/(last-turn)
-	}
-	return to + (from-to)*(1+math.Cos(math.Pi*min(1, share)))/2
-}
-
-// Factor is what the learning rate is multiplied with in an epoch, counted from 0, of so many.
-func (s *Schedule) Factor(epoch, epochs int) float64 {
-	if s != nil && epoch < s.Warmup {
-		return s.after(epoch, epochs) * float64(epoch+1) / float64(s.Warmup+1)
-	}
-	return s.after(epoch, epochs)
-}
-
-// after is Factor without the warm-up.
-func (s *Schedule) after(epoch, epochs int) float64 {
-	switch {
-	case s == nil:
-		return 1
-	case s.OneCycle != nil && epochs > 1:
-		return s.OneCycle.factor(epoch, epochs)
-	case s.Step != nil && s.Step.Every > 0:
-		return math.Pow(s.Step.Factor, float64(epoch/s.Step.Every))
-	case s.Cosine != nil && epochs > 1:
-		return s.Cosine.Floor + (1-s.Cosine.Floor)*(1+math.Cos(math.Pi*float64(epoch)/float64(epochs)))/2
-	default:
-		return 1
-	}
+// WithDefaults has the epsilon that zero means.
+func (a Adagrad) WithDefaults() Adagrad {
+	a.Epsilon = cmp.Or(a.Epsilon, 1e-10)
+	return a
 }
 
 // EarlyStop ends training before its last epoch. With MetricLoss and a Target, every action stops at the end of an

@@ -226,7 +226,24 @@ func (b *Builder) Same(name string, in int, op Op) int {
 	if op == OpSoftmax && len(b.Out(in)) != 1 {
 		b.fail(name, "softmax takes a vector, not %v; make one with flatten or takePosition", []int(b.Out(in)))
 	}
-	return b.add(Node{Name: name, Op: op, Inputs: []int{in}, Out: b.Out(in)})
+	n := Node{Name: name, Op: op, Inputs: []int{in}, Out: b.Out(in)}
+	if op == OpLeakyReLU {
+		n.Slope = defaultSlope
+	}
+	return b.add(n)
+}
+
+// defaultSlope is PyTorch's of a leaky ReLU.
+const defaultSlope = 0.01
+
+// LeakyReLU adds a ReLU that multiplies values below 0 with a slope, above 0 and at most 1; 0 means 0.01.
+func (b *Builder) LeakyReLU(name string, in int, slope float64) int {
+	if !(slope >= 0 && slope <= 1) {
+		b.fail(name, "slope %g must be above 0 and at most 1", slope)
+	}
+	return b.add(Node{
+		Name: name, Op: OpLeakyReLU, Inputs: []int{in}, Out: b.Out(in), Slope: cmp.Or(slope, defaultSlope),
+	})
 }
 
 // Pool adds OpMaxPool or OpAvgPool.
@@ -248,11 +265,20 @@ func (b *Builder) Pool(name string, in int, op Op, w Window) int {
 
 // AdaptivePool averages to side x side, whatever the input.
 func (b *Builder) AdaptivePool(name string, in, side int) int {
+	return b.adaptivePool(name, in, Sides{side, side})
+}
+
+func (b *Builder) adaptivePool(name string, in int, size Sides) int {
 	c, _, _ := b.image(name, in)
 	return b.add(Node{
-		Name: name, Op: OpAdaptiveAvgPool, Inputs: []int{in}, Out: Shape{c, side, side},
-		Kernel: Sides{side, side},
+		Name: name, Op: OpAdaptiveAvgPool, Inputs: []int{in}, Out: Shape{c, size.H, size.W}, Kernel: size,
 	})
+}
+
+// GlobalMaxPool takes the largest value of each channel: [channels 1 1].
+func (b *Builder) GlobalMaxPool(name string, in int) int {
+	_, h, w := b.image(name, in)
+	return b.Pool(name, in, OpMaxPool, Window{Kernel: Sides{h, w}})
 }
 
 // GlobalPool averages each channel to one value: [channels 1 1].
@@ -263,10 +289,20 @@ func (b *Builder) GlobalPool(name string, in int) int {
 
 // Dropout zeroes a share of values while training.
 func (b *Builder) Dropout(name string, in int, rate float64) int {
+	return b.dropout(name, in, OpDropout, rate)
+}
+
+// Dropout2D zeroes a share of an image's channels while training.
+func (b *Builder) Dropout2D(name string, in int, rate float64) int {
+	b.image(name, in)
+	return b.dropout(name, in, OpDropout2D, rate)
+}
+
+func (b *Builder) dropout(name string, in int, op Op, rate float64) int {
 	if rate < 0 || rate >= 1 {
 		b.fail(name, "rate %g is not in [0, 1)", rate)
 	}
-	return b.add(Node{Name: name, Op: OpDropout, Inputs: []int{in}, Out: b.Out(in), Rate: rate})
+	return b.add(Node{Name: name, Op: op, Inputs: []int{in}, Out: b.Out(in), Rate: rate})
 }
 
 // Flatten makes a vector of an image.

@@ -137,7 +137,7 @@ const (
 func given(l *disdel.Layer) (names []string, is map[string]bool) {
 	is = map[string]bool{
 		"kernel": l.KernelHW != [2]int{}, "stride": l.StrideHW != [2]int{}, "dilation": l.DilationHW != [2]int{},
-		"padding": l.SamePad || l.PaddingAt != [4]int{},
+		"size": l.SizeHW != [2]int{}, "padding": l.SamePad || l.PaddingAt != [4]int{},
 	}
 	v := reflect.ValueOf(*l)
 	for i := range v.NumField() {
@@ -170,6 +170,7 @@ func (c *layerChecker) values(at string, l *disdel.Layer) {
 	c.least(at+".units", 0, l.Units)
 	c.least(at+".filters", 0, l.Filters)
 	c.window(at+".kernel", l.Kernel, l.KernelHW)
+	c.window(at+".size", l.Size, l.SizeHW)
 	c.window(at+".stride", l.Stride, l.StrideHW)
 	c.least(at+".padding", 0, append(l.PaddingAt[:], l.Padding)...)
 	c.window(at+".dilation", l.Dilation, l.DilationHW)
@@ -196,6 +197,9 @@ func (c *layerChecker) values(at string, l *disdel.Layer) {
 	}
 	if !(l.Rate >= 0 && l.Rate < 1) {
 		c.fault(at+".rate", "", "must be at least 0 and below 1")
+	}
+	if !(l.Slope >= 0 && l.Slope <= 1) {
+		c.fault(at+".slope", "", "must be above 0 and at most 1")
 	}
 	if l.Activation != "" && activationOf(l.Activation) == nil {
 		c.fault(at+".activation", "", "there is no activation %q", l.Activation)

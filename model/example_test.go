@@ -104,7 +104,7 @@ func ExampleFindKind() {
 	}
 	fmt.Println(len(model.Kinds()) == len(model.LayerKinds()))
 	// Output:
-	// [add avgPool batchNorm] [relu relu6 sigmoid tanh hardSwish gelu geluTanh silu softmax]
+	// [adaptiveAvgPool add avgPool] [relu relu6 sigmoid tanh hardSwish gelu geluTanh silu leakyRelu elu softplus hardSigmoid softmax]
 	// The largest value of a window.
 	// kernel, required true, else ""
 	// stride, required false, else "the kernel"

@@ -46,6 +46,10 @@ const (
 	OpSigmoid
 	OpTanh
 	OpHardSwish       // x min(max(x + 3, 0), 6) / 6, of MobileNetV3
+	OpLeakyReLU       // x above 0, Slope times x below (Maas 2013)
+	OpELU             // x above 0, exp(x) - 1 below (Clevert 2016)
+	OpSoftplus        // log(1 + exp(x))
+	OpHardSigmoid     // min(max(x + 3, 0), 6) / 6
 	OpGELU            // x times the normal distribution function of x (Hendrycks 2016)
 	OpGELUTanh        // its approximation by tanh, of GPT-2
 	OpSiLU            // x sigmoid(x)
@@ -55,6 +59,7 @@ const (
 	OpAdaptiveAvgPool // to Kernel, whatever the input
 	OpGlobalAvgPool   // to [channels 1 1]
 	OpDropout         // Rate is the share dropped while training
+	OpDropout2D       // the same of whole channels of an image (Tompson 2015)
 	OpFlatten
 	OpAdd          // element-wise, two inputs or more of one shape
 	OpConcat       // along channels
@@ -116,6 +121,11 @@ var ops = [...]op{
 	OpAdd:             {name: "add", weighs: true},
 	OpConcat:          {name: "concat", weighs: true},
 	OpDownsample:      {name: "downsample"},
+	OpLeakyReLU:       {name: "leakyRelu", weighs: true},
+	OpELU:             {name: "elu", weighs: true},
+	OpSoftplus:        {name: "softplus", weighs: true},
+	OpHardSigmoid:     {name: "hardSigmoid", weighs: true},
+	OpDropout2D:       {name: "dropout2d"},
 	OpGELU:            {name: "gelu", weighs: true},
 	OpGELUTanh:        {name: "geluTanh", weighs: true},
 	OpSiLU:            {name: "silu", weighs: true},
@@ -177,6 +187,7 @@ type Node struct {
 	Groups   int
 	Bias     bool
 	Rate     float64
+	Slope    float64 // of a leaky ReLU, for values below 0
 	Eps      float64
 	Momentum float64 // share of the newest batch in the running statistics: PyTorch's, 1 minus Keras'
 	NoScale  bool    // batch norm without weight, as a weight of 1

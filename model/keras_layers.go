@@ -39,6 +39,7 @@ type kerasOptions struct {
 	Center          *bool           `json:"center"`
 	MaxValue        *float64        `json:"max_value"`
 	NegativeSlope   float64         `json:"negative_slope"`
+	Alpha           float64         `json:"alpha"` // Keras 2: of a LeakyReLU
 	Threshold       float64         `json:"threshold"`
 	Rate            float64         `json:"rate"`
 	NoiseShape      any             `json:"noise_shape"`
@@ -150,12 +151,15 @@ var kerasClasses = map[string]kerasClass{
 	"ReLU":                   {add: kerasReLU},
 	"MaxPooling2D":           {window: true, add: kerasMaxPool},
 	"AveragePooling2D":       {window: true, add: kerasAvgPool},
-	"GlobalAveragePooling2D": {add: kerasGlobalPool},
+	"LeakyReLU":              {add: kerasLeakyReLU},
+	"GlobalAveragePooling2D": {add: kerasGlobalPool("globalAvgPool")},
+	"GlobalMaxPooling2D":     {add: kerasGlobalPool("globalMaxPool")},
 	"Rescaling":              {add: kerasRescaling},
 	"ZeroPadding2D":          {window: true, add: kerasZeros},
 	"Flatten":                {add: kerasFlatten},
 	"Reshape":                {add: kerasReshape},
 	"Dropout":                {add: kerasDropout},
+	"SpatialDropout2D":       {add: kerasDropout2D},
 	"Add":                    {many: true, add: kerasAdd},
 	"Concatenate":            {many: true, add: kerasConcat},
 }
@@ -164,11 +168,10 @@ const onlyWindows = "ZeroPadding2D stands right before a convolution or pool"
 
 // kerasHints helps with classes that are refused and have a stand-in.
 var kerasHints = map[string]string{
-	"GlobalMaxPooling2D": "use GlobalAveragePooling2D",
-	"Functional":         "write the inner model's layers out",
-	"Sequential":         "write the inner model's layers out",
-	"LeakyReLU":          "use ReLU",
-	"Softmax":            `use Activation("softmax")`,
+	"Functional": "write the inner model's layers out",
+	"Sequential": "write the inner model's layers out",
+	"ELU":        `use Activation("elu")`,
+	"Softmax":    `use Activation("softmax")`,
 }
 
 // common lists what is wrong with a layer whatever its class.
@@ -419,6 +422,26 @@ func kerasReLU(k *kerasReader, l *kerasLayer) kerasTensor {
 	return k.activate(l, "relu")
 }
 
+func kerasLeakyReLU(k *kerasReader, l *kerasLayer) kerasTensor {
+	slope := cmp.Or(l.options.NegativeSlope, l.options.Alpha)
+	if !(slope > 0 && slope <= 1) {
+		k.fault(l.name, "", "a slope of %g is not supported; it is above 0 and at most 1", slope)
+	}
+	out := l.in[0]
+	out.from = k.emit(l.name, disdel.Layer{Kind: "leakyRelu", Slope: slope}, l.one())
+	out.positive, out.data = false, false
+	return out
+}
+
+func kerasDropout2D(k *kerasReader, l *kerasLayer) kerasTensor {
+	k.needs(l, true, "")
+	out := l.in[0]
+	if l.options.Rate != 0 {
+		out.from, out.data = k.emit(l.name, disdel.Layer{Kind: "dropout2d", Rate: l.options.Rate}, l.one()), false
+	}
+	return out
+}
+
 func (k *kerasReader) pool(l *kerasLayer, kind string) kerasTensor {
 	k.needs(l, true, "")
 	to := disdel.Layer{Kind: kind}
@@ -466,14 +489,16 @@ func kerasMaxPool(k *kerasReader, l *kerasLayer) kerasTensor {
 func kerasAvgPool(k *kerasReader, l *kerasLayer) kerasTensor { return k.pool(l, "avgPool") }
 
 // kerasGlobalPool makes a vector, unless keepdims keeps an image of one pixel.
-func kerasGlobalPool(k *kerasReader, l *kerasLayer) kerasTensor {
-	k.needs(l, true, "")
-	out := kerasTensor{image: l.options.KeepDims, positive: l.in[0].positive}
-	out.from = k.emit(l.name, disdel.Layer{Kind: "globalAvgPool"}, l.one())
-	if !out.image {
-		out.from = k.emit(l.name+".flatten", disdel.Layer{Kind: "flatten"}, out.from)
+func kerasGlobalPool(kind string) func(k *kerasReader, l *kerasLayer) kerasTensor {
+	return func(k *kerasReader, l *kerasLayer) kerasTensor {
+		k.needs(l, true, "")
+		out := kerasTensor{image: l.options.KeepDims, positive: l.in[0].positive}
+		out.from = k.emit(l.name, disdel.Layer{Kind: kind}, l.one())
+		if !out.image {
+			out.from = k.emit(l.name+".flatten", disdel.Layer{Kind: "flatten"}, out.from)
+		}
+		return out
 	}
-	return out
 }
 
 // kerasZeros leaves its zeros to the next window. They may be a number, [height, width] or [[top, bottom], [left,

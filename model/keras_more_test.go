@@ -228,3 +228,25 @@ func heapAllocs() uint64 {
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
+
+// A leaky ReLU keeps its slope, by the name of Keras 3 or of Keras 2; channels are dropped, and a largest value is taken.
+func TestKerasLayersOfImagesAreTaken(t *testing.T) {
+	g, err := FromKeras(kerasOf(image28, [2]string{"LeakyReLU", `"negative_slope": 0.3`},
+		[2]string{"LeakyReLU", `"alpha": 0.2`}, [2]string{"SpatialDropout2D", `"rate": 0.5`},
+		[2]string{"GlobalMaxPooling2D", ""}, [2]string{"Dense", `"units": 3, "activation": "elu"`}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, n := range g.Nodes[1:] {
+		got = append(got, fmt.Sprint(n.Op, n.Slope, n.Rate, n.Kernel.H))
+	}
+	want := "[leakyRelu 0.3 0 0 leakyRelu 0.2 0 0 dropout2d 0 0.5 0 maxPool 0 0 28 flatten 0 0 0 dense 0 0 0 elu 0 0 0]"
+	if fmt.Sprint(got) != want {
+		t.Errorf("%v, want %s", got, want)
+	}
+	_, err = FromKeras(kerasOf(image28, [2]string{"LeakyReLU", `"negative_slope": 0`}, flat))
+	if err == nil || !strings.Contains(err.Error(), "a slope of 0 is not supported") {
+		t.Error(err)
+	}
+}

@@ -152,7 +152,6 @@ func TestKerasFaultsComeAllAtOnceWithTheLayersName(t *testing.T) {
 		"negative: zeros before a max pool count as values, and others may be below them",
 		"between: it takes zeros that only a window can add",
 		"both: padding same on top of zeros is not supported",
-		"gmp: layers of class GlobalMaxPooling2D are not supported",
 		"axis: axis 1 is not supported",
 		"frozen: it is frozen, and every layer is trained here",
 		"leaky: only max_value 6 or none, without negative_slope and threshold, is supported",

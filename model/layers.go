@@ -50,6 +50,14 @@ var layerKinds = [...]layerKind{
 		name: "avgPool", meaning: "The mean of a window.",
 		options: "kernel stride padding", required: "kernel", add: pool(OpAvgPool),
 	},
+	{
+		name: "adaptiveAvgPool", meaning: "Means of windows that cover the image, as many as size says.",
+		options: "size", required: "size",
+		add: func(b *Builder, name string, in []int, l *disdel.Layer) {
+			b.adaptivePool(name, in[0], sides(l.Size, l.SizeHW))
+		},
+	},
+	{name: "globalMaxPool", meaning: "The largest value of every channel.", add: single((*Builder).GlobalMaxPool)},
 	{name: "globalAvgPool", meaning: "The mean of every channel.", add: single((*Builder).GlobalPool)},
 	{name: "flatten", meaning: "Makes a vector of an image.", add: single((*Builder).Flatten)},
 	{name: "relu", meaning: "max(x, 0).", activation: OpReLU},
@@ -69,11 +77,27 @@ var layerKinds = [...]layerKind{
 		activation: OpGELUTanh, keras: notInKeras, negative: true,
 	},
 	{name: "silu", meaning: "x sigmoid(x), also called swish.", activation: OpSiLU, negative: true},
+	{
+		name: "leakyRelu", meaning: "x above 0, and slope times x below; as an activation of another layer, of slope 0.01.",
+		options: "slope", activation: OpLeakyReLU, keras: notInKeras, negative: true,
+		add: func(b *Builder, name string, in []int, l *disdel.Layer) { b.LeakyReLU(name, in[0], l.Slope) },
+	},
+	{name: "elu", meaning: "x above 0, exp(x) - 1 below.", activation: OpELU, negative: true},
+	{name: "softplus", meaning: "log(1 + exp(x)).", activation: OpSoftplus},
+	{
+		name: "hardSigmoid", meaning: "min(max(x + 3, 0), 6) / 6.",
+		activation: OpHardSigmoid, keras: notInKeras, // whose versions differ
+	},
 	{name: "softmax", meaning: "Probabilities of the classes; comes last.", activation: OpSoftmax},
 	{
 		name: "dropout", meaning: "Sets a share of the values to zero in training, and scales the others up.",
 		options: "rate", required: "rate",
 		add: func(b *Builder, name string, in []int, l *disdel.Layer) { b.Dropout(name, in[0], l.Rate) },
+	},
+	{
+		name: "dropout2d", meaning: "Sets a share of an image's channels to zero in training, and scales the others up.",
+		options: "rate", required: "rate",
+		add: func(b *Builder, name string, in []int, l *disdel.Layer) { b.Dropout2D(name, in[0], l.Rate) },
 	},
 	{name: "add", meaning: "Sum of layers of one shape: a residual.", many: true, add: joined((*Builder).Add)},
 	{
@@ -152,7 +176,7 @@ var optionDefaults = map[string]string{
 	"stride": "1", "padding": "0", "dilation": "1", "groups": "1", "bias": "true", "activation": "none",
 	"eps": "1e-05", "momentum": "0.1", "scale": "true", "center": "true", "learned": "true", "padded": "false",
 	"kvHeads": "heads", "causal": "false", "rotary": "false",
-	"hidden": "4 x channels", "normFirst": "true", "rate": "0",
+	"hidden": "4 x channels", "normFirst": "true", "rate": "0", "slope": "0.01",
 }
 
 func single(add func(*Builder, string, int) int) func(*Builder, string, []int, *disdel.Layer) {
@@ -322,10 +346,10 @@ func (b *Builder) addLayer(name string, l *disdel.Layer, ends map[string]int) {
 		b.fail(name, "%s cannot take %d layers", l.Kind, len(in))
 		return
 	}
-	if kind.activation != OpUnknown {
-		b.Same(name, in[0], kind.activation)
-	} else {
+	if kind.add != nil {
 		kind.add(b, name, in, l)
+	} else {
+		b.Same(name, in[0], kind.activation)
 	}
 	if after := activationOf(l.Activation); after != nil {
 		b.Same(name+"."+l.Activation, b.last, after.activation)

@@ -40,6 +40,10 @@ func (r *reader) value(n *yaml.Node, f *field, path string, v reflect.Value) {
 		r.list(n, f, path, v)
 	case f.form == syncMode && n.Kind != yaml.SequenceNode:
 		r.sync(n, f, path, v)
+	case f.form == counts:
+		if list, ok := r.integers(n, f, path); ok {
+			v.Set(reflect.ValueOf(list))
+		}
 	case f.form >= boolean && n.Kind != yaml.MappingNode:
 		r.option(n, f, path, v.Addr().Interface().(*disdel.Layer))
 	case f.form != object && f.form != list && f.form < boolean && n.Kind == yaml.ScalarNode:

@@ -16,6 +16,7 @@ type form uint8
 const (
 	object   form = iota + 1
 	list          // of objects
+	counts        // a list of integers
 	text          // a YAML string
 	integer       // decimal digits
 	number        // finite decimal
@@ -35,7 +36,7 @@ const (
 )
 
 var formNames = [...]string{
-	object: "object", list: "list", text: "text", integer: "integer", number: "number",
+	object: "object", list: "list", counts: "list of integers", text: "text", integer: "integer", number: "number",
 	size: "memory size", duration: "duration", cost: "cost in GB-s",
 	toggle: "true or false", syncMode: "text or object", anything: "any value",
 	boolean: "true or false", sides: "integer or [height, width]", padding: "integer, same or [top, bottom, left, right]",

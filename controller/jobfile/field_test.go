@@ -24,7 +24,8 @@ func ExampleExplain() {
 
 // filledIn are fields of a job that its submission fills in, so that no job file has them.
 var filledIn = []string{
-	"model.python.interpreter", "model.python.code", "model.python.network", "model.python.translation", "training.optimizer.own",
+	"model.python.interpreter", "model.python.code", "model.python.network", "model.python.translation",
+	"training.optimizer.own",
 }
 
 // structPaths lists the JSON paths of a struct as the table writes them.
@@ -92,6 +93,7 @@ func withField(path, value string) (text string, sets []string) {
 			"vocabulary": "embedding", "width": "embedding", "padded": "embedding", "learned": "positions",
 			"heads": "multiHeadAttention", "kvHeads": "multiHeadAttention", "causal": "multiHeadAttention",
 			"rotary": "multiHeadAttention", "take": "takePosition", "hidden": "transformer", "normFirst": "transformer",
+			"slope": "leakyRelu", "size": "adaptiveAvgPool",
 		}
 		if kind, ok := kinds[option]; ok {
 			needed := map[string]string{
@@ -123,6 +125,12 @@ func withField(path, value string) (text string, sets []string) {
 		sets = append(sets, "training.optimizer.adamw={}")
 	case strings.HasPrefix(path, "training.optimizer.lion."):
 		sets = append(sets, "training.optimizer.lion={}")
+	case strings.HasPrefix(path, "training.optimizer.rmsprop."):
+		sets = append(sets, "training.optimizer.rmsprop={}")
+	case strings.HasPrefix(path, "training.optimizer.adagrad."):
+		sets = append(sets, "training.optimizer.adagrad={}")
+	case path == "training.schedule.step.milestones":
+		sets = append(sets, "training.schedule.step={factor: 1}")
 	case strings.HasPrefix(path, "training.schedule.step."):
 		sets = append(sets, "training.schedule.step={every: 1, factor: 1}")
 	case strings.HasPrefix(path, "training.schedule.cosine."):
@@ -184,7 +192,7 @@ func TestBoundsOfTheTableAreHeld(t *testing.T) {
 			switch f.form {
 			case duration:
 				value += "s"
-			case shape:
+			case shape, counts:
 				value = "[" + value + "]"
 			}
 			text, sets := withField(f.path, value)

@@ -78,9 +78,9 @@ func (t *fieldText) field(path string) *field {
 
 // forms maps names in fields.yaml to forms.
 var forms = map[string]form{
-	"object": object, "list": list, "text": text, "integer": integer, "number": number, "size": size,
-	"duration": duration, "cost": cost, "anything": anything, "toggle": toggle, "syncMode": syncMode, "boolean": boolean, "sides": sides,
-	"padding": padding, "names": names, "shape": shape,
+	"object": object, "list": list, "counts": counts, "text": text, "integer": integer, "number": number, "size": size,
+	"duration": duration, "cost": cost, "anything": anything, "toggle": toggle, "syncMode": syncMode, "boolean": boolean,
+	"sides": sides, "padding": padding, "names": names, "shape": shape,
 }
 
 // wordLists are lists of words that other packages define.

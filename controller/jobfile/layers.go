@@ -50,6 +50,8 @@ func flagOf(l *disdel.Layer, option string) **bool {
 
 func sidesOf(l *disdel.Layer, option string) (*int, *[2]int) {
 	switch option {
+	case "size":
+		return &l.Size, &l.SizeHW
 	case "kernel":
 		return &l.Kernel, &l.KernelHW
 	case "stride":
@@ -399,15 +401,21 @@ func LayersPage() []byte {
 		"Every layer takes a `name` (default: its place, 0, 1, ...) and `from`, the layer or layers whose output it takes " +
 		"(default: the\n" +
 		"one before; `input` is the data).\n\n")
+	var plain strings.Builder // kinds without options, as a table
 	for _, k := range model.Kinds() {
-		fmt.Fprintf(&out, "- [%s](#%s)\n", k.Name, strings.ToLower(k.Name))
+		if d := (described{k}); len(k.Options) == 0 {
+			fmt.Fprintf(&plain, "| `%s` | %s |\n", d.example(), k.Meaning)
+		} else {
+			fmt.Fprintf(&out, "- [%s](#%s)\n", k.Name, strings.ToLower(k.Name))
+		}
 	}
+	out.WriteString("- [Layers without options](#layers-without-options)\n")
 	for _, k := range model.Kinds() {
-		d := described{k}
-		fmt.Fprintf(&out, "\n## %s\n\n%s\n\n```\n%s\n```\n", k.Name, k.Meaning, d.example())
 		if len(k.Options) == 0 {
 			continue
 		}
+		d := described{k}
+		fmt.Fprintf(&out, "\n## %s\n\n%s\n\n```\n%s\n```\n", k.Name, k.Meaning, d.example())
 		out.WriteString("\n| option | takes | default | |\n|---|---|---|---|\n")
 		for _, o := range k.Options {
 			f, given := child(layerPath, o.Name), o.Default
@@ -421,5 +429,6 @@ func LayersPage() []byte {
 			fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", o.Name, takes, given, f.meaning)
 		}
 	}
+	out.WriteString("\n## Layers without options\n\n| layer | what it does |\n|---|---|\n" + plain.String())
 	return []byte(out.String())
 }

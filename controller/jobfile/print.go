@@ -68,6 +68,10 @@ func printValue(f *field, v reflect.Value) *yaml.Node {
 	switch {
 	case f.form == list:
 		return printLayers(v.Interface().([]disdel.Layer))
+	case f.form == counts && v.Len() == 0:
+		return nil
+	case f.form == counts:
+		return printIntegers(v.Interface().([]int))
 	case f.path == argumentsPath:
 		return printArguments(v.Interface().(disdel.Arguments))
 	case v.Kind() == reflect.Map:

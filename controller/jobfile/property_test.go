@@ -146,7 +146,7 @@ func anyTraining(t *rapid.T) disdel.Training {
 		LearningRate: positive.Draw(t, "rate"), Beta1: share.Draw(t, "beta1"),
 		Beta2: share.Draw(t, "beta2"), Epsilon: positive.Draw(t, "epsilon"), WeightDecay: decay,
 	}
-	switch rapid.SampledFrom([]string{"sgd", "adam", "adamw", "lion"}).Draw(t, "optimizer") {
+	switch rapid.SampledFrom([]string{"sgd", "adam", "adamw", "lion", "rmsprop", "adagrad"}).Draw(t, "optimizer") {
 	case "sgd":
 		tr.Optimizer.SGD = &disdel.SGD{
 			LearningRate: positive.Draw(t, "rate"), Momentum: share.Draw(t, "momentum"),
@@ -159,6 +159,15 @@ func anyTraining(t *rapid.T) disdel.Training {
 			LearningRate: positive.Draw(t, "rate"), Beta1: share.Draw(t, "beta1"), Beta2: share.Draw(t, "beta2"),
 			WeightDecay: decay,
 		}
+	case "rmsprop":
+		tr.Optimizer.RMSprop = &disdel.RMSprop{
+			LearningRate: positive.Draw(t, "rate"), Alpha: share.Draw(t, "alpha"), Epsilon: positive.Draw(t, "epsilon"),
+			Momentum: share.Draw(t, "momentum"), WeightDecay: decay,
+		}
+	case "adagrad":
+		tr.Optimizer.Adagrad = &disdel.Adagrad{
+			LearningRate: positive.Draw(t, "rate"), Epsilon: positive.Draw(t, "epsilon"), WeightDecay: decay,
+		}
 	default:
 		tr.Optimizer.AdamW = adam
 	}
@@ -168,6 +177,10 @@ func anyTraining(t *rapid.T) disdel.Training {
 			Every:  rapid.IntRange(1, 99).Draw(t, "epochs"),
 			Factor: positive.Draw(t, "factor"),
 		}}
+		if rapid.Bool().Draw(t, "milestones") {
+			s := tr.Schedule.Step
+			s.Milestones, s.Every = []int{s.Every, 2 * s.Every}, 0
+		}
 	case 2:
 		tr.Schedule = &disdel.Schedule{Cosine: &disdel.CosineSchedule{Floor: rapid.SampledFrom([]float64{0, 0.01, 1}).Draw(t,
 			"floor")}}

@@ -70,6 +70,7 @@ func (r *reader) finish(job *disdel.Job) {
 	r.smoothing(job)
 	r.optimizer(&job.Training.Optimizer)
 	r.exactlyOne("training.schedule", "write cosine: {}", "warmup")
+	r.steps(job.Training.Schedule)
 	r.earlyStop(job.Training.EarlyStop)
 	r.goal(job)
 	r.split(&job.Data.Split, job.Model.Init.Seed)
@@ -157,6 +158,19 @@ func (r *reader) optimizer(o *disdel.Optimizer) {
 	const momentum, nesterov = path + ".sgd.momentum", path + ".sgd.nesterov"
 	if s := o.SGD; s != nil && s.Nesterov && s.Momentum == 0 && r.sound(momentum) {
 		r.fault(r.places[nesterov], nesterov, "write momentum: 0.9", "needs a momentum above 0")
+	}
+}
+
+// steps checks that a schedule of steps has either a distance or a rising list of epochs.
+func (r *reader) steps(s *disdel.Schedule) {
+	const path = "training.schedule.step"
+	const list = path + ".milestones"
+	switch {
+	case s == nil || s.Step == nil || r.failedBelow(path):
+	case (s.Step.Every > 0) == (len(s.Step.Milestones) > 0):
+		r.fault(r.places[path], path, "write every: 10, or milestones: [30, 60]", "needs either every or milestones")
+	case !slices.IsSortedFunc(s.Step.Milestones, func(a, b int) int { return cmp.Or(cmp.Compare(a, b), -1) }):
+		r.fault(r.places[list], list, "write [30, 60]", "must rise: each number above the one before")
 	}
 }
 

@@ -77,6 +77,8 @@ func (f *field) schema() schemaNode {
 		if item := child(f.path+"[]", ""); item != nil { // a list that is not supported yet has no items
 			s = layersSchema(item)
 		}
+	case counts:
+		s = schemaNode{"type": "array", "items": f.numberSchema(), "minItems": 1}
 	case text:
 		if s = f.textSchema(); f.path == policyPath {
 			s = f.policySchema()

@@ -116,7 +116,7 @@ type translator struct {
 // simple are the nodes that an operator of ONNX is, without options.
 var simple = map[model.Op]string{
 	model.OpReLU: "Relu", model.OpSigmoid: "Sigmoid", model.OpTanh: "Tanh", model.OpGlobalAvgPool: "GlobalAveragePool",
-	model.OpAdd: "Sum",
+	model.OpAdd: "Sum", model.OpELU: "Elu", model.OpSoftplus: "Softplus",
 }
 
 // node writes what a node computes.
@@ -130,12 +130,13 @@ func (t *translator) node(i int) error {
 		o.in = append(o.in, t.at[from])
 	}
 	t.at[i] = o.out
+	drops := n.Op == model.OpDropout || n.Op == model.OpDropout2D // which do nothing but while a network learns
 	switch kind, plain := simple[n.Op]; {
 	case n.Op == model.OpInput:
 		t.at[i] = InputName
-	case n.Op == model.OpDropout && o.out != OutputName: // which does nothing but while a network learns
+	case drops && o.out != OutputName:
 		t.at[i] = o.in[0]
-	case n.Op == model.OpDropout:
+	case drops:
 		t.as("Identity", o)
 	case plain:
 		t.as(kind, o)
@@ -168,6 +169,10 @@ func (t *translator) special(n *model.Node, o operator) error {
 		t.out.values(n.Name+".high", nil, []float32{6})
 		o.in = append(o.in, n.Name+".low", n.Name+".high")
 		t.as("Clip", o)
+	case model.OpLeakyReLU:
+		t.as("LeakyRelu", o, number("alpha", n.Slope))
+	case model.OpHardSigmoid:
+		t.as("HardSigmoid", o, number("alpha", 1.0/6), number("beta", 0.5))
 	case model.OpHardSwish: // has an operator from opset 14 on
 		gate := operator{name: n.Name + ".gate", in: o.in, out: n.Name + ".gated"}
 		t.as("HardSigmoid", gate, number("alpha", 1.0/6), number("beta", 0.5))

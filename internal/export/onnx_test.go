@@ -46,6 +46,8 @@ func odd(b *model.Builder) {
 	x = b.AdaptivePool("adaptive", b.BatchNorm("whole", x), 4)
 	x = b.Same("swish", b.Same("t", b.Flatten("flat", b.Same("s", x, model.OpSigmoid)), model.OpTanh), model.OpHardSwish)
 	x = b.BatchNorm("vector", b.Same("r", b.Dense("first", x, 11), model.OpReLU))
+	x = b.Same("soft", b.Same("elu", b.LeakyReLU("leaky", x, 0.2), model.OpELU), model.OpSoftplus)
+	x = b.Same("gate", x, model.OpHardSigmoid)
 	b.Same("softmax", b.Dense("last", x, 5), model.OpSoftmax)
 }
 

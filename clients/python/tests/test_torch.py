@@ -84,12 +84,43 @@ def test_a_mean_over_pixels_is_a_pool_and_a_view_of_rows_a_vector() -> None:
     assert kinds == ["conv", "flatten", "dense"]
 
 
+class Common(torch.nn.Module):  # type: ignore[misc]
+    """What programs of every day use besides."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        nn = torch.nn
+        self.conv, self.second, self.fc = nn.Conv2d(1, 6, 3), nn.Conv2d(6, 4, 3), nn.Linear(4 * 3 * 2, 10)
+        self.leaky, self.drop = nn.LeakyReLU(0.2), nn.Dropout2d(0.1)
+        self.pool = nn.AdaptiveAvgPool2d((3, 2))
+
+    def forward(self, x: Any) -> Any:
+        functional = torch.nn.functional
+        x = self.drop(self.leaky(self.conv(x)))
+        x = functional.elu(functional.gelu(functional.leaky_relu(self.second(x))))
+        x = functional.softplus(functional.hardsigmoid(functional.dropout2d(x, 0.2)))
+        return functional.log_softmax(self.fc(self.pool(x).flatten(1)), dim=1)
+
+
+def test_common_layers_become_ours() -> None:
+    layers = disdel.from_torch(Common())["layers"]
+    kinds = [kind for layer in layers for kind in layer]
+    assert kinds == [
+        "conv", "leakyRelu", "dropout2d", "conv", "leakyRelu", "gelu", "elu", "dropout2d", "hardSigmoid", "softplus",
+        "adaptiveAvgPool", "flatten", "dense", "softmax",
+    ]  # fmt: skip
+    assert layers[1]["leakyRelu"]["slope"] == 0.2 and layers[4]["leakyRelu"]["slope"] == 0.01
+    assert layers[10]["adaptiveAvgPool"]["size"] == [3, 2]
+
+
 @pytest.mark.parametrize(
     ("module", "why"),
     [
-        (lambda: torch.nn.GELU(), "GELU"),
+        (lambda: torch.nn.CELU(), "CELU"),
+        (lambda: torch.nn.ELU(0.5), "alpha is 1"),
         (lambda: torch.nn.Conv2d(1, 2, 3, padding_mode="circular"), "zeros"),
-        (lambda: torch.nn.AdaptiveAvgPool2d(3), "one pixel"),
+        (lambda: torch.nn.AdaptiveMaxPool2d(3), "one pixel"),
+        (lambda: torch.nn.AdaptiveAvgPool2d((None, 3)), "a size"),
         (lambda: torch.nn.MaxPool2d(2, ceil_mode=True), "ceil_mode"),
     ],
 )

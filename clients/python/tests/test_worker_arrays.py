@@ -171,3 +171,19 @@ def test_the_state_of_optimisers_is_known(tmp_path: Path, name: str) -> None:
     moments, opaque = state_of(optimizer)
     assert moments == want[name] and opaque == (name in ("NAdam", "LBFGS"))
     assert name == "Adagrad" or not optimizer.state  # the optimiser itself has made no step
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        {"rmsprop": {"learningRate": 0.1, "weightDecay": 0.2, "alpha": 0.9, "momentum": 0.5, "epsilon": 1e-3}},
+        {"adagrad": {"learningRate": 0.1, "weightDecay": 0.2, "epsilon": 1e-3}},
+    ],
+)
+def test_an_optimiser_of_a_job_is_described_as_the_job_has_it(job: Any) -> None:
+    from disdel._optimizers import described, of_job
+
+    parameters = [torch.nn.Parameter(torch.zeros(4, 5))]
+    assert described(of_job(job, parameters), parameters) == job
+    assert described(torch.optim.RMSprop(parameters, centered=True), parameters) is None
+    assert described(torch.optim.Adagrad(parameters, lr_decay=0.1), parameters) is None

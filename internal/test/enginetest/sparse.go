@@ -204,6 +204,8 @@ func sparseClipping(t *testing.T, b engine.Backend, g *model.Graph) {
 var sparseOptimizers = map[string]disdel.Optimizer{
 	"adam": adam, "adamw": {AdamW: &disdel.Adam{LearningRate: 0.01, WeightDecay: 0.1}},
 	"lion":     {Lion: &disdel.Lion{LearningRate: 0.003, WeightDecay: 0.1}},
+	"rmsprop":  {RMSprop: &disdel.RMSprop{LearningRate: 0.003, Momentum: 0.5}},
+	"adagrad":  {Adagrad: &disdel.Adagrad{LearningRate: 0.03}},
 	"sgd":      {SGD: &disdel.SGD{LearningRate: 0.1, WeightDecay: 0.01}},
 	"momentum": {SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9}},
 	"nesterov": {SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9, Nesterov: true}},

@@ -18,10 +18,11 @@ func Vocabulary() Samples {
 		Kind: "*", Name: "a", From: []string{"b"}, Shape: []int{1}, Units: 1, Filters: 1, Kernel: 1, Stride: 1, Padding: 1,
 		Dilation: 1, Groups: 1, Bias: &yes, Eps: 1, Momentum: 1, Scale: &yes, Center: &yes, Rate: 1, Activation: "relu",
 		Vocabulary: 1, Width: 1, Padded: &yes, Learned: &yes, Heads: 1, KVHeads: 1, Causal: &yes, Rotary: &yes,
-		Hidden: 1, NormFirst: &yes, Take: "mean",
+		Hidden: 1, NormFirst: &yes, Take: "mean", Slope: 1, Size: 1,
 	}
 	sides := layer
 	sides.KernelHW, sides.StrideHW, sides.DilationHW = [2]int{1, 2}, [2]int{1, 2}, [2]int{1, 2}
+	sides.SizeHW = [2]int{1, 2}
 	sides.PaddingAt = [4]int{1, 2, 3, 4}
 	same := disdel.Layer{Kind: "*", SamePad: true}
 	return Samples{

@@ -158,6 +158,9 @@ func (b Backend) lay(s engine.Spec) (*memory, error) {
 			Hint: "losses: crossEntropy, binaryCrossEntropy, mse",
 		}
 	}
+	if err := lacksOptimizer(s.Optimizer); err != nil {
+		return nil, err
+	}
 	if err := s.KeepsAll(disdel.BackendCUDA); err != nil {
 		return nil, err
 	}

@@ -362,7 +362,7 @@ func TestPointwiseKernelsAreTheProcessorsEngines(t *testing.T) {
 		w.TanhBack(want[kernel.TanhBack], x, y)
 		w.HardSwish(want[kernel.HardSwish], x)
 		w.HardSwishBack(want[kernel.HardSwishBack], x, y)
-		w.Dropout(want[14], x, 0.3, 77^3<<20^9<<52)
+		w.Dropout(want[14], x, 0.3, len(x), 77^3<<20^9<<52)
 	})
 	got := both(t, func(b *bench) (all []float32) {
 		px, py, out := b.up(x), b.up(y), b.room(n)

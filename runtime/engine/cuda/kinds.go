@@ -66,7 +66,8 @@ func kindOf(op model.Op) kind {
 // lacks tells whether an op has no kernels yet.
 func lacks(op model.Op) bool {
 	switch op {
-	case model.OpGELU, model.OpGELUTanh, model.OpSiLU, model.OpEmbedding, model.OpPositions, model.OpLayerNorm,
+	case model.OpLeakyReLU, model.OpELU, model.OpSoftplus, model.OpHardSigmoid, model.OpDropout2D,
+		model.OpGELU, model.OpGELUTanh, model.OpSiLU, model.OpEmbedding, model.OpPositions, model.OpLayerNorm,
 		model.OpRMSNorm, model.OpAttention, model.OpLSTM, model.OpGRU, model.OpSequence, model.OpClassToken,
 		model.OpTakePosition:
 		return true

@@ -57,6 +57,17 @@ func (e *Engine) segments() kernel.Segments {
 	return all
 }
 
+// lacksOptimizer returns Invalid for an optimiser that has no kernel here.
+func lacksOptimizer(o disdel.Optimizer) error {
+	if o.RMSprop == nil && o.Adagrad == nil {
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "make engine", Msg: "the GPU backend has no optimiser " + o.Name(),
+		Hint: "train on the processor: training.backend: native; or use adam",
+	}
+}
+
 // optimizer is the kernels' form of the optimiser. told has what changes from step to step.
 func (e *Engine) optimizer() kernel.Update {
 	u := kernel.Update{Kernel: "sgd", Control: e.place(e.memory.control), Result: e.place(e.memory.result)}

@@ -83,6 +83,8 @@ func TestTheEngineAgreesOnEveryLossAndOptimizer(t *testing.T) {
 		"momentum": {SGD: &disdel.SGD{LearningRate: 0.05, Momentum: 0.9}},
 		"nesterov": {SGD: &disdel.SGD{LearningRate: 0.05, Momentum: 0.9, Nesterov: true, WeightDecay: 0.01}},
 		"adam":     {Adam: &disdel.Adam{LearningRate: 0.01, WeightDecay: 0.1, Epsilon: 1e-3}},
+		"rmsprop":  {RMSprop: &disdel.RMSprop{LearningRate: 0.001, Momentum: 0.9, WeightDecay: 0.1}},
+		"adagrad":  {Adagrad: &disdel.Adagrad{LearningRate: 0.01}},
 		"lion":     {Lion: &disdel.Lion{LearningRate: 0.001, WeightDecay: 0.1, Beta1: 0.8, Beta2: 0.95}},
 		"adamw":    {AdamW: &disdel.Adam{LearningRate: 0.01, WeightDecay: 0.1, Beta1: 0.8, Beta2: 0.99, Epsilon: 1e-3}},
 	} {

@@ -227,6 +227,8 @@ func TestOptimizersFollowTheirFormulas(t *testing.T) {
 		},
 		// a constant gradient moves by the rate
 		{"adam", disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.1}}, 3, 1 - 3*0.1},
+		{"rmsprop", disdel.Optimizer{RMSprop: &disdel.RMSprop{LearningRate: 0.1, Alpha: 0.75}}, 1, 1 - 0.1*2},
+		{"adagrad", disdel.Optimizer{Adagrad: &disdel.Adagrad{LearningRate: 0.1}}, 2, 1 - 0.1*(1+1/math.Sqrt2)},
 		{"lion", disdel.Optimizer{Lion: &disdel.Lion{LearningRate: 0.1, WeightDecay: 0.2}}, 1, 1*(1-0.1*0.2) - 0.1},
 		{"adamw", disdel.Optimizer{AdamW: &disdel.Adam{LearningRate: 0.1, WeightDecay: 0.2}}, 1, 1*(1-0.1*0.2) - 0.1},
 	} {

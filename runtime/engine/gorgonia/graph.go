@@ -128,7 +128,8 @@ func (c *compiler) layer(n *model.Node) (*node, error) {
 // lacks tells whether gorgonia's graphs have no such operation.
 func lacks(op model.Op) bool {
 	switch op {
-	case model.OpGELU, model.OpGELUTanh, model.OpSiLU, model.OpEmbedding, model.OpPositions, model.OpLayerNorm,
+	case model.OpLeakyReLU, model.OpELU, model.OpSoftplus, model.OpHardSigmoid, model.OpDropout2D,
+		model.OpGELU, model.OpGELUTanh, model.OpSiLU, model.OpEmbedding, model.OpPositions, model.OpLayerNorm,
 		model.OpRMSNorm, model.OpAttention, model.OpLSTM, model.OpGRU, model.OpSequence,
 		model.OpClassToken, model.OpTakePosition:
 		return true

@@ -54,6 +54,12 @@ func newOptimizer(o disdel.Optimizer, sizes []int) optimizer {
 		return newAdam(*o.AdamW, true, sizes)
 	case o.Lion != nil:
 		return &lion{newMoments(sizes, "exp_avg"), o.Lion.WithDefaults()}
+	case o.RMSprop != nil:
+		return &rooted{newMoments(sizes, o.MomentNames()...), o.RMSprop.WithDefaults(), false}
+	case o.Adagrad != nil:
+		a := o.Adagrad.WithDefaults()
+		c := disdel.RMSprop{LearningRate: a.LearningRate, Alpha: 1, Epsilon: a.Epsilon, WeightDecay: a.WeightDecay}
+		return &rooted{newMoments(sizes, o.MomentNames()...), c, true}
 	}
 	s := &sgd{}
 	if o.SGD != nil {
@@ -152,6 +158,37 @@ func (l *lion) step(k int, w, grad []float32) {
 		}
 		w[i] -= float32(c.LearningRate * (sign + c.WeightDecay*float64(w[i])))
 		m[i] = float32(c.Beta2*mean + (1-c.Beta2)*slope)
+	}
+}
+
+// rooted is RMSprop, or with sums Adagrad, of which the squares are summed up: w -= rate v, where v = momentum v +
+// g / (root of squares + epsilon).
+type rooted struct {
+	*moments
+	cfg  disdel.RMSprop
+	sums bool
+}
+
+func (r *rooted) next()                { r.steps++ }
+func (r *rooted) setRate(rate float64) { r.cfg.LearningRate = rate }
+func (r *rooted) state() *moments      { return r.moments }
+
+func (r *rooted) step(k int, w, grad []float32) {
+	c, take := r.cfg, 1-r.cfg.Alpha
+	if r.sums {
+		take = 1
+	}
+	squares := r.arrays[0][k]
+	for i, g := range grad {
+		slope := float64(g) + c.WeightDecay*float64(w[i])
+		squares[i] = float32(c.Alpha*float64(squares[i]) + take*slope*slope)
+		move := slope / (math.Sqrt(float64(squares[i])) + c.Epsilon)
+		if len(r.arrays) > 1 {
+			v := &r.arrays[1][k][i]
+			move += c.Momentum * float64(*v)
+			*v = float32(move)
+		}
+		w[i] -= float32(c.LearningRate * move)
 	}
 }
 

@@ -61,6 +61,14 @@ const top = 6
 func clamp(w *kernel.Worker, y, x []float32)          { w.Clamp(y, x, top) }
 func clampBack(w *kernel.Worker, dx, dy, y []float32) { w.ClampBack(dx, dy, y, top) }
 
+// leakyReLU is a ReLU with a slope for values below 0.
+func leakyReLU(slope float32) activation {
+	return activation{
+		f:    func(w *kernel.Worker, y, x []float32) { w.LeakyReLU(y, x, slope) },
+		back: func(w *kernel.Worker, dx, dy, y []float32) { w.LeakyReLUBack(dx, dy, y, slope) },
+	}
+}
+
 // dropout zeroes a share of the values while training and scales the others, so that the mean stays. Which ones is a
 // function of seed, step, layer and place: backward finds the same without a mask in memory.
 type dropout struct{ elementwise }
@@ -85,7 +93,12 @@ func (dropout) backward(l *layer, w *kernel.Worker, e *Engine) {
 const golden = 0x9e3779b97f4a7c15
 
 func (l *layer) drop(w *kernel.Worker, e *Engine, dst, x []float32) {
-	w.Dropout(dst, x, l.node.Rate, uint64(e.spec.Seed)^uint64(e.steps)<<20^uint64(l.index)<<52^uint64(e.first)*golden)
+	period := len(dst)
+	if l.node.Op == model.OpDropout2D { // whole channels: all pixels are as the first
+		period = l.v.Image.Pixel()
+	}
+	seed := uint64(e.spec.Seed) ^ uint64(e.steps)<<20 ^ uint64(l.index)<<52 ^ uint64(e.first)*golden
+	w.Dropout(dst, x, l.node.Rate, period, seed)
 	w.Sync()
 }
 

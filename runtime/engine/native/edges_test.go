@@ -112,7 +112,10 @@ func TestANetworkWithoutWeightsHasALoss(t *testing.T) {
 // values, too.
 func TestInputsThatAreNotFiniteChangeNoWeight(t *testing.T) {
 	everywhere(t, func(t *testing.T, threads int) {
-		for _, op := range []model.Op{model.OpReLU, model.OpReLU6, model.OpSigmoid, model.OpTanh, model.OpHardSwish} {
+		for _, op := range []model.Op{
+			model.OpReLU, model.OpReLU6, model.OpSigmoid, model.OpTanh, model.OpHardSwish, model.OpELU, model.OpSoftplus,
+			model.OpLeakyReLU, model.OpHardSigmoid,
+		} {
 			g := graphOf(t, model.Shape{3, 5, 5}, func(b *model.Builder) {
 				b.Conv("conv", b.Last(), 4, model.Square(3, 1, 1), 1, true)
 				b.Same("act", b.Last(), op)

@@ -123,6 +123,16 @@ func residualBlock(b *model.Builder, name string, in, filters, stride int) int {
 	return b.Same(name+".relu2", b.Add(name+".add", x, short), model.OpReLU)
 }
 
+// common has activations and pools that the other networks lack.
+func common(b *model.Builder) int {
+	x := b.LeakyReLU("leaky", b.Conv("conv1", 0, 8, model.Square(3, 1, 1), 1, true), 0.2)
+	x = b.Same("elu", b.Conv("conv2", x, 10, model.Square(3, 2, 1), 1, true), model.OpELU)
+	x = b.Same("softplus", b.Conv("conv3", x, 12, model.Square(1, 1, 0), 1, true), model.OpSoftplus)
+	x = b.Conv("conv4", b.AdaptivePool("adaptive", x, 4), 9, model.Square(1, 1, 0), 1, true)
+	x = b.Same("gate", x, model.OpHardSigmoid)
+	return b.Concat("both", b.GlobalMaxPool("max", x), b.GlobalPool("mean", x))
+}
+
 func testNetwork(t testing.TB, name string) *model.Graph {
 	t.Helper()
 	if name == "lenet5" {
@@ -148,11 +158,15 @@ func testNetwork(t testing.TB, name string) *model.Graph {
 	}
 	var b *model.Builder
 	var last int
-	if name == "resnet8-test" {
+	switch name {
+	case "common-test":
+		b = model.NewBuilder(name, model.Shape{3, 12, 12})
+		last = common(b)
+	case "resnet8-test":
 		b = model.NewBuilder(name, model.Shape{3, 12, 12})
 		x := b.Same("relu", convNorm(b, "conv1", "bn1", 0, 8, model.Square(3, 1, 1), 1), model.OpReLU)
 		last = residualBlock(b, "layer2.0", residualBlock(b, "layer1.0", x, 8, 1), 16, 2)
-	} else {
+	default:
 		b = model.NewBuilder(name, model.Shape{3, 16, 16})
 		x := convNorm(b, "conv0", "bn0", 0, 8, model.Square(3, 2, 1), 1)
 		for i, c := range []struct{ in, out, stride int }{{8, 16, 1}, {16, 24, 2}} {
@@ -163,7 +177,10 @@ func testNetwork(t testing.TB, name string) *model.Graph {
 		}
 		last = b.Same("relu", x, model.OpReLU6)
 	}
-	b.Dense("fc", b.Flatten("flatten", b.GlobalPool("pool", last)), 10)
+	if name != "common-test" {
+		last = b.GlobalPool("pool", last)
+	}
+	b.Dense("fc", b.Flatten("flatten", last), 10)
 	g, err := b.Graph()
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +206,7 @@ func paths(t *testing.T, f func(t *testing.T)) {
 // From the same weights and batches the losses of 50 steps are PyTorch's, to 1e-4 relative.
 func TestLossCurvesArePyTorchs(t *testing.T) {
 	files, err := filepath.Glob("testdata/curves/*.json")
-	if err != nil || len(files) != 10 {
+	if err != nil || len(files) != 14 {
 		t.Fatal(files, err)
 	}
 	paths(t, func(t *testing.T) {
@@ -218,8 +235,13 @@ func replay(t *testing.T, network, optimizer string, losses []float64) {
 		BatchSize: 16, Training: true,
 		Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.05, Momentum: 0.9}},
 	}
-	if optimizer == "adam" {
+	switch optimizer {
+	case "adam":
 		cfg.Optimizer = disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.002}}
+	case "rmsprop":
+		cfg.Optimizer = disdel.Optimizer{RMSprop: &disdel.RMSprop{LearningRate: 0.001, Momentum: 0.5, WeightDecay: 0.01}}
+	case "adagrad":
+		cfg.Optimizer = disdel.Optimizer{Adagrad: &disdel.Adagrad{LearningRate: 0.02, WeightDecay: 0.01}}
 	}
 	e := newEngine(t, g, cfg)
 	if err := engine.SetWeights(e, namedWeights(g)); err != nil {

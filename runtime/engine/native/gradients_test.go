@@ -18,8 +18,13 @@ var sgd1 = disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 1}}
 // must be the difference quotient of the loss, for every layer, whole batches and short ones, with every path of
 // kernels.
 func TestGradientsAreTheDifferenceQuotients(t *testing.T) {
+	all := networks()
+	all["dropped"] = func(b *model.Builder) { // the same channels in every first step
+		x := b.Dropout2D("d", b.LeakyReLU("l", b.Conv("a", 0, 5, model.Square(3, 1, 1), 1, true), 0.3), 0.3)
+		b.Dense("fc", b.Flatten("f", b.Same("e", b.Conv("b", x, 4, model.Square(3, 1, 1), 1, true), model.OpELU)), 3)
+	}
 	paths(t, func(t *testing.T) {
-		for name, f := range networks() {
+		for name, f := range all {
 			g := build(t, name, f)
 			losses := []string{CrossEntropy, MSE}
 			if name == "sigmoid" {

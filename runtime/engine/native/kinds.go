@@ -24,8 +24,8 @@ type kind interface {
 
 // kindOf is the table of layer kinds; nil: the engine computes nothing for the op. An op without an entry is a mistake
 // of this package.
-func kindOf(op model.Op) kind {
-	switch op {
+func kindOf(n *model.Node) kind {
+	switch n.Op {
 	case model.OpConv, model.OpDense:
 		return product{}
 	case model.OpBatchNorm:
@@ -40,6 +40,14 @@ func kindOf(op model.Op) kind {
 		return activation{f: (*kernel.Worker).Tanh, back: (*kernel.Worker).TanhBack}
 	case model.OpHardSwish:
 		return activation{f: (*kernel.Worker).HardSwish, back: (*kernel.Worker).HardSwishBack, byInput: true}
+	case model.OpLeakyReLU:
+		return leakyReLU(float32(n.Slope))
+	case model.OpELU:
+		return activation{f: (*kernel.Worker).ELU, back: (*kernel.Worker).ELUBack}
+	case model.OpSoftplus:
+		return activation{f: (*kernel.Worker).Softplus, back: (*kernel.Worker).SoftplusBack}
+	case model.OpHardSigmoid:
+		return activation{f: (*kernel.Worker).HardSigmoid, back: (*kernel.Worker).HardSigmoidBack}
 	case model.OpGELU:
 		return activation{f: (*kernel.Worker).GELU, back: (*kernel.Worker).GELUBack, byInput: true}
 	case model.OpGELUTanh:
@@ -62,7 +70,7 @@ func kindOf(op model.Op) kind {
 		return classToken{}
 	case model.OpTakePosition:
 		return takePosition{}
-	case model.OpDropout:
+	case model.OpDropout, model.OpDropout2D:
 		return dropout{}
 	case model.OpMaxPool:
 		return maxPool{}
@@ -81,7 +89,7 @@ func kindOf(op model.Op) kind {
 	case model.OpInput, model.OpSoftmax: // softmax is computed by the loss
 		return nil
 	default: // the plan refuses what no engine computes
-		panic(fmt.Sprintf("native: the table of kinds leaves out %v", op))
+		panic(fmt.Sprintf("native: the table of kinds leaves out %v", n.Op))
 	}
 }
 

@@ -41,7 +41,7 @@ func (e *Engine) region(r plan.Region) []float32 {
 func (e *Engine) layer(i int) layer {
 	v := e.plan.Nodes[i]
 	l := layer{
-		kind: kindOf(e.g.Nodes[i].Op), node: &e.g.Nodes[i], index: i, v: v, work: e.region(v.Work),
+		kind: kindOf(&e.g.Nodes[i]), node: &e.g.Nodes[i], index: i, v: v, work: e.region(v.Work),
 		back: e.region(v.BackWork), shared: e.region(v.Aux),
 	}
 	for _, k := range v.Inputs {

@@ -178,6 +178,17 @@ func networks() map[string]func(b *model.Builder) {
 			z := b.Same("h2", b.Same("r", b.Add("sum", x, y), model.OpReLU), model.OpHardSwish)
 			end(b, b.Same("s", b.Pool("p", z, model.OpMaxPool, model.Square(2, 2, 0)), model.OpHardSwish))
 		},
+		"leaky": func(b *model.Builder) { // every one behind a layer, before a fork and in place
+			x := b.LeakyReLU("l0", b.Conv("a", 0, 4, model.Square(3, 1, 1), 1, true), 0.3)
+			y := b.Same("e", b.BatchNorm("n", b.Conv("b", x, 4, model.Square(3, 1, 1), 4, false)), model.OpELU)
+			z := b.Same("s", b.Add("sum", x, y), model.OpSoftplus)
+			z = b.Same("g", b.Conv("c", z, 5, model.Square(1, 1, 0), 1, true), model.OpHardSigmoid)
+			end(b, b.Same("l1", b.Flatten("f", z), model.OpLeakyReLU))
+		},
+		"global max": func(b *model.Builder) {
+			x := b.Same("e", b.Conv("a", 0, 5, model.Square(3, 1, 1), 1, true), model.OpELU)
+			end(b, b.Flatten("f", b.Concat("cat", b.GlobalMaxPool("m", x), b.GlobalPool("p", x))))
+		},
 		"hard swish of a vector": func(b *model.Builder) { // whose pixels come before channels
 			f := b.Flatten("f", b.Conv("a", 0, 3, model.Square(3, 2, 1), 1, true))
 			x := b.Same("h", f, model.OpHardSwish)

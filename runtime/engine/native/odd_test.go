@@ -69,7 +69,10 @@ func drawn(t *testing.T, seed uint64) *model.Graph {
 				x = b.BatchNorm(name+".n", x)
 			}
 		}
-		switch op := []model.Op{model.OpReLU, model.OpReLU6, model.OpTanh, model.OpSigmoid, model.OpHardSwish}; rng.IntN(3) {
+		switch op := []model.Op{
+			model.OpReLU, model.OpReLU6, model.OpTanh, model.OpSigmoid, model.OpHardSwish, model.OpELU, model.OpSoftplus,
+			model.OpLeakyReLU, model.OpHardSigmoid,
+		}; rng.IntN(3) {
 		case 0:
 			x = b.Same(name+".s", x, op[rng.IntN(len(op))])
 		case 1:

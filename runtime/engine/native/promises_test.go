@@ -58,6 +58,43 @@ func TestThePlanIsTheMemory(t *testing.T) {
 	}
 }
 
+// A channel of a row is dropped whole or not at all, in other rows others.
+func TestDropout2DDropsWholeChannels(t *testing.T) {
+	b := model.NewBuilder("dropout", model.Shape{40, 5, 3})
+	b.Dense("fc", b.Flatten("f", b.Dropout2D("d", 0, 0.3)), 2)
+	g, err := b.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := newEngine(t, g, engine.Spec{BatchSize: 32, Training: true, Optimizer: sgd1, Seed: 5, Threads: 2})
+	x, y := make([]float32, 32*g.Input().Len()), make([]int32, 32)
+	for i := range x {
+		x[i] = 1
+	}
+	if _, err := enginetest.Train(e, x, y); err != nil {
+		t.Fatal(err)
+	}
+	l := &e.layers[1]
+	pixel, dropped := l.v.Image.Pixel(), 0
+	for i, v := range l.out {
+		if (v == 0) != (l.out[i%pixel] == 0) {
+			t.Fatalf("value %d is %v, its channel's first %v", i, v, l.out[i%pixel])
+		}
+		if i < pixel && v == 0 {
+			dropped++
+		}
+	}
+	if share := float64(dropped) / float64(pixel); math.Abs(share-0.3) > 0.05 {
+		t.Errorf("%.3f of the channels are dropped", share)
+	}
+	if _, err := enginetest.Predict(e, x, 32); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Contains(l.out, 0) {
+		t.Error("evaluation drops")
+	}
+}
+
 func TestDropoutKeepsTheMeanAndForgetsInEvaluation(t *testing.T) {
 	b := model.NewBuilder("dropout", model.Shape{400})
 	b.Dense("fc", b.Dropout("d", 0, 0.3), 2)

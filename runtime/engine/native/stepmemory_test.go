@@ -18,7 +18,10 @@ import (
 // drawnNetwork draws a network: a chain of blocks, some of them residual. norms has batch norms and dropout among them.
 func drawnNetwork(t *rapid.T, norms bool) *model.Graph {
 	b := model.NewBuilder("drawn", model.Shape{3, 12, 12})
-	acts := []model.Op{model.OpReLU, model.OpReLU6, model.OpTanh, model.OpSigmoid, model.OpHardSwish}
+	acts := []model.Op{
+		model.OpReLU, model.OpReLU6, model.OpTanh, model.OpSigmoid, model.OpHardSwish, model.OpELU, model.OpSoftplus,
+		model.OpLeakyReLU, model.OpHardSigmoid,
+	}
 	act := func(name string, x int) int { return b.Same(name, x, rapid.SampledFrom(acts).Draw(t, "activation")) }
 	conv := func(name string, x, filters int) int {
 		side := 2*rapid.IntRange(0, 1).Draw(t, "side") + 1

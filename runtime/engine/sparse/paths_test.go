@@ -23,6 +23,8 @@ func TestEveryPathComesToTheSameBits(t *testing.T) {
 		"nesterov": {SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9, Nesterov: true}},
 		"adam":     {Adam: &disdel.Adam{LearningRate: 0.01}},
 		"adamw":    {AdamW: &disdel.Adam{LearningRate: 0.01, WeightDecay: 0.1}},
+		"rmsprop":  {RMSprop: &disdel.RMSprop{LearningRate: 0.001, Momentum: 0.5}},
+		"adagrad":  {Adagrad: &disdel.Adagrad{LearningRate: 0.01, WeightDecay: 0.1}},
 		"lion":     {Lion: &disdel.Lion{LearningRate: 0.001, WeightDecay: 0.1}},
 	} {
 		t.Run(name, func(t *testing.T) {

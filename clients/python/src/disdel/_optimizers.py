@@ -33,6 +33,12 @@ def of_job(described: Mapping[str, Any], parameters: Sequence[Any]) -> Any:
     if name in ("adam", "adamw"):
         kind = torch.optim.Adam if name == "adam" else torch.optim.AdamW
         return kind(parameters, lr=rate, betas=betas, eps=options.get("epsilon") or 1e-8, weight_decay=decay)
+    if name == "rmsprop":
+        alpha, momentum = options.get("alpha") or 0.99, float(options.get("momentum", 0))
+        eps = options.get("epsilon") or 1e-8
+        return torch.optim.RMSprop(parameters, lr=rate, alpha=alpha, eps=eps, weight_decay=decay, momentum=momentum)
+    if name == "adagrad":
+        return torch.optim.Adagrad(parameters, lr=rate, eps=options.get("epsilon") or 1e-10, weight_decay=decay)
     if name == "lion":
         return _lion(parameters, rate, betas, decay)
     raise Refused("unsupported", "the optimiser %s is not known to the Python worker" % name)
@@ -57,6 +63,11 @@ def described(optimizer: Any, parameters: Sequence[Any]) -> Optional[Dict[str, A
     if name in ("adam", "adamw"):
         beta1, beta2 = group["betas"]
         return {name: {**options, "beta1": float(beta1), "beta2": float(beta2), "epsilon": float(group["eps"])}}
+    if name == "rmsprop" and not group["centered"]:
+        moved = {"alpha": float(group["alpha"]), "momentum": float(group["momentum"])}
+        return {name: {**options, **moved, "epsilon": float(group["eps"])}}
+    if name == "adagrad" and not group["lr_decay"] and not group["initial_accumulator_value"]:
+        return {name: {**options, "epsilon": float(group["eps"])}}
     return None
 
 

@@ -105,8 +105,16 @@ class _Walk:
             return
         source = _tensor(node.args[0], node)
         options: Dict[str, Any] = {}
-        if kind == "dropout":
+        if kind in ("dropout", "dropout2d"):
             options = {"rate": _option(node, 1, "p", 0.5)}
+        elif kind == "leakyRelu":
+            options = {"slope": _option(node, 1, "negative_slope", 0.01)}
+        elif name == "elu" and _option(node, 1, "alpha", 1.0) != 1:
+            raise _refused(node.name, "alpha is 1")
+        elif name == "gelu" and _option(node, 1, "approximate", "none") == "tanh":
+            kind = "geluTanh"
+        elif name == "softplus" and (_option(node, 1, "beta", 1), _option(node, 2, "threshold", 20)) != (1, 20):
+            raise _refused(node.name, "beta is 1, and threshold 20")
         elif kind == "softmax" and _option(node, 1, "dim", None) not in (1, -1):
             raise _refused(node.name, "softmax is over the classes, dim=1")
         elif name == "flatten" and _option(node, 1, "start_dim", 0) != 1:
@@ -115,8 +123,10 @@ class _Walk:
             raise _refused(node.name, "a view makes vectors of images: x.view(x.size(0), -1)")
         elif name == "mean" and sorted(_pair(_option(node, 1, "dim", 0))) not in ([2, 3], [-2, -1]):
             raise _refused(node.name, "a mean is over the pixels of each channel, dim=(2, 3)")
-        elif name == "adaptive_avg_pool2d" and _pair(_option(node, 1, "output_size", 0)) != [1, 1]:
-            raise _refused(node.name, "an adaptive pool goes down to one pixel")
+        elif name == "adaptive_avg_pool2d":
+            kind, options = _adaptive_to(_option(node, 1, "output_size", None), node.name)
+        elif name == "adaptive_max_pool2d" and _pair(_option(node, 1, "output_size", 0)) != [1, 1]:
+            raise _refused(node.name, "an adaptive maximum goes down to one pixel")
         elif kind == "maxPool":
             kernel = _option(node, 1, "kernel_size", 1)
             stride = _option(node, 2, "stride", None) or kernel
@@ -197,9 +207,32 @@ def _avg_pool(m: Any, name: str) -> Tuple[str, Dict[str, Any]]:
 
 
 def _adaptive(m: Any, name: str) -> Tuple[str, Dict[str, Any]]:
+    return _adaptive_to(m.output_size, name)
+
+
+def _adaptive_to(size: Any, name: str) -> Tuple[str, Dict[str, Any]]:
+    if size is None or None in (size if isinstance(size, (tuple, list)) else (size,)):
+        raise _refused(name, "an adaptive pool has a size, a number of pixels")
+    sides = _pair(size)
+    return ("globalAvgPool", {}) if sides == [1, 1] else ("adaptiveAvgPool", {"size": sides})
+
+
+def _adaptive_max(m: Any, name: str) -> Tuple[str, Dict[str, Any]]:
     if _pair(m.output_size) != [1, 1]:
-        raise _refused(name, "an adaptive pool goes down to one pixel")
-    return "globalAvgPool", {}
+        raise _refused(name, "an adaptive maximum goes down to one pixel")
+    return "globalMaxPool", {}
+
+
+def _elu(m: Any, name: str) -> Tuple[str, Dict[str, Any]]:
+    if m.alpha != 1:
+        raise _refused(name, "alpha is 1")
+    return "elu", {}
+
+
+def _softplus(m: Any, name: str) -> Tuple[str, Dict[str, Any]]:
+    if m.beta != 1 or m.threshold != 20:
+        raise _refused(name, "beta is 1, and threshold 20")
+    return "softplus", {}
 
 
 def _softmax(m: Any, name: str) -> Tuple[str, Dict[str, Any]]:
@@ -235,14 +268,21 @@ _MODULES: Dict[str, Callable[[Any, str], _Made]] = {
     "Sigmoid": _plain("sigmoid"),
     "Tanh": _plain("tanh"),
     "Hardswish": _plain("hardSwish"),
+    "LeakyReLU": lambda m, name: ("leakyRelu", {"slope": m.negative_slope}),
+    "ELU": _elu,
+    "Softplus": _softplus,
+    "Hardsigmoid": _plain("hardSigmoid"),
     "GELU": _gelu,
     "SiLU": _plain("silu"),
     "Softmax": _softmax,
+    "LogSoftmax": _softmax,  # the loss takes what comes before it
     "MaxPool2d": _max_pool,
     "AvgPool2d": _avg_pool,
     "AdaptiveAvgPool2d": _adaptive,
+    "AdaptiveMaxPool2d": _adaptive_max,
     "Flatten": _flatten,
     "Dropout": lambda m, name: ("dropout", {"rate": m.p}),
+    "Dropout2d": lambda m, name: ("dropout2d", {"rate": m.p}),
     "Identity": lambda m, name: None,
 }
 
@@ -254,7 +294,13 @@ _CALLS = {
     "tanh": "tanh",
     "hardswish": "hardSwish",
     "silu": "silu",
+    "gelu": "gelu",
+    "leaky_relu": "leakyRelu",
+    "elu": "elu",
+    "softplus": "softplus",
+    "hardsigmoid": "hardSigmoid",
     "softmax": "softmax",
+    "log_softmax": "softmax",
     "flatten": "flatten",
     "view": "flatten",
     "reshape": "flatten",
@@ -263,7 +309,10 @@ _CALLS = {
     "cat": "concat",
     "concat": "concat",
     "dropout": "dropout",
+    "dropout2d": "dropout2d",
+    "feature_dropout": "dropout2d",
     "adaptive_avg_pool2d": "globalAvgPool",
+    "adaptive_max_pool2d": "globalMaxPool",
     "mean": "globalAvgPool",
     "max_pool2d": "maxPool",
 }

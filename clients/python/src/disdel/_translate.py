@@ -158,16 +158,18 @@ def _nothing_dropped() -> Iterator[None]:
     import torch
 
     functional = torch.nn.functional
-    kept = functional.dropout
+    kept = {name: getattr(functional, name) for name in ("dropout", "dropout2d")}
 
     def same(x: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
         return x
 
-    functional.dropout = same
+    for name in kept:
+        setattr(functional, name, same)
     try:
         yield
     finally:
-        functional.dropout = kept
+        for name, own in kept.items():
+            setattr(functional, name, own)
 
 
 def _keep_freed_memory() -> None:

@@ -147,12 +147,16 @@ func (w *Worker) SquareSum(x []float32) float64 {
 	return sum
 }
 
-// Dropout is dst = x / (1 - rate), or 0 for a share of the values: which ones is a function of the seed and the place.
-func (w *Worker) Dropout(dst, x []float32, rate float64, seed uint64) {
+// Dropout is dst = x / (1 - rate), or 0 for a share of the values: which ones is a function of the seed and
+// the place, which counts from 0 again after every period.
+func (w *Worker) Dropout(dst, x []float32, rate float64, period int, seed uint64) {
 	from, to := w.chunk(len(dst))
 	keep, bound := float32(1/(1-rate)), uint32(rate*(1<<32))
-	for i := from; i < to; i++ {
-		if uint32(mix(seed+uint64(i))>>32) < bound {
+	for i, at := from, from%max(1, period); i < to; i, at = i+1, at+1 {
+		if at == period {
+			at = 0
+		}
+		if uint32(mix(seed+uint64(at))>>32) < bound {
 			dst[i] = 0
 		} else {
 			dst[i] = keep * x[i]
@@ -174,6 +178,61 @@ func (w *Worker) each(dst, dy, x []float32, f func(dy, x float32) float32) {
 	for i := from; i < to; i++ {
 		dst[i] = f(dy[i], x[i])
 	}
+}
+
+// LeakyReLU is dst = x above 0, slope x below.
+func (w *Worker) LeakyReLU(dst, x []float32, slope float32) { w.LeakyReLUBack(dst, x, x, slope) }
+
+// LeakyReLUBack is dst = dy, times the slope where y is below 0.
+func (w *Worker) LeakyReLUBack(dst, dy, y []float32, slope float32) {
+	from, to := w.chunk(len(dst))
+	for i := from; i < to; i++ {
+		if dst[i] = dy[i]; !(y[i] > 0) {
+			dst[i] = slope * dy[i]
+		}
+	}
+}
+
+// ELU is dst = x above 0, exp(x) - 1 below (Clevert 2016).
+func (w *Worker) ELU(dst, x []float32) {
+	w.each(dst, x, x, func(_, x float32) float32 {
+		if x > 0 {
+			return x
+		}
+		return exp32(x) - 1
+	})
+}
+
+// ELUBack is dst = dy, times y + 1 where y is below 0.
+func (w *Worker) ELUBack(dst, dy, y []float32) {
+	w.each(dst, dy, y, func(dy, y float32) float32 { return dy * (1 + min(y, 0)) })
+}
+
+// Softplus is dst = log(1 + exp(x)).
+func (w *Worker) Softplus(dst, x []float32) {
+	w.each(dst, x, x, func(_, x float32) float32 {
+		return max(x, 0) + float32(math.Log1p(math.Exp(-math.Abs(float64(x)))))
+	})
+}
+
+// SoftplusBack is dst = dy sigmoid(x), which is dy (1 - exp(-y)).
+func (w *Worker) SoftplusBack(dst, dy, y []float32) {
+	w.each(dst, dy, y, func(dy, y float32) float32 { return dy * (1 - exp32(-y)) })
+}
+
+// HardSigmoid is dst = min(max(x + 3, 0), 6) / 6.
+func (w *Worker) HardSigmoid(dst, x []float32) {
+	w.each(dst, x, x, func(_, x float32) float32 { return min(max(x+3, 0), 6) * (1.0 / 6) })
+}
+
+// HardSigmoidBack is dst = dy / 6 where 0 < y < 1, else 0.
+func (w *Worker) HardSigmoidBack(dst, dy, y []float32) {
+	w.each(dst, dy, y, func(dy, y float32) float32 {
+		if y <= 0 || y >= 1 {
+			return 0
+		}
+		return dy * (1.0 / 6)
+	})
 }
 
 // GELU is dst = x Phi(x), Phi being the normal distribution function (Hendrycks 2016).

@@ -62,6 +62,26 @@ func TestElementwiseKernelsAreTheirFormulas(t *testing.T) {
 				"hardSwish": {func() { w.HardSwish(y, a) }, func(i int) float64 {
 					return A(i) * min(relu(A(i)+3), 6) / 6
 				}},
+				"leaky": {func() { w.LeakyReLU(y, a, 0.25) }, func(i int) float64 { return max(A(i), A(i)/4) }},
+				"leakyBack": {func() { w.LeakyReLUBack(y, b, a, 0.25) }, func(i int) float64 {
+					if a[i] > 0 {
+						return B(i)
+					}
+					return B(i) / 4
+				}},
+				"elu":      {func() { w.ELU(y, a) }, func(i int) float64 { return relu(A(i)) + math.Expm1(min(A(i), 0)) }},
+				"eluBack":  {func() { w.ELUBack(y, b, a) }, func(i int) float64 { return B(i) * (1 + min(A(i), 0)) }},
+				"softplus": {func() { w.Softplus(y, a) }, func(i int) float64 { return math.Log1p(math.Exp(A(i))) }},
+				"softplusBack": {func() { w.Softplus(y, a); w.SoftplusBack(y, b, y) }, func(i int) float64 {
+					return B(i) / (1 + math.Exp(-A(i)))
+				}},
+				"hardSigmoid": {func() { w.HardSigmoid(y, a) }, func(i int) float64 { return min(relu(A(i)+3), 6) / 6 }},
+				"hardSigmoidBack": {func() { w.HardSigmoid(y, a); w.HardSigmoidBack(y, b, y) }, func(i int) float64 {
+					if a[i] <= -3 || a[i] >= 3 {
+						return 0
+					}
+					return B(i) / 6
+				}},
 				"hardSwishBack": {func() { w.HardSwishBack(y, b, a) }, func(i int) float64 {
 					switch {
 					case a[i] <= -3:
@@ -94,7 +114,9 @@ func TestActivationsKeepNaN(t *testing.T) {
 		x[3] = float32(math.NaN())
 		for name, do := range map[string]func(){
 			"relu": func() { w.ReLU(y, x) }, "clamp": func() { w.Clamp(y, x, 6) }, "addRelu": func() { w.AddReLU(y, x, x) },
-			"hardSwish": func() { w.HardSwish(y, x) },
+			"hardSwish": func() { w.HardSwish(y, x) }, "leaky": func() { w.LeakyReLU(y, x, 0.1) },
+			"elu": func() { w.ELU(y, x) }, "softplus": func() { w.Softplus(y, x) },
+			"hardSigmoid": func() { w.HardSigmoid(y, x) },
 		} {
 			clear(y)
 			if do(); y[3] == y[3] || y[2] != y[2] {
@@ -143,6 +165,26 @@ func TestOptimizersFollowTheirFormulas(t *testing.T) {
 					g *= 0.5
 					q.x -= 0.1 * (math.Copysign(1, 0.9*q.m+0.1*g) + 0.1*q.x)
 					q.m = 0.99*q.m + 0.01*g
+				},
+			},
+			"rmsprop": {
+				func(_ int, x, g, v, m, _ []float32) {
+					w.Rooted(Rooted{Rate: 0.1, Keep: 0.9, Take: 0.1, Epsilon: 1e-3, Momentum: 0.5, Decay: 0.1, Scale: 0.5}, x, g, m, v)
+				},
+				func(_ int, q *state, g float64) {
+					g = 0.5*g + 0.1*q.x
+					q.m = 0.9*q.m + 0.1*g*g
+					q.v = 0.5*q.v + g/(math.Sqrt(q.m)+1e-3)
+					q.x -= 0.1 * q.v
+				},
+			},
+			"adagrad": {
+				func(_ int, x, g, _, m, _ []float32) {
+					w.Rooted(Rooted{Rate: 0.1, Keep: 1, Take: 1, Epsilon: 1e-3, Scale: 1}, x, g, m, nil)
+				},
+				func(_ int, q *state, g float64) {
+					q.m += g * g
+					q.x -= 0.1 * g / (math.Sqrt(q.m) + 1e-3)
 				},
 			},
 			"adamw": {

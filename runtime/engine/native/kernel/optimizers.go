@@ -26,6 +26,8 @@ func (w *Worker) Update(u *Update, x, g, m, v []float32) {
 		w.Adam(u.adam(o.AdamW, 0, o.AdamW.WeightDecay), x, g, m, v)
 	case o.Lion != nil:
 		w.Lion(u.lion(o.Lion), x, g, m)
+	case o.RMSprop != nil, o.Adagrad != nil:
+		w.Rooted(u.rooted(), x, g, m, v)
 	}
 }
 
@@ -40,6 +42,8 @@ func (e *Exact) Update(u *Update, t *Touched) {
 		e.Adam(u.adam(o.AdamW, 0, o.AdamW.WeightDecay), t)
 	case o.Lion != nil:
 		e.Lion(u.lion(o.Lion), t)
+	case o.RMSprop != nil, o.Adagrad != nil:
+		e.Rooted(u.rooted(), t)
 	}
 }
 
@@ -58,6 +62,19 @@ func (u *Update) adam(o *disdel.Adam, decay, decoupled float64) Adam {
 func (u *Update) lion(o *disdel.Lion) Lion {
 	l := o.WithDefaults()
 	return Lion{Rate: u.Rate, Beta1: l.Beta1, Beta2: l.Beta2, DecoupledDecay: l.WeightDecay, Scale: u.Scale}
+}
+
+// rooted is RMSprop, or Adagrad, whose sum of squares forgets nothing.
+func (u *Update) rooted() Rooted {
+	if o := u.Optimizer.RMSprop; o != nil {
+		r := o.WithDefaults()
+		return Rooted{
+			Rate: u.Rate, Keep: r.Alpha, Take: 1 - r.Alpha, Epsilon: r.Epsilon, Momentum: r.Momentum,
+			Decay: r.WeightDecay, Scale: u.Scale,
+		}
+	}
+	a := u.Optimizer.Adagrad.WithDefaults()
+	return Rooted{Rate: u.Rate, Keep: 1, Take: 1, Epsilon: a.Epsilon, Decay: a.WeightDecay, Scale: u.Scale}
 }
 
 // SGD is one step of stochastic gradient descent: w -= Rate (Scale g + Decay w), with the velocity of Momentum where v
@@ -140,6 +157,53 @@ func (o Lion) move(x, gradients, m []float32) {
 		}
 		m[i] = float32(beta2*m[i]) + float32(rest2*g)
 		x[i] = float32(keep*x[i]) - step
+	}
+}
+
+// Rooted is one step of RMSprop or of Adagrad (Duchi 2011), as PyTorch has them: squares = Keep squares + Take g g, and
+// weights move by Rate g / (root of squares + Epsilon), or by the velocity of it where there is Momentum.
+type Rooted struct {
+	Rate, Keep, Take, Epsilon, Momentum, Decay, Scale float64
+}
+
+// Rooted updates weights x by gradient g, the squares and, with Momentum, the velocity v.
+func (w *Worker) Rooted(o Rooted, x, g, squares, v []float32) {
+	from, to := w.chunk(len(x))
+	if v != nil {
+		v = v[from:to]
+	}
+	o.move(x[from:to], g[from:to], squares[from:to], v)
+}
+
+// Rooted moves rows: see type Rooted.
+func (e *Exact) Rooted(o Rooted, t *Touched) {
+	if !e.touched(t) {
+		return
+	}
+	a := &e.rows
+	for i := range a.n {
+		at, g := a.row(i)
+		var v []float32
+		if o.Momentum != 0 {
+			v = a.of(a.second, at)
+		}
+		o.move(a.of(a.values, at), g, a.of(a.first, at), v)
+	}
+}
+
+// move is the same in plain Go, with one set of bits on every machine.
+func (o Rooted) move(x, gradients, squares, velocity []float32) {
+	rate, keep, take, epsilon := float32(o.Rate), float32(o.Keep), float32(o.Take), float32(o.Epsilon)
+	scale, decay, momentum := float32(o.Scale), float32(o.Decay), float32(o.Momentum)
+	for i, g := range gradients {
+		g = float32(scale*g) + float32(decay*x[i])
+		squares[i] = float32(keep*squares[i]) + float32(float32(take*g)*g)
+		step := g / (float32(math.Sqrt(float64(squares[i]))) + epsilon)
+		if velocity != nil {
+			step += float32(momentum * velocity[i])
+			velocity[i] = step
+		}
+		x[i] -= float32(rate * step)
 	}
 }
 

@@ -1,0 +1,134 @@
+package native
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/enginetest"
+	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/native/kernel"
+)
+
+// drawnStep is a network, a batch, and the gradients of its weights on every path of kernels and number of threads, as
+// testdata/drawn.py reads them.
+type drawnStep struct {
+	Nodes     []model.Node
+	Ops       []string // what the nodes compute
+	Weights   disdel.Weights
+	X         []float32
+	Y         []int32
+	Gradients map[string]disdel.Weights
+}
+
+// drawImages draws a network of layers of images from a seed.
+func drawImages(t *testing.T, seed uint64) *model.Graph {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 36))
+	b := model.NewBuilder(fmt.Sprintf("drawn %d", seed), model.Shape{1 + rng.IntN(3), 5 + rng.IntN(6), 5 + rng.IntN(6)})
+	acts := []model.Op{
+		model.OpReLU, model.OpReLU6, model.OpSigmoid, model.OpTanh, model.OpHardSwish, model.OpELU, model.OpSoftplus,
+		model.OpHardSigmoid, model.OpGELU, model.OpSiLU,
+	}
+	x := 0
+	for i := range 2 + rng.IntN(4) {
+		name := fmt.Sprint("n", i)
+		switch c := b.Out(x)[0]; rng.IntN(7) {
+		case 0:
+			x = b.Pool(name, x, []model.Op{model.OpMaxPool, model.OpAvgPool}[rng.IntN(2)], model.Square(3, 1, 1))
+		case 1:
+			x = b.AdaptivePool(name, x, 1+rng.IntN(6))
+		case 2:
+			x = b.Add(name, x, b.Conv(name+".a", x, c, model.Square(1, 1, 0), 1, true))
+		case 3:
+			x = b.Concat(name, b.Conv(name+".a", x, 1+rng.IntN(5), model.Square(3, 1, 1), 1, true), x)
+		case 4:
+			x = b.BatchNorm(name+".n", b.Conv(name, x, 1+rng.IntN(17), model.Square(3, 1, 1), 1, false))
+		default:
+			x = b.Conv(name, x, c*(1+rng.IntN(3)), model.Square(1+2*rng.IntN(2), 1, 1), []int{1, c}[rng.IntN(2)], true)
+		}
+		if k := rng.IntN(len(acts) + 3); k < len(acts) {
+			x = b.Same(name+".s", x, acts[k])
+		} else {
+			x = b.LeakyReLU(name+".s", x, rng.Float64())
+		}
+	}
+	switch rng.IntN(3) {
+	case 0:
+		x = b.GlobalPool("mean", x)
+	case 1:
+		x = b.GlobalMaxPool("max", x)
+	}
+	b.Dense("fc", b.Flatten("flat", x), 2+rng.IntN(5))
+	g, err := b.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// Gradients of drawn networks are PyTorch's of float64, on every path of kernels and on one thread and two.
+func TestGradientsOfDrawnNetworksArePyTorchs(t *testing.T) {
+	python := cmp.Or(os.Getenv("DISDEL_TEST_TORCH"), "/usr/bin/python3")
+	if exec.CommandContext(t.Context(), python, "-c", "import torch").Run() != nil {
+		t.Skip("DISDEL_TEST_TORCH names no Python with torch")
+	}
+	count, seed := 20, uint64(1)
+	if v, err := strconv.Atoi(os.Getenv("DISDEL_TEST_DRAWN")); err == nil { // more networks, of other seeds
+		count, seed = v, 1000
+	}
+	if testing.Short() {
+		count = 4
+	}
+	var steps []drawnStep
+	for i := range count {
+		steps = append(steps, drawStep(t, drawImages(t, seed+uint64(i))))
+	}
+	data, err := json.Marshal(steps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "steps.json")
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), python, "testdata/drawn.py", file).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	t.Logf("%s", out)
+}
+
+func drawStep(t *testing.T, g *model.Graph) drawnStep {
+	t.Helper()
+	s := drawnStep{Nodes: g.Nodes, Weights: namedWeights(g), Gradients: map[string]disdel.Weights{}}
+	for i := range g.Nodes {
+		s.Ops = append(s.Ops, g.Nodes[i].Op.String())
+	}
+	s.X, s.Y = batch(g, 16, 11)
+	for _, set := range kernel.Sets() {
+		for threads := 1; threads <= 2; threads++ {
+			t.Setenv(kernel.Variable, set.Name)
+			e := initialized(t, g, engine.Spec{BatchSize: 16, Optimizer: sgd1, Training: true, Threads: threads})
+			if _, err := enginetest.Train(e, s.X, s.Y); err != nil {
+				t.Fatal(err)
+			}
+			moved := engine.Weights(e)
+			for i := range moved {
+				for k, v := range moved[i].Data {
+					moved[i].Data[k] = s.Weights[i].Data[k] - v
+				}
+			}
+			s.Gradients[fmt.Sprintf("%s on %d threads", set.Name, threads)] = moved
+		}
+	}
+	return s
+}
