@@ -99,11 +99,16 @@ func (m Metric) Number(v float64) string {
 	return fmt.Sprintf("%.4f", v)
 }
 
-// Text is a cell of a table: the accuracy of classes, the RMSE of numbers with its name, or "-".
+// Text is a cell of a table: the accuracy of classes, the RMSE of numbers or the perplexity of texts with its
+// name, or "-".
 func (f Figures) Text() string {
 	if v := f.error(f.RMSE); v != nil {
 		m, _ := FindMetric(MetricRMSE)
 		return m.Text(*v)
+	}
+	if f.Perplexity > 0 {
+		m, _ := FindMetric(MetricPerplexity)
+		return m.Text(f.Perplexity)
 	}
 	if f.Accuracy == nil {
 		return "-"
