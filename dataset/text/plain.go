@@ -11,7 +11,7 @@ import (
 	"github.com/disdel/disdel/dataset"
 )
 
-// Plain is texts as rows of tokens for a language model. A row begins with the last token of the row before, so that each
+// Plain is texts as rows of tokens for a language model. A row begins with the last token of the row before, so each
 // token but the first is a target. All rows are full: the last one begins early enough.
 type Plain struct {
 	Sources []dataset.Source // plain or gzip, in UTF-8; each is one text
@@ -21,8 +21,8 @@ type Plain struct {
 	Positions  int // tokens of a row, at least 2
 }
 
-// Input returns the rows for dataset.Store.AddDense. It holds all tokens in memory, 4 bytes each. It returns Invalid for
-// fewer tokens than one row has, and for files that cannot be read.
+// Input returns the rows for dataset.Store.AddDense. It holds all tokens in memory, 4 bytes each. It returns Invalid
+// for fewer tokens than one row has, and for files that cannot be read.
 func (p Plain) Input(name string) (in dataset.DenseInput, err error) {
 	bad := func(hint, format string, args ...any) (dataset.DenseInput, error) {
 		return in, &disdel.Error{Kind: disdel.Invalid, Op: "read texts", Msg: fmt.Sprintf(format, args...), Hint: hint}

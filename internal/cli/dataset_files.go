@@ -111,7 +111,9 @@ func denseFlags() []cli.Flag {
 			Usage: "tokens of texts: bpe:8000 trains so many on the texts, `FILE` names a tokenizer.json",
 			Value: "bpe:8000",
 		},
-		&cli.IntFlag{Name: "positions", Usage: "`NUMBER` of tokens of a row of texts; --text cuts longer texts off", Value: 128},
+		&cli.IntFlag{
+			Name: "positions", Usage: "`NUMBER` of tokens of a row of texts; --text cuts longer texts off", Value: 128,
+		},
 		&cli.BoolFlag{Name: "gray", Usage: "read pictures as grayscale"},
 		&cli.StringFlag{
 			Name: "program", TakesFile: true, Usage: "Python `FILE` whose disdel.Task reads the rows: net.py:Net",

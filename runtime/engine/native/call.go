@@ -178,8 +178,8 @@ func allFinite(x []float32) bool {
 	return true
 }
 
-// Predict returns the network's output for rows: probabilities where it ends in softmax. Of a language model they are the
-// probabilities of the token behind each row.
+// Predict returns the network's output for rows: probabilities where it ends in softmax. Of a language model they are
+// the probabilities of the token behind each row.
 func (e *Engine) Predict(b dataset.Batch) (dataset.Matrix, error) {
 	if err := e.check("predict", b.Input); err != nil {
 		return dataset.Matrix{}, err

@@ -92,8 +92,8 @@ func (n *NextToken) largest(x []float32, t, l int) (top [lanes]float32, best [la
 	return top, best
 }
 
-// exponentials writes the exponentials of outputs less the largest to grad, and returns their sums. Outputs that are not
-// finite make the sum NaN.
+// exponentials writes the exponentials of outputs less the largest to grad, and returns their sums. Outputs that are
+// not finite make the sum NaN.
 func (n *NextToken) exponentials(x, grad []float32, t, l int, top *[lanes]float32) (sum [lanes]float64) {
 	var odd [lanes]float32
 	for c := range n.C {
