@@ -192,6 +192,8 @@ type Network struct {
 	Classes int            `json:"classes"`           // outputs
 	Targets []Target       `json:"targets,omitempty"` // that the outputs predict; nil: classes, or sparse rows
 	Init    Init           `json:"init"`
+	// NextToken has the network learn the next token at each position of a row. Classes is the number of tokens.
+	NextToken bool `json:"nextToken,omitempty"`
 }
 
 // Store is where updates go: the addresses of Redis servers and a prefix for all keys. An address is a URL as go-redis'

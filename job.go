@@ -356,6 +356,8 @@ type Scores struct {
 	RMSE float64 `json:"rmse,omitempty"` // root of the mean squared error, of targets that are numbers
 	AUC  float64 `json:"auc,omitempty"`  // chance that a row of 1 gets a higher score than one of 0
 	MAE  float64 `json:"mae,omitempty"`  // mean absolute error, of networks
+	// Perplexity is exp(loss) of a language model: among how many tokens it is undecided.
+	Perplexity float64 `json:"perplexity,omitempty"`
 	// R2 is the share of the targets' variance that a network explains, at most 1. nil: sparse rows, or all targets are
 	// the same.
 	R2 *float64 `json:"r2,omitempty"`
@@ -364,6 +366,8 @@ type Scores struct {
 // Text returns "RMSE 0.9412", "RMSE 41.27, MAE 30.1, R2 0.8123" or "AUC 0.7310", or "" without scores.
 func (s Scores) Text() string {
 	switch {
+	case s.Perplexity > 0:
+		return fmt.Sprintf("perplexity %.4g", s.Perplexity)
 	case s.R2 != nil:
 		return fmt.Sprintf("RMSE %.5g, MAE %.5g, R2 %.4f", s.RMSE, s.MAE, *s.R2)
 	case s.RMSE != 0:

@@ -15,12 +15,13 @@ type Metric struct {
 
 // The metrics of an evaluation. EarlyStop and Goal name them.
 const (
-	MetricLoss     = "loss"
-	MetricValLoss  = "valLoss"
-	MetricAccuracy = "accuracy"
-	MetricRMSE     = "rmse"
-	MetricMAE      = "mae"
-	MetricR2       = "r2"
+	MetricLoss       = "loss"
+	MetricValLoss    = "valLoss"
+	MetricAccuracy   = "accuracy"
+	MetricRMSE       = "rmse"
+	MetricMAE        = "mae"
+	MetricR2         = "r2"
+	MetricPerplexity = "perplexity"
 )
 
 // metrics is the table of metrics.
@@ -30,6 +31,12 @@ var metrics = []Metric{
 	{MetricRMSE, "RMSE", false, func(f Figures) *float64 { return f.error(f.RMSE) }},
 	{MetricMAE, "MAE", false, func(f Figures) *float64 { return f.error(f.MAE) }},
 	{MetricR2, "R2", true, func(f Figures) *float64 { return f.R2 }},
+	{MetricPerplexity, "perplexity", false, func(f Figures) *float64 {
+		if f.Perplexity == 0 {
+			return nil
+		}
+		return &f.Perplexity
+	}},
 }
 
 // FindMetric returns the metric of a name, ok is false for an unknown name. MetricValLoss is the held-out loss.
@@ -83,19 +90,25 @@ func (m Metric) Rank(v *float64) float64 {
 // Text formats a value with its title, such as "accuracy 0.9312" or "RMSE 41.27".
 func (m Metric) Text(v float64) string { return m.Title + " " + m.Number(v) }
 
-// Number formats a value: four decimals of an accuracy or a loss, and five digits of an error, which has a unit.
+// Number formats a value: four decimals of an accuracy or a loss, and five digits of an error, which has a unit,
+// and of a perplexity.
 func (m Metric) Number(v float64) string {
-	if m.Name == MetricRMSE || m.Name == MetricMAE {
+	if m.Name == MetricRMSE || m.Name == MetricMAE || m.Name == MetricPerplexity {
 		return fmt.Sprintf("%.5g", v)
 	}
 	return fmt.Sprintf("%.4f", v)
 }
 
-// Text is a cell of a table: the accuracy of classes, the RMSE of numbers with its name, or "-".
+// Text is a cell of a table: the accuracy of classes, the RMSE of numbers or the perplexity of texts with its
+// name, or "-".
 func (f Figures) Text() string {
 	if v := f.error(f.RMSE); v != nil {
 		m, _ := FindMetric(MetricRMSE)
 		return m.Text(*v)
+	}
+	if f.Perplexity > 0 {
+		m, _ := FindMetric(MetricPerplexity)
+		return m.Text(f.Perplexity)
 	}
 	if f.Accuracy == nil {
 		return "-"

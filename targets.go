@@ -34,10 +34,13 @@ func (n *Network) Values(outputs []float32) []float64 {
 }
 
 // Metric returns the figure by which jobs on this data are compared if they train with a loss: the accuracy of
-// classes, and of numbers the mean absolute error for LossMAE, else the root of the mean squared error.
+// classes, of a language model the perplexity, and of numbers the mean absolute error for LossMAE, else the root
+// of the mean squared error.
 func (d DataInfo) Metric(loss string) Metric {
 	name := MetricRMSE
 	switch {
+	case d.NextToken:
+		name = MetricPerplexity
 	case !d.Numbers():
 		name = MetricAccuracy
 	case loss == LossMAE:

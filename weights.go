@@ -36,6 +36,7 @@ type Update struct {
 type Metrics struct {
 	Rows    int     // of the batch
 	Loss    float64 // the mean over the rows, always; of a training step it is that before the step
+	Targets int     // positions with a target in an evaluation of a language model, which Loss and Correct count; 0: Rows
 	Correct int     // rows whose largest output is at their class; of a training step before the step; -1: not counted
 
 	// Classes are those that an evaluation gives the rows: of each the one with the largest output. They are good until

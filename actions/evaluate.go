@@ -1,7 +1,9 @@
 package actions
 
 import (
+	"cmp"
 	"context"
+	"math"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
@@ -90,7 +92,7 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine
 	errors := disdel.NewErrorSums(req.Network.Targets)
 	state := disdel.Progress{Task: disdel.TaskEvaluate, Round: req.Round, Batches: batches}
 	var lossSum float64
-	var correct, said int
+	var correct, said, targets int
 	counted := true
 	if err := p.beat(ctx, state); err != nil { // the wait in the queue and the start are over
 		return res, err
@@ -105,21 +107,28 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine
 		if err != nil {
 			return res, err
 		}
-		lossSum += m.Loss * float64(m.Rows)
+		targets += cmp.Or(m.Targets, m.Rows)
+		lossSum += m.Loss * float64(cmp.Or(m.Targets, m.Rows))
 		correct += max(0, m.Correct)
 		counted = counted && m.Correct >= 0
 		ranked.add(m.Scores, input.Target.Values)
 		errors.Add(m.Scores, input.Target.Values)
-		byClass.Add(input.Target.Classes, m.Classes)
+		if len(m.Classes) > 0 {
+			byClass.Add(input.Target.Classes, m.Classes)
+		}
 		said += len(m.Classes)
 		state.Batch++
 		if err := p.beat(ctx, state); err != nil {
 			return res, err
 		}
 	}
-	res = disdel.EvaluateResult{Loss: lossSum / float64(n), Accuracy: float64(correct) / float64(n), Samples: n}
+	of := float64(max(1, targets))
+	res = disdel.EvaluateResult{Loss: lossSum / of, Accuracy: float64(correct) / of, Samples: n}
 	if res.Scores = ranked.scores(req, res.Loss); len(req.Network.Targets) > 0 {
 		res.Scores = errors.Scores()
+	}
+	if req.Network.NextToken {
+		res.Scores.Perplexity = math.Exp(res.Loss)
 	}
 	if !counted {
 		res.Accuracy = 0

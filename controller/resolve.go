@@ -150,6 +150,7 @@ func (r *resolver) network() {
 	r.Network = disdel.Network{
 		Name: m.Name, Layers: m.Layers, Custom: m.Description, Input: r.Resolved.Data.Sample,
 		Classes: r.Resolved.Data.Classes, Targets: r.Resolved.Data.Targets, Init: m.Init,
+		NextToken: r.Resolved.Data.NextToken,
 	}
 	if sparse, ok := model.FindSparse(m.Name); ok {
 		r.sparse(sparse)
@@ -273,6 +274,13 @@ func (r *resolver) fit() {
 		return // training.loss does not count
 	}
 	binary := t.Loss == "binaryCrossEntropy"
+	if d.NextToken {
+		if t.Loss != disdel.LossCrossEntropy || t.LabelSmoothing != 0 {
+			r.fault("training.loss", "leave training.loss and training.labelSmoothing out",
+				"a language model is trained with crossEntropy and without label smoothing")
+		}
+		return
+	}
 	classes := t.Loss == "crossEntropy" || binary || t.Loss == "mse" && d.Sparse == nil // mse needs one output per class
 	if classes && r.Graph.Output().Len() != d.Classes {
 		number, hint := "", fmt.Sprintf("write units: %d in its last dense layer", d.Classes)
@@ -304,6 +312,10 @@ func (r *resolver) fitMetrics() {
 		case disdel.MetricAccuracy:
 			if d.Numbers() {
 				r.fault(path, "write rmse or a loss", "numbers have no accuracy")
+			}
+		case disdel.MetricPerplexity:
+			if !d.NextToken {
+				r.fault(path, "write a loss, or add texts with --text-files", "evaluations on %s have no perplexity", d.Name)
 			}
 		case disdel.MetricRMSE, disdel.MetricMAE, disdel.MetricR2:
 			if !numbers {

@@ -108,7 +108,11 @@ func against(r *disdel.Record) (e evidence) {
 			e.chance = fmt.Sprintf("R2 is %.4f, and guessing the mean for all held-out rows has 0", *r2)
 		}
 	}
-	if classes, rows := r.Data.Classes, r.Plan.HeldOut; last.Accuracy != nil && r.Data.Sparse == nil &&
+	if perplexity := last.Perplexity; perplexity > 0 {
+		if e.accurate = perplexity < float64(r.Data.Classes); !e.accurate {
+			e.chance = fmt.Sprintf("the perplexity is %.4g, and a guess among all tokens has %d", perplexity, r.Data.Classes)
+		}
+	} else if classes, rows := r.Data.Classes, r.Plan.HeldOut; last.Accuracy != nil && r.Data.Sparse == nil &&
 		canTell(rows, classes) {
 		right := int(math.Round(*last.Accuracy * float64(rows)))
 		if e.accurate = tail(rows, right, classes) <= luck; !e.accurate {

@@ -40,6 +40,8 @@ type DenseInput struct {
 	Columns []Column        `json:"columns,omitempty"` // of a table; nil: the values have no names
 	// Tokenizer is the tokenizer.json of rows that are tokens of text; nil: they are not.
 	Tokenizer json.RawMessage `json:"tokenizer,omitempty"`
+	// NextToken says that rows are texts whose next tokens are learned; Classes is the number of tokens.
+	NextToken bool `json:"nextToken,omitempty"`
 	// Each yields the rows in order, the same ones at every call. It returns yield's error.
 	Each func(yield func(DenseRow) error) error `json:"-"`
 	// Understood is how the reader interpreted the files.
@@ -60,6 +62,7 @@ func (s *Store) writeDense(ctx context.Context, in *DenseInput, dry bool) (Manif
 	m := Manifest{
 		APIVersion: disdel.APIVersion, Name: in.Name, Title: in.Title, License: in.License, Sample: in.Shape,
 		Classes: in.Classes, ClassNames: in.ClassNames, Targets: in.Targets, DType: "F32", Scale: 1, Columns: in.Columns,
+		NextToken: in.NextToken,
 	}
 	if in.Bytes {
 		m.DType, m.Scale = "U8", 1.0/255
@@ -102,7 +105,7 @@ func (s *Store) writeDense(ctx context.Context, in *DenseInput, dry bool) (Manif
 	if err == nil && m.Train.Rows == 0 {
 		err = in.bad("it has no rows to learn from")
 	}
-	if err == nil && len(in.Targets) == 0 {
+	if err == nil && len(in.Targets) == 0 && !in.NextToken {
 		err = in.checkLabelsAreClasses(&m, rows)
 	}
 	return m, err

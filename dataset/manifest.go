@@ -39,7 +39,9 @@ type Manifest struct {
 
 	Columns []Column `json:"columns,omitempty"` // of a table
 	// Tokenizer is the checksum of the tokenizer.json beside the manifest, if the rows are tokens of text.
-	Tokenizer string             `json:"tokenizer,omitempty"`
+	Tokenizer string `json:"tokenizer,omitempty"`
+	// NextToken says that rows are texts whose next tokens are learned; Classes is the number of tokens.
+	NextToken bool               `json:"nextToken,omitempty"`
 	Sparse    *disdel.SparseData `json:"sparse,omitempty"` // of sparse rows
 }
 
@@ -163,7 +165,7 @@ func (m *Manifest) Info(s disdel.Split) disdel.DataInfo {
 	return disdel.DataInfo{
 		Name: m.Name, Checksum: m.Checksum(), Train: d.train, HeldOut: d.heldOut, Drawn: d.drawn || m.Sparse != nil,
 		Sample: m.Sample, Classes: m.Classes, Targets: m.Targets, SampleSize: m.SampleSize(), Sparse: m.Sparse,
-		Tokenizer: m.Tokenizer,
+		Tokenizer: m.Tokenizer, NextToken: m.NextToken,
 	}
 }
 

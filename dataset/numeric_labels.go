@@ -103,10 +103,20 @@ func (m *Manifest) labels() []ClassRows {
 
 // NumericTarget is the function NumericTarget for an existing data set. It knows the rows of all classes, not of
 // each. It returns "" for sparse rows, whose targets are numbers, and for labels that the user called classes.
-func (m *Manifest) NumericTarget() string { return NumericTarget(m.labels()) }
+func (m *Manifest) NumericTarget() string {
+	if m.NextToken {
+		return "" // the classes are tokens
+	}
+	return NumericTarget(m.labels())
+}
 
 // NumericClasses is the function NumericClasses for an existing data set.
-func (m *Manifest) NumericClasses() string { return NumericClasses(m.labels()) }
+func (m *Manifest) NumericClasses() string {
+	if m.NextToken {
+		return ""
+	}
+	return NumericClasses(m.labels())
+}
 
 // classRows names the classes. A class without a name is called by its number.
 func classRows(rows []int, names []string) []ClassRows {

@@ -12,7 +12,8 @@ import (
 type Builder struct {
 	g     Graph
 	names map[string]bool
-	last  int // the node that the next one follows unless it says otherwise
+	last  int  // the node that the next one follows unless it says otherwise
+	next  bool // the network learns the next token at each position
 	err   error
 }
 

@@ -13,6 +13,7 @@ func (g *Graph) Params() []Param {
 func (g *Graph) appendParams(out []Param, i int) []Param {
 	n := &g.Nodes[i]
 	switch row := &ops[n.Op]; {
+	case n.Tied > 0:
 	case row.params != nil:
 		return row.params(g, out, i)
 	case row.weight != nil:

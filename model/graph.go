@@ -197,6 +197,7 @@ type Node struct {
 	CountPad bool // average pool divides by the whole window: PyTorch's count_include_pad; Keras leaves padding out
 
 	Vocabulary int    // of an embedding: tokens are 0 to Vocabulary-1
+	Tied       int    // of a dense layer: the embedding whose weight it has; 0: it has its own
 	Padded     bool   // of an embedding: token 0 fills rows that are shorter than others
 	Fixed      bool   // positions are sines (Vaswani 2017), and nothing is learned
 	Heads      int    // of an attention: that the queries are of

@@ -22,7 +22,7 @@ func FromKeras(data []byte) (*Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	return buildLayers("keras", layers[0].Shape, layers)
+	return buildLayers("keras", disdel.Network{Input: layers[0].Shape, Layers: layers})
 }
 
 // KerasLayers is FromKeras as the list of layers that a job file could have given, the first an input. A job carries it
@@ -42,7 +42,7 @@ func KerasLayers(data []byte) ([]disdel.Layer, error) {
 		k.faults = checkLayers(k.layers, func(i int) string { return layerName(i, &k.layers[i]) })
 	}
 	if len(k.faults) == 0 {
-		if _, err := buildLayers("keras", k.layers[0].Shape, k.layers); err != nil {
+		if _, err := buildLayers("keras", disdel.Network{Input: k.layers[0].Shape, Layers: k.layers}); err != nil {
 			return nil, err
 		}
 		return k.layers, nil

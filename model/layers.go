@@ -304,10 +304,11 @@ func pool(op Op) func(*Builder, string, []int, *disdel.Layer) {
 func layerName(i int, l *disdel.Layer) string { return cmp.Or(l.Name, fmt.Sprint(i)) }
 
 // fromLayers builds a job file's list.
-func fromLayers(n disdel.Network) (*Graph, error) { return buildLayers("layers", n.Input, n.Layers) }
+func fromLayers(n disdel.Network) (*Graph, error) { return buildLayers("layers", n) }
 
-func buildLayers(title string, input []int, layers []disdel.Layer) (*Graph, error) {
-	b := NewBuilder(title, Shape(input))
+func buildLayers(title string, n disdel.Network) (*Graph, error) {
+	layers := n.Layers
+	b := NewBuilder(title, Shape(n.Input))
 	ends := map[string]int{"input": 0} // the node that a layer's output comes from
 	for i := range layers {
 		if b.err == nil {
@@ -318,6 +319,12 @@ func buildLayers(title string, input []int, layers []disdel.Layer) (*Graph, erro
 		if node.Op == OpSoftmax {
 			b.fail(node.Name, "softmax may only come last")
 		}
+	}
+	if n.NextToken {
+		if b.err == nil {
+			b.checkTokens(n.Classes)
+		}
+		return b.Graph()
 	}
 	if last := b.g.Nodes[len(b.g.Nodes)-1]; len(last.Out) == 2 {
 		b.fail(last.Name, "the output %v is a sequence; make a vector of it with takePosition or flatten", []int(last.Out))

@@ -1,5 +1,7 @@
 package model
 
+import "fmt"
+
 // Values of Node.Take.
 const (
 	TakeMean  = "mean"  // of the positions that are no padding
@@ -66,6 +68,13 @@ func (g *Graph) Vocabulary() int {
 	return 0
 }
 
+// PredictsTokens tells whether a network is a language model: at each position it has an output for each token that may
+// come next.
+func (g *Graph) PredictsTokens() bool { return len(g.Output()) == 2 }
+
+// HasPadding tells whether token 0 fills rows that are shorter than others.
+func (g *Graph) HasPadding() bool { n := g.embedding(); return n != nil && n.Padded }
+
 // embedding is the node that reads the tokens, nil where the network takes none.
 func (g *Graph) embedding() *Node {
 	for i := range g.Nodes {
@@ -104,6 +113,36 @@ func (b *Builder) Embedding(name string, in, vocabulary, width int, padded bool)
 		Name: name, Op: OpEmbedding, Inputs: []int{in}, Out: Shape{width, s.Len()}, Units: width, Vocabulary: vocabulary,
 		Padded: padded,
 	})
+}
+
+// TiedDense adds a dense layer with the weight of an embedding and no bias: an output for each token (Press 2016).
+func (b *Builder) TiedDense(name string, in, embedding int) int {
+	c, positions := b.sequence(name, in)
+	e := &b.g.Nodes[embedding]
+	if e.Op != OpEmbedding || e.Units != c {
+		b.fail(name, "it has the weight of an embedding of %d channels, and %s is none", c, e.Name)
+	}
+	return b.add(Node{
+		Name: name, Op: OpDense, Inputs: []int{in}, Out: Shape{e.Vocabulary, positions}, Units: e.Vocabulary, Tied: embedding,
+	})
+}
+
+// checkTokens fails unless each position of the last node has an output for each token, and knows none behind it.
+func (b *Builder) checkTokens(vocabulary int) {
+	last := b.g.Nodes[b.Last()]
+	want, embedding := Shape{vocabulary, Shape(b.g.Input()).Len()}, b.g.embedding()
+	switch {
+	case embedding == nil || fmt.Sprint(last.Out) != fmt.Sprint(want):
+		b.fail(last.Name, "the output is %v, and a language model has an output for each token and position: %v; "+
+			"the networks gpt-tiny, gpt-small and gpt2 do", []int(last.Out), []int(want))
+	case embedding.Vocabulary < vocabulary:
+		b.fail(embedding.Name, "it knows %d tokens, and the data has %d", embedding.Vocabulary, vocabulary)
+	}
+	for _, n := range b.g.Nodes {
+		if n.Op == OpAttention && !n.Causal {
+			b.fail(n.Name, "it reads the tokens that it should predict; write causal: true")
+		}
+	}
 }
 
 // Positions adds a vector of each position to a sequence: learned, or with fixed set sines.

@@ -77,3 +77,44 @@ func TestTransformersHaveThePublishedCounts(t *testing.T) {
 		}
 	}
 }
+
+// As language models with the published vocabulary they have exactly the published weights: the last layer has the
+// weight of the embedding. Networks that give no token at each position, or read ahead, are refused.
+func TestLanguageModels(t *testing.T) {
+	language := func(name string, vocabulary, positions int) (*Graph, error) {
+		return Build(disdel.Network{
+			Name: name, Input: []int{1, 1, positions}, Classes: vocabulary, NextToken: true,
+		})
+	}
+	for name, want := range map[string]int64{"gpt2": 124_439_808, "gpt-small": 30_339_456, "gpt-tiny": 6_960_768} {
+		g, err := language(name, 50257, 1024)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := g.Count().Trainable; got != want || !g.PredictsTokens() || g.Vocabulary() != 50257 {
+			t.Errorf("%s has %d weights, want %d", name, got, want)
+		}
+	}
+	for _, name := range []string{"mlp", "bert-tiny"} {
+		if _, err := language(name, 300, 16); err == nil || !strings.Contains(err.Error(), "an output for each token") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	layers := func(causal bool, units int) error {
+		_, err := Build(disdel.Network{Input: []int{1, 1, 16}, Classes: 300, NextToken: true, Layers: []disdel.Layer{
+			{Kind: "embedding", Vocabulary: 300, Width: 8},
+			{Kind: "transformer", Heads: 2, Causal: &causal},
+			{Kind: "dense", Units: units},
+		}})
+		return err
+	}
+	if err := layers(true, 300); err != nil {
+		t.Error(err)
+	}
+	if err := layers(false, 300); err == nil || !strings.Contains(err.Error(), "causal") {
+		t.Error(err)
+	}
+	if err := layers(true, 299); err == nil || !strings.Contains(err.Error(), "an output for each token") {
+		t.Error(err)
+	}
+}

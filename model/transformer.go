@@ -64,19 +64,28 @@ func bert(layers, width int) func(*Builder, int) {
 	}
 }
 
-// gpt2 is GPT-2 of a size (Radford 2019), and a classifier of its last position.
+// gpt2 is GPT-2 of a size (Radford 2019) with heads of 64 channels: a language model, whose last layer has the weight
+// of the embedding. Of data with classes it is a classifier of the last position.
 func gpt2(layers, width int) func(*Builder, int) {
-	const vocabulary, share = 50257, 0.1
+	const share = 0.1
 	return func(b *Builder, classes int) {
-		x := b.Positions("positions", b.Embedding("tokens", b.Flatten("data", 0), vocabulary, width, false), false)
-		x = b.Dropout("dropout", x, share)
+		vocabulary := 50257
+		if b.next {
+			vocabulary = classes
+		}
+		tokens := b.Embedding("tokens", b.Flatten("data", 0), vocabulary, width, false)
+		x := b.Dropout("dropout", b.Positions("positions", tokens, false), share)
 		for i := range layers {
 			x = b.Transformer(fmt.Sprintf("layers.%d", i), x, Transformer{
 				Attention: Attention{Heads: width / 64, Causal: true}, Activation: OpGELUTanh, Dropout: share,
 			})
 		}
-		x = b.TakePosition("last", b.LayerNorm("norm", x, OpLayerNorm, 0), TakeLast)
-		b.dense("classifier", x, classes, false)
+		x = b.LayerNorm("norm", x, OpLayerNorm, 0)
+		if b.next {
+			b.TiedDense("head", x, tokens)
+			return
+		}
+		b.dense("classifier", b.TakePosition("last", x, TakeLast), classes, false)
 	}
 }
 

@@ -41,9 +41,17 @@ var zoo = map[string]Entry{
 		Title: "BERT with 12 layers of 768 channels, a classifier of tokens (Devlin 2018)", Input: Shape{1, 1, 512},
 		Classes: 2, build: bert(12, 768),
 	},
+	"gpt-tiny": {
+		Title: "GPT-2 with 2 layers of 128 channels, for the next token or classes of texts", Input: Shape{1, 1, 128},
+		Classes: 2, build: gpt2(2, 128),
+	},
+	"gpt-small": {
+		Title: "GPT-2 with 6 layers of 384 channels, for the next token or classes of texts", Input: Shape{1, 1, 256},
+		Classes: 2, build: gpt2(6, 384),
+	},
 	"gpt2": {
-		Title: "GPT-2 with 12 layers of 768 channels, a classifier of tokens (Radford 2019)", Input: Shape{1, 1, 1024},
-		Classes: 2, build: gpt2(12, 768),
+		Title: "GPT-2 with 12 layers of 768 channels, for the next token or classes of texts (Radford 2019)",
+		Input: Shape{1, 1, 1024}, Classes: 2, build: gpt2(12, 768),
 	},
 	"digits-cnn": {
 		Title: "Small convolutional network for 8x8 digits", Input: Shape{1, 8, 8}, Classes: 10,
@@ -176,6 +184,7 @@ func Build(n disdel.Network) (*Graph, error) {
 		}
 	}
 	b := NewBuilder(n.Name, Shape(n.Input))
+	b.next = n.NextToken
 	if b.err == nil && len(n.Input) != 3 {
 		b.fail("input", "%s takes [channels height width], not %v", n.Name, n.Input)
 	}
@@ -189,7 +198,11 @@ func Build(n disdel.Network) (*Graph, error) {
 	}
 	if b.err == nil {
 		e.build(b, n.Classes)
-		b.Same("softmax", b.Last(), OpSoftmax)
+		if n.NextToken {
+			b.checkTokens(n.Classes)
+		} else {
+			b.Same("softmax", b.Last(), OpSoftmax)
+		}
 	}
 	return b.Graph()
 }

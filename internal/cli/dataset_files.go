@@ -103,11 +103,17 @@ func denseFlags() []cli.Flag {
 		&cli.StringFlag{Name: "size", Usage: "resize pictures to `HxW`: 32x32"},
 		&cli.StringFlag{Name: "text", Usage: "`COLUMN` of --csv with texts, for rows of tokens; a .jsonl file has objects"},
 		&cli.StringFlag{
+			Name:  "text-files",
+			Usage: "plain text `FILES`, for a language model that learns the next token: a.txt,b.txt",
+		},
+		&cli.StringFlag{
 			Name:  "tokenizer",
-			Usage: "tokens of --text: bpe:8000 trains so many on the texts, `FILE` names a tokenizer.json",
+			Usage: "tokens of texts: bpe:8000 trains so many on the texts, `FILE` names a tokenizer.json",
 			Value: "bpe:8000",
 		},
-		&cli.IntFlag{Name: "positions", Usage: "`NUMBER` of tokens of a row of --text; longer texts are cut off", Value: 128},
+		&cli.IntFlag{
+			Name: "positions", Usage: "`NUMBER` of tokens of a row of texts; --text cuts longer texts off", Value: 128,
+		},
 		&cli.BoolFlag{Name: "gray", Usage: "read pictures as grayscale"},
 		&cli.StringFlag{
 			Name: "program", TakesFile: true, Usage: "Python `FILE` whose disdel.Task reads the rows: net.py:Net",
@@ -124,6 +130,8 @@ func denseRows(c *cli.Context, name string) (in dataset.DenseInput, named bool, 
 		return in, true, badFlags("--target names columns of a table", "write --csv FILE --target COLUMN")
 	}
 	switch {
+	case c.IsSet("text-files"):
+		in, err = plainText(c, name)
 	case c.IsSet("text"):
 		in, err = textRows(c, name)
 	case c.IsSet("csv") && !c.IsSet("schema"):
@@ -233,21 +241,47 @@ func textRows(c *cli.Context, name string) (in dataset.DenseInput, err error) {
 		test := dataset.FileSource(file)
 		table.Test = &test
 	}
-	if size, ok := strings.CutPrefix(c.String("tokenizer"), "bpe:"); ok {
-		if table.Vocabulary, err = strconv.Atoi(size); err != nil {
-			return in, badFlags(fmt.Sprintf("%q is no number of tokens", size), "write --tokenizer bpe:8000")
-		}
-		return table.Input(name)
-	}
-	file, err := dataset.FileSource(c.String("tokenizer")).Open()
-	if err != nil {
-		return in, err
-	}
-	defer file.Close()
-	if table.Tokenizer, err = text.Read(file); err != nil {
+	if table.Tokenizer, table.Vocabulary, err = tokenizer(c); err != nil {
 		return in, err
 	}
 	return table.Input(name)
+}
+
+// tokenizer reads the tokenizer that the flags name; nil: one of so many tokens is trained.
+func tokenizer(c *cli.Context) (t *text.Tokenizer, vocabulary int, err error) {
+	if size, ok := strings.CutPrefix(c.String("tokenizer"), "bpe:"); ok {
+		if vocabulary, err = strconv.Atoi(size); err != nil {
+			return nil, 0, badFlags(fmt.Sprintf("%q is no number of tokens", size), "write --tokenizer bpe:8000")
+		}
+		return nil, vocabulary, nil
+	}
+	file, err := dataset.FileSource(c.String("tokenizer")).Open()
+	if err != nil {
+		return nil, 0, err
+	}
+	defer file.Close()
+	t, err = text.Read(file)
+	return t, 0, err
+}
+
+// plainText reads text files for a language model.
+func plainText(c *cli.Context, name string) (in dataset.DenseInput, err error) {
+	if err := rejectFlags(c, "--text-files", "images", "labels", "npz", "safetensors", "libsvm", "ratings", "schema",
+		"target", "skip", "missing", "scale", "shape", "separator", "header", "size", "gray", "held-out", "classes", "csv",
+		"test-csv", "text", "label"); err != nil {
+		return in, err
+	}
+	texts := text.Plain{Positions: c.Int("positions")}
+	for _, file := range splitCommas(c.String("text-files")) {
+		texts.Sources = append(texts.Sources, dataset.FileSource(file))
+	}
+	if len(texts.Sources) == 0 {
+		return in, badFlags("--text-files names no file", "write --text-files a.txt,b.txt")
+	}
+	if texts.Tokenizer, texts.Vocabulary, err = tokenizer(c); err != nil {
+		return in, err
+	}
+	return texts.Input(name)
 }
 
 // denseArchive reads arrays from one file.

@@ -118,7 +118,7 @@ func PrintAddedDataset(w io.Writer, s Dataset) {
 		fmt.Fprintf(w, ", %d held out", u.HeldOut)
 	}
 	fmt.Fprintln(w)
-	if len(s.Targets) == 0 {
+	if len(s.Targets) == 0 && !s.NextToken {
 		fmt.Fprintf(w, "classes   %s\n", classes(u.Classes))
 	}
 	printTargets(w, s.Targets)

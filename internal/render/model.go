@@ -146,6 +146,8 @@ func modelAccuracy(m *modelstore.Model) string {
 		return fmt.Sprintf("- of numbers; %s held out, loss %.4f", m.Scores.Text(), m.Loss)
 	case evaluated(m) && m.Network.Sparse != nil:
 		return fmt.Sprintf("%.4f held out, %s, loss %.4f", m.Accuracy, m.Scores.Text(), m.Loss)
+	case evaluated(m) && m.Network.NextToken:
+		return fmt.Sprintf("%.4f held out, %s, loss %.4f", m.Accuracy, m.Scores.Text(), m.Loss)
 	case evaluated(m):
 		return fmt.Sprintf("%.4f held out, loss %.4f", m.Accuracy, m.Loss)
 	case m.Data.HeldOut == 0:

@@ -105,7 +105,7 @@ func actionTable(list []actionRow) [][]string {
 // accuracyText is the held-out accuracy of a job's model, of numbers its errors, or why there is none.
 func accuracyText(r *disdel.Record) string {
 	accuracy, loss, ok := heldOutScores(r)
-	if ok && (r.Data.Sparse != nil || r.Data.Numbers()) {
+	if ok && (r.Data.Sparse != nil || r.Data.Numbers() || r.Data.NextToken) {
 		return scoresText(r, accuracy, loss)
 	}
 	switch {
@@ -120,11 +120,13 @@ func accuracyText(r *disdel.Record) string {
 	}
 }
 
-// scoresText is what held-out rows showed of a model of sparse rows or of numbers.
+// scoresText is what held-out rows showed of a model of sparse rows, of numbers or of texts.
 func scoresText(r *disdel.Record, accuracy, loss float64) string {
 	first, more, _ := strings.Cut(r.Scores.Text(), ", ")
 	text := strings.TrimPrefix(first, "RMSE ") + " held out" + prefixed("   ", more)
 	switch of := r.Metric(); {
+	case r.Data.NextToken:
+		text = fmt.Sprintf("%s held out   accuracy %.4f", of.Number(r.Scores.Perplexity), accuracy)
 	case !r.Data.Numbers():
 		text = fmt.Sprintf("%.4f held out   %s", accuracy, r.Scores.Text())
 	case of.Name == disdel.MetricMAE:
@@ -273,8 +275,10 @@ func failure(r *disdel.Record) error {
 func SayModel(u *terminal.UI, rec *disdel.Record) {
 	if rec.Model != nil {
 		model := fmt.Sprintf("%s:v%d", rec.Model.Name, rec.Model.Version)
-		u.Say("next:  %s\n       %s\n       %s", u.Command("jobs", "show", string(rec.ID)),
-			u.Command("model", "show", model), u.Command("infer", model, "FILE"))
+		u.Say("next:  %s\n       %s", u.Command("jobs", "show", string(rec.ID)), u.Command("model", "show", model))
+		if !rec.Data.NextToken {
+			u.Say("       %s", u.Command("infer", model, "FILE"))
+		}
 	}
 }
 

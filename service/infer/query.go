@@ -43,6 +43,12 @@ const inferBatch = 64
 
 // newQuery makes the action of a query; end removes it.
 func (s *Predictor) newQuery(ctx context.Context, t *Model, in estimator.Input) (q *query, end func(), err error) {
+	if t.Graph.PredictsTokens() {
+		return nil, nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "infer " + t.Ref(), Msg: "it is a language model, which gives rows no class",
+			Hint: "disdel model show prints its perplexity",
+		}
+	}
 	finished := s.cfg.Count()
 	defer func() {
 		if err != nil {

@@ -117,7 +117,11 @@ func footprintOf(p *plan.Plan, rows int) engine.Footprint {
 
 // batchBytes is a batch as it is handed over, and its outputs.
 func batchBytes(p *plan.Plan, rows int) disdel.Bytes {
-	return 4 * disdel.Bytes(rows*(p.Graph.Input().Len()+p.Graph.Output().Len()))
+	n := rows * (p.Graph.Input().Len() + outputs(p.Graph))
+	if p.Graph.PredictsTokens() { // a loss for each position, and whether it was right
+		n += 9 * p.Graph.Output()[1] * p.Lanes / 4
+	}
+	return 4 * disdel.Bytes(n)
 }
 
 func layersOf(p *plan.Plan) []footprint.Layer {

@@ -112,7 +112,7 @@ func (e *Engine) Step(b dataset.Batch) (disdel.Metrics, error) {
 			Hint: "lower the learning rate, set training.clipNorm, or check the data's scale",
 		}
 	}
-	if b.Target.Values != nil {
+	if b.Target.Values != nil || e.g.PredictsTokens() {
 		e.correct = -1
 	}
 	return disdel.Metrics{Rows: b.Input.Rows, Loss: e.loss, Correct: e.correct}, nil
@@ -123,13 +123,21 @@ func (e *Engine) Step(b dataset.Batch) (disdel.Metrics, error) {
 func (e *Engine) passes(in dataset.Matrix, target dataset.Target) {
 	sample, size := e.g.Input().Len(), e.plan.Spec.BatchSize
 	e.batch, e.all, e.loss = in.Rows, in.Values, 0
+	e.count(in)
 	for e.first = 0; e.first < in.Rows && !e.odd.Load() && finite(e.loss); e.first += size {
 		n := min(size, in.Rows-e.first)
 		e.prepare(in.Values[e.first*sample:][:n*sample], e.part(target, n), n, true)
 		e.team.Run(e.job)
 	}
-	e.loss /= float64(in.Rows)
+	e.loss /= float64(max(1, e.counted))
 	e.x, e.all, e.target, e.first = nil, nil, dataset.Target{}, 0
+}
+
+// count counts the targets of a call: a row each, or of a language model its positions.
+func (e *Engine) count(in dataset.Matrix) {
+	if e.counted = in.Rows; e.g.PredictsTokens() {
+		e.counted = e.targets(in.Values)
+	}
 }
 
 // part is the target of n rows of a call, from the row on that the call has come to.
@@ -170,15 +178,16 @@ func allFinite(x []float32) bool {
 	return true
 }
 
-// Predict returns the network's output for rows: probabilities where it ends in softmax.
+// Predict returns the network's output for rows: probabilities where it ends in softmax. Of a language model they are
+// the probabilities of the token behind each row.
 func (e *Engine) Predict(b dataset.Batch) (dataset.Matrix, error) {
 	if err := e.check("predict", b.Input); err != nil {
 		return dataset.Matrix{}, err
 	}
 	e.pieces(b.Input, dataset.Target{})
-	outputs := e.g.Output().Len()
-	out := append([]float32(nil), e.out[:b.Input.Rows*outputs]...)
-	return dataset.Matrix{Rows: b.Input.Rows, Columns: outputs, Values: out}, nil
+	n := outputs(e.g)
+	out := append([]float32(nil), e.out[:b.Input.Rows*n]...)
+	return dataset.Matrix{Rows: b.Input.Rows, Columns: n, Values: out}, nil
 }
 
 // Evaluate returns the mean loss of the rows, and how many have their largest output at the label or, where rows have
@@ -192,6 +201,9 @@ func (e *Engine) Evaluate(b dataset.Batch) (disdel.Metrics, error) {
 	e.said = e.said[:0]
 	for _, v := range e.losses[:b.Input.Rows] {
 		loss += v
+	}
+	if e.g.PredictsTokens() {
+		return e.evaluated(b.Input)
 	}
 	for i, y := range b.Target.Classes {
 		class := largest(e.out[i*classes : (i+1)*classes])
@@ -207,6 +219,20 @@ func (e *Engine) Evaluate(b dataset.Batch) (disdel.Metrics, error) {
 		return disdel.Metrics{Rows: b.Input.Rows, Loss: loss, Correct: -1, Scores: e.out[:b.Input.Rows*classes]}, nil
 	}
 	return disdel.Metrics{Rows: b.Input.Rows, Loss: loss, Correct: correct, Classes: e.said}, nil
+}
+
+// evaluated returns the mean loss over the targets of a language model's rows, and how many it predicts.
+func (e *Engine) evaluated(in dataset.Matrix) (disdel.Metrics, error) {
+	e.count(in)
+	loss := 0.0
+	for _, v := range e.losses[:in.Rows] {
+		loss += v
+	}
+	if loss /= float64(max(1, e.counted)); !finite(loss) {
+		return disdel.Metrics{},
+			&disdel.Error{Kind: disdel.Diverged, Op: "evaluate", Msg: fmt.Sprintf("the loss is %v", loss)}
+	}
+	return disdel.Metrics{Rows: in.Rows, Loss: loss, Correct: e.correct, Targets: e.counted}, nil
 }
 
 // pieces computes the outputs of rows, in pieces of the plan's batch size.

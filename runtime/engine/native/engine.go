@@ -33,25 +33,29 @@ type Engine struct {
 	zeros []float32 // the gradients of idle taps, a part of them at a time
 
 	// One call's arguments and results, read and written by the team's workers.
-	x        []float32
-	target   dataset.Target // without either field, only outputs are computed
-	rows     int
-	batch    int       // rows of a step, of which rows are one pass
-	all      []float32 // inputs of all passes of a step
-	first    int       // row of the call that x begins with: large batches are computed in pieces
-	training bool
-	mask     []float32 // [lanes], 1 for lanes that hold rows
-	out      []float32 // [rows][outputs]
-	losses   []float64 // [rows]
-	right    []bool    // [rows]: the largest output was at the label
-	correct  int       // rows of the last call with labels that were right
-	loss     float64
-	odd      atomic.Bool // an input is not finite
-	scale    float64     // of gradients
-	stale    bool        // weights were set since batch norms that convolutions compute were worked out
-	said     []int32     // classes of the rows of the last evaluation
-	job      func(*kernel.Worker)
-	infer    func(*kernel.Worker)
+	x         []float32
+	target    dataset.Target // without either field, only outputs are computed
+	rows      int
+	batch     int       // rows of a step, of which rows are one pass
+	all       []float32 // inputs of all passes of a step
+	first     int       // row of the call that x begins with: large batches are computed in pieces
+	training  bool
+	mask      []float32 // [lanes], 1 for lanes that hold rows
+	out       []float32 // [rows][outputs]
+	losses    []float64 // [rows]
+	right     []bool    // [rows]: the largest output was at the label
+	correct   int       // rows of the last call with labels that were right
+	loss      float64
+	counted   int         // targets of the batch: rows, or of a language model positions
+	positions []float64   // of a language model: [positions][lanes] losses
+	hits      []bool      // of a language model: the outputs of those positions were right
+	padded    bool        // of a language model: token 0 is no target
+	odd       atomic.Bool // an input is not finite
+	scale     float64     // of gradients
+	stale     bool        // weights were set since batch norms that convolutions compute were worked out
+	said      []int32     // classes of the rows of the last evaluation
+	job       func(*kernel.Worker)
+	infer     func(*kernel.Worker)
 }
 
 // New makes an engine with all weights zero and touches all its memory. It returns Invalid for a batch below 1 or an
@@ -72,6 +76,9 @@ func New(s engine.Spec) (*Engine, error) {
 			Msg:  fmt.Sprintf("a label smoothing of %g with the loss %s", s.LabelSmoothing, s.Loss),
 			Hint: "use a share from 0 up to 1, with crossEntropy",
 		}
+	}
+	if err := checkLanguage(&s); err != nil {
+		return nil, err
 	}
 	p, err := PlanOf(s)
 	if err != nil {
@@ -119,9 +126,12 @@ func (e *Engine) build() {
 	if n := e.g.Nodes[e.head]; n.Op == model.OpSoftmax {
 		e.head = n.Inputs[0]
 	}
-	outputs := e.g.Output().Len()
 	e.mask = make([]float32, e.plan.Lanes)
-	e.out = make([]float32, e.spec.BatchSize*outputs)
+	e.out = make([]float32, e.spec.BatchSize*outputs(e.g))
+	if e.g.PredictsTokens() {
+		n := e.g.Output()[1] * e.plan.Lanes
+		e.positions, e.hits, e.padded = make([]float64, n), make([]bool, n), e.g.HasPadding()
+	}
 	e.losses, e.right = make([]float64, e.spec.BatchSize), make([]bool, e.spec.BatchSize)
 	e.buildParams()
 	e.norms = make([]float64, len(e.params))

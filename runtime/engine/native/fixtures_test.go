@@ -133,6 +133,17 @@ func common(b *model.Builder) int {
 	return b.Concat("both", b.GlobalMaxPool("max", x), b.GlobalPool("mean", x))
 }
 
+// language is a block of GPT-2 that says the next token.
+func language(b *model.Builder) {
+	tokens := b.Embedding("tokens", 0, 19, 16, true)
+	x := b.Positions("positions", tokens, false)
+	y := b.LayerNorm("norm1", x, model.OpLayerNorm, 0)
+	x = b.Add("add1", x, b.MultiHeadAttention("attention", y, model.Attention{Heads: 4, KVHeads: 2, Causal: true}))
+	y = b.Same("gelu", b.Dense("up", b.LayerNorm("norm2", x, model.OpLayerNorm, 0), 24), model.OpGELUTanh)
+	x = b.LayerNorm("norm3", b.Add("add2", x, b.Dense("down", y, 16)), model.OpLayerNorm, 0)
+	b.TiedDense("head", x, tokens)
+}
+
 func testNetwork(t testing.TB, name string) *model.Graph {
 	t.Helper()
 	if name == "lenet5" {
@@ -142,11 +153,14 @@ func testNetwork(t testing.TB, name string) *model.Graph {
 		}
 		return g
 	}
-	if name == "encoder-test" || name == "recurrent-test" {
+	if name == "encoder-test" || name == "recurrent-test" || name == "language-test" {
 		b := model.NewBuilder(name, model.Shape{30})
-		if name == "encoder-test" {
+		switch name {
+		case "encoder-test":
 			encoder(b)
-		} else {
+		case "language-test":
+			language(b)
+		default:
 			x := b.Recurrent("lstm", b.Embedding("tokens", 0, 19, 16, true), model.OpLSTM, 12)
 			b.Dense("fc", b.TakePosition("last", b.Recurrent("gru", x, model.OpGRU, 20), model.TakeLast), 10)
 		}
@@ -206,7 +220,7 @@ func paths(t *testing.T, f func(t *testing.T)) {
 // From the same weights and batches the losses of 50 steps are PyTorch's, to 1e-4 relative.
 func TestLossCurvesArePyTorchs(t *testing.T) {
 	files, err := filepath.Glob("testdata/curves/*.json")
-	if err != nil || len(files) != 14 {
+	if err != nil || len(files) != 16 {
 		t.Fatal(files, err)
 	}
 	paths(t, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -57,7 +58,7 @@ func (e *Engine) layer(i int) layer {
 	}
 	for k := range e.params {
 		p := &e.params[k]
-		if p.Node != i {
+		if owner := cmp.Or(e.g.Nodes[i].Tied, i); p.Node != owner {
 			continue
 		}
 		switch {

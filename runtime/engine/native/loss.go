@@ -30,6 +30,10 @@ func ofClasses(name string) bool { return slices.Contains(lossNames[:3], name) }
 // lossOf reads the outputs of the rows, applies a last softmax, and adds the loss where there are labels; with
 // gradient set it writes the gradient of the loss where backward starts.
 func (e *Engine) lossOf(w *kernel.Worker, gradient bool) {
+	if e.g.PredictsTokens() {
+		e.lossOfTokens(w, gradient)
+		return
+	}
 	head := &e.layers[e.head]
 	classes := head.v.Image.C * head.v.Image.H * head.v.Image.W
 	out, losses := e.out[e.first*classes:], e.losses[e.first:]

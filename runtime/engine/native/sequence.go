@@ -34,18 +34,27 @@ func (l *layer) tokens() kernel.Tokens {
 type embedding struct{ byLanes }
 
 func (embedding) forward(l *layer, w *kernel.Worker, _ *Engine) {
-	w.Embed(l.sequence(), l.in[0].out, l.weight.value, l.out)
+	w.Embed(l.sequence(), l.in[0].out, l.table(l.weight.value), l.out)
 	w.Sync()
 }
 
 func (embedding) backward(l *layer, w *kernel.Worker, _ *Engine) {
-	w.Clear(l.weight.grad)
-	w.Sync()
-	w.EmbedBack(l.sequence(), l.in[0].out, l.grad, l.weight.grad, l.node.Padded)
+	if !l.tied() { // else the layer with the same weight has written its gradient
+		w.Clear(l.weight.grad)
+		w.Sync()
+	}
+	w.EmbedBack(l.sequence(), l.in[0].out, l.grad, l.table(l.weight.grad), l.node.Padded)
 	w.Sync()
 }
 
 func (embedding) passGradient(*layer, *kernel.Worker, int, bool) {}
+
+// tied tells whether a dense layer has the weight of this embedding.
+func (l *layer) tied() bool { return l.v.Conv.Filters > 0 }
+
+func (l *layer) table(values []float32) kernel.Table {
+	return kernel.Table{Values: values, Packed: l.tied()}
+}
 
 // positions adds a vector of each position.
 type positions struct {

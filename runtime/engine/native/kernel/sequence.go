@@ -26,18 +26,33 @@ func (t Tokens) isPadding(s *Sequence, position, row int) bool {
 	return t != nil && t[position*s.Lanes+row] == 0
 }
 
-// Embed writes the row of table for each token, y [positions][C][Lanes]; table is [vocabulary][C].
-func (w *Worker) Embed(s Sequence, tokens, table, y []float32) {
+// Table is the weight of an embedding, [vocabulary][C]. Packed, it lies as products read it: [vocabulary/16][C][16].
+type Table struct {
+	Values []float32
+	Packed bool
+}
+
+// row is where the values of a token begin, and how far apart they are.
+func (t *Table) row(token, channels int) (values []float32, stride int) {
+	if t.Packed {
+		return t.Values[token/lanes*channels*lanes+token%lanes:], lanes
+	}
+	return t.Values[token*channels:], 1
+}
+
+// Embed writes the row of table for each token, y [positions][C][Lanes].
+func (w *Worker) Embed(s Sequence, tokens []float32, table Table, y []float32) {
 	from, to := s.positions(w)
 	for t := from; t < to; t++ {
 		for l := 0; l < s.active(); l += lanes {
 			var rows [lanes][]float32
+			stride := 1
 			for i := range rows {
-				rows[i] = table[int(tokens[t*s.Lanes+l+i])*s.C:][:s.C]
+				rows[i], stride = table.row(int(tokens[t*s.Lanes+l+i]), s.C)
 			}
 			for c := range s.C {
 				for i, v := 0, s.at(y, t, c, l); i < lanes; i++ {
-					v[i] = rows[i][c]
+					v[i] = rows[i][c*stride]
 				}
 			}
 		}
@@ -46,7 +61,7 @@ func (w *Worker) Embed(s Sequence, tokens, table, y []float32) {
 
 // EmbedBack adds dy to the gradient of the rows of the table that Embed took; with padded set, token 0 gets none. Each
 // worker adds up some channels, in the order of positions and rows.
-func (w *Worker) EmbedBack(s Sequence, tokens, dy, dTable []float32, padded bool) {
+func (w *Worker) EmbedBack(s Sequence, tokens, dy []float32, dTable Table, padded bool) {
 	from, to := w.share(s.C)
 	for t := range s.H * s.W {
 		for r := range s.Rows {
@@ -54,9 +69,9 @@ func (w *Worker) EmbedBack(s Sequence, tokens, dy, dTable []float32, padded bool
 			if padded && token == 0 {
 				continue
 			}
-			row := dTable[token*s.C:][:s.C]
+			row, stride := dTable.row(token, s.C)
 			for c := from; c < to; c++ {
-				row[c] += dy[(t*s.C+c)*s.Lanes+r]
+				row[c*stride] += dy[(t*s.C+c)*s.Lanes+r]
 			}
 		}
 	}

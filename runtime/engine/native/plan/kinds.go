@@ -127,6 +127,9 @@ func (p *planner) shapeDense(i int) {
 	n, v := &p.g.Nodes[i], &p.Nodes[i]
 	in := n.Inputs[0]
 	v.Conv = Dense(p.g.Nodes[in].Out.Len(), n.Units, p.Lanes)
+	if n.Tied > 0 { // the embedding has the weight as products read it
+		p.Nodes[n.Tied].Conv = Dense(p.g.Nodes[n.Tied].Units, n.Units, p.Lanes)
+	}
 	if len(n.Out) > 1 { // a product for each position
 		v.Conv.In, v.Conv.OH = p.Nodes[in].Image, v.Image.H
 		return

@@ -282,6 +282,16 @@ func (p *planner) border() Border {
 	return Border{Top: n.Pad.Top, Bottom: n.Pad.Bottom, Left: n.Pad.Left, Right: n.Pad.Right}
 }
 
+// lastUse is the last node that computes with the weights of node i: the first one of a backward pass.
+func (p *planner) lastUse(i int) int {
+	for k := range p.g.Nodes {
+		if p.g.Nodes[k].Tied == i && i > 0 {
+			return k
+		}
+	}
+	return i
+}
+
 // params gives every array of weights its place; they live as long as the plan.
 func (p *planner) params() {
 	all := p.g.Params()
@@ -315,7 +325,7 @@ func (p *planner) params() {
 		if p.Spec.KeepGrads && !p.Spec.SumGrads {
 			p.later(&p.Params[k].Grad, Gradients, q.Node, size, len(p.g.Nodes), p.end()+1)
 		} else {
-			p.later(&p.Params[k].Grad, Gradients, q.Node, size, p.back(q.Node), p.back(q.Node))
+			p.later(&p.Params[k].Grad, Gradients, q.Node, size, p.back(p.lastUse(q.Node)), p.back(q.Node))
 		}
 	}
 }

@@ -149,6 +149,32 @@ class Common(nn.Module):
         return self.fc(torch.cat([F.adaptive_max_pool2d(x, 1), F.adaptive_avg_pool2d(x, 1)], 1).flatten(1))
 
 
+class Language(nn.Module):
+    """A block of GPT-2 that says the next token; the last layer has the weight of the embedding."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens = nn.Embedding(19, 16, padding_idx=0)
+        self.positions = nn.Embedding(30, 16)
+        self.norm1, self.attention = nn.LayerNorm(16), Attention(16, 4, 2, True, False)
+        self.norm2, self.up, self.down = nn.LayerNorm(16), nn.Linear(16, 24), nn.Linear(24, 16)
+        self.norm3 = nn.LayerNorm(16)
+
+    def forward(self, x):
+        padding = x == 0
+        x = self.tokens(x.long()) + self.positions.weight
+        x = x + self.attention(self.norm1(x), padding)
+        x = x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
+        return self.norm3(x) @ self.tokens.weight.T
+
+
+def loss_of(model, x, y):
+    """Cross-entropy: of the label, or of each next token, where padding is no target."""
+    if isinstance(model, Language):
+        return F.cross_entropy(model(x)[:, :-1].transpose(1, 2), x[:, 1:].long(), ignore_index=0)
+    return F.cross_entropy(model(x), y)
+
+
 NETWORKS = {
     "lenet5": ((1, 28, 28), lambda: LeNet5((1, 28, 28), CLASSES)),
     "resnet8-test": ((3, 12, 12), ResNet8),
@@ -156,6 +182,7 @@ NETWORKS = {
     "encoder-test": ((30,), Encoder),
     "recurrent-test": ((30,), Recurrent),
     "common-test": ((3, 12, 12), Common),
+    "language-test": ((30,), Language),
 }
 OPTIMIZERS = {
     "sgd": lambda parameters: torch.optim.SGD(parameters, lr=0.05, momentum=0.9),
@@ -233,7 +260,7 @@ def train(network, optimizer, dtype):
     for step in range(STEPS):
         x, y = batch(step, shape)
         opt.zero_grad()
-        loss = F.cross_entropy(model(torch.from_numpy(x).to(dtype)), torch.from_numpy(y))
+        loss = loss_of(model, torch.from_numpy(x).to(dtype), torch.from_numpy(y))
         loss.backward()
         opt.step()
         losses.append(loss.item())
