@@ -1,0 +1,128 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/disdel/disdel/bench/rig"
+)
+
+// frameworks prints how many libraries reach as a job the loss that they reach alone. A step takes all rows, so that
+// their order makes no difference.
+func (b *bencher) frameworks() error {
+	const rows, epochs = 160, 20
+	d, err := b.draw("frameworks", rows, 1, 8, 8)
+	if err != nil {
+		return err
+	}
+	there := *b
+	there.programs = filepath.Join(b.programs, "frameworks")
+	if there.python, err = filepath.Abs(b.frameworkPython); err != nil {
+		return err
+	}
+	programs := [][2]string{
+		{"torch_step", "Net"},
+		{"torch_loop", "train"},
+		{"keras_fit", "train"},
+		{"huggingface", "train"},
+		{"lightning_fit", "train"},
+		{"scikit", "train"},
+		{"arrays", "Net"},
+	}
+	same := 0
+	for _, p := range programs {
+		alone, err := there.alone(p[0], d, epochs)
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "bench: %s alone: %v\n", p[0], err)
+			continue
+		}
+		rec, err := there.submit(p[0]+".py:"+p[1], d, fmt.Sprint("training.epochs=", epochs), fmt.Sprint("training.batchSize=", rows))
+		if err != nil || len(rec.Rounds) == 0 {
+			fmt.Fprintf(os.Stderr, "bench: %s: %v\n", p[0], err)
+			continue
+		}
+		loss := rec.Rounds[len(rec.Rounds)-1].TrainLoss
+		fmt.Fprintf(os.Stderr, "%s: loss %.6f, alone %.6f\n", p[0], loss, alone)
+		if math.Abs(loss-alone) <= 0.01*alone {
+			same++
+		}
+	}
+	rig.Figure("function_frameworks", float64(same), fmt.Sprintf("libraries of %d with the loss that they reach alone", len(programs)))
+	return nil
+}
+
+// alone trains a program by its library alone, and returns the loss of its last step.
+func (b *bencher) alone(module string, d data, epochs int) (float64, error) {
+	var answer struct{ Loss float64 }
+	err := b.peer("alone.py", map[string]any{
+		"module": module, "images": d.images, "labels": d.labels, "epochs": epochs,
+	}, &answer)
+	return answer.Loss, err
+}
+
+// kubeml prints how many times as long an epoch takes in KubeML's way, with the same program, rows and redis-server.
+func (b *bencher) kubeml() error {
+	const batch, rows, workers, epochs = 64, 64 * 100, 2, 5
+	d, err := b.draw("kubeml", rows, 1, 28, 28)
+	if err != nil {
+		return err
+	}
+	url, stop, err := rig.StartRedis(b.Home)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	there := *b
+	there.also = []string{"--redis", url}
+	var ours, theirs []float64
+	for range b.runs {
+		rec, err := there.submit("kubeml_lenet.py:main", d, fmt.Sprint("training.epochs=", epochs),
+			fmt.Sprint("training.batchSize=", batch), fmt.Sprint("distribution.workers=", workers))
+		if err != nil {
+			return err
+		}
+		for _, r := range rec.Rounds {
+			ours = append(ours, float64(r.Duration)/1e9)
+		}
+		address := strings.TrimSuffix(strings.TrimPrefix(url, "redis://"), "/0")
+		var answer struct{ Seconds []float64 }
+		if err := b.peer("kubeml_way.py", map[string]any{
+			"module": "kubeml_lenet", "images": d.images, "labels": d.labels, "batch": batch, "rows": rows, "rate": 0.01,
+			"workers": workers, "epochs": epochs, "redis": address,
+		}, &answer); err != nil {
+			return err
+		}
+		theirs = append(theirs, answer.Seconds...)
+	}
+	rig.MedianFigure("function_epoch_s", ours, "s")
+	rig.MedianFigure("function_kubeml_epoch_s", theirs, "s")
+	rig.Figure("function_vs_kubeml", rig.Median(theirs)/rig.Median(ours), "ratio")
+	return nil
+}
+
+// peer runs a Python program of the benchmark with a JSON argument and reads the JSON that it prints last. Its libraries
+// compute with one thread.
+func (b *bencher) peer(file string, asked, answer any) error {
+	argument, err := json.Marshal(asked)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(b.python, filepath.Join(b.programs, file), string(argument))
+	cmd.Dir, cmd.Stderr = b.programs, os.Stderr
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+b.clients, "CUDA_VISIBLE_DEVICES=")
+	for _, name := range []string{"OMP", "MKL", "OPENBLAS"} {
+		cmd.Env = append(cmd.Env, name+"_NUM_THREADS="+strconv.Itoa(1))
+	}
+	out, err := cmd.Output()
+	if err != nil {
+		return err
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return json.Unmarshal([]byte(lines[len(lines)-1]), answer)
+}
