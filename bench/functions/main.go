@@ -5,9 +5,8 @@
 //
 // The part steps compares the time of training steps, starts times the starts of workers, exchange times their weights'
 // way, and estimates compares the estimates of drawn programs with their measured peaks. The part translated compares
-// Python with disdel's own engine on the same program, and kills disturbs jobs. The part frameworks compares the losses of
-// libraries, as jobs and alone, and kubeml the time of an epoch with KubeML's way. The program does not compare figures
-// with goals.
+// Python with disdel's own engine on the same program, and kills disturbs jobs. The part kubeml
+// compares the time of an epoch with KubeML's way. The program does not compare figures with goals.
 package main
 
 import (
@@ -30,8 +29,7 @@ func main() {
 	python := flag.String("python", "/usr/bin/python3", "an interpreter with PyTorch")
 	programs := flag.String("programs", "bench/functions/programs", "folder of the Python programs")
 	clients := flag.String("clients", "clients/python/src", "folder of the Python package disdel")
-	frameworks := flag.String("frameworks", ".cache/frameworks/bin/python", "an interpreter with Keras and others")
-	parts := flag.String("parts", "steps,starts,exchange,estimates,translated,kills,frameworks,kubeml", "what is measured")
+	parts := flag.String("parts", "steps,starts,exchange,estimates,translated,kills,kubeml", "what is measured")
 	runs := flag.Int("runs", 3, "pairs of runs")
 	disturbed := flag.Int("kills", 60, "jobs that are disturbed by a kill")
 	draws := flag.Int("draws", 40, "programs whose estimates are compared")
@@ -40,7 +38,7 @@ func main() {
 	rig.Main(func() error {
 		return rig.Folder(func(home string) error {
 			b := &bencher{
-				python: *python, frameworkPython: *frameworks, runs: *runs, draws: *draws, disturbed: *disturbed,
+				python: *python, runs: *runs, draws: *draws, disturbed: *disturbed,
 				rng: rand.New(rand.NewPCG(*seed, 0)),
 			}
 			var err error
@@ -61,7 +59,6 @@ func main() {
 				{Name: "estimates", Run: b.estimates},
 				{Name: "translated", Run: b.translated},
 				{Name: "kills", Run: b.kills},
-				{Name: "frameworks", Run: b.frameworks},
 				{Name: "kubeml", Run: b.kubeml},
 			}
 			return rig.RunParts(all, *parts)
@@ -73,7 +70,6 @@ type bencher struct {
 	rig.Program
 	python, programs string
 	clients          string   // folder of the Python package disdel
-	frameworkPython  string   // an interpreter with all libraries that are compared
 	also             []string // further arguments of submit
 	runs, draws      int
 	disturbed        int // jobs

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,59 +11,6 @@ import (
 
 	"github.com/disdel/disdel/bench/rig"
 )
-
-// frameworks prints how many libraries reach as a job the loss that they reach alone. A step takes all rows, so that
-// their order makes no difference.
-func (b *bencher) frameworks() error {
-	const rows, epochs = 160, 20
-	d, err := b.draw("frameworks", rows, 1, 8, 8)
-	if err != nil {
-		return err
-	}
-	there := *b
-	there.programs = filepath.Join(b.programs, "frameworks")
-	if there.python, err = filepath.Abs(b.frameworkPython); err != nil {
-		return err
-	}
-	programs := [][2]string{
-		{"torch_step", "Net"},
-		{"torch_loop", "train"},
-		{"keras_fit", "train"},
-		{"huggingface", "train"},
-		{"lightning_fit", "train"},
-		{"scikit", "train"},
-		{"arrays", "Net"},
-	}
-	same := 0
-	for _, p := range programs {
-		alone, err := there.alone(p[0], d, epochs)
-		if err != nil {
-			fmt.Fprintf(os.Stderr, "bench: %s alone: %v\n", p[0], err)
-			continue
-		}
-		rec, err := there.submit(p[0]+".py:"+p[1], d, fmt.Sprint("training.epochs=", epochs), fmt.Sprint("training.batchSize=", rows))
-		if err != nil || len(rec.Rounds) == 0 {
-			fmt.Fprintf(os.Stderr, "bench: %s: %v\n", p[0], err)
-			continue
-		}
-		loss := rec.Rounds[len(rec.Rounds)-1].TrainLoss
-		fmt.Fprintf(os.Stderr, "%s: loss %.6f, alone %.6f\n", p[0], loss, alone)
-		if math.Abs(loss-alone) <= 0.01*alone {
-			same++
-		}
-	}
-	rig.Figure("function_frameworks", float64(same), fmt.Sprintf("libraries of %d with the loss that they reach alone", len(programs)))
-	return nil
-}
-
-// alone trains a program by its library alone, and returns the loss of its last step.
-func (b *bencher) alone(module string, d data, epochs int) (float64, error) {
-	var answer struct{ Loss float64 }
-	err := b.peer("alone.py", map[string]any{
-		"module": module, "images": d.images, "labels": d.labels, "epochs": epochs,
-	}, &answer)
-	return answer.Loss, err
-}
 
 // kubeml prints how many times as long an epoch takes in KubeML's way, with the same program, rows and redis-server.
 func (b *bencher) kubeml() error {
