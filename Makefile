@@ -116,7 +116,7 @@ bench-headline: build ## 20 jobs at OpenWhisk's default limits, with fixed-step 
 	bin/bench-estimator -parts headline
 
 .PHONY: bench-functions
-bench-functions: build ## figures of users' Python programs as actions, beside plain PyTorch (PARTS=steps,starts,exchange,estimates,translated,kills)
+bench-functions: build ## figures of users' Python programs as actions, beside plain PyTorch (PARTS=steps,starts,exchange,estimates,translated,kills,kubeml)
 	scripts/bench-deps.sh --torch
 	$(BENCH)functions ./functions
 	bin/bench-functions $(if $(PARTS),-parts $(PARTS))

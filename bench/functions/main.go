@@ -5,19 +5,17 @@
 //
 // The part steps compares the time of training steps, starts times the starts of workers, exchange times their weights'
 // way, and estimates compares the estimates of drawn programs with their measured peaks. The part translated compares
-// Python with disdel's own engine on the same program, and kills disturbs jobs. The program does not compare figures
-// with goals.
+// Python with disdel's own engine on the same program, and kills disturbs jobs. The part kubeml
+// compares the time of an epoch with KubeML's way. The program does not compare figures with goals.
 package main
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -30,7 +28,8 @@ func main() {
 	program := flag.String("program", "bin/disdel", "the built program")
 	python := flag.String("python", "/usr/bin/python3", "an interpreter with PyTorch")
 	programs := flag.String("programs", "bench/functions/programs", "folder of the Python programs")
-	parts := flag.String("parts", "steps,starts,exchange,estimates,translated,kills", "what is measured")
+	clients := flag.String("clients", "clients/python/src", "folder of the Python package disdel")
+	parts := flag.String("parts", "steps,starts,exchange,estimates,translated,kills,kubeml", "what is measured")
 	runs := flag.Int("runs", 3, "pairs of runs")
 	disturbed := flag.Int("kills", 60, "jobs that are disturbed by a kill")
 	draws := flag.Int("draws", 40, "programs whose estimates are compared")
@@ -38,12 +37,18 @@ func main() {
 	flag.Parse()
 	rig.Main(func() error {
 		return rig.Folder(func(home string) error {
-			b := &bencher{python: *python, runs: *runs, draws: *draws, disturbed: *disturbed, rng: rand.New(rand.NewPCG(*seed, 0))}
+			b := &bencher{
+				python: *python, runs: *runs, draws: *draws, disturbed: *disturbed,
+				rng: rand.New(rand.NewPCG(*seed, 0)),
+			}
 			var err error
 			if b.Path, err = filepath.Abs(*program); err != nil {
 				return err
 			}
 			if b.programs, err = filepath.Abs(*programs); err != nil {
+				return err
+			}
+			if b.clients, err = filepath.Abs(*clients); err != nil {
 				return err
 			}
 			b.Home = home
@@ -54,6 +59,7 @@ func main() {
 				{Name: "estimates", Run: b.estimates},
 				{Name: "translated", Run: b.translated},
 				{Name: "kills", Run: b.kills},
+				{Name: "kubeml", Run: b.kubeml},
 			}
 			return rig.RunParts(all, *parts)
 		})
@@ -63,7 +69,8 @@ func main() {
 type bencher struct {
 	rig.Program
 	python, programs string
-	apihost          string // of a platform; "": each job has its own
+	clients          string   // folder of the Python package disdel
+	also             []string // further arguments of submit
 	runs, draws      int
 	disturbed        int // jobs
 	rng              *rand.Rand
@@ -116,10 +123,14 @@ func writeArray(file, kind string, values []byte, shape ...int) error {
 	return os.WriteFile(file, append(append(out, head...), values...), 0o600)
 }
 
-// submit trains a program as one worker with one thread, and returns the record. sets are further settings.
+// submit trains a program as one worker with one thread, and returns the record. file may name the entry, FILE:ENTRY; it
+// is Net else. sets are further settings.
 func (b *bencher) submit(file string, d data, sets ...string) (disdel.Record, error) {
+	if !strings.Contains(file, ":") {
+		file += ":Net"
+	}
 	args := []string{
-		"submit", filepath.Join(b.programs, file) + ":Net", "--data", "dataset://" + d.name, "--python", b.python,
+		"submit", filepath.Join(b.programs, file), "--data", "dataset://" + d.name, "--python", b.python,
 		"--action-memory", "4GB",
 		"--set", "distribution.workers=1", "--set", "resources.threads=1", "--set", "data.split.train=1",
 		"--set", "data.split.validation=0", "--set", "training.optimizer={sgd: {learningRate: 0.01, momentum: 0.9}}",
@@ -127,10 +138,7 @@ func (b *bencher) submit(file string, d data, sets ...string) (disdel.Record, er
 	for _, set := range sets {
 		args = append(args, "--set", set)
 	}
-	if b.apihost != "" {
-		args = append(args, "--apihost", b.apihost)
-	}
-	return b.Job(nil, args...)
+	return b.Job(nil, append(args, b.also...)...)
 }
 
 // trained returns the first successful train activation of a record.
@@ -194,21 +202,10 @@ func (b *bencher) pair(n network, d data) (action, loop float64, err error) {
 
 // plain trains one epoch in a plain PyTorch loop and returns the seconds of its steps.
 func (b *bencher) plain(n network, d data) (float64, error) {
-	asked, err := json.Marshal(map[string]any{
-		"module": n.module, "images": d.images, "labels": d.labels, "batch": n.batch, "threads": 1,
-	})
-	if err != nil {
-		return 0, err
-	}
-	cmd := exec.Command(b.python, filepath.Join(b.programs, "peer.py"), string(asked))
-	cmd.Dir, cmd.Stderr = b.programs, os.Stderr
-	cmd.Env = append(os.Environ(), "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1")
-	out, err := cmd.Output()
-	if err != nil {
-		return 0, err
-	}
 	var answer struct{ Seconds float64 }
-	err = json.Unmarshal(out, &answer)
+	err := b.peer("peer.py", map[string]any{
+		"module": n.module, "images": d.images, "labels": d.labels, "batch": n.batch, "threads": 1,
+	}, &answer)
 	return answer.Seconds, err
 }
 
@@ -251,7 +248,7 @@ func (b *bencher) starts() error {
 	}
 	defer p.Close()
 	there := *b
-	there.Program, there.apihost = p.Program, p.Host
+	there.Program, there.also = p.Program, []string{"--apihost", p.Host}
 	const batch = 64
 	d, err := there.draw("starts", batch, 1, 28, 28)
 	if err != nil {

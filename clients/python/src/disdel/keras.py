@@ -41,7 +41,7 @@ def fit(run: Run, model: Any, callbacks: Iterable[Any] = ()) -> None:
             model.optimizer.learning_rate = rate * run.factor
         told.on_train_batch_begin(number)
         model.reset_metrics()  # they are means over all batches else
-        logs = model.train_on_batch(x, y, return_dict=True)
+        logs = {name: float(value) for name, value in model.train_on_batch(x, y, return_dict=True).items()}
         told.on_train_batch_end(number, logs)
         run.log(loss=logs["loss"])
     told.on_epoch_end(run.epoch, logs)

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/disdel/disdel/bench/rig"
+)
+
+// kubeml prints how many times as long an epoch takes in KubeML's way, with the same program, rows and redis-server.
+func (b *bencher) kubeml() error {
+	const batch, rows, workers, epochs = 64, 64 * 100, 2, 5
+	d, err := b.draw("kubeml", rows, 1, 28, 28)
+	if err != nil {
+		return err
+	}
+	url, stop, err := rig.StartRedis(b.Home)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	there := *b
+	there.also = []string{"--redis", url}
+	var ours, theirs []float64
+	for range b.runs {
+		rec, err := there.submit("kubeml_lenet.py:main", d, fmt.Sprint("training.epochs=", epochs),
+			fmt.Sprint("training.batchSize=", batch), fmt.Sprint("distribution.workers=", workers))
+		if err != nil {
+			return err
+		}
+		for _, r := range rec.Rounds {
+			ours = append(ours, float64(r.Duration)/1e9)
+		}
+		address := strings.TrimSuffix(strings.TrimPrefix(url, "redis://"), "/0")
+		var answer struct{ Seconds []float64 }
+		if err := b.peer("kubeml_way.py", map[string]any{
+			"module": "kubeml_lenet", "images": d.images, "labels": d.labels, "batch": batch, "rows": rows, "rate": 0.01,
+			"workers": workers, "epochs": epochs, "redis": address,
+		}, &answer); err != nil {
+			return err
+		}
+		theirs = append(theirs, answer.Seconds...)
+	}
+	rig.MedianFigure("function_epoch_s", ours, "s")
+	rig.MedianFigure("function_kubeml_epoch_s", theirs, "s")
+	rig.Figure("function_vs_kubeml", rig.Median(theirs)/rig.Median(ours), "ratio")
+	return nil
+}
+
+// peer runs a Python program of the benchmark with a JSON argument and reads the JSON that it prints last. Its libraries
+// compute with one thread.
+func (b *bencher) peer(file string, asked, answer any) error {
+	argument, err := json.Marshal(asked)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(b.python, filepath.Join(b.programs, file), string(argument))
+	cmd.Dir, cmd.Stderr = b.programs, os.Stderr
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+b.clients, "CUDA_VISIBLE_DEVICES=")
+	for _, name := range []string{"OMP", "MKL", "OPENBLAS"} {
+		cmd.Env = append(cmd.Env, name+"_NUM_THREADS="+strconv.Itoa(1))
+	}
+	out, err := cmd.Output()
+	if err != nil {
+		return err
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return json.Unmarshal([]byte(lines[len(lines)-1]), answer)
+}
