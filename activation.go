@@ -414,9 +414,24 @@ type InferRequest struct {
 	Rows       *RowsRef    `json:"rows,omitempty"`    // in the place of Inputs, where those are more than a request may be
 	Sparse     *SparseAsk  `json:"sparse,omitempty"`  // what is asked of a model of sparse rows, in the place of both
 	Dataset    *DataAsk    `json:"dataset,omitempty"` // rows of a data set of either sort, in the place of all three
+	Texts      [][]int32   `json:"texts,omitempty"`   // tokens of texts that a language model continues, likewise
 	Backend    string      `json:"backend,omitempty"`
 	Memory     Bytes       `json:"limitBytes"`
 	Estimate   Bytes       `json:"estimateBytes"` // what the collector is to keep the process within
+
+	Continuation Continuation `json:"continuation,omitzero"` // of Texts
+}
+
+// Continuation says how a language model continues a text. Each token is drawn from the probabilities of the model.
+type Continuation struct {
+	Tokens      int     `json:"tokens"`                // the most that are added
+	Temperature float64 `json:"temperature,omitempty"` // probabilities to the power of 1/Temperature; 0: the most probable
+	TopK        int     `json:"topK,omitempty"`        // only this many of the most probable tokens; 0: all
+	// TopP keeps the most probable tokens, after Temperature and TopK, until they have this probability together
+	// (Holtzman 2020, "The Curious Case of Neural Text Degeneration"); 0: all.
+	TopP float64 `json:"topP,omitempty"`
+	Seed int64   `json:"seed,omitempty"` // of the draws
+	End  *int32  `json:"end,omitempty"`  // the token that ends a text; nil: none
 }
 
 // RowsRef is rows of inputs beside the models: float32, little-endian, one after another.
@@ -435,6 +450,8 @@ type InferResult struct {
 	Recommendations []Recommended `json:"recommendations,omitempty"` // by user who was asked for
 
 	Answers *AnswersRef `json:"answers,omitempty"` // for rows of a data set, instead of all others
+
+	Continued [][]int32 `json:"continued,omitempty"` // the tokens that were added to each text, instead of all others
 }
 
 // Progress is a heartbeat that a running action writes to the store.

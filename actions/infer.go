@@ -54,6 +54,8 @@ func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res
 		switch {
 		case in.shard != nil:
 			res.Answers, err = answer(ctx, store, e, req, g, in.shard)
+		case req.Texts != nil:
+			res, err = continueTexts(ctx, e, g, req)
 		case req.Sparse != nil:
 			res, err = answerSparse(e, req)
 		default:

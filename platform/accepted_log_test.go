@@ -42,7 +42,8 @@ func TestAKilledPlatformAnswersForWhatItLost(t *testing.T) {
 	must(t, p, "PUT", "_/actions/s", `{"exec":{"kind":"sequence","components":["/_/sleep"]}}`)
 	done := must(t, p, "POST", "_/actions/echo?blocking=true", `{"a":1}`).at("activationId").(string)
 	var lost []string
-	for _, name := range []string{"sleep", "echo", "s"} { // one runs, two wait for room
+	names := []string{"sleep", "sleep", "s"} // one runs, two wait for room
+	for _, name := range names {
 		lost = append(lost, must(t, p, "POST", "_/actions/"+name, `{"ms":600000}`).at("activationId").(string))
 	}
 	again := copyData(t, dir)
@@ -51,7 +52,7 @@ func TestAKilledPlatformAnswersForWhatItLost(t *testing.T) {
 		for i, id := range lost {
 			got := must(t, p, "GET", "_/activations/"+id, "")
 			if got.at("response.status") != statusInternal || got.at("response.result.error") != textLost ||
-				got.at("name") != []string{"sleep", "echo", "s"}[i] ||
+				got.at("name") != names[i] ||
 				got.at("version") == nil || got.noted("path") == nil || got.noted("timeout") != false {
 				t.Errorf("%s", got.body)
 			}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -55,11 +56,12 @@ func evaluateCommand(u *ui) *cli.Command {
 // inferCommand classifies the rows of a file, the rows of a data set, or files as they arrive.
 func inferCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "infer", Usage: "classify inputs with a trained model, as actions", ArgsUsage: "MODEL [FILE | FOLDER...]",
+		Name: "infer", Usage: "classify inputs or continue texts with a trained model, as actions", ArgsUsage: "MODEL [FILE | FOLDER...]",
 		Description: "MODEL is NAME (its newest version that learned), NAME:vN or NAME:TAG. FILE is one of:\n" +
 			"   JSON: {\"inputs\": [[...], ...]}, a list of rows or one row; - reads it from standard input\n" +
 			"   a NumPy .npy array or a .csv table of numbers, scaled as in training\n" +
 			"   a PNG or JPEG picture\n" +
+			"   lines of text, for a model of texts; a language model continues each line\n" +
 			"If the file has labels, disdel compares them with the answers. FOLDER is all such files in it and below.\n\n" +
 			"With --dataset, actions read the rows, and --file collects the answers; without --file they stay\n" +
 			"beside the models. With --watch, each new file in the folder adds a line to --file, until Ctrl-C.\n\n" +
@@ -76,6 +78,11 @@ func inferCommand(u *ui) *cli.Command {
 				Name: "part", Value: string(disdel.PartAll), Usage: "`PART` of the data set: all, train or test (held out)",
 			},
 			&cli.StringFlag{Name: "watch", Usage: "`FOLDER` to watch: files are classified as they arrive"},
+			&cli.IntFlag{Name: "tokens", Value: infer.DefaultTokens, Usage: "`NUMBER` of tokens that are added to a text at most"},
+			&cli.Float64Flag{Name: "temperature", Usage: "draw tokens at this temperature `T`; 0: the most probable ones"},
+			&cli.IntFlag{Name: "top-k", Usage: "draw from the `K` most probable tokens only; 0: all"},
+			&cli.Float64Flag{Name: "top-p", Usage: "draw from the most probable tokens with the sum `P` only; 0: all"},
+			&cli.Int64Flag{Name: "seed", Usage: "`SEED` of the draws"},
 			actionFlag,
 		}, fileFlags("new `FILE` of answers: .csv, .jsonl or .npy, or - for lines of JSON; --watch appends to a .jsonl")...),
 		Action: func(c *cli.Context) error {
@@ -106,6 +113,8 @@ func inference(c *cli.Context, u *ui) (func(ctx context.Context, models client.M
 			c.Command.HelpName+" "+c.Args().First()+" FILE..., or --dataset NAME for a data set")
 	case asked > 1:
 		return nil, conflict("files, --dataset and --watch are three questions", "give one of them")
+	case len(input) == 0 && continuationOf(c) != (disdel.Continuation{}):
+		return nil, conflict("--tokens, --temperature, --top-k, --top-p and --seed are of texts in files", "give a FILE of texts")
 	case dataset == "" && c.IsSet("part"):
 		return nil, conflict("--part is of a data set", "add --dataset NAME")
 	case len(input) > 0 && fileOf(c) != "":
@@ -120,18 +129,31 @@ func inference(c *cli.Context, u *ui) (func(ctx context.Context, models client.M
 		return inferringData(c, u)
 	default:
 		return func(ctx context.Context, models client.Models) error {
-			return inferFiles(ctx, u, models, c.Args().First(), input)
+			return inferFiles(ctx, u, models, c.Args().First(), input, continuationOf(c))
 		}, nil
 	}
 }
 
-// inferFile classifies the rows of a file.
-func inferFile(ctx context.Context, u *ui, models client.Models, model, file string) error {
+// continuationOf is how the flags ask a language model to continue texts; zero if they do not say it.
+func continuationOf(c *cli.Context) (how disdel.Continuation) {
+	if !slices.ContainsFunc([]string{"tokens", "temperature", "top-k", "top-p", "seed"}, c.IsSet) {
+		return how
+	}
+	return disdel.Continuation{
+		Tokens: c.Int("tokens"), Temperature: c.Float64("temperature"), TopK: c.Int("top-k"), TopP: c.Float64("top-p"),
+		Seed: c.Int64("seed"),
+	}
+}
+
+// inferFile classifies the rows of a file, or continues its texts.
+func inferFile(ctx context.Context, u *ui, models client.Models, model, file string,
+	how disdel.Continuation,
+) error {
 	text, err := readFile(u, file)
 	if err != nil {
 		return err
 	}
-	doc, m, err := models.Answer(ctx, model, file, text)
+	doc, m, err := models.Answer(ctx, model, file, text, how)
 	if doc.Model != "" {
 		u.Say("model  %s", render.QualityText(&m))
 	}

@@ -25,16 +25,18 @@ func askedFiles(c *cli.Context) []string {
 
 // inferFiles classifies the rows of files, and of the files in folders. Faults of files are reported after the answers,
 // all at once.
-func inferFiles(ctx context.Context, u *ui, models client.Models, model string, named []string) error {
+func inferFiles(ctx context.Context, u *ui, models client.Models, model string, named []string,
+	how disdel.Continuation,
+) error {
 	list, faults := inputFiles(named)
 	if len(named) == 1 && len(list) == 1 && list[0] == named[0] {
-		return inferFile(ctx, u, models, model, named[0])
+		return inferFile(ctx, u, models, model, named[0], how)
 	}
 	doc := render.FileAnswers{Files: []render.FileAnswer{}}
 	for _, file := range list {
 		text, err := readFile(u, file)
 		if err == nil {
-			err = takeAnswer(ctx, u, models, model, file, text, &doc)
+			err = takeAnswer(ctx, u, models, model, file, text, how, &doc)
 		}
 		if err == nil {
 			continue
@@ -57,9 +59,9 @@ func inferFiles(ctx context.Context, u *ui, models client.Models, model string, 
 
 // takeAnswer asks a model about one file, and adds the answer.
 func takeAnswer(ctx context.Context, u *ui, models client.Models, model, file string, text []byte,
-	to *render.FileAnswers,
+	how disdel.Continuation, to *render.FileAnswers,
 ) error {
-	answer, m, err := models.Answer(ctx, model, file, text)
+	answer, m, err := models.Answer(ctx, model, file, text, how)
 	if err != nil {
 		return err
 	}

@@ -208,7 +208,7 @@ func (w *watching) answer(ctx context.Context, models client.Models, f fileState
 		if now, ok := w.state(f.Name); !ok || now != f { // it is being written after all
 			return nil
 		}
-		doc, _, asked := models.Answer(ctx, w.model, f.Name, text)
+		doc, _, asked := models.Answer(ctx, w.model, f.Name, text, disdel.Continuation{})
 		if err = asked; err == nil {
 			line.take(&doc)
 		}

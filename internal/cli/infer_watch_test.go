@@ -27,7 +27,7 @@ type fakeAnswers struct {
 	answer func(text string) error // nil: an answer
 }
 
-func (s fakeAnswers) Answer(_ context.Context, _, file string, text []byte,
+func (s fakeAnswers) Answer(_ context.Context, _, file string, text []byte, _ disdel.Continuation,
 ) (render.Inference, modelstore.Model, error) {
 	if s.answer != nil {
 		if err := s.answer(string(text)); err != nil {

@@ -88,8 +88,9 @@ type Models interface {
 	Tag(ctx context.Context, ref, tag string) (modelstore.Model, error)
 	// Remove deletes an item that is not in use.
 	Remove(ctx context.Context, ref string) (modelstore.Model, error)
-	// Answer classifies the rows of a file. Results before an error come with it.
-	Answer(ctx context.Context, ref, file string, text []byte) (render.Inference, modelstore.Model, error)
+	// Answer classifies the rows of a file, or continues its texts. Results before an error come with it.
+	Answer(ctx context.Context, ref, file string, text []byte, how disdel.Continuation) (
+		render.Inference, modelstore.Model, error)
 	// AnswerData answers for the rows of a data set. With a nil sink the answers are kept; a server does not do that.
 	AnswerData(ctx context.Context, ref string, ask infer.DataRequest, to infer.DataSink) (infer.DataAnswers, error)
 	// PutWeights stores a file of initial weights, and returns the name of it for jobs.

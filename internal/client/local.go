@@ -194,14 +194,14 @@ func (l localModels) WriteProgram(ctx context.Context, archive []byte) (string, 
 	return with(ctx, l.Models, func(s *modelstore.Store) (string, error) { return s.WriteProgram(ctx, archive) })
 }
 
-func (l localModels) Answer(ctx context.Context, ref, file string, text []byte) (doc render.Inference,
-	m modelstore.Model, err error,
+func (l localModels) Answer(ctx context.Context, ref, file string, text []byte, how disdel.Continuation) (
+	doc render.Inference, m modelstore.Model, err error,
 ) {
 	t, err := l.Trained(ctx, ref)
 	if err != nil {
 		return doc, m, err
 	}
-	doc, err = render.AnswerFile(ctx, l.Predictor, t, file, text)
+	doc, err = render.AnswerFile(ctx, l.Predictor, t, file, text, how)
 	return doc, t.Model, err
 }
 

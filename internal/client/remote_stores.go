@@ -87,14 +87,25 @@ func (r remoteModels) WriteProgram(ctx context.Context, archive []byte) (string,
 	return out.Code, err
 }
 
-func (r remoteModels) Answer(ctx context.Context, ref, file string, text []byte) (doc render.Inference,
-	m modelstore.Model, err error,
+func (r remoteModels) Answer(ctx context.Context, ref, file string, text []byte, how disdel.Continuation) (
+	doc render.Inference, m modelstore.Model, err error,
 ) {
 	if m, err = r.Get(ctx, ref); err != nil {
 		return doc, m, err
 	}
+	query := url.Values{"name": {filepath.Base(file)}}
+	for name, v := range map[string]float64{
+		"tokens": float64(how.Tokens), "temperature": how.Temperature, "topK": float64(how.TopK), "topP": how.TopP,
+	} {
+		if v != 0 {
+			query.Set(name, strconv.FormatFloat(v, 'g', -1, 64))
+		}
+	}
+	if how.Seed != 0 {
+		query.Set("seed", strconv.FormatInt(how.Seed, 10))
+	}
 	err = r.ask(ctx, request{
-		method: http.MethodPost, path: []string{"models", ref, "infer"}, query: url.Values{"name": {filepath.Base(file)}},
+		method: http.MethodPost, path: []string{"models", ref, "infer"}, query: query,
 		raw:    bytes.NewReader(text),
 		header: http.Header{"Content-Type": {"application/octet-stream"}},
 	}, &doc)

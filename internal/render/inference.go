@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/modelstore"
@@ -39,10 +40,20 @@ type Inference struct {
 	Predictions     []float32            `json:"predictions,omitempty"`
 	Targets         []float32            `json:"targets,omitempty"` // as the input has them
 	Recommendations []disdel.Recommended `json:"recommendations,omitempty"`
+
+	Continued []infer.Continued `json:"continued,omitempty"` // of a language model, instead of classes
 }
 
-// AnswerFile lets a model classify the rows of a file.
-func AnswerFile(ctx context.Context, s *infer.Predictor, m *infer.Model, file string, text []byte) (Inference, error) {
+// AnswerFile lets a model classify the rows of a file, or continue its texts.
+func AnswerFile(ctx context.Context, s *infer.Predictor, m *infer.Model, file string, text []byte,
+	how disdel.Continuation,
+) (Inference, error) {
+	if texts, ok := m.Texts(file, text); m.Graph.PredictsTokens() && ok || how != (disdel.Continuation{}) {
+		doc := Inference{Model: m.Ref(), Warnings: terminal.NonEmpty(better(m)), Classes: []int{}, Probabilities: [][]float32{}}
+		var err error
+		doc.Continued, doc.Actions, err = s.Continue(ctx, m, texts, how)
+		return doc, err
+	}
 	if m.Network.Sparse != nil {
 		return answerSparse(ctx, s, m, file, text)
 	}
@@ -152,6 +163,10 @@ func PrintInference(w io.Writer, doc Inference) {
 		printNumbers(w, doc)
 		return
 	}
+	if doc.Continued != nil {
+		printContinued(w, doc)
+		return
+	}
 	head := []string{"INPUT", "CLASS", "NAME"}
 	if doc.Labels != nil {
 		head = append(head, "LABEL")
@@ -167,6 +182,22 @@ func PrintInference(w io.Writer, doc Inference) {
 	terminal.Table(w, rows...)
 	if doc.Right != nil {
 		fmt.Fprintf(w, "\n%d of %d right\n", *doc.Right, len(doc.Classes))
+	}
+}
+
+// printContinued prints each text with its continuation, and how fast the action was.
+func printContinued(w io.Writer, doc Inference) {
+	tokens := 0
+	for _, c := range doc.Continued {
+		fmt.Fprintf(w, "%s%s\n\n", terminal.Clean(c.Text), terminal.Clean(c.Continuation))
+		tokens += c.Tokens
+	}
+	var took disdel.Millis
+	for _, a := range doc.Actions {
+		took += a.Phases["compute"]
+	}
+	if seconds := time.Duration(took).Seconds(); seconds > 0 {
+		fmt.Fprintf(w, "%s in %.2f s, %.0f a second\n", disdel.Counted(tokens, "token"), seconds, float64(tokens)/seconds)
 	}
 }
 

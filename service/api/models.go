@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"net/url"
 	"path"
 	"strconv"
 
@@ -115,8 +116,24 @@ func inferRows(c *call) (int, any, error) {
 	if given := c.URL.Query().Get("name"); given != "" { // its ending shows a table
 		name = path.Base(given)
 	}
-	doc, err := render.AnswerFile(c.Context(), c.Service.Predictor, m, name, body)
+	how, err := continuation(c.URL.Query())
+	if err != nil {
+		return 0, nil, err
+	}
+	doc, err := render.AnswerFile(c.Context(), c.Service.Predictor, m, name, body, how)
 	return http.StatusOK, doc, err
+}
+
+// continuation reads how a language model is to continue texts.
+func continuation(q url.Values) (how disdel.Continuation, err error) {
+	for name, to := range map[string]any{
+		"tokens": &how.Tokens, "temperature": &how.Temperature, "topK": &how.TopK, "topP": &how.TopP, "seed": &how.Seed,
+	} {
+		if given := q.Get(name); given != "" && json.Unmarshal([]byte(given), to) != nil {
+			return how, invalid(fmt.Sprintf("%s is a number, not %q", name, given), nil)
+		}
+	}
+	return how, nil
 }
 
 // evaluate compares the predictions of a model for a data set with its labels.

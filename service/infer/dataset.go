@@ -88,6 +88,9 @@ type DataAnswers struct {
 func (s *Predictor) InferData(
 	ctx context.Context, t *Model, ask DataRequest, to DataSink,
 ) (out DataAnswers, err error) {
+	if err := t.classifies(); err != nil {
+		return out, err
+	}
 	d, err := s.dataOf(ctx, t, ask)
 	if err != nil {
 		return out, err

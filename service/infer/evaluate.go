@@ -58,6 +58,9 @@ func (s *Predictor) Evaluate(ctx context.Context, t *Model, name string) (e Eval
 
 // takes returns why a model cannot classify the rows of a data set.
 func (t *Model) takes(m *dataset.Manifest) error {
+	if err := t.classifies(); err != nil {
+		return err
+	}
 	refuse := func(format string, args ...any) error {
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: "evaluate " + t.Ref(), Msg: fmt.Sprintf(format, args...),

@@ -158,18 +158,17 @@ func (t *Model) Read(name string, data []byte) (Inputs, error) {
 	return in, err
 }
 
-// readTexts makes rows of texts: a list of them in JSON, or one in each line. ok is false if the data are no texts, or
+// Texts are the texts of a file: a list of them in JSON, or one in each line. ok is false if the data are no texts, or
 // the model takes none. A table has tokens.
-func (t *Model) readTexts(name string, data []byte) (in Inputs, ok bool, err error) {
+func (t *Model) Texts(name string, data []byte) (list []string, ok bool) {
 	if t.texts == nil || !utf8.Valid(data) || strings.EqualFold(filepath.Ext(name), ".csv") {
-		return in, false, nil
+		return nil, false
 	}
-	var list []string
 	switch trimmed := bytes.TrimSpace(data); {
 	case bytes.HasPrefix(trimmed, []byte("{")), bytes.HasPrefix(trimmed, []byte("[")):
 		doc, err := inputsOf(trimmed)
 		if err != nil || json.Unmarshal(doc.Inputs, &list) != nil {
-			return in, false, nil
+			return nil, false
 		}
 	default:
 		for line := range strings.Lines(string(data)) {
@@ -177,6 +176,15 @@ func (t *Model) readTexts(name string, data []byte) (in Inputs, ok bool, err err
 				list = append(list, line)
 			}
 		}
+	}
+	return list, len(list) > 0
+}
+
+// readTexts makes rows of texts. ok is false if there are none.
+func (t *Model) readTexts(name string, data []byte) (in Inputs, ok bool, err error) {
+	list, ok := t.Texts(name, data)
+	if !ok {
+		return in, false, nil
 	}
 	tokenizer, err := t.texts()
 	if err != nil {
@@ -189,7 +197,7 @@ func (t *Model) readTexts(name string, data []byte) (in Inputs, ok bool, err err
 		text.Fill(row, tokens)
 		in.Rows = append(in.Rows, row)
 	}
-	return in, len(in.Rows) > 0, nil
+	return in, true, nil
 }
 
 // checkRows returns OverLimit for more rows than MostRows.
@@ -226,6 +234,9 @@ const inferAtOnce = 4
 // few rows. More rows are divided into parts, one for each action, in files beside the models that are removed
 // afterwards. It returns OverLimit for a model that no action of the platform can hold, and the failure of an action.
 func (s *Predictor) Infer(ctx context.Context, t *Model, rows [][]float32) (out Result, err error) {
+	if err := t.classifies(); err != nil {
+		return out, err
+	}
 	size := t.Graph.Input().Len()
 	inline := len(rows) <= max(1, maxParameters/bytesPerValue/size)
 	step := max(1, min(maxAnswer/(bytesPerClass+bytesPerValue*t.Graph.Output().Len()), maxInputs/4/size))

@@ -41,14 +41,19 @@ func estimateInput(t *Model, rows int) estimator.Input {
 // inferBatch is the batch size of an infer action.
 const inferBatch = 64
 
+// classifies returns Invalid for a language model.
+func (t *Model) classifies() error {
+	if !t.Graph.PredictsTokens() {
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "infer " + t.Ref(), Msg: "it is a language model, which gives rows no class",
+		Hint: "disdel infer continues texts, and disdel model show prints the perplexity",
+	}
+}
+
 // newQuery makes the action of a query; end removes it.
 func (s *Predictor) newQuery(ctx context.Context, t *Model, in estimator.Input) (q *query, end func(), err error) {
-	if t.Graph.PredictsTokens() {
-		return nil, nil, &disdel.Error{
-			Kind: disdel.Invalid, Op: "infer " + t.Ref(), Msg: "it is a language model, which gives rows no class",
-			Hint: "disdel model show prints its perplexity",
-		}
-	}
 	finished := s.cfg.Count()
 	defer func() {
 		if err != nil {

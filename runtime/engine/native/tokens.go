@@ -1,7 +1,10 @@
 package native
 
 import (
+	"fmt"
+
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
@@ -86,7 +89,10 @@ func (e *Engine) exportLast(w *kernel.Worker) {
 	s, n := e.layers[e.head].sequence(), e.g.Output()[0]
 	for r := e.rows * w.ID / w.N; r < e.rows*(w.ID+1)/w.N; r++ {
 		last := s.H - 1
-		for e.padded && last > 0 && e.x[r*s.H+last] == 0 {
+		if e.length > 0 {
+			last = e.length - 1
+		}
+		for e.length == 0 && e.padded && last > 0 && e.x[r*s.H+last] == 0 {
 			last--
 		}
 		row := e.out[(e.first+r)*n:][:n]
@@ -96,4 +102,22 @@ func (e *Engine) exportLast(w *kernel.Worker) {
 		applySoftmax(row)
 	}
 	w.Sync()
+}
+
+// Next returns the probability of each token to follow tokens, whole numbers of which a row may have more. The caller
+// owns the result. It returns Invalid for a network that is no language model, for more tokens than a row has, for
+// none, and as Predict does.
+func (e *Engine) Next(tokens []float32) ([]float32, error) {
+	row := make([]float32, e.g.Input().Len())
+	if !e.g.PredictsTokens() || len(tokens) == 0 || len(tokens) > len(row) {
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "continue a text",
+			Msg: fmt.Sprintf("%d tokens for %s, whose rows have %d", len(tokens), e.g.Name, len(row)),
+		}
+	}
+	copy(row, tokens) // what is behind the tokens does not matter: no position reads ahead
+	e.length = len(tokens)
+	defer func() { e.length = 0 }()
+	p, err := e.Predict(dataset.Dense(1, row, nil))
+	return p.Values, err
 }
