@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 )
@@ -16,15 +17,6 @@ import (
 func continueTexts(ctx context.Context, e engine.Engine, g *model.Graph, req disdel.InferRequest) (
 	res disdel.InferResult, err error,
 ) {
-	language, ok := e.(interface {
-		Next(tokens []float32) ([]float32, error)
-	})
-	if !ok {
-		return res, &disdel.Error{
-			Kind: disdel.Invalid, Op: "infer", Msg: "this backend does not continue texts",
-			Hint: "leave the backend out: disdel's own engine does",
-		}
-	}
 	for i, text := range req.Texts {
 		// A text has draws of its own: its continuation does not depend on the texts beside it.
 		s := sampler{Continuation: req.Continuation, padded: g.HasPadding()}
@@ -35,11 +27,12 @@ func continueTexts(ctx context.Context, e engine.Engine, g *model.Graph, req dis
 		}
 		added := []int32{}
 		for len(added) < req.Continuation.Tokens && ctx.Err() == nil {
-			p, err := language.Next(row[max(0, len(row)-g.Input().Len()):])
+			read := row[max(0, len(row)-g.Input().Len()):]
+			p, err := e.Predict(dataset.Dense(1, read, nil))
 			if err != nil {
 				return res, err
 			}
-			token := s.draw(p)
+			token := s.draw(p.Values)
 			if s.End != nil && token == *s.End {
 				break
 			}

@@ -60,7 +60,8 @@ type Engine interface {
 	Evaluate(b dataset.Batch) (disdel.Metrics, error)
 
 	// Predict returns the outputs for the rows of a batch, without its target: probabilities if the network ends in
-	// softmax. The caller owns the result.
+	// softmax. Of a language model these are the probabilities of the token behind a row, and a row that comes alone may
+	// be shorter than in training. The caller owns the result.
 	Predict(b dataset.Batch) (dataset.Matrix, error)
 
 	// State lists the engine's arrays as views: weights and statistics in the order of the graph's Params, then, for

@@ -90,7 +90,7 @@ func TestWhatIsNotTheSameIsNotTranslated(t *testing.T) {
 		"    def __init__(self):\n        super().__init__()\n        self.f, self.g = nn.Linear(64, 64), nn.Linear(64, 10)\n" +
 		"    def forward(self, x):\n        x = self.f(x.flatten(1))\n        "
 	for name, c := range map[string]struct{ text, why string }{
-		"unknown layer":    {head + "return self.g(F.gelu(x))\n", "there is no layer like gelu"},
+		"unknown layer":    {head + "return self.g(F.celu(x))\n", "there is no layer like celu"},
 		"branch on data":   {head + "return self.g(x * 2 if x.mean() > 3 else x)\n", "cannot be traced"},
 		"unused layer":     {head + "return x[:, :10] if False else self.f(x)[:, :10]\n", "used twice"},
 		"other evaluation": {head + "return self.g(torch.relu(x) if self.training else x)\n", "differ by up to"},

@@ -179,8 +179,10 @@ func allFinite(x []float32) bool {
 }
 
 // Predict returns the network's output for rows: probabilities where it ends in softmax. Of a language model they are
-// the probabilities of the token behind each row.
+// the probabilities of the token behind each row; a row that comes alone may be shorter than in training.
 func (e *Engine) Predict(b dataset.Batch) (dataset.Matrix, error) {
+	b.Input = e.lengthen(b.Input)
+	defer func() { e.length = 0 }()
 	if err := e.check("predict", b.Input); err != nil {
 		return dataset.Matrix{}, err
 	}

@@ -50,7 +50,7 @@ type Engine struct {
 	positions []float64   // of a language model: [positions][lanes] losses
 	hits      []bool      // of a language model: the outputs of those positions were right
 	padded    bool        // of a language model: token 0 is no target
-	length    int         // tokens of the row that Next continues; 0: rows are whole
+	length    int         // tokens of a row that is shorter than others; 0: rows are whole
 	odd       atomic.Bool // an input is not finite
 	scale     float64     // of gradients
 	stale     bool        // weights were set since batch norms that convolutions compute were worked out

@@ -1,7 +1,7 @@
 package native
 
 import (
-	"fmt"
+	"slices"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
@@ -104,20 +104,13 @@ func (e *Engine) exportLast(w *kernel.Worker) {
 	w.Sync()
 }
 
-// Next returns the probability of each token to follow tokens, whole numbers of which a row may have more. The caller
-// owns the result. It returns Invalid for a network that is no language model, for more tokens than a row has, for
-// none, and as Predict does.
-func (e *Engine) Next(tokens []float32) ([]float32, error) {
-	row := make([]float32, e.g.Input().Len())
-	if !e.g.PredictsTokens() || len(tokens) == 0 || len(tokens) > len(row) {
-		return nil, &disdel.Error{
-			Kind: disdel.Invalid, Op: "continue a text",
-			Msg: fmt.Sprintf("%d tokens for %s, whose rows have %d", len(tokens), e.g.Name, len(row)),
-		}
+// lengthen makes a row of a language model that is shorter than others as long as they are. What fills it does not
+// matter, since no position reads ahead.
+func (e *Engine) lengthen(in dataset.Matrix) dataset.Matrix {
+	n := e.g.Input().Len()
+	if !e.g.PredictsTokens() || in.Rows != 1 || len(in.Values) == 0 || len(in.Values) >= n {
+		return in
 	}
-	copy(row, tokens) // what is behind the tokens does not matter: no position reads ahead
-	e.length = len(tokens)
-	defer func() { e.length = 0 }()
-	p, err := e.Predict(dataset.Dense(1, row, nil))
-	return p.Values, err
+	e.length = len(in.Values)
+	return dataset.Dense(1, append(slices.Clone(in.Values), make([]float32, n-e.length)...), nil).Input
 }
