@@ -123,7 +123,8 @@ func (b *Builder) TiedDense(name string, in, embedding int) int {
 		b.fail(name, "it has the weight of an embedding of %d channels, and %s is none", c, e.Name)
 	}
 	return b.add(Node{
-		Name: name, Op: OpDense, Inputs: []int{in}, Out: Shape{e.Vocabulary, positions}, Units: e.Vocabulary, Tied: embedding,
+		Name: name, Op: OpDense, Inputs: []int{in}, Out: Shape{e.Vocabulary, positions},
+		Units: e.Vocabulary, Tied: embedding,
 	})
 }
 

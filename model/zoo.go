@@ -25,34 +25,13 @@ var zoo = map[string]Entry{
 		Title: "Perceptron with two hidden layers of 128 and 64 units", Input: Shape{1, 28, 28},
 		Classes: 10, build: mlp,
 	},
-	"bert-tiny": {
-		Title: "BERT with 2 layers of 128 channels, a classifier of tokens (Turc 2019)", Input: Shape{1, 1, 512},
-		Classes: 2, build: bert(2, 128),
-	},
-	"bert-mini": {
-		Title: "BERT with 4 layers of 256 channels, a classifier of tokens (Turc 2019)", Input: Shape{1, 1, 512},
-		Classes: 2, build: bert(4, 256),
-	},
-	"bert-small": {
-		Title: "BERT with 4 layers of 512 channels, a classifier of tokens (Turc 2019)", Input: Shape{1, 1, 512},
-		Classes: 2, build: bert(4, 512),
-	},
-	"bert-base": {
-		Title: "BERT with 12 layers of 768 channels, a classifier of tokens (Devlin 2018)", Input: Shape{1, 1, 512},
-		Classes: 2, build: bert(12, 768),
-	},
-	"gpt-tiny": {
-		Title: "GPT-2 with 2 layers of 128 channels, for the next token or classes of texts", Input: Shape{1, 1, 128},
-		Classes: 2, build: gpt2(2, 128),
-	},
-	"gpt-small": {
-		Title: "GPT-2 with 6 layers of 384 channels, for the next token or classes of texts", Input: Shape{1, 1, 256},
-		Classes: 2, build: gpt2(6, 384),
-	},
-	"gpt2": {
-		Title: "GPT-2 with 12 layers of 768 channels, for the next token or classes of texts (Radford 2019)",
-		Input: Shape{1, 1, 1024}, Classes: 2, build: gpt2(12, 768),
-	},
+	"bert-tiny":  bertOf(2, 128, "Turc 2019"),
+	"bert-mini":  bertOf(4, 256, "Turc 2019"),
+	"bert-small": bertOf(4, 512, "Turc 2019"),
+	"bert-base":  bertOf(12, 768, "Devlin 2018"),
+	"gpt-tiny":   gptOf(2, 128, 128, ""),
+	"gpt-small":  gptOf(6, 384, 256, ""),
+	"gpt2":       gptOf(12, 768, 1024, " (Radford 2019)"),
 	"digits-cnn": {
 		Title: "Small convolutional network for 8x8 digits", Input: Shape{1, 8, 8}, Classes: 10,
 		build: digitsCNN,
@@ -205,6 +184,21 @@ func Build(n disdel.Network) (*Graph, error) {
 		}
 	}
 	return b.Graph()
+}
+
+func bertOf(layers, width int, source string) Entry {
+	return Entry{
+		Title: fmt.Sprintf("BERT with %d layers of %d channels, a classifier of tokens (%s)", layers, width, source),
+		Input: Shape{1, 1, 512}, Classes: 2, build: bert(layers, width),
+	}
+}
+
+func gptOf(layers, width, positions int, source string) Entry {
+	return Entry{
+		Title: fmt.Sprintf("GPT-2 with %d layers of %d channels, for the next token or classes of texts%s", layers, width,
+			source),
+		Input: Shape{1, 1, positions}, Classes: 2, build: gpt2(layers, width),
+	}
 }
 
 // classifier adds flatten and a dense layer.

@@ -56,7 +56,8 @@ func evaluateCommand(u *ui) *cli.Command {
 // inferCommand classifies the rows of a file, the rows of a data set, or files as they arrive.
 func inferCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "infer", Usage: "classify inputs or continue texts with a trained model, as actions", ArgsUsage: "MODEL [FILE | FOLDER...]",
+		Name: "infer", Usage: "classify inputs or continue texts with a trained model, as actions",
+		ArgsUsage: "MODEL [FILE | FOLDER...]",
 		Description: "MODEL is NAME (its newest version that learned), NAME:vN or NAME:TAG. FILE is one of:\n" +
 			"   JSON: {\"inputs\": [[...], ...]}, a list of rows or one row; - reads it from standard input\n" +
 			"   a NumPy .npy array or a .csv table of numbers, scaled as in training\n" +
@@ -78,8 +79,12 @@ func inferCommand(u *ui) *cli.Command {
 				Name: "part", Value: string(disdel.PartAll), Usage: "`PART` of the data set: all, train or test (held out)",
 			},
 			&cli.StringFlag{Name: "watch", Usage: "`FOLDER` to watch: files are classified as they arrive"},
-			&cli.IntFlag{Name: "tokens", Value: infer.DefaultTokens, Usage: "`NUMBER` of tokens that are added to a text at most"},
-			&cli.Float64Flag{Name: "temperature", Usage: "draw tokens at this temperature `T`; 0: the most probable ones"},
+			&cli.IntFlag{
+				Name: "tokens", Value: infer.DefaultTokens, Usage: "`NUMBER` of tokens that are added to a text at most",
+			},
+			&cli.Float64Flag{
+				Name: "temperature", Usage: "draw tokens at this temperature `T`; 0: the most probable ones",
+			},
 			&cli.IntFlag{Name: "top-k", Usage: "draw from the `K` most probable tokens only; 0: all"},
 			&cli.Float64Flag{Name: "top-p", Usage: "draw from the most probable tokens with the sum `P` only; 0: all"},
 			&cli.Int64Flag{Name: "seed", Usage: "`SEED` of the draws"},
@@ -114,7 +119,8 @@ func inference(c *cli.Context, u *ui) (func(ctx context.Context, models client.M
 	case asked > 1:
 		return nil, conflict("files, --dataset and --watch are three questions", "give one of them")
 	case len(input) == 0 && continuationOf(c) != (disdel.Continuation{}):
-		return nil, conflict("--tokens, --temperature, --top-k, --top-p and --seed are of texts in files", "give a FILE of texts")
+		return nil, conflict("--tokens, --temperature, --top-k, --top-p and --seed are of texts in files",
+			"give a FILE of texts")
 	case dataset == "" && c.IsSet("part"):
 		return nil, conflict("--part is of a data set", "add --dataset NAME")
 	case len(input) > 0 && fileOf(c) != "":

@@ -49,8 +49,8 @@ func AnswerFile(ctx context.Context, s *infer.Predictor, m *infer.Model, file st
 	how disdel.Continuation,
 ) (Inference, error) {
 	if texts, ok := m.Texts(file, text); m.Graph.PredictsTokens() && ok || how != (disdel.Continuation{}) {
-		doc := Inference{Model: m.Ref(), Warnings: terminal.NonEmpty(better(m)), Classes: []int{}, Probabilities: [][]float32{}}
-		var err error
+		doc, err := Inference{Model: m.Ref(), Warnings: terminal.NonEmpty(better(m))}, error(nil)
+		doc.Classes, doc.Probabilities = []int{}, [][]float32{}
 		doc.Continued, doc.Actions, err = s.Continue(ctx, m, texts, how)
 		return doc, err
 	}
@@ -197,7 +197,8 @@ func printContinued(w io.Writer, doc Inference) {
 		took += a.Phases["compute"]
 	}
 	if seconds := time.Duration(took).Seconds(); seconds > 0 {
-		fmt.Fprintf(w, "%s in %.2f s, %.0f a second\n", disdel.Counted(tokens, "token"), seconds, float64(tokens)/seconds)
+		rate := float64(tokens) / seconds
+		fmt.Fprintf(w, "%s in %.2f s, %.0f a second\n", disdel.Counted(tokens, "token"), seconds, rate)
 	}
 }
 

@@ -51,6 +51,12 @@ func (h *house) answersForData(model string) {
 			h.t.Errorf("%s: %d %s, not %d", ask, status, data, want)
 		}
 	}
+	for _, query := range []string{"tokens=x", "tokens=3", "topP=2", "seed=1.5"} { // it is no language model
+		asked := strings.Replace(path, "dataset=", query, 1)
+		if status, data := h.ask("ann submit", "POST", asked, map[string]any{"inputs": []string{"a"}}); status != 400 {
+			h.t.Errorf("%s: %d %s", query, status, data)
+		}
+	}
 	if status, _ := h.ask("bob submit", "POST", path+"digits", nil); status != 404 {
 		h.t.Errorf("bob asks ann's model: %d", status)
 	}

@@ -25,8 +25,9 @@ const (
 	mostTexts     = 64
 )
 
-// Continue adds tokens to texts by a language model. It returns Invalid for a model that is none, has no tokenizer, for
-// texts without tokens and for values of how that make no sense, and the failure of the action.
+// Continue lets a language model add tokens to texts. It returns Invalid for a model of another kind or without a
+// tokenizer. It returns Invalid, too, for a text without tokens and for values of how that are out of range. A failure
+// of the action comes with its activations.
 func (s *Predictor) Continue(ctx context.Context, t *Model, texts []string, how disdel.Continuation) (
 	out []Continued, ran []disdel.Activation, err error,
 ) {
@@ -45,9 +46,10 @@ func (s *Predictor) Continue(ctx context.Context, t *Model, texts []string, how 
 	case t.texts == nil:
 		return bad("train a model on a data set that was added with --text-files", "the model has no tokenizer")
 	case how.Tokens < 1 || how.Tokens > mostTokens:
-		return bad("", "%d tokens are asked for, not 1 to %d", how.Tokens, mostTokens)
+		return bad("ask for fewer, and continue the result", "%d tokens are asked for, not 1 to %d", how.Tokens, mostTokens)
 	case how.Temperature < 0 || math.IsNaN(how.Temperature) || math.IsInf(how.Temperature, 0):
-		return bad("0 takes the most probable token, 1 draws as the model says", "the temperature is %v", how.Temperature)
+		return bad("0 takes the most probable token, 1 draws as the model says", "the temperature is %v",
+			how.Temperature)
 	case how.TopK < 0:
 		return bad("0 takes all tokens", "top-k is %d", how.TopK)
 	case !(how.TopP >= 0 && how.TopP <= 1):
@@ -87,9 +89,8 @@ func (s *Predictor) Continue(ctx context.Context, t *Model, texts []string, how 
 	for i, added := range res.Continued {
 		before := tokenizer.Decode(tokens[i])
 		all := tokenizer.Decode(append(tokens[i], added...)) // a letter may begin in one and end in the other
-		out = append(out, Continued{
-			Text: texts[i], Continuation: strings.TrimPrefix(all, strings.TrimRight(before, "\uFFFD")), Tokens: len(added),
-		})
+		rest := strings.TrimPrefix(all, strings.TrimRight(before, "\uFFFD"))
+		out = append(out, Continued{Text: texts[i], Continuation: rest, Tokens: len(added)})
 	}
 	return out, result.Actions, nil
 }
