@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -37,17 +38,18 @@ func newChromium(t *testing.T) *chromium {
 	// A browser of a busy machine may take its time. It is ended in order, which the end of the test's own context is not.
 	limited, stop := context.WithTimeout(context.Background(), 3*time.Minute)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
-		chromedp.WSURLReadTimeout(2*time.Minute))
+		chromedp.WSURLReadTimeout(2*time.Minute), chromedp.ModifyCmdFunc(func(cmd *exec.Cmd) {
+			cmd.WaitDelay = 10 * time.Second // processes of a killed browser may keep its output open
+		}))
 	all, end := chromedp.NewExecAllocator(limited, options...)
 	ctx, quit := chromedp.NewContext(all)
 	c := &chromium{t: t, ctx: ctx}
 	t.Cleanup(func() {
-		if err := chromedp.Cancel(ctx); err != nil {
-			t.Error(err)
-		}
-		quit()
-		end()
-		stop()
+		c.end(stop, func() error {
+			defer end()
+			defer quit()
+			return chromedp.Cancel(ctx)
+		})
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if len(c.complaints) > 0 {
@@ -58,6 +60,21 @@ func newChromium(t *testing.T) *chromium {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// end closes the browser in order. A browser that does not end within a minute is killed, and the test goes on without it.
+func (c *chromium) end(kill func(), inOrder func() error) {
+	defer kill()
+	ended := make(chan error, 1)
+	go func() { ended <- inOrder() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			c.t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		c.t.Log("the browser did not close within a minute: it is killed")
+	}
 }
 
 // hear notes what no page may do: errors of scripts, what the policy forbids, dialogs.

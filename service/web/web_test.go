@@ -66,6 +66,7 @@ func newHouse(t *testing.T) *house {
 		},
 	}))
 	t.Cleanup(func() {
+		h.CloseClientConnections() // of a browser that was killed
 		h.Close()
 		if err := s.Close(); err != nil {
 			t.Error(err)
