@@ -23,8 +23,8 @@ func FuzzSubmissions(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c := &call{Request: httptest.NewRequest("POST", "/api/v1/jobs", bytes.NewReader(data))}
-		req, _, err := c.request()
+		c := &call{Request: httptest.NewRequest("POST", "/api/v1/jobs", bytes.NewReader(data)), computes: true}
+		req, _, _, err := c.request()
 		if err != nil {
 			return
 		}

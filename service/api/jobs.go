@@ -64,14 +64,26 @@ func runner(c *call) (int, any, error) {
 	return http.StatusOK, apitypes.Runner{Runs: runs, By: who.Text, Known: who.Known}, err
 }
 
-// request converts a submission to a request of a service. A file that the job file names comes with the submission.
-func (c *call) request() (req service.Request, s apitypes.Submission, err error) {
+// request reads a submission, waits for a place to compute, and converts the submission to a request of a service. done
+// gives the place back.
+func (c *call) request() (req service.Request, s apitypes.Submission, done func(), err error) {
 	if err := c.readSubmission(&s); err != nil {
-		return req, s, err
+		return req, s, nil, err
 	}
+	if done, err = c.compute(); err != nil {
+		return req, s, nil, err
+	}
+	if req, err = c.convert(&s); err != nil {
+		done()
+	}
+	return req, s, done, err
+}
+
+// convert converts a submission to a request of a service. A file that the job file names comes with the submission.
+func (c *call) convert(s *apitypes.Submission) (req service.Request, err error) {
 	origin, err := sentOrigin(s.Origin)
 	if err != nil {
-		return req, s, err
+		return req, err
 	}
 	sent := func(name string) ([]byte, error) {
 		if text, ok := s.Files[name]; ok {
@@ -96,7 +108,7 @@ func (c *call) request() (req service.Request, s apitypes.Submission, err error)
 		Job: file.Job, Source: service.Source{Name: file.Name, Locate: file.Locate}, Priority: s.Priority,
 		Key: c.Header.Get("Idempotency-Key"), Origin: cmp.Or(origin, &disdel.Origin{Command: "submit", Sets: s.Sets}),
 		Options: s.Options(),
-	}, s, err
+	}, err
 }
 
 // takeProgram completes the Python program of a job by the description that its client made. The server looks at no
@@ -137,10 +149,11 @@ func submitJob(c *call) (int, any, error) {
 	if err := c.draining(); err != nil {
 		return 0, nil, err
 	}
-	req, _, err := c.request()
+	req, _, done, err := c.request()
 	if err != nil {
 		return 0, nil, err
 	}
+	defer done()
 	run, err := c.Service.Submit(c.Context(), req)
 	if err != nil {
 		return 0, nil, err
@@ -255,6 +268,11 @@ func resume(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	done, err := c.compute()
+	if err != nil {
+		return 0, nil, err
+	}
+	defer done()
 	run, err := c.Service.Resume(c.Context(), service.ResumeRequest{
 		Job: c.PathValue("job"), Sets: s.Sets, Options: s.Options(), Origin: origin,
 		FromStart: s.FromStart, Move: s.Move,
@@ -266,10 +284,11 @@ func resume(c *call) (int, any, error) {
 }
 
 func estimate(c *call) (int, any, error) {
-	req, s, err := c.request()
+	req, s, done, err := c.request()
 	if err != nil {
 		return 0, nil, err
 	}
+	defer done()
 	q := service.Questions{Explain: s.Explain, Admit: s.Admit}
 	if more := s.Questions; more != nil {
 		q.MaxMemory, q.Grid, q.Against = more.MaxMemory, more.Grid, cmp.Or(more.Against, scheduler.AgainstCost)
@@ -298,10 +317,11 @@ const (
 
 // check returns all faults of a job.
 func check(c *call) (int, any, error) {
-	req, _, err := c.request()
+	req, _, done, err := c.request()
 	if err != nil {
 		return 0, nil, err
 	}
+	defer done()
 	if _, err := c.Service.Check(c.Context(), req); err != nil {
 		return 0, nil, err
 	}

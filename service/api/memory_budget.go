@@ -22,8 +22,9 @@ type cost struct {
 	most    int    // requests of the kind that a tenant may have at once
 	lasting bool   // a stream or a wait: it holds its place until the client or the job ends
 	// computes tells that answering takes processor time. A tenant may have mostComputing such requests at once, of all
-	// kinds together. It is false for what a request takes while it holds a place already, which could wait for itself.
+	// kinds together. It is false for requests that also wait for others: their handlers call compute where they compute.
 	computes bool
+	patience time.Duration // how long a request waits for room; 0: the budget's patience
 }
 
 // The kinds of requests. The figures are measured with the largest requests of each route and rounded up; make
@@ -41,6 +42,9 @@ var (
 	costStream = cost{name: "streams", base: 128 << 10, most: 200, lasting: true}
 	costSend   = cost{name: "downloads", base: 1 << 20, most: 8}
 	costUpload = cost{name: "uploads", base: 32 << 20, most: 2}
+
+	// costCompute is what a request takes besides, while it computes. A batch of submissions waits long for its turn.
+	costCompute = cost{name: "computations", most: math.MaxInt, computes: true, patience: 30 * time.Second}
 
 	mostComputing = max(2, processors)
 )
@@ -133,7 +137,7 @@ func (b *budget) take(ctx context.Context, who *service.Service, c cost, body in
 			return nil, why
 		}
 		if timer == nil {
-			timer = time.NewTimer(b.patience)
+			timer = time.NewTimer(max(b.patience, c.patience))
 			defer timer.Stop()
 		}
 		changed := b.changed
@@ -219,7 +223,7 @@ func (b *budget) of(who *service.Service) *holding {
 
 // tidy forgets a tenant that holds nothing and waits for nothing; the caller holds the lock.
 func (b *budget) tidy(who *service.Service, h *holding) {
-	if h.bytes == 0 && h.waiting == 0 && b.tenants[who] == h {
+	if h.bytes == 0 && h.computing == 0 && h.waiting == 0 && b.tenants[who] == h {
 		delete(b.tenants, who)
 	}
 }

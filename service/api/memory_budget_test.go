@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -230,4 +231,40 @@ func TestARequestThatIsTooLargeIsToldWhatToDo(t *testing.T) {
 	if err := c.hold(2048); disdel.KindOf(err) != disdel.OverLimit || disdel.AsError(err).Hint != "send less at once" {
 		t.Errorf("a large upload: %v", err)
 	}
+}
+
+// A tenant computes a few answers at once. The others wait for their turn, longer than requests wait for memory, and do
+// not delay another tenant.
+func TestSubmissionsOfATenantComputeInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, ann, bob := newBudget(100, &service.Service{}), &service.Service{}, &service.Service{}
+		var running, most atomic.Int64
+		var done sync.WaitGroup
+		for range 4 * mostComputing {
+			done.Go(func() {
+				free, err := b.take(t.Context(), ann, costCompute, 0)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer free()
+				n := running.Add(1)
+				for seen := most.Load(); n > seen && !most.CompareAndSwap(seen, n); seen = most.Load() {
+				}
+				time.Sleep(waitsForRoom)
+				running.Add(-1)
+			})
+		}
+		synctest.Wait()
+		began := time.Now()
+		free, err := b.take(t.Context(), bob, costCompute, 0)
+		if err != nil || !time.Now().Equal(began) {
+			t.Errorf("another tenant waits for %v: %v", time.Since(began), err)
+		}
+		free()
+		done.Wait()
+		if int(most.Load()) != mostComputing || len(b.tenants) != 0 {
+			t.Errorf("%d computed at once, and %d tenants hold something at the end", most.Load(), len(b.tenants))
+		}
+	})
 }

@@ -108,7 +108,7 @@ func inferRows(c *call) (int, any, error) {
 	if m.Network.Sparse == nil {
 		each += bytesPerClass * m.Graph.Output().Len()
 	}
-	m.MostRows, m.MostPixels = max(1, mostAnswers/each), mostPixels
+	m.MostRows, m.MostPixels, m.Turn = max(1, mostAnswers/each), mostPixels, c.compute
 	if err := c.hold(int64(infer.PictureBytes(body))); err != nil {
 		return 0, nil, err
 	}

@@ -28,6 +28,7 @@ type call struct {
 	Service  *service.Service
 	operator bool     // the token is the operator's
 	held     int64    // bytes of the tenant's budget
+	computes bool     // the request has a place to compute from its start
 	frees    []func() // release what the request holds
 }
 

@@ -214,7 +214,7 @@ func (s *server) enter(c *call, route route, most int64) (free func(), err error
 		refuse(c.w, err)
 		return nil, errRefused
 	}
-	c.held = s.budget.bytes(route.cost, body)
+	c.held, c.computes = s.budget.bytes(route.cost, body), route.cost.computes
 	return free, nil
 }
 
@@ -294,6 +294,15 @@ func (c *call) hold(bytes int64) error {
 		c.frees, c.held = append(c.frees, free), c.held+bytes
 	}
 	return err
+}
+
+// compute waits for one of the tenant's places to compute, unless the request has one from its start. done gives it
+// back. Other tenants' requests would wait for the processors if a tenant could compute any number of answers at once.
+func (c *call) compute() (done func(), err error) {
+	if c.computes {
+		return func() {}, nil
+	}
+	return c.server.budget.take(c.Context(), c.Service, costCompute, 0)
 }
 
 // free gives back what the request holds.

@@ -84,6 +84,9 @@ type Model struct {
 	// MostRows bounds the rows that Read takes at once. MostPixels bounds the pixels of a picture. 0: no bound.
 	MostRows, MostPixels int
 
+	// Turn is called before Read and ReadSparse, which compute; done is called after them. nil: they begin at once.
+	Turn func() (done func(), err error)
+
 	large *sync.Mutex // held while a large picture is read; nil: pictures are read in parallel
 	// texts returns what makes rows of texts; nil: the model takes none.
 	texts func() (*text.Tokenizer, error)
@@ -138,6 +141,11 @@ func (s *Predictor) Trained(ctx context.Context, ref string) (*Model, error) {
 // Read reads rows for the model from JSON, .npy, .csv or a picture, see ReadInputs. If the model's job resized its
 // images (data.resize), Read resizes images of any size in the same way.
 func (t *Model) Read(name string, data []byte) (Inputs, error) {
+	done, err := t.turn()
+	if err != nil {
+		return Inputs{}, err
+	}
+	defer done()
 	if n := picturePixels(data); t.MostPixels > 0 && n > t.MostPixels {
 		return Inputs{}, &disdel.Error{
 			Kind: disdel.OverLimit, Op: "read " + name,
@@ -198,6 +206,14 @@ func (t *Model) readTexts(name string, data []byte) (in Inputs, ok bool, err err
 		in.Rows = append(in.Rows, row)
 	}
 	return in, true, nil
+}
+
+// turn waits for the Turn of the model.
+func (t *Model) turn() (done func(), err error) {
+	if t.Turn == nil {
+		return func() {}, nil
+	}
+	return t.Turn()
 }
 
 // checkRows returns OverLimit for more rows than MostRows.

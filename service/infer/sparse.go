@@ -23,6 +23,11 @@ const sparseHint = `give JSON: {"rows": [{"index": [3, 17], "value": [0.5, 1]}]}
 // ReadSparse reads a request to a model of sparse rows: rows, or for a model of ratings users to recommend items to. It
 // returns Invalid for anything else, and for columns and users that the model does not have.
 func (t *Model) ReadSparse(name string, data []byte) (in SparseInputs, err error) {
+	done, err := t.turn()
+	if err != nil {
+		return in, err
+	}
+	defer done()
 	bad := func(format string, args ...any) (SparseInputs, error) {
 		return in, &disdel.Error{
 			Kind: disdel.Invalid, Op: "read " + name, Msg: fmt.Sprintf(format, args...), Hint: sparseHint,

@@ -7,9 +7,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -64,6 +66,54 @@ type Registry struct {
 	log     logrus.FieldLogger
 	audit   *Audit // of tokens; nil: none
 	uses    uses
+	recent  recent
+}
+
+// recentFor is how long a description of a tenant is used after it was read. Another process may have changed it since.
+// Every request looks its tenant up: on a busy server the look-ups would delay the requests of all tenants.
+const recentFor = 500 * time.Millisecond
+
+// recent keeps the descriptions of tenants that were read just before.
+type recent struct {
+	mu      sync.Mutex
+	kept    map[string]recentInfo // guarded by mu: by tenant
+	changed time.Time             // guarded by mu: of the newest change by this process
+}
+
+// recentInfo is a description of a tenant. at is when reading began.
+type recentInfo struct {
+	info Info
+	at   time.Time
+}
+
+func (k *recent) get(name string) (Info, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r, ok := k.kept[name]
+	return r.info, ok && time.Since(r.at) < recentFor
+}
+
+// put keeps a description, and drops the older ones.
+func (k *recent) put(name string, r recentInfo) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	maps.DeleteFunc(k.kept, func(_ string, r recentInfo) bool { return time.Since(r.at) >= recentFor })
+	if r.at.Before(k.changed) {
+		return
+	}
+	if k.kept == nil {
+		k.kept = map[string]recentInfo{}
+	}
+	k.kept[name] = r
+}
+
+// clear drops all descriptions after a change by this process. A description whose reading began before the change is
+// not kept either.
+func (k *recent) clear() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.kept = nil
+	k.changed = time.Now()
 }
 
 // NewRegistry returns the registry of a history, which is opened when it is first needed. audit may be nil.
@@ -140,6 +190,7 @@ func (r *Registry) change(ctx context.Context, name string, change func(t *Info,
 			return err
 		}
 		if _, err = h.WriteNote(ctx, n); disdel.KindOf(err) != disdel.Conflict {
+			r.recent.clear()
 			return err
 		}
 	}
@@ -185,7 +236,9 @@ func (r *Registry) Delete(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err = h.DeleteNote(ctx, n); err == nil {
+	err = h.DeleteNote(ctx, n)
+	r.recent.clear()
+	if err == nil {
 		const what = "all tokens of the tenant were taken away"
 		r.log.WithField("tenant", name).Info(what)
 		r.write(AuditLine{Event: AuditToken, Tenant: name, What: what})
@@ -200,28 +253,54 @@ func noTenant(name string) error {
 	}
 }
 
-// Identify returns the tenant and the role of a token. It returns Denied for an unknown token.
+// Identify returns the tenant and the role of a token. It returns Denied for an unknown token. A token that another
+// process revokes is known for at most half a second more.
 func (r *Registry) Identify(ctx context.Context, token string) (tenant string, role Role, err error) {
 	unknown := &disdel.Error{Kind: disdel.Denied, Op: "sign in", Msg: "the token is unknown"}
 	parts := strings.Split(token, "_")
 	if len(parts) != 3 || parts[0] != tokenPrefix || !tenantName.MatchString(parts[1]) {
 		return "", "", unknown
 	}
-	t, err := r.find(ctx, parts[1])
+	if t, ok := r.recent.get(parts[1]); ok {
+		if known, ok := t.withToken(token); ok {
+			r.used(ctx, t.Name, known)
+			return t.Name, known.Role, nil
+		}
+	} // another process may have made the token since
+	t, err := r.findAnew(ctx, parts[1])
 	if disdel.KindOf(err) == disdel.NotFound {
 		return "", "", unknown
 	}
 	if err != nil {
 		return "", "", err
 	}
+	known, ok := t.withToken(token)
+	if !ok {
+		return "", "", unknown
+	}
+	r.used(ctx, t.Name, known)
+	return t.Name, known.Role, nil
+}
+
+// withToken returns the description of a token of the tenant.
+func (t *Info) withToken(token string) (known TokenInfo, ok bool) {
 	hash := []byte(hashOf(token))
 	for _, known := range t.Tokens {
 		if subtle.ConstantTimeCompare(hash, []byte(known.Hash)) == 1 {
-			r.used(ctx, t.Name, known)
-			return t.Name, known.Role, nil
+			return known, true
 		}
 	}
-	return "", "", unknown
+	return known, false
+}
+
+// findAnew reads the description of a tenant and keeps it for a moment.
+func (r *Registry) findAnew(ctx context.Context, name string) (Info, error) {
+	began := time.Now()
+	t, err := r.find(ctx, name)
+	if err == nil {
+		r.recent.put(name, recentInfo{t, began})
+	}
+	return t, err
 }
 
 func (r *Registry) find(ctx context.Context, name string) (t Info, err error) {
@@ -242,7 +321,10 @@ func (r *Registry) Quota(ctx context.Context, name string) (scheduler.Quota, err
 	if name == "" {
 		return scheduler.Quota{}, nil
 	}
-	t, err := r.find(ctx, name)
+	if t, ok := r.recent.get(name); ok {
+		return t.Quota, nil
+	}
+	t, err := r.findAnew(ctx, name)
 	if disdel.KindOf(err) == disdel.NotFound {
 		err = nil
 	}

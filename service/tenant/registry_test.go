@@ -278,3 +278,42 @@ func TestADeletedTenantHasNoShares(t *testing.T) {
 		}
 	}
 }
+
+// A process knows its own changes and new tokens at once, and what another process revoked within half a second.
+func TestARevokedTokenIsRefusedWithinHalfASecond(t *testing.T) {
+	r, h := newRegistry(t)
+	ctx := t.Context()
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	other := NewRegistry(func(context.Context) (*history.Store, error) { return h, nil }, log, NewAudit(t.TempDir()))
+	denied := func(token string) bool {
+		_, _, err := r.Identify(ctx, token)
+		if err != nil && disdel.KindOf(err) != disdel.Denied {
+			t.Fatal(err)
+		}
+		return err != nil
+	}
+	for _, by := range []*Registry{r, other} {
+		token, err := r.Create(ctx, "ann", RoleSubmit, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, _, err := other.CreateToken(ctx, "ann", "second", RoleRead)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if denied(token) || denied(second) {
+			t.Fatal("a new token is refused")
+		}
+		if err := by.Delete(ctx, "ann"); err != nil {
+			t.Fatal(err)
+		}
+		if by == r && !denied(token) {
+			t.Error("the process that revoked a token knows it still")
+		}
+		time.Sleep(recentFor)
+		if !denied(token) {
+			t.Errorf("a token is known %v after it was revoked", recentFor)
+		}
+	}
+}
