@@ -38,6 +38,10 @@ type DenseInput struct {
 	Targets []disdel.Target `json:"targets,omitempty"`
 	Bytes   bool            `json:"bytes,omitempty"`   // rows have Bytes, 0..255 for 0..1
 	Columns []Column        `json:"columns,omitempty"` // of a table; nil: the values have no names
+	// Label is the column of the classes in a table's file, and Missing are its texts that stand for no value besides the
+	// usual ones.
+	Label   string   `json:"label,omitempty"`
+	Missing []string `json:"missing,omitempty"`
 	// Tokenizer is the tokenizer.json of rows that are tokens of text; nil: they are not.
 	Tokenizer json.RawMessage `json:"tokenizer,omitempty"`
 	// NextToken says that rows are texts whose next tokens are learned; Classes is the number of tokens.
@@ -62,7 +66,7 @@ func (s *Store) writeDense(ctx context.Context, in *DenseInput, dry bool) (Manif
 	m := Manifest{
 		APIVersion: disdel.APIVersion, Name: in.Name, Title: in.Title, License: in.License, Sample: in.Shape,
 		Classes: in.Classes, ClassNames: in.ClassNames, Targets: in.Targets, DType: "F32", Scale: 1, Columns: in.Columns,
-		NextToken: in.NextToken,
+		Label: in.Label, Missing: in.Missing, NextToken: in.NextToken,
 	}
 	if in.Bytes {
 		m.DType, m.Scale = "U8", 1.0/255

@@ -38,6 +38,10 @@ type Manifest struct {
 	Test   Part    `json:"test"` // empty if the set has no held-out part of its own
 
 	Columns []Column `json:"columns,omitempty"` // of a table
+	// Label is the column of the classes in a table's file, and Missing are its texts that stand for no value besides the
+	// usual ones.
+	Label   string   `json:"label,omitempty"`
+	Missing []string `json:"missing,omitempty"`
 	// Tokenizer is the checksum of the tokenizer.json beside the manifest, if the rows are tokens of text.
 	Tokenizer string `json:"tokenizer,omitempty"`
 	// NextToken says that rows are texts whose next tokens are learned; Classes is the number of tokens.
@@ -165,8 +169,35 @@ func (m *Manifest) Info(s disdel.Split) disdel.DataInfo {
 	return disdel.DataInfo{
 		Name: m.Name, Checksum: m.Checksum(), Train: d.train, HeldOut: d.heldOut, Drawn: d.drawn || m.Sparse != nil,
 		Sample: m.Sample, Classes: m.Classes, Targets: m.Targets, SampleSize: m.SampleSize(), Sparse: m.Sparse,
-		Tokenizer: m.Tokenizer, NextToken: m.NextToken,
+		Tokenizer: m.Tokenizer, NextToken: m.NextToken, Table: m.tableChecksum(),
 	}
+}
+
+// Table describes how rows of a table's file become values. A model keeps it, so that it takes rows as files have them.
+type Table struct {
+	Columns []Column `json:"columns"`
+	Label   string   `json:"label,omitempty"`   // the column of the classes; "": rows have targets
+	Missing []string `json:"missing,omitempty"` // texts that stand for no value, besides the usual ones
+}
+
+// Table returns the description of a table's columns as JSON; nil for a data set that is no table, or that an earlier
+// version added.
+func (m *Manifest) Table() []byte {
+	if len(m.Columns) == 0 || m.Sparse != nil || m.Label == "" && m.Targets == nil {
+		return nil
+	}
+	data, err := json.Marshal(Table{m.Columns, m.Label, m.Missing})
+	if err != nil {
+		panic("dataset: a description of columns is plain data: " + err.Error())
+	}
+	return data
+}
+
+func (m *Manifest) tableChecksum() string {
+	if data := m.Table(); data != nil {
+		return checksum(data)
+	}
+	return ""
 }
 
 // Order is the order of a worker's n rows in an epoch: the same for the same numbers, on any machine. It uses the

@@ -137,7 +137,7 @@ func (s *Service) Submit(ctx context.Context, req Request) (*Run, error) {
 	if from := req.continued; from != nil {
 		p.journal.add(Noted{from.Text(spec.Job.Training.Epochs)})
 	}
-	if err = s.keepTokenizer(ctx, r.Data); err == nil {
+	if err = s.keepInputForm(ctx, r.Data); err == nil {
 		spec.From, err = p.copyInitial(ctx, r)
 	}
 	if err != nil {
@@ -153,16 +153,13 @@ func (s *Service) Submit(ctx context.Context, req Request) (*Run, error) {
 	return run, err
 }
 
-// keepTokenizer copies the tokenizer of a data set of text to the models, so that the job's model takes text.
-func (s *Service) keepTokenizer(ctx context.Context, data disdel.DataInfo) error {
-	if data.Tokenizer == "" {
+// keepInputForm copies what makes rows of a file to the models: the tokenizer of a data set of text, or the description
+// of a table's columns. The job's model then takes texts, or rows as the table's file has them.
+func (s *Service) keepInputForm(ctx context.Context, data disdel.DataInfo) error {
+	if data.Tokenizer == "" && data.Table == "" {
 		return nil
 	}
 	set, err := s.FindDataset(ctx, data.Name)
-	if err != nil {
-		return err
-	}
-	file, err := set.Store.Tokenizer(ctx, &set.Manifest)
 	if err != nil {
 		return err
 	}
@@ -170,7 +167,14 @@ func (s *Service) keepTokenizer(ctx context.Context, data disdel.DataInfo) error
 	if err != nil {
 		return err
 	}
-	_, err = models.WriteTokenizer(ctx, file)
+	if data.Table != "" {
+		_, err = models.WriteTable(ctx, set.Manifest.Table())
+		return err
+	}
+	file, err := set.Store.Tokenizer(ctx, &set.Manifest)
+	if err == nil {
+		_, err = models.WriteTokenizer(ctx, file)
+	}
 	return err
 }
 

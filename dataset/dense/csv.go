@@ -77,6 +77,12 @@ func (c CSV) Input(name string) (in dataset.DenseInput, err error) {
 		Name: name, Title: "Rows of " + base(c.Name), Shape: t.shape(), Classes: len(t.labels.names),
 		ClassNames: t.labels.classNames(), LabelClasses: t.LabelClasses, Bytes: t.bytes, Columns: t.described(), Each: t.each,
 	}
+	if in.Columns != nil {
+		in.Missing = t.CSV.Missing
+	}
+	if in.Columns != nil && len(t.targets) == 0 {
+		in.Label = t.names[t.label]
+	}
 	if len(t.targets) > 0 {
 		in.Classes, in.ClassNames, in.Targets = len(t.targets), nil, t.targetsOf()
 	}
@@ -148,10 +154,10 @@ func (t *table) width() int {
 
 // begin reads the first lines.
 func (t *table) begin() error {
-	t.missing = map[string]bool{}
-	for _, text := range append(slices.Clone(usualMissing), t.CSV.Missing...) {
+	t.missing = missingTexts(t.CSV.Missing)
+	for text := range t.missing {
 		_, isNumber := number(text)
-		t.missing[text], t.numbersMiss = true, t.numbersMiss || isNumber
+		t.numbersMiss = t.numbersMiss || isNumber
 	}
 	top, err := t.sniff()
 	if err != nil {

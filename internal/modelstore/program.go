@@ -118,6 +118,27 @@ func (s *Store) WriteTokenizer(ctx context.Context, file []byte) (sum string, er
 	return s.writeContent(ctx, "tokenizer", tokenizerKey, file)
 }
 
+// maxTable is the largest description of a table's columns, in bytes.
+const maxTable = 64 << 20
+
+func tableKey(sum string) (string, error) { return contentKey("tables", sum, ".json") }
+
+// WriteTable stores the description of a table's columns, see dataset.Table, for the models that are trained on it, under
+// its checksum, which it returns. Writing the same description again is harmless.
+func (s *Store) WriteTable(ctx context.Context, description []byte) (sum string, err error) {
+	return s.writeContent(ctx, "description of columns", tableKey, description)
+}
+
+// ReadTable reads the description of a table's columns with a checksum. It returns Invalid, NotFound, and Corrupt if its
+// content does not have the checksum.
+func (s *Store) ReadTable(ctx context.Context, sum string) ([]byte, error) {
+	key, err := tableKey(sum)
+	if err != nil {
+		return nil, err
+	}
+	return s.readContent(ctx, "description of columns", key, sum, maxTable)
+}
+
 // ReadTokenizer reads the tokenizer.json with a checksum. It returns Invalid, NotFound, and Corrupt if its content does
 // not have the checksum.
 func (s *Store) ReadTokenizer(ctx context.Context, sum string) ([]byte, error) {

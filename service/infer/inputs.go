@@ -22,6 +22,7 @@ type Inputs struct {
 	Labels []int32 // nil: none
 	// Numbers are the targets of each row in their units, as `dataset sample` writes them; nil: none.
 	Numbers [][]float64
+	Notes   []string // what a reader of the answers should know of the rows
 }
 
 // ReadInputs reads rows of a network's input. JSON and .npy have a list of rows, one row, or arrays with the shape of

@@ -90,6 +90,8 @@ type Model struct {
 	large *sync.Mutex // held while a large picture is read; nil: pictures are read in parallel
 	// texts returns what makes rows of texts; nil: the model takes none.
 	texts func() (*text.Tokenizer, error)
+	// table returns what makes rows of a table's cells; nil: the model was not trained on a table.
+	table func() (*dataset.Table, error)
 	from  FoundModel
 }
 
@@ -127,6 +129,9 @@ func (s *Predictor) Trained(ctx context.Context, ref string) (*Model, error) {
 			return text.Read(bytes.NewReader(file))
 		})
 	}
+	if sum := m.Data.Table; sum != "" {
+		t.table = sync.OnceValues(func() (*dataset.Table, error) { return readTableForm(ctx, found.Store, sum) })
+	}
 	if ref != m.Name {
 		return t, nil
 	}
@@ -138,7 +143,8 @@ func (s *Predictor) Trained(ctx context.Context, ref string) (*Model, error) {
 	return t, nil
 }
 
-// Read reads rows for the model from JSON, .npy, .csv or a picture, see ReadInputs. If the model's job resized its
+// Read reads rows for the model from JSON, .npy, .csv or a picture, see ReadInputs. A model that was trained on a table
+// also takes rows as the table's file has them: CSV with a header, or JSON objects. If the model's job resized its
 // images (data.resize), Read resizes images of any size in the same way.
 func (t *Model) Read(name string, data []byte) (Inputs, error) {
 	done, err := t.turn()
@@ -156,8 +162,11 @@ func (t *Model) Read(name string, data []byte) (Inputs, error) {
 		t.large.Lock()
 		defer t.large.Unlock()
 	}
-	in, isText, err := t.readTexts(name, data)
-	if err == nil && !isText {
+	in, isRead, err := t.readTexts(name, data)
+	if err == nil && !isRead {
+		in, isRead, err = t.readRaw(name, data)
+	}
+	if err == nil && !isRead {
 		in, err = readInputs(name, data, t.Graph.Input(), t.Data.Resize)
 	}
 	if err == nil {

@@ -1,0 +1,415 @@
+package infer
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/dataset/dense"
+	"github.com/disdel/disdel/internal/modelstore"
+)
+
+// readTableForm reads the description of a table's columns.
+func readTableForm(ctx context.Context, store *modelstore.Store, sum string) (*dataset.Table, error) {
+	data, err := store.ReadTable(ctx, sum)
+	if err != nil {
+		return nil, err
+	}
+	var t dataset.Table
+	if err := json.Unmarshal(data, &t); err != nil {
+		return nil, &disdel.Error{Kind: disdel.Corrupt, Op: "read columns", Msg: sum, Err: err}
+	}
+	return &t, nil
+}
+
+// rawRows collects rows of a table's cells.
+type rawRows struct {
+	model   *Model
+	table   *dataset.Table
+	convert *dense.RawRows
+	file    string
+	most    int // values of all rows together; 0: no bound
+
+	texts   []string // of the newest row, in the order of columns
+	columns []string // of the table, and then its label or targets
+	at      map[string]int
+	values  []float32
+	rows    int
+	labels  []int32
+	numbers [][]float64
+	classes map[string]int32
+	unknown map[string]int // cells with a text that no training row has, by column
+	faults  []disdel.Fault
+	more    int // faults that are not listed
+}
+
+// Bounds of raw rows: a short text of a category becomes many values. A server counts mostPerByte values for each byte
+// of a request, and freeValues besides.
+const (
+	mostPerByte     = 2
+	freeValues      = 1 << 19
+	mostRawFaults   = 20
+	mostOtherFields = 1000 // of a row, beside those of the model
+)
+
+// readRaw reads rows as the file of the model's table has them: CSV with a header that names columns, or JSON objects.
+// ok is false for anything else, and for models without a table.
+func (t *Model) readRaw(name string, data []byte) (in Inputs, ok bool, err error) {
+	if t.table == nil || bytes.HasPrefix(data, []byte("\x93NUMPY")) {
+		return in, false, nil
+	}
+	isCSV := strings.EqualFold(filepath.Ext(name), ".csv")
+	objects, isJSON := rawObjects(data)
+	if !isCSV && !isJSON {
+		return in, false, nil
+	}
+	table, err := t.table()
+	if err != nil {
+		return in, false, err
+	}
+	r := newRawRows(t, table, name, len(data))
+	if ok, err = true, error(nil); isCSV {
+		ok, err = r.readCSV(data)
+	} else {
+		err = r.readObjects(objects)
+	}
+	switch {
+	case err != nil:
+		return in, false, err
+	case ok:
+		in, err = r.inputs()
+	default:
+		in, err = ReadInputs(name, data, t.Graph.Input())
+		in.Notes = append(in.Notes, "the file has no header of column names: its numbers are taken as scaled in training. "+
+			"For values as the data set's file had them, begin with the line "+headerOf(table))
+	}
+	return in, err == nil, err
+}
+
+// headerOf is the header of a table's file, cut if it is long.
+func headerOf(t *dataset.Table) string {
+	const most = 8
+	var names []string
+	for i := range min(len(t.Columns), most) {
+		names = append(names, t.Columns[i].Name)
+	}
+	if len(t.Columns) > most {
+		names = append(names, "...")
+	}
+	return strings.Join(names, ",")
+}
+
+func newRawRows(t *Model, table *dataset.Table, file string, size int) *rawRows {
+	r := &rawRows{
+		model: t, table: table, convert: dense.NewRawRows(*table), file: file, at: map[string]int{},
+		classes: make(map[string]int32, len(t.Labels)), unknown: map[string]int{},
+	}
+	for k, name := range t.Labels {
+		r.classes[name] = int32(k)
+	}
+	if t.MostRows > 0 {
+		r.most = freeValues + mostPerByte*size
+	}
+	for i := range table.Columns {
+		r.columns = append(r.columns, table.Columns[i].Name)
+	}
+	if table.Label != "" {
+		r.columns = append(r.columns, table.Label)
+	}
+	for _, target := range t.Network.Targets {
+		r.columns = append(r.columns, target.Name)
+	}
+	for i, name := range r.columns {
+		if _, twice := r.at[name]; !twice {
+			r.at[name] = i
+		}
+	}
+	return r
+}
+
+// answered is the columns of a row that the model predicts.
+func (r *rawRows) answered() []string { return r.columns[len(r.table.Columns):] }
+
+// readCSV reads a table. ok is false if its first line has no name of a column.
+func (r *rawRows) readCSV(data []byte) (ok bool, err error) {
+	in := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
+	in.Comma, in.ReuseRecord, in.TrimLeadingSpace = separator(data), true, true
+	if line := tooWide(data, in.Comma, len(r.columns)+mostOtherFields); line > 0 {
+		return false, r.bad("line %d has more fields than the model's table has columns", line)
+	}
+	head, err := in.Read()
+	if err != nil {
+		return false, nil // what follows tells the fault
+	}
+	places := make([]int, len(head)) // in r.texts, -1: the field is not needed
+	for i, name := range head {
+		places[i] = -1
+		if at, known := r.at[strings.TrimSpace(name)]; known {
+			places[i], ok = at, true
+		}
+	}
+	if !ok {
+		return false, nil
+	}
+	if err := r.lacks(func(at int) bool { return slices.Contains(places, at) }, "the header"); err != nil {
+		return true, err
+	}
+	for {
+		record, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			return true, nil
+		}
+		if err != nil {
+			return true, r.bad("%v", err)
+		}
+		line, _ := in.FieldPos(0)
+		r.begin()
+		for i, text := range record {
+			if places[i] >= 0 {
+				r.texts[places[i]] = text
+			}
+		}
+		if err := r.end(fmt.Sprintf("line %d", line)); err != nil {
+			return true, err
+		}
+	}
+}
+
+// rawObjects returns JSON objects with the columns of rows: one, a list of them, {"rows": [...]}, or one in each line.
+func rawObjects(data []byte) (objects []byte, ok bool) {
+	data = bytes.TrimSpace(data)
+	inner := bytes.TrimSpace(bytes.TrimPrefix(data, []byte("[")))
+	if !bytes.HasPrefix(inner, []byte("{")) {
+		return nil, false
+	}
+	if len(inner) < len(data) {
+		return data, true
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.Token() //nolint:errcheck // the brace
+	first, err := dec.Token()
+	switch {
+	case err != nil || first == json.Delim('}'):
+		return nil, false
+	case first == "inputs" || first == "labels" || first == "shape" || first == "numbers":
+		return nil, false
+	case first == "rows":
+		var doc struct{ Rows json.RawMessage }
+		if json.Unmarshal(data, &doc) == nil && bytes.HasPrefix(bytes.TrimSpace(doc.Rows), []byte("[")) {
+			return doc.Rows, true
+		}
+	}
+	return data, true
+}
+
+// readObjects reads a list of objects, or one after another.
+func (r *rawRows) readObjects(data []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	isList := bytes.HasPrefix(data, []byte("["))
+	if isList {
+		dec.Token() //nolint:errcheck // the bracket
+	}
+	for n := 0; dec.More(); n++ {
+		if err := r.readObject(dec, n); err != nil {
+			return err
+		}
+	}
+	if isList {
+		if _, err := dec.Token(); err != nil {
+			return r.bad("it is no JSON of rows: it ends within the list")
+		}
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return r.bad("it is no JSON of rows")
+	}
+	return nil
+}
+
+// readObject reads one row.
+func (r *rawRows) readObject(dec *json.Decoder, n int) error {
+	where := fmt.Sprintf("row %d", n)
+	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
+		return r.bad("%s is no JSON object of columns", where)
+	}
+	r.begin()
+	given := make([]bool, len(r.columns))
+	for fields := 0; dec.More(); fields++ {
+		key, err := dec.Token()
+		if err != nil || fields > len(r.columns)+mostOtherFields {
+			return r.bad("%s is no JSON object of the model's columns", where)
+		}
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return r.bad("%s is no JSON object of columns", where)
+		}
+		if at, known := r.at[fmt.Sprint(key)]; known {
+			given[at] = true
+			if text, why := cellText(value); why != "" {
+				r.fault(where, r.columns[at], why)
+			} else {
+				r.texts[at] = text
+			}
+		}
+	}
+	if _, err := dec.Token(); err != nil {
+		return r.bad("%s is no JSON object of columns", where)
+	}
+	if err := r.lacks(func(at int) bool { return given[at] }, where); err != nil {
+		return err
+	}
+	return r.end(where)
+}
+
+// cellText is the text that a CSV file has for a value of JSON.
+func cellText(value json.RawMessage) (text, why string) {
+	switch {
+	case string(value) == "null":
+		return "", ""
+	case value[0] == '"':
+		if json.Unmarshal(value, &text) != nil {
+			return "", "it is no text"
+		}
+		return text, ""
+	case value[0] == '{', value[0] == '[':
+		return "", "it is a list or an object, and a column has a number or a text"
+	default: // numbers, true, false
+		return string(value), ""
+	}
+}
+
+// lacks returns Invalid if columns that the model needs are not there.
+func (r *rawRows) lacks(has func(at int) bool, where string) error {
+	var missing []string
+	for at := range r.table.Columns {
+		if !has(at) {
+			missing = append(missing, r.columns[at])
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	const most = 12
+	if n := len(missing); n > most {
+		missing = append(missing[:most], fmt.Sprintf("and %d more", n-most))
+	}
+	err := disdel.AsError(r.bad("%s has no %s", where, strings.Join(missing, ", ")))
+	err.Hint = "the model was trained on the columns " + headerOf(r.table) + "; leave a field empty, or null, for a missing value"
+	return err
+}
+
+func (r *rawRows) bad(format string, args ...any) error {
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "read " + r.file, Msg: fmt.Sprintf(format, args...),
+		Hint: "give CSV with the header " + headerOf(r.table) + ", or JSON objects with these names",
+	}
+}
+
+// begin starts a row.
+func (r *rawRows) begin() {
+	if r.texts == nil {
+		r.texts = make([]string, len(r.columns))
+	}
+	clear(r.texts)
+}
+
+// end converts the newest row.
+func (r *rawRows) end(where string) error {
+	r.rows++
+	if err := r.model.checkRows(r.file, r.rows); err != nil {
+		return err
+	}
+	if r.most > 0 && len(r.values)+r.convert.Width() > r.most {
+		return &disdel.Error{
+			Kind: disdel.OverLimit, Op: "read " + r.file,
+			Msg:  fmt.Sprintf("its rows have more than %d values after texts became categories", r.most),
+			Hint: "ask for fewer rows at once, or add them as a data set and ask for its rows",
+		}
+	}
+	r.values = r.convert.Append(r.values, r.texts, func(c dense.RawCell) {
+		if c.Unknown {
+			r.unknown[c.Column]++
+		} else {
+			r.fault(where, c.Column, c.Fault)
+		}
+	})
+	given := r.texts[len(r.table.Columns):]
+	if r.table.Label != "" {
+		if class, ok := r.classOf(given[0]); ok && len(r.labels) == r.rows-1 {
+			r.labels = append(r.labels, class)
+		}
+		return nil
+	}
+	var numbers []float64
+	for _, text := range given {
+		if v, ok := dense.Number(text); ok {
+			numbers = append(numbers, v)
+		}
+	}
+	if len(numbers) == len(given) && len(r.numbers) == r.rows-1 {
+		r.numbers = append(r.numbers, numbers)
+	}
+	return nil
+}
+
+// classOf returns the class of a label.
+func (r *rawRows) classOf(text string) (int32, bool) {
+	v, isNumber := dense.Number(text)
+	if len(r.model.Labels) == 0 {
+		return int32(v), isNumber && v >= 0 && v < float64(r.model.Data.Classes) && v == float64(int32(v))
+	}
+	if isNumber { // in its usual spelling, as names of classes have it
+		text = strconv.FormatFloat(v, 'g', -1, 64)
+	}
+	class, ok := r.classes[strings.TrimSpace(text)]
+	return class, ok
+}
+
+func (r *rawRows) fault(where, column, why string) {
+	if len(r.faults) == mostRawFaults {
+		r.more++
+		return
+	}
+	r.faults = append(r.faults, disdel.Fault{Path: where + ", " + column, Msg: why})
+}
+
+// inputs returns the rows, or their faults. Labels and numbers count only if all rows have them.
+func (r *rawRows) inputs() (in Inputs, err error) {
+	switch {
+	case len(r.faults) > 0:
+		if r.more > 0 {
+			r.faults = append(r.faults, disdel.Fault{Path: "more", Msg: fmt.Sprintf("%d faults besides", r.more)})
+		}
+		return in, &disdel.Faults{File: r.file, Faults: r.faults}
+	case r.rows == 0:
+		return in, r.bad("there are no rows")
+	case r.convert.Width() != r.model.Graph.Input().Len():
+		return in, &disdel.Error{
+			Kind: disdel.Corrupt, Op: "read columns", Msg: fmt.Sprintf("the model's table has rows of %d values, and the model "+
+				"takes %d", r.convert.Width(), r.model.Graph.Input().Len()),
+		}
+	}
+	in.Rows = rowsOf(r.values, r.convert.Width())
+	if len(r.labels) == r.rows {
+		in.Labels = r.labels
+	}
+	if len(r.numbers) == r.rows && len(r.answered()) > 0 {
+		in.Numbers = r.numbers
+	}
+	for _, column := range slices.Sorted(maps.Keys(r.unknown)) {
+		in.Notes = append(in.Notes, fmt.Sprintf("%s of column %s are in no row that the model was trained on; they count as "+
+			"missing", disdel.Counted(r.unknown[column], "text"), column))
+	}
+	return in, nil
+}
