@@ -384,7 +384,7 @@ func TestSharedDataModelAndJobAreUsed(t *testing.T) {
 		t.Errorf("%v from %s, %v: %v", end.Status, end.Job.Model.Init.Weights, err, end.Failure)
 	}
 	share(bob, tenant.ItemJob, "digits", "cleo")
-	for _, name := range []string{string(run.ID()), "bob/digits", string(run.ID())[:12]} {
+	for _, name := range []string{string(run.ID()), "bob/digits", string(run.ID())[:14]} {
 		if seen, err := cleo.Look(ctx, name); err != nil || seen.ID != run.ID() {
 			t.Errorf("cleo looks at %s: %s, %v", name, seen.ID, err)
 		}
