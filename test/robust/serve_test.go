@@ -153,7 +153,7 @@ func smallJobs(c *trial) {
 }
 
 // floods has one tenant send the largest requests that it may, 24 at once: the server stays within 512 MB, half of
-// what the manifest of deploy/cluster gives it, and another tenant is answered meanwhile. How soon is printed.
+// what the manifest of deploy/cluster gives it, and answers 99 of 100 requests of another tenant within a second.
 func floods(c *trial) {
 	found := tenantsBench(c.t, "-parts", "attacks", "-program", program(c.t))
 	if found["attack_requests"] == 0 || found["other_tenant_requests"] == 0 || found["one_tenant_rss_mb"] > 512 {
