@@ -59,9 +59,12 @@ var checks = []check{
 		{"platform", "TestAFullDiskLosesNothing"},
 	}},
 	{
-		id: "R13", what: "the Nth call fails", state: part,
-		note:  "writes to a full disk only; calls to stores and to the network are open",
-		tests: []named{{"history/couchlite", "TestAFullDiskLeavesWhatWasThere"}},
+		id: "R13", what: "the Nth call fails",
+		note: "six calls to Redis and the history, all with DISDEL_TEST_EVERY_CALL=1; on disk, writes fail for lack of room",
+		tests: []named{
+			{"service", "TestTheNthCallFails|TestTheRoomSetAsideIsEnough"},
+			{"history/couchlite", "TestAFullDiskLeavesWhatWasThere"},
+		},
 	},
 	{
 		id: "R14", what: "clocks", note: "virtual time in controller and executor; Redis' own clock moved by an hour",
