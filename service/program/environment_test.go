@@ -187,3 +187,16 @@ func wheel(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 }
+
+// Where the requirements name another version than the interpreter has, both versions are told.
+func TestAnotherVersionOfAPackageIsNamed(t *testing.T) {
+	o := options(t, needPip(t), map[string]string{
+		"net.py": network, "layers.py": layers, "requirements.txt": "--no-index\ntorch==0.0.1\n",
+	})
+	o.Python.Requirements = "requirements.txt"
+	_, _, err := program.Describe(t.Context(), o)
+	if !errors.Is(err, disdel.Invalid) || !strings.Contains(err.Error(), "missing are torch==0.0.1 (") ||
+		!strings.Contains(err.Error(), " is installed)") {
+		t.Errorf("error %v, want one that names the version that is installed", err)
+	}
+}

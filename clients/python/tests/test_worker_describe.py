@@ -150,6 +150,13 @@ def _product(shape: List[int]) -> int:
     return out
 
 
+@pytest.mark.parametrize("switch", ["True, warn_only=True", "False"])
+def test_a_program_without_deterministic_algorithms_is_warned(switch: str, tmp_path: Path) -> None:
+    text = _NETWORK.replace("{line}", "torch.use_deterministic_algorithms(%s); y = x" % switch)
+    warnings = _described(tmp_path, text)["python"].get("warnings") or []
+    assert ["deterministic" in w for w in warnings] == [True] * (switch == "False")
+
+
 def test_a_probe_tells_more_memory_for_more_rows(tmp_path: Path) -> None:
     told = _described(
         tmp_path,

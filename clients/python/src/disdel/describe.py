@@ -114,6 +114,7 @@ class _Description:
             tried.session.classes = self._outputs(tried)
         tried.steps(self._rows, 2)
         tried.evaluate(self._rows)
+        warning = _nondeterministic()
         params, integers = self._arrays(tried)
         python: Dict[str, Any] = {
             "entry": tried.program.entry,
@@ -129,6 +130,8 @@ class _Description:
         batches = sorted({int(b) for b in self._request["batches"]})
         found = _memory.estimate(tried, self._folder, batches, self._end)
         python.update(found.python)
+        if warning:
+            python["warnings"] = [*(python.get("warnings") or []), warning]
         if self._request.get("translate"):
             from . import _translate
 
@@ -164,6 +167,14 @@ class _Description:
 
 def _param(array: Any) -> Dict[str, Any]:
     return {"name": array.name, "shape": list(array.shape), "trainable": bool(array.trainable)}
+
+
+def _nondeterministic() -> str:
+    """The warning for a program that has switched PyTorch's deterministic algorithms off, "" for others."""
+    torch = sys.modules.get("torch")
+    if torch is None or torch.are_deterministic_algorithms_enabled():
+        return ""
+    return "it switches deterministic algorithms off: after a restart its weights may have other bits"
 
 
 def _versions() -> Dict[str, str]:
