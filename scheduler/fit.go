@@ -36,7 +36,8 @@ func (f Fit) Fits() bool { return f.Largest != nil }
 
 // FitMemory finds the batches and numbers of workers with which the job's actions fit a limit, by bisection over
 // NewPlan: an action's need never falls with a larger batch, and never grows with the number of workers. That number
-// is at most the platform's concurrency, and every shard has a whole batch. workers is the job's own; 0: it has none.
+// is at most the platform's concurrency, and every shard has a whole batch. A batch has at most a tenth of the training
+// rows, or the job's own size if that is more. workers is the job's own; 0: it has none.
 func FitMemory(in PlanInput, limit disdel.Bytes, workers int) Fit {
 	s := newSearch(in, limit)
 	f := Fit{Limit: limit}
@@ -135,9 +136,14 @@ func largestLimit(p disdel.Plan) (most disdel.Bytes, task disdel.Task) {
 	return most, task
 }
 
+// leastSteps is how many batches the training rows have at least, unless the job's own batch is larger. An epoch of
+// one step trains badly: much memory alone is no reason for it.
+const leastSteps = 10
+
 // largest returns the largest batch that fits with the given number of workers; 0 if none does.
 func (s search) largest(workers func(batch int) int) int {
-	return sort.Search(s.in.Data.Train, func(i int) bool { return s.point(i+1, workers(i+1)) == nil })
+	most := max(s.in.Data.Train/leastSteps, min(s.in.Job.Training.JobBatch(), s.in.Data.Train))
+	return sort.Search(most, func(i int) bool { return s.point(i+1, workers(i+1)) == nil })
 }
 
 // fewest plans a batch with the fewest workers with which it fits; nil if it never fits.

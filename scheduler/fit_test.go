@@ -41,12 +41,12 @@ func TestMemoryIsMonotone(t *testing.T) {
 // The answers are those of trying everything.
 func TestFitMemoryAgreesWithTryingAll(t *testing.T) {
 	in := wide(t)
-	in.Data.Train, in.Data.SampleSize, in.Job.Training.BatchSize = 200, 400*disdel.KB, 30
+	in.Data.Train, in.Data.SampleSize, in.Job.Training.BatchSize = 2000, 40*disdel.KB, 30
 	in.Platform.MinMemory, in.Platform.Concurrent = disdel.MB, 5
 	for limit := 60 * disdel.MB; limit < 180*disdel.MB; limit += 12 * disdel.MB {
 		s := newSearch(in, limit)
 		largest, fewest, given, same := 0, 0, 0, 0
-		for batch := 1; batch <= in.Data.Train; batch++ {
+		for batch := 1; batch <= in.Data.Train/leastSteps; batch++ {
 			for workers := in.Platform.Concurrent; workers >= 1; workers-- {
 				if s.point(batch, workers) == nil {
 					continue
@@ -75,6 +75,19 @@ func TestFitMemoryAgreesWithTryingAll(t *testing.T) {
 		}
 		if f.Fits() != (f.Least <= limit) || (f.Given != nil) != (f.LeastGiven <= limit) {
 			t.Errorf("%v: least %v and %v, fits %v", limit, f.Least, f.LeastGiven, f.Fits())
+		}
+	}
+}
+
+// Much memory is no reason for an epoch of one step: only the job's own batch is larger than a tenth of the rows.
+func TestFitMemoryLeavesSteps(t *testing.T) {
+	in := wide(t)
+	in.Data.Train = 200
+	for batch, want := range map[int]int{8: 20, 50: 50} {
+		in.Job.Training.BatchSize = batch
+		if f := FitMemory(in, disdel.GB, 2); f.Largest == nil || f.Largest.BatchSize != want ||
+			f.SameWorkers.BatchSize != want {
+			t.Errorf("a job's batch of %d: %+v and %+v, want %d rows", batch, f.Largest, f.SameWorkers, want)
 		}
 	}
 }
