@@ -157,6 +157,17 @@ def test_a_program_without_deterministic_algorithms_is_warned(switch: str, tmp_p
     assert ["deterministic" in w for w in warnings] == [True] * (switch == "False")
 
 
+def test_a_program_whose_other_files_import_torch_is_deterministic(tmp_path: Path) -> None:
+    import torch
+
+    torch.use_deterministic_algorithms(False)  # as in a new process
+    made = "from torch import nn\ndef made():\n    return nn.Sequential(nn.Flatten(), nn.Linear(64, 10))\n"
+    (tmp_path / "parts_of_net.py").write_text(made)
+    text = "import parts_of_net\ndef net():\n    return parts_of_net.made()\n"
+    assert not _described(tmp_path, text, entry="net")["python"].get("warnings")
+    assert torch.are_deterministic_algorithms_enabled()
+
+
 def test_a_probe_tells_more_memory_for_more_rows(tmp_path: Path) -> None:
     told = _described(
         tmp_path,

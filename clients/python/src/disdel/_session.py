@@ -46,11 +46,15 @@ class Session:
             from ._kubeml import install
 
             install()
-        if _mentions(self.folder, load["file"], b"torch"):
+        threads = int(load.get("threads") or 1)
+        mentioned = _mentions(self.folder, load["file"], b"torch")
+        if mentioned:
             import torch  # noqa: F401  # before the program: it may choose other settings
 
-            _quiet_torch(int(load.get("threads") or 1))
+            _quiet_torch(threads)
         self.program = programs.load(self.folder, load["file"], load.get("entry") or "", self.arguments)
+        if not mentioned and "torch" in sys.modules:  # another file of the program has imported it
+            _quiet_torch(threads)
 
     # The model and its arrays.
 
