@@ -18,6 +18,8 @@ warm and cold workers give the same bits
 	runtime/engine/python/engine_test.go TestWarmAndColdGiveTheSameBits
 forked workers give the same bits
 	runtime/engine/python/fork_test.go TestForkedWorkersKeepThePromises
+another server takes a job over with the same bits
+	internal/cli/python_takeover_test.go TestAServerTakesOverAJobOfAPythonProgram
 an optimiser with another state starts anew
 	runtime/engine/python/backend_test.go TestAnOpaqueOptimizerStartsAnew
 a program without deterministic algorithms is told
