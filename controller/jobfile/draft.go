@@ -14,17 +14,18 @@ import (
 
 // Draft is what a new job file is written for: a data set, and perhaps a network that Keras wrote.
 type Draft struct {
-	Name    string             // of the job and its model: a DNS label
-	Dataset string             // name of the data set
-	Sample  []int              // shape of a row: [channels height width], of sparse rows [columns]
-	Classes int                // 0: the targets are numbers, of sparse rows
-	Targets []string           // numbers to predict, of dense rows; nil: rows have classes, or are sparse
-	Rows    int                // of the data set, without held-out rows of its own
-	HeldOut int                // held-out rows of its own
-	Sparse  *disdel.SparseData // nil: the rows are dense
-	Length  float64            // mean squared length of a sparse row
-	Keras   string             // file of the network, as the job file names it; "": disdel chooses layers
-	Python  string             // file of a PyTorch program with a class Net, the same; "": none
+	Name      string             // of the job and its model: a DNS label
+	Dataset   string             // name of the data set
+	Sample    []int              // shape of a row: [channels height width], of sparse rows [columns]
+	Classes   int                // 0: the targets are numbers, of sparse rows
+	Targets   []string           // numbers to predict, of dense rows; nil: rows have classes, or are sparse
+	Rows      int                // of the data set, without held-out rows of its own
+	HeldOut   int                // held-out rows of its own
+	NextToken bool               // rows are texts for a language model; Classes is the number of tokens
+	Sparse    *disdel.SparseData // nil: the rows are dense
+	Length    float64            // mean squared length of a sparse row
+	Keras     string             // file of the network, as the job file names it; "": disdel chooses layers
+	Python    string             // file of a PyTorch program with a class Net, the same; "": none
 }
 
 // arguments are those of the class Net of Draft.Python.
@@ -85,6 +86,8 @@ func (d Draft) rowsText() string {
 		return rows + " of ratings"
 	case d.Sparse != nil:
 		return fmt.Sprintf("%s of %d sparse columns", rows, d.Sample[0])
+	case d.NextToken:
+		return fmt.Sprintf("%s of %d tokens, to learn the next one of %d", rows, d.width(), d.Classes)
 	case d.Table():
 		return fmt.Sprintf("%s of %d numbers, %s", rows, d.width(), d.learned())
 	default:
@@ -118,6 +121,8 @@ func (d Draft) network(p *draftPage) {
 		p.add("model.name", "logistic", "Logistic regression tells two classes apart.")
 	case d.Sparse != nil:
 		p.add("model.name", "linear", "Linear regression predicts a number.")
+	case d.NextToken:
+		p.add("model.name", "gpt-tiny", "gpt-small and gpt2 are larger networks for more text.")
 	default:
 		p.add("model.layers", "", "")
 		for _, layer := range d.layers() {
@@ -220,6 +225,9 @@ func (d Draft) batchSize() int {
 	if d.Sparse != nil {
 		return powerOfTwo(d.shard()/32, 1, 512)
 	}
+	if d.NextToken { // each row has many targets
+		return powerOfTwo(d.shard()/8, 1, 16)
+	}
 	return powerOfTwo(d.shard()/8, 1, 64)
 }
 
@@ -239,6 +247,8 @@ func (d Draft) optimizer() string {
 		return "{sgd: {learningRate: 1.5, momentum: 0.8, nesterov: true}}"
 	case d.Sparse != nil && d.Classes != 2:
 		return fmt.Sprintf("{sgd: {learningRate: %s}}", d.regressionRate())
+	case d.NextToken:
+		return "{adam: {learningRate: 0.003}}"
 	case d.Sparse == nil && d.Table():
 		return "{adam: {learningRate: 0.01}}"
 	default:

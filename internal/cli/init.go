@@ -24,11 +24,12 @@ import (
 )
 
 // initSources are the flags that name the data of `init`.
-var initSources = []string{"csv", "images", "npz", "dataset"}
+var initSources = []string{"csv", "images", "npz", "text-files", "dataset"}
 
 // initDataFlags are the flags of `dataset add` that `init` has too.
 var initDataFlags = []string{
 	"csv", "label", "label-classes", "target", "skip", "images", "labels", "layout", "npz", "size", "gray",
+	"text-files", "tokenizer", "positions",
 }
 
 func initCommand(u *ui) *cli.Command {
@@ -40,6 +41,7 @@ func initCommand(u *ui) *cli.Command {
 			"   disdel init --csv iris.csv --label species\n" +
 			"   disdel init --images pictures               # a folder of pictures for each class\n" +
 			"   disdel init digits --arrays x.npy --labels y.npy\n" +
+			"   disdel init novel --text-files a.txt,b.txt  # a language model\n" +
 			"   disdel init --keras my.json --dataset digits\n" +
 			"   disdel init --python --dataset digits       # with a small PyTorch program, net.py",
 		Flags: initFlags(),
@@ -97,7 +99,8 @@ func initName(c *cli.Context) (string, error) {
 	bad := func(msg string) error {
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: "write job file", Msg: msg,
-			Hint: "give one of --csv FILE, --images FOLDER, --arrays FILE --labels FILE, --npz FILE and --dataset NAME",
+			Hint: "give one of --csv FILE, --images FOLDER, --arrays FILE --labels FILE, --npz FILE, --text-files FILES and " +
+				"--dataset NAME",
 		}
 	}
 	switch {
@@ -201,7 +204,7 @@ func writeProgram(c *cli.Context, job string, d jobfile.Draft) (remove func(), e
 	if d.Python == "" {
 		return func() {}, nil
 	}
-	if d.Sparse != nil || len(d.Targets) > 0 {
+	if d.Sparse != nil || len(d.Targets) > 0 || d.NextToken {
 		return nil, &disdel.Error{
 			Kind: disdel.Invalid, Op: "write program",
 			Msg:  "programs take dense rows with classes, and " + d.Dataset + " has other rows",
@@ -235,7 +238,7 @@ func draft(ctx context.Context, c *cli.Context, data client.Data, name, file str
 ) {
 	d := jobfile.Draft{
 		Name: name, Dataset: set.Name, Sample: set.Sample, Classes: set.Classes, Rows: set.Train.Rows,
-		HeldOut: set.Test.Rows, Sparse: set.Sparse,
+		HeldOut: set.Test.Rows, NextToken: set.NextToken, Sparse: set.Sparse,
 	}
 	for _, t := range set.Targets {
 		d.Targets = append(d.Targets, t.Name)
