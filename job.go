@@ -86,6 +86,8 @@ type Init struct {
 	// hex) of a file that was put beside the models; "": all are drawn
 	Weights string `json:"weights,omitempty"`
 	Except  string `json:"except,omitempty"` // layers that are drawn all the same, with commas between them
+	// ReplaceHead draws the last layer with weights, too, and gives it the outputs that the data set needs.
+	ReplaceHead bool `json:"replaceHead,omitempty"`
 }
 
 // Given tells whether training begins with weights that are given.

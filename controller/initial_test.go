@@ -2,6 +2,7 @@ package controller
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -82,5 +83,62 @@ func TestTheFirstRoundStartsFromWhatWasGiven(t *testing.T) {
 			req.ReferenceCheckpoint != spec.From.Path {
 			t.Errorf("%+v, %v", req, err)
 		}
+	}
+}
+
+// A replaced head is drawn, and a list of layers gets the outputs of the data set. Networks without a head of their own
+// are refused.
+func TestAReplacedHeadFitsTheData(t *testing.T) {
+	ctx, store := t.Context(), digitsStore(t)
+	dense := func(layers ...disdel.Layer) disdel.Model { return disdel.Model{Layers: layers} }
+	hidden, three := disdel.Layer{Kind: "dense", Units: 8}, disdel.Layer{Kind: "dense", Units: 3, Name: "out"}
+	for name, c := range map[string]struct {
+		model  disdel.Model
+		except string // what is drawn in the end
+		fault  string
+	}{
+		"layers":          {dense(disdel.Layer{Kind: "flatten"}, hidden, three), "out", ""},
+		"softmax at last": {dense(disdel.Layer{Kind: "flatten"}, hidden, three, disdel.Layer{Kind: "softmax"}), "out", ""},
+		"zoo":             {disdel.Model{Name: "digits-cnn"}, "fc2", ""},
+		"one more":        {disdel.Model{Name: "digits-cnn", Init: disdel.Init{Except: "fc1"}}, "fc1, fc2", ""},
+		"named already":   {disdel.Model{Name: "digits-cnn", Init: disdel.Init{Except: "fc2"}}, "fc2", ""},
+		"only a head":     {dense(disdel.Layer{Kind: "flatten"}, three), "", "no dense or convolution layer"},
+		"norm at last": {
+			dense(disdel.Layer{Kind: "flatten"}, hidden, disdel.Layer{Kind: "dense", Units: 10}, disdel.Layer{Kind: "batchNorm"}),
+			"", "no dense or convolution layer",
+		},
+	} {
+		job := disdel.Job{Model: c.model}
+		job.Model.Init.Weights, job.Model.Init.ReplaceHead = "x", true
+		job.Data.Source, job.Training.BatchSize, job.Training.Loss = "dataset://digits", 64, disdel.LossCrossEntropy
+		given := fmt.Sprint(job.Model.Layers)
+		r, err := Resolve(ctx, job, store, "job.yaml", func(string) (int, int) { return 0, 0 }, nil)
+		var faults *disdel.Faults
+		switch {
+		case c.fault != "":
+			if !errors.As(err, &faults) || faults.Faults[0].Path != headPath || !strings.Contains(faults.Faults[0].Msg, c.fault) {
+				t.Errorf("%s: %v", name, err)
+			}
+		case err != nil:
+			t.Errorf("%s: %v", name, err)
+		case r.Network.Init.Except != c.except || r.Job.Model.Init.Except != c.except:
+			t.Errorf("%s: drawn are %q and %q", name, r.Network.Init.Except, r.Job.Model.Init.Except)
+		case r.Graph.Output().Len() != 10:
+			t.Errorf("%s: %d outputs", name, r.Graph.Output().Len())
+		}
+		if fmt.Sprint(job.Model.Layers) != given {
+			t.Errorf("%s: the caller's layers changed", name)
+		}
+	}
+}
+
+// The outputs of a language model share the weight of its embedding.
+func TestATiedHeadIsNotReplaced(t *testing.T) {
+	g, err := model.Build(disdel.Network{Name: "gpt-tiny", Input: []int{1, 1, 16}, Classes: 64, NextToken: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name, ok := g.Head(); ok {
+		t.Errorf("the head is %s", name)
 	}
 }

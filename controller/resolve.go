@@ -45,6 +45,7 @@ func Resolve(ctx context.Context, job disdel.Job, data Datasets, file string, lo
 		return r.Resolved, err
 	}
 	r.network()
+	r.replaceHead()
 	r.fit()
 	if len(r.faults) == 0 {
 		return r.Resolved, nil
@@ -185,6 +186,7 @@ func (r *resolver) network() {
 	if slices.ContainsFunc(r.faults, func(f disdel.Fault) bool { return strings.HasPrefix(f.Path, "model.") }) {
 		return // building it would report the same again
 	}
+	r.resizeHead()
 	g, err := model.Build(r.twoClasses())
 	if err != nil {
 		e := disdel.AsError(err)
@@ -401,10 +403,46 @@ func CheckPlatform(job disdel.Job, p disdel.PlatformLimits) error {
 	}
 }
 
+// resizeHead gives the last layer of a list of layers the outputs that the data set needs, if the job replaces it.
+func (r *resolver) resizeHead() {
+	m, d := &r.Job.Model, r.Resolved.Data
+	if !m.Init.ReplaceHead || !r.found || m.Python != nil {
+		return
+	}
+	outputs, layers := d.Classes, m.Layers
+	if len(d.Targets) > 0 {
+		outputs = len(d.Targets)
+	} else if two, ok := model.TwoOutputs(layers); ok {
+		layers = two
+	}
+	if layers, ok := model.WithOutputs(layers, outputs); ok {
+		m.Layers, r.Network.Layers = layers, layers
+	}
+}
+
+// replaceHead adds the last layer with weights to the layers that are drawn, if the job replaces it.
+func (r *resolver) replaceHead() {
+	init := &r.Job.Model.Init
+	if r.Graph == nil || !init.ReplaceHead {
+		return
+	}
+	head, ok := r.Graph.Head()
+	if !ok {
+		r.fault(headPath, "name the layers in model.init.except",
+			"the last layer of the network is no dense or convolution layer with weights of its own after other layers")
+		return
+	}
+	if !init.Excepts(head + ".") {
+		init.Except = strings.Join(append(init.Excepted(), head), ", ")
+	}
+	r.Network.Init = *init
+}
+
 // InitialPath is the field of the weights that training starts with; exceptPath that of layers which are drawn anyway.
 const (
 	InitialPath = "model.init.weights"
 	exceptPath  = "model.init.except"
+	headPath    = "model.init.replaceHead"
 )
 
 const layersHint = "disdel model show NETWORK --layers names the network's arrays"

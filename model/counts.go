@@ -9,6 +9,23 @@ func (g *Graph) Params() []Param {
 	return out
 }
 
+// Head returns the name of the last layer with weights: a dense or convolution layer with weights of its own. ok is
+// false for other networks, and for those that have no other layer with weights.
+func (g *Graph) Head() (name string, ok bool) {
+	params := g.Params()
+	if len(params) == 0 {
+		return "", false
+	}
+	last := params[len(params)-1].Node
+	for i := last + 1; i < len(g.Nodes); i++ {
+		if g.Nodes[i].Tied > 0 {
+			return "", false
+		}
+	}
+	n := &g.Nodes[last]
+	return n.Name, params[0].Node != last && (n.Op == OpDense || n.Op == OpConv)
+}
+
 // appendParams appends the arrays of a node.
 func (g *Graph) appendParams(out []Param, i int) []Param {
 	n := &g.Nodes[i]

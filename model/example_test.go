@@ -159,6 +159,23 @@ func ExampleTwoOutputs() {
 }
 
 // Padding "same" as TensorFlow has it puts the odd zero at the end.
+func ExampleWithOutputs() {
+	layers := []disdel.Layer{{Kind: "dense", Units: 8}, {Kind: "relu"}, {Kind: "dense", Units: 10}, {Kind: "softmax"}}
+	three, ok := model.WithOutputs(layers, 3)
+	fmt.Println(three[2].Units, ok)
+	// Output: 3 true
+}
+
+func ExampleGraph_Head() {
+	g, err := model.Build(disdel.Network{Name: "lenet5", Input: []int{1, 28, 28}, Classes: 10})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(g.Head())
+	// Output: fc3 true
+}
+
 func ExampleWindow_SamePad() {
 	w := model.Square(3, 2, 0).SamePad(224, 224)
 	fmt.Printf("%+v\n", w.Pad)

@@ -457,6 +457,25 @@ func TwoOutputs(layers []disdel.Layer) (out []disdel.Layer, ok bool) {
 	}
 }
 
+// WithOutputs returns layers whose last layer with weights has n outputs. ok is false for layers that do not end in a
+// dense layer, with or without an activation or dropout after it.
+func WithOutputs(layers []disdel.Layer, n int) (out []disdel.Layer, ok bool) {
+	for i := len(layers) - 1; i >= 0; i-- {
+		switch l := &layers[i]; {
+		case l.Kind == "dense":
+			out = slices.Clone(layers)
+			out[i].Units = n
+			return out, true
+		case !slices.Contains(afterHead, l.Kind) || !follows(layers, i):
+			return nil, false
+		}
+	}
+	return nil, false
+}
+
+// afterHead lists kinds of layers without weights that may follow the last dense layer.
+var afterHead = []string{"softmax", "sigmoid", "tanh", "relu", "dropout", "flatten"}
+
 // follows says whether layer i takes the one before it.
 func follows(layers []disdel.Layer, i int) bool {
 	from := layers[i].From

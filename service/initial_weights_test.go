@@ -86,12 +86,14 @@ func TestAJobBeginsWithGivenWeights(t *testing.T) {
 	}
 	last := want[len(want)-1].Name
 	layer := strings.TrimSuffix(last, ".bias")
-	other := passed(t, submit(t, s, small(t, append([]string{
-		"metadata.name=head", "model.init.weights=small:v1", "model.init.except=" + layer,
-	}, still...)...)))
-	for i, v := range learned(t, s, *other.Model) {
-		if same := cmp.Diff(want[i], v) == ""; same == strings.HasPrefix(v.Name, layer+".") {
-			t.Errorf("%s is the same: %v", v.Name, same)
+	for _, set := range []string{"model.init.except=" + layer, "model.init.replaceHead=true"} {
+		other := passed(t, submit(t, s, small(t, append([]string{
+			"metadata.name=head", "model.init.weights=small:v1", set,
+		}, still...)...)))
+		for i, v := range learned(t, s, *other.Model) {
+			if same := cmp.Diff(want[i], v) == ""; same == strings.HasPrefix(v.Name, layer+".") {
+				t.Errorf("%s: %s is the same: %v", set, v.Name, same)
+			}
 		}
 	}
 }

@@ -32,7 +32,8 @@ func (p *planner) trainOn(ctx context.Context, rec disdel.Record, req ResumeRequ
 			m.Job), "submit the job anew")
 	}
 	job.Model.Description = req.Description
-	job.Model.Init.Weights, job.Model.Init.Except = from.Model, ""
+	init := &job.Model.Init
+	init.Weights, init.Except, init.ReplaceHead = from.Model, "", false
 	return p.Submit(ctx, Request{
 		Job: job, Source: Source{Name: string(rec.ID)}, Origin: originOfMore(rec.Origin, req.Origin), Options: req.Options,
 		Priority: rec.Priority, Preparing: req.Preparing, continued: &from,

@@ -84,6 +84,11 @@ func (r *reader) finish(job *disdel.Job) {
 	}
 }
 
+const (
+	exceptPath = "model.init.except"
+	headPath   = "model.init.replaceHead"
+)
+
 func (r *reader) model(m *disdel.Model) {
 	const rule = "give exactly one of name, keras, layers, custom and python"
 	count := 0
@@ -101,8 +106,10 @@ func (r *reader) model(m *disdel.Model) {
 		r.keras(m)
 	}
 	m.Keras = ""
-	if except := "model.init.except"; r.given(except) && !r.given("model.init.weights") {
-		r.fault(r.places[except], except, "take it out, or name weights", "all layers are drawn where no weights are given")
+	for path, wanted := range map[string]bool{exceptPath: m.Init.Except != "", headPath: m.Init.ReplaceHead} {
+		if wanted && r.given(path) && !r.given("model.init.weights") {
+			r.fault(r.places[path], path, "take it out, or name weights", "all layers are drawn where no weights are given")
+		}
 	}
 	r.layers(model.CheckLayers("model.layers", m.Layers))
 }
