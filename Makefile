@@ -98,6 +98,12 @@ bench-engine: build ## figures of the engine, beside PyTorch, TensorFlow, JAX an
 	$(BENCH)engine ./engine
 	bin/bench-engine -torch "$$(scripts/bench-deps.sh --interpreters)"
 
+.PHONY: bench-sequences
+bench-sequences: build ## figures of the engine on networks of sequences, beside PyTorch
+	scripts/bench-deps.sh --torch
+	$(BENCH)engine ./engine
+	bin/bench-engine -torch "$$(scripts/bench-deps.sh --interpreters)" -only sequences
+
 .PHONY: bench-fitting
 bench-fitting: deps build ## figures of models larger than an action: networks made to fit (SEED=1), aggregations of 553 MB
 	$(BENCH)fitting ./fitting

@@ -24,15 +24,24 @@ import (
 type workload struct {
 	figure, network, input string
 	batch, steps           int
+	classes                int
 }
 
 var workloads = []workload{
-	{"lenet5", "lenet5", "1x28x28", 64, 400},
-	{"resnet18", "resnet18", "3x32x32", 32, 25},
-	{"vgg16", "vgg16-cifar", "3x32x32", 32, 5},
-	{"resnet50", "resnet50", "3x32x32", 32, 10},
-	{"mobilenetv1", "mobilenetv1", "3x32x32", 32, 25},
-	{"inceptionv3", "inceptionv3", "3x96x96", 32, 5},
+	{"lenet5", "lenet5", "1x28x28", 64, 400, 10},
+	{"resnet18", "resnet18", "3x32x32", 32, 25, 10},
+	{"vgg16", "vgg16-cifar", "3x32x32", 32, 5, 10},
+	{"resnet50", "resnet50", "3x32x32", 32, 10, 10},
+	{"mobilenetv1", "mobilenetv1", "3x32x32", 32, 25, 10},
+	{"inceptionv3", "inceptionv3", "3x96x96", 32, 5, 10},
+}
+
+// sequences are the workloads of `make bench-sequences`. A class of gpt-small is a token.
+var sequences = []workload{
+	{"gpt_small", "gpt-small", "1x1x256", 8, 10, 8192},
+	{"vit_tiny", "vit-tiny-cifar", "3x32x32", 32, 10, 10},
+	{"bert_tiny", "bert-tiny", "1x1x128", 16, 50, 2},
+	{"lstm", "lstm", "1x1x128", 16, 20, 2},
 }
 
 // bench is one run of all figures.
@@ -48,7 +57,7 @@ type bench struct {
 
 func compare(args []string) error {
 	f := flag.NewFlagSet("engine", flag.ContinueOnError)
-	only := f.String("only", "", "figures whose names contain this")
+	only := f.String("only", "", "figures whose names contain this; sequences: those of make bench-sequences, and no others")
 	torch := f.String("torch", "/usr/bin/python3", "Python interpreters with torch, separated by commas")
 	tensorflow := f.String("tensorflow", ".cache/bench/tensorflow/bin/python",
 		"a Python interpreter with tensorflow, if there is one")
@@ -78,7 +87,7 @@ func compare(args []string) error {
 		name string
 		do   func() error
 	}{
-		{"ratio", b.ratios},
+		{"ratio", func() error { return b.ratios(workloads) }},
 		{"infer", b.infer},
 		{"gemm_share", b.gemm},
 		{"threads2_speedup", b.threads},
@@ -86,6 +95,9 @@ func compare(args []string) error {
 		{"first_step_ms", b.firstStep},
 	}
 	var failed []error
+	if *only == "sequences" {
+		return b.ratios(sequences)
+	}
 	for _, s := range steps {
 		if !strings.Contains(s.name, *only) {
 			continue
@@ -102,7 +114,8 @@ func compare(args []string) error {
 // run measures one process; cores is taskset's list.
 func run(cores string, command []string, w workload, more ...string) (m measurement, started time.Time, err error) {
 	args := append([]string{"-c", cores}, command...)
-	args = append(args, "--network", w.network, "--input", w.input, "--classes", "10", "--batch", strconv.Itoa(w.batch),
+	args = append(args, "--network", w.network, "--input", w.input, "--classes",
+		strconv.Itoa(w.classes), "--batch", strconv.Itoa(w.batch),
 		"--steps", strconv.Itoa(w.steps), "--warmup", "2")
 	ctx, stop := context.WithTimeout(context.Background(), patience)
 	defer stop()
@@ -120,9 +133,9 @@ func run(cores string, command []string, w workload, more ...string) (m measurem
 func (b *bench) ours() []string { return []string{b.self, "step"} }
 
 // ratios trains every workload beside every peer: the ratio that counts is to the fastest.
-func (b *bench) ratios() error {
+func (b *bench) ratios(of []workload) error {
 	allocs := 0.0
-	for _, w := range workloads {
+	for _, w := range of {
 		rates, memory, peers := map[string][]float64{}, map[string][]float64{}, tried{}
 		note := func(key string, m measurement) {
 			rates[key] = append(rates[key], m.PerSecond)

@@ -84,7 +84,7 @@ func (b *bench) infer() error {
 		return errors.Join(err, errors.New(string(made)))
 	}
 	for _, w := range []workload{
-		{"batch1", "lenet5", "1x28x28", 1, 10_000}, {"batch256", "lenet5", "1x28x28", 256, 200},
+		{"batch1", "lenet5", "1x28x28", 1, 10_000, 10}, {"batch256", "lenet5", "1x28x28", 256, 200, 10},
 	} {
 		var ours, theirs []float64
 		for range b.rounds {

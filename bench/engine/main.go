@@ -58,7 +58,7 @@ type measurement struct {
 // groups are how many parts a process's steps are timed in: its speed is their median.
 const groups = 5
 
-// graph is a network of the zoo at a size, as 3x32x32.
+// graph is a network of the zoo or a network of sequences at a size, as 3x32x32.
 func graph(network, input string, classes int) (*model.Graph, error) {
 	var shape []int
 	for s := range strings.SplitSeq(input, "x") {
@@ -68,7 +68,29 @@ func graph(network, input string, classes int) (*model.Graph, error) {
 		}
 		shape = append(shape, n)
 	}
-	return model.Build(disdel.Network{Name: network, Input: shape, Classes: classes})
+	n := disdel.Network{Name: network, Input: shape, Classes: classes}
+	switch network {
+	case "gpt-small":
+		n.NextToken = true
+	case "lstm":
+		n.Name, n.Layers = "", []disdel.Layer{
+			{Kind: "embedding", Vocabulary: lstmTokens, Width: 128, Padded: new(true)}, {Kind: "lstm", Units: 256},
+			{Kind: "takePosition", Take: "last"}, {Kind: "dense", Units: classes},
+		}
+	}
+	return model.Build(n)
+}
+
+// lstmTokens is the vocabulary of the network lstm.
+const lstmTokens = 20000
+
+// tokens are the numbers of words, from 1 on; 0 pads rows.
+func tokens(n, vocabulary int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(1 + i*7919%(vocabulary-1))
+	}
+	return x
 }
 
 // values are numbers from -1 to 1.
@@ -110,6 +132,12 @@ func step(args []string) error {
 		return err
 	}
 	x, y := values(*batch*g.Input().Len()), make([]int32, *batch)
+	switch *network {
+	case "gpt-small":
+		x = tokens(len(x), *classes)
+	case "bert-tiny", "lstm":
+		x = tokens(len(x), lstmTokens)
+	}
 	for i := range y {
 		y[i] = int32(i * 31 % *classes)
 	}

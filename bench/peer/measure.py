@@ -9,7 +9,7 @@ import time
 
 GROUPS = 5
 NETWORKS = ("lenet5", "resnet18", "resnet50", "resnet152", "resnet20-cifar", "vgg16", "vgg16-cifar", "mobilenetv1",
-            "inceptionv3")
+            "inceptionv3", "gpt-small", "bert-tiny", "vit-tiny-cifar", "lstm")
 
 
 def shape(text):

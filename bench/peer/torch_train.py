@@ -27,6 +27,7 @@ def main():
     import torch  # behind arguments, which says how many threads its libraries may start
 
     import networks
+    import sequences
 
     torch.set_num_threads(a.threads)
     torch.manual_seed(1)
@@ -36,13 +37,20 @@ def main():
         torch.backends.cudnn.allow_tf32 = a.precision == "tf32"
         torch.backends.cuda.matmul.allow_tf32 = a.precision == "tf32"
         torch.backends.cudnn.benchmark = True
-    model = networks.build(a.network, a.input, a.classes).to(a.device, memory_format=layout).train()
+    source = sequences if a.network in sequences.NETWORKS else networks
+    model = source.build(a.network, a.input, a.classes).to(a.device, memory_format=layout).train()
     if a.compile:
         model = torch.compile(model)
     opt = optimizer(torch, a.optimizer, model.parameters())
-    x = torch.randn(a.batch, *a.input).contiguous(memory_format=layout).to(a.device)
-    y = torch.randint(a.classes, (a.batch,)).to(a.device)
-    criterion = torch.nn.CrossEntropyLoss()
+    if source is sequences:
+        x, y = sequences.batch(a.network, a.batch, a.input, a.classes)
+
+        def criterion(outputs, targets):
+            return sequences.loss_of(a.network, outputs, targets)
+    else:
+        x = torch.randn(a.batch, *a.input).contiguous(memory_format=layout).to(a.device)
+        y = torch.randint(a.classes, (a.batch,)).to(a.device)
+        criterion = torch.nn.CrossEntropyLoss()
     loss = None
     cast = torch.autocast(a.device, dtype=torch.bfloat16) if a.precision == "bf16" else contextlib.nullcontext()
 

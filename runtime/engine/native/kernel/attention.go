@@ -41,6 +41,10 @@ type attentionTask struct {
 	size   int                   // values of a position in a block
 	dots   [block][lanes]float32 // of the outputs and their gradient
 	hidden [block][lanes]bool    // keys that are padding
+	hides  bool                  // there are some
+	// top are the largest scores of the queries of a block so far, sum the sums of their exponentials less the largest
+	top, sum [block][lanes]float32
+	less     [lanes]float32 // the largest scores of a query; 0 if there is none
 }
 
 // eachTask calls f for this worker's tasks.
@@ -128,9 +132,11 @@ func (t *attentionTask) loadKeys(x []float32, from int) {
 	t.turn(t.k, from, 1)
 	t.load(t.v, &t.Sequence, x, t.valueChannel(), from)
 	_, keys := t.ends(0, from)
+	t.hides = false
 	for k := range keys {
 		for l := range lanes {
-			t.hidden[k][l] = t.Tokens.isPadding(&t.Sequence, from+k, t.lane+l)
+			hidden := t.Tokens.isPadding(&t.Sequence, from+k, t.lane+l)
+			t.hidden[k][l], t.hides = hidden, t.hides || hidden
 		}
 	}
 }
@@ -184,10 +190,9 @@ func (t *attentionTask) last(i int) int {
 func (t *attentionTask) forward(x, y []float32, head, i int) {
 	queries, _ := t.ends(i, 0)
 	t.loadQueries(x, head, i)
-	var top, sum [block][lanes]float32
-	for q := range top {
-		for l := range top[q] {
-			top[q][l] = float32(math.Inf(-1))
+	for q := range t.top {
+		for l := range t.top[q] {
+			t.top[q][l], t.sum[q][l] = float32(math.Inf(-1)), 0
 		}
 	}
 	clear(t.o[:block*t.size])
@@ -195,31 +200,46 @@ func (t *attentionTask) forward(x, y []float32, head, i int) {
 		t.loadKeys(x, j)
 		t.scores(i, j)
 		for q := range queries {
-			t.soften(q, i, j, &top[q], &sum[q])
+			t.soften(q, i, j)
 		}
 		_, keys := t.ends(i, j)
 		t.w.lanesProduct(queries, t.Width, keys, operand{t.s, row, lanes}, operand{t.v, lanes, t.size}, t.o, t.size)
 	}
 	out := t.out()
 	for q := range queries {
-		t.finish(out, y, head, i, q, &top[q], &sum[q])
+		t.finish(out, y, head, i, q)
 	}
 }
 
-// soften turns a row of scores into exponentials, less the largest score so far, and scales what was added up with a
-// smaller one.
-func (t *attentionTask) soften(q, i, j int, top, sum *[lanes]float32) {
-	seen, before := t.seen(i+q, j), *top
+// hide gives keys that are padding a score whose exponential is 0.
+func (t *attentionTask) hide(q, seen int) {
+	if !t.hides {
+		return
+	}
 	for k := range seen {
 		s, hidden := vec(t.s[q*row+k*lanes:]), &t.hidden[k]
 		for l := range s {
 			if hidden[l] {
 				s[l] = float32(math.Inf(-1))
 			}
-			top[l] = max(top[l], s[l])
 		}
 	}
-	var scale, less [lanes]float32
+}
+
+// soften turns a row of scores into exponentials, less the largest score so far, and scales what was added up with a
+// smaller one.
+func (t *attentionTask) soften(q, i, j int) {
+	seen, top, sum, less := t.seen(i+q, j), &t.top[q], &t.sum[q], &t.less
+	before := *top
+	t.hide(q, seen)
+	for k := range seen {
+		for l, s := range vec(t.s[q*row+k*lanes:]) {
+			if s > top[l] || s != s {
+				top[l] = s
+			}
+		}
+	}
+	var scale [lanes]float32
 	for l := range scale {
 		if less[l] = top[l]; math.IsInf(float64(less[l]), -1) {
 			less[l] = 0 // nothing is seen yet
@@ -233,18 +253,14 @@ func (t *attentionTask) soften(q, i, j int, top, sum *[lanes]float32) {
 			o[l] *= scale[l]
 		}
 	}
-	for k := range seen {
-		s := vec(t.s[q*row+k*lanes:])
-		for l := range s {
-			s[l] = exp32(s[l] - less[l])
-			sum[l] += s[l]
-		}
-	}
+	s := t.s[q*row:]
+	t.w.softmaxRows(s, s, less, sum, seen, lanes)
 	clear(t.s[q*row+seen*lanes : (q+1)*row])
 }
 
 // finish writes the output of a query, and keeps the logarithm of the sum of its exponentials.
-func (t *attentionTask) finish(out *Sequence, y []float32, head, i, q int, top, sum *[lanes]float32) {
+func (t *attentionTask) finish(out *Sequence, y []float32, head, i, q int) {
+	top, sum := &t.top[q], &t.sum[q]
 	var inverse [lanes]float32
 	for l, v := range sum {
 		if v > 0 {
@@ -325,15 +341,8 @@ func (t *attentionTask) slopes(head, i, j int) {
 	t.w.lanesProduct(queries, keys, t.Width, operand{t.o, t.size, lanes}, operand{t.v, t.size, lanes}, t.ds, row)
 	for q := range queries {
 		seen, kept := t.seen(i+q, j), t.kept(head, i+q)
-		for k := range seen {
-			s, ds, hidden := vec(t.s[q*row+k*lanes:]), vec(t.ds[q*row+k*lanes:]), &t.hidden[k]
-			for l := range s {
-				if s[l] = exp32(s[l] - kept[l]); hidden[l] {
-					s[l] = 0
-				}
-				ds[l] = s[l] * (ds[l] - t.dots[q][l])
-			}
-		}
+		t.hide(q, seen)
+		t.w.softmaxRowsBack(t.ds[q*row:], t.s[q*row:], kept, &t.dots[q], seen, lanes)
 		clear(t.s[q*row+seen*lanes : (q+1)*row])
 		clear(t.ds[q*row+seen*lanes : (q+1)*row])
 	}

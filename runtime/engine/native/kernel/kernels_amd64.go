@@ -54,6 +54,9 @@ func avx512() functions {
 		maxPool: maxPool512, sumPool: sumPool512, maxPoolBack: maxPoolBack512, sumPoolBack: sumPoolBack512,
 		depthwise: [2]func(*tapArgs){depthwise4_512, depthwise1_512}, weighted: weighted512,
 		affineEach: affineEach512, affineEachRelu: affineEachRelu512,
+		sigmoids: sigmoids512, tanhs: tanhs512, silu: silu512, siluBack: siluBack512,
+		geluTanh: geluTanh512, geluTanhBack: geluTanhBack512, gelu: gelu512, geluBack: geluBack512,
+		softmaxRows: softmaxRows512, softmaxRowsBack: softmaxRowsBack512,
 		round: round512, shorten: shorten512, widen: widen512,
 		winograd: winograd512(),
 	}
@@ -81,6 +84,9 @@ func avx2() functions {
 		maxPool: maxPool256, sumPool: sumPool256, maxPoolBack: maxPoolBack256, sumPoolBack: sumPoolBack256,
 		depthwise: [2]func(*tapArgs){depthwise4_256, depthwise1_256}, weighted: weighted256,
 		affineEach: affineEach256, affineEachRelu: affineEachRelu256,
+		sigmoids: sigmoids256, tanhs: tanhs256, silu: silu256, siluBack: siluBack256,
+		geluTanh: geluTanh256, geluTanhBack: geluTanhBack256, gelu: gelu256, geluBack: geluBack256,
+		softmaxRows: softmaxRows256, softmaxRowsBack: softmaxRowsBack256,
 		round: round256, shorten: shorten256, widen: widen256,
 		winograd: winograd256(),
 	}

@@ -26,6 +26,9 @@ func neon() functions {
 	f.reluBack, f.clampBack, f.squares = reluBackNeon, clampBackNeon, squaresNeon
 	f.sgd, f.momentum, f.adam = sgdNeon, momentumNeon, adamNeon
 	f.affineEach, f.affineEachRelu = affineEachNeon, affineEachReluNeon
+	f.sigmoids, f.tanhs, f.silu, f.siluBack = sigmoidsNeon, tanhsNeon, siluNeon, siluBackNeon
+	f.geluTanh, f.geluTanhBack, f.gelu, f.geluBack = geluTanhNeon, geluTanhBackNeon, geluNeon, geluBackNeon
+	f.softmaxRows, f.softmaxRowsBack = softmaxRowsNeon, softmaxRowsBackNeon
 	f.affine, f.affineRelu, f.normBack = affineNeon, affineReluNeon, normBackNeon
 	f.moments = [2]func(*channelArgs){moments4Neon, moments1Neon}
 	f.normSums = [2]func(*channelArgs){normSums4Neon, normSums1Neon}

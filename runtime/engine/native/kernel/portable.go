@@ -181,6 +181,7 @@ func elements(f *functions) {
 		}
 		copy(slice(e.dst, 4*lanes), sum[:])
 	}
+	exponents(f)
 	updates(f)
 }
 

@@ -32,7 +32,7 @@ func TestFunctionsOfSinglePrecision(t *testing.T) {
 			}
 		}
 	}
-	for x, want := range map[float32]float32{-1e30: 0, 1e30: float32(math.Inf(1)), 0: 1} {
+	for x, want := range map[float32]float32{-1e30: 0, 1e30: exp32(88), 0: 1} {
 		if got := exp32(x); got != want {
 			t.Errorf("exp32(%v) is %v", x, got)
 		}

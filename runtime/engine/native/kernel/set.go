@@ -151,6 +151,14 @@ type elementArgs struct {
 	s            [12]float32
 }
 
+// exponentArgs is arrays of one length, or rows of 16 values.
+type exponentArgs struct {
+	dst, a, b, sum unsafe.Pointer
+	n              int64 // bytes of the arrays, or rows
+	stride         int64 // bytes from one row to the next
+	numbers        unsafe.Pointer
+}
+
 type channelArgs struct {
 	x, y, z        unsafe.Pointer
 	p, q, r        unsafe.Pointer // one value a channel
@@ -211,6 +219,9 @@ type functions struct {
 
 	add, addRelu, relu, clamp, reluBack, clampBack, scale, squares, sgd, momentum, adam func(*elementArgs)
 	affineEach, affineEachRelu                                                          func(*elementArgs)
+
+	sigmoids, tanhs, silu, siluBack, geluTanh, geluTanhBack, gelu, geluBack func(*exponentArgs)
+	softmaxRows, softmaxRowsBack                                            func(*exponentArgs)
 
 	affine, affineRelu, normBack                   func(*channelArgs)
 	moments, normSums, normSumsRelu, rowSums, dots [2]func(*channelArgs) // for a block of channels, and for one

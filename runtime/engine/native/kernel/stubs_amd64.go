@@ -77,6 +77,36 @@ func affineEachRelu512(args *elementArgs)
 func squares512(args *elementArgs)
 
 //go:noescape
+func sigmoids512(args *exponentArgs)
+
+//go:noescape
+func tanhs512(args *exponentArgs)
+
+//go:noescape
+func silu512(args *exponentArgs)
+
+//go:noescape
+func siluBack512(args *exponentArgs)
+
+//go:noescape
+func geluTanh512(args *exponentArgs)
+
+//go:noescape
+func geluTanhBack512(args *exponentArgs)
+
+//go:noescape
+func gelu512(args *exponentArgs)
+
+//go:noescape
+func geluBack512(args *exponentArgs)
+
+//go:noescape
+func softmaxRows512(args *exponentArgs)
+
+//go:noescape
+func softmaxRowsBack512(args *exponentArgs)
+
+//go:noescape
 func sgd512(args *elementArgs)
 
 //go:noescape
@@ -294,6 +324,36 @@ func affineEachRelu256(args *elementArgs)
 
 //go:noescape
 func squares256(args *elementArgs)
+
+//go:noescape
+func sigmoids256(args *exponentArgs)
+
+//go:noescape
+func tanhs256(args *exponentArgs)
+
+//go:noescape
+func silu256(args *exponentArgs)
+
+//go:noescape
+func siluBack256(args *exponentArgs)
+
+//go:noescape
+func geluTanh256(args *exponentArgs)
+
+//go:noescape
+func geluTanhBack256(args *exponentArgs)
+
+//go:noescape
+func gelu256(args *exponentArgs)
+
+//go:noescape
+func geluBack256(args *exponentArgs)
+
+//go:noescape
+func softmaxRows256(args *exponentArgs)
+
+//go:noescape
+func softmaxRowsBack256(args *exponentArgs)
 
 //go:noescape
 func sgd256(args *elementArgs)

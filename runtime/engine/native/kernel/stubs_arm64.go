@@ -53,6 +53,36 @@ func affineEachReluNeon(args *elementArgs)
 func squaresNeon(args *elementArgs)
 
 //go:noescape
+func sigmoidsNeon(args *exponentArgs)
+
+//go:noescape
+func tanhsNeon(args *exponentArgs)
+
+//go:noescape
+func siluNeon(args *exponentArgs)
+
+//go:noescape
+func siluBackNeon(args *exponentArgs)
+
+//go:noescape
+func geluTanhNeon(args *exponentArgs)
+
+//go:noescape
+func geluTanhBackNeon(args *exponentArgs)
+
+//go:noescape
+func geluNeon(args *exponentArgs)
+
+//go:noescape
+func geluBackNeon(args *exponentArgs)
+
+//go:noescape
+func softmaxRowsNeon(args *exponentArgs)
+
+//go:noescape
+func softmaxRowsBackNeon(args *exponentArgs)
+
+//go:noescape
 func sgdNeon(args *elementArgs)
 
 //go:noescape

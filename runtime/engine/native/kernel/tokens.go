@@ -29,13 +29,13 @@ func (w *Worker) NextToken(n *NextToken, x, grad []float32, scale float32) {
 	from, to := n.positions(w)
 	for t := from; t < to; t++ {
 		for l := 0; l < n.Lanes; l += lanes {
-			n.vector(x, grad, t, l, scale)
+			n.vector(w, x, grad, t, l, scale)
 		}
 	}
 }
 
 // vector computes 16 lanes of a position.
-func (n *NextToken) vector(x, grad []float32, t, l int, scale float32) {
+func (n *NextToken) vector(w *Worker, x, grad []float32, t, l int, scale float32) {
 	var factor [lanes]float32
 	targets, any := [lanes]int{}, false
 	for i := range targets {
@@ -54,8 +54,8 @@ func (n *NextToken) vector(x, grad []float32, t, l int, scale float32) {
 		}
 		return
 	}
-	top, best := n.largest(x, t, l)
-	sum := n.exponentials(x, grad, t, l, &top)
+	best := n.largest(w, x, t, l)
+	top, sum := &w.soft[0], n.exponentials(w, x, grad, t, l)
 	for i, token := range targets {
 		if token >= 0 {
 			n.Losses[t*n.Lanes+l+i] = math.Log(sum[i]) - float64(n.at(x, t, token, l)[i]-top[i])
@@ -79,36 +79,44 @@ func (n *NextToken) vector(x, grad []float32, t, l int, scale float32) {
 	}
 }
 
-// largest are the largest outputs of a position, and their tokens.
-func (n *NextToken) largest(x []float32, t, l int) (top [lanes]float32, best [lanes]int) {
-	top = *n.at(x, t, 0, l)
-	for c := 1; c < n.C; c++ {
+// largest finds the largest outputs of a position, which become w.soft[0], and their tokens. Where an output is not
+// finite, the largest is NaN.
+func (n *NextToken) largest(w *Worker, x []float32, t, l int) (best [lanes]int) {
+	top := &w.soft[0]
+	var odd [lanes]float32
+	*top = *n.at(x, t, 0, l)
+	for c := range n.C {
 		for i, v := range n.at(x, t, c, l) {
-			if v > top[i] {
+			if odd[i] += v - v; v > top[i] {
 				top[i], best[i] = v, c
 			}
 		}
 	}
-	return top, best
+	for i, v := range odd {
+		top[i] += v
+	}
+	return best
 }
 
-// exponentials writes the exponentials of outputs less the largest to grad, and returns their sums. Outputs that are
-// not finite make the sum NaN.
-func (n *NextToken) exponentials(x, grad []float32, t, l int, top *[lanes]float32) (sum [lanes]float64) {
-	var odd [lanes]float32
-	for c := range n.C {
-		var e [lanes]float32
-		for i, v := range n.at(x, t, c, l) {
-			e[i] = exp32(v - top[i])
-			sum[i] += float64(e[i])
-			odd[i] += v - v
-		}
+// tokensAtOnce are the outputs whose exponentials are summed in float32; float64 sums these sums.
+const tokensAtOnce = 256
+
+// exponentials returns the sums of the exponentials of outputs less the largest. It writes the exponentials to grad, if
+// that is not nil.
+func (n *NextToken) exponentials(w *Worker, x, grad []float32, t, l int) (sum [lanes]float64) {
+	for c := 0; c < n.C; c += tokensAtOnce {
+		rows, from := min(tokensAtOnce, n.C-c), x[(t*n.C+c)*n.Lanes+l:]
+		w.soft[1] = [lanes]float32{}
 		if grad != nil {
-			*n.at(grad, t, c, l) = e
+			w.softmaxRows(grad[(t*n.C+c)*n.Lanes+l:], from, &w.soft[0], &w.soft[1], rows, n.Lanes)
+		} else {
+			for r := range rows { // each overwrites the one before
+				w.softmaxRows(w.part[:], from[r*n.Lanes:], &w.soft[0], &w.soft[1], 1, lanes)
+			}
 		}
-	}
-	for i, v := range odd {
-		sum[i] += float64(v)
+		for i, v := range w.soft[1] {
+			sum[i] += float64(v)
+		}
 	}
 	return sum
 }

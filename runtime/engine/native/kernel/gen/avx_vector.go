@@ -101,6 +101,8 @@ func (s *avx) selectWhere(c comparison, to, from, x, y, spare vector) {
 	s.VANDPS(spare, from, to)
 }
 
+func (s *avx) toPower(v vector) { s.VPSLLD(operand.U8(23), v, v) }
+
 func (s *avx) broadcastEach(base register, offset int, to ...vector) {
 	for i, v := range to {
 		s.VBROADCASTSS(memoryAt(base, offset+4*i), v)

@@ -61,6 +61,9 @@ type vectors interface {
 	// selectWhere sets to = from where x compares to y, else 0. It overwrites spare.
 	selectWhere(c comparison, to, from, x, y, spare vector)
 
+	// toPower turns the lowest bits of each value into its exponent: of n + 127 it makes 2 to the power of n.
+	toPower(v vector)
+
 	// broadcastEach loads consecutive values, each into all lanes of one vector.
 	broadcastEach(base register, offset int, to ...vector)
 	// broadcastNext loads the value at a pointer into all lanes, and advances the pointer by it.

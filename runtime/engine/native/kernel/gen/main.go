@@ -93,6 +93,7 @@ func kernels(m machine) {
 	line(m)
 	transpose(m)
 	elementwise(m)
+	exponents(m)
 	optimizers(m)
 	channels(m)
 	pools(m)

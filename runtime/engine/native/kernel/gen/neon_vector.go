@@ -124,6 +124,12 @@ func (a *neon) selectWhere(c comparison, to, from, x, y, spare vector) {
 	a.named("VAND", "B16", to, from, spare)
 }
 
+func (a *neon) toPower(v vector) {
+	for _, q := range []int{v.(vec).low, v.(vec).high} {
+		a.put("VSHL $23, V%d.S4, V%d.S4", q, q)
+	}
+}
+
 func (a *neon) broadcastEach(base register, offset int, to ...vector) {
 	a.scope(func() {
 		p := a.register()
