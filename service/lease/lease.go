@@ -50,14 +50,19 @@ func (s *Session) Take(ctx context.Context, job disdel.JobID, data string, place
 		}
 	}
 	l.Owner, l.Data, l.Addresses, l.Expires, l.StopRequest = OwnerOf(s.Token), data, place, time.Now().Add(s.Time), nil
-	l, err = s.History.Take(ctx, l)
+	taken, err := s.History.Take(ctx, l)
 	if disdel.KindOf(err) == disdel.Conflict {
 		return nil, runAlready(job, "another process")
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		return &Held{session: s, lease: taken}, nil
 	}
-	return &Held{session: s, lease: l}, nil
+	// The history may have written the lease although its answer was lost.
+	held := &Held{session: s, lease: l}
+	if held.readAgain(ctx) && held.lease.Expires.Equal(l.Expires) {
+		return held, nil
+	}
+	return nil, err
 }
 
 // OwnerOf names the session with a token in this process, as leases do.
