@@ -67,7 +67,7 @@ func open(ctx context.Context, t *tools, s *server) (*browser, error) {
 		return nil, err
 	}
 	err = chromedp.Do(tab, chromedp.Navigate(s.url+"/ui/"), chromedp.WaitVisible("#token"),
-		chromedp.SendKeys("#token", s.token+"\r"), chromedp.WaitVisible("#jobs"))
+		chromedp.SendKeys("#token", s.token+"\r"), chromedp.WaitVisible("main[data-live]"))
 	if err != nil {
 		b.end()
 		return nil, err

@@ -87,6 +87,50 @@ func (u *Action) add(a *disdel.Activation) {
 
 func mb(b disdel.Bytes) float64 { return float64(b) / float64(disdel.MB) }
 
+// actionMemoryPlot is the memory of every action: its highest peak, its limit, and the interval of its task's estimate.
+func (r *Report) actionMemoryPlot() *Figure {
+	g := &plot.Gantt{Title: "Memory of every action", XName: "MB"}
+	rows := r.Actions[:min(len(r.Actions), mostRows)]
+	var fullest Action
+	for i, a := range rows {
+		g.Rows = append(g.Rows, a.Name)
+		g.Right = max(g.Right, 1.05*mb(max(a.Peak, a.Limit)))
+		g.Bars = append(g.Bars, plot.Bar{Row: i, Parts: r.memoryParts(a)})
+		if a.Limit > 0 && (fullest.Limit == 0 || mb(a.Peak)/mb(a.Limit) > mb(fullest.Peak)/mb(fullest.Limit)) {
+			fullest = a
+		}
+	}
+	if fullest.Peak == 0 {
+		return nil
+	}
+	g.Alt = fmt.Sprintf("%s came nearest to its limit: %v of %v; the table of actions has the same figures",
+		fullest.Name, fullest.Peak, fullest.Limit)
+	note := fmt.Sprintf("%s came nearest to its limit: %v of %v.", fullest.Name, fullest.Peak, fullest.Limit)
+	if n := len(r.Actions) - len(rows); n > 0 {
+		note += fmt.Sprintf(" The first %d actions are shown, %d are not.", mostRows, n)
+	}
+	return &Figure{Title: g.Title, Note: note, SVG: trusted(g.SVG()), Legend: []plot.Key{
+		{Name: "highest peak", Class: "run", Shape: "box"},
+		{Name: "estimate, nine of ten", Class: "interval", Shape: "box"},
+		{Name: "limit", Class: "cap", Shape: "box"},
+	}}
+}
+
+// memoryParts are the peak of an action, the interval of its estimate and its limit, as parts of one bar.
+func (r *Report) memoryParts(a Action) []plot.Part {
+	parts := []plot.Part{{Class: "run", Note: fmt.Sprintf("%s: highest peak %v", a.Name, a.Peak), To: mb(a.Peak)}}
+	if planned, _ := r.record.Plan.Action(a.Task); planned.Estimate.High > planned.Estimate.Low {
+		e := planned.Estimate
+		parts = append(parts, plot.Part{
+			Class: "interval", Note: fmt.Sprintf("%s: estimate %v to %v", a.Name, e.Low, e.High), From: mb(e.Low), To: mb(e.High),
+		})
+	}
+	limit := mb(a.Limit)
+	return append(parts, plot.Part{
+		Class: "cap", Note: fmt.Sprintf("%s: limit %v", a.Name, a.Limit), From: 0.995 * limit, To: limit,
+	})
+}
+
 // memoryPlot is the memory of the train actions over time, with limits and estimate.
 func (r *Report) memoryPlot() *Figure {
 	c, end := r.clock()

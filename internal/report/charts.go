@@ -25,12 +25,10 @@ type Figure struct {
 	SVG    template.HTML
 }
 
-// figures are the plots for which the record has values.
-func (r *Report) figures() []Figure {
+// present are the plots for which the record has values.
+func present(list ...*Figure) []Figure {
 	var out []Figure
-	for _, f := range []*Figure{
-		r.lossPlot(), r.accuracyPlot(), r.errorPlot(), r.epochPlot(), r.stepPlot(), r.memoryPlot(), r.gantt(),
-	} {
+	for _, f := range list {
 		if f != nil {
 			out = append(out, *f)
 		}
@@ -88,7 +86,7 @@ func (r *Report) accuracyPlot() *Figure {
 	if s.Empty() {
 		return nil
 	}
-	p := r.roundPlot("Accuracy by round", "share of held-out rows", 1)
+	p := r.roundPlot("Accuracy by round", "share of right rows", 1)
 	p.Alt = fmt.Sprintf("Accuracy ends at %.4f, best %.4f in round %d", s.Last(), r.Best.Accuracy, r.Best.Round+1)
 	p.Series = []plot.Series{s}
 	seen, _ := r.curve("training accuracy", "s0", func(v *disdel.Round) *float64 { return v.TrainAccuracy })

@@ -24,7 +24,11 @@ func TestClassesAreTold(t *testing.T) {
 	r := counted(t, 3, "cat", "<b>dog</b>")
 	for form, got := range map[string]string{"text": text(t, r), "markdown": markdown(t, r), "page": html(t, r)} {
 		flat := strings.Join(strings.Fields(strings.NewReplacer("|", " ", "\\", "").Replace(got)), " ")
-		for _, want := range []string{"CLASS", "PRECISION", "1 of 2 rows of 0 (cat) taken for 1 ("} {
+		class, precision := "CLASS", "PRECISION"
+		if form == "page" {
+			class, precision = ">Class<", ">Precision<"
+		}
+		for _, want := range []string{class, precision, "1 of 2 rows of 0 (cat) taken for 1 ("} {
 			if !strings.Contains(flat, want) {
 				t.Errorf("%s: no %q in\n%s", form, want, got)
 			}

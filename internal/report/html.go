@@ -27,7 +27,9 @@ var pageStyle string
 var page = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("page").Funcs(template.FuncMap{
 		"list":     newList,
-		"sentence": sentence,
+		"sentence": Sentence,
+		"heading":  heading,
+		"meaning":  Meaning,
 	}).Parse(pageText))
 })
 
@@ -39,13 +41,53 @@ type pageList struct {
 
 func newList(title string, rows []string) pageList { return pageList{title, rows} }
 
-// sentence starts a text with a capital and ends it with a stop.
-func sentence(text string) string {
+// Sentence starts a text with a capital and ends it with a stop.
+func Sentence(text string) string {
 	if text == "" {
 		return ""
 	}
 	first, size := utf8.DecodeRuneInString(text)
 	return string(unicode.ToUpper(first)) + strings.TrimRight(text[size:], ".") + "."
+}
+
+// heading is the head of a column of the terminal as a page has it: "TRAIN LOSS" is "Train loss".
+func heading(name string) string {
+	if name != strings.ToUpper(name) || slices.Contains([]string{"RMSE", "MAE", "R2"}, name) {
+		return name
+	}
+	return strings.TrimSuffix(Sentence(strings.ToLower(name)), ".")
+}
+
+// Meaning is the definition of a label with its unit, "" for a label that explains itself.
+func Meaning(label string) string { return meanings[strings.ToLower(label)] }
+
+// meanings explains the names of tiles and columns.
+var meanings = map[string]string{
+	"time":           "time from the submit to the end, or of one activation",
+	"cost":           "GB-s: memory limit of the train and aggregate actions times the job's time",
+	"cost by use":    "GB-s: memory limit times duration of every activation, as a platform bills it",
+	"accuracy":       "share of the held-out rows that the model classifies correctly",
+	"rmse":           "root of the mean squared error on the held-out rows, in the unit of the target",
+	"rounds":         "a round trains all workers once and averages their weights",
+	"peak memory":    "highest memory of a train action, measured",
+	"memory":         "highest measured memory of a train action, and its limit",
+	"runs":           "activations of the action",
+	"failed":         "activations of the action that failed",
+	"estimate":       "expected peak, computed before the job began",
+	"peak":           "highest measured memory",
+	"limit":          "memory limit of the action",
+	"error":          "estimate over peak, in percent of the peak",
+	"longest":        "longest activation",
+	"timeout":        "OpenWhisk ends the action after this time",
+	"train loss":     "mean loss of the training rows",
+	"loss":           "mean loss of the held-out rows",
+	"train accuracy": "share of training rows that were right, as each step saw them",
+	"left out":       "workers without whose weights the mean was taken",
+	"attempt":        "a failed activation is repeated as the next attempt",
+	"start":          "from the start of the job",
+	"queue":          "time that the activation waited on the platform",
+	"cold":           "time that a new container took to start; -: the container was warm",
+	"outcome":        "how the activation ended",
 }
 
 // view is a report as the page shows it.
@@ -65,8 +107,6 @@ type view struct {
 	Notes       []string
 	Hints       []string
 	Forecasts   []string
-	Figures     []Figure
-	Tables      []Table
 	Matrices    []Matrix
 	Confusions  []string
 	Checksums   []string
@@ -102,18 +142,32 @@ func (r *Report) HTML(w io.Writer, spec []byte) error {
 	return r.write(w, "page", r.view(spec))
 }
 
-// Fragment writes what HTML has in the body of its page, for a page that has Style among its style sheets.
-func (r *Report) Fragment(w io.Writer, spec []byte) error {
-	v := r.view(spec)
-	for _, part := range []string{"head", "sections"} {
-		if err := r.write(w, part, v); err != nil {
+// Section is a part of the page that HTML writes.
+type Section string
+
+// The sections of a report.
+const (
+	SectionSummary  Section = "summary"  // the figures of the headline, the network, the data and the plan
+	SectionCauses   Section = "causes"   // why the job failed or did not learn, with commands to run; may be empty
+	SectionCurves   Section = "curves"   // loss, accuracy and errors by round or epoch
+	SectionRounds   Section = "rounds"   // the table of rounds
+	SectionMemory   Section = "memory"   // estimates, limits and peaks of the actions
+	SectionTimeline Section = "timeline" // the activations over time
+	SectionDetails  Section = "details"  // adjustments, stages, classes, the plan's reasons, checksums
+)
+
+// Sections writes some sections of HTML, for a page that has Style among its style sheets. It computes only those.
+func (r *Report) Sections(w io.Writer, names ...Section) error {
+	v := r.view(nil)
+	for _, name := range names {
+		if err := r.write(w, string(name), v); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Style is the style sheet of Fragment and WriteFigure.
+// Style is the style sheet of Sections and WriteFigure.
 func Style() string { return pageStyle }
 
 // view is the report as templates read it.
@@ -122,10 +176,8 @@ func (r *Report) view(spec []byte) view {
 		Report: r, Style: template.CSS(pageStyle), Learns: r.learns(), Plan: r.planText(), Stopped: r.record.Stopped,
 		State: r.Status.String(),
 		Tiles: r.tiles(), Adjusted: r.adjusted(), Stages: r.stages(), Steps: r.steps(),
-		Notes:   slices.Concat(r.Warnings, r.Troubles.notes()),
-		Hints:   r.hints(),
-		Figures: r.figures(),
-		Tables:  r.tables(), Matrices: matrix(r.ByClass), Confusions: confusions(r.ByClass),
+		Notes: slices.Concat(r.Warnings, r.Troubles.notes()),
+		Hints: r.hints(), Matrices: matrix(r.ByClass), Confusions: confusions(r.ByClass),
 		Checksums: r.checksums(), Spec: string(spec),
 	}
 	if r.Failure != nil {
@@ -200,18 +252,45 @@ func (r *Report) peakTile() Tile {
 	return Tile{"peak memory", top.Peak.String(), fmt.Sprintf("limit %v, estimate %v", top.Limit, top.Estimate)}
 }
 
-func (r *Report) tables() []Table {
-	out := []Table{{"Actions: memory estimated and measured, and time", actionHead, actionRows(r.Actions)}}
-	if len(r.Rounds) > 0 {
-		out = append(out, Table{"Rounds", roundHead(r.Rounds), roundTable(r.Rounds)})
+// Curves are the plots of the rounds.
+func (v view) Curves() []Figure {
+	return present(v.lossPlot(), v.accuracyPlot(), v.errorPlot(), v.epochPlot(), v.stepPlot())
+}
+
+// Memory are the plots of the actions' memory.
+func (v view) Memory() []Figure { return present(v.actionMemoryPlot(), v.memoryPlot()) }
+
+// Timeline is the Gantt chart.
+func (v view) Timeline() []Figure { return present(v.gantt()) }
+
+// ActionTables is the table of actions.
+func (v view) ActionTables() []Table {
+	return []Table{{"Actions: memory estimated and measured, and time", actionHead, actionRows(v.Actions)}}
+}
+
+// RoundTables is the table of rounds; there is none before the first one has ended.
+func (v view) RoundTables() []Table {
+	if len(v.Rounds) == 0 {
+		return nil
 	}
-	if rows := classTable(r.ByClass, mostActivations); rows != nil {
-		out = append(out, Table{"Held-out rows by class", classHead, rows})
+	return []Table{{"Rounds", roundHead(v.Rounds), roundTable(v.Rounds)}}
+}
+
+// ClassTables is the evaluation by class; there is none without classes.
+func (v view) ClassTables() []Table {
+	rows := classTable(v.ByClass, mostActivations)
+	if rows == nil {
+		return nil
 	}
-	if len(r.record.Activations) > 0 {
-		out = append(out, r.activationTable())
+	return []Table{{"Held-out rows by class", classHead, rows}}
+}
+
+// ActivationTables is the table of activations.
+func (v view) ActivationTables() []Table {
+	if len(v.record.Activations) == 0 {
+		return nil
 	}
-	return out
+	return []Table{v.activationTable()}
 }
 
 const mostActivations = 1000

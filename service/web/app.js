@@ -54,6 +54,38 @@
   }
   if (field) field.addEventListener("input", filter);
 
+  // picked says how many jobs are ticked, and lets them be compared from two on.
+  const picked = document.getElementById("picked");
+  function count() {
+    if (!picked) return;
+    const ticked = document.querySelectorAll("#chosen input:checked").length;
+    picked.textContent = ticked ? `${ticked} ticked` : "Tick two or more jobs to compare them.";
+    document.querySelector("#chosen button").disabled = ticked < 2;
+  }
+  if (picked) {
+    const first = new URLSearchParams(location.search).get("pick");
+    for (const box of document.querySelectorAll("#chosen input")) if (box.value === first) box.checked = true;
+    document.getElementById("chosen").addEventListener("change", count);
+    addEventListener("pageshow", count);
+  }
+
+  // A click copies the command beside the button. Browsers allow it only on pages with TLS and of this machine.
+  if (navigator.clipboard) document.documentElement.classList.add("may-copy");
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest(".copy");
+    if (!button) return;
+    await navigator.clipboard.writeText(button.previousElementSibling.textContent);
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  });
+
+  // The key / goes to the filter of the page, or to the list of jobs.
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.target.closest("input, select, textarea")) return;
+    event.preventDefault();
+    if (field) field.focus(); else if (document.querySelector("nav")) location.href = "/ui/jobs";
+  });
+
   // refresh asks for the page anew: one request at a time, and at most two thirds of the time.
   let asking = false, again = false;
   async function refresh() {
@@ -67,6 +99,7 @@
         const page = new DOMParser().parseFromString(await answer.text(), "text/html");
         patch(main, page.getElementById("main"));
         filter();
+        count();
       }
     } catch { say("the server does not answer"); }
     setTimeout(() => {
@@ -80,7 +113,7 @@
     const now = document.getElementById("now");
     if (!now) return;
     const table = document.createElement("table");
-    table.createCaption().textContent = "At work now";
+    table.createCaption().textContent = "Running now";
     const cells = (row, kind, list) => list.forEach((text) => {
       const cell = document.createElement(kind);
       if (kind === "th") cell.scope = "col";

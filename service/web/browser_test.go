@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -158,12 +159,30 @@ func (c *chromium) axe() []string {
 	}
 	found, err := chromedp.Run(c.ctx, chromedp.Evaluate[[]string](string(script)+`;
 		axe.run(document, { resultTypes: ["violations"] }).then((found) => found.violations
-			.filter((v) => v.impact === "serious" || v.impact === "critical")
 			.map((v) => v.id + ": " + v.help + ": " + v.nodes[0].html.slice(0, 200)))`, chromedp.EvalAwaitPromise))
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	return found
+}
+
+// photograph stores pictures of a view by its number, as wide as a desk and as a phone, in the folder DISDEL_TEST_PICTURES.
+func (c *chromium) photograph(view int, scheme string) {
+	c.t.Helper()
+	folder := os.Getenv("DISDEL_TEST_PICTURES")
+	if folder == "" {
+		return
+	}
+	for _, width := range []int64{1440, 400} {
+		c.do(chromedp.EmulateViewport(width, 900))
+		png, err := chromedp.Run(c.ctx, chromedp.FullScreenshot(100))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(folder, fmt.Sprintf("%02d-%s-%d.png", view, scheme, width)), png, 0o644)
+		}
+		if err != nil {
+			c.t.Fatal(err)
+		}
+	}
 }
 
 // What only a browser can tell: the policy lets the page's own script and style work, a list and a job change in place
@@ -178,6 +197,8 @@ func TestInABrowser(t *testing.T) {
 		chromedp.Navigate(h.URL+"/ui/"),
 		chromedp.WaitVisible("#token"),
 		chromedp.SendKeys("#token", "ann submit\r"),
+		chromedp.WaitVisible("main[data-live]"),
+		chromedp.Navigate(h.URL+"/ui/jobs"),
 		chromedp.WaitVisible("#jobs"),
 	)
 	c.until(`document.getElementById("state").textContent === "live"`)
@@ -198,6 +219,16 @@ func TestInABrowser(t *testing.T) {
 		t.Error("what was marked, typed or hidden did not stay")
 	}
 
+	// Two ticks make a comparison; one makes none.
+	if c.is(`!document.querySelector("#chosen button").disabled`) {
+		t.Error("one ticked job can be compared")
+	}
+	c.is(`document.getElementById("q").value = "", document.getElementById("q").dispatchEvent(new Event("input"))`)
+	c.is(fmt.Sprintf("document.querySelector('tr[data-key=%q] input').click()", other.ID))
+	c.until(`document.getElementById("picked").textContent === "2 ticked"`)
+	c.is(`document.querySelector("#chosen button").click()`)
+	c.until(`document.querySelector("h1").textContent === "Comparison of 2 jobs"`)
+
 	// A job's page follows the job to its end.
 	live.Status = disdel.StatusRunning
 	h.save(live)
@@ -208,8 +239,11 @@ func TestInABrowser(t *testing.T) {
 	c.until(`document.querySelector("h1").textContent.includes("succeeded") && !document.querySelector(".danger")`)
 
 	ids := []string{string(live.ID), string(bad.ID)}
-	for _, path := range []string{
-		"/ui/jobs", "/ui/models", "/ui/datasets", "/ui/pool", "/ui/jobs/" + ids[0], "/ui/jobs/" + ids[1],
+	for view, path := range []string{
+		"/ui/", "/ui/jobs", "/ui/models", "/ui/datasets", "/ui/pool", "/ui/jobs/" + ids[0], "/ui/jobs/" + ids[1],
+		"/ui/jobs/" + ids[0] + "?section=curves", "/ui/jobs/" + ids[0] + "?section=memory",
+		"/ui/jobs/" + ids[0] + "?section=timeline", "/ui/jobs/" + ids[0] + "?section=logs",
+		"/ui/jobs/" + ids[1] + "?section=report", "/ui/jobs/" + ids[1] + "?section=files",
 		"/ui/compare?job=" + strings.Join(ids, "&job="),
 	} {
 		c.do(
@@ -219,14 +253,15 @@ func TestInABrowser(t *testing.T) {
 		if !c.is("document.documentElement.scrollWidth <= 400") {
 			t.Errorf("%s is wider than a phone", path)
 		}
-		for scheme, white := range map[string]bool{"light": true, "dark": false} {
+		for scheme, light := range map[string]bool{"light": true, "dark": false} {
 			c.prefers(scheme)
-			if got := c.is(`getComputedStyle(document.body).backgroundColor === "rgb(255, 255, 255)"`); got != white {
-				t.Errorf("%s in %s: it is white: %v", path, scheme, got)
+			if got := c.is(`getComputedStyle(document.body).backgroundColor === "rgb(246, 247, 249)"`); got != light {
+				t.Errorf("%s in %s: it has the light ground: %v", path, scheme, got)
 			}
 			for _, found := range c.axe() {
 				t.Errorf("%s in %s: axe finds %s", path, scheme, found)
 			}
+			c.photograph(view, scheme)
 		}
 	}
 	// The keyboard comes to the content first.

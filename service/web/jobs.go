@@ -14,9 +14,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/history"
-	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/service"
 )
@@ -37,6 +35,7 @@ type row struct {
 	Data    string
 	Created time.Time
 	Took    string
+	Badge   string        // class of the status
 	Tenth   int           // how many of the limit that the peak takes, 0 to 10
 	HTML    template.HTML // the row as the page has it; "": of a job that has not ended, whose time goes on
 }
@@ -77,7 +76,7 @@ var orders = []struct {
 	{"Loss", "loss", func(a, b *row) int { return compareFigures(a.Loss, b.Loss) }},
 	{"Accuracy", "accuracy", func(a, b *row) int { return compareFigures(a.Accuracy, b.Accuracy) }},
 	{"Memory", "memory", func(a, b *row) int { return cmp.Compare(a.Peak, b.Peak) }},
-	{"GB-s", "cost", func(a, b *row) int { return cmp.Compare(a.CostGBs, b.CostGBs) }},
+	{"Cost", "cost", func(a, b *row) int { return cmp.Compare(a.CostGBs, b.CostGBs) }},
 }
 
 // compareFigures sorts unknown figures first.
@@ -176,6 +175,7 @@ func rowOf(r *disdel.Record) row {
 		Data:    r.Data.Name,
 		Created: r.Created,
 	}
+	out.Badge = badgeOf(&out.JobResult)
 	if out.Limit > 0 {
 		out.Tenth = int(min(10, 10*out.Peak/out.Limit))
 	}
@@ -260,54 +260,6 @@ func clone(q url.Values) url.Values {
 		out[k] = slices.Clone(v)
 	}
 	return out
-}
-
-// oneJob is the page of a job.
-type oneJob struct {
-	ID      disdel.JobID
-	Running bool
-	Report  template.HTML
-	Logs    []render.ActivationLog
-}
-
-func jobPage(v *visit) error {
-	rec, err := v.s.Look(v.Context(), v.PathValue("job"))
-	if err != nil {
-		return err
-	}
-	spec, _ := jobfile.Print(rec.Job) // a record of another version may hold what no job file can
-	var out bytes.Buffer
-	if err := report.New(&rec, time.Now(), v.place()...).Fragment(&out, spec); err != nil {
-		return err
-	}
-	page := oneJob{
-		ID: rec.ID, Running: rec.Status.Unfinished(), Logs: render.ActivationLogs(&rec),
-		Report: template.HTML(out.String()), //nolint:gosec // a template wrote it, which escapes
-	}
-	what := view{Title: rec.Job.Metadata.Name + ", " + rec.Status.String(), Here: "Jobs", Body: page}
-	if page.Running || rec.Status == disdel.StatusPaused {
-		what.Live = Root + "live/" + strings.TrimPrefix(jobAddress(rec.ID), Root)
-	}
-	v.write(http.StatusOK, "job", what)
-	return nil
-}
-
-// place is where the page's commands lead: to this server, or for a page that its own program opened to the servers of
-// the job.
-func (v *visit) place() []disdel.Option {
-	if v.site.Enter != "" {
-		return nil
-	}
-	return ServerOf(v.Request)
-}
-
-// ServerOf returns the flag that names the server of a request.
-func ServerOf(r *http.Request) []disdel.Option {
-	scheme := "http"
-	if r.TLS != nil {
-		scheme = "https"
-	}
-	return []disdel.Option{{Name: "server", Value: scheme + "://" + r.Host}}
 }
 
 // compared is the page that compares jobs.

@@ -104,9 +104,20 @@ func datasetsPage(v *visit) error {
 // pool is the page of the platform's pool.
 type pool struct {
 	queue.Pool
-	Held  disdel.Bytes // by the jobs that are shown
-	Known bool         // how large the pool is
-	Share float64      // of it that is held, 0 to 1
+	Bar poolBar
+}
+
+// known tells whether the size of a pool is known.
+func known(p queue.Pool) bool {
+	return p.Capacity.Memory > 0 && p.Capacity.Memory < scheduler.Unbounded
+}
+
+// held is the memory of the jobs that a pool shows.
+func held(p queue.Pool) (sum disdel.Bytes) {
+	for _, j := range p.Holding {
+		sum += j.Room.Memory
+	}
+	return sum
 }
 
 func poolPage(v *visit) error {
@@ -114,13 +125,7 @@ func poolPage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	page := pool{Pool: p, Known: p.Capacity.Memory > 0 && p.Capacity.Memory < scheduler.Unbounded}
-	for _, j := range p.Holding {
-		page.Held += j.Room.Memory
-	}
-	if page.Known {
-		page.Share = min(1, float64(page.Held)/float64(p.Capacity.Memory))
-	}
+	page := pool{Pool: p, Bar: poolBarOf(p)}
 	v.write(http.StatusOK, "pool", view{Title: "Pool", Here: "Pool", Live: Root + "live/jobs", Body: page})
 	return nil
 }

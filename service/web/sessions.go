@@ -126,7 +126,7 @@ func (s *site) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.sessions.begin(w, r, token)
-	http.Redirect(w, r, Root+"jobs", http.StatusSeeOther)
+	http.Redirect(w, r, Root, http.StatusSeeOther)
 }
 
 // enter signs in a user with the key that the program printed.
@@ -136,7 +136,7 @@ func (s *site) enter(w http.ResponseWriter, r *http.Request) {
 			s.sessions.begin(w, r, s.Token)
 		}
 	}
-	http.Redirect(w, r, Root+"jobs", http.StatusSeeOther)
+	http.Redirect(w, r, Root, http.StatusSeeOther)
 }
 
 func (s *site) logout(w http.ResponseWriter, r *http.Request) {

@@ -34,7 +34,7 @@ func style() string { return report.Style() + ownStyle }
 var pages = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("pages").Funcs(template.FuncMap{
 		"job": jobAddress, "figure": figure, "when": when, "number": number, "cut": cut, "list": strings.Join,
-		"dict": dict,
+		"dict": dict, "clock": clock, "sentence": report.Sentence, "meaning": report.Meaning,
 	}).Parse(pagesText))
 })
 
@@ -59,7 +59,7 @@ type frame struct {
 type part struct{ Name, Path string }
 
 var parts = []part{
-	{"Jobs", Root + "jobs"}, {"Models", Root + "models"}, {"Data sets", Root + "datasets"}, {"Pool", Root + "pool"},
+	{"Home", Root}, {"Jobs", Root + "jobs"}, {"Models", Root + "models"}, {"Data sets", Root + "datasets"}, {"Pool", Root + "pool"},
 }
 
 // write writes a page. It renders all of it first, so that an error never leaves half a page.
@@ -99,6 +99,9 @@ func when(t time.Time) string {
 	}
 	return t.UTC().Format("2006-01-02 15:04")
 }
+
+// clock is the time of a line of a log.
+func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }
 
 // number is a figure as text, "" if it is unknown.
 func number(v *float64) string {

@@ -60,18 +60,19 @@ func Handler(cfg Config) http.Handler {
 	mux.HandleFunc("GET "+Enter, s.enter)
 	mux.HandleFunc("POST /ui/logout", s.logout)
 	for pattern, p := range map[string]page{
-		"GET /ui/{$}":                   {role: tenant.RoleRead, show: toJobs},
-		"GET /ui/jobs":                  {role: tenant.RoleRead, show: jobsPage},
-		"GET /ui/jobs/{job}":            {role: tenant.RoleRead, show: jobPage},
-		"POST /ui/jobs/{job}/cancel":    {role: tenant.RoleSubmit, show: ask(disdel.StatusCanceled)},
-		"POST /ui/jobs/{job}/pause":     {role: tenant.RoleSubmit, show: ask(disdel.StatusPaused)},
-		"GET /ui/compare":               {role: tenant.RoleRead, show: comparePage},
-		"GET /ui/models":                {role: tenant.RoleRead, show: modelsPage},
-		"GET /ui/datasets":              {role: tenant.RoleRead, show: datasetsPage},
-		"GET /ui/pool":                  {role: tenant.RoleRead, show: poolPage},
-		"GET /ui/live/jobs":             {role: tenant.RoleRead, show: liveJobs, lasts: true},
-		"GET /ui/live/jobs/{job}":       {role: tenant.RoleRead, show: liveJob, lasts: true},
-		"GET " + Root + "{anything...}": {role: tenant.RoleRead, show: nowhere},
+		"GET /ui/{$}":                     {role: tenant.RoleRead, show: homePage},
+		"GET /ui/jobs":                    {role: tenant.RoleRead, show: jobsPage},
+		"GET /ui/jobs/{job}":              {role: tenant.RoleRead, show: jobPage},
+		"GET /ui/jobs/{job}/files/{file}": {role: tenant.RoleRead, show: jobFile},
+		"POST /ui/jobs/{job}/cancel":      {role: tenant.RoleSubmit, show: ask(disdel.StatusCanceled)},
+		"POST /ui/jobs/{job}/pause":       {role: tenant.RoleSubmit, show: ask(disdel.StatusPaused)},
+		"GET /ui/compare":                 {role: tenant.RoleRead, show: comparePage},
+		"GET /ui/models":                  {role: tenant.RoleRead, show: modelsPage},
+		"GET /ui/datasets":                {role: tenant.RoleRead, show: datasetsPage},
+		"GET /ui/pool":                    {role: tenant.RoleRead, show: poolPage},
+		"GET /ui/live/jobs":               {role: tenant.RoleRead, show: liveJobs, lasts: true},
+		"GET /ui/live/jobs/{job}":         {role: tenant.RoleRead, show: liveJob, lasts: true},
+		"GET " + Root + "{anything...}":   {role: tenant.RoleRead, show: nowhere},
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, p) })
 	}
@@ -194,11 +195,6 @@ func asset(kind, text string) http.HandlerFunc {
 		w.Header().Set("Content-Type", kind)
 		w.Write([]byte(text)) //nolint:errcheck // the browser went away
 	}
-}
-
-func toJobs(v *visit) error {
-	http.Redirect(v.w, v.Request, Root+"jobs", http.StatusSeeOther)
-	return nil
 }
 
 func nowhere(v *visit) error {

@@ -1,0 +1,246 @@
+package web
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller/jobfile"
+	"github.com/disdel/disdel/estimator"
+	"github.com/disdel/disdel/internal/render"
+	"github.com/disdel/disdel/internal/report"
+)
+
+// jobSection is one view of a job's page. The address names it, so that each is a link.
+type jobSection struct {
+	Name, Key string
+	parts     []report.Section
+}
+
+// jobSections are the views in their order; the first one is shown without a name.
+var jobSections = []jobSection{
+	{"Overview", "", []report.Section{report.SectionSummary, report.SectionCauses, report.SectionCurves}},
+	{"Curves", "curves", []report.Section{report.SectionCurves, report.SectionRounds}},
+	{"Memory", "memory", []report.Section{report.SectionMemory}},
+	{"Timeline", "timeline", []report.Section{report.SectionTimeline}},
+	{"Logs", "logs", nil},
+	{"Report", "report", []report.Section{report.SectionSummary, report.SectionCauses, report.SectionDetails}},
+	{"Files", "files", nil},
+}
+
+// oneJob is the page of a job.
+type oneJob struct {
+	jobHead
+	Running bool
+	Section string // key of the shown view
+	Tabs    []tab
+	Report  template.HTML
+	Printed []render.ActivationLog // of the view of logs
+	Lines   []render.LogLine       // the same
+	Earlier int                    // lines that are not shown
+	Model   string                 // NAME:vN, of the view of files
+	Spec    string                 // the same
+}
+
+// tab is a link to a view of a job.
+type tab struct {
+	Name, Link string
+	Here       bool
+}
+
+// mostLines bounds the lines of a log on the page.
+const mostLines = 1000
+
+func jobPage(v *visit) error {
+	rec, err := v.s.Look(v.Context(), v.PathValue("job"))
+	if err != nil {
+		return err
+	}
+	view, ok := sectionOf(v.URL.Query().Get("section"))
+	if !ok {
+		return &disdel.Error{Kind: disdel.NotFound, Op: "find page", Msg: "a job has no such section"}
+	}
+	now := time.Now()
+	page := oneJob{
+		jobHead: headOf(&rec, now), Running: rec.Status.Unfinished(), Section: view.Key, Tabs: tabsOf(rec.ID, view.Key),
+	}
+	var out bytes.Buffer
+	if err := report.New(&rec, now, v.place()...).Sections(&out, view.parts...); err != nil {
+		return err
+	}
+	page.Report = template.HTML(out.String()) //nolint:gosec // a template wrote it, which escapes
+	page.add(&rec)
+	what := view.page(&rec, page)
+	v.write(http.StatusOK, "job", what)
+	return nil
+}
+
+// page is the view of a job with its title. A job that may still change has events.
+func (s jobSection) page(rec *disdel.Record, body oneJob) view {
+	title := rec.Job.Metadata.Name + ", " + rec.Status.String()
+	if s.Key != "" {
+		title = s.Name + " of " + title
+	}
+	out := view{Title: title, Here: "Jobs", Body: body}
+	if body.Running || rec.Status == disdel.StatusPaused {
+		out.Live = Root + "live/" + strings.TrimPrefix(jobAddress(rec.ID), Root)
+	}
+	return out
+}
+
+func sectionOf(key string) (jobSection, bool) {
+	i := slices.IndexFunc(jobSections, func(s jobSection) bool { return s.Key == key })
+	if i < 0 {
+		return jobSection{}, false
+	}
+	return jobSections[i], true
+}
+
+func tabsOf(id disdel.JobID, here string) (out []tab) {
+	for _, s := range jobSections {
+		link := jobAddress(id)
+		if s.Key != "" {
+			link += "?section=" + s.Key
+		}
+		out = append(out, tab{s.Name, link, s.Key == here})
+	}
+	return out
+}
+
+// add adds what the views of logs and of files show of a record.
+func (p *oneJob) add(rec *disdel.Record) {
+	switch p.Section {
+	case "logs":
+		p.Printed = render.ActivationLogs(rec)
+		all := render.LogLines(rec, render.LogFilter{})
+		p.Earlier = max(0, len(all)-mostLines)
+		p.Lines = all[p.Earlier:]
+	case "files":
+		p.Spec = specOf(rec)
+		if m := rec.Model; m != nil {
+			p.Model = fmt.Sprintf("%s:v%d", m.Name, m.Version)
+		}
+	}
+}
+
+// specOf is the job file of a record, "" if a record of another version has what no job file can.
+func specOf(rec *disdel.Record) string {
+	spec, _ := jobfile.Print(rec.Job)
+	return string(spec)
+}
+
+// jobHead is what a page shows of a job at a glance.
+type jobHead struct {
+	ID           disdel.JobID
+	Name, About  string
+	State, Badge string // the words of the status, and its class
+	Labels       string
+	Done, Rounds int
+	Left         string // "3 min left (2 to 4)"; "": nothing is known, or the job has ended
+	Cost         float64
+	Budget       float64 // 0: the job has none
+	Peak, Limit  disdel.Bytes
+	Figure       string // the accuracy, or the RMSE of numbers, with its name; "": not known
+}
+
+func headOf(rec *disdel.Record, now time.Time) jobHead {
+	result := report.JobResultOf(rec)
+	h := jobHead{
+		ID: rec.ID, Name: rec.Job.Metadata.Name, State: result.StatusText(), Badge: badgeOf(&result),
+		Labels: result.Labels, Rounds: rec.Plan.Rounds, Done: min(len(rec.Rounds), rec.Plan.Rounds),
+		Cost: rec.MeteredCost(), Budget: rec.Job.Resources.MaxCost, Peak: result.Peak, Limit: result.Limit,
+		About: fmt.Sprintf("%s on %s, %d workers", cmp.Or(rec.Job.Model.NetworkName(), "own layers"), rec.Data.Name,
+			rec.Plan.Workers),
+	}
+	switch text := result.Figure(); {
+	case text == "-":
+	case result.Scores.Text() == "":
+		h.Figure = "accuracy " + text
+	default:
+		h.Figure = text
+	}
+	if rec.Status == disdel.StatusRunning {
+		h.Left = leftText(rec, now)
+	}
+	return h
+}
+
+// leftText is the forecast of a running job's remaining time with its interval.
+func leftText(rec *disdel.Record, now time.Time) string {
+	elapsed := disdel.Millis(now.Sub(rec.Created))
+	if n := len(rec.Activations); n > 0 && !rec.Activations[0].Start.IsZero() {
+		elapsed = disdel.Millis(now.Sub(rec.Activations[0].Start)) // waiting for the pool is no progress
+	}
+	f := estimator.Remaining(rec.Plan, rec.Rounds, rec.Activations, elapsed)
+	if f == nil {
+		return ""
+	}
+	d := f.Duration
+	return fmt.Sprintf("%s left (%s to %s)", d.Likely.Text(), d.Low.Text(), d.High.Text())
+}
+
+// badgeOf is the class of a status. A job that succeeded with a doubtful result is not shown as a success.
+func badgeOf(r *report.JobResult) string {
+	if r.Verdict != "" {
+		return "doubtful"
+	}
+	return r.Status.String()
+}
+
+// jobFile answers with a file of a job, to be stored.
+func jobFile(v *visit) error {
+	rec, err := v.s.Look(v.Context(), v.PathValue("job"))
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	kind := ""
+	switch v.PathValue("file") {
+	case "job.yaml":
+		kind = "application/yaml"
+		out.WriteString(specOf(&rec))
+	case "record.json":
+		kind = "application/json"
+		err = json.NewEncoder(&out).Encode(rec)
+	case "report.html":
+		kind = "text/html; charset=utf-8"
+		err = report.New(&rec, time.Now(), v.place()...).HTML(&out, []byte(specOf(&rec)))
+	case "report.md":
+		kind = "text/markdown; charset=utf-8"
+		err = report.New(&rec, time.Now(), v.place()...).Markdown(&out, []byte(specOf(&rec)))
+	default:
+		return &disdel.Error{Kind: disdel.NotFound, Op: "find file", Msg: "a job has no such file"}
+	}
+	if err != nil {
+		return err
+	}
+	v.w.Header().Set("Content-Type", kind)
+	v.w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", string(rec.ID)+"-"+v.PathValue("file")))
+	v.w.Write(out.Bytes()) //nolint:errcheck // the browser went away
+	return nil
+}
+
+// place is where the page's commands lead: to this server, or for a page that its own program opened to the servers of
+// the job.
+func (v *visit) place() []disdel.Option {
+	if v.site.Enter != "" {
+		return nil
+	}
+	return ServerOf(v.Request)
+}
+
+// ServerOf returns the flag that names the server of a request.
+func ServerOf(r *http.Request) []disdel.Option {
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	return []disdel.Option{{Name: "server", Value: scheme + "://" + r.Host}}
+}
