@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -113,8 +114,8 @@ func troubleOf(rec *disdel.Record, place []disdel.Option) trouble {
 	}
 	if a := r.Advice; a != nil {
 		out.Why = a.Why
-		if len(a.Commands) > 0 && len(a.Commands[0].Lines) > 0 {
-			out.Command = a.Commands[0].Lines[len(a.Commands[0].Lines)-1]
+		if len(a.Commands) > 0 {
+			out.Command = strings.Join(a.Commands[0].Lines, " && ")
 		}
 	}
 	return out

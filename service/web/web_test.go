@@ -487,7 +487,7 @@ func TestHome(t *testing.T) {
 	text := words(doc)
 	for _, want := range []string{
 		"live digits-cnn on digits, 2 workers round 3 of 10", " left (", "accuracy 0.9000 · memory 180 MB of 256 MB",
-		"of 20.00 GB-s", "ran out of memory at its limit of 256 MB", "Next step: disdel submit", "did not learn", "twice:v7",
+		"of 20.00 GB-s", "ran out of memory at its limit of 256 MB", "Next step: disdel report", "did not learn", "twice:v7",
 		"No job waits.",
 	} {
 		if !strings.Contains(text, want) {
