@@ -27,9 +27,9 @@ import (
 
 func modelCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "model", Usage: "list, show, compare, export and share networks and trained models",
+		Name: "model", Usage: "list, show, compare, import, export and share networks and trained models",
 		Subcommands: append([]*cli.Command{
-			modelList(u), modelShow(u), modelExport(u), modelPromote(u), modelCompare(u), modelRemove(u),
+			modelList(u), modelShow(u), modelImport(u), modelExport(u), modelPromote(u), modelCompare(u), modelRemove(u),
 		}, shareCommands(u, tenant.ItemModel, "model")...),
 		Action: needSubcommand,
 	}

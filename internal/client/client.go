@@ -84,6 +84,8 @@ type Models interface {
 	Get(ctx context.Context, ref string) (modelstore.Model, error)
 	// CopyWeights writes the weights of a model as safetensors.
 	CopyWeights(ctx context.Context, w io.Writer, m *modelstore.Model) error
+	// Add stores a model that no job has trained as the next version of its name. A server does not do that.
+	Add(ctx context.Context, m modelstore.Model, weights disdel.Weights) (modelstore.Model, error)
 	// Tag makes NAME:TAG name a version.
 	Tag(ctx context.Context, ref, tag string) (modelstore.Model, error)
 	// Remove deletes an item that is not in use.

@@ -136,6 +136,15 @@ func (l localModels) Get(ctx context.Context, ref string) (model, error) {
 	return found.Model, err
 }
 
+func (l localModels) Add(ctx context.Context, m model, weights disdel.Weights) (model, error) {
+	return with(ctx, l.Models, func(s *modelstore.Store) (model, error) {
+		if _, err := s.Get(ctx, m.Name); err != nil && disdel.KindOf(err) != disdel.NotFound {
+			return m, err // the name is none
+		}
+		return s.Add(ctx, m, weights)
+	})
+}
+
 func (l localModels) Tag(ctx context.Context, ref, tag string) (m model, err error) {
 	if err := l.CheckOwn(tenant.ItemModel, ref); err != nil {
 		return m, err

@@ -49,6 +49,14 @@ func (r remoteModels) CopyWeights(ctx context.Context, w io.Writer, m *modelstor
 	return err
 }
 
+func (r remoteModels) Add(_ context.Context, m modelstore.Model, _ disdel.Weights) (modelstore.Model, error) {
+	return m, &disdel.Error{
+		Kind: disdel.Invalid, Op: "import model", Msg: "a server takes no models that its jobs have not trained",
+		Hint: "import it on this computer (--context local), export it as safetensors, and start a job from that file: " +
+			"model.init.weights",
+	}
+}
+
 func (r remoteModels) Tag(ctx context.Context, ref, tag string) (m modelstore.Model, err error) {
 	err = r.ask(ctx, request{method: http.MethodPut, path: []string{"models", ref, "tags", tag}}, &m)
 	return m, err

@@ -216,6 +216,18 @@ func (s *Store) Commit(ctx context.Context, m Model) (Model, error) {
 	}
 }
 
+// Add stores a model that no job has trained: its weights, then its description as the next version of its name.
+func (s *Store) Add(ctx context.Context, m Model, weights disdel.Weights) (Model, error) {
+	m.Path = WeightsPath(m.Name, disdel.JobID(fmt.Sprintf("import-%d", m.Created.UnixNano())))
+	var err error
+	m.Checksum, m.Size, err = s.WriteWeights(ctx, m.Path, weights, nil,
+		ArrayValues(len(weights), func(i int) []float32 { return weights[i].Data }))
+	if err != nil {
+		return m, err
+	}
+	return s.Commit(ctx, m)
+}
+
 // describe writes a description, then its checksum beside it.
 func (s *Store) describe(ctx context.Context, m Model) error {
 	m.Tags = nil // which are files of their own

@@ -74,6 +74,15 @@ func KerasNetwork(text []byte, file string) (Network, error) {
 	return describeNetwork(g, file, "Network of Keras"), nil
 }
 
+// ImportedNetwork describes the network of an ONNX file. It returns what model.Build returns.
+func ImportedNetwork(n disdel.Network, file string) (Network, error) {
+	g, err := model.Build(n)
+	if err != nil {
+		return Network{}, err
+	}
+	return describeNetwork(g, file, "Network of ONNX"), nil
+}
+
 // describeNetwork describes a graph.
 func describeNetwork(g *model.Graph, name, title string) Network {
 	c := g.Count()

@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/client"
+	"github.com/disdel/disdel/internal/export"
+	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/internal/render"
+)
+
+// modelImport stores a model of another program.
+func modelImport(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "import", Usage: "store an ONNX model as a trained model", ArgsUsage: "NAME FILE.onnx",
+		Description: "The model becomes the next version of NAME. docs/reference/weights.md lists the operators.\n\n" +
+			"   disdel model import shop shop.onnx --dry-run\n" +
+			"   disdel model import shop shop.onnx --job tune.yaml --data digits",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "dry-run", Usage: "show the layers with shapes and counts, and store nothing"},
+			&cli.BoolFlag{Name: "keep-output", Usage: "answer what the file answers: add no softmax"},
+			&cli.StringFlag{Name: "job", Usage: "also write a job `FILE` that trains the model further"},
+			&cli.StringFlag{Name: "data", Usage: "data set `NAME` of that job"},
+		},
+		Action: func(c *cli.Context) error {
+			if err := checkOperands(c, 2, 2); err != nil {
+				return err
+			}
+			name, file := c.Args().Get(0), c.Args().Get(1)
+			if (c.String("job") == "") != (c.String("data") == "") || strings.Contains(name, ":") {
+				return &disdel.Error{
+					Kind: disdel.Invalid, Op: "import model", Msg: "give a NAME without a version, and --job together with --data",
+					Hint: "disdel model import --help",
+				}
+			}
+			in, err := readONNX(file, c.Bool("keep-output"))
+			if err != nil {
+				return err
+			}
+			for _, note := range in.Notes {
+				fmt.Fprintf(u.Err, "note   %s\n", note)
+			}
+			if c.Bool("dry-run") {
+				doc, err := render.ImportedNetwork(in.Network, file)
+				if err != nil {
+					return err
+				}
+				return u.Show(doc, func(w io.Writer) { render.PrintNetwork(w, doc) })
+			}
+			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
+				m, err := at.Models.Add(ctx, modelstore.Model{
+					ModelRef: disdel.ModelRef{Name: name}, Created: time.Now().UTC(), Network: in.Network,
+				}, in.Weights)
+				if err != nil {
+					return err
+				}
+				if c.String("job") != "" {
+					if err := writeImportJob(u, c.String("job"), c.String("data"), &m); err != nil {
+						return err
+					}
+				}
+				return u.Show(m, func(w io.Writer) { fmt.Fprintf(w, "%s: %v of weights\n", m.Ref(), m.Size) })
+			})
+		},
+	}
+}
+
+// readONNX reads a model, and data that it keeps in other files of its folder.
+func readONNX(file string, keepOutput bool) (in export.Imported, err error) {
+	wrong := func(err error) error {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "import model", Msg: "read " + file, Err: err, Hint: "check the file's name",
+		}
+	}
+	folder, err := os.OpenRoot(filepath.Dir(file))
+	if err != nil {
+		return in, wrong(err)
+	}
+	defer folder.Close()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return in, wrong(err)
+	}
+	in, err = export.ImportONNX(data, folder, keepOutput)
+	var faults *disdel.Faults
+	if errors.As(err, &faults) {
+		faults.File = file
+	}
+	return in, err
+}
+
+// writeImportJob writes a job file, in YAML's form of JSON, that starts from an imported model.
+func writeImportJob(u *ui, file, data string, m *modelstore.Model) error {
+	return newFile(u, "import model", file, func(w io.Writer) error {
+		out := json.NewEncoder(w)
+		out.SetIndent("", "  ")
+		return out.Encode(map[string]any{
+			"apiVersion": disdel.APIVersion, "kind": "TrainingJob", "metadata": map[string]string{"name": m.Name},
+			"model": map[string]any{
+				"layers": m.Network.Layers, "init": map[string]string{"weights": m.Ref()},
+			},
+			"data": map[string]string{"source": "dataset://" + data}, "training": map[string]int{"epochs": 1},
+		})
+	})
+}

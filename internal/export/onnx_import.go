@@ -1,0 +1,371 @@
+package export
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/model"
+)
+
+// Imported is a network that was read from an ONNX file.
+type Imported struct {
+	Network disdel.Network // layers, input and number of outputs
+	Weights disdel.Weights // by the network's names and in its order; they may be views of the file
+	Notes   []string       // what is different from the file
+}
+
+// ImportONNX reads the network and the weights of an ONNX model (opset 7 to 21). folder has the model's external data;
+// with nil there is none. With keepOutput set, the network answers what the ONNX graph does. Otherwise a softmax is
+// added to two or more outputs that are no probabilities yet.
+//
+// The error is *disdel.Faults with every node that disdel cannot compute, Corrupt for a damaged file, or Invalid.
+func ImportONNX(data []byte, folder *os.Root, keepOutput bool) (Imported, error) {
+	s, err := readONNX(data, folder)
+	if err != nil {
+		return Imported{}, err
+	}
+	r := &importer{source: s, at: map[string]value{}, users: map[string][]*step{}, names: map[string]int{"input": 1, "data": 1}}
+	r.room = len(data)/4 + roomBeside
+	if err := r.run(keepOutput); err != nil {
+		return Imported{}, err
+	}
+	return r.finish()
+}
+
+// value is what a name of the graph stands for: a node of the network, a constant, or a list of integers.
+type value struct {
+	node   int // of the builder, where isNode
+	isNode bool
+	array  *array
+	whole  []int64 // where isList; rowCount stands for the number of rows
+	isList bool
+	means  int // columns of an adaptive pool whose rows are still to come
+}
+
+// roomBeside is how many values a small file may make of others: turned matrices, and convolutions of ones and zeros.
+const roomBeside = 4 << 20
+
+// mostFaults is how many faults of one file are told.
+const mostFaults = 200
+
+// rowCount stands for the number of rows in a shape.
+const rowCount = math.MinInt64
+
+// importer makes a network of an ONNX graph.
+type importer struct {
+	*source
+	b       *model.Builder
+	at      map[string]value
+	users   map[string][]*step // nodes that take a value
+	names   map[string]int     // of layers, with how often each was wanted
+	later   map[string]*array  // of Constant nodes, by what they give
+	room    int                // values that may still be made of others
+	weights map[string][]float32
+	notes   []string
+	faults  []disdel.Fault
+	rows    int64 // that the file fixes; 0: any number
+}
+
+func (r *importer) fault(n *step, format string, args ...any) {
+	if len(r.faults) == mostFaults {
+		return
+	}
+	r.faults = append(r.faults, disdel.Fault{
+		Path: fmt.Sprintf("node %.80q (%.40s)", label(n), n.kind), Msg: fmt.Sprintf(format, args...),
+	})
+}
+
+// label is a node's name, or what it gives.
+func label(n *step) string {
+	if n.name == "" && len(n.out) > 0 {
+		return n.out[0]
+	}
+	return n.name
+}
+
+func unfit(format string, args ...any) error {
+	return &disdel.Error{Kind: disdel.Invalid, Op: "import ONNX", Msg: fmt.Sprintf(format, args...)}
+}
+
+func (r *importer) run(keepOutput bool) error {
+	if err := r.begin(); err != nil {
+		return err
+	}
+	steps := r.reachable()
+	for _, n := range steps {
+		if translators[n.kind] == nil || n.domain != "" && n.domain != "ai.onnx" {
+			r.fault(n, "disdel has no layer for this operator")
+		}
+	}
+	for _, n := range steps {
+		if do := translators[n.kind]; do != nil && !n.done && r.known(n) {
+			do(r, n)
+		}
+		if _, err := r.b.Graph(); err != nil {
+			r.fault(n, "%s", disdel.AsError(err).Msg)
+			break
+		}
+	}
+	if len(r.faults) > 0 {
+		return &disdel.Faults{Faults: r.faults}
+	}
+	out := r.at[r.outputs[0].name]
+	if !out.isNode || out.node != r.b.Last() || out.node == 0 {
+		return unfit("the output %.80q is not what the last layer computes", r.outputs[0].name)
+	}
+	return r.end(out.node, keepOutput)
+}
+
+// end checks the output and makes probabilities of it.
+func (r *importer) end(node int, keepOutput bool) error {
+	if len(r.b.Out(node)) != 1 {
+		return unfit("the output has the shape %v; disdel trains networks whose output is a list of numbers",
+			[]int(r.b.Out(node)))
+	}
+	g, err := r.b.Graph()
+	if err != nil {
+		return err
+	}
+	last := g.Nodes[node].Op
+	if !keepOutput && r.b.Out(node)[0] > 1 && last != model.OpSoftmax && last != model.OpSigmoid {
+		r.b.Same(r.name(&step{name: "softmax"}, ""), node, model.OpSoftmax)
+		r.notes = append(r.notes, "a softmax was added: answers are probabilities, where the file gives scores")
+	}
+	return nil
+}
+
+// begin reads the input and who uses what.
+func (r *importer) begin() error {
+	inputs := slices.DeleteFunc(slices.Clone(r.inputs), func(e end) bool { return r.arrays[e.name] != nil })
+	if len(inputs) != 1 || len(r.outputs) != 1 {
+		return unfit("the graph has %d inputs and %d outputs; a network of disdel has one of each", len(inputs),
+			len(r.outputs))
+	}
+	in := inputs[0]
+	if in.kind != float32s {
+		return unfit("the input %.80q is not of float32", in.name)
+	}
+	if len(in.sides) != 2 && len(in.sides) != 4 || slices.Contains(in.sides[1:], 0) {
+		return unfit("the input %.80q has the sides %v (0: not fixed); disdel needs [rows values] or [rows channels height "+
+			"width] with all sides but the rows fixed", in.name, in.sides)
+	}
+	if r.opset < 7 || r.opset > 21 {
+		return unfit("the file has opset %d; disdel reads 7 to 21", r.opset)
+	}
+	r.rows, r.weights = int64(in.sides[0]), map[string][]float32{}
+	r.b = model.NewBuilder("ONNX graph", slices.Clone(in.sides[1:]))
+	for name, a := range r.arrays {
+		r.at[name] = constant(a)
+	}
+	r.at[in.name] = value{isNode: true}
+	r.later = map[string]*array{}
+	for _, n := range r.steps {
+		if n.kind == "Constant" && len(n.out) == 1 {
+			r.later[n.out[0]] = n.options["value"].array
+		}
+		for _, name := range n.in {
+			r.users[name] = append(r.users[name], n)
+		}
+	}
+	return nil
+}
+
+// constant is a value of an array.
+func constant(a *array) value {
+	list, ok := a.numbers()
+	return value{array: a, whole: list, isList: ok}
+}
+
+// reachable are the nodes that the output needs, in the file's order.
+func (r *importer) reachable() (list []*step) {
+	needed := map[string]bool{r.outputs[0].name: true}
+	for _, n := range slices.Backward(r.steps) {
+		if !slices.ContainsFunc(n.out, func(name string) bool { return name != "" && needed[name] }) {
+			continue
+		}
+		for _, name := range n.in {
+			needed[name] = true
+		}
+		list = append(list, n)
+	}
+	slices.Reverse(list)
+	return list
+}
+
+// known tells whether all inputs of a node were read. If not, a fault of an earlier node says why.
+func (r *importer) known(n *step) bool {
+	if len(n.out) == 0 || len(n.in) == 0 && n.kind != "Constant" {
+		r.fault(n, "it has no input or no output")
+		return false
+	}
+	for _, name := range n.in {
+		if _, ok := r.at[name]; name != "" && !ok {
+			if len(r.faults) == 0 {
+				r.fault(n, "its input %.80q is not computed before it", name)
+			}
+			return false
+		}
+	}
+	return true
+}
+
+// in is an input of a node; ok is false where the node has none there.
+func (r *importer) in(n *step, i int) (v value, ok bool) {
+	if i >= len(n.in) || n.in[i] == "" {
+		return value{}, false
+	}
+	v, ok = r.at[n.in[i]]
+	return v, ok
+}
+
+// from is the layer that is a node's input i.
+func (r *importer) from(n *step, i int) (node int, ok bool) {
+	v, _ := r.in(n, i)
+	if !v.isNode || v.means > 0 {
+		r.fault(n, "its input %d is no output of a layer", i)
+		return 0, false
+	}
+	return v.node, true
+}
+
+// floats are the values and the shape of a constant input.
+func (r *importer) floats(n *step, i int) ([]float32, []int, bool) {
+	v, _ := r.in(n, i)
+	list := v.array.floats32()
+	if list == nil {
+		r.fault(n, "its input %d is no constant of float32", i)
+		return nil, nil, false
+	}
+	return list, v.array.sides, true
+}
+
+// set says what a node gives.
+func (r *importer) set(n *step, v value) {
+	r.at[n.out[0]] = v
+	for _, extra := range n.out[1:] {
+		if extra != "" && len(r.users[extra]) > 0 && n.kind != "Dropout" {
+			r.fault(n, "its second output is used")
+		}
+	}
+}
+
+func (r *importer) layer(n *step, node int) { r.set(n, value{isNode: true, node: node}) }
+
+// only is the one node that uses a value, nil where there are others or it is the graph's output.
+func (r *importer) only(name string) *step {
+	if u := r.users[name]; len(u) == 1 && name != r.outputs[0].name {
+		return u[0]
+	}
+	return nil
+}
+
+// name gives a layer the name that its weights have in PyTorch, else one of its node.
+func (r *importer) name(n *step, weight string) string {
+	base, ok := strings.CutSuffix(weight, ".weight")
+	if !ok || strings.Contains(base, "::") {
+		parts := strings.Split(strings.Trim(label(n), "/"), "/")
+		if len(parts) > 1 && strings.HasPrefix(parts[len(parts)-1], n.kind) { // PyTorch's /layer1/conv1/Conv
+			parts = parts[:len(parts)-1]
+			if weight == "" {
+				parts = append(parts, strings.ToLower(n.kind))
+			}
+		}
+		base = strings.Join(parts, ".")
+	}
+	name := base
+	for name == "" || r.names[name] > 0 {
+		r.names[base]++
+		name = base + "_" + strconv.Itoa(r.names[base])
+	}
+	r.names[name]++
+	return name
+}
+
+// values makes room for values. It is nil, with a fault, where a file asks for far more than it has.
+func (r *importer) values(n *step, count int) []float32 {
+	if count > r.room {
+		r.fault(n, "it needs %d values more than the file has", count)
+		return nil
+	}
+	r.room -= count
+	return make([]float32, count)
+}
+
+// finish writes the graph as layers, and takes the weights in their order.
+func (r *importer) finish() (out Imported, err error) {
+	g, err := r.b.Graph()
+	if err != nil {
+		return out, err
+	}
+	out.Network = disdel.Network{Layers: layersOf(g), Input: g.Input(), Classes: g.Output().Len()}
+	built, err := model.Build(out.Network)
+	if err != nil {
+		return out, err
+	}
+	for _, p := range built.Params() {
+		v := r.weights[p.Name]
+		if len(v) != p.Len() {
+			return out, unfit("array %.80q has %d values, and its layer needs %v", p.Name, len(v), p.Shape)
+		}
+		out.Weights = append(out.Weights, disdel.Tensor{Name: p.Name, Shape: p.Shape, Data: v})
+	}
+	out.Notes = r.notes
+	return out, nil
+}
+
+// layersOf writes a graph as the layers of a job file.
+func layersOf(g *model.Graph) []disdel.Layer {
+	list := []disdel.Layer{{Kind: "input", Name: "data", Shape: g.Input()}} // "input" names the data itself
+	for i := 1; i < len(g.Nodes); i++ {
+		list = append(list, layerOf(g, &g.Nodes[i]))
+	}
+	return list
+}
+
+func layerOf(g *model.Graph, n *model.Node) disdel.Layer {
+	l := disdel.Layer{Kind: n.Op.String(), Name: n.Name, Units: n.Units, Filters: n.Filters, Rate: n.Rate}
+	for _, from := range n.Inputs {
+		l.From = append(l.From, g.Nodes[from].Name)
+	}
+	window := func() {
+		l.Kernel, l.KernelHW = side(n.Kernel)
+		l.Stride, l.StrideHW = side(n.Stride)
+		p := [4]int{n.Pad.Top, n.Pad.Bottom, n.Pad.Left, n.Pad.Right}
+		if l.Padding = disdel.EqualSides(p[:]); l.Padding == 0 {
+			l.PaddingAt = p
+		}
+	}
+	switch n.Op {
+	case model.OpConv:
+		window()
+		l.Dilation, l.DilationHW = side(n.Dilation)
+		l.Groups, l.Bias = n.Groups, &n.Bias
+	case model.OpDense:
+		l.Bias = &n.Bias
+	case model.OpMaxPool, model.OpAvgPool:
+		window()
+		if l.SamePad = n.Op == model.OpAvgPool && !n.CountPad && n.Pad != (model.Padding{}); l.SamePad {
+			l.Padding, l.PaddingAt = 0, [4]int{}
+		}
+	case model.OpAdaptiveAvgPool:
+		l.Size, l.SizeHW = side(n.Kernel)
+	case model.OpBatchNorm:
+		l.Eps, l.Momentum = n.Eps, n.Momentum
+	case model.OpLeakyReLU:
+		l.Slope = n.Slope
+	}
+	return l
+}
+
+// side writes a window's sides as a Layer has them.
+func side(s model.Sides) (one int, two [2]int) {
+	if s.H == s.W {
+		return s.H, two
+	}
+	return 0, [2]int{s.H, s.W}
+}

@@ -1,0 +1,231 @@
+package export_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/export"
+	"github.com/disdel/disdel/internal/safetensors"
+	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/native"
+)
+
+// answers are what the native engine computes for rows.
+func answers(t testing.TB, g *model.Graph, weights disdel.Weights, rows int, x []float32) []float32 {
+	t.Helper()
+	e, err := native.Backend{}.New(engine.Spec{Graph: g, BatchSize: rows, Threads: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if err := engine.SetWeights(e, weights); err != nil {
+		t.Fatal(err)
+	}
+	y, err := e.Predict(dataset.Dense(rows, x, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append([]float32(nil), y.Values...)
+}
+
+func drawnRows(n int) []float32 {
+	rng := rand.New(rand.NewPCG(1, 2))
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = rng.Float32()*2 - 1
+	}
+	return x
+}
+
+// drawnWeights are weights as a training leaves them, with variances above 0.
+func drawnWeights(g *model.Graph) disdel.Weights {
+	out := engine.InitWeights(g, disdel.Init{Seed: 1})
+	rng := rand.New(rand.NewPCG(3, 4))
+	for _, v := range out {
+		if strings.HasSuffix(v.Name, ".running_var") || strings.HasSuffix(v.Name, ".running_mean") {
+			for i := range v.Data {
+				v.Data[i] += (rng.Float32() - 0.5) / 4
+			}
+		}
+	}
+	return out
+}
+
+func wantClose(t testing.TB, name string, got, want []float32) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d answers, not %d", name, len(got), len(want))
+	}
+	for i := range got {
+		if d := math.Abs(float64(got[i] - want[i])); !(d <= exact) {
+			t.Fatalf("%s: answer %d is %g, not %g", name, i, got[i], want[i])
+		}
+	}
+}
+
+// imported reads a file and builds its network.
+func imported(t testing.TB, file []byte, keepOutput bool) (*model.Graph, export.Imported) {
+	t.Helper()
+	in, err := export.ImportONNX(file, nil, keepOutput)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := model.Build(in.Network)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g, in
+}
+
+// What disdel writes as ONNX comes back and answers the same. DISDEL_TEST_ZOO=1 tries all of the zoo.
+func TestNetworksComeBackFromONNX(t *testing.T) {
+	list := map[string]*model.Graph{
+		"odd": built(t, model.Shape{3, 13, 19}, func(b *model.Builder) {
+			x := b.Same("clamped", b.Norm("n", b.Conv("a", 0, 6, model.Square(3, 2, 1), 1, true), model.Norm{Eps: 1e-3}),
+				model.OpReLU6)
+			x = b.Add("sum", x, b.Conv("depthwise", x, 6, model.Square(3, 1, 1), 6, false))
+			x = b.Concat("joined", b.Downsample("down", x, 9, 2), b.Pool("pool", x, model.OpMaxPool, model.Square(3, 2, 1)))
+			x = b.Same("silu", b.Same("gelu", b.AdaptivePool("adaptive", x, 3), model.OpGELU), model.OpSiLU)
+			x = b.Same("soft", b.Same("elu", b.LeakyReLU("leaky", b.Flatten("flat", x), 0.2), model.OpELU), model.OpSoftplus)
+			x = b.Same("swish", b.Same("gate", b.Dense("first", x, 11), model.OpHardSigmoid), model.OpHardSwish)
+			b.Same("softmax", b.Dense("last", b.Same("t", x, model.OpTanh), 5), model.OpSoftmax)
+		}),
+	}
+	for _, e := range model.Zoo() {
+		small := e.Input.Len() < 2000 || e.Name == "resnet20-cifar" && !testing.Short()
+		if !small && os.Getenv("DISDEL_TEST_ZOO") == "" {
+			continue
+		}
+		input := e.Input
+		g, err := model.Build(disdel.Network{Name: e.Name, Input: input, Classes: e.Classes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list[e.Name] = g
+	}
+	for name, g := range list {
+		weights := drawnWeights(g)
+		var file bytes.Buffer
+		if err := export.WriteONNX(&file, g, weights, nil); err != nil {
+			if disdel.KindOf(err) != disdel.Invalid {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue // a network that is not exported
+		}
+		back, in := imported(t, file.Bytes(), false)
+		x := drawnRows(2 * g.Input().Len())
+		wantClose(t, name, answers(t, back, in.Weights, 2, x), answers(t, g, weights, 2, x))
+		t.Logf("%s: %d layers", name, len(in.Network.Layers))
+	}
+}
+
+// PyTorch's own exporter writes these files, and PyTorch computes the answers.
+func TestFilesOfPyTorchAnswerAlike(t *testing.T) {
+	const python = "/usr/bin/python3"
+	folder := t.TempDir()
+	if err := exec.CommandContext(t.Context(), python, "-c", "import torch").Run(); err != nil {
+		t.Skip("there is no Python with PyTorch")
+	}
+	out, err := exec.CommandContext(t.Context(), python, "testdata/torch_onnx.py", folder).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for name := range strings.FieldsSeq(string(out)) {
+		file, err := os.ReadFile(filepath.Join(folder, name+".onnx"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := os.ReadFile(filepath.Join(folder, name+".values"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, in := imported(t, file, true)
+		n := 2 * g.Input().Len()
+		values, err := safetensors.Float32s(safetensors.Tensor{
+			Name: name, DType: safetensors.F32, Shape: []int{len(raw) / 4}, Data: raw,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantClose(t, name, answers(t, g, in.Weights, 2, values[:n]), values[n:])
+		t.Logf("%s: %d layers, %q", name, len(in.Network.Layers), in.Network.Layers[1].Name)
+	}
+}
+
+// All operators that are missing are told at once, with the names of their nodes.
+func TestAllMissingOperatorsAreTold(t *testing.T) {
+	g := built(t, model.Shape{1, 4, 4}, func(b *model.Builder) {
+		x := b.Same("first", 0, model.OpReLU)
+		b.Dense("fc", b.Flatten("flat", b.Same("second", x, model.OpTanh)), 2)
+	})
+	var file bytes.Buffer
+	if err := export.WriteONNX(&file, g, drawnWeights(g), nil); err != nil {
+		t.Fatal(err)
+	}
+	data := bytes.Replace(file.Bytes(), []byte("Relu"), []byte("Rolu"), 1)
+	data = bytes.Replace(data, []byte("Tanh"), []byte("Tonh"), 1)
+	_, err := export.ImportONNX(data, nil, false)
+	for _, want := range []string{`"first" (Rolu)`, `"second" (Tonh)`} {
+		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, disdel.Invalid) {
+			t.Errorf("%q is not told: %v", want, err)
+		}
+	}
+}
+
+// A damaged or hostile file is an error, and never a panic.
+func FuzzImportONNX(f *testing.F) {
+	for _, name := range []string{"mlp", "digits-cnn"} {
+		g, err := model.Build(disdel.Network{Name: name, Input: []int{1, 4, 4}, Classes: 2})
+		if err != nil {
+			f.Fatal(err)
+		}
+		weights := disdel.Weights{}
+		for _, p := range g.Params() {
+			weights = append(weights, disdel.Tensor{Name: p.Name, Shape: p.Shape, Data: make([]float32, p.Len())})
+		}
+		var file bytes.Buffer
+		if err := export.WriteONNX(&file, g, weights, nil); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(file.Bytes())
+		f.Add(file.Bytes()[:file.Len()/2])
+	}
+	f.Add([]byte{0x3a, 0x06, 0x2a, 0x04, 0x08, 0x7f, 0x08, 0x7f})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		in, err := export.ImportONNX(data, nil, false)
+		if err == nil {
+			if _, err := model.Build(in.Network); err != nil {
+				t.Errorf("the network of a file that was read does not build: %v", err)
+			}
+		}
+	})
+}
+
+func ExampleImportONNX() {
+	network := disdel.Network{Name: "softmax-regression", Input: []int{1, 2, 2}, Classes: 2}
+	var weights, file bytes.Buffer
+	err := safetensors.Write(&weights, safetensors.FromWeights(disdel.Weights{
+		{Name: "fc.weight", Shape: []int{2, 4}, Data: make([]float32, 8)},
+		{Name: "fc.bias", Shape: []int{2}, Data: make([]float32, 2)},
+	}, nil))
+	if err == nil {
+		err = export.ConvertONNX(&file, network, weights.Bytes(), nil)
+	}
+	in, wrong := export.ImportONNX(file.Bytes(), nil, false)
+	for _, l := range in.Network.Layers {
+		fmt.Print(l.Kind, " ")
+	}
+	fmt.Println(errors.Join(err, wrong))
+	// Output: input flatten dense softmax <nil>
+}

@@ -1,0 +1,67 @@
+"""Writes networks with PyTorch's exporter: NAME.onnx, and NAME.values with two rows and PyTorch's answers as float32."""
+import sys
+import warnings
+
+import torch
+from torch import nn
+
+warnings.filterwarnings("ignore")
+torch.manual_seed(1)
+
+
+class LeNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(1, 6, 5, padding=2), nn.Conv2d(6, 16, 5)
+        self.fc1, self.fc2 = nn.Linear(400, 32), nn.Linear(32, 10, bias=False)
+
+    def forward(self, x):
+        x = nn.functional.max_pool2d(torch.relu(self.conv1(x)), 2)
+        x = nn.functional.max_pool2d(torch.relu(self.conv2(x)), 2)
+        x = x.view(x.size(0), -1)
+        return self.fc2(nn.functional.gelu(self.fc1(x)))
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Conv2d(3, 8, 3, stride=2, padding=1, bias=False), nn.Conv2d(8, 8, 3, padding=1)
+        self.norm, self.other = nn.BatchNorm2d(8), nn.BatchNorm2d(8)
+        self.short, self.fc = nn.Conv2d(3, 8, 1, stride=2), nn.Linear(8, 4)
+
+    def forward(self, x):
+        y = self.other(self.b(nn.functional.silu(self.norm(self.a(x)))))
+        y = nn.functional.hardswish(y + self.short(x))
+        return self.fc(torch.flatten(nn.functional.adaptive_avg_pool2d(y, 1), 1))
+
+
+class Branches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.a, self.b = nn.BatchNorm2d(3), nn.Conv2d(3, 5, 1), nn.Conv2d(3, 4, 3, padding=1)
+        self.pool, self.fc = nn.MaxPool2d(3, 2, ceil_mode=True), nn.Linear(9, 3)
+
+    def forward(self, x):
+        x = self.norm(x)
+        x = torch.cat([nn.functional.relu6(self.a(x)), nn.functional.leaky_relu(self.b(x), 0.1)], 1)
+        x = nn.functional.dropout(self.pool(x), 0.5, self.training)
+        return torch.softmax(self.fc(x.mean([2, 3])), 1)
+
+
+for name, net, sides, changes in [
+    ("lenet", LeNet(), [1, 28, 28], {}), ("lenet_rows", LeNet(), [1, 28, 28], {"dynamic_axes": {"in": {0: "rows"}}}),
+    ("block", Block(), [3, 15, 17], {}), ("block_unfolded", Block(), [3, 15, 17], {"do_constant_folding": False,
+                                          "training": torch.onnx.TrainingMode.PRESERVE}),
+    ("branches", Branches(), [3, 12, 12], {"opset_version": 11}), ("branches9", Branches(), [3, 12, 12],
+                                                                 {"opset_version": 9}),
+    ("perceptron", nn.Sequential(nn.Linear(7, 5), nn.ELU(), nn.Linear(5, 2), nn.Sigmoid()), [7], {}),
+]:
+    for m in net.modules():
+        if isinstance(m, nn.BatchNorm2d):
+            m.running_mean.normal_(0, 0.3), m.running_var.uniform_(0.5, 2), m.weight.data.normal_(1, 0.2)
+    net.eval()
+    x = torch.randn(2, *sides)
+    torch.onnx.export(net, x, f"{sys.argv[1]}/{name}.onnx", input_names=["in"], **changes)
+    with open(f"{sys.argv[1]}/{name}.values", "wb") as f:
+        f.write(x.numpy().tobytes() + net(x).detach().numpy().tobytes())
+    print(name)
