@@ -29,7 +29,8 @@ func ImportONNX(data []byte, folder *os.Root, keepOutput bool) (Imported, error)
 	if err != nil {
 		return Imported{}, err
 	}
-	r := &importer{source: s, at: map[string]value{}, users: map[string][]*step{}, names: map[string]int{"input": 1, "data": 1}}
+	r := &importer{source: s, at: map[string]value{}, users: map[string][]*step{}}
+	r.names = map[string]int{"input": 1, dataLayer: 1}
 	r.room = len(data)/4 + roomBeside
 	if err := r.run(keepOutput); err != nil {
 		return Imported{}, err
@@ -318,9 +319,12 @@ func (r *importer) finish() (out Imported, err error) {
 	return out, nil
 }
 
+// dataLayer is the name of the first layer, as "input" names the data itself.
+const dataLayer = "data"
+
 // layersOf writes a graph as the layers of a job file.
 func layersOf(g *model.Graph) []disdel.Layer {
-	list := []disdel.Layer{{Kind: "input", Name: "data", Shape: g.Input()}} // "input" names the data itself
+	list := []disdel.Layer{{Kind: "input", Name: dataLayer, Shape: g.Input()}}
 	for i := 1; i < len(g.Nodes); i++ {
 		list = append(list, layerOf(g, &g.Nodes[i]))
 	}
@@ -330,7 +334,11 @@ func layersOf(g *model.Graph) []disdel.Layer {
 func layerOf(g *model.Graph, n *model.Node) disdel.Layer {
 	l := disdel.Layer{Kind: n.Op.String(), Name: n.Name, Units: n.Units, Filters: n.Filters, Rate: n.Rate}
 	for _, from := range n.Inputs {
-		l.From = append(l.From, g.Nodes[from].Name)
+		name := g.Nodes[from].Name
+		if from == 0 {
+			name = dataLayer
+		}
+		l.From = append(l.From, name)
 	}
 	window := func() {
 		l.Kernel, l.KernelHW = side(n.Kernel)

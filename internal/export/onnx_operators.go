@@ -271,7 +271,8 @@ func (r *importer) conv(n *step) {
 	switch {
 	case !ok:
 		return
-	case groups < 1 || groups > int64(in[0]) || sides[1]*int(groups) != in[0] || w.Kernel != (model.Sides{H: sides[2], W: sides[3]}):
+	case groups < 1 || groups > int64(in[0]) || sides[1]*int(groups) != in[0] ||
+		w.Kernel != (model.Sides{H: sides[2], W: sides[3]}):
 		r.fault(n, "its weight %v does not fit %d channels in %d groups and a window of %dx%d", sides, in[0], groups,
 			w.Kernel.H, w.Kernel.W)
 		return
@@ -661,7 +662,8 @@ func (r *importer) softmax(n *step) {
 		r.fault(n, "disdel has softmax only as the last layer")
 		return
 	case n.kind == "LogSoftmax":
-		r.notes = append(r.notes, "the last layer is softmax: answers are probabilities, where the file gives their logarithms")
+		r.notes = append(r.notes, "the last layer is softmax: answers are probabilities, "+
+			"where the file gives their logarithms")
 	}
 	r.layer(n, r.b.Same(r.name(n, ""), x, model.OpSoftmax))
 }
