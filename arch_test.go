@@ -213,6 +213,7 @@ var owners = map[string][]string{
 	"github.com/itchyny/gojq":                {"internal/terminal"},
 	"gonum.org/v1/plot":                      {"internal/plot"},
 	"codeberg.org/go-fonts":                  {"internal/plot"},
+	"github.com/parquet-go/parquet-go":       {"dataset/dense", "internal/export"},
 	"golang.org/x/image":                     {"dataset/dense", "internal/plot"},
 	"golang.org/x/text":                      {"dataset/text"},
 	"go.yaml.in/yaml":                        {"controller/jobfile", "internal/cli", "deploy", "internal/terminal"},

@@ -23,13 +23,14 @@ import (
 type Source struct {
 	Name string // for messages
 	Open func() (io.ReadCloser, error)
+	Path string // of a file on this machine, plain or gzip; "": what Open reads is none
 }
 
 // FileSource is a file, plain or gzip, or an object of a bucket: s3://BUCKET/KEY, with the bucket's options after a
 // question mark. Open returns Invalid for a missing file or a folder, and a bucket's own errors.
 func FileSource(name string) Source {
 	if !strings.HasPrefix(name, objectScheme) {
-		return Source{Name: name, Open: func() (io.ReadCloser, error) { return openFile(name) }}
+		return Source{Name: name, Path: name, Open: func() (io.ReadCloser, error) { return openFile(name) }}
 	}
 	place, _, _ := strings.Cut(name, "?")
 	return Source{Name: place, Open: func() (io.ReadCloser, error) { return openObject(name) }}

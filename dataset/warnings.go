@@ -163,6 +163,7 @@ type ColumnKind string
 const (
 	ColumnNumber   ColumnKind = "number"
 	ColumnCategory ColumnKind = "category"
+	ColumnSkip     ColumnKind = "skip" // the column is left out of the data set
 )
 
 // Width is the number of values of the column in a row.

@@ -74,8 +74,10 @@ func graph(network, input string, classes int) (*model.Graph, error) {
 		n.NextToken = true
 	case "lstm":
 		n.Name, n.Layers = "", []disdel.Layer{
-			{Kind: "embedding", Vocabulary: lstmTokens, Width: 128, Padded: new(true)}, {Kind: "lstm", Units: 256},
-			{Kind: "takePosition", Take: "last"}, {Kind: "dense", Units: classes},
+			{Kind: "embedding", Vocabulary: lstmTokens, Width: 128, Padded: new(true)},
+			{Kind: "lstm", Units: 256},
+			{Kind: "takePosition", Take: "last"},
+			{Kind: "dense", Units: classes},
 		}
 	}
 	return model.Build(n)

@@ -17,8 +17,9 @@ import (
 // column collects what is known of a column.
 type column struct {
 	dataset.Column
-	passed string // why it is omitted; "": it is not
-	target bool   // it has numbers to predict
+	passed string             // why it is omitted; "": it is not
+	target bool               // it has numbers to predict
+	asked  dataset.ColumnKind // by the user; "": it is detected
 
 	numbers, texts int
 	squares        float64           // sum of squared distances from the mean (Welford 1962)
@@ -110,7 +111,7 @@ func (c *column) close(at int, wrong *faults) {
 	switch {
 	case c.numbers+c.texts == 0:
 		c.passed = "it is empty"
-	case c.texts == 0, c.texts*fewTexts < c.numbers:
+	case c.isNumber():
 		c.Kind = dataset.ColumnNumber
 		c.Deviation = math.Sqrt(c.squares / float64(max(1, c.numbers)))
 		for _, p := range c.odd {
@@ -119,6 +120,12 @@ func (c *column) close(at int, wrong *faults) {
 		if more := c.texts - len(c.odd); more > 0 {
 			wrong.more += more
 		}
+	case c.tooMany && len(c.odd) == 0:
+		wrong.add(disdel.Fault{
+			Column: at + 1, Path: c.Name,
+			Msg:  fmt.Sprintf("it has more than %d different numbers, and a category has no more", mostCategories),
+			Hint: "leave the kind of this column out",
+		})
 	case c.tooMany:
 		wrong.at(c.odd[0].line, at+1, c.Name,
 			"it has more than %d different texts, as names and ids have: leave it out (--skip)%s; to learn from words of "+
@@ -141,6 +148,14 @@ func (c *column) close(at int, wrong *faults) {
 	if c.Kind != dataset.ColumnNumber {
 		c.Low, c.High, c.Mean = 0, 0, 0
 	}
+}
+
+// isNumber tells whether the column has numbers.
+func (c *column) isNumber() bool {
+	if c.asked != "" {
+		return c.asked == dataset.ColumnNumber
+	}
+	return c.texts == 0 || c.texts*fewTexts < c.numbers
 }
 
 // closeTarget adds the faults of a column of numbers to predict.

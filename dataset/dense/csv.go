@@ -2,6 +2,7 @@ package dense
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,8 +12,9 @@ import (
 	"github.com/disdel/disdel/dataset"
 )
 
-// CSV is rows of a CSV file: a label or numbers to predict, and columns of numbers and of texts. What is not given is
-// detected.
+// CSV is rows of a table: a label or numbers to predict, and columns of numbers and of texts. What is not given is
+// detected, also the file's format: CSV, a JSON object in each line, or Parquet with flat columns. Faults of a Parquet
+// file have the number of the row, from 1, as their line.
 type CSV struct {
 	dataset.Source
 	Test         *dataset.Source // held-out rows with the same columns; nil: none
@@ -22,9 +24,11 @@ type CSV struct {
 	LabelClasses bool            // each label is a class, even if labels look like numbers to predict
 	Targets      []string        // names or numbers of the columns of numbers to predict; nil: rows have a label
 	Skip         []string        // names or numbers of columns to omit
-	Missing      []string        // further texts that stand for no value
-	Scale        Scale           // of numbers; "": standard, and with Shape none
-	Shape        []int           // of the numbers of a row, [channels height width]; nil: single values
+	// Kinds are the kinds of columns, by name or number, where the detected ones are wrong. ColumnSkip omits a column.
+	Kinds   map[string]dataset.ColumnKind
+	Missing []string // further texts that stand for no value
+	Scale   Scale    // of numbers; "": standard, and with Shape none
+	Shape   []int    // of the numbers of a row, [channels height width]; nil: single values
 }
 
 // Header says whether the first line has the names of the columns.
@@ -111,6 +115,7 @@ func (c *CSV) check() error {
 // table is a CSV file during reading.
 type table struct {
 	CSV
+	format  tableFormat
 	header  bool
 	sniffed bool // the header was detected
 	names   []string
@@ -159,16 +164,23 @@ func (t *table) begin() error {
 		_, isNumber := number(text)
 		t.numbersMiss = t.numbersMiss || isNumber
 	}
-	top, err := t.sniff()
-	if err != nil {
+	if err := t.convert(); err != nil {
 		return err
 	}
-	t.names = make([]string, len(top[0]))
-	for i := range t.names {
-		t.names[i] = "column " + strconv.Itoa(i+1)
-		if t.header && top[0][i] != "" {
-			t.names[i] = top[0][i]
+	if t.format == formatCSV {
+		top, err := t.sniff()
+		if err != nil {
+			return err
 		}
+		t.names = make([]string, len(top[0]))
+		for i := range t.names {
+			t.names[i] = "column " + strconv.Itoa(i+1)
+			if t.header && top[0][i] != "" {
+				t.names[i] = top[0][i]
+			}
+		}
+	}
+	for i := range t.names {
 		if !utf8.ValidString(t.names[i]) {
 			wrong := faults{file: t.Name}
 			wrong.at(1, i+1, "columns", "the name %.40q is %s", t.names[i], notUTF8)
@@ -230,10 +242,47 @@ func (t *table) choose() error {
 			return err
 		}
 		if at != t.label && !t.columns[at].target {
-			t.columns[at].passed = "as was asked for"
+			t.columns[at].passed = asAsked
 		}
 	}
-	return nil
+	return t.setKinds()
+}
+
+// setKinds sets the kinds of columns that the user names. It returns one error for all faults.
+func (t *table) setKinds() error {
+	var wrong []string
+	var hint error
+	for _, text := range slices.Sorted(maps.Keys(t.Kinds)) {
+		kind := t.Kinds[text]
+		at, err := t.find(text)
+		switch {
+		case err != nil:
+			wrong, hint = append(wrong, "there is no column "+strconv.Quote(text)), err
+		case kind != dataset.ColumnNumber && kind != dataset.ColumnCategory && kind != dataset.ColumnSkip:
+			wrong = append(wrong, fmt.Sprintf("%s: there is no kind %q", t.names[at], kind))
+		case t.columns[at].target && kind != dataset.ColumnNumber:
+			wrong = append(wrong, t.names[at]+": it is a number to predict")
+		case t.columns[at].passed == isLabel && kind != dataset.ColumnCategory:
+			wrong = append(wrong, t.names[at]+": it is the label; to predict a number: --target "+t.names[at])
+		case t.columns[at].passed == asAsked && kind != dataset.ColumnSkip, t.columns[at].asked != "":
+			wrong = append(wrong, t.names[at]+": it has two kinds")
+		case kind == dataset.ColumnSkip:
+			t.columns[at].passed = asAsked
+		default:
+			t.columns[at].asked = kind
+		}
+	}
+	if wrong == nil {
+		return nil
+	}
+	bad := &disdel.Error{
+		Kind: disdel.Invalid, Op: "read " + t.Name, Msg: strings.Join(wrong, "; "),
+		Hint: "the kinds are number, category and skip",
+	}
+	if hint != nil {
+		bad.Hint += "; " + disdel.AsError(hint).Hint
+	}
+	return bad
 }
 
 // Why the columns of the label and of targets are no values of a row.
@@ -241,6 +290,9 @@ const (
 	isLabel  = "it is the label"
 	isTarget = "it is a number to predict"
 )
+
+// asAsked is why a column that the user names is left out.
+const asAsked = "as was asked for"
 
 // find returns the column with a name, or a number from 1.
 func (t *table) find(text string) (int, error) {
@@ -458,10 +510,13 @@ func (t *table) understood() dataset.Interpretation {
 	if t.header {
 		u.Kind = "CSV, separated by " + by + ", with a header"
 	}
+	if t.format != formatCSV {
+		u.Kind = string(t.format)
+	}
 	if len(t.targets) > 0 {
 		u.Targets = t.targetsOf()
 	}
-	u.Example = dataset.Example{Place: fmt.Sprintf("line %d", t.first.line), Class: t.first.record[t.label]}
+	u.Example = dataset.Example{Place: t.format.place(t.first.line), Class: t.first.record[t.label]}
 	for i := range t.columns {
 		c := &t.columns[i]
 		switch {

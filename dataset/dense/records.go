@@ -116,11 +116,7 @@ func (t *table) boundColumns() error {
 			columns++
 		}
 		if columns > mostColumns {
-			return &disdel.Error{
-				Kind: disdel.Invalid, Op: "read " + t.Name,
-				Msg:  fmt.Sprintf("a row has more than %d columns, and a table may have %d", mostColumns, mostColumns),
-				Hint: "add wider rows as arrays (--images FILE.npy --labels FILE.npy), or as sparse rows (--libsvm)",
-			}
+			return tooManyColumns(t.Name)
 		}
 	}
 	return nil
@@ -161,8 +157,6 @@ func noText(head []byte) (what, hint string) {
 		return "it is a zip archive, perhaps a spreadsheet", "save the sheet as CSV"
 	case is("\x93NUMPY"):
 		return "it is a NumPy array", "--images FILE --labels FILE"
-	case is("PAR1"):
-		return "it is a Parquet file", "write it as CSV: pandas.read_parquet(FILE).to_csv(OUT, index=False)"
 	case bytes.IndexByte(head, 0) >= 0:
 		return "it is no text", ""
 	case bytes.IndexByte(head, '\n') < 0 && bytes.IndexByte(head, '\r') >= 0: // of what may be text

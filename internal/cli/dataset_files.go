@@ -84,6 +84,10 @@ func denseFlags() []cli.Flag {
 			Usage: "`COLUMNS` of --csv with numbers to predict, by name or number: price,rent",
 		},
 		&cli.StringFlag{Name: "skip", Usage: "`COLUMNS` of --csv to leave out, by name or number: id,name"},
+		&cli.StringSliceFlag{
+			Name:  "kind",
+			Usage: "kinds of columns of --csv: `NAME=KIND` with number, category or skip (repeatable; default: detect)",
+		},
 		&cli.StringFlag{
 			Name:  "header",
 			Usage: "whether the first line of --csv is a header: yes or no (default: detect)",
@@ -128,6 +132,9 @@ func denseRows(c *cli.Context, name string) (in dataset.DenseInput, named bool, 
 	images := arrayKind(c)
 	if c.IsSet("target") && (!c.IsSet("csv") || c.IsSet("schema")) {
 		return in, true, badFlags("--target names columns of a table", "write --csv FILE --target COLUMN")
+	}
+	if c.IsSet("kind") && (!c.IsSet("csv") || c.IsSet("schema")) {
+		return in, true, badFlags("--kind names columns of a table", "write --csv FILE --kind COLUMN=category")
 	}
 	switch {
 	case c.IsSet("text-files"):
@@ -202,6 +209,9 @@ func denseCSV(c *cli.Context, name string) (in dataset.DenseInput, err error) {
 		Skip: splitCommas(c.String("skip")), Missing: splitCommas(c.String("missing")),
 		Scale: dense.Scale(c.String("scale")),
 	}
+	if table.Kinds, err = columnKinds(c.StringSlice("kind")); err != nil {
+		return in, err
+	}
 	if file := c.String("test-csv"); file != "" {
 		test := dataset.FileSource(file)
 		table.Test = &test
@@ -223,10 +233,27 @@ func denseCSV(c *cli.Context, name string) (in dataset.DenseInput, err error) {
 	return table.Input(name)
 }
 
+// columnKinds reads the kinds of columns: NAME=KIND. It returns Invalid.
+func columnKinds(list []string) (map[string]dataset.ColumnKind, error) {
+	kinds := map[string]dataset.ColumnKind{}
+	for _, text := range list {
+		at := strings.LastIndexByte(text, '=') // names may have one, kinds have none
+		if at < 1 {
+			return nil, badFlags(fmt.Sprintf("%q gives no column a kind", text), "write --kind COLUMN=category")
+		}
+		name, kind := text[:at], dataset.ColumnKind(text[at+1:])
+		if before, ok := kinds[name]; ok && before != kind {
+			return nil, badFlags(fmt.Sprintf("%s has the kinds %s and %s", name, before, kind), "give each column one kind")
+		}
+		kinds[name] = kind
+	}
+	return kinds, nil
+}
+
 // textRows reads a table of texts.
 func textRows(c *cli.Context, name string) (in dataset.DenseInput, err error) {
 	if err := rejectFlags(c, "--text", "images", "labels", "npz", "safetensors", "libsvm", "ratings", "schema", "target",
-		"skip", "missing", "scale", "shape", "separator", "header", "size", "gray", "held-out", "classes"); err != nil {
+		"skip", "kind", "missing", "scale", "shape", "separator", "header", "size", "gray", "held-out", "classes"); err != nil {
 		return in, err
 	}
 	if !c.IsSet("csv") || !c.IsSet("label") {
@@ -390,8 +417,8 @@ func sparseFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringFlag{Name: "libsvm", Usage: "LIBSVM `FILE` of sparse rows, plain or gzip"},
 		&cli.StringFlag{
-			Name:  "csv",
-			Usage: "CSV `FILE` of labelled rows, plain or gzip; with --schema, of sparse rows",
+			Name: "csv", Aliases: []string{"table"},
+			Usage: "`FILE` of a table: CSV, plain or gzip, a JSON object a line, or Parquet; with --schema, CSV of sparse rows",
 		},
 		&cli.StringFlag{Name: "schema", Usage: "JSON `FILE` that describes the fields of --csv"},
 		&cli.StringFlag{

@@ -28,7 +28,7 @@ var initSources = []string{"csv", "images", "npz", "text-files", "dataset"}
 
 // initDataFlags are the flags of `dataset add` that `init` has too.
 var initDataFlags = []string{
-	"csv", "label", "label-classes", "target", "skip", "images", "labels", "layout", "npz", "size", "gray",
+	"csv", "label", "label-classes", "target", "skip", "kind", "images", "labels", "layout", "npz", "size", "gray",
 	"text-files", "tokenizer", "positions",
 }
 

@@ -125,9 +125,9 @@ func exponents(f *functions) {
 	})
 	rows := func(each func(dst, a *float32, b float32, sum *float32)) func(*exponentArgs) {
 		return func(e *exponentArgs) {
-			b, sum := (vec)(e.b), (vec)(e.sum)
+			b, sum := vec(e.b), vec(e.sum)
 			for r := range e.n {
-				dst, a := (vec)(ptr(e.dst, r*e.stride)), (vec)(ptr(e.a, r*e.stride))
+				dst, a := vec(ptr(e.dst, r*e.stride)), vec(ptr(e.a, r*e.stride))
 				for l := range dst {
 					each(&dst[l], &a[l], b[l], &sum[l])
 				}

@@ -35,7 +35,7 @@ type Worker struct {
 	offs  []int64
 	woffs []int64
 	part  [16]float32
-	soft  [2][lanes]float32 // the largest of 16 rows, and sums of their exponentials
+	soft  [2][lanes]float32          // the largest of 16 rows, and sums of their exponentials
 	edge  [2 * lanes * lanes]float32 // a tile at the edge of a matrix; pixels of 16 filters
 
 	halves halvesArgs

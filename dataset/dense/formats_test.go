@@ -1,0 +1,320 @@
+package dense
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+)
+
+// A table has the same rows and columns in each format.
+func TestATableIsTheSameInEveryFormat(t *testing.T) {
+	text := textTable{
+		csv: "town,area,sold,price\nRome,50,true,1.5\n\"Bath, UK\",,false,2\nRome,70.25,true,2.5\n",
+		json: `{"town": "Rome", "area": 50, "sold": true, "price": 1.5}` + "\n\n" +
+			`{"town":"Bath, UK","area":null,"sold":false,"price":2}` + "\n" +
+			`{"price":2.5,"sold":true,"area":70.25,"town":"Rome"}`,
+	}
+	want, err := CSV{Source: dataset.TextSource("a.csv", text.csv), Targets: []string{"price"}}.Input("homes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := all(t, want)
+	for name, from := range map[string]dataset.Source{
+		"JSON objects": dataset.TextSource("a.jsonl", text.json), "Parquet": homesFile(t),
+	} {
+		got, err := CSV{Source: from, Targets: []string{"price"}}.Input("homes")
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if diff := cmp.Diff(want.Columns, got.Columns); diff != "" {
+			t.Errorf("%s: other columns: %s", name, diff)
+		}
+		if diff := cmp.Diff(rows, all(t, got)); diff != "" {
+			t.Errorf("%s: other rows: %s", name, diff)
+		}
+		if got.Understood.Kind != name+"; a target is price" {
+			t.Errorf("%s is taken for %q", name, got.Understood.Kind)
+		}
+	}
+}
+
+// textTable is a table in two formats.
+type textTable struct{ csv, json string }
+
+type home struct {
+	Town  string   `parquet:"town"`
+	Area  *float64 `parquet:"area"`
+	Sold  bool     `parquet:"sold"`
+	Price float32  `parquet:"price"`
+}
+
+func homesFile(t *testing.T) dataset.Source {
+	small, large := 50.0, 70.25
+	return parquetOf(t, home{"Rome", &small, true, 1.5}, home{"Bath, UK", nil, false, 2}, home{"Rome", &large, true, 2.5})
+}
+
+// parquetOf writes rows to a Parquet file with two rows in each row group.
+func parquetOf[T any](t testing.TB, rows ...T) dataset.Source {
+	t.Helper()
+	var out bytes.Buffer
+	w := parquet.NewGenericWriter[T](&out, parquet.MaxRowsPerRowGroup(2), parquet.Compression(&parquet.Snappy))
+	if _, err := w.Write(rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return fileOf(t, out.Bytes())
+}
+
+func fileOf(t testing.TB, data []byte) dataset.Source {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "table.parquet")
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dataset.FileSource(file)
+}
+
+// Values of Parquet's types are the texts that CSV files have.
+func TestValuesOfParquetAreTexts(t *testing.T) {
+	type typed struct {
+		Small   int32     `parquet:"small"`
+		Huge    uint64    `parquet:"huge"`
+		Cents   int64     `parquet:"cents,decimal(2:18)"`
+		Day     int32     `parquet:"day,date"`
+		At      time.Time `parquet:"at,timestamp(microsecond)"`
+		Text    string    `parquet:"text"`
+		Missing *int64    `parquet:"missing"`
+	}
+	from := parquetOf(t, typed{
+		-7, 1<<64 - 1, -5, 19782, time.Date(2024, 2, 29, 12, 30, 0, 250000000, time.UTC), "a\nb", nil,
+	})
+	names, err := parquetNames(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, file, err := parquetRows(from, names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	cells := make([]string, len(names))
+	if _, err := next(cells); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for i, name := range names {
+		got[name] = cells[i]
+	}
+	want := map[string]string{
+		"small": "-7", "huge": "18446744073709551615", "cents": "-0.05", "day": "2024-02-29",
+		"at": "2024-02-29T12:30:00.25Z", "text": "a\nb", "missing": "",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Faults of JSON objects are told with their lines and keys, all at once.
+func TestFaultsOfObjectsHaveTheirLines(t *testing.T) {
+	text := `{"a": 1, "y": 0}` + "\n" + `{"a": [1], "y": 0}` + "\n\n" + `[1, 2]` + "\n" + `{"a": 1, "a": 2}` + "\n" +
+		`{"a": 1` + "\n" + `{"a": 1, "y": {"b": 2}}` + "\n" + `{"a": 1} {"a": 2}` + "\n{\"a\": \"\xff\"}\n"
+	_, err := CSV{Source: dataset.TextSource("a.jsonl", text)}.Input("bad")
+	var faults *disdel.Faults
+	if !errors.As(err, &faults) {
+		t.Fatal(err)
+	}
+	got := []string{}
+	for _, f := range faults.Faults {
+		got = append(got, fmt.Sprint(f.Line, " ", f.Path))
+	}
+	if diff := cmp.Diff([]string{"2 a", "4 json", "5 a", "6 json", "7 y", "8 json", "9 text"}, got); diff != "" {
+		t.Errorf("%s\n%v", diff, err)
+	}
+	_, err = CSV{Source: dataset.TextSource("a.json", `[{"a": 1, "y": 2}]`)}.Input("bad")
+	if err == nil || !strings.Contains(err.Error(), "JSON array") {
+		t.Error(err)
+	}
+	// A text in a column of numbers is told with its line, too.
+	numbers := "\n" + strings.Repeat(`{"a": 1.5, "y": "u"}`+"\n"+`{"a": 2, "y": "v"}`+"\n", 20) + `{"a": "x", "y": "u"}`
+	_, err = CSV{Source: dataset.TextSource("a.jsonl", numbers)}.Input("bad")
+	if !errors.As(err, &faults) || faults.Faults[0].Line != 42 || faults.Faults[0].Path != "a" {
+		t.Error(err)
+	}
+}
+
+// Held-out rows may have another order of columns, and no other columns.
+func TestHeldOutRowsHaveTheSameColumns(t *testing.T) {
+	type turned struct {
+		Price float32  `parquet:"price"`
+		Area  *float64 `parquet:"area"`
+		Town  string   `parquet:"town"`
+		Sold  bool     `parquet:"sold"`
+	}
+	area := 50.0
+	test := parquetOf(t, turned{1.5, &area, "Rome", true})
+	in, err := CSV{Source: homesFile(t), Test: &test, Targets: []string{"price"}}.Input("homes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := all(t, in)
+	if diff := cmp.Diff(rows[0].Values, rows[3].Values); diff != "" {
+		t.Error(diff)
+	}
+	type other struct {
+		Price float32 `parquet:"price"`
+		City  string  `parquet:"city"`
+	}
+	test = parquetOf(t, other{1.5, "Rome"})
+	_, err = CSV{Source: homesFile(t), Test: &test, Targets: []string{"price"}}.Input("homes")
+	for _, name := range []string{"city", "town", "area", "sold"} {
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s is not told: %v", name, err)
+		}
+	}
+}
+
+// Nested columns are refused, all of them by name.
+func TestNestedColumnsAreRefusedByName(t *testing.T) {
+	type nested struct {
+		Y    int64             `parquet:"y"`
+		Tags []string          `parquet:"tags,list"`
+		Map  map[string]string `parquet:"map"`
+		Many []int64           `parquet:"many"`
+	}
+	_, err := CSV{Source: parquetOf(t, nested{1, []string{"a"}, nil, nil})}.Input("bad")
+	for _, name := range []string{"tags", "map", "many"} {
+		if err == nil || !strings.Contains(err.Error(), name+": it is nested") {
+			t.Errorf("%s is not told: %v", name, err)
+		}
+	}
+}
+
+// A Parquet file that is cut or changed is refused or read, without a panic and in little memory.
+func TestDamagedParquetIsAnError(t *testing.T) {
+	small := 1.5
+	rows := []home{}
+	for i := range 300 {
+		rows = append(rows, home{fmt.Sprint("town", i%7), &small, i%2 == 0, float32(i)})
+	}
+	data, err := os.ReadFile(parquetOf(t, rows[:6]...).Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(data []byte) error {
+		from := fileOf(t, data)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		in, err := CSV{Source: from, Targets: []string{"price"}}.Input("homes")
+		if err == nil {
+			err = in.Each(func(dataset.DenseRow) error { return nil })
+		}
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > 200<<20 {
+			t.Errorf("reading took %d MB", took>>20)
+		}
+		return err
+	}
+	if err := read(data); err != nil {
+		t.Fatal(err)
+	}
+	for cut := len(parquetMark); cut < len(data); cut += 1 + len(data)/40 {
+		if err := read(data[:cut]); disdel.KindOf(err) != disdel.Invalid {
+			t.Errorf("cut after %d bytes: %v", cut, err)
+		}
+	}
+	refused := 0
+	for at := len(parquetMark); at < len(data); at++ {
+		changed := bytes.Clone(data)
+		changed[at] ^= byte(1 << (at % 8))
+		if read(changed) != nil {
+			refused++
+		}
+	}
+	if refused < len(data)/4 {
+		t.Errorf("%d of %d changes are noticed", refused, len(data))
+	}
+}
+
+// FuzzParquet looks for panics: changed files are read, or refused with an error.
+func FuzzParquet(f *testing.F) {
+	small := 1.5
+	data, err := os.ReadFile(parquetOf(f, home{"Rome", &small, true, 1.5}, home{"Bath", nil, false, 2}).Path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Add(data[:len(data)-9])
+	f.Fuzz(func(t *testing.T, data []byte) {
+		in, err := CSV{Source: fileOf(t, data), Targets: []string{"price"}}.Input("homes")
+		if err == nil {
+			in.Each(func(dataset.DenseRow) error { return nil }) //nolint:errcheck // either is fine
+		}
+	})
+}
+
+// The user gives columns other kinds than the detected ones.
+func TestColumnsTakeTheirGivenKinds(t *testing.T) {
+	text := "zip,age,note,size,y\n1,30,a,1,u\n2,31,b,2,v\n1,x,c,3,u\n"
+	in, err := CSV{
+		Source: dataset.TextSource("a.csv", text),
+		Kinds: map[string]dataset.ColumnKind{
+			"zip": dataset.ColumnCategory, "2": dataset.ColumnSkip, "note": dataset.ColumnSkip, "y": dataset.ColumnCategory,
+		},
+	}.Input("homes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(in.Columns) != 2 || cmp.Diff([]string{"1", "2"}, in.Columns[0].Categories) != "" || in.Columns[1].Name != "size" {
+		t.Errorf("the columns are %+v", in.Columns)
+	}
+	if got := all(t, in)[1].Values[:2]; got[0] != 0 || got[1] != 1 {
+		t.Errorf("zip 2 is stored as %v", got)
+	}
+	_, err = CSV{
+		Source: dataset.TextSource("a.csv", text),
+		Kinds:  map[string]dataset.ColumnKind{"age": dataset.ColumnNumber},
+	}.Input("homes")
+	var faults *disdel.Faults
+	if !errors.As(err, &faults) || faults.Faults[0].Line != 4 || faults.Faults[0].Path != "age" {
+		t.Errorf("a text of a column of numbers: %v", err)
+	}
+}
+
+// Wrong names and kinds of columns are told together.
+func TestWrongKindsAreAllTold(t *testing.T) {
+	many := "a,b,c,y\n"
+	for i := range 100 {
+		many += fmt.Sprintf("%d,1,2,%d\n", i, i%2)
+	}
+	_, err := CSV{
+		Source: dataset.TextSource("a.csv", many), Skip: []string{"c"},
+		Kinds: map[string]dataset.ColumnKind{
+			"zip": dataset.ColumnCategory, "b": "text", "y": dataset.ColumnNumber, "c": dataset.ColumnNumber,
+		},
+	}.Input("homes")
+	for _, part := range []string{`no column "zip"`, `b: there is no kind "text"`, "y: it is the label", "c: it has two kinds"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%q is not told: %v", part, err)
+		}
+	}
+	_, err = CSV{
+		Source: dataset.TextSource("a.csv", many), Kinds: map[string]dataset.ColumnKind{"a": dataset.ColumnCategory},
+	}.Input("homes")
+	if err == nil || !strings.Contains(err.Error(), "more than 64 different numbers") {
+		t.Errorf("a category of 100 numbers: %v", err)
+	}
+}
