@@ -51,16 +51,16 @@ func (s *Session) Take(ctx context.Context, job disdel.JobID, data string, place
 	}
 	l.Owner, l.Data, l.Addresses, l.Expires, l.StopRequest = OwnerOf(s.Token), data, place, time.Now().Add(s.Time), nil
 	taken, err := s.History.Take(ctx, l)
-	if disdel.KindOf(err) == disdel.Conflict {
-		return nil, runAlready(job, "another process")
-	}
 	if err == nil {
 		return &Held{session: s, lease: taken}, nil
 	}
-	// The history may have written the lease although its answer was lost.
+	// The history may have written the lease although its answer was lost. A second try is then a conflict.
 	held := &Held{session: s, lease: l}
 	if held.readAgain(ctx) && held.lease.Expires.Equal(l.Expires) {
 		return held, nil
+	}
+	if disdel.KindOf(err) == disdel.Conflict {
+		err = runAlready(job, "another process")
 	}
 	return nil, err
 }
