@@ -134,7 +134,10 @@ func TestAReplacedHeadFitsTheData(t *testing.T) {
 
 // The outputs of a language model share the weight of its embedding.
 func TestATiedHeadIsNotReplaced(t *testing.T) {
-	g, err := model.Build(disdel.Network{Name: "gpt-tiny", Input: []int{1, 1, 16}, Classes: 64, NextToken: true})
+	b := model.NewBuilder("tied", model.Shape{1, 1, 16})
+	tokens := b.Embedding("tokens", b.Flatten("data", 0), 64, 8, false)
+	b.TiedDense("head", b.Dense("last", tokens, 8), tokens)
+	g, err := b.Graph()
 	if err != nil {
 		t.Fatal(err)
 	}
