@@ -296,12 +296,13 @@ func TestColumnsTakeTheirGivenKinds(t *testing.T) {
 
 // Wrong names and kinds of columns are told together.
 func TestWrongKindsAreAllTold(t *testing.T) {
-	many := "a,b,c,y\n"
+	var many strings.Builder
+	many.WriteString("a,b,c,y\n")
 	for i := range 100 {
-		many += fmt.Sprintf("%d,1,2,%d\n", i, i%2)
+		many.WriteString(fmt.Sprintf("%d,1,2,%d\n", i, i%2))
 	}
 	_, err := CSV{
-		Source: dataset.TextSource("a.csv", many), Skip: []string{"c"},
+		Source: dataset.TextSource("a.csv", many.String()), Skip: []string{"c"},
 		Kinds: map[string]dataset.ColumnKind{
 			"zip": dataset.ColumnCategory, "b": "text", "y": dataset.ColumnNumber, "c": dataset.ColumnNumber,
 		},
@@ -312,7 +313,7 @@ func TestWrongKindsAreAllTold(t *testing.T) {
 		}
 	}
 	_, err = CSV{
-		Source: dataset.TextSource("a.csv", many), Kinds: map[string]dataset.ColumnKind{"a": dataset.ColumnCategory},
+		Source: dataset.TextSource("a.csv", many.String()), Kinds: map[string]dataset.ColumnKind{"a": dataset.ColumnCategory},
 	}.Input("homes")
 	if err == nil || !strings.Contains(err.Error(), "more than 64 different numbers") {
 		t.Errorf("a category of 100 numbers: %v", err)

@@ -236,7 +236,7 @@ func denseCSV(c *cli.Context, name string) (in dataset.DenseInput, err error) {
 // columnKinds reads the kinds of columns: NAME=KIND. It returns Invalid.
 func columnKinds(list []string) (map[string]dataset.ColumnKind, error) {
 	kinds := map[string]dataset.ColumnKind{}
-	for _, text := range list {
+	for _, text := range givenKinds(list) {
 		at := strings.LastIndexByte(text, '=') // names may have one, kinds have none
 		if at < 1 {
 			return nil, badFlags(fmt.Sprintf("%q gives no column a kind", text), "write --kind COLUMN=category")
@@ -248,6 +248,19 @@ func columnKinds(list []string) (map[string]dataset.ColumnKind, error) {
 		kinds[name] = kind
 	}
 	return kinds, nil
+}
+
+// givenKinds divides texts like age=category,zip=number. A text whose parts are not all such pairs is one pair: a name
+// may have a comma.
+func givenKinds(list []string) (out []string) {
+	for _, text := range list {
+		parts := strings.Split(text, ",")
+		if slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(part, "=") }) {
+			parts = []string{text}
+		}
+		out = append(out, parts...)
+	}
+	return out
 }
 
 // textRows reads a table of texts.

@@ -38,7 +38,8 @@ func drawnTable(rng *rand.Rand) (csv dense.CSV, header []string, cells [][]strin
 		}
 		return []string{"a", "b", "c"}[rng.IntN(3)]
 	})
-	text := strings.Join(header, ";") + "\n"
+	var text strings.Builder
+	text.WriteString(strings.Join(header, ";") + "\n")
 	for range 300 {
 		row := make([]string, len(header))
 		for i := range row {
@@ -47,10 +48,10 @@ func drawnTable(rng *rand.Rand) (csv dense.CSV, header []string, cells [][]strin
 			}
 		}
 		cells = append(cells, row)
-		text += strings.Join(row, ";") + "\n"
+		text.WriteString(strings.Join(row, ";") + "\n")
 	}
 	csv = dense.CSV{
-		Source: dataset.TextSource("rows.csv", text), Missing: []string{"gone"},
+		Source: dataset.TextSource("rows.csv", text.String()), Missing: []string{"gone"},
 		Scale: []dense.Scale{"", dense.Range, dense.AsIs}[rng.IntN(3)],
 	}
 	if csv.Label = "what"; numeric {
@@ -126,11 +127,12 @@ func shuffledCSV(rng *rand.Rand, header []string, cells [][]string) string {
 		}
 		return strings.Join(append(out, `"x, y"`), ",") + "\n"
 	}
-	text := line("id", header)
+	var text strings.Builder
+	text.WriteString(line("id", header))
 	for i, row := range cells {
-		text += line(strconv.Itoa(i), row)
+		text.WriteString(line(strconv.Itoa(i), row))
 	}
-	return text
+	return text.String()
 }
 
 // asObjects is a table as JSON: numbers as numbers, texts as texts, some missing values as null.
@@ -190,11 +192,12 @@ func TestRawRowsWithFaultsAreTold(t *testing.T) {
 
 // A short text of a category becomes many values: a request with a bound takes no more of them than its text allows.
 func TestRawRowsOfARequestAreBounded(t *testing.T) {
-	text := "town,price\n"
+	var text strings.Builder
+	text.WriteString("town,price\n")
 	for i := range 640 {
-		text += fmt.Sprintf("town %d,%d\n", i%64, i)
+		text.WriteString(fmt.Sprintf("town %d,%d\n", i%64, i))
 	}
-	in, err := dense.CSV{Source: dataset.TextSource("homes.csv", text), Targets: []string{"price"}}.Input("homes")
+	in, err := dense.CSV{Source: dataset.TextSource("homes.csv", text.String()), Targets: []string{"price"}}.Input("homes")
 	if err != nil {
 		t.Fatal(err)
 	}

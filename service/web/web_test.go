@@ -508,12 +508,12 @@ func TestThePoolsBar(t *testing.T) {
 		p.Holding = append(p.Holding, queue.PoolJob{Tenant: tenant, Room: scheduler.Capacity{Memory: size * disdel.MB}})
 	}
 	bar := poolBarOf(p)
-	got := ""
+	var got strings.Builder
 	for _, part := range bar.Parts {
-		got += fmt.Sprintf("%s %.0f+%.0f ", part.Name, part.From, part.Width)
+		got.WriteString(fmt.Sprintf("%s %.0f+%.0f ", part.Name, part.From, part.Width))
 	}
-	if got != "this home 0+30 bob 30+20 ann 50+10 " || bar.Held != 600*disdel.MB {
-		t.Errorf("%q, %v", got, bar.Held)
+	if got.String() != "this home 0+30 bob 30+20 ann 50+10 " || bar.Held != 600*disdel.MB {
+		t.Errorf("%q, %v", got.String(), bar.Held)
 	}
 	waiting := waitingJobs(p, []row{{JobResult: report.JobResult{ID: "job-a", Name: "large"}}})
 	if w := waiting[0]; w.Name != "large" ||
