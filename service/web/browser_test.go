@@ -201,7 +201,7 @@ func TestInABrowser(t *testing.T) {
 		chromedp.Navigate(h.URL+"/ui/jobs"),
 		chromedp.WaitVisible("#jobs"),
 	)
-	c.until(`document.getElementById("state").textContent === "live"`)
+	c.until(`document.getElementById("state")?.textContent === "live"`)
 
 	// Somebody filters and marks; then the job goes on.
 	row := fmt.Sprintf("document.querySelector('tr[data-key=%q]')", live.ID)
@@ -227,16 +227,16 @@ func TestInABrowser(t *testing.T) {
 	c.is(fmt.Sprintf("document.querySelector('tr[data-key=%q] input').click()", other.ID))
 	c.until(`document.getElementById("picked").textContent === "2 ticked"`)
 	c.is(`document.querySelector("#chosen button").click()`)
-	c.until(`document.querySelector("h1").textContent === "Comparison of 2 jobs"`)
+	c.until(`document.querySelector("h1")?.textContent === "Comparison of 2 jobs"`)
 
 	// A job's page follows the job to its end.
 	live.Status = disdel.StatusRunning
 	h.save(live)
 	c.do(chromedp.Navigate(h.URL+jobAddress(live.ID)), chromedp.WaitVisible("#job"))
-	c.until(`document.getElementById("state").textContent === "live"`)
+	c.until(`document.getElementById("state")?.textContent === "live"`)
 	live.Status = disdel.StatusSucceeded
 	h.save(live)
-	c.until(`document.querySelector("h1").textContent.includes("succeeded") && !document.querySelector(".danger")`)
+	c.until(`document.querySelector("h1")?.textContent?.includes("succeeded") && !document.querySelector(".danger")`)
 
 	ids := []string{string(live.ID), string(bad.ID)}
 	for view, path := range []string{
