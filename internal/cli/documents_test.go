@@ -82,6 +82,7 @@ var documents = map[string][]any{
 	"jobs note":     {remarkDocument{}},
 	"jobs watch":    nil, // the whole terminal
 	"model export":  {exportDocument{}},
+	"model import":  {client.Models.Add, render.Network{}},
 	"model promote": {client.Models.Tag},
 	"model compare": {render.ModelComparison{}},
 	"model remove":  {client.Models.Remove, removedWeights{}},

@@ -49,7 +49,7 @@ func modelImport(u *ui) *cli.Command {
 				return err
 			}
 			for _, note := range in.Notes {
-				fmt.Fprintf(u.Err, "note   %s\n", note)
+				u.Say("note   %s", note)
 			}
 			if c.Bool("dry-run") {
 				doc, err := render.ImportedNetwork(in.Network, file)
