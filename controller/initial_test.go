@@ -104,7 +104,8 @@ func TestAReplacedHeadFitsTheData(t *testing.T) {
 		"named already":   {disdel.Model{Name: "digits-cnn", Init: disdel.Init{Except: "fc2"}}, "fc2", ""},
 		"only a head":     {dense(disdel.Layer{Kind: "flatten"}, three), "", "no dense or convolution layer"},
 		"norm at last": {
-			dense(disdel.Layer{Kind: "flatten"}, hidden, disdel.Layer{Kind: "dense", Units: 10}, disdel.Layer{Kind: "batchNorm"}),
+			dense(disdel.Layer{Kind: "flatten"}, hidden, disdel.Layer{Kind: "dense", Units: 10},
+				disdel.Layer{Kind: "batchNorm"}),
 			"", "no dense or convolution layer",
 		},
 	} {
@@ -116,7 +117,8 @@ func TestAReplacedHeadFitsTheData(t *testing.T) {
 		var faults *disdel.Faults
 		switch {
 		case c.fault != "":
-			if !errors.As(err, &faults) || faults.Faults[0].Path != headPath || !strings.Contains(faults.Faults[0].Msg, c.fault) {
+			if !errors.As(err, &faults) || faults.Faults[0].Path != headPath ||
+				!strings.Contains(faults.Faults[0].Msg, c.fault) {
 				t.Errorf("%s: %v", name, err)
 			}
 		case err != nil:

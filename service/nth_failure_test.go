@@ -271,7 +271,7 @@ func (d *disturbed) run(t *testing.T, server string, nth int, how string) (calls
 	return calls
 }
 
-// check compares what is left of a job with what its run said, and with the job undisturbed.
+// check compares the stored record and weights of a job with the answer of its run, and with an undisturbed job.
 func (d *disturbed) check(t *testing.T, cfg Config, rec disdel.Record, key string) {
 	t.Helper()
 	weights := tensorsOf(t, cfg.Home, rec)

@@ -53,7 +53,10 @@ func curves(ctx context.Context, t *tools) error {
 
 // views are all kinds of pages.
 func views(ids []string) []string {
-	out := []string{"/ui/", "/ui/jobs", "/ui/models", "/ui/datasets", "/ui/pool", "/ui/compare?job=" + strings.Join(ids, "&job=")}
+	out := []string{
+		"/ui/", "/ui/jobs", "/ui/models", "/ui/datasets", "/ui/pool",
+		"/ui/compare?job=" + strings.Join(ids, "&job="),
+	}
 	for _, id := range ids {
 		out = append(out, "/ui/jobs/"+id)
 		for _, section := range []string{"curves", "memory", "timeline", "logs", "report", "files"} {

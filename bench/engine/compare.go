@@ -57,7 +57,7 @@ type bench struct {
 
 func compare(args []string) error {
 	f := flag.NewFlagSet("engine", flag.ContinueOnError)
-	only := f.String("only", "", "figures whose names contain this; sequences: those of make bench-sequences, and no others")
+	only := f.String("only", "", "figures whose names contain this; sequences: only those of make bench-sequences")
 	torch := f.String("torch", "/usr/bin/python3", "Python interpreters with torch, separated by commas")
 	tensorflow := f.String("tensorflow", ".cache/bench/tensorflow/bin/python",
 		"a Python interpreter with tensorflow, if there is one")

@@ -278,7 +278,8 @@ func TestColumnsTakeTheirGivenKinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(in.Columns) != 2 || cmp.Diff([]string{"1", "2"}, in.Columns[0].Categories) != "" || in.Columns[1].Name != "size" {
+	if len(in.Columns) != 2 || cmp.Diff([]string{"1", "2"}, in.Columns[0].Categories) != "" ||
+		in.Columns[1].Name != "size" {
 		t.Errorf("the columns are %+v", in.Columns)
 	}
 	if got := all(t, in)[1].Values[:2]; got[0] != 0 || got[1] != 1 {
@@ -307,7 +308,9 @@ func TestWrongKindsAreAllTold(t *testing.T) {
 			"zip": dataset.ColumnCategory, "b": "text", "y": dataset.ColumnNumber, "c": dataset.ColumnNumber,
 		},
 	}.Input("homes")
-	for _, part := range []string{`no column "zip"`, `b: there is no kind "text"`, "y: it is the label", "c: it has two kinds"} {
+	for _, part := range []string{
+		`no column "zip"`, `b: there is no kind "text"`, "y: it is the label", "c: it has two kinds",
+	} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is not told: %v", part, err)
 		}

@@ -97,14 +97,14 @@ func (r *importer) run(keepOutput bool) error {
 	if err := r.begin(); err != nil {
 		return err
 	}
-	steps := r.reachable()
+	steps, known := r.reachable(), nodeReaders()
 	for _, n := range steps {
-		if translators[n.kind] == nil || n.domain != "" && n.domain != "ai.onnx" {
+		if known[n.kind] == nil || n.domain != "" && n.domain != "ai.onnx" {
 			r.fault(n, "disdel has no layer for this operator")
 		}
 	}
 	for _, n := range steps {
-		if do := translators[n.kind]; do != nil && !n.done && r.known(n) {
+		if do := known[n.kind]; do != nil && !n.done && r.known(n) {
 			do(r, n)
 		}
 		if _, err := r.b.Graph(); err != nil {

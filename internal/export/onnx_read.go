@@ -19,9 +19,13 @@ const (
 	attributeText, attributeArray                                 = 4, 5
 	arrayFloats, arrayInts, arrayPlace, arrayWhere, placedOutside = 4, 7, 13, 14, 1
 	placeKey, placeValue                                          = 1, 2
-	mostItems                                                     = 200_000 // nodes, names, attributes and arrays of a file
-	mostSides                                                     = 8
-	mostFolded                                                    = 1024 // numbers of a list that is computed while reading
+)
+
+// Bounds of a file.
+const (
+	mostItems  = 200_000 // nodes, names, attributes and arrays
+	mostSides  = 8
+	mostFolded = 1024 // numbers of a list that is computed while reading
 )
 
 // array is a constant of an ONNX file. Its bytes are the file's.

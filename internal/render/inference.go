@@ -61,7 +61,8 @@ func AnswerFile(ctx context.Context, s *infer.Predictor, m *infer.Model, file st
 	if err != nil {
 		return Inference{}, err
 	}
-	doc := Inference{Model: m.Ref(), Warnings: terminal.NonEmpty(append(inputs.Notes, m.Warning(inputs.Rows), better(m))...)}
+	warnings := append(inputs.Notes, m.Warning(inputs.Rows), better(m))
+	doc := Inference{Model: m.Ref(), Warnings: terminal.NonEmpty(warnings...)}
 	if m.Data.HeldOut > 0 && !m.Network.Numbers() {
 		doc.Accuracy = &m.Accuracy
 	}

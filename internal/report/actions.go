@@ -122,7 +122,8 @@ func (r *Report) memoryParts(a Action) []plot.Part {
 	if planned, _ := r.record.Plan.Action(a.Task); planned.Estimate.High > planned.Estimate.Low {
 		e := planned.Estimate
 		parts = append(parts, plot.Part{
-			Class: "interval", Note: fmt.Sprintf("%s: estimate %v to %v", a.Name, e.Low, e.High), From: mb(e.Low), To: mb(e.High),
+			Class: "interval", Note: fmt.Sprintf("%s: estimate %v to %v", a.Name, e.Low, e.High),
+			From: mb(e.Low), To: mb(e.High),
 		})
 	}
 	limit := mb(a.Limit)

@@ -305,7 +305,8 @@ func (r *rawRows) lacks(has func(at int) bool, where string) error {
 		missing = append(missing[:most], fmt.Sprintf("and %d more", n-most))
 	}
 	err := disdel.AsError(r.bad("%s has no %s", where, strings.Join(missing, ", ")))
-	err.Hint = "the model was trained on the columns " + headerOf(r.table) + "; leave a field empty, or null, for a missing value"
+	err.Hint = "the model was trained on the columns " + headerOf(r.table) +
+		"; leave a field empty, or null, for a missing value"
 	return err
 }
 

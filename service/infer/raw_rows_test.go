@@ -99,7 +99,9 @@ func TestRawRowsAreTheRowsOfTheDataSet(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		for file, text := range map[string]string{"rows.csv": shuffledCSV(rng, header, cells), "rows.json": asObjects(header, cells)} {
+		for file, text := range map[string]string{
+			"rows.csv": shuffledCSV(rng, header, cells), "rows.json": asObjects(header, cells),
+		} {
 			got, err := m.Read(file, []byte(text))
 			if err != nil {
 				t.Fatalf("seed %d, %s: %v", seed, file, err)
@@ -177,7 +179,8 @@ func TestRawRowsWithFaultsAreTold(t *testing.T) {
 		}
 	}
 	for file, text := range map[string]string{
-		"a.csv": "town,area\nRome,50\nRome,\n", "a.jsonl": "{\"town\": \"Rome\", \"area\": 50}\n{\"town\": \"Rome\", \"area\": null}\n",
+		"a.csv":   "town,area\nRome,50\nRome,\n",
+		"a.jsonl": "{\"town\": \"Rome\", \"area\": 50}\n{\"town\": \"Rome\", \"area\": null}\n",
 	} {
 		got, err := m.Read(file, []byte(text))
 		if err != nil || len(got.Rows) != 2 || !strings.Contains(strings.Join(got.Notes, "\n"), "2 texts of column town") {

@@ -166,7 +166,7 @@ func (c *chromium) axe() []string {
 	return found
 }
 
-// photograph stores pictures of a view by its number, as wide as a desk and as a phone, in the folder DISDEL_TEST_PICTURES.
+// photograph stores pictures of a view by its number, as wide as a desk and as a phone, in DISDEL_TEST_PICTURES.
 func (c *chromium) photograph(view int, scheme string) {
 	c.t.Helper()
 	folder := os.Getenv("DISDEL_TEST_PICTURES")

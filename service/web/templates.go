@@ -59,7 +59,11 @@ type frame struct {
 type part struct{ Name, Path string }
 
 var parts = []part{
-	{"Home", Root}, {"Jobs", Root + "jobs"}, {"Models", Root + "models"}, {"Data sets", Root + "datasets"}, {"Pool", Root + "pool"},
+	{"Home", Root},
+	{"Jobs", Root + "jobs"},
+	{"Models", Root + "models"},
+	{"Data sets", Root + "datasets"},
+	{"Pool", Root + "pool"},
 }
 
 // write writes a page. It renders all of it first, so that an error never leaves half a page.

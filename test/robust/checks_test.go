@@ -211,7 +211,7 @@ var checks = []check{
 	},
 	{
 		id: "S17", what: "a tenant's flood", state: holds, run: floods,
-		note: "the server stays below 512 MB, and 99 of 100 requests of another tenant are answered within 1 s on a quiet machine",
+		note: "the server stays below 512 MB; 99 of 100 requests of another tenant take at most 1 s on a quiet machine",
 		tests: []named{
 			{"service/api", "TestNoTenantPassesItsShare|TestAFullServerHasRoomForItsOperator|TestOnlySoManyAtOnce"},
 			{"service/api", "TestSubmissionsSayABoundedAmount|TestAListHasAPageOfBoundedSize"},

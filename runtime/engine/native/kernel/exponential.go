@@ -47,8 +47,8 @@ func (w *Worker) exponents(f func(*exponentArgs), dst, a, b []float32) {
 	f(e)
 }
 
-// softmaxRows is dst = exp(a - b) in n rows of 16 values, whose sums are added to sum. stride is the values from one row
-// to the next.
+// softmaxRows is dst = exp(a - b) in n rows of 16 values. It adds the sums of the rows to sum. stride is the values from
+// one row to the next.
 func (w *Worker) softmaxRows(dst, a []float32, b, sum vec, n, stride int) {
 	w.rowsOf(w.f.softmaxRows, dst, a, b, sum, n, stride)
 }
@@ -103,7 +103,6 @@ func exponents(f *functions) {
 			}
 		}
 	}
-	f.sigmoids, f.tanhs = each(sigmoid32), each(tanh32)
 	f.silu = each(func(x float32) float32 { return x * sigmoid32(x) })
 	f.siluBack = each(func(x float32) float32 {
 		s := sigmoid32(x)

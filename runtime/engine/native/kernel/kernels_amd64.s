@@ -3128,9 +3128,9 @@ loop134:
 	VZEROUPPER
 	RET
 
-// func sigmoids512(args uintptr)
+// func silu512(args uintptr)
 // Requires: AVX, AVX512F
-TEXT ·sigmoids512(SB), NOSPLIT, $0-8
+TEXT ·silu512(SB), NOSPLIT, $0-8
 	MOVQ args+0(FP), AX
 	MOVQ 48(AX), CX
 	MOVQ (AX), DX
@@ -3181,138 +3181,12 @@ loop135:
 	VBROADCASTSS 52(CX), Z15
 	VADDPS       Z15, Z4, Z4
 	VDIVPS       Z4, Z15, Z4
-	VMOVUPS      Z4, (DX)
-	ADDQ         $0x00000040, DX
-	ADDQ         $0x00000040, BX
-	SUBQ         $0x00000040, AX
-	JNZ          loop135
-	VZEROUPPER
-	RET
-
-// func tanhs512(args uintptr)
-// Requires: AVX, AVX512F
-TEXT ·tanhs512(SB), NOSPLIT, $0-8
-	MOVQ args+0(FP), AX
-	MOVQ 48(AX), CX
-	MOVQ (AX), DX
-	MOVQ 8(AX), BX
-	MOVQ 32(AX), AX
-
-loop136:
-	VMOVUPS      (BX), Z6
-	VMOVAPS      Z6, Z0
-	VADDPS       Z0, Z0, Z0
-	VPXORQ       Z1, Z1, Z1
-	VSUBPS       Z0, Z1, Z0
-	VMOVAPS      Z0, Z2
-	VBROADCASTSS 16(CX), Z15
-	VMAXPS       Z0, Z15, Z0
-	VBROADCASTSS 20(CX), Z15
-	VMINPS       Z0, Z15, Z0
-	VBROADCASTSS 4(CX), Z14
-	VMOVAPS      Z14, Z1
-	VBROADCASTSS (CX), Z15
-	VFMADD231PS  Z15, Z0, Z1
-	VSUBPS       Z14, Z1, Z3
-	VBROADCASTSS 8(CX), Z15
-	VFNMADD231PS Z15, Z3, Z0
-	VBROADCASTSS 12(CX), Z15
-	VFNMADD231PS Z15, Z3, Z0
-	VBROADCASTSS 24(CX), Z15
-	VMOVAPS      Z15, Z4
-	VBROADCASTSS 28(CX), Z15
-	VFMADD213PS  Z15, Z0, Z4
-	VBROADCASTSS 32(CX), Z15
-	VFMADD213PS  Z15, Z0, Z4
-	VBROADCASTSS 36(CX), Z15
-	VFMADD213PS  Z15, Z0, Z4
-	VBROADCASTSS 40(CX), Z15
-	VFMADD213PS  Z15, Z0, Z4
-	VBROADCASTSS 44(CX), Z15
-	VFMADD213PS  Z15, Z0, Z4
-	VBROADCASTSS 48(CX), Z15
-	VFMADD213PS  Z15, Z0, Z4
-	VBROADCASTSS 52(CX), Z15
-	VFMADD213PS  Z15, Z0, Z4
-	VPSLLD       $0x17, Z1, Z1
-	VMULPS       Z1, Z4, Z4
-	VBROADCASTSS 16(CX), Z15
-	VCMPPS       $0x11, Z15, Z2, K1
-	VMOVAPS.Z    Z4, K1, Z3
-	VSUBPS       Z3, Z4, Z4
-	VBROADCASTSS 52(CX), Z15
-	VADDPS       Z15, Z4, Z4
-	VDIVPS       Z4, Z15, Z4
-	VADDPS       Z4, Z4, Z4
-	VBROADCASTSS 52(CX), Z15
-	VSUBPS       Z15, Z4, Z4
-	VMOVUPS      Z4, (DX)
-	ADDQ         $0x00000040, DX
-	ADDQ         $0x00000040, BX
-	SUBQ         $0x00000040, AX
-	JNZ          loop136
-	VZEROUPPER
-	RET
-
-// func silu512(args uintptr)
-// Requires: AVX, AVX512F
-TEXT ·silu512(SB), NOSPLIT, $0-8
-	MOVQ args+0(FP), AX
-	MOVQ 48(AX), CX
-	MOVQ (AX), DX
-	MOVQ 8(AX), BX
-	MOVQ 32(AX), AX
-
-loop137:
-	VMOVUPS      (BX), Z6
-	VMOVAPS      Z6, Z0
-	VPXORQ       Z1, Z1, Z1
-	VSUBPS       Z0, Z1, Z0
-	VMOVAPS      Z0, Z2
-	VBROADCASTSS 16(CX), Z15
-	VMAXPS       Z0, Z15, Z0
-	VBROADCASTSS 20(CX), Z15
-	VMINPS       Z0, Z15, Z0
-	VBROADCASTSS 4(CX), Z14
-	VMOVAPS      Z14, Z1
-	VBROADCASTSS (CX), Z15
-	VFMADD231PS  Z15, Z0, Z1
-	VSUBPS       Z14, Z1, Z3
-	VBROADCASTSS 8(CX), Z15
-	VFNMADD231PS Z15, Z3, Z0
-	VBROADCASTSS 12(CX), Z15
-	VFNMADD231PS Z15, Z3, Z0
-	VBROADCASTSS 24(CX), Z15
-	VMOVAPS      Z15, Z4
-	VBROADCASTSS 28(CX), Z15
-	VFMADD213PS  Z15, Z0, Z4
-	VBROADCASTSS 32(CX), Z15
-	VFMADD213PS  Z15, Z0, Z4
-	VBROADCASTSS 36(CX), Z15
-	VFMADD213PS  Z15, Z0, Z4
-	VBROADCASTSS 40(CX), Z15
-	VFMADD213PS  Z15, Z0, Z4
-	VBROADCASTSS 44(CX), Z15
-	VFMADD213PS  Z15, Z0, Z4
-	VBROADCASTSS 48(CX), Z15
-	VFMADD213PS  Z15, Z0, Z4
-	VBROADCASTSS 52(CX), Z15
-	VFMADD213PS  Z15, Z0, Z4
-	VPSLLD       $0x17, Z1, Z1
-	VMULPS       Z1, Z4, Z4
-	VBROADCASTSS 16(CX), Z15
-	VCMPPS       $0x11, Z15, Z2, K1
-	VMOVAPS.Z    Z4, K1, Z3
-	VSUBPS       Z3, Z4, Z4
-	VBROADCASTSS 52(CX), Z15
-	VADDPS       Z15, Z4, Z4
-	VDIVPS       Z4, Z15, Z4
 	VMULPS       Z6, Z4, Z4
 	VMOVUPS      Z4, (DX)
 	ADDQ         $0x00000040, DX
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x00000040, AX
-	JNZ          loop137
+	JNZ          loop135
 	VZEROUPPER
 	RET
 
@@ -3326,7 +3200,7 @@ TEXT ·siluBack512(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 16(AX), AX
 
-loop138:
+loop136:
 	VMOVUPS      (BX), Z6
 	VMOVAPS      Z6, Z0
 	VPXORQ       Z1, Z1, Z1
@@ -3383,7 +3257,7 @@ loop138:
 	ADDQ         $0x00000040, BX
 	ADDQ         $0x00000040, AX
 	SUBQ         $0x00000040, SI
-	JNZ          loop138
+	JNZ          loop136
 	VZEROUPPER
 	RET
 
@@ -3396,7 +3270,7 @@ TEXT ·geluTanh512(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), BX
 	MOVQ 32(AX), AX
 
-loop139:
+loop137:
 	VMOVUPS      (BX), Z6
 	VMOVAPS      Z6, Z0
 	VMULPS       Z6, Z6, Z7
@@ -3453,7 +3327,7 @@ loop139:
 	ADDQ         $0x00000040, DX
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x00000040, AX
-	JNZ          loop139
+	JNZ          loop137
 	VZEROUPPER
 	RET
 
@@ -3467,7 +3341,7 @@ TEXT ·geluTanhBack512(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 16(AX), AX
 
-loop140:
+loop138:
 	VMOVUPS      (BX), Z6
 	VMOVAPS      Z6, Z0
 	VMULPS       Z6, Z6, Z7
@@ -3537,7 +3411,7 @@ loop140:
 	ADDQ         $0x00000040, BX
 	ADDQ         $0x00000040, AX
 	SUBQ         $0x00000040, SI
-	JNZ          loop140
+	JNZ          loop138
 	VZEROUPPER
 	RET
 
@@ -3550,7 +3424,7 @@ TEXT ·gelu512(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), BX
 	MOVQ 32(AX), AX
 
-loop141:
+loop139:
 	VMOVUPS      (BX), Z6
 	VMOVAPS      Z6, Z0
 	VMULPS       Z6, Z6, Z0
@@ -3629,7 +3503,7 @@ loop141:
 	ADDQ         $0x00000040, DX
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x00000040, AX
-	JNZ          loop141
+	JNZ          loop139
 	VZEROUPPER
 	RET
 
@@ -3643,7 +3517,7 @@ TEXT ·geluBack512(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 16(AX), AX
 
-loop142:
+loop140:
 	VMOVUPS      (BX), Z6
 	VMOVAPS      Z6, Z0
 	VMULPS       Z6, Z6, Z0
@@ -3724,7 +3598,7 @@ loop142:
 	ADDQ         $0x00000040, BX
 	ADDQ         $0x00000040, AX
 	SUBQ         $0x00000040, SI
-	JNZ          loop142
+	JNZ          loop140
 	VZEROUPPER
 	RET
 
@@ -3742,7 +3616,7 @@ TEXT ·softmaxRows512(SB), NOSPLIT, $0-8
 	VMOVUPS (AX), Z6
 	VMOVUPS (SI), Z7
 
-loop143:
+loop141:
 	VMOVUPS      (BX), Z0
 	VSUBPS       Z6, Z0, Z0
 	VMOVAPS      Z0, Z2
@@ -3786,7 +3660,7 @@ loop143:
 	ADDQ         R8, DX
 	ADDQ         R8, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop143
+	JNZ          loop141
 	VMOVUPS      Z7, (SI)
 	VZEROUPPER
 	RET
@@ -3805,7 +3679,7 @@ TEXT ·softmaxRowsBack512(SB), NOSPLIT, $0-8
 	VMOVUPS (AX), Z6
 	VMOVUPS (SI), Z7
 
-loop144:
+loop142:
 	VMOVUPS      (BX), Z0
 	VSUBPS       Z6, Z0, Z0
 	VMOVAPS      Z0, Z2
@@ -3847,12 +3721,12 @@ loop144:
 	VMOVUPS      Z4, (BX)
 	VMOVUPS      (DX), Z0
 	VSUBPS       Z7, Z0, Z0
-	VMULPS       Z4, Z0, Z0
-	VMOVUPS      Z0, (DX)
+	VMULPS       Z0, Z4, Z4
+	VMOVUPS      Z4, (DX)
 	ADDQ         R8, DX
 	ADDQ         R8, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop144
+	JNZ          loop142
 	VZEROUPPER
 	RET
 
@@ -3869,9 +3743,9 @@ TEXT ·sgd512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 44(AX), Z14
 	VBROADCASTSS 48(AX), Z13
 
-big145:
+big143:
 	CMPQ        DI, $0x00000040
-	JB          small146
+	JB          small144
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -3882,11 +3756,11 @@ big145:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         big145
+	JMP         big143
 
-small146:
+small144:
 	TESTQ       DI, DI
-	JZ          out147
+	JZ          out145
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -3897,9 +3771,9 @@ small146:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small146
+	JMP         small144
 
-out147:
+out145:
 	VZEROUPPER
 	RET
 
@@ -3919,9 +3793,9 @@ TEXT ·momentum512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 56(AX), Z11
 	VBROADCASTSS 60(AX), Z10
 
-big148:
+big146:
 	CMPQ        DI, $0x00000040
-	JB          small149
+	JB          small147
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -3937,11 +3811,11 @@ big148:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         big148
+	JMP         big146
 
-small149:
+small147:
 	TESTQ       DI, DI
-	JZ          out150
+	JZ          out148
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -3957,9 +3831,9 @@ small149:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small149
+	JMP         small147
 
-out150:
+out148:
 	VZEROUPPER
 	RET
 
@@ -3983,9 +3857,9 @@ TEXT ·adam512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 72(AX), Z7
 	VBROADCASTSS 76(AX), Z6
 
-big151:
+big149:
 	CMPQ        DI, $0x00000040
-	JB          small152
+	JB          small150
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -4008,11 +3882,11 @@ big151:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         big151
+	JMP         big149
 
-small152:
+small150:
 	TESTQ       DI, DI
-	JZ          out153
+	JZ          out151
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -4035,9 +3909,9 @@ small152:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small152
+	JMP         small150
 
-out153:
+out151:
 	VZEROUPPER
 	RET
 
@@ -4051,12 +3925,12 @@ TEXT ·affine512(SB), NOSPLIT, $0-8
 	MOVQ   80(AX), SI
 	VPXORQ Z15, Z15, Z15
 
-loop154:
+loop152:
 	MOVQ 64(AX), DI
 	MOVQ 24(AX), R8
 	MOVQ 32(AX), R9
 
-loop155:
+loop153:
 	VBROADCASTSS (R8), Z14
 	ADDQ         $0x00000004, R8
 	VBROADCASTSS (R9), Z13
@@ -4064,19 +3938,19 @@ loop155:
 	XORQ         R10, R10
 	MOVQ         SI, R11
 
-loop156:
+loop154:
 	VMOVUPS     (CX)(R10*1), Z0
 	VFMADD213PS Z13, Z14, Z0
 	VMOVUPS     Z0, (DX)(R10*1)
 	ADDQ        $0x00000040, R10
 	SUBQ        $0x00000040, R11
-	JNZ         loop156
+	JNZ         loop154
 	ADDQ        R10, CX
 	ADDQ        R10, DX
 	SUBQ        $0x00000001, DI
-	JNZ         loop155
+	JNZ         loop153
 	SUBQ        $0x00000001, BX
-	JNZ         loop154
+	JNZ         loop152
 	VZEROUPPER
 	RET
 
@@ -4090,12 +3964,12 @@ TEXT ·affineRelu512(SB), NOSPLIT, $0-8
 	MOVQ   80(AX), SI
 	VPXORQ Z15, Z15, Z15
 
-loop157:
+loop155:
 	MOVQ 64(AX), DI
 	MOVQ 24(AX), R8
 	MOVQ 32(AX), R9
 
-loop158:
+loop156:
 	VBROADCASTSS (R8), Z14
 	ADDQ         $0x00000004, R8
 	VBROADCASTSS (R9), Z13
@@ -4103,20 +3977,20 @@ loop158:
 	XORQ         R10, R10
 	MOVQ         SI, R11
 
-loop159:
+loop157:
 	VMOVUPS     (CX)(R10*1), Z0
 	VFMADD213PS Z13, Z14, Z0
 	VMAXPS      Z0, Z15, Z0
 	VMOVUPS     Z0, (DX)(R10*1)
 	ADDQ        $0x00000040, R10
 	SUBQ        $0x00000040, R11
-	JNZ         loop159
+	JNZ         loop157
 	ADDQ        R10, CX
 	ADDQ        R10, DX
 	SUBQ        $0x00000001, DI
-	JNZ         loop158
+	JNZ         loop156
 	SUBQ        $0x00000001, BX
-	JNZ         loop157
+	JNZ         loop155
 	VZEROUPPER
 	RET
 
@@ -4130,13 +4004,13 @@ TEXT ·normBack512(SB), NOSPLIT, $0-8
 	MOVQ   80(AX), SI
 	VPXORQ Z15, Z15, Z15
 
-loop160:
+loop158:
 	MOVQ 64(AX), DI
 	MOVQ 24(AX), R8
 	MOVQ 32(AX), R9
 	MOVQ 40(AX), R10
 
-loop161:
+loop159:
 	VBROADCASTSS (R8), Z14
 	ADDQ         $0x00000004, R8
 	VBROADCASTSS (R9), Z13
@@ -4147,7 +4021,7 @@ loop161:
 	XORQ         R12, R12
 	MOVQ         SI, R13
 
-loop162:
+loop160:
 	VMOVUPS     (DX)(R12*1), Z0
 	VFMADD213PS Z12, Z14, Z0
 	VFMADD231PS (CX)(R12*1), Z13, Z0
@@ -4155,14 +4029,14 @@ loop162:
 	VMOVUPS     Z0, (DX)(R12*1)
 	ADDQ        $0x00000040, R12
 	SUBQ        $0x00000040, R13
-	JNZ         loop162
+	JNZ         loop160
 	ADDQ        R12, CX
 	ADDQ        R12, DX
 	ADDQ        R12, R11
 	SUBQ        $0x00000001, DI
-	JNZ         loop161
+	JNZ         loop159
 	SUBQ        $0x00000001, BX
-	JNZ         loop160
+	JNZ         loop158
 	VZEROUPPER
 	RET
 
@@ -4208,19 +4082,51 @@ TEXT ·moments8_512(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, SI
 	VPXORQ       Z24, Z24, Z24
 
-loop163:
+loop161:
 	XORQ SI, SI
 	MOVQ SI, DI
 	MOVQ 48(AX), R8
 	XORQ R9, R9
 	MOVQ 72(AX), R10
 
-loop164:
+loop162:
 	VMOVUPS     (CX)(DI*1), Z25
 	VSUBPS      Z16, Z25, Z25
 	VMULPS      (R8)(R9*1), Z25, Z25
 	VADDPS      Z25, Z0, Z0
 	VFMADD231PS Z25, Z25, Z1
+	ADDQ        $0x00000040, DI
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop162
+	ADDQ        80(AX), SI
+	MOVQ        SI, DI
+	MOVQ        48(AX), R8
+	XORQ        R9, R9
+	MOVQ        72(AX), R10
+
+loop163:
+	VMOVUPS     (CX)(DI*1), Z25
+	VSUBPS      Z17, Z25, Z25
+	VMULPS      (R8)(R9*1), Z25, Z25
+	VADDPS      Z25, Z2, Z2
+	VFMADD231PS Z25, Z25, Z3
+	ADDQ        $0x00000040, DI
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop163
+	ADDQ        80(AX), SI
+	MOVQ        SI, DI
+	MOVQ        48(AX), R8
+	XORQ        R9, R9
+	MOVQ        72(AX), R10
+
+loop164:
+	VMOVUPS     (CX)(DI*1), Z25
+	VSUBPS      Z18, Z25, Z25
+	VMULPS      (R8)(R9*1), Z25, Z25
+	VADDPS      Z25, Z4, Z4
+	VFMADD231PS Z25, Z25, Z5
 	ADDQ        $0x00000040, DI
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
@@ -4233,10 +4139,10 @@ loop164:
 
 loop165:
 	VMOVUPS     (CX)(DI*1), Z25
-	VSUBPS      Z17, Z25, Z25
+	VSUBPS      Z19, Z25, Z25
 	VMULPS      (R8)(R9*1), Z25, Z25
-	VADDPS      Z25, Z2, Z2
-	VFMADD231PS Z25, Z25, Z3
+	VADDPS      Z25, Z6, Z6
+	VFMADD231PS Z25, Z25, Z7
 	ADDQ        $0x00000040, DI
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
@@ -4249,10 +4155,10 @@ loop165:
 
 loop166:
 	VMOVUPS     (CX)(DI*1), Z25
-	VSUBPS      Z18, Z25, Z25
+	VSUBPS      Z20, Z25, Z25
 	VMULPS      (R8)(R9*1), Z25, Z25
-	VADDPS      Z25, Z4, Z4
-	VFMADD231PS Z25, Z25, Z5
+	VADDPS      Z25, Z8, Z8
+	VFMADD231PS Z25, Z25, Z9
 	ADDQ        $0x00000040, DI
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
@@ -4265,10 +4171,10 @@ loop166:
 
 loop167:
 	VMOVUPS     (CX)(DI*1), Z25
-	VSUBPS      Z19, Z25, Z25
+	VSUBPS      Z21, Z25, Z25
 	VMULPS      (R8)(R9*1), Z25, Z25
-	VADDPS      Z25, Z6, Z6
-	VFMADD231PS Z25, Z25, Z7
+	VADDPS      Z25, Z10, Z10
+	VFMADD231PS Z25, Z25, Z11
 	ADDQ        $0x00000040, DI
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
@@ -4281,38 +4187,6 @@ loop167:
 
 loop168:
 	VMOVUPS     (CX)(DI*1), Z25
-	VSUBPS      Z20, Z25, Z25
-	VMULPS      (R8)(R9*1), Z25, Z25
-	VADDPS      Z25, Z8, Z8
-	VFMADD231PS Z25, Z25, Z9
-	ADDQ        $0x00000040, DI
-	ADDQ        $0x00000040, R9
-	SUBQ        $0x00000040, R10
-	JNZ         loop168
-	ADDQ        80(AX), SI
-	MOVQ        SI, DI
-	MOVQ        48(AX), R8
-	XORQ        R9, R9
-	MOVQ        72(AX), R10
-
-loop169:
-	VMOVUPS     (CX)(DI*1), Z25
-	VSUBPS      Z21, Z25, Z25
-	VMULPS      (R8)(R9*1), Z25, Z25
-	VADDPS      Z25, Z10, Z10
-	VFMADD231PS Z25, Z25, Z11
-	ADDQ        $0x00000040, DI
-	ADDQ        $0x00000040, R9
-	SUBQ        $0x00000040, R10
-	JNZ         loop169
-	ADDQ        80(AX), SI
-	MOVQ        SI, DI
-	MOVQ        48(AX), R8
-	XORQ        R9, R9
-	MOVQ        72(AX), R10
-
-loop170:
-	VMOVUPS     (CX)(DI*1), Z25
 	VSUBPS      Z22, Z25, Z25
 	VMULPS      (R8)(R9*1), Z25, Z25
 	VADDPS      Z25, Z12, Z12
@@ -4320,13 +4194,13 @@ loop170:
 	ADDQ        $0x00000040, DI
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
-	JNZ         loop170
+	JNZ         loop168
 	ADDQ        80(AX), SI
 	MOVQ        48(AX), DI
 	XORQ        R8, R8
 	MOVQ        72(AX), R9
 
-loop171:
+loop169:
 	VMOVUPS     (CX)(SI*1), Z25
 	VSUBPS      Z23, Z25, Z25
 	VMULPS      (DI)(R8*1), Z25, Z25
@@ -4335,10 +4209,10 @@ loop171:
 	ADDQ        $0x00000040, SI
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
-	JNZ         loop171
+	JNZ         loop169
 	ADDQ        96(AX), CX
 	SUBQ        $0x00000001, BX
-	JNZ         loop163
+	JNZ         loop161
 	VMOVUPS     Z0, (DX)
 	VMOVUPS     Z1, 64(DX)
 	VMOVUPS     Z2, 128(DX)
@@ -4401,17 +4275,43 @@ TEXT ·normSums8_512(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, DI
 	VPXORQ       Z24, Z24, Z24
 
-loop172:
+loop170:
 	XORQ DI, DI
 	MOVQ DI, R8
 	MOVQ 72(AX), R9
 
-loop173:
+loop171:
 	VMOVUPS     (DX)(R8*1), Z26
 	VMOVUPS     (CX)(R8*1), Z25
 	VSUBPS      Z16, Z25, Z25
 	VADDPS      Z26, Z0, Z0
 	VFMADD231PS Z26, Z25, Z1
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop171
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
+
+loop172:
+	VMOVUPS     (DX)(R8*1), Z26
+	VMOVUPS     (CX)(R8*1), Z25
+	VSUBPS      Z17, Z25, Z25
+	VADDPS      Z26, Z2, Z2
+	VFMADD231PS Z26, Z25, Z3
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop172
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
+
+loop173:
+	VMOVUPS     (DX)(R8*1), Z26
+	VMOVUPS     (CX)(R8*1), Z25
+	VSUBPS      Z18, Z25, Z25
+	VADDPS      Z26, Z4, Z4
+	VFMADD231PS Z26, Z25, Z5
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
 	JNZ         loop173
@@ -4422,9 +4322,9 @@ loop173:
 loop174:
 	VMOVUPS     (DX)(R8*1), Z26
 	VMOVUPS     (CX)(R8*1), Z25
-	VSUBPS      Z17, Z25, Z25
-	VADDPS      Z26, Z2, Z2
-	VFMADD231PS Z26, Z25, Z3
+	VSUBPS      Z19, Z25, Z25
+	VADDPS      Z26, Z6, Z6
+	VFMADD231PS Z26, Z25, Z7
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
 	JNZ         loop174
@@ -4435,9 +4335,9 @@ loop174:
 loop175:
 	VMOVUPS     (DX)(R8*1), Z26
 	VMOVUPS     (CX)(R8*1), Z25
-	VSUBPS      Z18, Z25, Z25
-	VADDPS      Z26, Z4, Z4
-	VFMADD231PS Z26, Z25, Z5
+	VSUBPS      Z20, Z25, Z25
+	VADDPS      Z26, Z8, Z8
+	VFMADD231PS Z26, Z25, Z9
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
 	JNZ         loop175
@@ -4448,9 +4348,9 @@ loop175:
 loop176:
 	VMOVUPS     (DX)(R8*1), Z26
 	VMOVUPS     (CX)(R8*1), Z25
-	VSUBPS      Z19, Z25, Z25
-	VADDPS      Z26, Z6, Z6
-	VFMADD231PS Z26, Z25, Z7
+	VSUBPS      Z21, Z25, Z25
+	VADDPS      Z26, Z10, Z10
+	VFMADD231PS Z26, Z25, Z11
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
 	JNZ         loop176
@@ -4461,42 +4361,16 @@ loop176:
 loop177:
 	VMOVUPS     (DX)(R8*1), Z26
 	VMOVUPS     (CX)(R8*1), Z25
-	VSUBPS      Z20, Z25, Z25
-	VADDPS      Z26, Z8, Z8
-	VFMADD231PS Z26, Z25, Z9
-	ADDQ        $0x00000040, R8
-	SUBQ        $0x00000040, R9
-	JNZ         loop177
-	ADDQ        80(AX), DI
-	MOVQ        DI, R8
-	MOVQ        72(AX), R9
-
-loop178:
-	VMOVUPS     (DX)(R8*1), Z26
-	VMOVUPS     (CX)(R8*1), Z25
-	VSUBPS      Z21, Z25, Z25
-	VADDPS      Z26, Z10, Z10
-	VFMADD231PS Z26, Z25, Z11
-	ADDQ        $0x00000040, R8
-	SUBQ        $0x00000040, R9
-	JNZ         loop178
-	ADDQ        80(AX), DI
-	MOVQ        DI, R8
-	MOVQ        72(AX), R9
-
-loop179:
-	VMOVUPS     (DX)(R8*1), Z26
-	VMOVUPS     (CX)(R8*1), Z25
 	VSUBPS      Z22, Z25, Z25
 	VADDPS      Z26, Z12, Z12
 	VFMADD231PS Z26, Z25, Z13
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
-	JNZ         loop179
+	JNZ         loop177
 	ADDQ        80(AX), DI
 	MOVQ        72(AX), R8
 
-loop180:
+loop178:
 	VMOVUPS     (DX)(DI*1), Z26
 	VMOVUPS     (CX)(DI*1), Z25
 	VSUBPS      Z23, Z25, Z25
@@ -4504,11 +4378,11 @@ loop180:
 	VFMADD231PS Z26, Z25, Z15
 	ADDQ        $0x00000040, DI
 	SUBQ        $0x00000040, R8
-	JNZ         loop180
+	JNZ         loop178
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop172
+	JNZ         loop170
 	VMOVUPS     Z0, (BX)
 	VMOVUPS     Z1, 64(BX)
 	VMOVUPS     Z2, 128(BX)
@@ -4572,12 +4446,12 @@ TEXT ·normSumsRelu8_512(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, R8
 	VPXORQ       Z24, Z24, Z24
 
-loop181:
+loop179:
 	XORQ R8, R8
 	MOVQ R8, R9
 	MOVQ 72(AX), R10
 
-loop182:
+loop180:
 	VMOVUPS     (DX)(R9*1), Z26
 	VMOVUPS     (BX)(R9*1), Z27
 	VCMPPS      $0x1e, Z24, Z27, K1
@@ -4587,6 +4461,40 @@ loop182:
 	VSUBPS      Z16, Z25, Z25
 	VADDPS      Z26, Z0, Z0
 	VFMADD231PS Z26, Z25, Z1
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop180
+	ADDQ        80(AX), R8
+	MOVQ        R8, R9
+	MOVQ        72(AX), R10
+
+loop181:
+	VMOVUPS     (DX)(R9*1), Z26
+	VMOVUPS     (BX)(R9*1), Z27
+	VCMPPS      $0x1e, Z24, Z27, K1
+	VMOVAPS.Z   Z26, K1, Z26
+	VMOVUPS     Z26, (DX)(R9*1)
+	VMOVUPS     (CX)(R9*1), Z25
+	VSUBPS      Z17, Z25, Z25
+	VADDPS      Z26, Z2, Z2
+	VFMADD231PS Z26, Z25, Z3
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop181
+	ADDQ        80(AX), R8
+	MOVQ        R8, R9
+	MOVQ        72(AX), R10
+
+loop182:
+	VMOVUPS     (DX)(R9*1), Z26
+	VMOVUPS     (BX)(R9*1), Z27
+	VCMPPS      $0x1e, Z24, Z27, K1
+	VMOVAPS.Z   Z26, K1, Z26
+	VMOVUPS     Z26, (DX)(R9*1)
+	VMOVUPS     (CX)(R9*1), Z25
+	VSUBPS      Z18, Z25, Z25
+	VADDPS      Z26, Z4, Z4
+	VFMADD231PS Z26, Z25, Z5
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
 	JNZ         loop182
@@ -4601,9 +4509,9 @@ loop183:
 	VMOVAPS.Z   Z26, K1, Z26
 	VMOVUPS     Z26, (DX)(R9*1)
 	VMOVUPS     (CX)(R9*1), Z25
-	VSUBPS      Z17, Z25, Z25
-	VADDPS      Z26, Z2, Z2
-	VFMADD231PS Z26, Z25, Z3
+	VSUBPS      Z19, Z25, Z25
+	VADDPS      Z26, Z6, Z6
+	VFMADD231PS Z26, Z25, Z7
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
 	JNZ         loop183
@@ -4618,9 +4526,9 @@ loop184:
 	VMOVAPS.Z   Z26, K1, Z26
 	VMOVUPS     Z26, (DX)(R9*1)
 	VMOVUPS     (CX)(R9*1), Z25
-	VSUBPS      Z18, Z25, Z25
-	VADDPS      Z26, Z4, Z4
-	VFMADD231PS Z26, Z25, Z5
+	VSUBPS      Z20, Z25, Z25
+	VADDPS      Z26, Z8, Z8
+	VFMADD231PS Z26, Z25, Z9
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
 	JNZ         loop184
@@ -4635,9 +4543,9 @@ loop185:
 	VMOVAPS.Z   Z26, K1, Z26
 	VMOVUPS     Z26, (DX)(R9*1)
 	VMOVUPS     (CX)(R9*1), Z25
-	VSUBPS      Z19, Z25, Z25
-	VADDPS      Z26, Z6, Z6
-	VFMADD231PS Z26, Z25, Z7
+	VSUBPS      Z21, Z25, Z25
+	VADDPS      Z26, Z10, Z10
+	VFMADD231PS Z26, Z25, Z11
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
 	JNZ         loop185
@@ -4652,50 +4560,16 @@ loop186:
 	VMOVAPS.Z   Z26, K1, Z26
 	VMOVUPS     Z26, (DX)(R9*1)
 	VMOVUPS     (CX)(R9*1), Z25
-	VSUBPS      Z20, Z25, Z25
-	VADDPS      Z26, Z8, Z8
-	VFMADD231PS Z26, Z25, Z9
-	ADDQ        $0x00000040, R9
-	SUBQ        $0x00000040, R10
-	JNZ         loop186
-	ADDQ        80(AX), R8
-	MOVQ        R8, R9
-	MOVQ        72(AX), R10
-
-loop187:
-	VMOVUPS     (DX)(R9*1), Z26
-	VMOVUPS     (BX)(R9*1), Z27
-	VCMPPS      $0x1e, Z24, Z27, K1
-	VMOVAPS.Z   Z26, K1, Z26
-	VMOVUPS     Z26, (DX)(R9*1)
-	VMOVUPS     (CX)(R9*1), Z25
-	VSUBPS      Z21, Z25, Z25
-	VADDPS      Z26, Z10, Z10
-	VFMADD231PS Z26, Z25, Z11
-	ADDQ        $0x00000040, R9
-	SUBQ        $0x00000040, R10
-	JNZ         loop187
-	ADDQ        80(AX), R8
-	MOVQ        R8, R9
-	MOVQ        72(AX), R10
-
-loop188:
-	VMOVUPS     (DX)(R9*1), Z26
-	VMOVUPS     (BX)(R9*1), Z27
-	VCMPPS      $0x1e, Z24, Z27, K1
-	VMOVAPS.Z   Z26, K1, Z26
-	VMOVUPS     Z26, (DX)(R9*1)
-	VMOVUPS     (CX)(R9*1), Z25
 	VSUBPS      Z22, Z25, Z25
 	VADDPS      Z26, Z12, Z12
 	VFMADD231PS Z26, Z25, Z13
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
-	JNZ         loop188
+	JNZ         loop186
 	ADDQ        80(AX), R8
 	MOVQ        72(AX), R9
 
-loop189:
+loop187:
 	VMOVUPS     (DX)(R8*1), Z26
 	VMOVUPS     (BX)(R8*1), Z27
 	VCMPPS      $0x1e, Z24, Z27, K1
@@ -4707,12 +4581,12 @@ loop189:
 	VFMADD231PS Z26, Z25, Z15
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
-	JNZ         loop189
+	JNZ         loop187
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop181
+	JNZ         loop179
 	VMOVUPS     Z0, (SI)
 	VMOVUPS     Z1, 64(SI)
 	VMOVUPS     Z2, 128(SI)
@@ -4749,13 +4623,31 @@ TEXT ·rowSums8_512(SB), NOSPLIT, $0-8
 	VMOVUPS 448(DX), Z7
 	VPXORQ  Z16, Z16, Z16
 
-loop190:
+loop188:
 	XORQ SI, SI
 	MOVQ SI, DI
 	MOVQ 72(AX), R8
 
-loop191:
+loop189:
 	VADDPS (CX)(DI*1), Z0, Z0
+	ADDQ   $0x00000040, DI
+	SUBQ   $0x00000040, R8
+	JNZ    loop189
+	ADDQ   80(AX), SI
+	MOVQ   SI, DI
+	MOVQ   72(AX), R8
+
+loop190:
+	VADDPS (CX)(DI*1), Z1, Z1
+	ADDQ   $0x00000040, DI
+	SUBQ   $0x00000040, R8
+	JNZ    loop190
+	ADDQ   80(AX), SI
+	MOVQ   SI, DI
+	MOVQ   72(AX), R8
+
+loop191:
+	VADDPS (CX)(DI*1), Z2, Z2
 	ADDQ   $0x00000040, DI
 	SUBQ   $0x00000040, R8
 	JNZ    loop191
@@ -4764,7 +4656,7 @@ loop191:
 	MOVQ   72(AX), R8
 
 loop192:
-	VADDPS (CX)(DI*1), Z1, Z1
+	VADDPS (CX)(DI*1), Z3, Z3
 	ADDQ   $0x00000040, DI
 	SUBQ   $0x00000040, R8
 	JNZ    loop192
@@ -4773,7 +4665,7 @@ loop192:
 	MOVQ   72(AX), R8
 
 loop193:
-	VADDPS (CX)(DI*1), Z2, Z2
+	VADDPS (CX)(DI*1), Z4, Z4
 	ADDQ   $0x00000040, DI
 	SUBQ   $0x00000040, R8
 	JNZ    loop193
@@ -4782,7 +4674,7 @@ loop193:
 	MOVQ   72(AX), R8
 
 loop194:
-	VADDPS (CX)(DI*1), Z3, Z3
+	VADDPS (CX)(DI*1), Z5, Z5
 	ADDQ   $0x00000040, DI
 	SUBQ   $0x00000040, R8
 	JNZ    loop194
@@ -4791,39 +4683,21 @@ loop194:
 	MOVQ   72(AX), R8
 
 loop195:
-	VADDPS (CX)(DI*1), Z4, Z4
+	VADDPS (CX)(DI*1), Z6, Z6
 	ADDQ   $0x00000040, DI
 	SUBQ   $0x00000040, R8
 	JNZ    loop195
 	ADDQ   80(AX), SI
-	MOVQ   SI, DI
-	MOVQ   72(AX), R8
-
-loop196:
-	VADDPS (CX)(DI*1), Z5, Z5
-	ADDQ   $0x00000040, DI
-	SUBQ   $0x00000040, R8
-	JNZ    loop196
-	ADDQ   80(AX), SI
-	MOVQ   SI, DI
-	MOVQ   72(AX), R8
-
-loop197:
-	VADDPS (CX)(DI*1), Z6, Z6
-	ADDQ   $0x00000040, DI
-	SUBQ   $0x00000040, R8
-	JNZ    loop197
-	ADDQ   80(AX), SI
 	MOVQ   72(AX), DI
 
-loop198:
+loop196:
 	VADDPS  (CX)(SI*1), Z7, Z7
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JNZ     loop198
+	JNZ     loop196
 	ADDQ    96(AX), CX
 	SUBQ    $0x00000001, BX
-	JNZ     loop190
+	JNZ     loop188
 	VMOVUPS Z0, (DX)
 	VMOVUPS Z1, 64(DX)
 	VMOVUPS Z2, 128(DX)
@@ -4853,14 +4727,34 @@ TEXT ·dots8_512(SB), NOSPLIT, $0-8
 	VMOVUPS 448(BX), Z7
 	VPXORQ  Z16, Z16, Z16
 
-loop199:
+loop197:
 	XORQ DI, DI
 	MOVQ DI, R8
 	MOVQ 72(AX), R9
 
-loop200:
+loop198:
 	VMOVUPS     (CX)(R8*1), Z17
 	VFMADD231PS (DX)(R8*1), Z17, Z0
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop198
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
+
+loop199:
+	VMOVUPS     (CX)(R8*1), Z17
+	VFMADD231PS (DX)(R8*1), Z17, Z1
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop199
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
+
+loop200:
+	VMOVUPS     (CX)(R8*1), Z17
+	VFMADD231PS (DX)(R8*1), Z17, Z2
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
 	JNZ         loop200
@@ -4870,7 +4764,7 @@ loop200:
 
 loop201:
 	VMOVUPS     (CX)(R8*1), Z17
-	VFMADD231PS (DX)(R8*1), Z17, Z1
+	VFMADD231PS (DX)(R8*1), Z17, Z3
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
 	JNZ         loop201
@@ -4880,7 +4774,7 @@ loop201:
 
 loop202:
 	VMOVUPS     (CX)(R8*1), Z17
-	VFMADD231PS (DX)(R8*1), Z17, Z2
+	VFMADD231PS (DX)(R8*1), Z17, Z4
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
 	JNZ         loop202
@@ -4890,7 +4784,7 @@ loop202:
 
 loop203:
 	VMOVUPS     (CX)(R8*1), Z17
-	VFMADD231PS (DX)(R8*1), Z17, Z3
+	VFMADD231PS (DX)(R8*1), Z17, Z5
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
 	JNZ         loop203
@@ -4900,43 +4794,23 @@ loop203:
 
 loop204:
 	VMOVUPS     (CX)(R8*1), Z17
-	VFMADD231PS (DX)(R8*1), Z17, Z4
+	VFMADD231PS (DX)(R8*1), Z17, Z6
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
 	JNZ         loop204
 	ADDQ        80(AX), DI
-	MOVQ        DI, R8
-	MOVQ        72(AX), R9
-
-loop205:
-	VMOVUPS     (CX)(R8*1), Z17
-	VFMADD231PS (DX)(R8*1), Z17, Z5
-	ADDQ        $0x00000040, R8
-	SUBQ        $0x00000040, R9
-	JNZ         loop205
-	ADDQ        80(AX), DI
-	MOVQ        DI, R8
-	MOVQ        72(AX), R9
-
-loop206:
-	VMOVUPS     (CX)(R8*1), Z17
-	VFMADD231PS (DX)(R8*1), Z17, Z6
-	ADDQ        $0x00000040, R8
-	SUBQ        $0x00000040, R9
-	JNZ         loop206
-	ADDQ        80(AX), DI
 	MOVQ        72(AX), R8
 
-loop207:
+loop205:
 	VMOVUPS     (CX)(DI*1), Z17
 	VFMADD231PS (DX)(DI*1), Z17, Z7
 	ADDQ        $0x00000040, DI
 	SUBQ        $0x00000040, R8
-	JNZ         loop207
+	JNZ         loop205
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop199
+	JNZ         loop197
 	VMOVUPS     Z0, (BX)
 	VMOVUPS     Z1, 64(BX)
 	VMOVUPS     Z2, 128(BX)
@@ -4962,13 +4836,13 @@ TEXT ·moments1_512(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, SI
 	VPXORQ       Z3, Z3, Z3
 
-loop208:
+loop206:
 	XORQ SI, SI
 	MOVQ 48(AX), DI
 	XORQ R8, R8
 	MOVQ 72(AX), R9
 
-loop209:
+loop207:
 	VMOVUPS     (CX)(SI*1), Z4
 	VSUBPS      Z2, Z4, Z4
 	VMULPS      (DI)(R8*1), Z4, Z4
@@ -4977,10 +4851,10 @@ loop209:
 	ADDQ        $0x00000040, SI
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
-	JNZ         loop209
+	JNZ         loop207
 	ADDQ        96(AX), CX
 	SUBQ        $0x00000001, BX
-	JNZ         loop208
+	JNZ         loop206
 	VMOVUPS     Z0, (DX)
 	VMOVUPS     Z1, 64(DX)
 	VZEROUPPER
@@ -5001,11 +4875,11 @@ TEXT ·normSums1_512(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, DI
 	VPXORQ       Z3, Z3, Z3
 
-loop210:
+loop208:
 	XORQ DI, DI
 	MOVQ 72(AX), R8
 
-loop211:
+loop209:
 	VMOVUPS     (DX)(DI*1), Z5
 	VMOVUPS     (CX)(DI*1), Z4
 	VSUBPS      Z2, Z4, Z4
@@ -5013,11 +4887,11 @@ loop211:
 	VFMADD231PS Z5, Z4, Z1
 	ADDQ        $0x00000040, DI
 	SUBQ        $0x00000040, R8
-	JNZ         loop211
+	JNZ         loop209
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop210
+	JNZ         loop208
 	VMOVUPS     Z0, (BX)
 	VMOVUPS     Z1, 64(BX)
 	VZEROUPPER
@@ -5039,11 +4913,11 @@ TEXT ·normSumsRelu1_512(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, R8
 	VPXORQ       Z3, Z3, Z3
 
-loop212:
+loop210:
 	XORQ R8, R8
 	MOVQ 72(AX), R9
 
-loop213:
+loop211:
 	VMOVUPS     (DX)(R8*1), Z5
 	VMOVUPS     (BX)(R8*1), Z6
 	VCMPPS      $0x1e, Z3, Z6, K1
@@ -5055,12 +4929,12 @@ loop213:
 	VFMADD231PS Z5, Z4, Z1
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
-	JNZ         loop213
+	JNZ         loop211
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop212
+	JNZ         loop210
 	VMOVUPS     Z0, (SI)
 	VMOVUPS     Z1, 64(SI)
 	VZEROUPPER
@@ -5076,18 +4950,18 @@ TEXT ·rowSums1_512(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Z0
 	VPXORQ  Z2, Z2, Z2
 
-loop214:
+loop212:
 	XORQ SI, SI
 	MOVQ 72(AX), DI
 
-loop215:
+loop213:
 	VADDPS  (CX)(SI*1), Z0, Z0
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JNZ     loop215
+	JNZ     loop213
 	ADDQ    96(AX), CX
 	SUBQ    $0x00000001, BX
-	JNZ     loop214
+	JNZ     loop212
 	VMOVUPS Z0, (DX)
 	VZEROUPPER
 	RET
@@ -5103,20 +4977,20 @@ TEXT ·dots1_512(SB), NOSPLIT, $0-8
 	VMOVUPS (BX), Z0
 	VPXORQ  Z2, Z2, Z2
 
-loop216:
+loop214:
 	XORQ DI, DI
 	MOVQ 72(AX), R8
 
-loop217:
+loop215:
 	VMOVUPS     (CX)(DI*1), Z3
 	VFMADD231PS (DX)(DI*1), Z3, Z0
 	ADDQ        $0x00000040, DI
 	SUBQ        $0x00000040, R8
-	JNZ         loop217
+	JNZ         loop215
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop216
+	JNZ         loop214
 	VMOVUPS     Z0, (BX)
 	VZEROUPPER
 	RET
@@ -5130,15 +5004,15 @@ TEXT ·maxPool512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 48(AX), Z15
 	MOVQ         104(AX), BX
 
-loop218:
+loop216:
 	MOVQ 40(AX), DI
 	XORQ SI, SI
 
-big219:
+big217:
 	MOVQ    DI, R8
 	SUBQ    SI, R8
 	CMPQ    R8, $0x00000100
-	JB      small220
+	JB      small218
 	VMOVAPS Z15, Z0
 	VMOVAPS Z15, Z1
 	VMOVAPS Z15, Z2
@@ -5148,7 +5022,7 @@ big219:
 	MOVQ    CX, R10
 	ADDQ    SI, R10
 
-loop222:
+loop220:
 	MOVQ    (R8), R11
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
@@ -5157,39 +5031,39 @@ loop222:
 	VMAXPS  128(R11), Z2, Z2
 	VMAXPS  192(R11), Z3, Z3
 	SUBQ    $0x00000001, R9
-	JNZ     loop222
+	JNZ     loop220
 	VMOVUPS Z0, (DX)(SI*1)
 	VMOVUPS Z1, 64(DX)(SI*1)
 	VMOVUPS Z2, 128(DX)(SI*1)
 	VMOVUPS Z3, 192(DX)(SI*1)
 	ADDQ    $0x00000100, SI
-	JMP     big219
+	JMP     big217
 
-small220:
+small218:
 	CMPQ    SI, DI
-	JAE     out221
+	JAE     out219
 	VMOVAPS Z15, Z0
 	MOVQ    24(AX), R8
 	MOVQ    32(AX), R9
 	MOVQ    CX, R10
 	ADDQ    SI, R10
 
-loop223:
+loop221:
 	MOVQ    (R8), R11
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
 	VMAXPS  (R11), Z0, Z0
 	SUBQ    $0x00000001, R9
-	JNZ     loop223
+	JNZ     loop221
 	VMOVUPS Z0, (DX)(SI*1)
 	ADDQ    $0x00000040, SI
-	JMP     small220
+	JMP     small218
 
-out221:
+out219:
 	ADDQ 112(AX), CX
 	ADDQ 120(AX), DX
 	SUBQ $0x00000001, BX
-	JNZ  loop218
+	JNZ  loop216
 	VZEROUPPER
 	RET
 
@@ -5202,15 +5076,15 @@ TEXT ·sumPool512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 48(AX), Z15
 	MOVQ         104(AX), BX
 
-loop224:
+loop222:
 	MOVQ 40(AX), DI
 	XORQ SI, SI
 
-big225:
+big223:
 	MOVQ   DI, R8
 	SUBQ   SI, R8
 	CMPQ   R8, $0x00000100
-	JB     small226
+	JB     small224
 	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
@@ -5220,7 +5094,7 @@ big225:
 	MOVQ   CX, R10
 	ADDQ   SI, R10
 
-loop228:
+loop226:
 	MOVQ    (R8), R11
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
@@ -5229,7 +5103,7 @@ loop228:
 	VADDPS  128(R11), Z2, Z2
 	VADDPS  192(R11), Z3, Z3
 	SUBQ    $0x00000001, R9
-	JNZ     loop228
+	JNZ     loop226
 	VMULPS  Z15, Z0, Z0
 	VMOVUPS Z0, (DX)(SI*1)
 	VMULPS  Z15, Z1, Z1
@@ -5239,34 +5113,34 @@ loop228:
 	VMULPS  Z15, Z3, Z3
 	VMOVUPS Z3, 192(DX)(SI*1)
 	ADDQ    $0x00000100, SI
-	JMP     big225
+	JMP     big223
 
-small226:
+small224:
 	CMPQ   SI, DI
-	JAE    out227
+	JAE    out225
 	VPXORQ Z0, Z0, Z0
 	MOVQ   24(AX), R8
 	MOVQ   32(AX), R9
 	MOVQ   CX, R10
 	ADDQ   SI, R10
 
-loop229:
+loop227:
 	MOVQ    (R8), R11
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
 	VADDPS  (R11), Z0, Z0
 	SUBQ    $0x00000001, R9
-	JNZ     loop229
+	JNZ     loop227
 	VMULPS  Z15, Z0, Z0
 	VMOVUPS Z0, (DX)(SI*1)
 	ADDQ    $0x00000040, SI
-	JMP     small226
+	JMP     small224
 
-out227:
+out225:
 	ADDQ 112(AX), CX
 	ADDQ 120(AX), DX
 	SUBQ $0x00000001, BX
-	JNZ  loop224
+	JNZ  loop222
 	VZEROUPPER
 	RET
 
@@ -5281,11 +5155,11 @@ TEXT ·maxPoolBack512(SB), NOSPLIT, $0-8
 	MOVQ 40(AX), R8
 	XORQ DI, DI
 
-big230:
+big228:
 	MOVQ    R8, R9
 	SUBQ    DI, R9
 	CMPQ    R9, $0x00000080
-	JB      small231
+	JB      small229
 	VMOVUPS (DX)(DI*1), Z0
 	VMOVUPS (SI)(DI*1), Z2
 	VMOVUPS 64(DX)(DI*1), Z1
@@ -5297,7 +5171,7 @@ big230:
 	MOVQ    BX, R12
 	ADDQ    DI, R12
 
-loop233:
+loop231:
 	MOVQ      (R9), R13
 	ADDQ      $0x00000008, R9
 	MOVQ      R11, R14
@@ -5316,13 +5190,13 @@ loop233:
 	VADDPS    64(R13), Z7, Z7
 	VMOVUPS   Z7, 64(R13)
 	SUBQ      $0x00000001, R10
-	JNZ       loop233
+	JNZ       loop231
 	ADDQ      $0x00000080, DI
-	JMP       big230
+	JMP       big228
 
-small231:
+small229:
 	CMPQ    DI, R8
-	JAE     out232
+	JAE     out230
 	VMOVUPS (DX)(DI*1), Z0
 	VMOVUPS (SI)(DI*1), Z2
 	MOVQ    24(AX), R9
@@ -5332,7 +5206,7 @@ small231:
 	MOVQ    BX, R12
 	ADDQ    DI, R12
 
-loop234:
+loop232:
 	MOVQ      (R9), R13
 	ADDQ      $0x00000008, R9
 	MOVQ      R11, R14
@@ -5345,11 +5219,11 @@ loop234:
 	VADDPS    (R13), Z6, Z6
 	VMOVUPS   Z6, (R13)
 	SUBQ      $0x00000001, R10
-	JNZ       loop234
+	JNZ       loop232
 	ADDQ      $0x00000040, DI
-	JMP       small231
+	JMP       small229
 
-out232:
+out230:
 	VZEROUPPER
 	RET
 
@@ -5363,11 +5237,11 @@ TEXT ·sumPoolBack512(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big235:
+big233:
 	MOVQ   SI, DI
 	SUBQ   BX, DI
 	CMPQ   DI, $0x00000100
-	JB     small236
+	JB     small234
 	VMULPS (CX)(BX*1), Z15, Z0
 	VMULPS 64(CX)(BX*1), Z15, Z1
 	VMULPS 128(CX)(BX*1), Z15, Z2
@@ -5377,7 +5251,7 @@ big235:
 	MOVQ   DX, R9
 	ADDQ   BX, R9
 
-loop238:
+loop236:
 	MOVQ    (DI), R10
 	ADDQ    $0x00000008, DI
 	ADDQ    R9, R10
@@ -5390,31 +5264,31 @@ loop238:
 	VADDPS  192(R10), Z3, Z7
 	VMOVUPS Z7, 192(R10)
 	SUBQ    $0x00000001, R8
-	JNZ     loop238
+	JNZ     loop236
 	ADDQ    $0x00000100, BX
-	JMP     big235
+	JMP     big233
 
-small236:
+small234:
 	CMPQ   BX, SI
-	JAE    out237
+	JAE    out235
 	VMULPS (CX)(BX*1), Z15, Z0
 	MOVQ   24(AX), DI
 	MOVQ   32(AX), R8
 	MOVQ   DX, R9
 	ADDQ   BX, R9
 
-loop239:
+loop237:
 	MOVQ    (DI), R10
 	ADDQ    $0x00000008, DI
 	ADDQ    R9, R10
 	VADDPS  (R10), Z0, Z4
 	VMOVUPS Z4, (R10)
 	SUBQ    $0x00000001, R8
-	JNZ     loop239
+	JNZ     loop237
 	ADDQ    $0x00000040, BX
-	JMP     small236
+	JMP     small234
 
-out237:
+out235:
 	VZEROUPPER
 	RET
 
@@ -5427,15 +5301,15 @@ TEXT ·weighted512(SB), NOSPLIT, $0-8
 	MOVQ 56(AX), BX
 	MOVQ 104(AX), SI
 
-loop240:
+loop238:
 	MOVQ 40(AX), R8
 	XORQ DI, DI
 
-big241:
+big239:
 	MOVQ   R8, R9
 	SUBQ   DI, R9
 	CMPQ   R9, $0x00000100
-	JB     small242
+	JB     small240
 	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
@@ -5448,7 +5322,7 @@ big241:
 	MOVQ   CX, R13
 	ADDQ   DI, R13
 
-loop244:
+loop242:
 	MOVQ        (R10), R14
 	ADDQ        $0x00000008, R10
 	ADDQ        R13, R14
@@ -5464,17 +5338,17 @@ loop244:
 	VMOVUPS     192(R15), Z7
 	VFMADD231PS 192(R14), Z7, Z3
 	SUBQ        $0x00000001, R11
-	JNZ         loop244
+	JNZ         loop242
 	VMOVUPS     Z0, (DX)(DI*1)
 	VMOVUPS     Z1, 64(DX)(DI*1)
 	VMOVUPS     Z2, 128(DX)(DI*1)
 	VMOVUPS     Z3, 192(DX)(DI*1)
 	ADDQ        $0x00000100, DI
-	JMP         big241
+	JMP         big239
 
-small242:
+small240:
 	CMPQ   DI, R8
-	JAE    out243
+	JAE    out241
 	VPXORQ Z0, Z0, Z0
 	MOVQ   BX, R9
 	ADDQ   DI, R9
@@ -5484,7 +5358,7 @@ small242:
 	MOVQ   CX, R13
 	ADDQ   DI, R13
 
-loop245:
+loop243:
 	MOVQ        (R10), R14
 	ADDQ        $0x00000008, R10
 	ADDQ        R13, R14
@@ -5494,16 +5368,16 @@ loop245:
 	VMOVUPS     (R15), Z4
 	VFMADD231PS (R14), Z4, Z0
 	SUBQ        $0x00000001, R11
-	JNZ         loop245
+	JNZ         loop243
 	VMOVUPS     Z0, (DX)(DI*1)
 	ADDQ        $0x00000040, DI
-	JMP         small242
+	JMP         small240
 
-out243:
+out241:
 	ADDQ 112(AX), CX
 	ADDQ 120(AX), DX
 	SUBQ $0x00000001, SI
-	JNZ  loop240
+	JNZ  loop238
 	VZEROUPPER
 	RET
 
@@ -5518,16 +5392,16 @@ TEXT ·depthwise4_512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	LEAQ (SI)(SI*2), R8
 
-loop246:
+loop244:
 	XORQ R9, R9
 
-lane247:
+lane245:
 	VPXORQ  Z0, Z0, Z0
 	VPXORQ  Z1, Z1, Z1
 	VPXORQ  Z2, Z2, Z2
 	VPXORQ  Z3, Z3, Z3
 	CMPQ    16(AX), $0x00
-	JE      sum248
+	JE      sum246
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	VMOVUPS (R10), Z0
@@ -5535,14 +5409,14 @@ lane247:
 	VMOVUPS (R10)(SI*2), Z2
 	VMOVUPS (R10)(R8*1), Z3
 
-sum248:
+sum246:
 	MOVQ 24(AX), R10
 	MOVQ 32(AX), R11
 	MOVQ 64(AX), R12
 	MOVQ CX, R13
 	ADDQ R9, R13
 
-loop249:
+loop247:
 	MOVQ         (R10), R14
 	ADDQ         $0x00000008, R10
 	ADDQ         R13, R14
@@ -5558,7 +5432,7 @@ loop249:
 	VBROADCASTSS 12(R15), Z8
 	VFMADD231PS  (R14)(R8*1), Z8, Z3
 	SUBQ         $0x00000001, R11
-	JNZ          loop249
+	JNZ          loop247
 	MOVQ         DX, R10
 	ADDQ         R9, R10
 	VMOVUPS      Z0, (R10)
@@ -5567,7 +5441,7 @@ loop249:
 	VMOVUPS      Z3, (R10)(R8*1)
 	ADDQ         $0x00000040, R9
 	CMPQ         R9, 80(AX)
-	JB           lane247
+	JB           lane245
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         SI, CX
@@ -5578,7 +5452,7 @@ loop249:
 	ADDQ         SI, DX
 	ADDQ         $0x00000010, BX
 	SUBQ         $0x00000004, DI
-	JNZ          loop246
+	JNZ          loop244
 	VZEROUPPER
 	RET
 
@@ -5592,25 +5466,25 @@ TEXT ·depthwise1_512(SB), NOSPLIT, $0-8
 	MOVQ 72(AX), SI
 	MOVQ 88(AX), DI
 
-loop250:
+loop248:
 	XORQ R8, R8
 
-lane251:
+lane249:
 	VPXORQ  Z0, Z0, Z0
 	CMPQ    16(AX), $0x00
-	JE      sum252
+	JE      sum250
 	MOVQ    DX, R9
 	ADDQ    R8, R9
 	VMOVUPS (R9), Z0
 
-sum252:
+sum250:
 	MOVQ 24(AX), R9
 	MOVQ 32(AX), R10
 	MOVQ 64(AX), R11
 	MOVQ CX, R12
 	ADDQ R8, R12
 
-loop253:
+loop251:
 	MOVQ         (R9), R13
 	ADDQ         $0x00000008, R9
 	ADDQ         R12, R13
@@ -5620,18 +5494,18 @@ loop253:
 	VBROADCASTSS (R14), Z8
 	VFMADD231PS  (R13), Z8, Z0
 	SUBQ         $0x00000001, R10
-	JNZ          loop253
+	JNZ          loop251
 	MOVQ         DX, R9
 	ADDQ         R8, R9
 	VMOVUPS      Z0, (R9)
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 80(AX)
-	JB           lane251
+	JB           lane249
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         $0x00000004, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop250
+	JNZ          loop248
 	VZEROUPPER
 	RET
 
@@ -5646,9 +5520,9 @@ TEXT ·round512(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	VBROADCASTSS 40(AX), Z15
 
-big254:
+big252:
 	CMPQ    DI, $0x00000080
-	JB      small255
+	JB      small253
 	VMOVUPS (DX), Z0
 	VPSLLD  $0x0f, Z0, Z1
 	VPSRLD  $0x1f, Z1, Z1
@@ -5676,11 +5550,11 @@ big254:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, DI
-	JMP     big254
+	JMP     big252
 
-small255:
+small253:
 	TESTQ   DI, DI
-	JZ      out256
+	JZ      out254
 	VMOVUPS (DX), Z0
 	VPSLLD  $0x0f, Z0, Z1
 	VPSRLD  $0x1f, Z1, Z1
@@ -5697,9 +5571,9 @@ small255:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small255
+	JMP     small253
 
-out256:
+out254:
 	VZEROUPPER
 	RET
 
@@ -5711,14 +5585,14 @@ TEXT ·shorten512(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 32(AX), AX
 
-loop257:
+loop255:
 	VMOVUPS (DX), Z0
 	VPSRLD  $0x10, Z0, Z0
 	VPMOVDW Z0, (CX)
 	ADDQ    $0x00000040, DX
 	ADDQ    $0x00000020, CX
 	SUBQ    $0x00000040, AX
-	JNZ     loop257
+	JNZ     loop255
 	VZEROUPPER
 	RET
 
@@ -5730,23 +5604,23 @@ TEXT ·widen512(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 16(AX), BX
 
-loop258:
+loop256:
 	MOVQ CX, SI
 	MOVQ DX, DI
 	MOVQ 24(AX), R8
 
-loop259:
+loop257:
 	VPMOVZXWD (DI), Z0
 	VPSLLD    $0x10, Z0, Z0
 	VMOVUPS   Z0, (SI)
 	ADDQ      $0x00000040, SI
 	ADDQ      $0x00000020, DI
 	SUBQ      $0x00000040, R8
-	JNZ       loop259
+	JNZ       loop257
 	ADDQ      32(AX), CX
 	ADDQ      40(AX), DX
 	SUBQ      $0x00000001, BX
-	JNZ       loop258
+	JNZ       loop256
 	VZEROUPPER
 	RET
 
@@ -5761,10 +5635,10 @@ TEXT ·winogradInput2x3_512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	MOVQ 32(AX), DI
 
-loop260:
+loop258:
 	XORQ R8, R8
 
-lane261:
+lane259:
 	MOVQ    CX, R9
 	ADDQ    R8, R9
 	MOVQ    DX, R10
@@ -5908,11 +5782,11 @@ lane261:
 	ADDQ    R11, R10
 	ADDQ    $0x00000040, R8
 	CMPQ    R8, 40(AX)
-	JB      lane261
+	JB      lane259
 	ADDQ    48(AX), CX
 	ADDQ    40(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop260
+	JNZ     loop258
 	VZEROUPPER
 	RET
 
@@ -5929,17 +5803,17 @@ TEXT ·winogradOutput2x3_512(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), DI
 	MOVQ   64(AX), R8
 
-loop262:
+loop260:
 	VPXORQ       Z31, Z31, Z31
 	TESTQ        R8, R8
-	JZ           plain263
+	JZ           plain261
 	VBROADCASTSS (R8), Z31
 	ADDQ         $0x00000004, R8
 
-plain263:
+plain261:
 	XORQ R9, R9
 
-lane264:
+lane262:
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	MOVQ    CX, R11
@@ -6012,19 +5886,19 @@ lane264:
 	VADDPS  Z31, Z4, Z4
 	VADDPS  Z31, Z3, Z3
 	CMPQ    72(AX), $0x00
-	JE      fresh265
+	JE      fresh263
 	MOVQ    (BX), R11
 	VADDPS  (R10)(R11*1), Z4, Z4
 	MOVQ    16(BX), R11
 	VADDPS  (R10)(R11*1), Z3, Z3
 
-fresh265:
+fresh263:
 	CMPQ   80(AX), $0x00
-	JE     linear266
+	JE     linear264
 	VMAXPS Z4, Z30, Z4
 	VMAXPS Z3, Z30, Z3
 
-linear266:
+linear264:
 	MOVQ    (BX), R11
 	VMOVUPS Z4, (R10)(R11*1)
 	MOVQ    16(BX), R11
@@ -6040,30 +5914,30 @@ linear266:
 	VADDPS  Z31, Z4, Z4
 	VADDPS  Z31, Z3, Z3
 	CMPQ    72(AX), $0x00
-	JE      fresh267
+	JE      fresh265
 	MOVQ    8(BX), R11
 	VADDPS  (R10)(R11*1), Z4, Z4
 	MOVQ    24(BX), R11
 	VADDPS  (R10)(R11*1), Z3, Z3
 
-fresh267:
+fresh265:
 	CMPQ   80(AX), $0x00
-	JE     linear268
+	JE     linear266
 	VMAXPS Z4, Z30, Z4
 	VMAXPS Z3, Z30, Z3
 
-linear268:
+linear266:
 	MOVQ    8(BX), R11
 	VMOVUPS Z4, (R10)(R11*1)
 	MOVQ    24(BX), R11
 	VMOVUPS Z3, (R10)(R11*1)
 	ADDQ    $0x00000040, R9
 	CMPQ    R9, 40(AX)
-	JB      lane264
+	JB      lane262
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop262
+	JNZ     loop260
 	VZEROUPPER
 	RET
 
@@ -6080,7 +5954,7 @@ TEXT ·winogradWeights2x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Z6
 	XORQ         DI, DI
 
-lane269:
+lane267:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -6204,7 +6078,7 @@ lane269:
 	ADDQ        R10, R9
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane269
+	JB          lane267
 	VZEROUPPER
 	RET
 
@@ -6219,7 +6093,7 @@ TEXT ·winogradSpread2x3_512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	XORQ DI, DI
 
-lane270:
+lane268:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    DX, R9
@@ -6307,7 +6181,7 @@ lane270:
 	ADDQ    R10, R9
 	ADDQ    $0x00000040, DI
 	CMPQ    DI, 40(AX)
-	JB      lane270
+	JB      lane268
 	VZEROUPPER
 	RET
 
@@ -6324,7 +6198,7 @@ TEXT ·winogradGather2x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Z6
 	XORQ         DI, DI
 
-lane271:
+lane269:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -6448,7 +6322,7 @@ lane271:
 	VMOVUPS     Z3, (R8)(R9*1)
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane271
+	JB          lane269
 	VZEROUPPER
 	RET
 
@@ -6466,10 +6340,10 @@ TEXT ·winogradInput3x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Z10
 	MOVQ         32(AX), DI
 
-loop272:
+loop270:
 	XORQ R8, R8
 
-lane273:
+lane271:
 	MOVQ         CX, R9
 	ADDQ         R8, R9
 	MOVQ         DX, R10
@@ -6767,11 +6641,11 @@ lane273:
 	ADDQ         R11, R10
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 40(AX)
-	JB           lane273
+	JB           lane271
 	ADDQ         48(AX), CX
 	ADDQ         40(AX), DX
 	SUBQ         $0x00000001, DI
-	JNZ          loop272
+	JNZ          loop270
 	VZEROUPPER
 	RET
 
@@ -6790,17 +6664,17 @@ TEXT ·winogradOutput3x3_512(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop274:
+loop272:
 	VPXORQ       Z31, Z31, Z31
 	TESTQ        R8, R8
-	JZ           plain275
+	JZ           plain273
 	VBROADCASTSS (R8), Z31
 	ADDQ         $0x00000004, R8
 
-plain275:
+plain273:
 	XORQ R9, R9
 
-lane276:
+lane274:
 	MOVQ        DX, R10
 	ADDQ        R9, R10
 	MOVQ        CX, R11
@@ -6928,7 +6802,7 @@ lane276:
 	VADDPS      Z31, Z2, Z2
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh277
+	JE          fresh275
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        24(BX), R11
@@ -6936,14 +6810,14 @@ lane276:
 	MOVQ        48(BX), R11
 	VADDPS      (R10)(R11*1), Z5, Z5
 
-fresh277:
+fresh275:
 	CMPQ   80(AX), $0x00
-	JE     linear278
+	JE     linear276
 	VMAXPS Z0, Z30, Z0
 	VMAXPS Z2, Z30, Z2
 	VMAXPS Z5, Z30, Z5
 
-linear278:
+linear276:
 	MOVQ        (BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        24(BX), R11
@@ -6967,7 +6841,7 @@ linear278:
 	VADDPS      Z31, Z2, Z2
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh279
+	JE          fresh277
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        32(BX), R11
@@ -6975,14 +6849,14 @@ linear278:
 	MOVQ        56(BX), R11
 	VADDPS      (R10)(R11*1), Z5, Z5
 
-fresh279:
+fresh277:
 	CMPQ   80(AX), $0x00
-	JE     linear280
+	JE     linear278
 	VMAXPS Z0, Z30, Z0
 	VMAXPS Z2, Z30, Z2
 	VMAXPS Z5, Z30, Z5
 
-linear280:
+linear278:
 	MOVQ        8(BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -7006,7 +6880,7 @@ linear280:
 	VADDPS      Z31, Z2, Z2
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh281
+	JE          fresh279
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        40(BX), R11
@@ -7014,14 +6888,14 @@ linear280:
 	MOVQ        64(BX), R11
 	VADDPS      (R10)(R11*1), Z5, Z5
 
-fresh281:
+fresh279:
 	CMPQ   80(AX), $0x00
-	JE     linear282
+	JE     linear280
 	VMAXPS Z0, Z30, Z0
 	VMAXPS Z2, Z30, Z2
 	VMAXPS Z5, Z30, Z5
 
-linear282:
+linear280:
 	MOVQ    16(BX), R11
 	VMOVUPS Z0, (R10)(R11*1)
 	MOVQ    40(BX), R11
@@ -7030,11 +6904,11 @@ linear282:
 	VMOVUPS Z5, (R10)(R11*1)
 	ADDQ    $0x00000040, R9
 	CMPQ    R9, 40(AX)
-	JB      lane276
+	JB      lane274
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop274
+	JNZ     loop272
 	VZEROUPPER
 	RET
 
@@ -7053,7 +6927,7 @@ TEXT ·winogradWeights3x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Z10
 	XORQ         DI, DI
 
-lane283:
+lane281:
 	MOVQ         CX, R8
 	ADDQ         DI, R8
 	MOVQ         DX, R9
@@ -7247,7 +7121,7 @@ lane283:
 	ADDQ         R10, R9
 	ADDQ         $0x00000040, DI
 	CMPQ         DI, 40(AX)
-	JB           lane283
+	JB           lane281
 	VZEROUPPER
 	RET
 
@@ -7264,7 +7138,7 @@ TEXT ·winogradSpread3x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Z8
 	XORQ         DI, DI
 
-lane284:
+lane282:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -7442,7 +7316,7 @@ lane284:
 	ADDQ        R10, R9
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane284
+	JB          lane282
 	VZEROUPPER
 	RET
 
@@ -7462,7 +7336,7 @@ TEXT ·winogradGather3x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 16(DI), Z11
 	XORQ         DI, DI
 
-lane285:
+lane283:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -7656,7 +7530,7 @@ lane285:
 	VMOVUPS     Z6, (R8)(R9*1)
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane285
+	JB          lane283
 	VZEROUPPER
 	RET
 
@@ -7674,10 +7548,10 @@ TEXT ·winogradInput4x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Z11
 	MOVQ         32(AX), DI
 
-loop286:
+loop284:
 	XORQ R8, R8
 
-lane287:
+lane285:
 	MOVQ         CX, R9
 	ADDQ         R8, R9
 	MOVQ         DX, R10
@@ -8093,11 +7967,11 @@ lane287:
 	ADDQ         R11, R10
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 40(AX)
-	JB           lane287
+	JB           lane285
 	ADDQ         48(AX), CX
 	ADDQ         40(AX), DX
 	SUBQ         $0x00000001, DI
-	JNZ          loop286
+	JNZ          loop284
 	VZEROUPPER
 	RET
 
@@ -8117,17 +7991,17 @@ TEXT ·winogradOutput4x3_512(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop288:
+loop286:
 	VPXORQ       Z31, Z31, Z31
 	TESTQ        R8, R8
-	JZ           plain289
+	JZ           plain287
 	VBROADCASTSS (R8), Z31
 	ADDQ         $0x00000004, R8
 
-plain289:
+plain287:
 	XORQ R9, R9
 
-lane290:
+lane288:
 	MOVQ        DX, R10
 	ADDQ        R9, R10
 	MOVQ        CX, R11
@@ -8317,7 +8191,7 @@ lane290:
 	VADDPS      Z31, Z6, Z6
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh291
+	JE          fresh289
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        32(BX), R11
@@ -8327,15 +8201,15 @@ lane290:
 	MOVQ        96(BX), R11
 	VADDPS      (R10)(R11*1), Z5, Z5
 
-fresh291:
+fresh289:
 	CMPQ   80(AX), $0x00
-	JE     linear292
+	JE     linear290
 	VMAXPS Z0, Z30, Z0
 	VMAXPS Z3, Z30, Z3
 	VMAXPS Z6, Z30, Z6
 	VMAXPS Z5, Z30, Z5
 
-linear292:
+linear290:
 	MOVQ        (BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -8366,7 +8240,7 @@ linear292:
 	VADDPS      Z31, Z6, Z6
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh293
+	JE          fresh291
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        40(BX), R11
@@ -8376,15 +8250,15 @@ linear292:
 	MOVQ        104(BX), R11
 	VADDPS      (R10)(R11*1), Z5, Z5
 
-fresh293:
+fresh291:
 	CMPQ   80(AX), $0x00
-	JE     linear294
+	JE     linear292
 	VMAXPS Z0, Z30, Z0
 	VMAXPS Z3, Z30, Z3
 	VMAXPS Z6, Z30, Z6
 	VMAXPS Z5, Z30, Z5
 
-linear294:
+linear292:
 	MOVQ        8(BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        40(BX), R11
@@ -8415,7 +8289,7 @@ linear294:
 	VADDPS      Z31, Z6, Z6
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh295
+	JE          fresh293
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        48(BX), R11
@@ -8425,15 +8299,15 @@ linear294:
 	MOVQ        112(BX), R11
 	VADDPS      (R10)(R11*1), Z5, Z5
 
-fresh295:
+fresh293:
 	CMPQ   80(AX), $0x00
-	JE     linear296
+	JE     linear294
 	VMAXPS Z0, Z30, Z0
 	VMAXPS Z3, Z30, Z3
 	VMAXPS Z6, Z30, Z6
 	VMAXPS Z5, Z30, Z5
 
-linear296:
+linear294:
 	MOVQ        16(BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        48(BX), R11
@@ -8464,7 +8338,7 @@ linear296:
 	VADDPS      Z31, Z6, Z6
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh297
+	JE          fresh295
 	MOVQ        24(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        56(BX), R11
@@ -8474,15 +8348,15 @@ linear296:
 	MOVQ        120(BX), R11
 	VADDPS      (R10)(R11*1), Z5, Z5
 
-fresh297:
+fresh295:
 	CMPQ   80(AX), $0x00
-	JE     linear298
+	JE     linear296
 	VMAXPS Z0, Z30, Z0
 	VMAXPS Z3, Z30, Z3
 	VMAXPS Z6, Z30, Z6
 	VMAXPS Z5, Z30, Z5
 
-linear298:
+linear296:
 	MOVQ    24(BX), R11
 	VMOVUPS Z0, (R10)(R11*1)
 	MOVQ    56(BX), R11
@@ -8493,11 +8367,11 @@ linear298:
 	VMOVUPS Z5, (R10)(R11*1)
 	ADDQ    $0x00000040, R9
 	CMPQ    R9, 40(AX)
-	JB      lane290
+	JB      lane288
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop288
+	JNZ     loop286
 	VZEROUPPER
 	RET
 
@@ -8516,7 +8390,7 @@ TEXT ·winogradWeights4x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Z10
 	XORQ         DI, DI
 
-lane299:
+lane297:
 	MOVQ         CX, R8
 	ADDQ         DI, R8
 	MOVQ         DX, R9
@@ -8749,7 +8623,7 @@ lane299:
 	ADDQ         R10, R9
 	ADDQ         $0x00000040, DI
 	CMPQ         DI, 40(AX)
-	JB           lane299
+	JB           lane297
 	VZEROUPPER
 	RET
 
@@ -8767,7 +8641,7 @@ TEXT ·winogradSpread4x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Z10
 	XORQ         DI, DI
 
-lane300:
+lane298:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -9027,7 +8901,7 @@ lane300:
 	ADDQ        R10, R9
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane300
+	JB          lane298
 	VZEROUPPER
 	RET
 
@@ -9046,7 +8920,7 @@ TEXT ·winogradGather4x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Z11
 	XORQ         DI, DI
 
-lane301:
+lane299:
 	MOVQ         DX, R8
 	ADDQ         DI, R8
 	MOVQ         CX, R9
@@ -9279,7 +9153,7 @@ lane301:
 	VMOVUPS      Z5, (R8)(R9*1)
 	ADDQ         $0x00000040, DI
 	CMPQ         DI, 40(AX)
-	JB           lane301
+	JB           lane299
 	VZEROUPPER
 	RET
 
@@ -9303,10 +9177,10 @@ TEXT ·winogradInput3x5_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 32(DI), Z20
 	MOVQ         32(AX), DI
 
-loop302:
+loop300:
 	XORQ R8, R8
 
-lane303:
+lane301:
 	MOVQ         CX, R9
 	ADDQ         R8, R9
 	MOVQ         DX, R10
@@ -9944,11 +9818,11 @@ lane303:
 	ADDQ         R11, R10
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 40(AX)
-	JB           lane303
+	JB           lane301
 	ADDQ         48(AX), CX
 	ADDQ         40(AX), DX
 	SUBQ         $0x00000001, DI
-	JNZ          loop302
+	JNZ          loop300
 	VZEROUPPER
 	RET
 
@@ -9969,17 +9843,17 @@ TEXT ·winogradOutput3x5_512(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop304:
+loop302:
 	VPXORQ       Z31, Z31, Z31
 	TESTQ        R8, R8
-	JZ           plain305
+	JZ           plain303
 	VBROADCASTSS (R8), Z31
 	ADDQ         $0x00000004, R8
 
-plain305:
+plain303:
 	XORQ R9, R9
 
-lane306:
+lane304:
 	MOVQ        DX, R10
 	ADDQ        R9, R10
 	MOVQ        CX, R11
@@ -10219,7 +10093,7 @@ lane306:
 	VADDPS      Z31, Z1, Z1
 	VADDPS      Z31, Z6, Z6
 	CMPQ        72(AX), $0x00
-	JE          fresh307
+	JE          fresh305
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Z10, Z10
 	MOVQ        24(BX), R11
@@ -10227,14 +10101,14 @@ lane306:
 	MOVQ        48(BX), R11
 	VADDPS      (R10)(R11*1), Z6, Z6
 
-fresh307:
+fresh305:
 	CMPQ   80(AX), $0x00
-	JE     linear308
+	JE     linear306
 	VMAXPS Z10, Z30, Z10
 	VMAXPS Z1, Z30, Z1
 	VMAXPS Z6, Z30, Z6
 
-linear308:
+linear306:
 	MOVQ        (BX), R11
 	VMOVUPS     Z10, (R10)(R11*1)
 	MOVQ        24(BX), R11
@@ -10265,7 +10139,7 @@ linear308:
 	VADDPS      Z31, Z1, Z1
 	VADDPS      Z31, Z6, Z6
 	CMPQ        72(AX), $0x00
-	JE          fresh309
+	JE          fresh307
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Z10, Z10
 	MOVQ        32(BX), R11
@@ -10273,14 +10147,14 @@ linear308:
 	MOVQ        56(BX), R11
 	VADDPS      (R10)(R11*1), Z6, Z6
 
-fresh309:
+fresh307:
 	CMPQ   80(AX), $0x00
-	JE     linear310
+	JE     linear308
 	VMAXPS Z10, Z30, Z10
 	VMAXPS Z1, Z30, Z1
 	VMAXPS Z6, Z30, Z6
 
-linear310:
+linear308:
 	MOVQ        8(BX), R11
 	VMOVUPS     Z10, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -10311,7 +10185,7 @@ linear310:
 	VADDPS      Z31, Z1, Z1
 	VADDPS      Z31, Z6, Z6
 	CMPQ        72(AX), $0x00
-	JE          fresh311
+	JE          fresh309
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Z10, Z10
 	MOVQ        40(BX), R11
@@ -10319,14 +10193,14 @@ linear310:
 	MOVQ        64(BX), R11
 	VADDPS      (R10)(R11*1), Z6, Z6
 
-fresh311:
+fresh309:
 	CMPQ   80(AX), $0x00
-	JE     linear312
+	JE     linear310
 	VMAXPS Z10, Z30, Z10
 	VMAXPS Z1, Z30, Z1
 	VMAXPS Z6, Z30, Z6
 
-linear312:
+linear310:
 	MOVQ    16(BX), R11
 	VMOVUPS Z10, (R10)(R11*1)
 	MOVQ    40(BX), R11
@@ -10335,11 +10209,11 @@ linear312:
 	VMOVUPS Z6, (R10)(R11*1)
 	ADDQ    $0x00000040, R9
 	CMPQ    R9, 40(AX)
-	JB      lane306
+	JB      lane304
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop304
+	JNZ     loop302
 	VZEROUPPER
 	RET
 
@@ -10360,7 +10234,7 @@ TEXT ·winogradWeights3x5_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(DI), Z15
 	XORQ         DI, DI
 
-lane313:
+lane311:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -10838,7 +10712,7 @@ lane313:
 	ADDQ        R10, R9
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane313
+	JB          lane311
 	VZEROUPPER
 	RET
 
@@ -10857,7 +10731,7 @@ TEXT ·winogradSpread3x5_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Z11
 	XORQ         DI, DI
 
-lane314:
+lane312:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -11153,7 +11027,7 @@ lane314:
 	ADDQ        R10, R9
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane314
+	JB          lane312
 	VZEROUPPER
 	RET
 
@@ -11174,7 +11048,7 @@ TEXT ·winogradGather3x5_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(DI), Z16
 	XORQ         DI, DI
 
-lane315:
+lane313:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -11652,7 +11526,7 @@ lane315:
 	VMOVUPS     Z6, (R8)(R9*1)
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane315
+	JB          lane313
 	VZEROUPPER
 	RET
 
@@ -11667,10 +11541,10 @@ TEXT ·winogradInputWhole2_512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	MOVQ 32(AX), DI
 
-loop316:
+loop314:
 	XORQ R8, R8
 
-lane317:
+lane315:
 	MOVQ    CX, R9
 	ADDQ    R8, R9
 	MOVQ    DX, R10
@@ -11731,11 +11605,11 @@ lane317:
 	ADDQ    R11, R10
 	ADDQ    $0x00000040, R8
 	CMPQ    R8, 40(AX)
-	JB      lane317
+	JB      lane315
 	ADDQ    48(AX), CX
 	ADDQ    40(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop316
+	JNZ     loop314
 	VZEROUPPER
 	RET
 
@@ -11752,17 +11626,17 @@ TEXT ·winogradOutputWhole2_512(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), DI
 	MOVQ   64(AX), R8
 
-loop318:
+loop316:
 	VPXORQ       Z31, Z31, Z31
 	TESTQ        R8, R8
-	JZ           plain319
+	JZ           plain317
 	VBROADCASTSS (R8), Z31
 	ADDQ         $0x00000004, R8
 
-plain319:
+plain317:
 	XORQ R9, R9
 
-lane320:
+lane318:
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	MOVQ    CX, R11
@@ -11810,19 +11684,19 @@ lane320:
 	VADDPS  Z31, Z3, Z3
 	VADDPS  Z31, Z2, Z2
 	CMPQ    72(AX), $0x00
-	JE      fresh321
+	JE      fresh319
 	MOVQ    (BX), R11
 	VADDPS  (R10)(R11*1), Z3, Z3
 	MOVQ    16(BX), R11
 	VADDPS  (R10)(R11*1), Z2, Z2
 
-fresh321:
+fresh319:
 	CMPQ   80(AX), $0x00
-	JE     linear322
+	JE     linear320
 	VMAXPS Z3, Z30, Z3
 	VMAXPS Z2, Z30, Z2
 
-linear322:
+linear320:
 	MOVQ    (BX), R11
 	VMOVUPS Z3, (R10)(R11*1)
 	MOVQ    16(BX), R11
@@ -11836,30 +11710,30 @@ linear322:
 	VADDPS  Z31, Z3, Z3
 	VADDPS  Z31, Z2, Z2
 	CMPQ    72(AX), $0x00
-	JE      fresh323
+	JE      fresh321
 	MOVQ    8(BX), R11
 	VADDPS  (R10)(R11*1), Z3, Z3
 	MOVQ    24(BX), R11
 	VADDPS  (R10)(R11*1), Z2, Z2
 
-fresh323:
+fresh321:
 	CMPQ   80(AX), $0x00
-	JE     linear324
+	JE     linear322
 	VMAXPS Z3, Z30, Z3
 	VMAXPS Z2, Z30, Z2
 
-linear324:
+linear322:
 	MOVQ    8(BX), R11
 	VMOVUPS Z3, (R10)(R11*1)
 	MOVQ    24(BX), R11
 	VMOVUPS Z2, (R10)(R11*1)
 	ADDQ    $0x00000040, R9
 	CMPQ    R9, 40(AX)
-	JB      lane320
+	JB      lane318
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop318
+	JNZ     loop316
 	VZEROUPPER
 	RET
 
@@ -11875,7 +11749,7 @@ TEXT ·winogradWeightsWhole2_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS (DI), Z4
 	XORQ         DI, DI
 
-lane325:
+lane323:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    DX, R9
@@ -11967,7 +11841,7 @@ lane325:
 	ADDQ    R10, R9
 	ADDQ    $0x00000040, DI
 	CMPQ    DI, 40(AX)
-	JB      lane325
+	JB      lane323
 	VZEROUPPER
 	RET
 
@@ -11982,7 +11856,7 @@ TEXT ·winogradSpreadWhole2_512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	XORQ DI, DI
 
-lane326:
+lane324:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    DX, R9
@@ -12043,7 +11917,7 @@ lane326:
 	ADDQ    R10, R9
 	ADDQ    $0x00000040, DI
 	CMPQ    DI, 40(AX)
-	JB      lane326
+	JB      lane324
 	VZEROUPPER
 	RET
 
@@ -12060,7 +11934,7 @@ TEXT ·winogradGatherWhole2_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Z6
 	XORQ         DI, DI
 
-lane327:
+lane325:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -12158,7 +12032,7 @@ lane327:
 	VMOVUPS     Z0, (R8)(R9*1)
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane327
+	JB          lane325
 	VZEROUPPER
 	RET
 
@@ -12179,10 +12053,10 @@ TEXT ·winogradInputWhole4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(SI), Z14
 	MOVQ         32(AX), SI
 
-loop328:
+loop326:
 	XORQ DI, DI
 
-lane329:
+lane327:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -12227,11 +12101,11 @@ lane329:
 	ADDQ        R10, R9
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane329
+	JB          lane327
 	ADDQ        48(AX), CX
 	ADDQ        40(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop328
+	JNZ         loop326
 	VZEROUPPER
 	RET
 
@@ -12254,17 +12128,17 @@ TEXT ·winogradOutputWhole4_512(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), SI
 	MOVQ         64(AX), DI
 
-loop330:
+loop328:
 	VPXORQ       Z31, Z31, Z31
 	TESTQ        DI, DI
-	JZ           plain331
+	JZ           plain329
 	VBROADCASTSS (DI), Z31
 	ADDQ         $0x00000004, DI
 
-plain331:
+plain329:
 	XORQ R8, R8
 
-lane332:
+lane330:
 	MOVQ        DX, R9
 	ADDQ        R8, R9
 	MOVQ        CX, R10
@@ -12305,7 +12179,7 @@ lane332:
 	VADDPS      Z31, Z7, Z7
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh333
+	JE          fresh331
 	MOVQ        (BX), R10
 	VADDPS      (R9)(R10*1), Z6, Z6
 	MOVQ        8(BX), R10
@@ -12315,15 +12189,15 @@ lane332:
 	MOVQ        24(BX), R10
 	VADDPS      (R9)(R10*1), Z5, Z5
 
-fresh333:
+fresh331:
 	CMPQ   80(AX), $0x00
-	JE     linear334
+	JE     linear332
 	VMAXPS Z6, Z30, Z6
 	VMAXPS Z4, Z30, Z4
 	VMAXPS Z7, Z30, Z7
 	VMAXPS Z5, Z30, Z5
 
-linear334:
+linear332:
 	MOVQ    (BX), R10
 	VMOVUPS Z6, (R9)(R10*1)
 	MOVQ    8(BX), R10
@@ -12334,11 +12208,11 @@ linear334:
 	VMOVUPS Z5, (R9)(R10*1)
 	ADDQ    $0x00000040, R8
 	CMPQ    R8, 40(AX)
-	JB      lane332
+	JB      lane330
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, SI
-	JNZ     loop330
+	JNZ     loop328
 	VZEROUPPER
 	RET
 
@@ -12368,7 +12242,7 @@ TEXT ·winogradWeightsWhole4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 56(SI), Z26
 	XORQ         SI, SI
 
-lane335:
+lane333:
 	MOVQ         CX, DI
 	ADDQ         SI, DI
 	MOVQ         DX, R8
@@ -12431,7 +12305,7 @@ lane335:
 	ADDQ         R9, R8
 	ADDQ         $0x00000040, SI
 	CMPQ         SI, 40(AX)
-	JB           lane335
+	JB           lane333
 	VZEROUPPER
 	RET
 
@@ -12452,7 +12326,7 @@ TEXT ·winogradSpreadWhole4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(SI), Z14
 	XORQ         SI, SI
 
-lane336:
+lane334:
 	MOVQ        CX, DI
 	ADDQ        SI, DI
 	MOVQ        DX, R8
@@ -12497,7 +12371,7 @@ lane336:
 	ADDQ        R9, R8
 	ADDQ        $0x00000040, SI
 	CMPQ        SI, 40(AX)
-	JB          lane336
+	JB          lane334
 	VZEROUPPER
 	RET
 
@@ -12528,7 +12402,7 @@ TEXT ·winogradGatherWhole4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 60(SI), Z26
 	XORQ         SI, SI
 
-lane337:
+lane335:
 	MOVQ         DX, DI
 	ADDQ         SI, DI
 	MOVQ         CX, R8
@@ -12591,7 +12465,7 @@ lane337:
 	VMOVUPS      Z6, (DI)(R8*1)
 	ADDQ         $0x00000040, SI
 	CMPQ         SI, 40(AX)
-	JB           lane337
+	JB           lane335
 	VZEROUPPER
 	RET
 
@@ -12614,7 +12488,7 @@ TEXT ·peak512(SB), NOSPLIT, $0-8
 	VPXORQ Z12, Z12, Z12
 	VPXORQ Z13, Z13, Z13
 
-loop338:
+loop336:
 	VFMADD231PS Z12, Z13, Z0
 	VFMADD231PS Z12, Z13, Z1
 	VFMADD231PS Z12, Z13, Z2
@@ -12664,7 +12538,7 @@ loop338:
 	VFMADD231PS Z12, Z13, Z10
 	VFMADD231PS Z12, Z13, Z11
 	SUBQ        $0x00000001, AX
-	JNZ         loop338
+	JNZ         loop336
 	VZEROUPPER
 	RET
 
@@ -12686,7 +12560,7 @@ TEXT ·product6x2_256(SB), NOSPLIT, $0-8
 	VXORPS     Y11, Y11, Y11
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched339
+	JZ         fetched337
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -12708,73 +12582,73 @@ TEXT ·product6x2_256(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched339:
+fetched337:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum341
-	JA      bias340
+	JB      sum339
+	JA      bias338
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum341
+	JBE     sum339
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
 	CMPQ    DX, $0x00000002
-	JBE     sum341
+	JBE     sum339
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y4
 	VMOVUPS (CX)(SI*1), Y5
 	CMPQ    DX, $0x00000003
-	JBE     sum341
+	JBE     sum339
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y6
 	VMOVUPS (CX)(SI*1), Y7
 	CMPQ    DX, $0x00000004
-	JBE     sum341
+	JBE     sum339
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y8
 	VMOVUPS (CX)(SI*1), Y9
 	CMPQ    DX, $0x00000005
-	JBE     sum341
+	JBE     sum339
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y10
 	VMOVUPS (CX)(SI*1), Y11
-	JMP     sum341
+	JMP     sum339
 
-bias340:
+bias338:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same342
+	JE           same340
 	VBROADCASTSS (BX), Y0
 	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum341
+	JBE          sum339
 	VBROADCASTSS 4(BX), Y2
 	VBROADCASTSS 4(BX), Y3
 	CMPQ         DX, $0x00000002
-	JBE          sum341
+	JBE          sum339
 	VBROADCASTSS 8(BX), Y4
 	VBROADCASTSS 8(BX), Y5
 	CMPQ         DX, $0x00000003
-	JBE          sum341
+	JBE          sum339
 	VBROADCASTSS 12(BX), Y6
 	VBROADCASTSS 12(BX), Y7
 	CMPQ         DX, $0x00000004
-	JBE          sum341
+	JBE          sum339
 	VBROADCASTSS 16(BX), Y8
 	VBROADCASTSS 16(BX), Y9
 	CMPQ         DX, $0x00000005
-	JBE          sum341
+	JBE          sum339
 	VBROADCASTSS 20(BX), Y10
 	VBROADCASTSS 20(BX), Y11
-	JMP          sum341
+	JMP          sum339
 
-same342:
+same340:
 	VMOVUPS (BX), Y0
 	VMOVUPS 32(BX), Y1
 	VMOVUPS (BX), Y2
@@ -12788,7 +12662,7 @@ same342:
 	VMOVUPS (BX), Y10
 	VMOVUPS 32(BX), Y11
 
-sum341:
+sum339:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -12798,13 +12672,13 @@ sum341:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop343:
+loop341:
 	MOVQ 56(AX), R11
 
-loop344:
+loop342:
 	MOVQ 48(AX), R12
 
-loop345:
+loop343:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
@@ -12828,18 +12702,18 @@ loop345:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 	SUBQ         $0x00000001, R12
-	JNZ          loop345
+	JNZ          loop343
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop344
+	JNZ          loop342
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop343
+	JNZ          loop341
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store346
+	JZ           store344
 	VXORPS       Y12, Y12, Y12
 	VMAXPS       Y0, Y12, Y0
 	VMAXPS       Y1, Y12, Y1
@@ -12854,7 +12728,7 @@ loop345:
 	VMAXPS       Y10, Y12, Y10
 	VMAXPS       Y11, Y12, Y11
 
-store346:
+store344:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -12862,32 +12736,32 @@ store346:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end347
+	JBE     end345
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end347
+	JBE     end345
 	ADDQ    DX, CX
 	VMOVUPS Y4, (CX)
 	VMOVUPS Y5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end347
+	JBE     end345
 	ADDQ    DX, CX
 	VMOVUPS Y6, (CX)
 	VMOVUPS Y7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end347
+	JBE     end345
 	ADDQ    DX, CX
 	VMOVUPS Y8, (CX)
 	VMOVUPS Y9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end347
+	JBE     end345
 	ADDQ    DX, CX
 	VMOVUPS Y10, (CX)
 	VMOVUPS Y11, (CX)(BX*1)
 
-end347:
+end345:
 	VZEROUPPER
 	RET
 
@@ -12905,7 +12779,7 @@ TEXT ·product4x2_256(SB), NOSPLIT, $0-8
 	VXORPS     Y7, Y7, Y7
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched348
+	JZ         fetched346
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -12921,55 +12795,55 @@ TEXT ·product4x2_256(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched348:
+fetched346:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum350
-	JA      bias349
+	JB      sum348
+	JA      bias347
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum350
+	JBE     sum348
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
 	CMPQ    DX, $0x00000002
-	JBE     sum350
+	JBE     sum348
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y4
 	VMOVUPS (CX)(SI*1), Y5
 	CMPQ    DX, $0x00000003
-	JBE     sum350
+	JBE     sum348
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y6
 	VMOVUPS (CX)(SI*1), Y7
-	JMP     sum350
+	JMP     sum348
 
-bias349:
+bias347:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same351
+	JE           same349
 	VBROADCASTSS (BX), Y0
 	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum350
+	JBE          sum348
 	VBROADCASTSS 4(BX), Y2
 	VBROADCASTSS 4(BX), Y3
 	CMPQ         DX, $0x00000002
-	JBE          sum350
+	JBE          sum348
 	VBROADCASTSS 8(BX), Y4
 	VBROADCASTSS 8(BX), Y5
 	CMPQ         DX, $0x00000003
-	JBE          sum350
+	JBE          sum348
 	VBROADCASTSS 12(BX), Y6
 	VBROADCASTSS 12(BX), Y7
-	JMP          sum350
+	JMP          sum348
 
-same351:
+same349:
 	VMOVUPS (BX), Y0
 	VMOVUPS 32(BX), Y1
 	VMOVUPS (BX), Y2
@@ -12979,7 +12853,7 @@ same351:
 	VMOVUPS (BX), Y6
 	VMOVUPS 32(BX), Y7
 
-sum350:
+sum348:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -12988,13 +12862,13 @@ sum350:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop352:
+loop350:
 	MOVQ 56(AX), R10
 
-loop353:
+loop351:
 	MOVQ 48(AX), R11
 
-loop354:
+loop352:
 	VMOVUPS      (DX), Y8
 	VMOVUPS      32(DX), Y9
 	VBROADCASTSS (CX), Y10
@@ -13012,18 +12886,18 @@ loop354:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop354
+	JNZ          loop352
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop353
+	JNZ          loop351
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop352
+	JNZ          loop350
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store355
+	JZ           store353
 	VXORPS       Y8, Y8, Y8
 	VMAXPS       Y0, Y8, Y0
 	VMAXPS       Y1, Y8, Y1
@@ -13034,7 +12908,7 @@ loop354:
 	VMAXPS       Y6, Y8, Y6
 	VMAXPS       Y7, Y8, Y7
 
-store355:
+store353:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -13042,22 +12916,22 @@ store355:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end356
+	JBE     end354
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end356
+	JBE     end354
 	ADDQ    DX, CX
 	VMOVUPS Y4, (CX)
 	VMOVUPS Y5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end356
+	JBE     end354
 	ADDQ    DX, CX
 	VMOVUPS Y6, (CX)
 	VMOVUPS Y7, (CX)(BX*1)
 
-end356:
+end354:
 	VZEROUPPER
 	RET
 
@@ -13071,7 +12945,7 @@ TEXT ·product2x2_256(SB), NOSPLIT, $0-8
 	VXORPS     Y3, Y3, Y3
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched357
+	JZ         fetched355
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -13081,43 +12955,43 @@ TEXT ·product2x2_256(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched357:
+fetched355:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum359
-	JA      bias358
+	JB      sum357
+	JA      bias356
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum359
+	JBE     sum357
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
-	JMP     sum359
+	JMP     sum357
 
-bias358:
+bias356:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same360
+	JE           same358
 	VBROADCASTSS (BX), Y0
 	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum359
+	JBE          sum357
 	VBROADCASTSS 4(BX), Y2
 	VBROADCASTSS 4(BX), Y3
-	JMP          sum359
+	JMP          sum357
 
-same360:
+same358:
 	VMOVUPS (BX), Y0
 	VMOVUPS 32(BX), Y1
 	VMOVUPS (BX), Y2
 	VMOVUPS 32(BX), Y3
 
-sum359:
+sum357:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -13125,13 +12999,13 @@ sum359:
 	MOVQ 40(AX), DI
 	MOVQ 80(AX), R8
 
-loop361:
+loop359:
 	MOVQ 56(AX), R9
 
-loop362:
+loop360:
 	MOVQ 48(AX), R10
 
-loop363:
+loop361:
 	VMOVUPS      (DX), Y4
 	VMOVUPS      32(DX), Y5
 	VBROADCASTSS (CX), Y6
@@ -13143,25 +13017,25 @@ loop363:
 	ADDQ         SI, CX
 	ADDQ         DI, DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop363
+	JNZ          loop361
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop362
+	JNZ          loop360
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R8
-	JNZ          loop361
+	JNZ          loop359
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store364
+	JZ           store362
 	VXORPS       Y4, Y4, Y4
 	VMAXPS       Y0, Y4, Y0
 	VMAXPS       Y1, Y4, Y1
 	VMAXPS       Y2, Y4, Y2
 	VMAXPS       Y3, Y4, Y3
 
-store364:
+store362:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -13169,12 +13043,12 @@ store364:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end365
+	JBE     end363
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 
-end365:
+end363:
 	VZEROUPPER
 	RET
 
@@ -13198,10 +13072,10 @@ TEXT ·correlate256(SB), NOSPLIT, $0-8
 	VMOVUPS 448(BX), Y7
 	MOVQ    56(AX), R9
 
-loop366:
+loop364:
 	MOVQ 48(AX), R10
 
-loop367:
+loop365:
 	VMOVUPS     (DX), Y8
 	VMOVUPS     (DX)(DI*1), Y9
 	VMOVUPS     (DX)(DI*2), Y10
@@ -13219,11 +13093,11 @@ loop367:
 	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, DX
 	SUBQ        $0x00000001, R10
-	JNZ         loop367
+	JNZ         loop365
 	ADDQ        64(AX), CX
 	ADDQ        72(AX), DX
 	SUBQ        $0x00000001, R9
-	JNZ         loop366
+	JNZ         loop364
 	VMOVUPS     Y0, (BX)
 	VMOVUPS     Y1, 64(BX)
 	VMOVUPS     Y2, 128(BX)
@@ -13248,7 +13122,7 @@ TEXT ·line256(SB), NOSPLIT, $0-8
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
 	CMPQ    120(AX), $0x00
-	JE      sum368
+	JE      sum366
 	MOVQ    128(AX), CX
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
@@ -13259,7 +13133,7 @@ TEXT ·line256(SB), NOSPLIT, $0-8
 	VMOVUPS 192(CX), Y6
 	VMOVUPS 224(CX), Y7
 
-sum368:
+sum366:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 136(AX), BX
@@ -13268,13 +13142,13 @@ sum368:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop369:
+loop367:
 	MOVQ 56(AX), R10
 
-loop370:
+loop368:
 	MOVQ 48(AX), R11
 
-loop371:
+loop369:
 	VBROADCASTSS (CX), Y12
 	VFMADD231PS  (DX), Y12, Y0
 	VFMADD231PS  32(DX), Y12, Y1
@@ -13287,18 +13161,18 @@ loop371:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop371
+	JNZ          loop369
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop370
+	JNZ          loop368
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop369
+	JNZ          loop367
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store372
+	JZ           store370
 	VXORPS       Y8, Y8, Y8
 	VMAXPS       Y0, Y8, Y0
 	VMAXPS       Y1, Y8, Y1
@@ -13309,7 +13183,7 @@ loop371:
 	VMAXPS       Y6, Y8, Y6
 	VMAXPS       Y7, Y8, Y7
 
-store372:
+store370:
 	MOVQ    16(AX), AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
@@ -13397,9 +13271,9 @@ TEXT ·add256(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), AX
 
-big373:
+big371:
 	CMPQ    AX, $0x00000080
-	JB      small374
+	JB      small372
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (CX)
@@ -13417,11 +13291,11 @@ big373:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big373
+	JMP     big371
 
-small374:
+small372:
 	TESTQ   AX, AX
-	JZ      out375
+	JZ      out373
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (CX)
@@ -13433,9 +13307,9 @@ small374:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small374
+	JMP     small372
 
-out375:
+out373:
 	VZEROUPPER
 	RET
 
@@ -13450,9 +13324,9 @@ TEXT ·addRelu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big376:
+big374:
 	CMPQ    AX, $0x00000080
-	JB      small377
+	JB      small375
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMAXPS  Y0, Y15, Y0
@@ -13474,11 +13348,11 @@ big376:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big376
+	JMP     big374
 
-small377:
+small375:
 	TESTQ   AX, AX
-	JZ      out378
+	JZ      out376
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMAXPS  Y0, Y15, Y0
@@ -13492,9 +13366,9 @@ small377:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small377
+	JMP     small375
 
-out378:
+out376:
 	VZEROUPPER
 	RET
 
@@ -13509,9 +13383,9 @@ TEXT ·relu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big379:
+big377:
 	CMPQ    AX, $0x00000080
-	JB      small380
+	JB      small378
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMOVUPS Y0, (CX)
@@ -13529,11 +13403,11 @@ big379:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big379
+	JMP     big377
 
-small380:
+small378:
 	TESTQ   AX, AX
-	JZ      out381
+	JZ      out379
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMOVUPS Y0, (CX)
@@ -13545,9 +13419,9 @@ small380:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small380
+	JMP     small378
 
-out381:
+out379:
 	VZEROUPPER
 	RET
 
@@ -13563,9 +13437,9 @@ TEXT ·clamp256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big382:
+big380:
 	CMPQ    DI, $0x00000080
-	JB      small383
+	JB      small381
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMINPS  Y0, Y14, Y0
@@ -13587,11 +13461,11 @@ big382:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, DI
-	JMP     big382
+	JMP     big380
 
-small383:
+small381:
 	TESTQ   DI, DI
-	JZ      out384
+	JZ      out382
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMINPS  Y0, Y14, Y0
@@ -13605,9 +13479,9 @@ small383:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small383
+	JMP     small381
 
-out384:
+out382:
 	VZEROUPPER
 	RET
 
@@ -13622,9 +13496,9 @@ TEXT ·reluBack256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big385:
+big383:
 	CMPQ    AX, $0x00000080
-	JB      small386
+	JB      small384
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -13650,11 +13524,11 @@ big385:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big385
+	JMP     big383
 
-small386:
+small384:
 	TESTQ   AX, AX
-	JZ      out387
+	JZ      out385
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -13670,9 +13544,9 @@ small386:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small386
+	JMP     small384
 
-out387:
+out385:
 	VZEROUPPER
 	RET
 
@@ -13688,9 +13562,9 @@ TEXT ·clampBack256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big388:
+big386:
 	CMPQ    DI, $0x00000040
-	JB      small389
+	JB      small387
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -13710,11 +13584,11 @@ big388:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     big388
+	JMP     big386
 
-small389:
+small387:
 	TESTQ   DI, DI
-	JZ      out390
+	JZ      out388
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -13734,9 +13608,9 @@ small389:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small389
+	JMP     small387
 
-out390:
+out388:
 	VZEROUPPER
 	RET
 
@@ -13752,9 +13626,9 @@ TEXT ·scale256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big391:
+big389:
 	CMPQ    DI, $0x00000080
-	JB      small392
+	JB      small390
 	VMULPS  (DX), Y14, Y0
 	VMOVUPS Y0, (CX)
 	VMULPS  32(DX), Y14, Y1
@@ -13768,11 +13642,11 @@ big391:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, DI
-	JMP     big391
+	JMP     big389
 
-small392:
+small390:
 	TESTQ   DI, DI
-	JZ      out393
+	JZ      out391
 	VMULPS  (DX), Y14, Y0
 	VMOVUPS Y0, (CX)
 	VMULPS  32(DX), Y14, Y1
@@ -13782,9 +13656,9 @@ small392:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small392
+	JMP     small390
 
-out393:
+out391:
 	VZEROUPPER
 	RET
 
@@ -13798,9 +13672,9 @@ TEXT ·affineEach256(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), AX
 
-big394:
+big392:
 	CMPQ        AX, $0x00000080
-	JB          small395
+	JB          small393
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -13822,11 +13696,11 @@ big394:
 	ADDQ        $0x00000080, BX
 	ADDQ        $0x00000080, SI
 	SUBQ        $0x00000080, AX
-	JMP         big394
+	JMP         big392
 
-small395:
+small393:
 	TESTQ       AX, AX
-	JZ          out396
+	JZ          out394
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -13840,9 +13714,9 @@ small395:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, AX
-	JMP         small395
+	JMP         small393
 
-out396:
+out394:
 	VZEROUPPER
 	RET
 
@@ -13857,9 +13731,9 @@ TEXT ·affineEachRelu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big397:
+big395:
 	CMPQ        AX, $0x00000080
-	JB          small398
+	JB          small396
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -13885,11 +13759,11 @@ big397:
 	ADDQ        $0x00000080, BX
 	ADDQ        $0x00000080, SI
 	SUBQ        $0x00000080, AX
-	JMP         big397
+	JMP         big395
 
-small398:
+small396:
 	TESTQ       AX, AX
-	JZ          out399
+	JZ          out397
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -13905,9 +13779,9 @@ small398:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, AX
-	JMP         small398
+	JMP         small396
 
-out399:
+out397:
 	VZEROUPPER
 	RET
 
@@ -13921,142 +13795,16 @@ TEXT ·squares256(SB), NOSPLIT, $0-8
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-loop400:
+loop398:
 	VMOVUPS     (DX), Y4
 	VFMADD231PS Y4, Y4, Y0
 	VMOVUPS     32(DX), Y5
 	VFMADD231PS Y5, Y5, Y1
 	ADDQ        $0x00000040, DX
 	SUBQ        $0x00000040, AX
-	JNZ         loop400
+	JNZ         loop398
 	VMOVUPS     Y0, (CX)
 	VMOVUPS     Y1, 32(CX)
-	VZEROUPPER
-	RET
-
-// func sigmoids256(args uintptr)
-// Requires: AVX, AVX2, FMA3
-TEXT ·sigmoids256(SB), NOSPLIT, $0-8
-	MOVQ args+0(FP), AX
-	MOVQ 48(AX), CX
-	MOVQ (AX), DX
-	MOVQ 8(AX), BX
-	MOVQ 32(AX), AX
-
-loop401:
-	VMOVUPS      (BX), Y6
-	VMOVAPS      Y6, Y0
-	VXORPS       Y1, Y1, Y1
-	VSUBPS       Y0, Y1, Y0
-	VMOVAPS      Y0, Y2
-	VBROADCASTSS 16(CX), Y15
-	VMAXPS       Y0, Y15, Y0
-	VBROADCASTSS 20(CX), Y15
-	VMINPS       Y0, Y15, Y0
-	VBROADCASTSS 4(CX), Y14
-	VMOVAPS      Y14, Y1
-	VBROADCASTSS (CX), Y15
-	VFMADD231PS  Y15, Y0, Y1
-	VSUBPS       Y14, Y1, Y3
-	VBROADCASTSS 8(CX), Y15
-	VFNMADD231PS Y15, Y3, Y0
-	VBROADCASTSS 12(CX), Y15
-	VFNMADD231PS Y15, Y3, Y0
-	VBROADCASTSS 24(CX), Y15
-	VMOVAPS      Y15, Y4
-	VBROADCASTSS 28(CX), Y15
-	VFMADD213PS  Y15, Y0, Y4
-	VBROADCASTSS 32(CX), Y15
-	VFMADD213PS  Y15, Y0, Y4
-	VBROADCASTSS 36(CX), Y15
-	VFMADD213PS  Y15, Y0, Y4
-	VBROADCASTSS 40(CX), Y15
-	VFMADD213PS  Y15, Y0, Y4
-	VBROADCASTSS 44(CX), Y15
-	VFMADD213PS  Y15, Y0, Y4
-	VBROADCASTSS 48(CX), Y15
-	VFMADD213PS  Y15, Y0, Y4
-	VBROADCASTSS 52(CX), Y15
-	VFMADD213PS  Y15, Y0, Y4
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y4, Y4
-	VBROADCASTSS 16(CX), Y15
-	VCMPPS       $0x11, Y15, Y2, Y5
-	VANDPS       Y5, Y4, Y3
-	VSUBPS       Y3, Y4, Y4
-	VBROADCASTSS 52(CX), Y15
-	VADDPS       Y15, Y4, Y4
-	VDIVPS       Y4, Y15, Y4
-	VMOVUPS      Y4, (DX)
-	ADDQ         $0x00000020, DX
-	ADDQ         $0x00000020, BX
-	SUBQ         $0x00000020, AX
-	JNZ          loop401
-	VZEROUPPER
-	RET
-
-// func tanhs256(args uintptr)
-// Requires: AVX, AVX2, FMA3
-TEXT ·tanhs256(SB), NOSPLIT, $0-8
-	MOVQ args+0(FP), AX
-	MOVQ 48(AX), CX
-	MOVQ (AX), DX
-	MOVQ 8(AX), BX
-	MOVQ 32(AX), AX
-
-loop402:
-	VMOVUPS      (BX), Y6
-	VMOVAPS      Y6, Y0
-	VADDPS       Y0, Y0, Y0
-	VXORPS       Y1, Y1, Y1
-	VSUBPS       Y0, Y1, Y0
-	VMOVAPS      Y0, Y2
-	VBROADCASTSS 16(CX), Y15
-	VMAXPS       Y0, Y15, Y0
-	VBROADCASTSS 20(CX), Y15
-	VMINPS       Y0, Y15, Y0
-	VBROADCASTSS 4(CX), Y14
-	VMOVAPS      Y14, Y1
-	VBROADCASTSS (CX), Y15
-	VFMADD231PS  Y15, Y0, Y1
-	VSUBPS       Y14, Y1, Y3
-	VBROADCASTSS 8(CX), Y15
-	VFNMADD231PS Y15, Y3, Y0
-	VBROADCASTSS 12(CX), Y15
-	VFNMADD231PS Y15, Y3, Y0
-	VBROADCASTSS 24(CX), Y15
-	VMOVAPS      Y15, Y4
-	VBROADCASTSS 28(CX), Y15
-	VFMADD213PS  Y15, Y0, Y4
-	VBROADCASTSS 32(CX), Y15
-	VFMADD213PS  Y15, Y0, Y4
-	VBROADCASTSS 36(CX), Y15
-	VFMADD213PS  Y15, Y0, Y4
-	VBROADCASTSS 40(CX), Y15
-	VFMADD213PS  Y15, Y0, Y4
-	VBROADCASTSS 44(CX), Y15
-	VFMADD213PS  Y15, Y0, Y4
-	VBROADCASTSS 48(CX), Y15
-	VFMADD213PS  Y15, Y0, Y4
-	VBROADCASTSS 52(CX), Y15
-	VFMADD213PS  Y15, Y0, Y4
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y4, Y4
-	VBROADCASTSS 16(CX), Y15
-	VCMPPS       $0x11, Y15, Y2, Y5
-	VANDPS       Y5, Y4, Y3
-	VSUBPS       Y3, Y4, Y4
-	VBROADCASTSS 52(CX), Y15
-	VADDPS       Y15, Y4, Y4
-	VDIVPS       Y4, Y15, Y4
-	VADDPS       Y4, Y4, Y4
-	VBROADCASTSS 52(CX), Y15
-	VSUBPS       Y15, Y4, Y4
-	VMOVUPS      Y4, (DX)
-	ADDQ         $0x00000020, DX
-	ADDQ         $0x00000020, BX
-	SUBQ         $0x00000020, AX
-	JNZ          loop402
 	VZEROUPPER
 	RET
 
@@ -14069,7 +13817,7 @@ TEXT ·silu256(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), BX
 	MOVQ 32(AX), AX
 
-loop403:
+loop399:
 	VMOVUPS      (BX), Y6
 	VMOVAPS      Y6, Y0
 	VXORPS       Y1, Y1, Y1
@@ -14118,7 +13866,7 @@ loop403:
 	ADDQ         $0x00000020, DX
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x00000020, AX
-	JNZ          loop403
+	JNZ          loop399
 	VZEROUPPER
 	RET
 
@@ -14132,7 +13880,7 @@ TEXT ·siluBack256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 16(AX), AX
 
-loop404:
+loop400:
 	VMOVUPS      (BX), Y6
 	VMOVAPS      Y6, Y0
 	VXORPS       Y1, Y1, Y1
@@ -14189,7 +13937,7 @@ loop404:
 	ADDQ         $0x00000020, BX
 	ADDQ         $0x00000020, AX
 	SUBQ         $0x00000020, SI
-	JNZ          loop404
+	JNZ          loop400
 	VZEROUPPER
 	RET
 
@@ -14202,7 +13950,7 @@ TEXT ·geluTanh256(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), BX
 	MOVQ 32(AX), AX
 
-loop405:
+loop401:
 	VMOVUPS      (BX), Y6
 	VMOVAPS      Y6, Y0
 	VMULPS       Y6, Y6, Y7
@@ -14259,7 +14007,7 @@ loop405:
 	ADDQ         $0x00000020, DX
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x00000020, AX
-	JNZ          loop405
+	JNZ          loop401
 	VZEROUPPER
 	RET
 
@@ -14273,7 +14021,7 @@ TEXT ·geluTanhBack256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 16(AX), AX
 
-loop406:
+loop402:
 	VMOVUPS      (BX), Y6
 	VMOVAPS      Y6, Y0
 	VMULPS       Y6, Y6, Y7
@@ -14343,7 +14091,7 @@ loop406:
 	ADDQ         $0x00000020, BX
 	ADDQ         $0x00000020, AX
 	SUBQ         $0x00000020, SI
-	JNZ          loop406
+	JNZ          loop402
 	VZEROUPPER
 	RET
 
@@ -14356,7 +14104,7 @@ TEXT ·gelu256(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), BX
 	MOVQ 32(AX), AX
 
-loop407:
+loop403:
 	VMOVUPS      (BX), Y6
 	VMOVAPS      Y6, Y0
 	VMULPS       Y6, Y6, Y0
@@ -14435,7 +14183,7 @@ loop407:
 	ADDQ         $0x00000020, DX
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x00000020, AX
-	JNZ          loop407
+	JNZ          loop403
 	VZEROUPPER
 	RET
 
@@ -14449,7 +14197,7 @@ TEXT ·geluBack256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 16(AX), AX
 
-loop408:
+loop404:
 	VMOVUPS      (BX), Y6
 	VMOVAPS      Y6, Y0
 	VMULPS       Y6, Y6, Y0
@@ -14530,7 +14278,7 @@ loop408:
 	ADDQ         $0x00000020, BX
 	ADDQ         $0x00000020, AX
 	SUBQ         $0x00000020, SI
-	JNZ          loop408
+	JNZ          loop404
 	VZEROUPPER
 	RET
 
@@ -14548,7 +14296,7 @@ TEXT ·softmaxRows256(SB), NOSPLIT, $0-8
 	VMOVUPS (R9), Y6
 	VMOVUPS (SI), Y7
 
-loop409:
+loop405:
 	VMOVUPS      (BX), Y0
 	VSUBPS       Y6, Y0, Y0
 	VMOVAPS      Y0, Y2
@@ -14592,7 +14340,7 @@ loop409:
 	ADDQ         R8, DX
 	ADDQ         R8, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop409
+	JNZ          loop405
 	VMOVUPS      Y7, (SI)
 	MOVQ         (AX), DX
 	MOVQ         8(AX), BX
@@ -14603,7 +14351,7 @@ loop409:
 	VMOVUPS      32(AX), Y6
 	VMOVUPS      32(SI), Y7
 
-loop410:
+loop406:
 	VMOVUPS      32(BX), Y0
 	VSUBPS       Y6, Y0, Y0
 	VMOVAPS      Y0, Y2
@@ -14647,7 +14395,7 @@ loop410:
 	ADDQ         R8, DX
 	ADDQ         R8, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop410
+	JNZ          loop406
 	VMOVUPS      Y7, 32(SI)
 	VZEROUPPER
 	RET
@@ -14666,7 +14414,7 @@ TEXT ·softmaxRowsBack256(SB), NOSPLIT, $0-8
 	VMOVUPS (R9), Y6
 	VMOVUPS (SI), Y7
 
-loop411:
+loop407:
 	VMOVUPS      (BX), Y0
 	VSUBPS       Y6, Y0, Y0
 	VMOVAPS      Y0, Y2
@@ -14708,12 +14456,12 @@ loop411:
 	VMOVUPS      Y4, (BX)
 	VMOVUPS      (DX), Y0
 	VSUBPS       Y7, Y0, Y0
-	VMULPS       Y4, Y0, Y0
-	VMOVUPS      Y0, (DX)
+	VMULPS       Y0, Y4, Y4
+	VMOVUPS      Y4, (DX)
 	ADDQ         R8, DX
 	ADDQ         R8, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop411
+	JNZ          loop407
 	MOVQ         (AX), DX
 	MOVQ         8(AX), BX
 	MOVQ         24(AX), SI
@@ -14723,7 +14471,7 @@ loop411:
 	VMOVUPS      32(AX), Y6
 	VMOVUPS      32(SI), Y7
 
-loop412:
+loop408:
 	VMOVUPS      32(BX), Y0
 	VSUBPS       Y6, Y0, Y0
 	VMOVAPS      Y0, Y2
@@ -14765,12 +14513,12 @@ loop412:
 	VMOVUPS      Y4, 32(BX)
 	VMOVUPS      32(DX), Y0
 	VSUBPS       Y7, Y0, Y0
-	VMULPS       Y4, Y0, Y0
-	VMOVUPS      Y0, 32(DX)
+	VMULPS       Y0, Y4, Y4
+	VMOVUPS      Y4, 32(DX)
 	ADDQ         R8, DX
 	ADDQ         R8, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop412
+	JNZ          loop408
 	VZEROUPPER
 	RET
 
@@ -14787,9 +14535,9 @@ TEXT ·sgd256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 44(AX), Y14
 	VBROADCASTSS 48(AX), Y13
 
-big413:
+big409:
 	CMPQ        DI, $0x00000020
-	JB          small414
+	JB          small410
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -14800,11 +14548,11 @@ big413:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big413
+	JMP         big409
 
-small414:
+small410:
 	TESTQ       DI, DI
-	JZ          out415
+	JZ          out411
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -14820,9 +14568,9 @@ small414:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small414
+	JMP         small410
 
-out415:
+out411:
 	VZEROUPPER
 	RET
 
@@ -14842,9 +14590,9 @@ TEXT ·momentum256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 56(AX), Y11
 	VBROADCASTSS 60(AX), Y10
 
-big416:
+big412:
 	CMPQ        DI, $0x00000020
-	JB          small417
+	JB          small413
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -14860,11 +14608,11 @@ big416:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big416
+	JMP         big412
 
-small417:
+small413:
 	TESTQ       DI, DI
-	JZ          out418
+	JZ          out414
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -14890,9 +14638,9 @@ small417:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small417
+	JMP         small413
 
-out418:
+out414:
 	VZEROUPPER
 	RET
 
@@ -14916,9 +14664,9 @@ TEXT ·adam256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 72(AX), Y7
 	VBROADCASTSS 76(AX), Y6
 
-big419:
+big415:
 	CMPQ        DI, $0x00000020
-	JB          small420
+	JB          small416
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -14941,11 +14689,11 @@ big419:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big419
+	JMP         big415
 
-small420:
+small416:
 	TESTQ       DI, DI
-	JZ          out421
+	JZ          out417
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -14985,9 +14733,9 @@ small420:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small420
+	JMP         small416
 
-out421:
+out417:
 	VZEROUPPER
 	RET
 
@@ -15001,12 +14749,12 @@ TEXT ·affine256(SB), NOSPLIT, $0-8
 	MOVQ   80(AX), SI
 	VXORPS Y15, Y15, Y15
 
-loop422:
+loop418:
 	MOVQ 64(AX), DI
 	MOVQ 24(AX), R8
 	MOVQ 32(AX), R9
 
-loop423:
+loop419:
 	VBROADCASTSS (R8), Y14
 	ADDQ         $0x00000004, R8
 	VBROADCASTSS (R9), Y13
@@ -15014,7 +14762,7 @@ loop423:
 	XORQ         R10, R10
 	MOVQ         SI, R11
 
-loop424:
+loop420:
 	VMOVUPS     (CX)(R10*1), Y0
 	VFMADD213PS Y13, Y14, Y0
 	VMOVUPS     Y0, (DX)(R10*1)
@@ -15023,13 +14771,13 @@ loop424:
 	VMOVUPS     Y1, 32(DX)(R10*1)
 	ADDQ        $0x00000040, R10
 	SUBQ        $0x00000040, R11
-	JNZ         loop424
+	JNZ         loop420
 	ADDQ        R10, CX
 	ADDQ        R10, DX
 	SUBQ        $0x00000001, DI
-	JNZ         loop423
+	JNZ         loop419
 	SUBQ        $0x00000001, BX
-	JNZ         loop422
+	JNZ         loop418
 	VZEROUPPER
 	RET
 
@@ -15043,12 +14791,12 @@ TEXT ·affineRelu256(SB), NOSPLIT, $0-8
 	MOVQ   80(AX), SI
 	VXORPS Y15, Y15, Y15
 
-loop425:
+loop421:
 	MOVQ 64(AX), DI
 	MOVQ 24(AX), R8
 	MOVQ 32(AX), R9
 
-loop426:
+loop422:
 	VBROADCASTSS (R8), Y14
 	ADDQ         $0x00000004, R8
 	VBROADCASTSS (R9), Y13
@@ -15056,7 +14804,7 @@ loop426:
 	XORQ         R10, R10
 	MOVQ         SI, R11
 
-loop427:
+loop423:
 	VMOVUPS     (CX)(R10*1), Y0
 	VFMADD213PS Y13, Y14, Y0
 	VMAXPS      Y0, Y15, Y0
@@ -15067,13 +14815,13 @@ loop427:
 	VMOVUPS     Y1, 32(DX)(R10*1)
 	ADDQ        $0x00000040, R10
 	SUBQ        $0x00000040, R11
-	JNZ         loop427
+	JNZ         loop423
 	ADDQ        R10, CX
 	ADDQ        R10, DX
 	SUBQ        $0x00000001, DI
-	JNZ         loop426
+	JNZ         loop422
 	SUBQ        $0x00000001, BX
-	JNZ         loop425
+	JNZ         loop421
 	VZEROUPPER
 	RET
 
@@ -15087,13 +14835,13 @@ TEXT ·normBack256(SB), NOSPLIT, $0-8
 	MOVQ   80(AX), SI
 	VXORPS Y15, Y15, Y15
 
-loop428:
+loop424:
 	MOVQ 64(AX), DI
 	MOVQ 24(AX), R8
 	MOVQ 32(AX), R9
 	MOVQ 40(AX), R10
 
-loop429:
+loop425:
 	VBROADCASTSS (R8), Y14
 	ADDQ         $0x00000004, R8
 	VBROADCASTSS (R9), Y13
@@ -15104,7 +14852,7 @@ loop429:
 	XORQ         R12, R12
 	MOVQ         SI, R13
 
-loop430:
+loop426:
 	VMOVUPS     (DX)(R12*1), Y0
 	VFMADD213PS Y12, Y14, Y0
 	VFMADD231PS (CX)(R12*1), Y13, Y0
@@ -15117,14 +14865,14 @@ loop430:
 	VMOVUPS     Y1, 32(DX)(R12*1)
 	ADDQ        $0x00000040, R12
 	SUBQ        $0x00000040, R13
-	JNZ         loop430
+	JNZ         loop426
 	ADDQ        R12, CX
 	ADDQ        R12, DX
 	ADDQ        R12, R11
 	SUBQ        $0x00000001, DI
-	JNZ         loop429
+	JNZ         loop425
 	SUBQ        $0x00000001, BX
-	JNZ         loop428
+	JNZ         loop424
 	VZEROUPPER
 	RET
 
@@ -15154,14 +14902,14 @@ TEXT ·moments4_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, SI
 	VXORPS       Y12, Y12, Y12
 
-loop431:
+loop427:
 	XORQ SI, SI
 	MOVQ SI, DI
 	MOVQ 48(AX), R8
 	XORQ R9, R9
 	MOVQ 72(AX), R10
 
-loop432:
+loop428:
 	VMOVUPS     (CX)(DI*1), Y13
 	VSUBPS      Y8, Y13, Y13
 	VMULPS      (R8)(R9*1), Y13, Y13
@@ -15170,14 +14918,14 @@ loop432:
 	ADDQ        $0x00000020, DI
 	ADDQ        $0x00000020, R9
 	SUBQ        $0x00000020, R10
-	JNZ         loop432
+	JNZ         loop428
 	ADDQ        80(AX), SI
 	MOVQ        SI, DI
 	MOVQ        48(AX), R8
 	XORQ        R9, R9
 	MOVQ        72(AX), R10
 
-loop433:
+loop429:
 	VMOVUPS     (CX)(DI*1), Y13
 	VSUBPS      Y9, Y13, Y13
 	VMULPS      (R8)(R9*1), Y13, Y13
@@ -15186,14 +14934,14 @@ loop433:
 	ADDQ        $0x00000020, DI
 	ADDQ        $0x00000020, R9
 	SUBQ        $0x00000020, R10
-	JNZ         loop433
+	JNZ         loop429
 	ADDQ        80(AX), SI
 	MOVQ        SI, DI
 	MOVQ        48(AX), R8
 	XORQ        R9, R9
 	MOVQ        72(AX), R10
 
-loop434:
+loop430:
 	VMOVUPS     (CX)(DI*1), Y13
 	VSUBPS      Y10, Y13, Y13
 	VMULPS      (R8)(R9*1), Y13, Y13
@@ -15202,13 +14950,13 @@ loop434:
 	ADDQ        $0x00000020, DI
 	ADDQ        $0x00000020, R9
 	SUBQ        $0x00000020, R10
-	JNZ         loop434
+	JNZ         loop430
 	ADDQ        80(AX), SI
 	MOVQ        48(AX), DI
 	XORQ        R8, R8
 	MOVQ        72(AX), R9
 
-loop435:
+loop431:
 	VMOVUPS     (CX)(SI*1), Y13
 	VSUBPS      Y11, Y13, Y13
 	VMULPS      (DI)(R8*1), Y13, Y13
@@ -15217,10 +14965,10 @@ loop435:
 	ADDQ        $0x00000020, SI
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop435
+	JNZ         loop431
 	ADDQ        96(AX), CX
 	SUBQ        $0x00000001, BX
-	JNZ         loop431
+	JNZ         loop427
 	VMOVUPS     Y0, (DX)
 	VMOVUPS     Y1, 64(DX)
 	VMOVUPS     Y2, 128(DX)
@@ -15259,12 +15007,12 @@ TEXT ·normSums4_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, DI
 	VXORPS       Y12, Y12, Y12
 
-loop436:
+loop432:
 	XORQ DI, DI
 	MOVQ DI, R8
 	MOVQ 72(AX), R9
 
-loop437:
+loop433:
 	VMOVUPS     (DX)(R8*1), Y14
 	VMOVUPS     (CX)(R8*1), Y13
 	VSUBPS      Y8, Y13, Y13
@@ -15272,12 +15020,12 @@ loop437:
 	VFMADD231PS Y14, Y13, Y1
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop437
+	JNZ         loop433
 	ADDQ        80(AX), DI
 	MOVQ        DI, R8
 	MOVQ        72(AX), R9
 
-loop438:
+loop434:
 	VMOVUPS     (DX)(R8*1), Y14
 	VMOVUPS     (CX)(R8*1), Y13
 	VSUBPS      Y9, Y13, Y13
@@ -15285,12 +15033,12 @@ loop438:
 	VFMADD231PS Y14, Y13, Y3
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop438
+	JNZ         loop434
 	ADDQ        80(AX), DI
 	MOVQ        DI, R8
 	MOVQ        72(AX), R9
 
-loop439:
+loop435:
 	VMOVUPS     (DX)(R8*1), Y14
 	VMOVUPS     (CX)(R8*1), Y13
 	VSUBPS      Y10, Y13, Y13
@@ -15298,11 +15046,11 @@ loop439:
 	VFMADD231PS Y14, Y13, Y5
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop439
+	JNZ         loop435
 	ADDQ        80(AX), DI
 	MOVQ        72(AX), R8
 
-loop440:
+loop436:
 	VMOVUPS     (DX)(DI*1), Y14
 	VMOVUPS     (CX)(DI*1), Y13
 	VSUBPS      Y11, Y13, Y13
@@ -15310,11 +15058,11 @@ loop440:
 	VFMADD231PS Y14, Y13, Y7
 	ADDQ        $0x00000020, DI
 	SUBQ        $0x00000020, R8
-	JNZ         loop440
+	JNZ         loop436
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop436
+	JNZ         loop432
 	VMOVUPS     Y0, (BX)
 	VMOVUPS     Y1, 64(BX)
 	VMOVUPS     Y2, 128(BX)
@@ -15354,12 +15102,12 @@ TEXT ·normSumsRelu4_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, R8
 	VXORPS       Y12, Y12, Y12
 
-loop441:
+loop437:
 	XORQ R8, R8
 	MOVQ R8, R9
 	MOVQ 72(AX), R10
 
-loop442:
+loop438:
 	VMOVUPS     (DX)(R9*1), Y14
 	VMOVUPS     (BX)(R9*1), Y15
 	VCMPPS      $0x1e, Y12, Y15, Y15
@@ -15371,12 +15119,12 @@ loop442:
 	VFMADD231PS Y14, Y13, Y1
 	ADDQ        $0x00000020, R9
 	SUBQ        $0x00000020, R10
-	JNZ         loop442
+	JNZ         loop438
 	ADDQ        80(AX), R8
 	MOVQ        R8, R9
 	MOVQ        72(AX), R10
 
-loop443:
+loop439:
 	VMOVUPS     (DX)(R9*1), Y14
 	VMOVUPS     (BX)(R9*1), Y15
 	VCMPPS      $0x1e, Y12, Y15, Y15
@@ -15388,12 +15136,12 @@ loop443:
 	VFMADD231PS Y14, Y13, Y3
 	ADDQ        $0x00000020, R9
 	SUBQ        $0x00000020, R10
-	JNZ         loop443
+	JNZ         loop439
 	ADDQ        80(AX), R8
 	MOVQ        R8, R9
 	MOVQ        72(AX), R10
 
-loop444:
+loop440:
 	VMOVUPS     (DX)(R9*1), Y14
 	VMOVUPS     (BX)(R9*1), Y15
 	VCMPPS      $0x1e, Y12, Y15, Y15
@@ -15405,11 +15153,11 @@ loop444:
 	VFMADD231PS Y14, Y13, Y5
 	ADDQ        $0x00000020, R9
 	SUBQ        $0x00000020, R10
-	JNZ         loop444
+	JNZ         loop440
 	ADDQ        80(AX), R8
 	MOVQ        72(AX), R9
 
-loop445:
+loop441:
 	VMOVUPS     (DX)(R8*1), Y14
 	VMOVUPS     (BX)(R8*1), Y15
 	VCMPPS      $0x1e, Y12, Y15, Y15
@@ -15421,12 +15169,12 @@ loop445:
 	VFMADD231PS Y14, Y13, Y7
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop445
+	JNZ         loop441
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop441
+	JNZ         loop437
 	VMOVUPS     Y0, (SI)
 	VMOVUPS     Y1, 64(SI)
 	VMOVUPS     Y2, 128(SI)
@@ -15451,45 +15199,45 @@ TEXT ·rowSums4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 192(DX), Y3
 	VXORPS  Y8, Y8, Y8
 
-loop446:
+loop442:
 	XORQ SI, SI
 	MOVQ SI, DI
 	MOVQ 72(AX), R8
 
-loop447:
+loop443:
 	VADDPS (CX)(DI*1), Y0, Y0
 	ADDQ   $0x00000020, DI
 	SUBQ   $0x00000020, R8
-	JNZ    loop447
+	JNZ    loop443
 	ADDQ   80(AX), SI
 	MOVQ   SI, DI
 	MOVQ   72(AX), R8
 
-loop448:
+loop444:
 	VADDPS (CX)(DI*1), Y1, Y1
 	ADDQ   $0x00000020, DI
 	SUBQ   $0x00000020, R8
-	JNZ    loop448
+	JNZ    loop444
 	ADDQ   80(AX), SI
 	MOVQ   SI, DI
 	MOVQ   72(AX), R8
 
-loop449:
+loop445:
 	VADDPS (CX)(DI*1), Y2, Y2
 	ADDQ   $0x00000020, DI
 	SUBQ   $0x00000020, R8
-	JNZ    loop449
+	JNZ    loop445
 	ADDQ   80(AX), SI
 	MOVQ   72(AX), DI
 
-loop450:
+loop446:
 	VADDPS  (CX)(SI*1), Y3, Y3
 	ADDQ    $0x00000020, SI
 	SUBQ    $0x00000020, DI
-	JNZ     loop450
+	JNZ     loop446
 	ADDQ    96(AX), CX
 	SUBQ    $0x00000001, BX
-	JNZ     loop446
+	JNZ     loop442
 	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, 64(DX)
 	VMOVUPS Y2, 128(DX)
@@ -15511,50 +15259,50 @@ TEXT ·dots4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 192(BX), Y3
 	VXORPS  Y8, Y8, Y8
 
-loop451:
+loop447:
 	XORQ DI, DI
 	MOVQ DI, R8
 	MOVQ 72(AX), R9
 
-loop452:
+loop448:
 	VMOVUPS     (CX)(R8*1), Y9
 	VFMADD231PS (DX)(R8*1), Y9, Y0
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop452
+	JNZ         loop448
 	ADDQ        80(AX), DI
 	MOVQ        DI, R8
 	MOVQ        72(AX), R9
 
-loop453:
+loop449:
 	VMOVUPS     (CX)(R8*1), Y9
 	VFMADD231PS (DX)(R8*1), Y9, Y1
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop453
+	JNZ         loop449
 	ADDQ        80(AX), DI
 	MOVQ        DI, R8
 	MOVQ        72(AX), R9
 
-loop454:
+loop450:
 	VMOVUPS     (CX)(R8*1), Y9
 	VFMADD231PS (DX)(R8*1), Y9, Y2
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop454
+	JNZ         loop450
 	ADDQ        80(AX), DI
 	MOVQ        72(AX), R8
 
-loop455:
+loop451:
 	VMOVUPS     (CX)(DI*1), Y9
 	VFMADD231PS (DX)(DI*1), Y9, Y3
 	ADDQ        $0x00000020, DI
 	SUBQ        $0x00000020, R8
-	JNZ         loop455
+	JNZ         loop451
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop451
+	JNZ         loop447
 	VMOVUPS     Y0, (BX)
 	VMOVUPS     Y1, 64(BX)
 	VMOVUPS     Y2, 128(BX)
@@ -15576,13 +15324,13 @@ TEXT ·moments1_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, SI
 	VXORPS       Y3, Y3, Y3
 
-loop456:
+loop452:
 	XORQ SI, SI
 	MOVQ 48(AX), DI
 	XORQ R8, R8
 	MOVQ 72(AX), R9
 
-loop457:
+loop453:
 	VMOVUPS     (CX)(SI*1), Y4
 	VSUBPS      Y2, Y4, Y4
 	VMULPS      (DI)(R8*1), Y4, Y4
@@ -15591,10 +15339,10 @@ loop457:
 	ADDQ        $0x00000020, SI
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop457
+	JNZ         loop453
 	ADDQ        96(AX), CX
 	SUBQ        $0x00000001, BX
-	JNZ         loop456
+	JNZ         loop452
 	VMOVUPS     Y0, (DX)
 	VMOVUPS     Y1, 64(DX)
 	VZEROUPPER
@@ -15615,11 +15363,11 @@ TEXT ·normSums1_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, DI
 	VXORPS       Y3, Y3, Y3
 
-loop458:
+loop454:
 	XORQ DI, DI
 	MOVQ 72(AX), R8
 
-loop459:
+loop455:
 	VMOVUPS     (DX)(DI*1), Y5
 	VMOVUPS     (CX)(DI*1), Y4
 	VSUBPS      Y2, Y4, Y4
@@ -15627,11 +15375,11 @@ loop459:
 	VFMADD231PS Y5, Y4, Y1
 	ADDQ        $0x00000020, DI
 	SUBQ        $0x00000020, R8
-	JNZ         loop459
+	JNZ         loop455
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop458
+	JNZ         loop454
 	VMOVUPS     Y0, (BX)
 	VMOVUPS     Y1, 64(BX)
 	VZEROUPPER
@@ -15653,11 +15401,11 @@ TEXT ·normSumsRelu1_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, R8
 	VXORPS       Y3, Y3, Y3
 
-loop460:
+loop456:
 	XORQ R8, R8
 	MOVQ 72(AX), R9
 
-loop461:
+loop457:
 	VMOVUPS     (DX)(R8*1), Y5
 	VMOVUPS     (BX)(R8*1), Y6
 	VCMPPS      $0x1e, Y3, Y6, Y6
@@ -15669,12 +15417,12 @@ loop461:
 	VFMADD231PS Y5, Y4, Y1
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop461
+	JNZ         loop457
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop460
+	JNZ         loop456
 	VMOVUPS     Y0, (SI)
 	VMOVUPS     Y1, 64(SI)
 	VZEROUPPER
@@ -15690,18 +15438,18 @@ TEXT ·rowSums1_256(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Y0
 	VXORPS  Y2, Y2, Y2
 
-loop462:
+loop458:
 	XORQ SI, SI
 	MOVQ 72(AX), DI
 
-loop463:
+loop459:
 	VADDPS  (CX)(SI*1), Y0, Y0
 	ADDQ    $0x00000020, SI
 	SUBQ    $0x00000020, DI
-	JNZ     loop463
+	JNZ     loop459
 	ADDQ    96(AX), CX
 	SUBQ    $0x00000001, BX
-	JNZ     loop462
+	JNZ     loop458
 	VMOVUPS Y0, (DX)
 	VZEROUPPER
 	RET
@@ -15717,20 +15465,20 @@ TEXT ·dots1_256(SB), NOSPLIT, $0-8
 	VMOVUPS (BX), Y0
 	VXORPS  Y2, Y2, Y2
 
-loop464:
+loop460:
 	XORQ DI, DI
 	MOVQ 72(AX), R8
 
-loop465:
+loop461:
 	VMOVUPS     (CX)(DI*1), Y3
 	VFMADD231PS (DX)(DI*1), Y3, Y0
 	ADDQ        $0x00000020, DI
 	SUBQ        $0x00000020, R8
-	JNZ         loop465
+	JNZ         loop461
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop464
+	JNZ         loop460
 	VMOVUPS     Y0, (BX)
 	VZEROUPPER
 	RET
@@ -15744,15 +15492,15 @@ TEXT ·maxPool256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 48(AX), Y15
 	MOVQ         104(AX), BX
 
-loop466:
+loop462:
 	MOVQ 40(AX), DI
 	XORQ SI, SI
 
-big467:
+big463:
 	MOVQ    DI, R8
 	SUBQ    SI, R8
 	CMPQ    R8, $0x00000080
-	JB      small468
+	JB      small464
 	VMOVAPS Y15, Y0
 	VMOVAPS Y15, Y1
 	VMOVAPS Y15, Y2
@@ -15762,7 +15510,7 @@ big467:
 	MOVQ    CX, R10
 	ADDQ    SI, R10
 
-loop470:
+loop466:
 	MOVQ    (R8), R11
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
@@ -15771,17 +15519,17 @@ loop470:
 	VMAXPS  64(R11), Y2, Y2
 	VMAXPS  96(R11), Y3, Y3
 	SUBQ    $0x00000001, R9
-	JNZ     loop470
+	JNZ     loop466
 	VMOVUPS Y0, (DX)(SI*1)
 	VMOVUPS Y1, 32(DX)(SI*1)
 	VMOVUPS Y2, 64(DX)(SI*1)
 	VMOVUPS Y3, 96(DX)(SI*1)
 	ADDQ    $0x00000080, SI
-	JMP     big467
+	JMP     big463
 
-small468:
+small464:
 	CMPQ    SI, DI
-	JAE     out469
+	JAE     out465
 	VMOVAPS Y15, Y0
 	VMOVAPS Y15, Y1
 	MOVQ    24(AX), R8
@@ -15789,24 +15537,24 @@ small468:
 	MOVQ    CX, R10
 	ADDQ    SI, R10
 
-loop471:
+loop467:
 	MOVQ    (R8), R11
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
 	VMAXPS  (R11), Y0, Y0
 	VMAXPS  32(R11), Y1, Y1
 	SUBQ    $0x00000001, R9
-	JNZ     loop471
+	JNZ     loop467
 	VMOVUPS Y0, (DX)(SI*1)
 	VMOVUPS Y1, 32(DX)(SI*1)
 	ADDQ    $0x00000040, SI
-	JMP     small468
+	JMP     small464
 
-out469:
+out465:
 	ADDQ 112(AX), CX
 	ADDQ 120(AX), DX
 	SUBQ $0x00000001, BX
-	JNZ  loop466
+	JNZ  loop462
 	VZEROUPPER
 	RET
 
@@ -15819,15 +15567,15 @@ TEXT ·sumPool256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 48(AX), Y15
 	MOVQ         104(AX), BX
 
-loop472:
+loop468:
 	MOVQ 40(AX), DI
 	XORQ SI, SI
 
-big473:
+big469:
 	MOVQ   DI, R8
 	SUBQ   SI, R8
 	CMPQ   R8, $0x00000080
-	JB     small474
+	JB     small470
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -15837,7 +15585,7 @@ big473:
 	MOVQ   CX, R10
 	ADDQ   SI, R10
 
-loop476:
+loop472:
 	MOVQ    (R8), R11
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
@@ -15846,7 +15594,7 @@ loop476:
 	VADDPS  64(R11), Y2, Y2
 	VADDPS  96(R11), Y3, Y3
 	SUBQ    $0x00000001, R9
-	JNZ     loop476
+	JNZ     loop472
 	VMULPS  Y15, Y0, Y0
 	VMOVUPS Y0, (DX)(SI*1)
 	VMULPS  Y15, Y1, Y1
@@ -15856,11 +15604,11 @@ loop476:
 	VMULPS  Y15, Y3, Y3
 	VMOVUPS Y3, 96(DX)(SI*1)
 	ADDQ    $0x00000080, SI
-	JMP     big473
+	JMP     big469
 
-small474:
+small470:
 	CMPQ   SI, DI
-	JAE    out475
+	JAE    out471
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	MOVQ   24(AX), R8
@@ -15868,26 +15616,26 @@ small474:
 	MOVQ   CX, R10
 	ADDQ   SI, R10
 
-loop477:
+loop473:
 	MOVQ    (R8), R11
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
 	VADDPS  (R11), Y0, Y0
 	VADDPS  32(R11), Y1, Y1
 	SUBQ    $0x00000001, R9
-	JNZ     loop477
+	JNZ     loop473
 	VMULPS  Y15, Y0, Y0
 	VMOVUPS Y0, (DX)(SI*1)
 	VMULPS  Y15, Y1, Y1
 	VMOVUPS Y1, 32(DX)(SI*1)
 	ADDQ    $0x00000040, SI
-	JMP     small474
+	JMP     small470
 
-out475:
+out471:
 	ADDQ 112(AX), CX
 	ADDQ 120(AX), DX
 	SUBQ $0x00000001, BX
-	JNZ  loop472
+	JNZ  loop468
 	VZEROUPPER
 	RET
 
@@ -15902,11 +15650,11 @@ TEXT ·maxPoolBack256(SB), NOSPLIT, $0-8
 	MOVQ 40(AX), R8
 	XORQ DI, DI
 
-big478:
+big474:
 	MOVQ    R8, R9
 	SUBQ    DI, R9
 	CMPQ    R9, $0x00000040
-	JB      small479
+	JB      small475
 	VMOVUPS (DX)(DI*1), Y0
 	VMOVUPS (SI)(DI*1), Y2
 	VMOVUPS 32(DX)(DI*1), Y1
@@ -15918,7 +15666,7 @@ big478:
 	MOVQ    BX, R12
 	ADDQ    DI, R12
 
-loop481:
+loop477:
 	MOVQ    (R9), R13
 	ADDQ    $0x00000008, R9
 	MOVQ    R11, R14
@@ -15937,13 +15685,13 @@ loop481:
 	VADDPS  32(R13), Y7, Y7
 	VMOVUPS Y7, 32(R13)
 	SUBQ    $0x00000001, R10
-	JNZ     loop481
+	JNZ     loop477
 	ADDQ    $0x00000040, DI
-	JMP     big478
+	JMP     big474
 
-small479:
+small475:
 	CMPQ    DI, R8
-	JAE     out480
+	JAE     out476
 	VMOVUPS (DX)(DI*1), Y0
 	VMOVUPS (SI)(DI*1), Y2
 	VMOVUPS 32(DX)(DI*1), Y1
@@ -15955,7 +15703,7 @@ small479:
 	MOVQ    BX, R12
 	ADDQ    DI, R12
 
-loop482:
+loop478:
 	MOVQ    (R9), R13
 	ADDQ    $0x00000008, R9
 	MOVQ    R11, R14
@@ -15974,11 +15722,11 @@ loop482:
 	VADDPS  32(R13), Y7, Y7
 	VMOVUPS Y7, 32(R13)
 	SUBQ    $0x00000001, R10
-	JNZ     loop482
+	JNZ     loop478
 	ADDQ    $0x00000040, DI
-	JMP     small479
+	JMP     small475
 
-out480:
+out476:
 	VZEROUPPER
 	RET
 
@@ -15992,11 +15740,11 @@ TEXT ·sumPoolBack256(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big483:
+big479:
 	MOVQ   SI, DI
 	SUBQ   BX, DI
 	CMPQ   DI, $0x00000080
-	JB     small484
+	JB     small480
 	VMULPS (CX)(BX*1), Y15, Y0
 	VMULPS 32(CX)(BX*1), Y15, Y1
 	VMULPS 64(CX)(BX*1), Y15, Y2
@@ -16006,7 +15754,7 @@ big483:
 	MOVQ   DX, R9
 	ADDQ   BX, R9
 
-loop486:
+loop482:
 	MOVQ    (DI), R10
 	ADDQ    $0x00000008, DI
 	ADDQ    R9, R10
@@ -16019,13 +15767,13 @@ loop486:
 	VADDPS  96(R10), Y3, Y7
 	VMOVUPS Y7, 96(R10)
 	SUBQ    $0x00000001, R8
-	JNZ     loop486
+	JNZ     loop482
 	ADDQ    $0x00000080, BX
-	JMP     big483
+	JMP     big479
 
-small484:
+small480:
 	CMPQ   BX, SI
-	JAE    out485
+	JAE    out481
 	VMULPS (CX)(BX*1), Y15, Y0
 	VMULPS 32(CX)(BX*1), Y15, Y1
 	MOVQ   24(AX), DI
@@ -16033,7 +15781,7 @@ small484:
 	MOVQ   DX, R9
 	ADDQ   BX, R9
 
-loop487:
+loop483:
 	MOVQ    (DI), R10
 	ADDQ    $0x00000008, DI
 	ADDQ    R9, R10
@@ -16042,11 +15790,11 @@ loop487:
 	VADDPS  32(R10), Y1, Y5
 	VMOVUPS Y5, 32(R10)
 	SUBQ    $0x00000001, R8
-	JNZ     loop487
+	JNZ     loop483
 	ADDQ    $0x00000040, BX
-	JMP     small484
+	JMP     small480
 
-out485:
+out481:
 	VZEROUPPER
 	RET
 
@@ -16059,15 +15807,15 @@ TEXT ·weighted256(SB), NOSPLIT, $0-8
 	MOVQ 56(AX), BX
 	MOVQ 104(AX), SI
 
-loop488:
+loop484:
 	MOVQ 40(AX), R8
 	XORQ DI, DI
 
-big489:
+big485:
 	MOVQ   R8, R9
 	SUBQ   DI, R9
 	CMPQ   R9, $0x00000080
-	JB     small490
+	JB     small486
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -16080,7 +15828,7 @@ big489:
 	MOVQ   CX, R13
 	ADDQ   DI, R13
 
-loop492:
+loop488:
 	MOVQ        (R10), R14
 	ADDQ        $0x00000008, R10
 	ADDQ        R13, R14
@@ -16096,17 +15844,17 @@ loop492:
 	VMOVUPS     96(R15), Y7
 	VFMADD231PS 96(R14), Y7, Y3
 	SUBQ        $0x00000001, R11
-	JNZ         loop492
+	JNZ         loop488
 	VMOVUPS     Y0, (DX)(DI*1)
 	VMOVUPS     Y1, 32(DX)(DI*1)
 	VMOVUPS     Y2, 64(DX)(DI*1)
 	VMOVUPS     Y3, 96(DX)(DI*1)
 	ADDQ        $0x00000080, DI
-	JMP         big489
+	JMP         big485
 
-small490:
+small486:
 	CMPQ   DI, R8
-	JAE    out491
+	JAE    out487
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	MOVQ   BX, R9
@@ -16117,7 +15865,7 @@ small490:
 	MOVQ   CX, R13
 	ADDQ   DI, R13
 
-loop493:
+loop489:
 	MOVQ        (R10), R14
 	ADDQ        $0x00000008, R10
 	ADDQ        R13, R14
@@ -16129,17 +15877,17 @@ loop493:
 	VMOVUPS     32(R15), Y5
 	VFMADD231PS 32(R14), Y5, Y1
 	SUBQ        $0x00000001, R11
-	JNZ         loop493
+	JNZ         loop489
 	VMOVUPS     Y0, (DX)(DI*1)
 	VMOVUPS     Y1, 32(DX)(DI*1)
 	ADDQ        $0x00000040, DI
-	JMP         small490
+	JMP         small486
 
-out491:
+out487:
 	ADDQ 112(AX), CX
 	ADDQ 120(AX), DX
 	SUBQ $0x00000001, SI
-	JNZ  loop488
+	JNZ  loop484
 	VZEROUPPER
 	RET
 
@@ -16154,10 +15902,10 @@ TEXT ·depthwise4_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	LEAQ (SI)(SI*2), R8
 
-loop494:
+loop490:
 	XORQ R9, R9
 
-lane495:
+lane491:
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
@@ -16167,7 +15915,7 @@ lane495:
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
 	CMPQ    16(AX), $0x00
-	JE      sum496
+	JE      sum492
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	VMOVUPS (R10), Y0
@@ -16179,14 +15927,14 @@ lane495:
 	VMOVUPS (R10)(R8*1), Y6
 	VMOVUPS 32(R10)(R8*1), Y7
 
-sum496:
+sum492:
 	MOVQ 24(AX), R10
 	MOVQ 32(AX), R11
 	MOVQ 64(AX), R12
 	MOVQ CX, R13
 	ADDQ R9, R13
 
-loop497:
+loop493:
 	MOVQ         (R10), R14
 	ADDQ         $0x00000008, R10
 	ADDQ         R13, R14
@@ -16206,7 +15954,7 @@ loop497:
 	VFMADD231PS  (R14)(R8*1), Y8, Y6
 	VFMADD231PS  32(R14)(R8*1), Y8, Y7
 	SUBQ         $0x00000001, R11
-	JNZ          loop497
+	JNZ          loop493
 	MOVQ         DX, R10
 	ADDQ         R9, R10
 	VMOVUPS      Y0, (R10)
@@ -16219,7 +15967,7 @@ loop497:
 	VMOVUPS      Y7, 32(R10)(R8*1)
 	ADDQ         $0x00000040, R9
 	CMPQ         R9, 80(AX)
-	JB           lane495
+	JB           lane491
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         SI, CX
@@ -16230,7 +15978,7 @@ loop497:
 	ADDQ         SI, DX
 	ADDQ         $0x00000010, BX
 	SUBQ         $0x00000004, DI
-	JNZ          loop494
+	JNZ          loop490
 	VZEROUPPER
 	RET
 
@@ -16244,27 +15992,27 @@ TEXT ·depthwise1_256(SB), NOSPLIT, $0-8
 	MOVQ 72(AX), SI
 	MOVQ 88(AX), DI
 
-loop498:
+loop494:
 	XORQ R8, R8
 
-lane499:
+lane495:
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	CMPQ    16(AX), $0x00
-	JE      sum500
+	JE      sum496
 	MOVQ    DX, R9
 	ADDQ    R8, R9
 	VMOVUPS (R9), Y0
 	VMOVUPS 32(R9), Y1
 
-sum500:
+sum496:
 	MOVQ 24(AX), R9
 	MOVQ 32(AX), R10
 	MOVQ 64(AX), R11
 	MOVQ CX, R12
 	ADDQ R8, R12
 
-loop501:
+loop497:
 	MOVQ         (R9), R13
 	ADDQ         $0x00000008, R9
 	ADDQ         R12, R13
@@ -16275,19 +16023,19 @@ loop501:
 	VFMADD231PS  (R13), Y8, Y0
 	VFMADD231PS  32(R13), Y8, Y1
 	SUBQ         $0x00000001, R10
-	JNZ          loop501
+	JNZ          loop497
 	MOVQ         DX, R9
 	ADDQ         R8, R9
 	VMOVUPS      Y0, (R9)
 	VMOVUPS      Y1, 32(R9)
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 80(AX)
-	JB           lane499
+	JB           lane495
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         $0x00000004, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop498
+	JNZ          loop494
 	VZEROUPPER
 	RET
 
@@ -16302,9 +16050,9 @@ TEXT ·round256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	VBROADCASTSS 40(AX), Y15
 
-big502:
+big498:
 	CMPQ      DI, $0x00000040
-	JB        small503
+	JB        small499
 	VMOVUPS   (DX), Y0
 	VPSLLD    $0x0f, Y0, Y1
 	VPSRLD    $0x1f, Y1, Y1
@@ -16332,11 +16080,11 @@ big502:
 	ADDQ      $0x00000040, BX
 	ADDQ      $0x00000040, SI
 	SUBQ      $0x00000040, DI
-	JMP       big502
+	JMP       big498
 
-small503:
+small499:
 	TESTQ     DI, DI
-	JZ        out504
+	JZ        out500
 	VMOVUPS   (DX), Y0
 	VPSLLD    $0x0f, Y0, Y1
 	VPSRLD    $0x1f, Y1, Y1
@@ -16364,9 +16112,9 @@ small503:
 	ADDQ      $0x00000040, BX
 	ADDQ      $0x00000040, SI
 	SUBQ      $0x00000040, DI
-	JMP       small503
+	JMP       small499
 
-out504:
+out500:
 	VZEROUPPER
 	RET
 
@@ -16378,7 +16126,7 @@ TEXT ·shorten256(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 32(AX), AX
 
-loop505:
+loop501:
 	VMOVUPS   (DX), Y0
 	VPSRLD    $0x10, Y0, Y0
 	VMOVUPS   32(DX), Y1
@@ -16389,7 +16137,7 @@ loop505:
 	ADDQ      $0x00000040, DX
 	ADDQ      $0x00000020, CX
 	SUBQ      $0x00000040, AX
-	JNZ       loop505
+	JNZ       loop501
 	VZEROUPPER
 	RET
 
@@ -16401,12 +16149,12 @@ TEXT ·widen256(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 16(AX), BX
 
-loop506:
+loop502:
 	MOVQ CX, SI
 	MOVQ DX, DI
 	MOVQ 24(AX), R8
 
-loop507:
+loop503:
 	VPMOVZXWD (DI), Y0
 	VPSLLD    $0x10, Y0, Y0
 	VMOVUPS   Y0, (SI)
@@ -16416,11 +16164,11 @@ loop507:
 	ADDQ      $0x00000040, SI
 	ADDQ      $0x00000020, DI
 	SUBQ      $0x00000040, R8
-	JNZ       loop507
+	JNZ       loop503
 	ADDQ      32(AX), CX
 	ADDQ      40(AX), DX
 	SUBQ      $0x00000001, BX
-	JNZ       loop506
+	JNZ       loop502
 	VZEROUPPER
 	RET
 
@@ -16435,10 +16183,10 @@ TEXT ·winogradInput2x3_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	MOVQ 32(AX), DI
 
-loop508:
+loop504:
 	XORQ R8, R8
 
-lane509:
+lane505:
 	MOVQ    CX, R9
 	ADDQ    R8, R9
 	MOVQ    DX, R10
@@ -16582,11 +16330,11 @@ lane509:
 	ADDQ    R11, R10
 	ADDQ    $0x00000020, R8
 	CMPQ    R8, 40(AX)
-	JB      lane509
+	JB      lane505
 	ADDQ    48(AX), CX
 	ADDQ    40(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop508
+	JNZ     loop504
 	VZEROUPPER
 	RET
 
@@ -16603,17 +16351,17 @@ TEXT ·winogradOutput2x3_256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), DI
 	MOVQ   64(AX), R8
 
-loop510:
+loop506:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R8, R8
-	JZ           plain511
+	JZ           plain507
 	VBROADCASTSS (R8), Y15
 	ADDQ         $0x00000004, R8
 
-plain511:
+plain507:
 	XORQ R9, R9
 
-lane512:
+lane508:
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	MOVQ    CX, R11
@@ -16686,19 +16434,19 @@ lane512:
 	VADDPS  Y15, Y4, Y4
 	VADDPS  Y15, Y3, Y3
 	CMPQ    72(AX), $0x00
-	JE      fresh513
+	JE      fresh509
 	MOVQ    (BX), R11
 	VADDPS  (R10)(R11*1), Y4, Y4
 	MOVQ    16(BX), R11
 	VADDPS  (R10)(R11*1), Y3, Y3
 
-fresh513:
+fresh509:
 	CMPQ   80(AX), $0x00
-	JE     linear514
+	JE     linear510
 	VMAXPS Y4, Y14, Y4
 	VMAXPS Y3, Y14, Y3
 
-linear514:
+linear510:
 	MOVQ    (BX), R11
 	VMOVUPS Y4, (R10)(R11*1)
 	MOVQ    16(BX), R11
@@ -16714,30 +16462,30 @@ linear514:
 	VADDPS  Y15, Y4, Y4
 	VADDPS  Y15, Y3, Y3
 	CMPQ    72(AX), $0x00
-	JE      fresh515
+	JE      fresh511
 	MOVQ    8(BX), R11
 	VADDPS  (R10)(R11*1), Y4, Y4
 	MOVQ    24(BX), R11
 	VADDPS  (R10)(R11*1), Y3, Y3
 
-fresh515:
+fresh511:
 	CMPQ   80(AX), $0x00
-	JE     linear516
+	JE     linear512
 	VMAXPS Y4, Y14, Y4
 	VMAXPS Y3, Y14, Y3
 
-linear516:
+linear512:
 	MOVQ    8(BX), R11
 	VMOVUPS Y4, (R10)(R11*1)
 	MOVQ    24(BX), R11
 	VMOVUPS Y3, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane512
+	JB      lane508
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop510
+	JNZ     loop506
 	VZEROUPPER
 	RET
 
@@ -16754,7 +16502,7 @@ TEXT ·winogradWeights2x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Y6
 	XORQ         DI, DI
 
-lane517:
+lane513:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -16878,7 +16626,7 @@ lane517:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane517
+	JB          lane513
 	VZEROUPPER
 	RET
 
@@ -16893,7 +16641,7 @@ TEXT ·winogradSpread2x3_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	XORQ DI, DI
 
-lane518:
+lane514:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    DX, R9
@@ -16981,7 +16729,7 @@ lane518:
 	ADDQ    R10, R9
 	ADDQ    $0x00000020, DI
 	CMPQ    DI, 40(AX)
-	JB      lane518
+	JB      lane514
 	VZEROUPPER
 	RET
 
@@ -16998,7 +16746,7 @@ TEXT ·winogradGather2x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Y6
 	XORQ         DI, DI
 
-lane519:
+lane515:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -17122,7 +16870,7 @@ lane519:
 	VMOVUPS     Y3, (R8)(R9*1)
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane519
+	JB          lane515
 	VZEROUPPER
 	RET
 
@@ -17140,10 +16888,10 @@ TEXT ·winogradInput3x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Y10
 	MOVQ         32(AX), DI
 
-loop520:
+loop516:
 	XORQ R8, R8
 
-lane521:
+lane517:
 	MOVQ         CX, R9
 	ADDQ         R8, R9
 	MOVQ         DX, R10
@@ -17441,11 +17189,11 @@ lane521:
 	ADDQ         R11, R10
 	ADDQ         $0x00000020, R8
 	CMPQ         R8, 40(AX)
-	JB           lane521
+	JB           lane517
 	ADDQ         48(AX), CX
 	ADDQ         40(AX), DX
 	SUBQ         $0x00000001, DI
-	JNZ          loop520
+	JNZ          loop516
 	VZEROUPPER
 	RET
 
@@ -17464,17 +17212,17 @@ TEXT ·winogradOutput3x3_256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop522:
+loop518:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R8, R8
-	JZ           plain523
+	JZ           plain519
 	VBROADCASTSS (R8), Y15
 	ADDQ         $0x00000004, R8
 
-plain523:
+plain519:
 	XORQ R9, R9
 
-lane524:
+lane520:
 	MOVQ        DX, R10
 	ADDQ        R9, R10
 	MOVQ        CX, R11
@@ -17602,7 +17350,7 @@ lane524:
 	VADDPS      Y15, Y2, Y2
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh525
+	JE          fresh521
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        24(BX), R11
@@ -17610,14 +17358,14 @@ lane524:
 	MOVQ        48(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh525:
+fresh521:
 	CMPQ   80(AX), $0x00
-	JE     linear526
+	JE     linear522
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y2, Y14, Y2
 	VMAXPS Y5, Y14, Y5
 
-linear526:
+linear522:
 	MOVQ        (BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        24(BX), R11
@@ -17641,7 +17389,7 @@ linear526:
 	VADDPS      Y15, Y2, Y2
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh527
+	JE          fresh523
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        32(BX), R11
@@ -17649,14 +17397,14 @@ linear526:
 	MOVQ        56(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh527:
+fresh523:
 	CMPQ   80(AX), $0x00
-	JE     linear528
+	JE     linear524
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y2, Y14, Y2
 	VMAXPS Y5, Y14, Y5
 
-linear528:
+linear524:
 	MOVQ        8(BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -17680,7 +17428,7 @@ linear528:
 	VADDPS      Y15, Y2, Y2
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh529
+	JE          fresh525
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        40(BX), R11
@@ -17688,14 +17436,14 @@ linear528:
 	MOVQ        64(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh529:
+fresh525:
 	CMPQ   80(AX), $0x00
-	JE     linear530
+	JE     linear526
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y2, Y14, Y2
 	VMAXPS Y5, Y14, Y5
 
-linear530:
+linear526:
 	MOVQ    16(BX), R11
 	VMOVUPS Y0, (R10)(R11*1)
 	MOVQ    40(BX), R11
@@ -17704,11 +17452,11 @@ linear530:
 	VMOVUPS Y5, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane524
+	JB      lane520
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop522
+	JNZ     loop518
 	VZEROUPPER
 	RET
 
@@ -17727,7 +17475,7 @@ TEXT ·winogradWeights3x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Y10
 	XORQ         DI, DI
 
-lane531:
+lane527:
 	MOVQ         CX, R8
 	ADDQ         DI, R8
 	MOVQ         DX, R9
@@ -17921,7 +17669,7 @@ lane531:
 	ADDQ         R10, R9
 	ADDQ         $0x00000020, DI
 	CMPQ         DI, 40(AX)
-	JB           lane531
+	JB           lane527
 	VZEROUPPER
 	RET
 
@@ -17938,7 +17686,7 @@ TEXT ·winogradSpread3x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Y8
 	XORQ         DI, DI
 
-lane532:
+lane528:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -18116,7 +17864,7 @@ lane532:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane532
+	JB          lane528
 	VZEROUPPER
 	RET
 
@@ -18136,7 +17884,7 @@ TEXT ·winogradGather3x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 16(DI), Y11
 	XORQ         DI, DI
 
-lane533:
+lane529:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -18330,7 +18078,7 @@ lane533:
 	VMOVUPS     Y6, (R8)(R9*1)
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane533
+	JB          lane529
 	VZEROUPPER
 	RET
 
@@ -18348,10 +18096,10 @@ TEXT ·winogradInput4x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Y11
 	MOVQ         32(AX), DI
 
-loop534:
+loop530:
 	XORQ R8, R8
 
-lane535:
+lane531:
 	MOVQ         CX, R9
 	ADDQ         R8, R9
 	MOVQ         DX, R10
@@ -18767,11 +18515,11 @@ lane535:
 	ADDQ         R11, R10
 	ADDQ         $0x00000020, R8
 	CMPQ         R8, 40(AX)
-	JB           lane535
+	JB           lane531
 	ADDQ         48(AX), CX
 	ADDQ         40(AX), DX
 	SUBQ         $0x00000001, DI
-	JNZ          loop534
+	JNZ          loop530
 	VZEROUPPER
 	RET
 
@@ -18791,17 +18539,17 @@ TEXT ·winogradOutput4x3_256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop536:
+loop532:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R8, R8
-	JZ           plain537
+	JZ           plain533
 	VBROADCASTSS (R8), Y15
 	ADDQ         $0x00000004, R8
 
-plain537:
+plain533:
 	XORQ R9, R9
 
-lane538:
+lane534:
 	MOVQ        DX, R10
 	ADDQ        R9, R10
 	MOVQ        CX, R11
@@ -18991,7 +18739,7 @@ lane538:
 	VADDPS      Y15, Y6, Y6
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh539
+	JE          fresh535
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        32(BX), R11
@@ -19001,15 +18749,15 @@ lane538:
 	MOVQ        96(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh539:
+fresh535:
 	CMPQ   80(AX), $0x00
-	JE     linear540
+	JE     linear536
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y6, Y14, Y6
 	VMAXPS Y5, Y14, Y5
 
-linear540:
+linear536:
 	MOVQ        (BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -19040,7 +18788,7 @@ linear540:
 	VADDPS      Y15, Y6, Y6
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh541
+	JE          fresh537
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        40(BX), R11
@@ -19050,15 +18798,15 @@ linear540:
 	MOVQ        104(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh541:
+fresh537:
 	CMPQ   80(AX), $0x00
-	JE     linear542
+	JE     linear538
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y6, Y14, Y6
 	VMAXPS Y5, Y14, Y5
 
-linear542:
+linear538:
 	MOVQ        8(BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        40(BX), R11
@@ -19089,7 +18837,7 @@ linear542:
 	VADDPS      Y15, Y6, Y6
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh543
+	JE          fresh539
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        48(BX), R11
@@ -19099,15 +18847,15 @@ linear542:
 	MOVQ        112(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh543:
+fresh539:
 	CMPQ   80(AX), $0x00
-	JE     linear544
+	JE     linear540
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y6, Y14, Y6
 	VMAXPS Y5, Y14, Y5
 
-linear544:
+linear540:
 	MOVQ        16(BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        48(BX), R11
@@ -19138,7 +18886,7 @@ linear544:
 	VADDPS      Y15, Y6, Y6
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh545
+	JE          fresh541
 	MOVQ        24(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        56(BX), R11
@@ -19148,15 +18896,15 @@ linear544:
 	MOVQ        120(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh545:
+fresh541:
 	CMPQ   80(AX), $0x00
-	JE     linear546
+	JE     linear542
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y6, Y14, Y6
 	VMAXPS Y5, Y14, Y5
 
-linear546:
+linear542:
 	MOVQ    24(BX), R11
 	VMOVUPS Y0, (R10)(R11*1)
 	MOVQ    56(BX), R11
@@ -19167,11 +18915,11 @@ linear546:
 	VMOVUPS Y5, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane538
+	JB      lane534
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop536
+	JNZ     loop532
 	VZEROUPPER
 	RET
 
@@ -19190,7 +18938,7 @@ TEXT ·winogradWeights4x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Y10
 	XORQ         DI, DI
 
-lane547:
+lane543:
 	MOVQ         CX, R8
 	ADDQ         DI, R8
 	MOVQ         DX, R9
@@ -19423,7 +19171,7 @@ lane547:
 	ADDQ         R10, R9
 	ADDQ         $0x00000020, DI
 	CMPQ         DI, 40(AX)
-	JB           lane547
+	JB           lane543
 	VZEROUPPER
 	RET
 
@@ -19441,7 +19189,7 @@ TEXT ·winogradSpread4x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Y10
 	XORQ         DI, DI
 
-lane548:
+lane544:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -19701,7 +19449,7 @@ lane548:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane548
+	JB          lane544
 	VZEROUPPER
 	RET
 
@@ -19720,7 +19468,7 @@ TEXT ·winogradGather4x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Y11
 	XORQ         DI, DI
 
-lane549:
+lane545:
 	MOVQ         DX, R8
 	ADDQ         DI, R8
 	MOVQ         CX, R9
@@ -19953,7 +19701,7 @@ lane549:
 	VMOVUPS      Y5, (R8)(R9*1)
 	ADDQ         $0x00000020, DI
 	CMPQ         DI, 40(AX)
-	JB           lane549
+	JB           lane545
 	VZEROUPPER
 	RET
 
@@ -19971,10 +19719,10 @@ TEXT ·winogradInput3x5_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Y14
 	MOVQ         32(AX), R8
 
-loop550:
+loop546:
 	XORQ R9, R9
 
-lane551:
+lane547:
 	MOVQ         CX, R10
 	ADDQ         R9, R10
 	MOVQ         DX, R11
@@ -20752,11 +20500,11 @@ lane551:
 	ADDQ         R12, R11
 	ADDQ         $0x00000020, R9
 	CMPQ         R9, 40(AX)
-	JB           lane551
+	JB           lane547
 	ADDQ         48(AX), CX
 	ADDQ         40(AX), DX
 	SUBQ         $0x00000001, R8
-	JNZ          loop550
+	JNZ          loop546
 	VZEROUPPER
 	RET
 
@@ -20775,17 +20523,17 @@ TEXT ·winogradOutput3x5_256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), R8
 	MOVQ         64(AX), R9
 
-loop552:
+loop548:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R9, R9
-	JZ           plain553
+	JZ           plain549
 	VBROADCASTSS (R9), Y15
 	ADDQ         $0x00000004, R9
 
-plain553:
+plain549:
 	XORQ R10, R10
 
-lane554:
+lane550:
 	MOVQ         DX, R11
 	ADDQ         R10, R11
 	MOVQ         CX, R12
@@ -21041,7 +20789,7 @@ lane554:
 	VADDPS       Y15, Y1, Y1
 	VADDPS       Y15, Y6, Y6
 	CMPQ         72(AX), $0x00
-	JE           fresh555
+	JE           fresh551
 	MOVQ         (BX), R12
 	VADDPS       (R11)(R12*1), Y10, Y10
 	MOVQ         24(BX), R12
@@ -21049,14 +20797,14 @@ lane554:
 	MOVQ         48(BX), R12
 	VADDPS       (R11)(R12*1), Y6, Y6
 
-fresh555:
+fresh551:
 	CMPQ   80(AX), $0x00
-	JE     linear556
+	JE     linear552
 	VMAXPS Y10, Y14, Y10
 	VMAXPS Y1, Y14, Y1
 	VMAXPS Y6, Y14, Y6
 
-linear556:
+linear552:
 	MOVQ         (BX), R12
 	VMOVUPS      Y10, (R11)(R12*1)
 	MOVQ         24(BX), R12
@@ -21089,7 +20837,7 @@ linear556:
 	VADDPS       Y15, Y1, Y1
 	VADDPS       Y15, Y6, Y6
 	CMPQ         72(AX), $0x00
-	JE           fresh557
+	JE           fresh553
 	MOVQ         8(BX), R12
 	VADDPS       (R11)(R12*1), Y10, Y10
 	MOVQ         32(BX), R12
@@ -21097,14 +20845,14 @@ linear556:
 	MOVQ         56(BX), R12
 	VADDPS       (R11)(R12*1), Y6, Y6
 
-fresh557:
+fresh553:
 	CMPQ   80(AX), $0x00
-	JE     linear558
+	JE     linear554
 	VMAXPS Y10, Y14, Y10
 	VMAXPS Y1, Y14, Y1
 	VMAXPS Y6, Y14, Y6
 
-linear558:
+linear554:
 	MOVQ         8(BX), R12
 	VMOVUPS      Y10, (R11)(R12*1)
 	MOVQ         32(BX), R12
@@ -21137,7 +20885,7 @@ linear558:
 	VADDPS       Y15, Y1, Y1
 	VADDPS       Y15, Y6, Y6
 	CMPQ         72(AX), $0x00
-	JE           fresh559
+	JE           fresh555
 	MOVQ         16(BX), R12
 	VADDPS       (R11)(R12*1), Y10, Y10
 	MOVQ         40(BX), R12
@@ -21145,14 +20893,14 @@ linear558:
 	MOVQ         64(BX), R12
 	VADDPS       (R11)(R12*1), Y6, Y6
 
-fresh559:
+fresh555:
 	CMPQ   80(AX), $0x00
-	JE     linear560
+	JE     linear556
 	VMAXPS Y10, Y14, Y10
 	VMAXPS Y1, Y14, Y1
 	VMAXPS Y6, Y14, Y6
 
-linear560:
+linear556:
 	MOVQ    16(BX), R12
 	VMOVUPS Y10, (R11)(R12*1)
 	MOVQ    40(BX), R12
@@ -21161,11 +20909,11 @@ linear560:
 	VMOVUPS Y6, (R11)(R12*1)
 	ADDQ    $0x00000020, R10
 	CMPQ    R10, 40(AX)
-	JB      lane554
+	JB      lane550
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, R8
-	JNZ     loop552
+	JNZ     loop548
 	VZEROUPPER
 	RET
 
@@ -21186,7 +20934,7 @@ TEXT ·winogradWeights3x5_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(DI), Y15
 	XORQ         DI, DI
 
-lane561:
+lane557:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -21664,7 +21412,7 @@ lane561:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane561
+	JB          lane557
 	VZEROUPPER
 	RET
 
@@ -21683,7 +21431,7 @@ TEXT ·winogradSpread3x5_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Y11
 	XORQ         DI, DI
 
-lane562:
+lane558:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -21979,7 +21727,7 @@ lane562:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane562
+	JB          lane558
 	VZEROUPPER
 	RET
 
@@ -21998,7 +21746,7 @@ TEXT ·winogradGather3x5_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Y14
 	XORQ         R8, R8
 
-lane563:
+lane559:
 	MOVQ         DX, R9
 	ADDQ         R8, R9
 	MOVQ         CX, R10
@@ -22524,7 +22272,7 @@ lane563:
 	VMOVUPS      Y6, (R9)(R10*1)
 	ADDQ         $0x00000020, R8
 	CMPQ         R8, 40(AX)
-	JB           lane563
+	JB           lane559
 	VZEROUPPER
 	RET
 
@@ -22539,10 +22287,10 @@ TEXT ·winogradInputWhole2_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	MOVQ 32(AX), DI
 
-loop564:
+loop560:
 	XORQ R8, R8
 
-lane565:
+lane561:
 	MOVQ    CX, R9
 	ADDQ    R8, R9
 	MOVQ    DX, R10
@@ -22603,11 +22351,11 @@ lane565:
 	ADDQ    R11, R10
 	ADDQ    $0x00000020, R8
 	CMPQ    R8, 40(AX)
-	JB      lane565
+	JB      lane561
 	ADDQ    48(AX), CX
 	ADDQ    40(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop564
+	JNZ     loop560
 	VZEROUPPER
 	RET
 
@@ -22624,17 +22372,17 @@ TEXT ·winogradOutputWhole2_256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), DI
 	MOVQ   64(AX), R8
 
-loop566:
+loop562:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R8, R8
-	JZ           plain567
+	JZ           plain563
 	VBROADCASTSS (R8), Y15
 	ADDQ         $0x00000004, R8
 
-plain567:
+plain563:
 	XORQ R9, R9
 
-lane568:
+lane564:
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	MOVQ    CX, R11
@@ -22682,19 +22430,19 @@ lane568:
 	VADDPS  Y15, Y3, Y3
 	VADDPS  Y15, Y2, Y2
 	CMPQ    72(AX), $0x00
-	JE      fresh569
+	JE      fresh565
 	MOVQ    (BX), R11
 	VADDPS  (R10)(R11*1), Y3, Y3
 	MOVQ    16(BX), R11
 	VADDPS  (R10)(R11*1), Y2, Y2
 
-fresh569:
+fresh565:
 	CMPQ   80(AX), $0x00
-	JE     linear570
+	JE     linear566
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y2, Y14, Y2
 
-linear570:
+linear566:
 	MOVQ    (BX), R11
 	VMOVUPS Y3, (R10)(R11*1)
 	MOVQ    16(BX), R11
@@ -22708,30 +22456,30 @@ linear570:
 	VADDPS  Y15, Y3, Y3
 	VADDPS  Y15, Y2, Y2
 	CMPQ    72(AX), $0x00
-	JE      fresh571
+	JE      fresh567
 	MOVQ    8(BX), R11
 	VADDPS  (R10)(R11*1), Y3, Y3
 	MOVQ    24(BX), R11
 	VADDPS  (R10)(R11*1), Y2, Y2
 
-fresh571:
+fresh567:
 	CMPQ   80(AX), $0x00
-	JE     linear572
+	JE     linear568
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y2, Y14, Y2
 
-linear572:
+linear568:
 	MOVQ    8(BX), R11
 	VMOVUPS Y3, (R10)(R11*1)
 	MOVQ    24(BX), R11
 	VMOVUPS Y2, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane568
+	JB      lane564
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop566
+	JNZ     loop562
 	VZEROUPPER
 	RET
 
@@ -22747,7 +22495,7 @@ TEXT ·winogradWeightsWhole2_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS (DI), Y4
 	XORQ         DI, DI
 
-lane573:
+lane569:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    DX, R9
@@ -22839,7 +22587,7 @@ lane573:
 	ADDQ    R10, R9
 	ADDQ    $0x00000020, DI
 	CMPQ    DI, 40(AX)
-	JB      lane573
+	JB      lane569
 	VZEROUPPER
 	RET
 
@@ -22854,7 +22602,7 @@ TEXT ·winogradSpreadWhole2_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	XORQ DI, DI
 
-lane574:
+lane570:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    DX, R9
@@ -22915,7 +22663,7 @@ lane574:
 	ADDQ    R10, R9
 	ADDQ    $0x00000020, DI
 	CMPQ    DI, 40(AX)
-	JB      lane574
+	JB      lane570
 	VZEROUPPER
 	RET
 
@@ -22932,7 +22680,7 @@ TEXT ·winogradGatherWhole2_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Y6
 	XORQ         DI, DI
 
-lane575:
+lane571:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -23030,7 +22778,7 @@ lane575:
 	VMOVUPS     Y0, (R8)(R9*1)
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane575
+	JB          lane571
 	VZEROUPPER
 	RET
 
@@ -23051,10 +22799,10 @@ TEXT ·winogradInputWhole4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(SI), Y14
 	MOVQ         32(AX), SI
 
-loop576:
+loop572:
 	XORQ DI, DI
 
-lane577:
+lane573:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -23099,11 +22847,11 @@ lane577:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane577
+	JB          lane573
 	ADDQ        48(AX), CX
 	ADDQ        40(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop576
+	JNZ         loop572
 	VZEROUPPER
 	RET
 
@@ -23123,17 +22871,17 @@ TEXT ·winogradOutputWhole4_256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop578:
+loop574:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R8, R8
-	JZ           plain579
+	JZ           plain575
 	VBROADCASTSS (R8), Y15
 	ADDQ         $0x00000004, R8
 
-plain579:
+plain575:
 	XORQ R9, R9
 
-lane580:
+lane576:
 	MOVQ         DX, R10
 	ADDQ         R9, R10
 	MOVQ         CX, R11
@@ -23177,7 +22925,7 @@ lane580:
 	VADDPS       Y15, Y7, Y7
 	VADDPS       Y15, Y5, Y5
 	CMPQ         72(AX), $0x00
-	JE           fresh581
+	JE           fresh577
 	MOVQ         (BX), R11
 	VADDPS       (R10)(R11*1), Y6, Y6
 	MOVQ         8(BX), R11
@@ -23187,15 +22935,15 @@ lane580:
 	MOVQ         24(BX), R11
 	VADDPS       (R10)(R11*1), Y5, Y5
 
-fresh581:
+fresh577:
 	CMPQ   80(AX), $0x00
-	JE     linear582
+	JE     linear578
 	VMAXPS Y6, Y14, Y6
 	VMAXPS Y4, Y14, Y4
 	VMAXPS Y7, Y14, Y7
 	VMAXPS Y5, Y14, Y5
 
-linear582:
+linear578:
 	MOVQ    (BX), R11
 	VMOVUPS Y6, (R10)(R11*1)
 	MOVQ    8(BX), R11
@@ -23206,11 +22954,11 @@ linear582:
 	VMOVUPS Y5, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane580
+	JB      lane576
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop578
+	JNZ     loop574
 	VZEROUPPER
 	RET
 
@@ -23228,7 +22976,7 @@ TEXT ·winogradWeightsWhole4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(SI), Y14
 	XORQ         DI, DI
 
-lane583:
+lane579:
 	MOVQ         CX, R8
 	ADDQ         DI, R8
 	MOVQ         DX, R9
@@ -23304,7 +23052,7 @@ lane583:
 	ADDQ         R10, R9
 	ADDQ         $0x00000020, DI
 	CMPQ         DI, 40(AX)
-	JB           lane583
+	JB           lane579
 	VZEROUPPER
 	RET
 
@@ -23325,7 +23073,7 @@ TEXT ·winogradSpreadWhole4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(SI), Y14
 	XORQ         SI, SI
 
-lane584:
+lane580:
 	MOVQ        CX, DI
 	ADDQ        SI, DI
 	MOVQ        DX, R8
@@ -23370,7 +23118,7 @@ lane584:
 	ADDQ        R9, R8
 	ADDQ        $0x00000020, SI
 	CMPQ        SI, 40(AX)
-	JB          lane584
+	JB          lane580
 	VZEROUPPER
 	RET
 
@@ -23389,7 +23137,7 @@ TEXT ·winogradGatherWhole4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(SI), Y14
 	XORQ         DI, DI
 
-lane585:
+lane581:
 	MOVQ         DX, R8
 	ADDQ         DI, R8
 	MOVQ         CX, R9
@@ -23466,7 +23214,7 @@ lane585:
 	VMOVUPS      Y6, (R8)(R9*1)
 	ADDQ         $0x00000020, DI
 	CMPQ         DI, 40(AX)
-	JB           lane585
+	JB           lane581
 	VZEROUPPER
 	RET
 
@@ -23489,7 +23237,7 @@ TEXT ·peak256(SB), NOSPLIT, $0-8
 	VXORPS Y12, Y12, Y12
 	VXORPS Y13, Y13, Y13
 
-loop586:
+loop582:
 	VFMADD231PS Y12, Y13, Y0
 	VFMADD231PS Y12, Y13, Y1
 	VFMADD231PS Y12, Y13, Y2
@@ -23539,7 +23287,7 @@ loop586:
 	VFMADD231PS Y12, Y13, Y10
 	VFMADD231PS Y12, Y13, Y11
 	SUBQ        $0x00000001, AX
-	JNZ         loop586
+	JNZ         loop582
 	VZEROUPPER
 	RET
 
@@ -23565,7 +23313,7 @@ TEXT ·pairs8x2_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z15, Z15, Z15
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched587
+	JZ         fetched583
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -23593,91 +23341,91 @@ TEXT ·pairs8x2_512(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched587:
+fetched583:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum589
-	JA      bias588
+	JB      sum585
+	JA      bias584
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum589
+	JBE     sum585
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum589
+	JBE     sum585
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum589
+	JBE     sum585
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
 	CMPQ    DX, $0x00000004
-	JBE     sum589
+	JBE     sum585
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z8
 	VMOVUPS (CX)(SI*1), Z9
 	CMPQ    DX, $0x00000005
-	JBE     sum589
+	JBE     sum585
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z10
 	VMOVUPS (CX)(SI*1), Z11
 	CMPQ    DX, $0x00000006
-	JBE     sum589
+	JBE     sum585
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z12
 	VMOVUPS (CX)(SI*1), Z13
 	CMPQ    DX, $0x00000007
-	JBE     sum589
+	JBE     sum585
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z14
 	VMOVUPS (CX)(SI*1), Z15
-	JMP     sum589
+	JMP     sum585
 
-bias588:
+bias584:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same590
+	JE           same586
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum589
+	JBE          sum585
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum589
+	JBE          sum585
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum589
+	JBE          sum585
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
 	CMPQ         DX, $0x00000004
-	JBE          sum589
+	JBE          sum585
 	VBROADCASTSS 16(BX), Z8
 	VBROADCASTSS 16(BX), Z9
 	CMPQ         DX, $0x00000005
-	JBE          sum589
+	JBE          sum585
 	VBROADCASTSS 20(BX), Z10
 	VBROADCASTSS 20(BX), Z11
 	CMPQ         DX, $0x00000006
-	JBE          sum589
+	JBE          sum585
 	VBROADCASTSS 24(BX), Z12
 	VBROADCASTSS 24(BX), Z13
 	CMPQ         DX, $0x00000007
-	JBE          sum589
+	JBE          sum585
 	VBROADCASTSS 28(BX), Z14
 	VBROADCASTSS 28(BX), Z15
-	JMP          sum589
+	JMP          sum585
 
-same590:
+same586:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -23695,7 +23443,7 @@ same590:
 	VMOVUPS (BX), Z14
 	VMOVUPS 64(BX), Z15
 
-sum589:
+sum585:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -23706,15 +23454,15 @@ sum589:
 	MOVQ 40(AX), R11
 	MOVQ 80(AX), R12
 
-loop591:
+loop587:
 	MOVQ 56(AX), R13
 
-loop592:
+loop588:
 	MOVQ 48(AX), R14
 	SHRQ $0x01, R14
-	JZ   odd593
+	JZ   odd589
 
-loop595:
+loop591:
 	LEAQ        (CX)(R10*1), BX
 	VPSRLD      $0x10, (DX)(R11*1), Z16
 	VPORD       (DX), Z16, Z16
@@ -23771,12 +23519,12 @@ loop595:
 	LEAQ        (BX)(R10*1), CX
 	LEAQ        (DX)(R11*2), DX
 	SUBQ        $0x00000001, R14
-	JNZ         loop595
+	JNZ         loop591
 
-odd593:
+odd589:
 	MOVQ         48(AX), R14
 	TESTQ        $0x00000001, R14
-	JZ           end594
+	JZ           end590
 	VMOVUPS      (DX), Z16
 	VMOVUPS      64(DX), Z17
 	VBROADCASTSS (CX), Z18
@@ -23806,18 +23554,18 @@ odd593:
 	ADDQ         R10, CX
 	ADDQ         R11, DX
 
-end594:
+end590:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R13
-	JNZ    loop592
+	JNZ    loop588
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop591
+	JNZ    loop587
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store596
+	JZ     store592
 	VPXORQ Z16, Z16, Z16
 	VMAXPS Z0, Z16, Z0
 	VMAXPS Z1, Z16, Z1
@@ -23836,7 +23584,7 @@ end594:
 	VMAXPS Z14, Z16, Z14
 	VMAXPS Z15, Z16, Z15
 
-store596:
+store592:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -23844,42 +23592,42 @@ store596:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end597
+	JBE     end593
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end597
+	JBE     end593
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end597
+	JBE     end593
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end597
+	JBE     end593
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end597
+	JBE     end593
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, (CX)(BX*1)
 	CMPQ    AX, $0x00000006
-	JBE     end597
+	JBE     end593
 	ADDQ    DX, CX
 	VMOVUPS Z12, (CX)
 	VMOVUPS Z13, (CX)(BX*1)
 	CMPQ    AX, $0x00000007
-	JBE     end597
+	JBE     end593
 	ADDQ    DX, CX
 	VMOVUPS Z14, (CX)
 	VMOVUPS Z15, (CX)(BX*1)
 
-end597:
+end593:
 	VZEROUPPER
 	RET
 
@@ -23897,7 +23645,7 @@ TEXT ·pairs8x1_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z7, Z7, Z7
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched598
+	JZ         fetched594
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -23917,75 +23665,75 @@ TEXT ·pairs8x1_512(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 
-fetched598:
+fetched594:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum600
-	JA      bias599
+	JB      sum596
+	JA      bias595
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum600
+	JBE     sum596
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum600
+	JBE     sum596
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum600
+	JBE     sum596
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
 	CMPQ    DX, $0x00000004
-	JBE     sum600
+	JBE     sum596
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	CMPQ    DX, $0x00000005
-	JBE     sum600
+	JBE     sum596
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z5
 	CMPQ    DX, $0x00000006
-	JBE     sum600
+	JBE     sum596
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	CMPQ    DX, $0x00000007
-	JBE     sum600
+	JBE     sum596
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z7
-	JMP     sum600
+	JMP     sum596
 
-bias599:
+bias595:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same601
+	JE           same597
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum600
+	JBE          sum596
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum600
+	JBE          sum596
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum600
+	JBE          sum596
 	VBROADCASTSS 12(BX), Z3
 	CMPQ         DX, $0x00000004
-	JBE          sum600
+	JBE          sum596
 	VBROADCASTSS 16(BX), Z4
 	CMPQ         DX, $0x00000005
-	JBE          sum600
+	JBE          sum596
 	VBROADCASTSS 20(BX), Z5
 	CMPQ         DX, $0x00000006
-	JBE          sum600
+	JBE          sum596
 	VBROADCASTSS 24(BX), Z6
 	CMPQ         DX, $0x00000007
-	JBE          sum600
+	JBE          sum596
 	VBROADCASTSS 28(BX), Z7
-	JMP          sum600
+	JMP          sum596
 
-same601:
+same597:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
@@ -23995,7 +23743,7 @@ same601:
 	VMOVUPS (BX), Z6
 	VMOVUPS (BX), Z7
 
-sum600:
+sum596:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -24006,15 +23754,15 @@ sum600:
 	MOVQ 40(AX), R11
 	MOVQ 80(AX), R12
 
-loop602:
+loop598:
 	MOVQ 56(AX), R13
 
-loop603:
+loop599:
 	MOVQ 48(AX), R14
 	SHRQ $0x01, R14
-	JZ   odd604
+	JZ   odd600
 
-loop606:
+loop602:
 	LEAQ        (CX)(R10*1), BX
 	VPSRLD      $0x10, (DX)(R11*1), Z8
 	VPORD       (DX), Z8, Z8
@@ -24053,12 +23801,12 @@ loop606:
 	LEAQ        (BX)(R10*1), CX
 	LEAQ        (DX)(R11*2), DX
 	SUBQ        $0x00000001, R14
-	JNZ         loop606
+	JNZ         loop602
 
-odd604:
+odd600:
 	MOVQ         48(AX), R14
 	TESTQ        $0x00000001, R14
-	JZ           end605
+	JZ           end601
 	VMOVUPS      (DX), Z8
 	VBROADCASTSS (CX), Z9
 	VFMADD231PS  Z9, Z8, Z0
@@ -24079,18 +23827,18 @@ odd604:
 	ADDQ         R10, CX
 	ADDQ         R11, DX
 
-end605:
+end601:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R13
-	JNZ    loop603
+	JNZ    loop599
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop602
+	JNZ    loop598
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store607
+	JZ     store603
 	VPXORQ Z8, Z8, Z8
 	VMAXPS Z0, Z8, Z0
 	VMAXPS Z1, Z8, Z1
@@ -24101,42 +23849,42 @@ end605:
 	VMAXPS Z6, Z8, Z6
 	VMAXPS Z7, Z8, Z7
 
-store607:
+store603:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end608
+	JBE     end604
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end608
+	JBE     end604
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end608
+	JBE     end604
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 	CMPQ    AX, $0x00000004
-	JBE     end608
+	JBE     end604
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	CMPQ    AX, $0x00000005
-	JBE     end608
+	JBE     end604
 	ADDQ    DX, CX
 	VMOVUPS Z5, (CX)
 	CMPQ    AX, $0x00000006
-	JBE     end608
+	JBE     end604
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	CMPQ    AX, $0x00000007
-	JBE     end608
+	JBE     end604
 	ADDQ    DX, CX
 	VMOVUPS Z7, (CX)
 
-end608:
+end604:
 	VZEROUPPER
 	RET
 
@@ -24158,7 +23906,7 @@ TEXT ·pairs6x2_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z11, Z11, Z11
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched609
+	JZ         fetched605
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -24180,73 +23928,73 @@ TEXT ·pairs6x2_512(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched609:
+fetched605:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum611
-	JA      bias610
+	JB      sum607
+	JA      bias606
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum611
+	JBE     sum607
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum611
+	JBE     sum607
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum611
+	JBE     sum607
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
 	CMPQ    DX, $0x00000004
-	JBE     sum611
+	JBE     sum607
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z8
 	VMOVUPS (CX)(SI*1), Z9
 	CMPQ    DX, $0x00000005
-	JBE     sum611
+	JBE     sum607
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z10
 	VMOVUPS (CX)(SI*1), Z11
-	JMP     sum611
+	JMP     sum607
 
-bias610:
+bias606:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same612
+	JE           same608
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum611
+	JBE          sum607
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum611
+	JBE          sum607
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum611
+	JBE          sum607
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
 	CMPQ         DX, $0x00000004
-	JBE          sum611
+	JBE          sum607
 	VBROADCASTSS 16(BX), Z8
 	VBROADCASTSS 16(BX), Z9
 	CMPQ         DX, $0x00000005
-	JBE          sum611
+	JBE          sum607
 	VBROADCASTSS 20(BX), Z10
 	VBROADCASTSS 20(BX), Z11
-	JMP          sum611
+	JMP          sum607
 
-same612:
+same608:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -24260,7 +24008,7 @@ same612:
 	VMOVUPS (BX), Z10
 	VMOVUPS 64(BX), Z11
 
-sum611:
+sum607:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -24270,15 +24018,15 @@ sum611:
 	MOVQ 40(AX), R10
 	MOVQ 80(AX), R11
 
-loop613:
+loop609:
 	MOVQ 56(AX), R12
 
-loop614:
+loop610:
 	MOVQ 48(AX), R13
 	SHRQ $0x01, R13
-	JZ   odd615
+	JZ   odd611
 
-loop617:
+loop613:
 	LEAQ        (CX)(R9*1), BX
 	VPSRLD      $0x10, (DX)(R10*1), Z12
 	VPORD       (DX), Z12, Z12
@@ -24323,12 +24071,12 @@ loop617:
 	LEAQ        (BX)(R9*1), CX
 	LEAQ        (DX)(R10*2), DX
 	SUBQ        $0x00000001, R13
-	JNZ         loop617
+	JNZ         loop613
 
-odd615:
+odd611:
 	MOVQ         48(AX), R13
 	TESTQ        $0x00000001, R13
-	JZ           end616
+	JZ           end612
 	VMOVUPS      (DX), Z12
 	VMOVUPS      64(DX), Z13
 	VBROADCASTSS (CX), Z14
@@ -24352,18 +24100,18 @@ odd615:
 	ADDQ         R9, CX
 	ADDQ         R10, DX
 
-end616:
+end612:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop614
+	JNZ    loop610
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop613
+	JNZ    loop609
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store618
+	JZ     store614
 	VPXORQ Z12, Z12, Z12
 	VMAXPS Z0, Z12, Z0
 	VMAXPS Z1, Z12, Z1
@@ -24378,7 +24126,7 @@ end616:
 	VMAXPS Z10, Z12, Z10
 	VMAXPS Z11, Z12, Z11
 
-store618:
+store614:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -24386,32 +24134,32 @@ store618:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end619
+	JBE     end615
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end619
+	JBE     end615
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end619
+	JBE     end615
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end619
+	JBE     end615
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end619
+	JBE     end615
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, (CX)(BX*1)
 
-end619:
+end615:
 	VZEROUPPER
 	RET
 
@@ -24427,7 +24175,7 @@ TEXT ·pairs6x1_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z5, Z5, Z5
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched620
+	JZ         fetched616
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -24443,61 +24191,61 @@ TEXT ·pairs6x1_512(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 
-fetched620:
+fetched616:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum622
-	JA      bias621
+	JB      sum618
+	JA      bias617
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum622
+	JBE     sum618
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum622
+	JBE     sum618
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum622
+	JBE     sum618
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
 	CMPQ    DX, $0x00000004
-	JBE     sum622
+	JBE     sum618
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	CMPQ    DX, $0x00000005
-	JBE     sum622
+	JBE     sum618
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z5
-	JMP     sum622
+	JMP     sum618
 
-bias621:
+bias617:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same623
+	JE           same619
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum622
+	JBE          sum618
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum622
+	JBE          sum618
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum622
+	JBE          sum618
 	VBROADCASTSS 12(BX), Z3
 	CMPQ         DX, $0x00000004
-	JBE          sum622
+	JBE          sum618
 	VBROADCASTSS 16(BX), Z4
 	CMPQ         DX, $0x00000005
-	JBE          sum622
+	JBE          sum618
 	VBROADCASTSS 20(BX), Z5
-	JMP          sum622
+	JMP          sum618
 
-same623:
+same619:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
@@ -24505,7 +24253,7 @@ same623:
 	VMOVUPS (BX), Z4
 	VMOVUPS (BX), Z5
 
-sum622:
+sum618:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -24515,15 +24263,15 @@ sum622:
 	MOVQ 40(AX), R10
 	MOVQ 80(AX), R11
 
-loop624:
+loop620:
 	MOVQ 56(AX), R12
 
-loop625:
+loop621:
 	MOVQ 48(AX), R13
 	SHRQ $0x01, R13
-	JZ   odd626
+	JZ   odd622
 
-loop628:
+loop624:
 	LEAQ        (CX)(R9*1), BX
 	VPSRLD      $0x10, (DX)(R10*1), Z6
 	VPORD       (DX), Z6, Z6
@@ -24554,12 +24302,12 @@ loop628:
 	LEAQ        (BX)(R9*1), CX
 	LEAQ        (DX)(R10*2), DX
 	SUBQ        $0x00000001, R13
-	JNZ         loop628
+	JNZ         loop624
 
-odd626:
+odd622:
 	MOVQ         48(AX), R13
 	TESTQ        $0x00000001, R13
-	JZ           end627
+	JZ           end623
 	VMOVUPS      (DX), Z6
 	VBROADCASTSS (CX), Z7
 	VFMADD231PS  Z7, Z6, Z0
@@ -24576,18 +24324,18 @@ odd626:
 	ADDQ         R9, CX
 	ADDQ         R10, DX
 
-end627:
+end623:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop625
+	JNZ    loop621
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop624
+	JNZ    loop620
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store629
+	JZ     store625
 	VPXORQ Z6, Z6, Z6
 	VMAXPS Z0, Z6, Z0
 	VMAXPS Z1, Z6, Z1
@@ -24596,34 +24344,34 @@ end627:
 	VMAXPS Z4, Z6, Z4
 	VMAXPS Z5, Z6, Z5
 
-store629:
+store625:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end630
+	JBE     end626
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end630
+	JBE     end626
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end630
+	JBE     end626
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 	CMPQ    AX, $0x00000004
-	JBE     end630
+	JBE     end626
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	CMPQ    AX, $0x00000005
-	JBE     end630
+	JBE     end626
 	ADDQ    DX, CX
 	VMOVUPS Z5, (CX)
 
-end630:
+end626:
 	VZEROUPPER
 	RET
 
@@ -24641,7 +24389,7 @@ TEXT ·pairs4x2_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z7, Z7, Z7
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched631
+	JZ         fetched627
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -24657,55 +24405,55 @@ TEXT ·pairs4x2_512(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched631:
+fetched627:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum633
-	JA      bias632
+	JB      sum629
+	JA      bias628
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum633
+	JBE     sum629
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum633
+	JBE     sum629
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum633
+	JBE     sum629
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
-	JMP     sum633
+	JMP     sum629
 
-bias632:
+bias628:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same634
+	JE           same630
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum633
+	JBE          sum629
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum633
+	JBE          sum629
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum633
+	JBE          sum629
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
-	JMP          sum633
+	JMP          sum629
 
-same634:
+same630:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -24715,7 +24463,7 @@ same634:
 	VMOVUPS (BX), Z6
 	VMOVUPS 64(BX), Z7
 
-sum633:
+sum629:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -24724,15 +24472,15 @@ sum633:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop635:
+loop631:
 	MOVQ 56(AX), R11
 
-loop636:
+loop632:
 	MOVQ 48(AX), R12
 	SHRQ $0x01, R12
-	JZ   odd637
+	JZ   odd633
 
-loop639:
+loop635:
 	LEAQ        (CX)(R8*1), BX
 	VPSRLD      $0x10, (DX)(R9*1), Z8
 	VPORD       (DX), Z8, Z8
@@ -24765,12 +24513,12 @@ loop639:
 	LEAQ        (BX)(R8*1), CX
 	LEAQ        (DX)(R9*2), DX
 	SUBQ        $0x00000001, R12
-	JNZ         loop639
+	JNZ         loop635
 
-odd637:
+odd633:
 	MOVQ         48(AX), R12
 	TESTQ        $0x00000001, R12
-	JZ           end638
+	JZ           end634
 	VMOVUPS      (DX), Z8
 	VMOVUPS      64(DX), Z9
 	VBROADCASTSS (CX), Z10
@@ -24788,18 +24536,18 @@ odd637:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 
-end638:
+end634:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop636
+	JNZ    loop632
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop635
+	JNZ    loop631
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store640
+	JZ     store636
 	VPXORQ Z8, Z8, Z8
 	VMAXPS Z0, Z8, Z0
 	VMAXPS Z1, Z8, Z1
@@ -24810,7 +24558,7 @@ end638:
 	VMAXPS Z6, Z8, Z6
 	VMAXPS Z7, Z8, Z7
 
-store640:
+store636:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -24818,22 +24566,22 @@ store640:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end641
+	JBE     end637
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end641
+	JBE     end637
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end641
+	JBE     end637
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 
-end641:
+end637:
 	VZEROUPPER
 	RET
 
@@ -24847,7 +24595,7 @@ TEXT ·pairs4x1_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z3, Z3, Z3
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched642
+	JZ         fetched638
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -24859,53 +24607,53 @@ TEXT ·pairs4x1_512(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 
-fetched642:
+fetched638:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum644
-	JA      bias643
+	JB      sum640
+	JA      bias639
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum644
+	JBE     sum640
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum644
+	JBE     sum640
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum644
+	JBE     sum640
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
-	JMP     sum644
+	JMP     sum640
 
-bias643:
+bias639:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same645
+	JE           same641
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum644
+	JBE          sum640
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum644
+	JBE          sum640
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum644
+	JBE          sum640
 	VBROADCASTSS 12(BX), Z3
-	JMP          sum644
+	JMP          sum640
 
-same645:
+same641:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
 	VMOVUPS (BX), Z3
 
-sum644:
+sum640:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -24914,15 +24662,15 @@ sum644:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop646:
+loop642:
 	MOVQ 56(AX), R11
 
-loop647:
+loop643:
 	MOVQ 48(AX), R12
 	SHRQ $0x01, R12
-	JZ   odd648
+	JZ   odd644
 
-loop650:
+loop646:
 	LEAQ        (CX)(R8*1), BX
 	VPSRLD      $0x10, (DX)(R9*1), Z4
 	VPORD       (DX), Z4, Z4
@@ -24945,12 +24693,12 @@ loop650:
 	LEAQ        (BX)(R8*1), CX
 	LEAQ        (DX)(R9*2), DX
 	SUBQ        $0x00000001, R12
-	JNZ         loop650
+	JNZ         loop646
 
-odd648:
+odd644:
 	MOVQ         48(AX), R12
 	TESTQ        $0x00000001, R12
-	JZ           end649
+	JZ           end645
 	VMOVUPS      (DX), Z4
 	VBROADCASTSS (CX), Z5
 	VFMADD231PS  Z5, Z4, Z0
@@ -24963,44 +24711,44 @@ odd648:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 
-end649:
+end645:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop647
+	JNZ    loop643
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop646
+	JNZ    loop642
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store651
+	JZ     store647
 	VPXORQ Z4, Z4, Z4
 	VMAXPS Z0, Z4, Z0
 	VMAXPS Z1, Z4, Z1
 	VMAXPS Z2, Z4, Z2
 	VMAXPS Z3, Z4, Z3
 
-store651:
+store647:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end652
+	JBE     end648
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end652
+	JBE     end648
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end652
+	JBE     end648
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 
-end652:
+end648:
 	VZEROUPPER
 	RET
 
@@ -25014,7 +24762,7 @@ TEXT ·pairs2x2_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z3, Z3, Z3
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched653
+	JZ         fetched649
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -25024,43 +24772,43 @@ TEXT ·pairs2x2_512(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched653:
+fetched649:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum655
-	JA      bias654
+	JB      sum651
+	JA      bias650
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum655
+	JBE     sum651
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
-	JMP     sum655
+	JMP     sum651
 
-bias654:
+bias650:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same656
+	JE           same652
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum655
+	JBE          sum651
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
-	JMP          sum655
+	JMP          sum651
 
-same656:
+same652:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
 	VMOVUPS 64(BX), Z3
 
-sum655:
+sum651:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -25068,15 +24816,15 @@ sum655:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop657:
+loop653:
 	MOVQ 56(AX), R10
 
-loop658:
+loop654:
 	MOVQ 48(AX), R11
 	SHRQ $0x01, R11
-	JZ   odd659
+	JZ   odd655
 
-loop661:
+loop657:
 	LEAQ        (CX)(DI*1), BX
 	VPSRLD      $0x10, (DX)(R8*1), Z4
 	VPORD       (DX), Z4, Z4
@@ -25097,12 +24845,12 @@ loop661:
 	LEAQ        (BX)(DI*1), CX
 	LEAQ        (DX)(R8*2), DX
 	SUBQ        $0x00000001, R11
-	JNZ         loop661
+	JNZ         loop657
 
-odd659:
+odd655:
 	MOVQ         48(AX), R11
 	TESTQ        $0x00000001, R11
-	JZ           end660
+	JZ           end656
 	VMOVUPS      (DX), Z4
 	VMOVUPS      64(DX), Z5
 	VBROADCASTSS (CX), Z6
@@ -25114,25 +24862,25 @@ odd659:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 
-end660:
+end656:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop658
+	JNZ    loop654
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R9
-	JNZ    loop657
+	JNZ    loop653
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store662
+	JZ     store658
 	VPXORQ Z4, Z4, Z4
 	VMAXPS Z0, Z4, Z0
 	VMAXPS Z1, Z4, Z1
 	VMAXPS Z2, Z4, Z2
 	VMAXPS Z3, Z4, Z3
 
-store662:
+store658:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -25140,12 +24888,12 @@ store662:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end663
+	JBE     end659
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 
-end663:
+end659:
 	VZEROUPPER
 	RET
 
@@ -25157,7 +24905,7 @@ TEXT ·pairs2x1_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z1, Z1, Z1
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched664
+	JZ         fetched660
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -25165,37 +24913,37 @@ TEXT ·pairs2x1_512(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 
-fetched664:
+fetched660:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum666
-	JA      bias665
+	JB      sum662
+	JA      bias661
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum666
+	JBE     sum662
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
-	JMP     sum666
+	JMP     sum662
 
-bias665:
+bias661:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same667
+	JE           same663
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum666
+	JBE          sum662
 	VBROADCASTSS 4(BX), Z1
-	JMP          sum666
+	JMP          sum662
 
-same667:
+same663:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 
-sum666:
+sum662:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -25203,15 +24951,15 @@ sum666:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop668:
+loop664:
 	MOVQ 56(AX), R10
 
-loop669:
+loop665:
 	MOVQ 48(AX), R11
 	SHRQ $0x01, R11
-	JZ   odd670
+	JZ   odd666
 
-loop672:
+loop668:
 	LEAQ        (CX)(DI*1), BX
 	VPSRLD      $0x10, (DX)(R8*1), Z2
 	VPORD       (DX), Z2, Z2
@@ -25226,12 +24974,12 @@ loop672:
 	LEAQ        (BX)(DI*1), CX
 	LEAQ        (DX)(R8*2), DX
 	SUBQ        $0x00000001, R11
-	JNZ         loop672
+	JNZ         loop668
 
-odd670:
+odd666:
 	MOVQ         48(AX), R11
 	TESTQ        $0x00000001, R11
-	JZ           end671
+	JZ           end667
 	VMOVUPS      (DX), Z2
 	VBROADCASTSS (CX), Z3
 	VFMADD231PS  Z3, Z2, Z0
@@ -25240,34 +24988,34 @@ odd670:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 
-end671:
+end667:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop669
+	JNZ    loop665
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R9
-	JNZ    loop668
+	JNZ    loop664
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store673
+	JZ     store669
 	VPXORQ Z2, Z2, Z2
 	VMAXPS Z0, Z2, Z0
 	VMAXPS Z1, Z2, Z1
 
-store673:
+store669:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end674
+	JBE     end670
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 
-end674:
+end670:
 	VZEROUPPER
 	RET
 
@@ -25281,7 +25029,7 @@ TEXT ·pairProducts256(SB), NOSPLIT, $0-8
 	MOVQ 64(AX), SI
 	SUBQ $0x00000004, SI
 
-loop675:
+loop671:
 	MOVLQSX (CX), DI
 	IMULQ   64(AX), DI
 	ADDQ    (AX), DI
@@ -25293,28 +25041,28 @@ loop675:
 	VXORPS  Y0, Y0, Y0
 	MOVQ    SI, R10
 
-span677:
+span673:
 	CMPQ    R10, $0x00000010
-	JB      less678
+	JB      less674
 	VMOVUPS (DI)(R9*1), X1
 	VMULPS  (R8)(R9*1), X1, X1
 	VADDPS  X1, X0, X0
 	ADDQ    $0x00000010, R9
 	SUBQ    $0x00000010, R10
-	JMP     span677
+	JMP     span673
 
-less678:
-span679:
+less674:
+span675:
 	CMPQ   R10, $0x00000004
-	JB     out676
+	JB     out672
 	VMOVSS (DI)(R9*1), X1
 	VMULSS (R8)(R9*1), X1, X1
 	VADDSS X1, X0, X0
 	ADDQ   $0x00000004, R9
 	SUBQ   $0x00000004, R10
-	JMP    span679
+	JMP    span675
 
-out676:
+out672:
 	VHADDPS   X0, X0, X0
 	VMOVSHDUP X0, X1
 	VADDSS    X1, X0, X0
@@ -25326,7 +25074,7 @@ out676:
 	ADDQ      $0x00000004, DX
 	ADDQ      $0x00000008, CX
 	SUBQ      $0x00000001, BX
-	JNZ       loop675
+	JNZ       loop671
 	VZEROUPPER
 	RET
 
@@ -25341,7 +25089,7 @@ TEXT ·pairSlopes256(SB), NOSPLIT, $0-8
 	SUBQ $0x00000004, SI
 	MOVQ 40(AX), DI
 
-loop680:
+loop676:
 	MOVLQSX      (CX), R8
 	IMULQ        64(AX), R8
 	ADDQ         (AX), R8
@@ -25360,9 +25108,9 @@ loop680:
 	XORQ         R12, R12
 	MOVQ         SI, R13
 
-span682:
+span678:
 	CMPQ    R13, $0x00000020
-	JB      less683
+	JB      less679
 	VMOVUPS (R9)(R12*1), Y0
 	VMULPS  Y15, Y0, Y0
 	VADDPS  (R10)(R12*1), Y0, Y0
@@ -25373,12 +25121,12 @@ span682:
 	VMOVUPS Y1, (R11)(R12*1)
 	ADDQ    $0x00000020, R12
 	SUBQ    $0x00000020, R13
-	JMP     span682
+	JMP     span678
 
-less683:
-span684:
+less679:
+span680:
 	CMPQ    R13, $0x00000010
-	JB      less685
+	JB      less681
 	VMOVUPS (R9)(R12*1), X0
 	VMULPS  X15, X0, X0
 	VADDPS  (R10)(R12*1), X0, X0
@@ -25389,12 +25137,12 @@ span684:
 	VMOVUPS X1, (R11)(R12*1)
 	ADDQ    $0x00000010, R12
 	SUBQ    $0x00000010, R13
-	JMP     span684
+	JMP     span680
 
-less685:
-span686:
+less681:
+span682:
 	CMPQ   R13, $0x00000004
-	JB     out681
+	JB     out677
 	VMOVSS (R9)(R12*1), X0
 	VMULSS X15, X0, X0
 	VADDSS (R10)(R12*1), X0, X0
@@ -25405,9 +25153,9 @@ span686:
 	VMOVSS X1, (R11)(R12*1)
 	ADDQ   $0x00000004, R12
 	SUBQ   $0x00000004, R13
-	JMP    span686
+	JMP    span682
 
-out681:
+out677:
 	VMOVSS (R10)(R12*1), X0
 	VADDSS X15, X0, X0
 	VMOVSS X0, (R10)(R12*1)
@@ -25417,7 +25165,7 @@ out681:
 	ADDQ   $0x00000008, CX
 	ADDQ   $0x00000008, DI
 	SUBQ   $0x00000001, BX
-	JNZ    loop680
+	JNZ    loop676
 	VZEROUPPER
 	RET
 
@@ -25436,15 +25184,15 @@ TEXT ·rowsPlain256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 76(AX), Y14
 	VBROADCASTSS 80(AX), Y13
 
-loop687:
+loop683:
 	MOVLQSX (CX), AX
 	IMULQ   R8, AX
 	XORQ    R10, R10
 	MOVQ    R8, R11
 
-span689:
+span685:
 	CMPQ    R11, $0x00000020
-	JB      less690
+	JB      less686
 	VMOVUPS (R9)(AX*1), Y0
 	VMOVUPS (DX)(R10*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -25456,12 +25204,12 @@ span689:
 	ADDQ    $0x00000020, R10
 	ADDQ    $0x00000020, AX
 	SUBQ    $0x00000020, R11
-	JMP     span689
+	JMP     span685
 
-less690:
-span691:
+less686:
+span687:
 	CMPQ    R11, $0x00000010
-	JB      less692
+	JB      less688
 	VMOVUPS (R9)(AX*1), X0
 	VMOVUPS (DX)(R10*1), X1
 	VMULPS  X14, X1, X1
@@ -25473,12 +25221,12 @@ span691:
 	ADDQ    $0x00000010, R10
 	ADDQ    $0x00000010, AX
 	SUBQ    $0x00000010, R11
-	JMP     span691
+	JMP     span687
 
-less692:
-span693:
+less688:
+span689:
 	CMPQ   R11, $0x00000004
-	JB     out688
+	JB     out684
 	VMOVSS (R9)(AX*1), X0
 	VMOVSS (DX)(R10*1), X1
 	VMULSS X14, X1, X1
@@ -25490,13 +25238,13 @@ span693:
 	ADDQ   $0x00000004, R10
 	ADDQ   $0x00000004, AX
 	SUBQ   $0x00000004, R11
-	JMP    span693
+	JMP    span689
 
-out688:
+out684:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop687
+	JNZ  loop683
 	VZEROUPPER
 	RET
 
@@ -25517,15 +25265,15 @@ TEXT ·rowsMomentum256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 80(AX), Y13
 	VBROADCASTSS 84(AX), Y12
 
-loop694:
+loop690:
 	MOVLQSX (CX), AX
 	IMULQ   R8, AX
 	XORQ    R11, R11
 	MOVQ    R8, R12
 
-span696:
+span692:
 	CMPQ    R12, $0x00000020
-	JB      less697
+	JB      less693
 	VMOVUPS (R9)(AX*1), Y0
 	VMOVUPS (DX)(R11*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -25541,12 +25289,12 @@ span696:
 	ADDQ    $0x00000020, R11
 	ADDQ    $0x00000020, AX
 	SUBQ    $0x00000020, R12
-	JMP     span696
+	JMP     span692
 
-less697:
-span698:
+less693:
+span694:
 	CMPQ    R12, $0x00000010
-	JB      less699
+	JB      less695
 	VMOVUPS (R9)(AX*1), X0
 	VMOVUPS (DX)(R11*1), X1
 	VMULPS  X14, X1, X1
@@ -25562,12 +25310,12 @@ span698:
 	ADDQ    $0x00000010, R11
 	ADDQ    $0x00000010, AX
 	SUBQ    $0x00000010, R12
-	JMP     span698
+	JMP     span694
 
-less699:
-span700:
+less695:
+span696:
 	CMPQ   R12, $0x00000004
-	JB     out695
+	JB     out691
 	VMOVSS (R9)(AX*1), X0
 	VMOVSS (DX)(R11*1), X1
 	VMULSS X14, X1, X1
@@ -25583,13 +25331,13 @@ span700:
 	ADDQ   $0x00000004, R11
 	ADDQ   $0x00000004, AX
 	SUBQ   $0x00000004, R12
-	JMP    span700
+	JMP    span696
 
-out695:
+out691:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop694
+	JNZ  loop690
 	VZEROUPPER
 	RET
 
@@ -25610,15 +25358,15 @@ TEXT ·rowsNesterov256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 80(AX), Y13
 	VBROADCASTSS 84(AX), Y12
 
-loop701:
+loop697:
 	MOVLQSX (CX), AX
 	IMULQ   R8, AX
 	XORQ    R11, R11
 	MOVQ    R8, R12
 
-span703:
+span699:
 	CMPQ    R12, $0x00000020
-	JB      less704
+	JB      less700
 	VMOVUPS (R9)(AX*1), Y0
 	VMOVUPS (DX)(R11*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -25636,12 +25384,12 @@ span703:
 	ADDQ    $0x00000020, R11
 	ADDQ    $0x00000020, AX
 	SUBQ    $0x00000020, R12
-	JMP     span703
+	JMP     span699
 
-less704:
-span705:
+less700:
+span701:
 	CMPQ    R12, $0x00000010
-	JB      less706
+	JB      less702
 	VMOVUPS (R9)(AX*1), X0
 	VMOVUPS (DX)(R11*1), X1
 	VMULPS  X14, X1, X1
@@ -25659,12 +25407,12 @@ span705:
 	ADDQ    $0x00000010, R11
 	ADDQ    $0x00000010, AX
 	SUBQ    $0x00000010, R12
-	JMP     span705
+	JMP     span701
 
-less706:
-span707:
+less702:
+span703:
 	CMPQ   R12, $0x00000004
-	JB     out702
+	JB     out698
 	VMOVSS (R9)(AX*1), X0
 	VMOVSS (DX)(R11*1), X1
 	VMULSS X14, X1, X1
@@ -25682,13 +25430,13 @@ span707:
 	ADDQ   $0x00000004, R11
 	ADDQ   $0x00000004, AX
 	SUBQ   $0x00000004, R12
-	JMP    span707
+	JMP    span703
 
-out702:
+out698:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop701
+	JNZ  loop697
 	VZEROUPPER
 	RET
 
@@ -25716,15 +25464,15 @@ TEXT ·rowsAdam256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 104(AX), Y7
 	VBROADCASTSS 108(AX), Y6
 
-loop708:
+loop704:
 	MOVLQSX (CX), AX
 	IMULQ   R8, AX
 	XORQ    R12, R12
 	MOVQ    R8, R13
 
-span710:
+span706:
 	CMPQ    R13, $0x00000020
-	JB      less711
+	JB      less707
 	VMOVUPS (R9)(AX*1), Y0
 	VMOVUPS (DX)(R12*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -25752,12 +25500,12 @@ span710:
 	ADDQ    $0x00000020, R12
 	ADDQ    $0x00000020, AX
 	SUBQ    $0x00000020, R13
-	JMP     span710
+	JMP     span706
 
-less711:
-span712:
+less707:
+span708:
 	CMPQ    R13, $0x00000010
-	JB      less713
+	JB      less709
 	VMOVUPS (R9)(AX*1), X0
 	VMOVUPS (DX)(R12*1), X1
 	VMULPS  X14, X1, X1
@@ -25785,12 +25533,12 @@ span712:
 	ADDQ    $0x00000010, R12
 	ADDQ    $0x00000010, AX
 	SUBQ    $0x00000010, R13
-	JMP     span712
+	JMP     span708
 
-less713:
-span714:
+less709:
+span710:
 	CMPQ    R13, $0x00000004
-	JB      out709
+	JB      out705
 	VMOVSS  (R9)(AX*1), X0
 	VMOVSS  (DX)(R12*1), X1
 	VMULSS  X14, X1, X1
@@ -25818,13 +25566,13 @@ span714:
 	ADDQ    $0x00000004, R12
 	ADDQ    $0x00000004, AX
 	SUBQ    $0x00000004, R13
-	JMP     span714
+	JMP     span710
 
-out709:
+out705:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop708
+	JNZ  loop704
 	VZEROUPPER
 	RET
 
@@ -25838,7 +25586,7 @@ TEXT ·exactSquares256(SB), NOSPLIT, $0-8
 	VMOVUPD (CX), Y0
 	VMOVUPD 32(CX), Y1
 
-loop715:
+loop711:
 	VCVTPS2PD (DX), Y2
 	VMULPD    Y2, Y2, Y2
 	VADDPD    Y2, Y0, Y0
@@ -25847,7 +25595,7 @@ loop715:
 	VADDPD    Y3, Y1, Y1
 	ADDQ      $0x00000020, DX
 	SUBQ      $0x00000020, AX
-	JNZ       loop715
+	JNZ       loop711
 	VMOVUPD   Y0, (CX)
 	VMOVUPD   Y1, 32(CX)
 	VZEROUPPER
@@ -25867,7 +25615,7 @@ TEXT ·changes256(SB), NOSPLIT, $0-8
 	VPCMPEQD     Y14, Y14, Y14
 	VPSRLD       $0x01, Y14, Y14
 
-loop716:
+loop712:
 	VMOVUPS   (CX), Y0
 	VSUBPS    (DX), Y0, Y1
 	VMOVUPS   Y1, (BX)
@@ -25884,7 +25632,7 @@ loop716:
 	ADDQ      $0x00000020, BX
 	ADDQ      $0x00000001, SI
 	SUBQ      $0x00000008, DI
-	JNZ       loop716
+	JNZ       loop712
 	VZEROUPPER
 	RET
 
@@ -25903,7 +25651,7 @@ TEXT ·changesSent256(SB), NOSPLIT, $0-8
 	VPCMPEQD     Y14, Y14, Y14
 	VPSRLD       $0x01, Y14, Y14
 
-loop717:
+loop713:
 	VMOVUPS   (CX), Y0
 	VSUBPS    (DX), Y0, Y1
 	VMOVUPS   Y1, (BX)
@@ -25922,7 +25670,7 @@ loop717:
 	ADDQ      $0x00000020, R8
 	ADDQ      $0x00000001, SI
 	SUBQ      $0x00000008, DI
-	JNZ       loop717
+	JNZ       loop713
 	VZEROUPPER
 	RET
 
@@ -25937,7 +25685,7 @@ TEXT ·entrySums256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), DI
 	MOVQ 40(AX), AX
 
-loop718:
+loop714:
 	MOVLQSX (CX), R9
 	MOVLQSX 4(CX), R8
 	SUBQ    R9, R8
@@ -25945,9 +25693,9 @@ loop718:
 	LEAQ    (DX)(R9*4), R9
 	VXORPS  Y0, Y0, Y0
 
-four719:
+four715:
 	CMPQ      R8, $0x00000004
-	JB        tail720
+	JB        tail716
 	MOVLQSX   (R9), R11
 	VMOVSS    (SI)(R11*4), X1
 	MOVLQSX   4(R9), R11
@@ -25962,14 +25710,14 @@ four719:
 	VADDPD    Y1, Y0, Y0
 	ADDQ      $0x00000010, R9
 	SUBQ      $0x00000004, R8
-	JMP       four719
+	JMP       four715
 
-tail720:
+tail716:
 	VEXTRACTF128 $0x01, Y0, X2
 
-one721:
+one717:
 	TESTQ     R8, R8
-	JZ        end722
+	JZ        end718
 	MOVLQSX   (R9), R11
 	VMOVSS    (SI)(R11*4), X1
 	VMULSS    (R10), X1, X1
@@ -25978,9 +25726,9 @@ one721:
 	VADDSD    X1, X0, X0
 	ADDQ      $0x00000004, R9
 	SUBQ      $0x00000001, R8
-	JMP       one721
+	JMP       one717
 
-end722:
+end718:
 	VHADDPD X0, X0, X0
 	VHADDPD X2, X2, X2
 	VADDSD  X2, X0, X0
@@ -25988,7 +25736,7 @@ end722:
 	ADDQ    $0x00000008, DI
 	ADDQ    $0x00000004, CX
 	SUBQ    $0x00000001, AX
-	JNZ     loop718
+	JNZ     loop714
 	VZEROUPPER
 	RET
 
@@ -26003,7 +25751,7 @@ TEXT ·addEntries256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), DI
 	MOVQ 40(AX), AX
 
-loop723:
+loop719:
 	MOVLQSX (CX), R9
 	MOVLQSX 4(CX), R8
 	SUBQ    R9, R8
@@ -26013,20 +25761,20 @@ loop723:
 	ADDQ    $0x00000004, DI
 	XORQ    R11, R11
 
-again724:
+again720:
 	CMPQ    R11, R8
-	JGE     end725
+	JGE     end721
 	MOVLQSX (R9)(R11*4), R12
 	VMULSS  (R10)(R11*4), X0, X1
 	VADDSS  (SI)(R12*4), X1, X1
 	VMOVSS  X1, (SI)(R12*4)
 	ADDQ    $0x00000001, R11
-	JMP     again724
+	JMP     again720
 
-end725:
+end721:
 	ADDQ $0x00000004, CX
 	SUBQ $0x00000001, AX
-	JNZ  loop723
+	JNZ  loop719
 	VZEROUPPER
 	RET
 
@@ -26041,16 +25789,16 @@ TEXT ·entrySumsOnes256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 40(AX), AX
 
-loop726:
+loop722:
 	MOVLQSX (CX), R8
 	MOVLQSX 4(CX), DI
 	SUBQ    R8, DI
 	LEAQ    (DX)(R8*4), R8
 	VXORPS  Y0, Y0, Y0
 
-four727:
+four723:
 	CMPQ      DI, $0x00000004
-	JB        tail728
+	JB        tail724
 	MOVLQSX   (R8), R9
 	VMOVSS    (BX)(R9*4), X1
 	MOVLQSX   4(R8), R9
@@ -26063,23 +25811,23 @@ four727:
 	VADDPD    Y1, Y0, Y0
 	ADDQ      $0x00000010, R8
 	SUBQ      $0x00000004, DI
-	JMP       four727
+	JMP       four723
 
-tail728:
+tail724:
 	VEXTRACTF128 $0x01, Y0, X2
 
-one729:
+one725:
 	TESTQ     DI, DI
-	JZ        end730
+	JZ        end726
 	MOVLQSX   (R8), R9
 	VMOVSS    (BX)(R9*4), X1
 	VCVTSS2SD X1, X1, X1
 	VADDSD    X1, X0, X0
 	ADDQ      $0x00000004, R8
 	SUBQ      $0x00000001, DI
-	JMP       one729
+	JMP       one725
 
-end730:
+end726:
 	VHADDPD X0, X0, X0
 	VHADDPD X2, X2, X2
 	VADDSD  X2, X0, X0
@@ -26087,7 +25835,7 @@ end730:
 	ADDQ    $0x00000008, SI
 	ADDQ    $0x00000004, CX
 	SUBQ    $0x00000001, AX
-	JNZ     loop726
+	JNZ     loop722
 	VZEROUPPER
 	RET
 
@@ -26102,7 +25850,7 @@ TEXT ·addEntriesOnes256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 40(AX), AX
 
-loop731:
+loop727:
 	MOVLQSX (CX), R8
 	MOVLQSX 4(CX), DI
 	SUBQ    R8, DI
@@ -26111,18 +25859,18 @@ loop731:
 	ADDQ    $0x00000004, SI
 	XORQ    R9, R9
 
-again732:
+again728:
 	CMPQ    R9, DI
-	JGE     end733
+	JGE     end729
 	MOVLQSX (R8)(R9*4), R10
 	VADDSS  (BX)(R10*4), X0, X1
 	VMOVSS  X1, (BX)(R10*4)
 	ADDQ    $0x00000001, R9
-	JMP     again732
+	JMP     again728
 
-end733:
+end729:
 	ADDQ $0x00000004, CX
 	SUBQ $0x00000001, AX
-	JNZ  loop731
+	JNZ  loop727
 	VZEROUPPER
 	RET

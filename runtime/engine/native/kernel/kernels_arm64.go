@@ -26,7 +26,7 @@ func neon() functions {
 	f.reluBack, f.clampBack, f.squares = reluBackNeon, clampBackNeon, squaresNeon
 	f.sgd, f.momentum, f.adam = sgdNeon, momentumNeon, adamNeon
 	f.affineEach, f.affineEachRelu = affineEachNeon, affineEachReluNeon
-	f.sigmoids, f.tanhs, f.silu, f.siluBack = sigmoidsNeon, tanhsNeon, siluNeon, siluBackNeon
+	f.silu, f.siluBack = siluNeon, siluBackNeon
 	f.geluTanh, f.geluTanhBack, f.gelu, f.geluBack = geluTanhNeon, geluTanhBackNeon, geluNeon, geluBackNeon
 	f.softmaxRows, f.softmaxRowsBack = softmaxRowsNeon, softmaxRowsBackNeon
 	f.affine, f.affineRelu, f.normBack = affineNeon, affineReluNeon, normBackNeon

@@ -1150,242 +1150,6 @@ loop1:
 	FSTPQ (F2, F3), 32(R1)
 	RET
 
-// func sigmoidsNeon(args *exponentArgs)
-TEXT ·sigmoidsNeon(SB), NOSPLIT, $0-8
-	MOVD args+0(FP), R0
-	MOVD 48(R0), R1
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 32(R0), R4
-loop1:
-	FLDPQ 0(R3), (F12, F13)
-	VMOV V12.B16, V0.B16
-	VMOV V13.B16, V1.B16
-	VEOR V2.B16, V2.B16, V2.B16
-	VEOR V3.B16, V3.B16, V3.B16
-	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
-	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
-	VMOV V0.B16, V4.B16
-	VMOV V1.B16, V5.B16
-	ADD $16, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
-	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
-	ADD $20, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	WORD $0x4ebff400 // fmin v0.4s, v0.4s, v31.4s
-	WORD $0x4ebff421 // fmin v1.4s, v1.4s, v31.4s
-	ADD $4, R1, R5
-	VLD1R.P 4(R5), [V30.S4]
-	VMOV V30.B16, V2.B16
-	VMOV V30.B16, V3.B16
-	ADD $0, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	VFMLA V31.S4, V0.S4, V2.S4
-	VFMLA V31.S4, V1.S4, V3.S4
-	WORD $0x4ebed446 // fsub v6.4s, v2.4s, v30.4s
-	WORD $0x4ebed467 // fsub v7.4s, v3.4s, v30.4s
-	ADD $8, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	VFMLS V31.S4, V6.S4, V0.S4
-	VFMLS V31.S4, V7.S4, V1.S4
-	ADD $12, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	VFMLS V31.S4, V6.S4, V0.S4
-	VFMLS V31.S4, V7.S4, V1.S4
-	ADD $24, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	VMOV V31.B16, V8.B16
-	VMOV V31.B16, V9.B16
-	ADD $28, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	VMOV V31.B16, V10.B16
-	VMOV V31.B16, V11.B16
-	VFMLA V0.S4, V8.S4, V10.S4
-	VFMLA V1.S4, V9.S4, V11.S4
-	ADD $32, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	VMOV V31.B16, V8.B16
-	VMOV V31.B16, V9.B16
-	VFMLA V0.S4, V10.S4, V8.S4
-	VFMLA V1.S4, V11.S4, V9.S4
-	ADD $36, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	VMOV V31.B16, V10.B16
-	VMOV V31.B16, V11.B16
-	VFMLA V0.S4, V8.S4, V10.S4
-	VFMLA V1.S4, V9.S4, V11.S4
-	ADD $40, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	VMOV V31.B16, V8.B16
-	VMOV V31.B16, V9.B16
-	VFMLA V0.S4, V10.S4, V8.S4
-	VFMLA V1.S4, V11.S4, V9.S4
-	ADD $44, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	VMOV V31.B16, V10.B16
-	VMOV V31.B16, V11.B16
-	VFMLA V0.S4, V8.S4, V10.S4
-	VFMLA V1.S4, V9.S4, V11.S4
-	ADD $48, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	VMOV V31.B16, V8.B16
-	VMOV V31.B16, V9.B16
-	VFMLA V0.S4, V10.S4, V8.S4
-	VFMLA V1.S4, V11.S4, V9.S4
-	ADD $52, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	VMOV V31.B16, V10.B16
-	VMOV V31.B16, V11.B16
-	VFMLA V0.S4, V8.S4, V10.S4
-	VFMLA V1.S4, V9.S4, V11.S4
-	VSHL $23, V2.S4, V2.S4
-	VSHL $23, V3.S4, V3.S4
-	WORD $0x6e22dd4a // fmul v10.4s, v10.4s, v2.4s
-	WORD $0x6e23dd6b // fmul v11.4s, v11.4s, v3.4s
-	ADD $16, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	WORD $0x6ea4e7e8 // fcmgt v8.4s, v31.4s, v4.4s
-	WORD $0x6ea5e7e9 // fcmgt v9.4s, v31.4s, v5.4s
-	VAND V8.B16, V10.B16, V6.B16
-	VAND V9.B16, V11.B16, V7.B16
-	WORD $0x4ea6d54a // fsub v10.4s, v10.4s, v6.4s
-	WORD $0x4ea7d56b // fsub v11.4s, v11.4s, v7.4s
-	ADD $52, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	WORD $0x4e3fd54a // fadd v10.4s, v10.4s, v31.4s
-	WORD $0x4e3fd56b // fadd v11.4s, v11.4s, v31.4s
-	WORD $0x6e2affea // fdiv v10.4s, v31.4s, v10.4s
-	WORD $0x6e2bffeb // fdiv v11.4s, v31.4s, v11.4s
-	FSTPQ (F10, F11), 0(R2)
-	ADD $32, R2
-	ADD $32, R3
-	SUBS $32, R4
-	BNE loop1
-	RET
-
-// func tanhsNeon(args *exponentArgs)
-TEXT ·tanhsNeon(SB), NOSPLIT, $0-8
-	MOVD args+0(FP), R0
-	MOVD 48(R0), R1
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 32(R0), R4
-loop1:
-	FLDPQ 0(R3), (F12, F13)
-	VMOV V12.B16, V0.B16
-	VMOV V13.B16, V1.B16
-	WORD $0x4e20d400 // fadd v0.4s, v0.4s, v0.4s
-	WORD $0x4e21d421 // fadd v1.4s, v1.4s, v1.4s
-	VEOR V2.B16, V2.B16, V2.B16
-	VEOR V3.B16, V3.B16, V3.B16
-	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
-	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
-	VMOV V0.B16, V4.B16
-	VMOV V1.B16, V5.B16
-	ADD $16, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
-	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
-	ADD $20, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	WORD $0x4ebff400 // fmin v0.4s, v0.4s, v31.4s
-	WORD $0x4ebff421 // fmin v1.4s, v1.4s, v31.4s
-	ADD $4, R1, R5
-	VLD1R.P 4(R5), [V30.S4]
-	VMOV V30.B16, V2.B16
-	VMOV V30.B16, V3.B16
-	ADD $0, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	VFMLA V31.S4, V0.S4, V2.S4
-	VFMLA V31.S4, V1.S4, V3.S4
-	WORD $0x4ebed446 // fsub v6.4s, v2.4s, v30.4s
-	WORD $0x4ebed467 // fsub v7.4s, v3.4s, v30.4s
-	ADD $8, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	VFMLS V31.S4, V6.S4, V0.S4
-	VFMLS V31.S4, V7.S4, V1.S4
-	ADD $12, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	VFMLS V31.S4, V6.S4, V0.S4
-	VFMLS V31.S4, V7.S4, V1.S4
-	ADD $24, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	VMOV V31.B16, V8.B16
-	VMOV V31.B16, V9.B16
-	ADD $28, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	VMOV V31.B16, V10.B16
-	VMOV V31.B16, V11.B16
-	VFMLA V0.S4, V8.S4, V10.S4
-	VFMLA V1.S4, V9.S4, V11.S4
-	ADD $32, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	VMOV V31.B16, V8.B16
-	VMOV V31.B16, V9.B16
-	VFMLA V0.S4, V10.S4, V8.S4
-	VFMLA V1.S4, V11.S4, V9.S4
-	ADD $36, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	VMOV V31.B16, V10.B16
-	VMOV V31.B16, V11.B16
-	VFMLA V0.S4, V8.S4, V10.S4
-	VFMLA V1.S4, V9.S4, V11.S4
-	ADD $40, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	VMOV V31.B16, V8.B16
-	VMOV V31.B16, V9.B16
-	VFMLA V0.S4, V10.S4, V8.S4
-	VFMLA V1.S4, V11.S4, V9.S4
-	ADD $44, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	VMOV V31.B16, V10.B16
-	VMOV V31.B16, V11.B16
-	VFMLA V0.S4, V8.S4, V10.S4
-	VFMLA V1.S4, V9.S4, V11.S4
-	ADD $48, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	VMOV V31.B16, V8.B16
-	VMOV V31.B16, V9.B16
-	VFMLA V0.S4, V10.S4, V8.S4
-	VFMLA V1.S4, V11.S4, V9.S4
-	ADD $52, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	VMOV V31.B16, V10.B16
-	VMOV V31.B16, V11.B16
-	VFMLA V0.S4, V8.S4, V10.S4
-	VFMLA V1.S4, V9.S4, V11.S4
-	VSHL $23, V2.S4, V2.S4
-	VSHL $23, V3.S4, V3.S4
-	WORD $0x6e22dd4a // fmul v10.4s, v10.4s, v2.4s
-	WORD $0x6e23dd6b // fmul v11.4s, v11.4s, v3.4s
-	ADD $16, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	WORD $0x6ea4e7e8 // fcmgt v8.4s, v31.4s, v4.4s
-	WORD $0x6ea5e7e9 // fcmgt v9.4s, v31.4s, v5.4s
-	VAND V8.B16, V10.B16, V6.B16
-	VAND V9.B16, V11.B16, V7.B16
-	WORD $0x4ea6d54a // fsub v10.4s, v10.4s, v6.4s
-	WORD $0x4ea7d56b // fsub v11.4s, v11.4s, v7.4s
-	ADD $52, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	WORD $0x4e3fd54a // fadd v10.4s, v10.4s, v31.4s
-	WORD $0x4e3fd56b // fadd v11.4s, v11.4s, v31.4s
-	WORD $0x6e2affea // fdiv v10.4s, v31.4s, v10.4s
-	WORD $0x6e2bffeb // fdiv v11.4s, v31.4s, v11.4s
-	WORD $0x4e2ad54a // fadd v10.4s, v10.4s, v10.4s
-	WORD $0x4e2bd56b // fadd v11.4s, v11.4s, v11.4s
-	ADD $52, R1, R5
-	VLD1R.P 4(R5), [V31.S4]
-	WORD $0x4ebfd54a // fsub v10.4s, v10.4s, v31.4s
-	WORD $0x4ebfd56b // fsub v11.4s, v11.4s, v31.4s
-	FSTPQ (F10, F11), 0(R2)
-	ADD $32, R2
-	ADD $32, R3
-	SUBS $32, R4
-	BNE loop1
-	RET
-
 // func siluNeon(args *exponentArgs)
 TEXT ·siluNeon(SB), NOSPLIT, $0-8
 	MOVD args+0(FP), R0
@@ -2623,9 +2387,9 @@ loop1:
 	FLDPQ 0(R2), (F0, F1)
 	WORD $0x4eaed400 // fsub v0.4s, v0.4s, v14.4s
 	WORD $0x4eafd421 // fsub v1.4s, v1.4s, v15.4s
-	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
-	WORD $0x6e2bdc21 // fmul v1.4s, v1.4s, v11.4s
-	FSTPQ (F0, F1), 0(R2)
+	WORD $0x6e20dd4a // fmul v10.4s, v10.4s, v0.4s
+	WORD $0x6e21dd6b // fmul v11.4s, v11.4s, v1.4s
+	FSTPQ (F10, F11), 0(R2)
 	ADD R6, R2
 	ADD R6, R3
 	SUBS $1, R5
@@ -2732,9 +2496,9 @@ loop2:
 	FLDPQ 32(R2), (F0, F1)
 	WORD $0x4eaed400 // fsub v0.4s, v0.4s, v14.4s
 	WORD $0x4eafd421 // fsub v1.4s, v1.4s, v15.4s
-	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
-	WORD $0x6e2bdc21 // fmul v1.4s, v1.4s, v11.4s
-	FSTPQ (F0, F1), 32(R2)
+	WORD $0x6e20dd4a // fmul v10.4s, v10.4s, v0.4s
+	WORD $0x6e21dd6b // fmul v11.4s, v11.4s, v1.4s
+	FSTPQ (F10, F11), 32(R2)
 	ADD R6, R2
 	ADD R6, R3
 	SUBS $1, R5

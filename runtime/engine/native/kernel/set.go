@@ -220,8 +220,8 @@ type functions struct {
 	add, addRelu, relu, clamp, reluBack, clampBack, scale, squares, sgd, momentum, adam func(*elementArgs)
 	affineEach, affineEachRelu                                                          func(*elementArgs)
 
-	sigmoids, tanhs, silu, siluBack, geluTanh, geluTanhBack, gelu, geluBack func(*exponentArgs)
-	softmaxRows, softmaxRowsBack                                            func(*exponentArgs)
+	silu, siluBack, geluTanh, geluTanhBack, gelu, geluBack func(*exponentArgs)
+	softmaxRows, softmaxRowsBack                           func(*exponentArgs)
 
 	affine, affineRelu, normBack                   func(*channelArgs)
 	moments, normSums, normSumsRelu, rowSums, dots [2]func(*channelArgs) // for a block of channels, and for one

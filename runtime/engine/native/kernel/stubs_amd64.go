@@ -77,12 +77,6 @@ func affineEachRelu512(args *elementArgs)
 func squares512(args *elementArgs)
 
 //go:noescape
-func sigmoids512(args *exponentArgs)
-
-//go:noescape
-func tanhs512(args *exponentArgs)
-
-//go:noescape
 func silu512(args *exponentArgs)
 
 //go:noescape
@@ -324,12 +318,6 @@ func affineEachRelu256(args *elementArgs)
 
 //go:noescape
 func squares256(args *elementArgs)
-
-//go:noescape
-func sigmoids256(args *exponentArgs)
-
-//go:noescape
-func tanhs256(args *exponentArgs)
 
 //go:noescape
 func silu256(args *exponentArgs)

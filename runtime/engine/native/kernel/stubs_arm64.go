@@ -53,12 +53,6 @@ func affineEachReluNeon(args *elementArgs)
 func squaresNeon(args *elementArgs)
 
 //go:noescape
-func sigmoidsNeon(args *exponentArgs)
-
-//go:noescape
-func tanhsNeon(args *exponentArgs)
-
-//go:noescape
 func siluNeon(args *exponentArgs)
 
 //go:noescape

@@ -170,14 +170,6 @@ func exponents(m machine) {
 			})
 		})
 	}
-	each("sigmoids", false, func(e exponent) vector { return e.sigmoid() })
-	each("tanhs", false, func(e exponent) vector {
-		m.add(m.v(0), m.v(0), m.v(0))
-		y := e.sigmoid()
-		m.add(y, y, y)
-		m.sub(y, y, e.number(one, 0))
-		return y
-	})
 	each("silu", false, func(e exponent) vector {
 		y := e.sigmoid()
 		m.mul(y, y, m.v(6))
@@ -218,48 +210,42 @@ func exponents(m machine) {
 
 // softRows are the rows of a softmax: 16 values side by side, each of a row of its own.
 func softRows(m machine) {
-	rows := func(name string, f func(e exponent, to, from, sum, args register, part int)) {
+	// dst = exp(a - b), and the sums of the rows are added to sum; back: a = exp(a - b), and dst = a (dst - sum)
+	rows := func(name string, back bool) {
 		m.function(name, "*exponentArgs", func(args register) {
 			e := exponent{m, m.field(args, exponentNumbers)}
-			for part := range 64 / m.size() {
-				m.scope(func() {
-					f(e, m.field(args, exponentDst), m.field(args, exponentA), m.field(args, exponentSum), args, part)
-				})
+			for at := 0; at < 64; at += m.size() {
+				m.scope(func() { e.softPart(args, at, back) })
 			}
 		})
 	}
-	// dst = exp(a - b), and the sums of the rows are added to sum
-	rows("softmaxRows", func(e exponent, to, from, sum, args register, part int) {
-		n, stride, b := m.field(args, exponentN), m.field(args, exponentStride), m.field(args, exponentB)
-		at := part * m.size()
-		m.load(m.at(b, at), m.v(6))
-		m.load(m.at(sum, at), m.v(7))
-		m.loop(n, 1, func() {
-			m.load(m.at(from, at), m.v(0))
-			m.sub(m.v(0), m.v(0), m.v(6))
-			y := e.exp()
-			m.add(m.v(7), m.v(7), y)
-			m.store(y, m.at(to, at))
-			m.plus(stride, to, from)
-		})
-		m.store(m.v(7), m.at(sum, at))
+	rows("softmaxRows", false)
+	rows("softmaxRowsBack", true)
+}
+
+// softPart computes a vector of each row, which begins at so many bytes.
+func (e exponent) softPart(args register, at int, back bool) {
+	to, from, sums := e.field(args, exponentDst), e.field(args, exponentA), e.field(args, exponentSum)
+	n, stride, b := e.field(args, exponentN), e.field(args, exponentStride), e.field(args, exponentB)
+	x, less, sum := e.v(0), e.v(6), e.v(7)
+	e.load(e.at(b, at), less)
+	e.load(e.at(sums, at), sum)
+	e.loop(n, 1, func() {
+		e.load(e.at(from, at), x)
+		e.sub(x, x, less)
+		y := e.exp()
+		if back {
+			e.store(y, e.at(from, at))
+			e.load(e.at(to, at), x)
+			e.sub(x, x, sum)
+			e.mul(y, y, x)
+		} else {
+			e.add(sum, sum, y)
+		}
+		e.store(y, e.at(to, at))
+		e.plus(stride, to, from)
 	})
-	// a = exp(a - b), and dst = a (dst - sum)
-	rows("softmaxRowsBack", func(e exponent, to, from, sum, args register, part int) {
-		n, stride, b := m.field(args, exponentN), m.field(args, exponentStride), m.field(args, exponentB)
-		at := part * m.size()
-		m.load(m.at(b, at), m.v(6))
-		m.load(m.at(sum, at), m.v(7))
-		m.loop(n, 1, func() {
-			m.load(m.at(from, at), m.v(0))
-			m.sub(m.v(0), m.v(0), m.v(6))
-			y := e.exp()
-			m.store(y, m.at(from, at))
-			m.load(m.at(to, at), m.v(0))
-			m.sub(m.v(0), m.v(0), m.v(7))
-			m.mul(m.v(0), m.v(0), y)
-			m.store(m.v(0), m.at(to, at))
-			m.plus(stride, to, from)
-		})
-	})
+	if !back {
+		e.store(sum, e.at(sums, at))
+	}
 }

@@ -1,0 +1,324 @@
+package export
+
+import (
+	"slices"
+
+	"github.com/disdel/disdel/model"
+)
+
+// window reads the options of a convolution or pool. It adds padding for ceil_mode where that is the same.
+func (r *importer) window(n *step, in model.Shape, kernel []int64) (w model.Window, ok bool) {
+	two := func(name string) (s model.Sides, ok bool) {
+		list := n.options[name].list
+		if name == "kernel_shape" && len(list) == 0 {
+			list = kernel
+		}
+		if len(list) == 0 {
+			return model.Sides{H: 1, W: 1}, true
+		}
+		if len(list) != 2 || min(list[0], list[1]) < 1 || max(list[0], list[1]) > 1<<20 {
+			r.fault(n, "%s is %v; disdel has windows with two sides", name, list[:min(len(list), 4)])
+			return s, false
+		}
+		return model.Sides{H: int(list[0]), W: int(list[1])}, true
+	}
+	var good [3]bool
+	w.Kernel, good[0] = two("kernel_shape")
+	w.Stride, good[1] = two("strides")
+	w.Dilation, good[2] = two("dilations")
+	if slices.Contains(good[:], false) {
+		return w, false
+	}
+	if len(in) != 3 {
+		r.fault(n, "its input %v is no image", []int(in))
+		return w, false
+	}
+	pads := n.options["pads"].list
+	switch auto := n.options["auto_pad"].text; {
+	case auto == "SAME_UPPER":
+		return w.SamePad(in[1], in[2]), true
+	case auto != "" && auto != "NOTSET" && auto != "VALID":
+		r.fault(n, "auto_pad is %.20q; disdel has SAME_UPPER", auto)
+		return w, false
+	case len(pads) == 0 || auto == "VALID":
+	case len(pads) != 4 || slices.Min(pads) < 0 || slices.Max(pads) > 1<<20:
+		r.fault(n, "pads is %v; disdel needs four numbers of at least 0", pads[:min(len(pads), 8)])
+		return w, false
+	default:
+		w.Pad = model.Padding{Top: int(pads[0]), Left: int(pads[1]), Bottom: int(pads[2]), Right: int(pads[3])}
+	}
+	return w, true
+}
+
+func (r *importer) conv(n *step) {
+	x, ok := r.from(n, 0)
+	if !ok {
+		return
+	}
+	weight, sides, ok := r.floats(n, 1)
+	if !ok {
+		return
+	}
+	if len(sides) != 4 {
+		r.fault(n, "its weight has the shape %v; disdel has convolutions of images", sides)
+		return
+	}
+	in := r.b.Out(x)
+	w, ok := r.window(n, in, []int64{int64(sides[2]), int64(sides[3])})
+	groups := n.whole("group", 1)
+	switch {
+	case !ok:
+		return
+	case groups < 1 || groups > int64(in[0]) || sides[1]*int(groups) != in[0] ||
+		w.Kernel != (model.Sides{H: sides[2], W: sides[3]}):
+		r.fault(n, "its weight %v does not fit %d channels in %d groups and a window of %dx%d", sides, in[0], groups,
+			w.Kernel.H, w.Kernel.W)
+		return
+	}
+	bias, last, ok := r.bias(n, sides[0])
+	if !ok {
+		return
+	}
+	name := r.name(n, n.in[1])
+	r.keep(name, weight, bias)
+	r.layer(last, r.b.Conv(name, x, sides[0], w, int(groups), bias != nil))
+}
+
+// keep notes the weights of a layer. bias may be nil.
+func (r *importer) keep(name string, weight, bias []float32) {
+	r.weights[name+".weight"] = weight
+	if bias != nil {
+		r.weights[name+".bias"] = bias
+	}
+}
+
+// bias is a node's third input or, where it has none, the constant that the next node adds. last is the node whose
+// output the layer gives.
+func (r *importer) bias(n *step, units int) (bias []float32, last *step, ok bool) {
+	if len(n.in) > 2 && n.in[2] != "" {
+		bias, _, ok = r.floats(n, 2)
+		if ok && len(bias) != units {
+			r.fault(n, "its bias has %d values, and it has %d outputs", len(bias), units)
+			ok = false
+		}
+		return bias, n, ok
+	}
+	next := r.only(n.out[0])
+	if next == nil || next.kind != "Add" || len(next.in) != 2 {
+		return nil, n, true
+	}
+	other := next.in[0]
+	if other == n.out[0] {
+		other = next.in[1]
+	}
+	a := r.at[other].array
+	if a == nil {
+		a = r.later[other]
+	}
+	if bias = a.floats32(); len(bias) != units || !alongChannels(a.sides, units, n.kind == "Conv") {
+		return nil, n, true
+	}
+	next.done = true
+	return bias, next, true
+}
+
+// alongChannels tells whether a constant that is added has one value for each channel.
+func alongChannels(sides []int, units int, image bool) bool {
+	if image {
+		return slices.Equal(sides, []int{units, 1, 1}) || slices.Equal(sides, []int{1, units, 1, 1})
+	}
+	return slices.Equal(sides, []int{units}) || slices.Equal(sides, []int{1, units})
+}
+
+func (r *importer) gemm(n *step) {
+	if !near(n.number("alpha", 1), 1) || !near(n.number("beta", 1), 1) || n.whole("transA", 0) != 0 {
+		r.fault(n, "alpha, beta and transA must be 1, 1 and 0")
+		return
+	}
+	r.dense(n, n.whole("transB", 0) != 0)
+}
+
+// dense adds a dense layer. Its weight is turned where the file has [inputs units].
+func (r *importer) dense(n *step, turned bool) {
+	x, ok := r.from(n, 0)
+	if !ok {
+		return
+	}
+	weight, sides, ok := r.floats(n, 1)
+	if !ok {
+		return
+	}
+	in := r.b.Out(x)
+	if len(sides) != 2 || len(in) != 1 {
+		r.fault(n, "it multiplies %v with %v; disdel multiplies a list of numbers with a matrix", []int(in), sides)
+		return
+	}
+	units, inputs := sides[0], sides[1]
+	if !turned {
+		units, inputs = inputs, units
+	}
+	if inputs != in[0] || units == 0 {
+		r.fault(n, "its weight %v does not fit %d inputs", sides, in[0])
+		return
+	}
+	if !turned {
+		from := weight
+		if weight = r.values(n, len(from)); weight == nil {
+			return
+		}
+		transpose(weight, from, inputs, units)
+	}
+	bias, last, ok := r.bias(n, units)
+	if !ok {
+		return
+	}
+	name := r.name(n, n.in[1])
+	r.keep(name, weight, bias)
+	node := r.b.Dense(name, x, units)
+	if bias == nil { // a Builder's dense layer has one
+		r.weights[name+".bias"] = r.values(n, units)
+		r.notes = append(r.notes, "layer "+name+" got a bias of zeros")
+	}
+	r.layer(last, node)
+}
+
+// transpose turns a matrix of rows x columns.
+func transpose(out, v []float32, rows, columns int) {
+	for i := range rows {
+		for k := range columns {
+			out[k*rows+i] = v[i*columns+k]
+		}
+	}
+}
+
+// means tells whether a matrix takes the means of an adaptive pool, from columns (turned) or from rows.
+func (a *array) means(pixels, means int, turned bool) bool {
+	v := a.floats32()
+	if means < 1 || pixels < 1 || len(v) != pixels*means {
+		return false
+	}
+	want := shares(pixels, means)
+	if turned {
+		out := make([]float32, len(v))
+		transpose(out, v, pixels, means)
+		v = out
+	}
+	return slices.Equal(v, want)
+}
+
+// matMul is a dense layer, or half of an adaptive pool as disdel writes it.
+func (r *importer) matMul(n *step) {
+	a, _ := r.in(n, 0)
+	b, _ := r.in(n, 1)
+	matrix := func(v value) bool { return v.array.floats32() != nil && len(v.array.sides) == 2 }
+	switch {
+	case a.isNode && a.means == 0 && len(r.b.Out(a.node)) == 3 && matrix(b):
+		width, means := b.array.sides[0], b.array.sides[1]
+		if width == r.b.Out(a.node)[2] && b.array.means(width, means, true) {
+			r.set(n, value{isNode: true, node: a.node, means: means})
+			return
+		}
+	case b.isNode && b.means > 0 && matrix(a):
+		means, height := a.array.sides[0], a.array.sides[1]
+		if height == r.b.Out(b.node)[1] && means == b.means && a.array.means(height, means, false) {
+			r.layer(n, r.b.AdaptivePool(r.name(n, ""), b.node, means))
+			return
+		}
+	}
+	r.dense(n, false)
+}
+
+func (r *importer) batchNorm(n *step) {
+	x, ok := r.from(n, 0)
+	if !ok {
+		return
+	}
+	if n.whole("training_mode", 0) != 0 {
+		r.fault(n, "it is in training mode; export the model in evaluation mode")
+		return
+	}
+	var lists [4][]float32
+	for i := range lists {
+		if lists[i], _, ok = r.floats(n, i+1); !ok {
+			return
+		}
+		if len(lists[i]) != r.b.Out(x)[0] {
+			r.fault(n, "its input %d has %d values, and there are %d channels", i+1, len(lists[i]), r.b.Out(x)[0])
+			return
+		}
+	}
+	eps, momentum := decimal(n.number("epsilon", 1e-5)), decimal(1-n.number("momentum", 0.9))
+	if !(eps > 0) || !(momentum > 0 && momentum <= 1) {
+		r.fault(n, "epsilon is %g and momentum %g; epsilon must be above 0, momentum at least 0 and below 1", eps, 1-momentum)
+		return
+	}
+	name := r.name(n, n.in[1])
+	r.keep(name, lists[0], lists[1])
+	r.weights[name+".running_mean"], r.weights[name+".running_var"] = lists[2], lists[3]
+	r.layer(n, r.b.Norm(name, x, model.Norm{Eps: eps, Momentum: momentum}))
+}
+
+func (r *importer) maxPool(n *step)     { r.pool(n, model.OpMaxPool) }
+func (r *importer) averagePool(n *step) { r.pool(n, model.OpAvgPool) }
+
+func (r *importer) pool(n *step, op model.Op) {
+	x, ok := r.from(n, 0)
+	if !ok {
+		return
+	}
+	in := r.b.Out(x)
+	w, ok := r.window(n, in, nil)
+	if !ok {
+		return
+	}
+	if w.Dilation != (model.Sides{H: 1, W: 1}) {
+		r.fault(n, "disdel has no dilated pools")
+		return
+	}
+	if n.whole("ceil_mode", 0) != 0 && !roundUp(&w, in, op) {
+		r.fault(n, "ceil_mode makes windows that end outside of the image; disdel has them of max pools only")
+		return
+	}
+	if op == model.OpAvgPool {
+		p := w
+		if w.CountPad = n.whole("count_include_pad", 0) != 0 || w.Pad == (model.Padding{}); !w.CountPad &&
+			p.SamePad(in[1], in[2]).Pad != w.Pad {
+			r.fault(n, "its means leave out padding; disdel does that for the padding SAME_UPPER only")
+			return
+		}
+	}
+	w.Dilation = model.Sides{}
+	r.layer(n, r.b.Pool(r.name(n, ""), x, op, w))
+}
+
+// roundUp pads the bottom and right of a window as ceil_mode does. It is false where that changes what a pool computes.
+func roundUp(w *model.Window, in model.Shape, op model.Op) bool {
+	more := func(size, before, after, kernel, stride int) int {
+		room := size + before + after - kernel
+		if room < 0 || room%stride == 0 {
+			return 0
+		}
+		count := room/stride + 2
+		if (count-1)*stride >= size+before { // such a window would see padding only
+			return 0
+		}
+		return (count-1)*stride - room
+	}
+	bottom := more(in[1], w.Pad.Top, w.Pad.Bottom, w.Kernel.H, w.Stride.H)
+	right := more(in[2], w.Pad.Left, w.Pad.Right, w.Kernel.W, w.Stride.W)
+	w.Pad.Bottom, w.Pad.Right = w.Pad.Bottom+bottom, w.Pad.Right+right
+	return op == model.OpMaxPool || bottom == 0 && right == 0
+}
+
+func globalPool(add func(b *model.Builder, name string, in int) int) nodeReader {
+	return func(r *importer, n *step) {
+		x, ok := r.from(n, 0)
+		switch {
+		case !ok:
+		case len(r.b.Out(x)) != 3:
+			r.fault(n, "its input %v is no image", []int(r.b.Out(x)))
+		default:
+			r.layer(n, add(r.b, r.name(n, ""), x))
+		}
+	}
+}

@@ -1,0 +1,369 @@
+package export
+
+import (
+	"slices"
+
+	"github.com/disdel/disdel/model"
+)
+
+// list is a node's input i or, of older opsets, its option.
+func (r *importer) list(n *step, i int, option string) []int64 {
+	if v, ok := r.in(n, i); ok && v.isList {
+		return v.whole
+	}
+	return n.options[option].list
+}
+
+// imageAxes are the axes that a node takes of rows of images, from 0 on and in order.
+func (r *importer) imageAxes(n *step) []int64 {
+	axes := slices.Clone(r.list(n, 1, "axes"))
+	for i, axis := range axes {
+		if axis < 0 {
+			axes[i] = axis + 4
+		}
+	}
+	slices.Sort(axes)
+	return axes
+}
+
+// reduceMean is a global pool where it takes the mean of an image's pixels.
+func (r *importer) reduceMean(n *step) {
+	x, ok := r.from(n, 0)
+	if !ok {
+		return
+	}
+	axes := r.imageAxes(n)
+	if len(r.b.Out(x)) != 3 || !slices.Equal(axes, []int64{2, 3}) {
+		r.fault(n, "disdel reads means over height and width only")
+		return
+	}
+	name := r.name(n, "")
+	node := r.b.GlobalPool(name, x)
+	if n.whole("keepdims", 1) == 0 {
+		node = r.b.Flatten(r.name(&step{name: name + ".flatten"}, ""), node)
+	}
+	r.layer(n, node)
+}
+
+func (r *importer) flatten(n *step) {
+	x, ok := r.from(n, 0)
+	if !ok {
+		return
+	}
+	if axis := n.whole("axis", 1); axis != 1 && axis != -int64(len(r.b.Out(x))) {
+		r.fault(n, "axis is %d; disdel flattens from axis 1 on", axis)
+		return
+	}
+	r.flat(n, x)
+}
+
+// flat makes a list of numbers of a layer's output.
+func (r *importer) flat(n *step, x int) {
+	if len(r.b.Out(x)) > 1 {
+		x = r.b.Flatten(r.name(n, ""), x)
+	}
+	r.layer(n, x)
+}
+
+// reshape makes a list of numbers of an image, or computes the shape of a list of integers.
+func (r *importer) reshape(n *step) {
+	v, _ := r.in(n, 0)
+	to, _ := r.in(n, 1)
+	if !to.isList || len(to.whole) == 0 {
+		r.fault(n, "its shape is not known before the network runs")
+		return
+	}
+	if v.isList {
+		r.set(n, v)
+		return
+	}
+	x, ok := r.from(n, 0)
+	if !ok {
+		return
+	}
+	have := r.b.Out(x)
+	sides := slices.Clone(to.whole)
+	rows := sides[0] == rowCount || sides[0] == -1 || sides[0] == 0 || r.rows > 0 && sides[0] == r.rows
+	for i := 1; i < len(sides); i++ {
+		if sides[i] == 0 && i <= len(have) {
+			sides[i] = int64(have[i-1])
+		}
+	}
+	if rows && len(sides) == 2 && (sides[1] == int64(have.Len()) || sides[1] == -1 && sides[0] != -1) {
+		r.flat(n, x)
+		return
+	}
+	if rows && len(sides) == len(have)+1 {
+		same := true
+		for i, side := range have {
+			same = same && sides[i+1] == int64(side)
+		}
+		if same {
+			r.layer(n, x)
+			return
+		}
+	}
+	r.fault(n, "it makes the shape %v of %v; disdel makes only lists of all values of a row", to.whole[1:], []int(have))
+}
+
+// squeeze drops sides of 1: of an image of one pixel, which becomes a list, and of lists of integers.
+func (r *importer) squeeze(n *step) {
+	if v, _ := r.in(n, 0); v.isList {
+		r.set(n, v)
+		return
+	}
+	x, ok := r.from(n, 0)
+	if !ok {
+		return
+	}
+	axes := r.imageAxes(n)
+	if have := r.b.Out(x); len(have) != 3 || have[1] != 1 || have[2] != 1 || !slices.Equal(axes, []int64{2, 3}) {
+		r.fault(n, "it drops the sides %v of %v; disdel drops height and width of 1", axes, []int(have))
+		return
+	}
+	r.flat(n, x)
+}
+
+// softmax comes last. Its logarithm is replaced by itself, as the order of the classes is the same.
+func (r *importer) softmax(n *step) {
+	x, ok := r.from(n, 0)
+	if !ok {
+		return
+	}
+	usual := int64(-1)
+	if r.opset < 13 {
+		usual = 1
+	}
+	axis := n.whole("axis", usual)
+	switch {
+	case len(r.b.Out(x)) != 1 || axis != 1 && axis != -1:
+		r.fault(n, "it is over axis %d of %v; disdel has softmax over a list of numbers", axis, []int(r.b.Out(x)))
+		return
+	case n.out[0] != r.outputs[0].name && r.beforeOutput(n.out[0]):
+		r.fault(n, "disdel has softmax only as the last layer")
+		return
+	case n.kind == "LogSoftmax":
+		r.notes = append(r.notes, "the last layer is softmax: answers are probabilities, "+
+			"where the file gives their logarithms")
+	}
+	r.layer(n, r.b.Same(r.name(n, ""), x, model.OpSoftmax))
+}
+
+// beforeOutput tells whether a node computes with a value before it is the output.
+func (r *importer) beforeOutput(name string) bool {
+	return slices.ContainsFunc(r.users[name], func(n *step) bool { return n.kind != "Identity" && n.kind != "Dropout" })
+}
+
+// add sums layers of one shape.
+func (r *importer) add(n *step) {
+	if len(n.in) == 1 {
+		r.pass(n)
+		return
+	}
+	var list []int
+	for i := range n.in {
+		x, ok := r.from(n, i)
+		if !ok {
+			return
+		}
+		if slices.Contains(list, x) || len(list) > 0 && !slices.Equal(r.b.Out(x), r.b.Out(list[0])) {
+			r.fault(n, "it adds %v and %v; disdel adds different layers of one shape", []int(r.b.Out(list[0])),
+				[]int(r.b.Out(x)))
+			return
+		}
+		list = append(list, x)
+	}
+	r.layer(n, r.b.Add(r.name(n, ""), list...))
+}
+
+// concat joins the channels of images, or lists of integers.
+func (r *importer) concat(n *step) {
+	var list []int
+	var whole []int64
+	for i := range n.in {
+		if v, _ := r.in(n, i); v.isList {
+			whole = append(whole, v.whole...)
+			continue
+		}
+		x, ok := r.from(n, i)
+		if !ok {
+			return
+		}
+		if len(r.b.Out(x)) != 3 {
+			r.fault(n, "its input %v is no image", []int(r.b.Out(x)))
+			return
+		}
+		list = append(list, x)
+	}
+	switch axis := n.whole("axis", 0); {
+	case len(list) == 0 && len(whole) <= mostFolded:
+		r.set(n, value{whole: whole, isList: true})
+	case len(list) == 1 && len(whole) == 0:
+		r.layer(n, list[0])
+	case len(whole) > 0 || axis != 1 && axis != -3:
+		r.fault(n, "axis is %d; disdel joins the channels of images, axis 1", axis)
+	default:
+		r.layer(n, r.b.Concat(r.name(n, ""), list...))
+	}
+}
+
+// pass gives what a node takes.
+func (r *importer) pass(n *step) {
+	v, _ := r.in(n, 0)
+	r.set(n, v)
+}
+
+func (r *importer) cast(n *step) {
+	if v, _ := r.in(n, 0); !v.isList {
+		r.fault(n, "disdel computes with float32 only")
+		return
+	}
+	r.pass(n)
+}
+
+func (r *importer) constant(n *step) {
+	switch o, list := n.options["value"], n.options["value_ints"].list; {
+	case o.array != nil:
+		r.set(n, constant(o.array))
+	case len(list) > 0:
+		r.set(n, value{whole: list, isList: true})
+	default:
+		r.fault(n, "disdel reads constants of the option value")
+	}
+}
+
+// shape is known, except for the number of rows.
+func (r *importer) shape(n *step) {
+	x, ok := r.from(n, 0)
+	if !ok {
+		return
+	}
+	list := []int64{rowCount}
+	for _, side := range r.b.Out(x) {
+		list = append(list, int64(side))
+	}
+	r.set(n, value{whole: list, isList: true})
+}
+
+// folded is a list of integers that a node takes.
+func (r *importer) folded(n *step, i int) ([]int64, bool) {
+	v, _ := r.in(n, i)
+	if !v.isList {
+		r.fault(n, "disdel computes this only of shapes")
+	}
+	return v.whole, v.isList
+}
+
+func (r *importer) gather(n *step) {
+	from, ok := r.folded(n, 0)
+	if !ok {
+		return
+	}
+	places, ok := r.folded(n, 1)
+	if !ok {
+		return
+	}
+	var out []int64
+	for _, at := range places {
+		if at < 0 {
+			at += int64(len(from))
+		}
+		if at < 0 || at >= int64(len(from)) {
+			r.fault(n, "it takes number %d of %d", at, len(from))
+			return
+		}
+		out = append(out, from[at])
+	}
+	r.set(n, value{whole: out, isList: true})
+}
+
+func (r *importer) unsqueeze(n *step) {
+	if _, ok := r.folded(n, 0); ok {
+		r.pass(n)
+	}
+}
+
+// slice takes the pixels of an image at a stride, as a convolution of single pixels, or part of a list of integers.
+func (r *importer) slice(n *step) {
+	starts, ends := r.list(n, 1, "starts"), r.list(n, 2, "ends")
+	axes, steps := r.list(n, 3, "axes"), r.list(n, 4, "")
+	if v, _ := r.in(n, 0); v.isList {
+		r.cut(n, v.whole, starts, ends, steps)
+		return
+	}
+	x, ok := r.from(n, 0)
+	if !ok {
+		return
+	}
+	in := r.b.Out(x)
+	whole := len(in) == 3 && slices.Equal(axes, []int64{2, 3}) && slices.Equal(starts, []int64{0, 0}) && len(steps) == 2 &&
+		len(ends) == 2 && min(steps[0], steps[1]) >= 1 && max(steps[0], steps[1]) < 1<<20 &&
+		ends[0] >= int64(in[1]) && ends[1] >= int64(in[2])
+	if !whole {
+		r.fault(n, "disdel reads slices of whole images with a step in height and width only")
+		return
+	}
+	name := r.name(n, "")
+	ones := r.values(n, in[0])
+	if ones == nil {
+		return
+	}
+	for i := range ones {
+		ones[i] = 1
+	}
+	r.keep(name, ones, nil)
+	w := model.Window{Kernel: model.Sides{H: 1, W: 1}, Stride: model.Sides{H: int(steps[0]), W: int(steps[1])}}
+	r.notes = append(r.notes, "layer "+name+" is a convolution that takes single pixels; training changes its weights")
+	r.layer(n, r.b.Conv(name, x, in[0], w, in[0], false))
+}
+
+// cut takes part of a list of integers.
+func (r *importer) cut(n *step, list, starts, ends, steps []int64) {
+	if len(starts) != 1 || len(ends) != 1 || len(steps) > 0 && steps[0] != 1 {
+		r.fault(n, "disdel reads slices of lists with one start, one end and step 1")
+		return
+	}
+	place := func(v int64) int64 {
+		if v < 0 {
+			v += int64(len(list))
+		}
+		return max(0, min(v, int64(len(list))))
+	}
+	from, to := place(starts[0]), place(ends[0])
+	r.set(n, value{whole: list[from:max(from, to)], isList: true})
+}
+
+// pad adds channels of zeros, as a convolution of single pixels.
+func (r *importer) pad(n *step) {
+	x, ok := r.from(n, 0)
+	if !ok {
+		return
+	}
+	in, pads := r.b.Out(x), r.list(n, 1, "pads")
+	if mode := n.options["mode"].text; mode != "" && mode != "constant" || len(in) != 3 || len(pads) != 8 {
+		r.fault(n, "disdel reads only zeros around images")
+		return
+	}
+	before, after := pads[1], pads[5]
+	if before < 0 || after < 0 || max(before, after) > 1<<12 || in[0] > 1<<12 ||
+		slices.ContainsFunc(slices.Concat(pads[:1], pads[2:5], pads[6:]), func(v int64) bool { return v != 0 }) {
+		r.fault(n, "it pads %v; disdel reads new channels here; write other padding into the convolution or pool", pads)
+		return
+	}
+	if v, ok := r.in(n, 2); ok && (len(v.array.floats32()) != 1 || v.array.floats32()[0] != 0) {
+		r.fault(n, "it pads with other values than 0")
+		return
+	}
+	filters := in[0] + int(before+after)
+	weight := r.values(n, filters*in[0])
+	if weight == nil {
+		return
+	}
+	for i := range in[0] {
+		weight[(i+int(before))*in[0]+i] = 1
+	}
+	name := r.name(n, "")
+	r.keep(name, weight, nil)
+	r.notes = append(r.notes, "layer "+name+" is a convolution that adds channels of zeros; training changes its weights")
+	r.layer(n, r.b.Conv(name, x, filters, model.Square(1, 1, 0), 1, false))
+}
