@@ -62,8 +62,10 @@ func background(log *os.File, args []string) (*exec.Cmd, error) {
 
 // await waits until the process serves or ends.
 func await(ctx context.Context, home string, cmd *exec.Cmd, ended <-chan error) (State, error) {
+	pid := cmd.Process.Pid
 	for {
-		if state, running := Find(home); running && state.Holder == cmd.Process.Pid && state.Address != "" {
+		// The process locks the file before it removes what a killed platform told there: the state must name it, too.
+		if state, running := Find(home); running && state.Holder == pid && state.PID == pid && state.Address != "" {
 			return state, nil
 		}
 		select {

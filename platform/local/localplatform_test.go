@@ -191,3 +191,33 @@ func TestActionsFindHowToCompute(t *testing.T) {
 		t.Error(env)
 	}
 }
+
+// A platform that starts in the background has locked its file before it removes what a killed one told there.
+func TestWhoWaitsDoesNotTakeAKilledPlatformsAddress(t *testing.T) {
+	dir := t.TempDir()
+	old, _ := json.Marshal(State{PID: 1, Address: "http://127.0.0.1:1"})
+	if err := os.WriteFile(File(dir), old, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("python3", "-c", `
+import fcntl, json, os, sys, time
+f = open(sys.argv[1], "r+")
+fcntl.lockf(f, fcntl.LOCK_EX)
+time.sleep(0.3)
+f.truncate(0)
+f.write(json.dumps({"pid": os.getpid(), "address": "http://127.0.0.1:2"}))
+f.flush()
+time.sleep(60)`, File(dir))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	s, err := await(t.Context(), dir, cmd, ended)
+	if err != nil || s.Address != "http://127.0.0.1:2" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if cmd.Process.Kill() == nil {
+		<-ended
+	}
+}

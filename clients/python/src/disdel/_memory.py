@@ -244,18 +244,32 @@ def _bytes(tensor: Any) -> int:
 
 
 def _probed(tried: Any, batches: List[int]) -> Iterator[Dict[str, Any]]:
-    """Measured peaks at two small batches, and a line through them."""
-    small = max(min(8, batches[-1]), 1)
-    at = [small, 4 * small]
-    train = [_peak_of(tried.steps, n, 2) for n in at]
-    infer = [_peak_of(tried.evaluate, n) for n in at]
+    """Measured peaks at two batches, and a line through them."""
+    _map_arrays()
+    train = _line(lambda rows: _peak_of(tried.steps, rows, 2), batches[-1])
+    infer = _line(lambda rows: _peak_of(tried.evaluate, rows), batches[-1])
+    yield {"memory": [{"batch": b, "trainBytes": train(b), "inferBytes": infer(b)} for b in batches]}
 
-    def line(values: List[int], batch: int) -> int:
-        slope = max(values[1] - values[0], 0) / (at[1] - at[0])
-        return max(int(values[0] + slope * (batch - at[0])), int(slope * batch), CONSTANT)
 
-    memory = [{"batch": b, "trainBytes": line(train, b), "inferBytes": line(infer, b)} for b in batches]
-    yield {"memory": memory}
+def _line(peak: Callable[[int], int], largest: int) -> Callable[[int], int]:
+    """The bytes of any batch, from peaks at small ones.
+
+    What does not depend on the batch, such as a step of the optimizer, can hide what does. The batches grow until the
+    rows show, or up to the largest that is asked for.
+    """
+    rows = max(min(8, largest), 1)
+    at, peaks = [rows, 4 * rows], [peak(rows), peak(4 * rows)]
+    while peaks[-1] < 2 * peaks[-2] and at[-1] < largest:
+        at.append(min(4 * at[-1], largest))
+        peaks.append(peak(at[-1]))
+    slope = max(peaks[-1] - peaks[-2], 0) / (at[-1] - at[-2])
+
+    def line(batch: int) -> int:
+        if batch <= at[-2]:
+            return max(*peaks[:-1], CONSTANT)
+        return max(int(peaks[-2] + slope * (batch - at[-2])), int(slope * batch), CONSTANT)
+
+    return line
 
 
 def _peak_of(work: Callable[..., None], *options: int) -> int:
@@ -267,6 +281,13 @@ def _peak_of(work: Callable[..., None], *options: int) -> int:
     before = private()
     work(*options)
     return max(private(peak=True) - before, 0)
+
+
+def _map_arrays() -> None:
+    """Give each larger array pages of its own: freed ones would hide some of the peak. FACTOR stands for them."""
+    map_threshold = -3  # M_MMAP_THRESHOLD of glibc
+    with contextlib.suppress(OSError, AttributeError):  # another libc
+        ctypes.CDLL(None).mallopt(map_threshold, 128 << 10)
 
 
 def _give_back() -> None:
