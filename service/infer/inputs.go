@@ -9,6 +9,7 @@ import (
 	"math"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset/dense"
@@ -26,7 +27,8 @@ type Inputs struct {
 }
 
 // ReadInputs reads rows of a network's input. JSON and .npy have a list of rows, one row, or arrays with the shape of
-// the input. A name that ends in .csv is a table with a row in each line. A PNG or JPEG file is one row.
+// the input. A name that ends in .csv, or has no ending and is no JSON, is a table with a row in each line. A PNG or
+// JPEG file is one row.
 func ReadInputs(name string, data []byte, input model.Shape) (in Inputs, err error) {
 	return readInputs(name, data, input, 0)
 }
@@ -45,7 +47,7 @@ func readInputs(name string, data []byte, input model.Shape, side int) (in Input
 	switch {
 	case isPicture(data):
 		return readPicture(name, data, input, side)
-	case strings.EqualFold(filepath.Ext(name), ".csv"):
+	case isCSV(name, data):
 		return readTable(name, data, sample)
 	}
 	var a array
@@ -83,6 +85,17 @@ func readInputs(name string, data []byte, input model.Shape, side int) (in Input
 		return bad("there are numbers of %d rows for %d inputs", len(in.Numbers), len(in.Rows))
 	}
 	return in, nil
+}
+
+// isCSV tells whether data is CSV: by the file's ending, and where it has none, such as standard input, by its start.
+func isCSV(name string, data []byte) bool {
+	if ending := filepath.Ext(name); ending != "" {
+		return strings.EqualFold(ending, ".csv")
+	}
+	data = bytes.TrimSpace(data)
+	line, _, _ := bytes.Cut(data, []byte("\n"))
+	return len(line) > 0 && utf8.Valid(line) && !bytes.ContainsRune(line, 0) && !bytes.ContainsAny(line[:1], "[{") &&
+		!json.Valid(data)
 }
 
 // document is inputs in JSON: only an array, or an object with fields.

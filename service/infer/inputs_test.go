@@ -56,6 +56,9 @@ func TestInputsAreReadHoweverTheyAreNested(t *testing.T) {
 			t.Errorf("%.40q: %v, want Invalid with %q", text, err, want)
 		}
 	}
+	if in, err := ReadInputs("-", []byte("1,2,3,4\n5,6,7,8\n"), image); err != nil || len(in.Rows) != 2 {
+		t.Errorf("a table on standard input: %+v, %v", in, err)
+	}
 	_, err := ReadInputs("x.json", []byte(`[[[1,2,3],[1,2,3]],[[1,2,3],[1,2,3]]]`), model.Shape{3, 2, 2})
 	if !errors.Is(err, disdel.Invalid) || !strings.Contains(err.Error(), "channels last") {
 		t.Errorf("channels last: %v", err)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,9 +68,9 @@ func (t *Model) readRaw(name string, data []byte) (in Inputs, ok bool, err error
 	if t.table == nil || bytes.HasPrefix(data, []byte("\x93NUMPY")) {
 		return in, false, nil
 	}
-	isCSV := strings.EqualFold(filepath.Ext(name), ".csv")
+	lines := isCSV(name, data)
 	objects, isJSON := rawObjects(data)
-	if !isCSV && !isJSON {
+	if !lines && !isJSON {
 		return in, false, nil
 	}
 	table, err := t.table()
@@ -79,7 +78,7 @@ func (t *Model) readRaw(name string, data []byte) (in Inputs, ok bool, err error
 		return in, false, err
 	}
 	r := newRawRows(t, table, name, len(data))
-	if ok, err = true, error(nil); isCSV {
+	if ok, err = true, error(nil); lines {
 		ok, err = r.readCSV(data)
 	} else {
 		err = r.readObjects(objects)
