@@ -122,8 +122,9 @@ bench-headline: build ## 20 jobs at OpenWhisk's default limits, with fixed-step 
 	bin/bench-estimator -parts headline
 
 .PHONY: bench-functions
-bench-functions: build ## figures of users' Python programs as actions, beside plain PyTorch (PARTS=steps,starts,exchange,estimates,translated,kills,kubeml)
+bench-functions: build ## figures of users' Python programs as actions, beside plain PyTorch (PARTS=steps,starts,exchange,estimates,translated,kills,frameworks,kubeml)
 	scripts/bench-deps.sh --torch
+	$(if $(or $(if $(PARTS),,all),$(findstring frameworks,$(PARTS))),scripts/frameworks.sh)
 	$(BENCH)functions ./functions
 	bin/bench-functions $(if $(PARTS),-parts $(PARTS))
 
@@ -137,7 +138,7 @@ serverless: build ## deploy, invoke, logs and remove by the serverless framework
 	scripts/serverless.sh
 
 .PHONY: suites
-suites: deps build ## what others test their clients of OpenWhisk with, on the embedded one: how many cases pass (ONLY=cases, wskdeploy, serverless)
+suites: deps build ## what others test their clients of OpenWhisk with, and adapters of Python libraries: how many cases pass (ONLY=cases, wskdeploy, serverless, frameworks)
 	scripts/suites.sh
 
 .PHONY: bench-aggregator

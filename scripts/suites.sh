@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Runs what others test their clients of OpenWhisk with against the embedded platform, and prints "suite NAME: PASSED of ALL":
 # cases of wsk, of npm's openwhisk and of its openwhisk-composer, written anew in our words (platform/clients/testdata/suites);
-# the integration tests that wskdeploy brings, as they are; and the serverless framework. It needs bin/disdel (make build) and
-# what scripts/test-deps.sh installs. ONLY=cases, wskdeploy or serverless runs one part.
+# the integration tests that wskdeploy brings, as they are; and the serverless framework. It also tests the adapters of Keras,
+# Hugging Face, Lightning and scikit-learn. It needs bin/disdel (make build) and what scripts/test-deps.sh installs.
+# ONLY=cases, wskdeploy, serverless or frameworks runs one part.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 program=${PROGRAM:-$PWD/bin/disdel}
@@ -51,8 +52,16 @@ serverless() {
   grep '^FAIL' "$work/serverless" || true
 }
 
+frameworks() {
+  local python
+  python=$(scripts/frameworks.sh)
+  (cd clients/python && PYTHONPATH=src "$python" -m pytest -q -p no:cacheprovider tests/test_adapters.py) >"$work/frameworks" 2>&1 || failed=1
+  echo "suite frameworks: $(tail -1 "$work/frameworks")"
+  grep -E '^(FAILED|SKIPPED)' "$work/frameworks" || true
+}
+
 work=$(mktemp -d)
 end() { "$program" --home "$work/home" platform down >/dev/null 2>&1 || true; rm -rf "$work"; }
 trap end EXIT
-for part in ${ONLY:-cases wskdeploy serverless}; do "$part"; done
+for part in ${ONLY:-cases wskdeploy serverless frameworks}; do "$part"; done
 exit $failed

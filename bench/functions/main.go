@@ -5,8 +5,9 @@
 //
 // The part steps compares the time of training steps, starts times the starts of workers, exchange times their weights'
 // way, and estimates compares the estimates of drawn programs with their measured peaks. The part translated compares
-// Python with disdel's own engine on the same program, and kills disturbs jobs. The part kubeml
-// compares the time of an epoch with KubeML's way. The program does not compare figures with goals.
+// Python with disdel's own engine on the same program, and kills disturbs jobs. The part
+// frameworks compares the losses of libraries as jobs and alone, and kubeml the time of an epoch with KubeML's way. The
+// program does not compare figures with goals.
 package main
 
 import (
@@ -29,7 +30,8 @@ func main() {
 	python := flag.String("python", "/usr/bin/python3", "an interpreter with PyTorch")
 	programs := flag.String("programs", "bench/functions/programs", "folder of the Python programs")
 	clients := flag.String("clients", "clients/python/src", "folder of the Python package disdel")
-	parts := flag.String("parts", "steps,starts,exchange,estimates,translated,kills,kubeml", "what is measured")
+	libraries := flag.String("libraries", ".cache/frameworks/bin/python", "an interpreter with Keras and other libraries")
+	parts := flag.String("parts", "steps,starts,exchange,estimates,translated,kills,frameworks,kubeml", "what is measured")
 	runs := flag.Int("runs", 3, "pairs of runs")
 	disturbed := flag.Int("kills", 60, "jobs that are disturbed by a kill")
 	draws := flag.Int("draws", 40, "programs whose estimates are compared")
@@ -51,6 +53,9 @@ func main() {
 			if b.clients, err = filepath.Abs(*clients); err != nil {
 				return err
 			}
+			if b.libraries, err = filepath.Abs(*libraries); err != nil {
+				return err
+			}
 			b.Home = home
 			all := []rig.Part{
 				{Name: "steps", Run: b.steps},
@@ -59,6 +64,7 @@ func main() {
 				{Name: "estimates", Run: b.estimates},
 				{Name: "translated", Run: b.translated},
 				{Name: "kills", Run: b.kills},
+				{Name: "frameworks", Run: b.frameworks},
 				{Name: "kubeml", Run: b.kubeml},
 			}
 			return rig.RunParts(all, *parts)
@@ -70,6 +76,7 @@ type bencher struct {
 	rig.Program
 	python, programs string
 	clients          string   // folder of the Python package disdel
+	libraries        string   // an interpreter with all libraries that are compared
 	also             []string // further arguments of submit
 	runs, draws      int
 	disturbed        int // jobs

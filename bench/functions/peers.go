@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,48 @@ import (
 
 	"github.com/disdel/disdel/bench/rig"
 )
+
+// frameworks prints how many libraries reach as a job the loss that they reach alone. A step takes all rows, so that
+// their order makes no difference.
+func (b *bencher) frameworks() error {
+	const rows, epochs = 160, 20
+	d, err := b.draw("frameworks", rows, 1, 8, 8)
+	if err != nil {
+		return err
+	}
+	there := *b
+	there.programs, there.python = filepath.Join(b.programs, "frameworks"), b.libraries
+	programs := []string{
+		"torch_step:Net", "torch_loop:train", "keras_fit:train", "huggingface:train", "lightning_fit:train", "scikit:train",
+		"arrays:Net",
+	}
+	same := 0
+	for _, p := range programs {
+		module, entry, _ := strings.Cut(p, ":")
+		var alone struct{ Loss float64 }
+		err := there.peer("alone.py", map[string]any{
+			"module": module, "images": d.images, "labels": d.labels, "epochs": epochs,
+		}, &alone)
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "bench: %s alone: %v\n", module, err)
+			continue
+		}
+		rec, err := there.submit(module+".py:"+entry, d, fmt.Sprint("training.epochs=", epochs),
+			fmt.Sprint("training.batchSize=", rows))
+		if err != nil || len(rec.Rounds) == 0 {
+			fmt.Fprintf(os.Stderr, "bench: %s as a job: %v\n", module, err)
+			continue
+		}
+		loss := rec.Rounds[len(rec.Rounds)-1].TrainLoss
+		fmt.Fprintf(os.Stderr, "%s: loss %.6f, alone %.6f\n", module, loss, alone.Loss)
+		if math.Abs(loss-alone.Loss) <= 0.01*alone.Loss {
+			same++
+		}
+	}
+	rig.Figure("function_frameworks", float64(same), fmt.Sprintf("of %d libraries have the loss that they reach alone",
+		len(programs)))
+	return nil
+}
 
 // kubeml prints how many times as long an epoch takes in KubeML's way, with the same program, rows and redis-server.
 func (b *bencher) kubeml() error {
