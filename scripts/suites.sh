@@ -2,7 +2,7 @@
 # Runs what others test their clients of OpenWhisk with against the embedded platform, and prints "suite NAME: PASSED of ALL":
 # cases of wsk, of npm's openwhisk and of its openwhisk-composer, written anew in our words (platform/clients/testdata/suites);
 # the integration tests that wskdeploy brings, as they are; and the serverless framework. It also tests the adapters of Keras,
-# Hugging Face, Lightning and scikit-learn. It needs bin/disdel (make build) and what scripts/test-deps.sh installs.
+# Hugging Face and scikit-learn. It needs bin/disdel (make build) and what scripts/test-deps.sh installs.
 # ONLY=cases, wskdeploy, serverless or frameworks runs one part.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -99,6 +99,7 @@ func TestEveryCommandOfAReportLetsTheJobPass(t *testing.T) {
 // The same for failures of every kind that are written into the record of a job that was submitted with options: which
 // action failed, how, at which limits and with which heartbeats comes from a seed.
 func TestCommandsOfAnyFailureAreAccepted(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	t.Logf("repeat with -advice-seed %d", *adviceSeed)
 	random := rand.New(rand.NewPCG(*adviceSeed, 0))

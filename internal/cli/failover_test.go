@@ -101,6 +101,7 @@ func clusterFor(t *testing.T) (address string, masters []redisProcess) {
 // A Redis that fails over in the middle of a job costs no round and counts none twice: the weights are those of the job
 // that nobody disturbed.
 func TestAJobOutlivesAFailoverOfItsRedis(t *testing.T) {
+	t.Parallel()
 	for name, start := range map[string]func(*testing.T) (string, []redisProcess){
 		"Sentinel": sentinelFor, "cluster": clusterFor,
 	} {

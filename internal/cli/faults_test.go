@@ -12,34 +12,34 @@ import (
 // delivered twice, a seeded job ends with the bits of the same job left alone.
 func TestFaultsChangeNothing(t *testing.T) {
 	t.Parallel()
-	d := build(t)
-	rig := faults.Seeded(d.path, t.TempDir(), faults.Job(2, 2), 7)
-	rig.Log = t.Output()
-	if _, err := rig.Undisturbed(); err != nil {
-		t.Fatal(err)
-	}
 	for _, c := range []struct {
 		name   string
 		redis  bool
 		faults int
 		pace   time.Duration
-		run    func(int) (faults.Tally, error)
+		run    func(*faults.Rig, int) (faults.Tally, error)
 	}{
-		{"kill -9 of actions", false, 4, 200 * time.Millisecond, rig.KillActions},
-		{"kill -9 of disdel before it has accepted the job", false, 1, time.Millisecond, rig.KillController},
-		{"kill -9 of disdel", false, 1, 800 * time.Millisecond, rig.KillController},
-		{"every invocation twice", false, 20, 200 * time.Millisecond, rig.Duplicate},
-		{"kill -9 of aggregations", false, 2, 20 * time.Millisecond, rig.KillAggregates},
-		{"kill -9 of disdel beside redis-server", true, 1, 800 * time.Millisecond, rig.KillControllerBesideRedis},
-		{"redis-server restarted", true, 1, 800 * time.Millisecond, rig.RestartRedis},
-		{"redis-server flushed", true, 1, 800 * time.Millisecond, rig.FlushRedis},
+		{"kill -9 of actions", false, 4, 200 * time.Millisecond, (*faults.Rig).KillActions},
+		{"kill -9 of disdel before it has accepted the job", false, 1, time.Millisecond, (*faults.Rig).KillController},
+		{"kill -9 of disdel", false, 1, 800 * time.Millisecond, (*faults.Rig).KillController},
+		{"every invocation twice", false, 20, 200 * time.Millisecond, (*faults.Rig).Duplicate},
+		{"kill -9 of aggregations", false, 2, 20 * time.Millisecond, (*faults.Rig).KillAggregates},
+		{"kill -9 of disdel beside redis-server", true, 1, 800 * time.Millisecond, (*faults.Rig).KillControllerBesideRedis},
+		{"redis-server restarted", true, 1, 800 * time.Millisecond, (*faults.Rig).RestartRedis},
+		{"redis-server flushed", true, 1, 800 * time.Millisecond, (*faults.Rig).FlushRedis},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			if _, err := exec.LookPath("redis-server"); c.redis && err != nil {
 				t.Skip("redis-server is not installed; scripts/test-deps.sh installs it")
 			}
+			rig := faults.Seeded(build(t).path, t.TempDir(), faults.Job(2, 2), 7)
+			rig.Log = t.Output()
+			if _, err := rig.Undisturbed(); err != nil {
+				t.Fatal(err)
+			}
 			rig.Pace = c.pace
-			n, err := c.run(c.faults)
+			n, err := c.run(rig, c.faults)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,12 +54,12 @@ func TestFaultsChangeNothing(t *testing.T) {
 // with the filter, and apart by a slack (make bench-exchange has 200 kills).
 func TestKillsInsideARoundChangeNothing(t *testing.T) {
 	t.Parallel()
-	d := build(t)
 	for name, exchange := range map[string]string{
 		"BSP": "{}", "ISP": "{threshold: 0.7, combine: sum, values: int8}", "SSP": "{slack: 2, threshold: 0.3}",
 	} {
 		t.Run(name, func(t *testing.T) {
-			rig := faults.Seeded(d.path, t.TempDir(), faults.ExchangeJob(2, exchange), 7)
+			t.Parallel()
+			rig := faults.Seeded(build(t).path, t.TempDir(), faults.ExchangeJob(2, exchange), 7)
 			rig.Log, rig.Data, rig.Pace = t.Output(), faults.ExchangeData(), 300*time.Millisecond
 			if _, err := rig.Undisturbed(); err != nil {
 				t.Fatal(err)

@@ -65,6 +65,7 @@ func digitPicture(t *testing.T, factor int) []byte {
 // A watch answers files of every sort as they come, waits for one that is being written, tells of one that cannot be
 // read, ends with Ctrl-C, and says nothing twice when it is started again.
 func TestAFolderIsWatched(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	if _, errs, code := d.run("-q", "quickstart", "--set", "training.epochs=2"); code != 0 {
 		t.Fatal(errs)

@@ -22,6 +22,7 @@ func TestAHomeOfEachEarlierVersion(t *testing.T) {
 	}
 	for _, archive := range archives {
 		t.Run(filepath.Base(archive), func(t *testing.T) {
+			t.Parallel()
 			d := build(t)
 			if err := os.Mkdir(d.home, 0o700); err != nil {
 				t.Fatal(err)

@@ -40,6 +40,7 @@ var silentSince = regexp.MustCompile(`OpenWhisk at (\S+) does not answer \(conne
 // A platform that goes away under a job is named within seconds; once it is back, without what was under way, the job
 // goes on and ends well. Where it stays away, the job's deadline ends it as unreachable, and resume takes it up again.
 func TestAJobOutlivesItsPlatform(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	job := d.file(strings.Replace(steadyJob, "epochs: 16", "epochs: 200", 1))
 	cmd, state := d.up()

@@ -46,6 +46,7 @@ func (d *tool) up(args ...string) (*exec.Cmd, local.State) {
 // actions reach the store and the data of the process that submits. A SIGTERM is an end like any other, and leaves
 // nothing.
 func TestAJobRunsOnAPlatformOfAnotherProcess(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	cmd, state := d.up()
 	out, errs, code := d.run("quickstart", "--apihost", state.Address, "-o", "json")

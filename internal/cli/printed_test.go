@@ -182,6 +182,7 @@ func TestCommandsOfPlaces(t *testing.T) {
 // A job whose controller was killed goes on where it ran, whatever the shell says now; another place, and a storage
 // without its checkpoints, are refused by name.
 func TestAResumeReturnsToWhereTheJobRan(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	redis := miniredis.RunT(t)
 	_, state := d.up()

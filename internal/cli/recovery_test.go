@@ -282,6 +282,7 @@ func (d *tool) killed(cmd *exec.Cmd, round int) {
 
 // A round that is longer than an action may run is divided into legs, and comes to the same weights.
 func TestARoundInLegsComesToTheSameWeights(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	job := d.file(strings.NewReplacer("epochs: 16", "epochs: 160", "workers: 2",
 		"workers: 1, sync: end").Replace(steadyJob))
@@ -334,6 +335,7 @@ func TestARoundInLegsComesToTheSameWeights(t *testing.T) {
 // What the report of a job that ran out of memory says lets it pass, both anew and, once it has a checkpoint, from
 // there. The exit code is the last outcome's.
 func TestTheReportOfARealFailureLetsTheJobPass(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	job := d.file(wideJob)
 	if _, errs, code := d.run("submit", job, "-q"); code != 0 {

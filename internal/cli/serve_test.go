@@ -129,6 +129,7 @@ func TestTheJobsOfAKilledServerAreFinished(t *testing.T) {
 
 // A command says the same whether a server carries it out or its own process.
 func TestAServerSaysWhatTheProcessSays(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	_, text := d.background("serve", "--listen", "127.0.0.1:0")
 	url := d.said(text, `serves (http://\S+)`)

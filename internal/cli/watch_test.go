@@ -91,6 +91,7 @@ func (p *pane) isShell() {
 // Jobs on a whole terminal: the list, its filter, one job with its curves and its log, another size of the terminal, a
 // job of another process that is canceled from here, and the shell as it was afterwards.
 func TestJobsOnARealTerminal(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	if _, errs, code := d.run("quickstart", "--set", "metadata.name=first", "--set", "training.epochs=3"); code != 0 {
 		t.Fatalf("exit %d\n%s", code, errs)
