@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"math/rand/v2"
+	"os"
 	"testing"
 	"time"
 
@@ -118,9 +119,12 @@ func TestAnAggregationComesToTheSameBitsWhateverCommandIsItsLast(t *testing.T) {
 				t.Fatalf("%+v", want)
 			}
 			rng := rand.New(rand.NewPCG(1, 7))
-			most := 5
-			if testing.Short() {
+			most := 14
+			switch {
+			case testing.Short():
 				most = 20
+			case os.Getenv("DISDEL_TEST_EVERY_CALL") != "":
+				most = 1
 			}
 			for command := 1; command <= commands; command += 1 + rng.IntN(most) {
 				blows := []blow{

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/url"
+	"os"
 	"strconv"
 	"sync"
 	"testing"
@@ -363,9 +364,12 @@ func TestMembersComeToTheSameBitsWhateverCommandIsTheirLast(t *testing.T) {
 				all = queued(req, members, rows)
 			}
 			want, commands := b.struck(all, nil, 0)
-			seeds := 8
-			if testing.Short() {
+			seeds := 4
+			switch {
+			case testing.Short():
 				seeds = 2
+			case os.Getenv("DISDEL_TEST_EVERY_CALL") != "":
+				seeds = 40
 			}
 			for seed := range seeds {
 				b.forget()

@@ -21,12 +21,14 @@ export DISDEL_TEST_MLFLOW=""
 export DISDEL_TEST_KUBECHECK="$PWD/.cache/bin/kubecheck"
 export DISDEL_TEST_COMPOSER="$PWD/.cache/composer/node_modules/openwhisk-composer"
 
-heavy='/(runtime/engine/(native|cuda)|internal/cli|examples/embed|estimator|model|deploy(/doctor|/verify)?)$|'\
+heavy='/(runtime/engine/(native|cuda|gorgonia)|internal/cli|examples/embed|estimator|model|deploy(/doctor|/verify)?)$|'\
+'/(dataset/(text|sparse)|controller/simulate)$|'\
 '/(runtime/engine/native/(kernel|plan)|scheduler|controller/jobfile|deploy/image|internal/export)$'
-slow_benches='/(gpu|estimator|deploy)$'
+slow_benches='/(gpu|estimator|deploy|exchange)$'
 # Tests wait for processes and servers more than they compute: twice as many at once as there are processors, and those that take
 # longest first, so that none is left alone at the end.
-long=(platform internal/cli actions service history/couchlite dataset runtime/engine/gorgonia aggregator history deploy/doctor)
+long=(actions service/api service internal/cli platform runtime/engine/python service/program runtime/engine/native
+  history/couchlite dataset aggregator history deploy/doctor)
 all=$(go list ./...)
 packages=$({ for name in "${long[@]}"; do grep "/$name\$" <<<"$all"; done; echo "$all"; } | awk '!seen[$0]++')
 raced=$(grep -vE "$heavy" <<<"$packages")
