@@ -120,9 +120,22 @@ type Interpretation struct {
 	Classes []ClassRows `json:"classes"` // of the training rows; none where rows have targets
 	// Targets are the numbers to predict; nil: rows have classes
 	Targets []disdel.Target `json:"targets,omitempty"`
-	Example Example         `json:"example"`          // the first row
-	Passed  []string        `json:"passed,omitempty"` // what was omitted, and why
-	Notes   []string        `json:"notes,omitempty"`  // warnings
+	Example Example         `json:"example"`           // the first row
+	Passed  []string        `json:"passed,omitempty"`  // what was omitted, and why
+	Columns []ColumnReading `json:"columns,omitempty"` // of a table, in the order of the file; nil: values have no names
+	Notes   []string        `json:"notes,omitempty"`   // warnings
+}
+
+// ColumnReading is what a reader found in a column of a table, over the training rows, and what happens to the column.
+type ColumnReading struct {
+	Name    string     `json:"name"`
+	Kind    ColumnKind `json:"kind"`              // number, category, skip, or the role: label or target
+	Missing int        `json:"missing,omitempty"` // rows without a value; rows without a label or target do not count
+	// Distinct is the number of different texts; 0: they were not counted. With Above there are more than Distinct.
+	Distinct int    `json:"distinct,omitempty"`
+	Above    bool   `json:"above,omitempty"`
+	Example  string `json:"example,omitempty"` // the first text that is not missing
+	Done     string `json:"done"`              // "minus 5.1, divided by 0.3; missing values become the mean"
 }
 
 // ClassRows is how many rows a class has.
@@ -163,7 +176,9 @@ type ColumnKind string
 const (
 	ColumnNumber   ColumnKind = "number"
 	ColumnCategory ColumnKind = "category"
-	ColumnSkip     ColumnKind = "skip" // the column is left out of the data set
+	ColumnSkip     ColumnKind = "skip"   // the column is left out of the data set
+	ColumnLabel    ColumnKind = "label"  // the column has the classes; only in a ColumnReading
+	ColumnTarget   ColumnKind = "target" // the column has numbers to predict; only in a ColumnReading
 )
 
 // Width is the number of values of the column in a row.

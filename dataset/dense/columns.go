@@ -28,8 +28,11 @@ type column struct {
 	// recent has texts by their last character: most columns have few texts, or far too many
 	recent  [16]string
 	tooMany bool // different texts for a category
-	odd     []place
-	index   map[string]int // of categories, after close
+	// different is the number of different texts; with tooMany there are more
+	different int
+	odd       []place
+	example   string         // the first text that is not missing
+	index     map[string]int // of categories, after close
 }
 
 // place is a text that is no number.
@@ -58,6 +61,9 @@ func (c *column) add(line int, x *cell) {
 	if x.kind == aGap {
 		c.Missing++
 		return
+	}
+	if c.numbers+c.texts == 0 {
+		c.example = strings.Clone(x.text)
 	}
 	if !c.tooMany && c.recent[ending(x.text)] != x.text {
 		c.see(x.text)
@@ -94,6 +100,7 @@ func (c *column) see(text string) {
 		c.tooMany, c.seen = true, nil
 		return
 	default:
+		c.different++
 		kept = strings.Clone(text) // so that the block's memory can be freed
 		c.seen[kept] = kept
 	}

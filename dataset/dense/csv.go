@@ -506,6 +506,7 @@ func (t *table) understood() dataset.Interpretation {
 	u := dataset.Interpretation{
 		Kind: "CSV, separated by " + by + ", without a header", Rows: t.learned, HeldOut: t.tested,
 		Classes: t.labels.counts(), Values: t.kept(),
+		Columns: t.readings(),
 	}
 	if t.header {
 		u.Kind = "CSV, separated by " + by + ", with a header"

@@ -69,6 +69,19 @@ func TestATableIsUnderstood(t *testing.T) {
 		Classes: []dataset.ClassRows{{Name: "no", Rows: 2}, {Name: "yes", Rows: 2}},
 		Example: dataset.Example{Place: "line 2", Class: "yes", Values: []string{"age 44", "sex female", "fare 10"}},
 		Passed:  []string{"name: as was asked for"},
+		Columns: []dataset.ColumnReading{
+			{Name: "name", Kind: "skip", Example: `Brown, "Molly"`, Done: "left out: as was asked for"},
+			{
+				Name: "age", Kind: "number", Missing: 1, Distinct: 3, Example: "44",
+				Done: "minus 32, divided by 9.798; a missing one becomes the mean",
+			},
+			{
+				Name: "sex", Kind: "category", Distinct: 2, Example: "female",
+				Done: "one value of 0 or 1 for each of 2 categories",
+			},
+			{Name: "fare", Kind: "number", Distinct: 3, Example: "10", Done: "minus 20, divided by 7.071"},
+			{Name: "survived", Kind: "label", Distinct: 2, Example: "yes", Done: "the class to predict, one of 2"},
+		},
 	}
 	if diff := cmp.Diff(want, u); diff != "" {
 		t.Error(diff)

@@ -115,19 +115,24 @@ func datasetAdd(u *ui) *cli.Command {
 }
 
 func addDataset(ctx context.Context, c *cli.Context, u *ui, data client.Data) error {
-	doc, err := addFromFlags(ctx, c, u, data, c.Args().First())
+	doc, err := addFromFlags(ctx, c, u, data, c.Args().First(), showUnderstood)
 	if err != nil {
 		return err
 	}
 	for _, w := range doc.Warnings {
 		u.Say("warning: %s", w)
 	}
-	return u.Show(doc, func(w io.Writer) { render.PrintAddedDataset(w, doc) })
+	return u.Show(doc, func(w io.Writer) { render.PrintDatasets(w, doc.Manifest) })
 }
 
+// beforeAdding is called with rows that were understood, before anything is written. Its error ends the command.
+type beforeAdding func(u *ui, in *dataset.DenseInput) error
+
 // addFromFlags adds the data set that the command line describes. It resizes pictures of different sizes.
-func addFromFlags(ctx context.Context, c *cli.Context, u *ui, data client.Data, name string) (render.Dataset, error) {
-	set, err := addAsGiven(ctx, c, u, data, name)
+func addFromFlags(ctx context.Context, c *cli.Context, u *ui, data client.Data, name string, before beforeAdding) (
+	render.Dataset, error,
+) {
+	set, err := addAsGiven(ctx, c, u, data, name, before)
 	var faults *disdel.Faults
 	if !errors.As(err, &faults) || arrayKind(c) != "pictures" || c.IsSet("size") {
 		return set, err
@@ -135,7 +140,7 @@ func addFromFlags(ctx context.Context, c *cli.Context, u *ui, data client.Data, 
 	if err := c.Set("size", usualSize); err != nil {
 		return set, err
 	}
-	resized, again := addAsGiven(ctx, c, u, data, name)
+	resized, again := addAsGiven(ctx, c, u, data, name, before)
 	if again != nil { // they have other faults, too
 		return set, again
 	}
@@ -147,14 +152,17 @@ func addFromFlags(ctx context.Context, c *cli.Context, u *ui, data client.Data, 
 const usualSize = "32x32"
 
 // addAsGiven adds the data set as the flags say.
-func addAsGiven(ctx context.Context, c *cli.Context, u *ui, data client.Data, name string) (set render.Dataset,
-	err error,
+func addAsGiven(ctx context.Context, c *cli.Context, u *ui, data client.Data, name string, before beforeAdding) (
+	set render.Dataset, err error,
 ) {
 	if c.IsSet("program") {
-		return addProgramRows(ctx, c, data, name)
+		return addProgramRows(ctx, c, u, data, name, before)
 	}
 	if in, named, err := denseRows(c, name); named {
 		if err != nil {
+			return set, err
+		}
+		if err := before(u, &in); err != nil {
 			return set, err
 		}
 		return data.AddDense(ctx, in, c.Bool("overwrite"))
@@ -178,8 +186,22 @@ func addAsGiven(ctx context.Context, c *cli.Context, u *ui, data client.Data, na
 	return data.AddFiles(ctx, name, files, c.Bool("overwrite"))
 }
 
+// showUnderstood prints what the files were taken for before anything is written. Other formats than the table have it in
+// the document of the data set.
+func showUnderstood(u *ui, in *dataset.DenseInput) error {
+	if u.Format != "table" || in.Understood.Kind == "" {
+		return nil
+	}
+	set := render.Dataset{Understood: &in.Understood}
+	set.Targets, set.NextToken = in.Targets, in.NextToken
+	return u.Show(set, func(w io.Writer) {
+		render.PrintUnderstood(w, set)
+		fmt.Fprintln(w)
+	})
+}
+
 // addProgramRows adds the data set that a Python program reads itself.
-func addProgramRows(ctx context.Context, c *cli.Context, data client.Data, name string) (
+func addProgramRows(ctx context.Context, c *cli.Context, u *ui, data client.Data, name string, before beforeAdding) (
 	set render.Dataset, err error,
 ) {
 	if err := rejectFlags(c, "--program", "images", "labels", "test-images", "test-labels", "csv", "npz", "safetensors",
@@ -205,6 +227,9 @@ func addProgramRows(ctx context.Context, c *cli.Context, data client.Data, name 
 		from.TestImages, from.TestLabels = dataset.FileSource(rows.TestImages), dataset.FileSource(rows.TestLabels)
 	}
 	in, err := arrays(c, from, name)
+	if err == nil {
+		err = before(u, &in)
+	}
 	if err != nil {
 		return set, err
 	}

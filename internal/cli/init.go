@@ -190,7 +190,7 @@ func initData(ctx context.Context, c *cli.Context, u *ui, data client.Data, name
 		}
 		return set, err
 	}
-	return addFromFlags(ctx, c, u, data, name)
+	return addFromFlags(ctx, c, u, data, name, func(*ui, *dataset.DenseInput) error { return nil })
 }
 
 // programFile is the program that init --python writes.

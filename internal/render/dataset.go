@@ -109,11 +109,16 @@ const (
 // PrintAddedDataset is a data set that was added, and what its files were taken for.
 func PrintAddedDataset(w io.Writer, s Dataset) {
 	PrintDatasets(w, s.Manifest)
-	if s.Understood == nil {
-		return
+	if s.Understood != nil {
+		fmt.Fprintln(w)
+		PrintUnderstood(w, s)
 	}
+}
+
+// PrintUnderstood prints what the files of a data set were taken for. Understood is set.
+func PrintUnderstood(w io.Writer, s Dataset) {
 	u := s.Understood
-	fmt.Fprintf(w, "\nread      %s\nrows      %s to learn from", terminal.OneLine(u.Kind), terminal.Counted(u.Rows, "row"))
+	fmt.Fprintf(w, "read      %s\nrows      %s to learn from", terminal.OneLine(u.Kind), terminal.Counted(u.Rows, "row"))
 	if u.HeldOut > 0 {
 		fmt.Fprintf(w, ", %d held out", u.HeldOut)
 	}
@@ -123,10 +128,42 @@ func PrintAddedDataset(w io.Writer, s Dataset) {
 	}
 	printTargets(w, s.Targets)
 	fmt.Fprintf(w, "values    %s\nexample   %s\n", u.Values, example(u.Example))
+	if u.Columns != nil {
+		printReadings(w, u.Columns)
+		return
+	}
 	for _, text := range u.Passed {
 		fmt.Fprintf(w, "left out  %s\n", terminal.OneLine(text))
 	}
-	printColumns(w, s.Columns)
+}
+
+// printReadings is a table of what was found in the columns of a file.
+func printReadings(w io.Writer, list []dataset.ColumnReading) {
+	fmt.Fprintln(w)
+	rows := [][]string{{"COLUMN", "KIND", "MISSING", "DISTINCT", "EXAMPLE", "WHAT IS DONE"}}
+	for i, c := range list {
+		if i == mostColumns && len(list) > mostColumns+1 {
+			rows = append(rows, []string{fmt.Sprintf("and %d more", len(list)-i)})
+			break
+		}
+		distinct := "-"
+		if c.Distinct > 0 {
+			distinct = fmt.Sprint(c.Distinct)
+		}
+		if c.Above {
+			distinct = "over " + distinct
+		}
+		rows = append(rows, []string{c.Name, string(c.Kind), counted(c.Missing), distinct, c.Example, c.Done})
+	}
+	terminal.Table(w, rows...)
+}
+
+// counted is a number of rows, or a dash for none.
+func counted(n int) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprint(n)
 }
 
 // printTargets is a line for each number to predict.
@@ -183,10 +220,7 @@ func printColumns(w io.Writer, list []dataset.Column) {
 }
 
 func columnRow(c *dataset.Column) []string {
-	missing := "-"
-	if c.Missing > 0 {
-		missing = fmt.Sprint(c.Missing)
-	}
+	missing := counted(c.Missing)
 	if c.Kind == dataset.ColumnNumber {
 		return []string{
 			c.Name, "number", missing, fmt.Sprintf("%.4g", c.Low), fmt.Sprintf("%.4g", c.Mean), fmt.Sprintf("%.4g", c.High),
