@@ -47,7 +47,11 @@ func Sentence(text string) string {
 		return ""
 	}
 	first, size := utf8.DecodeRuneInString(text)
-	return string(unicode.ToUpper(first)) + strings.TrimRight(text[size:], ".") + "."
+	rest := strings.TrimRight(text[size:], ".")
+	if !strings.HasSuffix(rest, "?") {
+		rest += "."
+	}
+	return string(unicode.ToUpper(first)) + rest
 }
 
 // heading is the head of a column of the terminal as a page has it: "TRAIN LOSS" is "Train loss".

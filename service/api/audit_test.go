@@ -157,6 +157,7 @@ func (h *house) pageChanges(check func(what string, want ...auditLine)) {
 	step("POST", "/ui/logout", "", "ann", "read", 303)
 	step("POST", "/ui/login", h.tokens["bob submit"], "bob", "submit", 303)
 	step("POST", "/ui/jobs/any/pause", "", "bob", "submit", 404)
+	step("POST", "/ui/submit", "", "bob", "submit", 400)
 	step("GET", "/ui/enter?key=wrong", "", "", "", 303)
 	step("GET", "/ui/enter?key="+url.QueryEscape("the key of a page"), "", "operator", "admin", 303)
 	step("POST", "/ui/logout", "", "operator", "admin", 303)

@@ -73,14 +73,14 @@ func (c *call) request() (req service.Request, s apitypes.Submission, done func(
 	if done, err = c.compute(); err != nil {
 		return req, s, nil, err
 	}
-	if req, err = c.convert(&s); err != nil {
+	if req, err = convert(&s, c.Header.Get("Idempotency-Key")); err != nil {
 		done()
 	}
 	return req, s, done, err
 }
 
 // convert converts a submission to a request of a service. A file that the job file names comes with the submission.
-func (c *call) convert(s *apitypes.Submission) (req service.Request, err error) {
+func convert(s *apitypes.Submission, key string) (req service.Request, err error) {
 	origin, err := sentOrigin(s.Origin)
 	if err != nil {
 		return req, err
@@ -106,9 +106,14 @@ func (c *call) convert(s *apitypes.Submission) (req service.Request, err error) 
 	}
 	return service.Request{
 		Job: file.Job, Source: service.Source{Name: file.Name, Locate: file.Locate}, Priority: s.Priority,
-		Key: c.Header.Get("Idempotency-Key"), Origin: cmp.Or(origin, &disdel.Origin{Command: "submit", Sets: s.Sets}),
+		Key: key, Origin: cmp.Or(origin, &disdel.Origin{Command: "submit", Sets: s.Sets}),
 		Options: s.Options(),
 	}, err
+}
+
+// fromPage converts a job file that a user of the page sends.
+func fromPage(file string) (service.Request, error) {
+	return convert(&apitypes.Submission{File: file}, "")
 }
 
 // takeProgram completes the Python program of a job by the description that its client made. The server looks at no

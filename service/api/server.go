@@ -114,6 +114,7 @@ func (s *server) handler() http.Handler {
 	}
 	mux.Handle(web.Root, web.Handler(web.Config{
 		Sign: s.sign, Hold: s.hold, Watch: s.watch, Enter: s.Enter, Token: s.Operator, Drains: s.drains,
+		Read: fromPage, Started: noteJob,
 	}))
 	mux.Handle("GET /{$}", http.RedirectHandler(web.Root, http.StatusSeeOther))
 	mux.HandleFunc("/", func(w http.ResponseWriter, q *http.Request) {

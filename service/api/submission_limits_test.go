@@ -48,3 +48,17 @@ func TestOriginsOfClients(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
+
+// A job file of the page is held to the rules of the API: the server runs no programs of its users.
+func TestThePageSendsNoPrograms(t *testing.T) {
+	_, err := fromPage("apiVersion: disdel/v1\nkind: TrainingJob\nmetadata: {name: a}\nmodel: {custom: ../x}\n" +
+		"data: {source: \"dataset://digits\"}\ntraining: {epochs: 1}\n")
+	if disdel.KindOf(err) != disdel.Denied {
+		t.Errorf("%v", err)
+	}
+	req, err := fromPage("apiVersion: disdel/v1\nkind: TrainingJob\nmetadata: {name: a}\nmodel: {name: digits-cnn}\n" +
+		"data: {source: \"dataset://digits\"}\ntraining: {epochs: 1}\n")
+	if err != nil || req.Origin == nil || req.Origin.Command != "submit" {
+		t.Errorf("%+v, %v", req.Origin, err)
+	}
+}

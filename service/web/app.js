@@ -86,6 +86,26 @@
     if (field) field.focus(); else if (document.querySelector("nav")) location.href = "/ui/jobs";
   });
 
+  // A job file is checked while it is typed: half a second after the last key, one check at a time.
+  const typed = document.querySelector("[data-check]");
+  if (typed) {
+    let timer = 0, busy = false, newer = false;
+    const check = async () => {
+      if (busy) { newer = true; return; }
+      busy = true;
+      try {
+        const body = new URLSearchParams(new FormData(typed.form));
+        const answer = await fetch(typed.dataset.check, { method: "POST", body, credentials: "same-origin" });
+        const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+        const checked = page.getElementById("checked");
+        if (answer.ok && checked) patch(document.getElementById("checked"), checked);
+      } catch { say("the server does not answer"); }
+      busy = false;
+      if (newer) { newer = false; check(); }
+    };
+    typed.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(check, 500); });
+  }
+
   // refresh asks for the page anew: one request at a time, and at most two thirds of the time.
   let asking = false, again = false;
   async function refresh() {

@@ -238,13 +238,18 @@ func TestInABrowser(t *testing.T) {
 	h.save(live)
 	c.until(`document.querySelector("h1")?.textContent?.includes("succeeded") && !document.querySelector(".danger")`)
 
+	// A job file is checked while it is typed.
+	c.do(chromedp.Navigate(h.URL+"/ui/submit?job="+string(live.ID)), chromedp.WaitVisible("#file"),
+		chromedp.SendKeys("#file", "\nmistyped: 1\n"))
+	c.until(`document.getElementById("checked").textContent.includes("mistyped")`)
+
 	ids := []string{string(live.ID), string(bad.ID)}
 	for view, path := range []string{
 		"/ui/", "/ui/jobs", "/ui/models", "/ui/datasets", "/ui/pool", "/ui/jobs/" + ids[0], "/ui/jobs/" + ids[1],
 		"/ui/jobs/" + ids[0] + "?section=curves", "/ui/jobs/" + ids[0] + "?section=memory",
 		"/ui/jobs/" + ids[0] + "?section=timeline", "/ui/jobs/" + ids[0] + "?section=logs",
 		"/ui/jobs/" + ids[1] + "?section=report", "/ui/jobs/" + ids[1] + "?section=files",
-		"/ui/compare?job=" + strings.Join(ids, "&job="),
+		"/ui/submit?job=" + ids[0], "/ui/compare?job=" + strings.Join(ids, "&job="),
 	} {
 		c.do(
 			chromedp.EmulateViewport(400, 800),

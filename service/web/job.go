@@ -39,6 +39,7 @@ var jobSections = []jobSection{
 type oneJob struct {
 	jobHead
 	Running bool
+	Again   *again // how the job can go on; nil: it has not ended
 	Section string // key of the shown view
 	Tabs    []tab
 	Report  template.HTML
@@ -69,7 +70,7 @@ func jobPage(v *visit) error {
 	}
 	now := time.Now()
 	page := oneJob{
-		jobHead: headOf(&rec, now), Running: rec.Status.Unfinished(), Section: view.Key, Tabs: tabsOf(rec.ID, view.Key),
+		jobHead: headOf(&rec, now), Running: rec.Status.Unfinished(), Again: againOf(&rec), Section: view.Key, Tabs: tabsOf(rec.ID, view.Key),
 	}
 	var out bytes.Buffer
 	if err := report.New(&rec, now, v.place()...).Sections(&out, view.parts...); err != nil {

@@ -205,6 +205,7 @@ type board struct {
 	readers int // guarded by the boards' mu
 	stop    context.CancelFunc
 	over    chan struct{}
+	looked  chan struct{} // closed after the first look: only later changes are told
 
 	mu      sync.Mutex
 	changed chan struct{} // guarded by mu: closed with the next change
@@ -217,7 +218,9 @@ func (b *boards) join(s *service.Service) *board {
 	one := b.all[s]
 	if one == nil {
 		ctx, stop := context.WithCancel(context.Background())
-		one = &board{stop: stop, over: make(chan struct{}), changed: make(chan struct{})}
+		one = &board{
+			stop: stop, over: make(chan struct{}), looked: make(chan struct{}), changed: make(chan struct{}),
+		}
 		b.all[s] = one
 		go one.look(ctx, s, b.rows)
 	}
@@ -261,6 +264,9 @@ func (b *board) look(ctx context.Context, s *service.Service, rows *history.Reco
 				b.wake()
 			}
 			before = now
+		}
+		if first {
+			close(b.looked)
 		}
 		again.Reset(max(lookEvery, lookShare*time.Since(began)))
 		select {
@@ -306,6 +312,11 @@ func liveJobs(v *visit) error {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	next := b.next()
+	select {
+	case <-b.looked:
+	case <-ctx.Done():
+		return nil
+	}
 	if out.line(": here\n\n") != nil {
 		return nil
 	}

@@ -27,6 +27,12 @@ type Config struct {
 	// memory. nil: Service.Watch.
 	Watch func(ctx context.Context, own *service.Service, job string) (run *service.Run, free func(), err error)
 
+	// Read reads a job file that a user sends. It refuses what the server does not run. nil: it refuses only faults.
+	Read func(text string) (service.Request, error)
+
+	// Started is called for each job that a page has started. nil: nothing is called.
+	Started func(ctx context.Context, job disdel.JobID)
+
 	// Enter is a key that signs in once, without a token, for a page that its own program opens. "": there is none.
 	Enter string
 	// Token is the token of a session that Enter begins.
@@ -66,6 +72,10 @@ func Handler(cfg Config) http.Handler {
 		"GET /ui/jobs/{job}/files/{file}": {role: tenant.RoleRead, show: jobFile},
 		"POST /ui/jobs/{job}/cancel":      {role: tenant.RoleSubmit, show: ask(disdel.StatusCanceled)},
 		"POST /ui/jobs/{job}/pause":       {role: tenant.RoleSubmit, show: ask(disdel.StatusPaused)},
+		"POST /ui/jobs/{job}/resume":      {role: tenant.RoleSubmit, show: resumeJob},
+		"GET /ui/submit":                  {role: tenant.RoleSubmit, show: submitPage},
+		"POST /ui/submit":                 {role: tenant.RoleSubmit, show: submitJob},
+		"POST /ui/check":                  {role: tenant.RoleSubmit, show: checkForm},
 		"GET /ui/compare":                 {role: tenant.RoleRead, show: comparePage},
 		"GET /ui/models":                  {role: tenant.RoleRead, show: modelsPage},
 		"GET /ui/datasets":                {role: tenant.RoleRead, show: datasetsPage},
@@ -115,6 +125,9 @@ func newSite(cfg Config) *site {
 			run, err := own.Watch(ctx, job)
 			return run, func() {}, err
 		}
+	}
+	if cfg.Read == nil {
+		cfg.Read = readJob
 	}
 	s := &site{
 		Config: cfg, sessions: newSessions(cfg.Enter), rows: history.NewRecordCache(mostRows, rowOf),
@@ -231,7 +244,11 @@ func (v *visit) fail(err error) {
 	if !known {
 		status = http.StatusInternalServerError
 	}
-	v.write(status, "failure", view{Title: "Not shown", Body: disdel.AsError(err)})
+	title := "Not shown"
+	if v.Method == http.MethodPost {
+		title = "Not done"
+	}
+	v.write(status, "failure", view{Title: title, Body: disdel.AsError(err)})
 }
 
 // slow is how long a browser may take to read a part of a stream.

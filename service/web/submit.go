@@ -1,0 +1,203 @@
+package web
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller/jobfile"
+	"github.com/disdel/disdel/service"
+)
+
+// mostJobFile bounds a form with a job file. The memory that a page holds is enough to plan a job of this size.
+const mostJobFile = 128 << 10
+
+// draft is the job file of an empty form.
+const draft = `apiVersion: ` + disdel.APIVersion + `
+kind: TrainingJob
+metadata:
+  name: digits
+model:
+  name: digits-cnn
+data:
+  source: dataset://digits
+training:
+  epochs: 3
+  batchSize: 64
+distribution:
+  workers: 2
+`
+
+// submitForm is the form for a new job.
+type submitForm struct {
+	File    string // the text of the job file
+	From    string // name of the job whose file it is; "": of none
+	Key     string // makes a second click on the button return the first one's job
+	Checked bool
+	Faults  []disdel.Fault
+	Refused *disdel.Error // why the job would not be taken; nil: it would
+	Plan    *disdel.Plan  // nil: the job cannot be planned
+}
+
+// submitPage shows the form, with the file of the job that the address names.
+func submitPage(v *visit) error {
+	form := submitForm{File: draft}
+	if job := v.URL.Query().Get("job"); job != "" {
+		rec, err := v.s.Look(v.Context(), job)
+		if err != nil {
+			return err
+		}
+		form.File, form.From = specOf(&rec), rec.Job.Metadata.Name
+	}
+	return form.write(v, http.StatusOK)
+}
+
+func (f *submitForm) write(v *visit, status int) error {
+	f.Key = rand.Text()
+	v.write(status, "submit", view{Title: "Submit a job", Here: "Jobs", Body: f})
+	return nil
+}
+
+// sent reads the form of a request. The error of the job file is returned as ofFile, so that the form can show it.
+func (v *visit) sent() (form submitForm, req service.Request, ofFile, err error) {
+	v.Body = http.MaxBytesReader(v.w, v.Body, mostJobFile)
+	if err := v.ParseForm(); err != nil {
+		return form, req, nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "read form", Err: err,
+			Msg:  fmt.Sprintf("the form cannot be read; it may have at most %v", disdel.Bytes(mostJobFile)),
+			Hint: "disdel submit takes a larger job file",
+		}
+	}
+	form = submitForm{File: v.PostForm.Get("file"), From: v.PostForm.Get("from"), Checked: true}
+	req, ofFile = v.site.Read(strings.ReplaceAll(form.File, "\r\n", "\n"))
+	return form, req, ofFile, nil
+}
+
+// checkForm shows the estimate of a job, or all its faults.
+func checkForm(v *visit) error {
+	form, req, wrong, err := v.sent()
+	if err != nil {
+		return err
+	}
+	if wrong == nil {
+		var found *service.Estimation
+		if found, wrong = v.s.Estimate(v.Context(), req, service.Questions{Admit: true}); found != nil {
+			form.Plan = found.Plan
+		}
+	}
+	form.refuse(wrong)
+	return form.write(v, http.StatusOK)
+}
+
+// submitJob starts a job and shows its page. It shows the form again if the job is not taken.
+func submitJob(v *visit) error {
+	if err := v.draining(); err != nil {
+		return err
+	}
+	form, req, wrong, err := v.sent()
+	if err != nil {
+		return err
+	}
+	var run *service.Run
+	if wrong == nil {
+		req.Key = v.PostForm.Get("key")
+		run, wrong = v.s.Submit(v.Context(), req)
+	}
+	if wrong != nil {
+		form.refuse(wrong)
+		return form.write(v, cmp.Or(statuses[disdel.KindOf(wrong)], http.StatusUnprocessableEntity))
+	}
+	v.started(run)
+	return nil
+}
+
+// refuse keeps why a job would not be taken.
+func (f *submitForm) refuse(err error) {
+	if faults, ok := errors.AsType[*disdel.Faults](err); ok {
+		f.Faults = faults.Faults
+	} else if err != nil {
+		f.Refused = disdel.AsError(err)
+	}
+}
+
+// started shows the page of a job that has begun.
+func (v *visit) started(run *service.Run) {
+	if v.site.Started != nil {
+		v.site.Started(v.Context(), run.ID())
+	}
+	http.Redirect(v.w, v.Request, jobAddress(run.ID()), http.StatusSeeOther)
+}
+
+// resumeJob continues a job, or trains the model of one that succeeded for more epochs.
+func resumeJob(v *visit) error {
+	if err := v.draining(); err != nil {
+		return err
+	}
+	v.Body = http.MaxBytesReader(v.w, v.Body, mostForm)
+	req := service.ResumeRequest{Job: v.PathValue("job")}
+	if text, was := v.PostFormValue("epochs"), v.PostFormValue("was"); text != "" && text != was {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return &disdel.Error{
+				Kind: disdel.Invalid, Op: "resume job", Msg: fmt.Sprintf("%.20q is not a number of epochs", text),
+				Hint: "give a whole number of at least 1",
+			}
+		}
+		req.Sets = []string{"training.epochs=" + strconv.Itoa(n)}
+		req.Origin = &disdel.Origin{Command: "resume", Sets: req.Sets}
+	}
+	run, err := v.s.Resume(v.Context(), req)
+	if err != nil {
+		return err
+	}
+	v.started(run)
+	return nil
+}
+
+// draining returns Unavailable once the server is about to end, and takes no more jobs.
+func (v *visit) draining() error {
+	if v.site.Drains.Err() == nil {
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.Unavailable, Op: "serve", Msg: "the server is about to end", Hint: "try again in a while",
+	}
+}
+
+// readJob reads a job file for a server without rules of its own.
+func readJob(text string) (service.Request, error) {
+	file, err := jobfile.Parse("job", []byte(text), nil)
+	return service.Request{
+		Job: file.Job, Source: service.Source{Name: file.Name, Locate: file.Locate},
+		Origin: &disdel.Origin{Command: "submit"},
+	}, err
+}
+
+// again is how a job that does not run can go on.
+type again struct {
+	Button string
+	Why    string
+	Was    int // epochs, those of the job that it continued among them
+	Epochs int // that the form begins with
+}
+
+// againOf returns nil for a job that has not ended.
+func againOf(rec *disdel.Record) *again {
+	was := rec.Job.Training.Epochs
+	if rec.Continued != nil {
+		was += rec.Continued.Epochs
+	}
+	switch {
+	case rec.Status.Unfinished():
+		return nil
+	case rec.Status == disdel.StatusSucceeded && rec.Unevaluated == nil:
+		return &again{"Train further", "A new job starts from the model of this one.", was, 2 * was}
+	default:
+		return &again{"Resume", "The job goes on at its newest checkpoint.", was, was}
+	}
+}
