@@ -364,6 +364,8 @@ func layerOf(g *model.Graph, n *model.Node) disdel.Layer {
 		l.Size, l.SizeHW = side(n.Kernel)
 	case model.OpBatchNorm:
 		l.Eps, l.Momentum = n.Eps, n.Momentum
+	case model.OpLayerNorm:
+		l.Eps = n.Eps
 	case model.OpLeakyReLU:
 		l.Slope = n.Slope
 	}

@@ -111,15 +111,20 @@ func (r *importer) bias(n *step, units int) (bias []float32, last *step, ok bool
 	if other == n.out[0] {
 		other = next.in[1]
 	}
-	a := r.at[other].array
-	if a == nil {
-		a = r.later[other]
-	}
+	a := r.fixed(other)
 	if bias = a.floats32(); len(bias) != units || !alongChannels(a.sides, units, n.kind == "Conv") {
 		return nil, n, true
 	}
 	next.done = true
 	return bias, next, true
+}
+
+// fixed is a constant, which may stand behind its user in the file. nil: the name means something else.
+func (r *importer) fixed(name string) *array {
+	if a := r.at[name].array; a != nil {
+		return a
+	}
+	return r.later[name]
 }
 
 // alongChannels tells whether a constant that is added has one value for each channel.
@@ -256,6 +261,113 @@ func (r *importer) batchNorm(n *step) {
 	r.keep(name, lists[0], lists[1])
 	r.weights[name+".running_mean"], r.weights[name+".running_var"] = lists[2], lists[3]
 	r.layer(n, r.b.Norm(name, x, model.Norm{Eps: eps, Momentum: momentum}))
+}
+
+func (r *importer) layerNorm(n *step) {
+	x, ok := r.from(n, 0)
+	if !ok {
+		return
+	}
+	if in, axis := r.b.Out(x), n.whole("axis", -1); len(in) != 1 || axis != -1 && axis != 1 {
+		r.fault(n, "its input is %v and axis is %d; disdel normalises a list of numbers", []int(in), axis)
+		return
+	}
+	weight, _, ok := r.floats(n, 1)
+	if !ok {
+		return
+	}
+	bias := r.values(n, len(weight))
+	if len(n.in) > 2 && n.in[2] != "" {
+		bias, _, ok = r.floats(n, 2)
+	}
+	if ok && bias != nil {
+		r.addLayerNorm(n, n, n.in[1], x, n.number("epsilon", 1e-5), weight, bias)
+	}
+}
+
+// addLayerNorm adds the layer that the nodes from n to last compute.
+func (r *importer) addLayerNorm(n, last *step, named string, x int, eps float64, weight, bias []float32) {
+	switch width := r.b.Out(x)[0]; {
+	case len(weight) != width || len(bias) != width:
+		r.fault(n, "it has %d weights and a bias of %d for %d values", len(weight), len(bias), width)
+	case !(eps > 0):
+		r.fault(n, "epsilon is %g; it must be above 0", eps)
+	default:
+		name := r.name(n, named)
+		r.keep(name, weight, bias)
+		r.layer(last, r.b.LayerNorm(name, x, model.OpLayerNorm, decimal(eps)))
+	}
+}
+
+// stepsOfLayerNorm reads the nodes that PyTorch writes for LayerNorm below opset 17, of which n is the first mean.
+func (r *importer) stepsOfLayerNorm(n *step, x int) bool {
+	done, eps, ok := r.normalised(n)
+	if !ok {
+		return false
+	}
+	width, last, named := r.b.Out(x)[0], done[len(done)-1], ""
+	weight, bias := r.values(n, width), r.values(n, width)
+	for i := range weight {
+		weight[i] = 1
+	}
+	if next := r.only(last.out[0]); next != nil && next.kind == "Mul" && len(r.fixedInput(next)) == width {
+		weight, last, named = r.fixedInput(next), next, next.in[1]
+		done = append(done, next)
+	}
+	if next := r.only(last.out[0]); next != nil && next.kind == "Add" && len(r.fixedInput(next)) == width {
+		bias, last = r.fixedInput(next), next
+		done = append(done, next)
+	}
+	for _, step := range done {
+		step.done = true
+	}
+	r.addLayerNorm(n, last, named, x, eps, weight, bias)
+	return true
+}
+
+// normalised finds the nodes that compute d / sqrt(mean(d^2) + eps) behind n, the mean of x; d is x without the mean.
+func (r *importer) normalised(n *step) (steps []*step, eps float64, ok bool) {
+	sub := r.only(n.out[0])
+	if sub == nil || sub.kind != "Sub" || !slices.Equal(sub.in, []string{n.in[0], n.out[0]}) {
+		return nil, 0, false
+	}
+	users := map[string]*step{}
+	for _, u := range r.users[sub.out[0]] {
+		users[u.kind] = u
+	}
+	pow, div := users["Pow"], users["Div"]
+	if pow == nil || div == nil || len(r.users[sub.out[0]]) != 2 || pow.in[0] != sub.out[0] || !r.scalar(pow, 2) {
+		return nil, 0, false
+	}
+	steps = []*step{sub, pow}
+	for _, kind := range []string{"ReduceMean", "Add", "Sqrt"} {
+		next := r.only(steps[len(steps)-1].out[0])
+		if next == nil || next.kind != kind {
+			return nil, 0, false
+		}
+		steps = append(steps, next)
+	}
+	mean, add, root := steps[2], r.fixedInput(steps[3]), steps[4]
+	if len(add) != 1 || !r.alongLast(mean) || !r.alongLast(n) || !slices.Equal(div.in, []string{sub.out[0], root.out[0]}) {
+		return nil, 0, false
+	}
+	return append(steps, div), float64(add[0]), true
+}
+
+// alongLast tells whether a node takes a mean over a list of numbers.
+func (r *importer) alongLast(n *step) bool {
+	axes := r.list(n, 1, "axes")
+	return len(axes) == 1 && (axes[0] == -1 || axes[0] == 1) && n.whole("keepdims", 1) == 1
+}
+
+// fixedInput is the constant that a node adds or multiplies with, nil if it has none.
+func (r *importer) fixedInput(n *step) []float32 {
+	for _, name := range n.in {
+		if a := r.fixed(name); a != nil {
+			return a.floats32()
+		}
+	}
+	return nil
 }
 
 func (r *importer) maxPool(n *step)     { r.pool(n, model.OpMaxPool) }

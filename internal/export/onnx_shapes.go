@@ -32,6 +32,9 @@ func (r *importer) reduceMean(n *step) {
 	if !ok {
 		return
 	}
+	if len(r.b.Out(x)) == 1 && r.stepsOfLayerNorm(n, x) {
+		return
+	}
 	axes := r.imageAxes(n)
 	if len(r.b.Out(x)) != 3 || !slices.Equal(axes, []int64{2, 3}) {
 		r.fault(n, "disdel reads means over height and width only")

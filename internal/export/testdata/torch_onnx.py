@@ -48,6 +48,12 @@ class Branches(nn.Module):
         return torch.softmax(self.fc(x.mean([2, 3])), 1)
 
 
+def normed(*more):
+    net = nn.Sequential(nn.Linear(7, 5), nn.LayerNorm(5, eps=0.01), nn.Tanh(), *more, nn.Linear(5, 2))
+    nn.init.normal_(net[1].weight), nn.init.normal_(net[1].bias)
+    return net
+
+
 for name, net, sides, changes in [
     ("lenet", LeNet(), [1, 28, 28], {}), ("lenet_rows", LeNet(), [1, 28, 28], {"dynamic_axes": {"in": {0: "rows"}}}),
     ("block", Block(), [3, 15, 17], {}), ("block_unfolded", Block(), [3, 15, 17], {"do_constant_folding": False,
@@ -55,6 +61,7 @@ for name, net, sides, changes in [
     ("branches", Branches(), [3, 12, 12], {"opset_version": 11}), ("branches9", Branches(), [3, 12, 12],
                                                                  {"opset_version": 9}),
     ("perceptron", nn.Sequential(nn.Linear(7, 5), nn.ELU(), nn.Linear(5, 2), nn.Sigmoid()), [7], {}),
+    ("layer_norm", normed(), [7], {"opset_version": 17}), ("layer_norm_steps", normed(nn.LayerNorm(5, elementwise_affine=False)), [7], {"opset_version": 11}),
 ]:
     for m in net.modules():
         if isinstance(m, nn.BatchNorm2d):
