@@ -81,8 +81,9 @@ func (s *Store) writeDense(ctx context.Context, in *DenseInput, dry bool) (Manif
 		}
 	}
 	step := rowsOfChunk(int(m.SampleSize()))
-	train := &denseWriter{s: s, in: in, part: "train", dry: dry, step: step, sample: m.SampleLen()}
-	test := &denseWriter{s: s, in: in, part: "test", dry: dry, step: step, sample: m.SampleLen()}
+	same := newDuplicates()
+	train := &denseWriter{s: s, in: in, part: "train", dry: dry, step: step, sample: m.SampleLen(), same: same}
+	test := &denseWriter{s: s, in: in, part: "test", dry: dry, step: step, sample: m.SampleLen(), same: same}
 	rows := make([]int, in.Classes)
 	err := in.Each(func(row DenseRow) error {
 		if err := ctx.Err(); err != nil {
@@ -106,6 +107,7 @@ func (s *Store) writeDense(ctx context.Context, in *DenseInput, dry bool) (Manif
 		}
 	}
 	m.Train, m.Test = train.done, test.done
+	m.Duplicates = min(same.rows(), m.Test.Rows) // an estimate may be above
 	if err == nil && m.Train.Rows == 0 {
 		err = in.bad("it has no rows to learn from")
 	}
@@ -184,6 +186,7 @@ type denseWriter struct {
 	part         string
 	dry          bool
 	step, sample int // rows of a full chunk, values of a row
+	same         *duplicates
 
 	done   Part
 	rows   int // of the chunk being made
@@ -202,9 +205,11 @@ func (w *denseWriter) add(ctx context.Context, row DenseRow) error {
 	if err := w.check(row); err != nil {
 		return err
 	}
+	values, labels := len(w.made.values), len(w.made.labels)
 	w.made.values = append(w.made.values, row.Bytes...)
 	w.made.values = appendFloats(w.made.values, row.Values)
 	w.made.labels = appendLabel(w.made.labels, w.in, row)
+	w.same.add(row.HeldOut, w.made.values[values:], w.made.labels[labels:])
 	if w.rows++; w.rows < w.step {
 		return nil
 	}

@@ -36,6 +36,9 @@ type Manifest struct {
 	Offset float32 `json:"offset"`
 	Train  Part    `json:"train"`
 	Test   Part    `json:"test"` // empty if the set has no held-out part of its own
+	// Duplicates is the number of Test's rows that equal a row of Train, label included; of many rows an estimate. Only
+	// dense rows that were added as a stream are compared.
+	Duplicates int `json:"duplicates,omitempty"`
 
 	Columns []Column `json:"columns,omitempty"` // of a table
 	// Label is the column of the classes in a table's file, and Missing are its texts that stand for no value besides the
@@ -289,6 +292,7 @@ func (m *Manifest) faults(name string) (list []string) {
 	fault(m.Classes < 1 || m.Classes > largestClasses, "classes is %d", m.Classes)
 	fault(len(m.ClassNames) > m.Classes, "%d class names for %d classes", len(m.ClassNames), m.Classes)
 	fault(!finite(m.Scale) || m.Scale == 0 || !finite(m.Offset), "scale is %g and offset %g", m.Scale, m.Offset)
+	fault(m.Duplicates < 0 || m.Duplicates > max(0, m.Test.Rows), "duplicates is %d of %d rows", m.Duplicates, m.Test.Rows)
 	fault(m.Train.Rows < 1, "train.rows is %d", m.Train.Rows)
 	fault(len(m.Targets) > 0 && len(m.Targets) != m.Classes, "%d targets and classes is %d", len(m.Targets), m.Classes)
 	if why := targetsFault(m.Targets); why != "" {

@@ -201,5 +201,8 @@ func (u *Interpretation) Warnings(m *Manifest) (list []string) {
 	if info := m.Info(usualSplit); info.HeldOut == 0 {
 		list = append(list, noneHeldOut)
 	}
+	if note := m.duplicatesNote(); note != "" {
+		list = append(list, note)
+	}
 	return append(list, u.Notes...)
 }

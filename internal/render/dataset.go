@@ -63,6 +63,10 @@ func PrintDataset(w io.Writer, s Dataset) {
 		printTargets(w, s.Targets)
 	}
 	fmt.Fprintf(w, "\nchecksum  %s\n", s.Checksum)
+	if m.Duplicates > 0 {
+		fmt.Fprintf(w, "same      %d of %s are also training rows\n", m.Duplicates,
+			terminal.Counted(m.Test.Rows, "held-out row"))
+	}
 	for _, line := range [][2]string{{"licence", m.License}, {"classes", strings.Join(m.ClassNames, ", ")}} {
 		if line[1] != "" {
 			fmt.Fprintf(w, "%-8s  %s\n", line[0], terminal.OneLine(line[1]))
