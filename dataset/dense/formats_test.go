@@ -322,3 +322,27 @@ func TestWrongKindsAreAllTold(t *testing.T) {
 		t.Errorf("a category of 100 numbers: %v", err)
 	}
 }
+
+// A list or an object of a JSON line is passed over if its column is left out, and is a fault otherwise.
+func TestNestedKeysAreSkipped(t *testing.T) {
+	const lines = `{"a": 1, "tags": ["x", {"deep": [1]}], "more": {"k": {}}, "label": "no"}
+{"a": 2, "tags": [], "more": {"k": [{}]}, "label": "yes"}
+`
+	table := CSV{Source: dataset.TextSource("f.jsonl", lines), Skip: []string{"tags"}}
+	if _, err := table.Input("f"); err == nil || !strings.Contains(told(err), "more: the value is an object") ||
+		strings.Contains(told(err), "tags") {
+		t.Errorf("%v", err)
+	}
+	table.Kinds = map[string]dataset.ColumnKind{"more": dataset.ColumnSkip}
+	in, err := table.Input("f")
+	if err != nil {
+		t.Fatal(told(err))
+	}
+	if rows := all(t, in); len(rows) != 2 || rows[1].Label != 1 || len(rows[1].Values) != 1 {
+		t.Errorf("rows %v", rows)
+	}
+	table.Source = dataset.TextSource("f.jsonl", `{"a": 1, "tags": [[1], "label": "no"}`)
+	if _, err := table.Input("f"); err == nil {
+		t.Error("a list that does not end is no fault")
+	}
+}

@@ -11,8 +11,8 @@ import (
 )
 
 // eachMember calls f with each key of an object and the text of its value, which is empty for null. It returns the fault
-// of a line that is no flat object. A line without text has no keys.
-func eachMember(line []byte, f func(key, text string)) *disdel.Fault {
+// of a line that is no flat object. A line without text has no keys. Lists and objects of keys in skip become empty texts.
+func eachMember(line []byte, skip map[string]bool, f func(key, text string)) *disdel.Fault {
 	if line = bytes.TrimSpace(line); len(line) == 0 {
 		return nil
 	}
@@ -36,9 +36,14 @@ func eachMember(line []byte, f func(key, text string)) *disdel.Fault {
 			return notJSON(err)
 		}
 		text, why := memberText(value)
+		if why != "" && skip[name] {
+			if why, err = "", passValue(in); err != nil {
+				return notJSON(err)
+			}
+		}
 		switch {
 		case why != "":
-			return &disdel.Fault{Path: name, Msg: why, Hint: "flatten the objects, or leave this key out of the file"}
+			return &disdel.Fault{Path: name, Msg: why, Hint: "flatten the objects, or leave this key out: --skip " + name}
 		case seen[name]:
 			return &disdel.Fault{Path: name, Msg: "the object has this key twice"}
 		}
@@ -50,6 +55,23 @@ func eachMember(line []byte, f func(key, text string)) *disdel.Fault {
 	}
 	if _, err := in.Token(); !errors.Is(err, io.EOF) {
 		return &disdel.Fault{Path: "json", Msg: "more follows after the object; write one object in each line"}
+	}
+	return nil
+}
+
+// passValue reads to the end of the list or object that has begun.
+func passValue(in *json.Decoder) error {
+	for depth := 1; depth > 0; {
+		token, err := in.Token()
+		if err != nil {
+			return err
+		}
+		switch token {
+		case json.Delim('['), json.Delim('{'):
+			depth++
+		case json.Delim(']'), json.Delim('}'):
+			depth--
+		}
 	}
 	return nil
 }

@@ -88,7 +88,11 @@ func (t *table) convert() error {
 			Msg: fmt.Sprintf("a table of %s has neither a header nor separators", t.format), Hint: "leave both out",
 		}
 	}
-	names, open := objectNames, objectRows
+	skip := t.skippedNames()
+	names := func(from dataset.Source) ([]string, error) { return objectNames(from, skip) }
+	open := func(from dataset.Source, names []string) (nextRow, io.Closer, error) {
+		return objectRows(from, names, skip)
+	}
 	if t.format == formatParquet {
 		names, open = parquetNames, parquetRows
 	}
@@ -115,6 +119,21 @@ func (t *table) convert() error {
 	}
 	t.Source = asText(t.Source, t.names, open)
 	return nil
+}
+
+// skippedNames are the names of columns that the user leaves out. Their values may be nested. Columns that the user names
+// by number are not among them: the names are not known yet.
+func (t *table) skippedNames() map[string]bool {
+	names := map[string]bool{}
+	for _, name := range t.Skip {
+		names[name] = true
+	}
+	for name, kind := range t.Kinds {
+		if kind == dataset.ColumnSkip {
+			names[name] = true
+		}
+	}
+	return names
 }
 
 // sameNames returns faults for columns of held-out rows that the other rows do not have, and for missing ones. A key that
@@ -198,7 +217,7 @@ var lineBreaks = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ")
 
 // objectNames returns the keys of all objects in the order in which they appear. It returns *disdel.Faults for lines that
 // are no flat objects.
-func objectNames(from dataset.Source) ([]string, error) {
+func objectNames(from dataset.Source, skip map[string]bool) ([]string, error) {
 	file, err := from.Open()
 	if err != nil {
 		return nil, err
@@ -214,7 +233,7 @@ func objectNames(from dataset.Source) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		fault := eachMember(line, func(key, _ string) {
+		fault := eachMember(line, skip, func(key, _ string) {
 			if !seen[key] && len(names) <= mostColumns {
 				seen[key] = true
 				names = append(names, key)
@@ -240,7 +259,7 @@ func tooManyColumns(file string) error {
 }
 
 // objectRows reads the objects of a file as rows.
-func objectRows(from dataset.Source, names []string) (nextRow, io.Closer, error) {
+func objectRows(from dataset.Source, names []string, skip map[string]bool) (nextRow, io.Closer, error) {
 	file, err := from.Open()
 	if err != nil {
 		return nil, nil, err
@@ -259,7 +278,7 @@ func objectRows(from dataset.Source, names []string) (nextRow, io.Closer, error)
 			return false, nil
 		}
 		unknown := ""
-		fault := eachMember(line, func(key, text string) {
+		fault := eachMember(line, skip, func(key, text string) {
 			if i, ok := at[key]; ok {
 				cells[i] = text
 			} else {
