@@ -11,6 +11,7 @@ type Lines struct {
 	XName, YName string
 	From, To     float64 // of the x axis
 	Top          float64 // of the y axis, which starts at 0
+	Bottom       float64 // above 0: the y axis is logarithmic and starts there
 	Whole        bool    // ticks of the x axis are whole numbers
 	Fine         bool    // there are so many lines that they are drawn thin and plain
 	Series       []Series
@@ -96,7 +97,32 @@ func (l *Lines) x(v float64) float64 {
 }
 
 func (l *Lines) y(v float64) float64 {
-	return pageHeight - pageBottom - (pageHeight-pageTop-pageBottom)*v/math.Max(l.Top, 1e-9)
+	part := v / math.Max(l.Top, 1e-9)
+	if l.Bottom > 0 {
+		part = math.Log(math.Max(v, l.Bottom)/l.Bottom) / math.Max(math.Log(l.Top/l.Bottom), 1e-9)
+	}
+	return pageHeight - pageBottom - (pageHeight-pageTop-pageBottom)*part
+}
+
+// yTicks are the marks of the y axis: of a logarithmic one the powers of ten, with their double and fivefold if these
+// are few.
+func (l *Lines) yTicks() (out []float64) {
+	if l.Bottom <= 0 {
+		return ticks(0, l.Top, pageTicks, false)
+	}
+	low, high := math.Floor(math.Log10(l.Bottom)), math.Floor(math.Log10(l.Top))
+	factors := []float64{1, 2, 5}
+	if high-low > 3 {
+		factors = factors[:1]
+	}
+	for power := low; power <= high; power++ {
+		for _, f := range factors {
+			if v := f * math.Pow(10, power); v >= l.Bottom && v <= l.Top {
+				out = append(out, v)
+			}
+		}
+	}
+	return out
 }
 
 func (l *Lines) path(piece []Dot) string {
@@ -111,7 +137,7 @@ func (l *Lines) path(piece []Dot) string {
 func (l *Lines) axes(d *picture) {
 	bottom := pageHeight - pageBottom
 	d.open("g", "class", "axis")
-	for _, v := range ticks(0, l.Top, pageTicks, false) {
+	for _, v := range l.yTicks() {
 		y := l.y(v)
 		d.shape("line", "", "class", "grid", "x1", pageLeft, "x2", pageWidth-pageRight, "y1", y, "y2", y)
 		d.label(pageLeft-5, y+4, "end", tickText(v))

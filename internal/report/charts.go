@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"html/template"
+	"strings"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -47,19 +48,19 @@ func trusted(svg string) template.HTML { return template.HTML(svg) } //nolint:go
 func (r *Report) curve(name, class string, of func(*disdel.Round) *float64) (plot.Series, float64) {
 	s, most := plot.Series{Name: name, Class: class}, 0.0
 	var line []plot.Dot
+	places, _ := r.axis()
 	for i := range r.Rounds {
 		if v := of(&r.Rounds[i]); finite(v) {
 			most = max(most, *v)
 			line = append(line, plot.Dot{
-				X: float64(r.Rounds[i].Round + 1), Y: *v, Note: fmt.Sprintf("%s in round %d: %.4f", name, r.Rounds[i].Round+1, *v),
+				X: places[i], Y: *v, Note: fmt.Sprintf("%s in round %d: %.4f", name, r.Rounds[i].Round+1, *v),
 			})
 		}
 	}
-	line = thin(line, mostPoints)
 	if len(line) > 0 {
-		s.Pieces = [][]plot.Dot{line}
+		s.Pieces = [][]plot.Dot{thin(smoothed(line, r.CurveOptions.Smooth), mostPoints)}
 	}
-	if len(line) <= 60 {
+	if line = thin(line, mostPoints); len(line) <= 60 {
 		s.Dots = line
 	}
 	return s, most
@@ -78,7 +79,8 @@ func (r *Report) lossPlot() *Figure {
 		p.Series = append(p.Series, heldOut)
 		p.Alt += fmt.Sprintf(", held-out loss at %.4f", heldOut.Last())
 	}
-	return figureOf(p, "")
+	r.scale(p)
+	return figureOf(p, r.averageNote())
 }
 
 func (r *Report) accuracyPlot() *Figure {
@@ -94,7 +96,7 @@ func (r *Report) accuracyPlot() *Figure {
 		p.Series = append(p.Series, seen)
 		p.Alt += fmt.Sprintf(", training accuracy at %.4f", seen.Last())
 	}
-	return figureOf(p, "")
+	return figureOf(p, r.averageNote())
 }
 
 // errorPlot is the RMSE by round, for jobs that predict numbers.
@@ -107,7 +109,8 @@ func (r *Report) errorPlot() *Figure {
 	p := r.roundPlot(of.Title+" by round", "unit of the target", 1.08*most)
 	p.Alt = fmt.Sprintf("Held-out %s ends at %s", of.Title, of.Number(s.Last()))
 	p.Series = []plot.Series{s}
-	return figureOf(p, "")
+	r.scale(p)
+	return figureOf(p, r.averageNote())
 }
 
 // epochPlot is the training accuracy by epoch, for jobs with several epochs a round.
@@ -135,11 +138,16 @@ func (r *Report) epochPlot() *Figure {
 }
 
 func (r *Report) roundPlot(title, yName string, top float64) *plot.Lines {
-	last := r.Rounds[len(r.Rounds)-1].Round + 1
-	first := r.Rounds[0].Round + 1
+	places, name := r.axis()
+	first, last := places[0], places[len(places)-1]
+	if last <= first {
+		last = first + 1
+	}
+	if r.CurveOptions.ByTime {
+		title = strings.TrimSuffix(title, " by round") + " over time"
+	}
 	return &plot.Lines{
-		Title: title, XName: "round", YName: yName, From: float64(first), To: float64(max(first+1, last)),
-		Top: top, Whole: true,
+		Title: title, XName: name, YName: yName, From: first, To: last, Top: top, Whole: !r.CurveOptions.ByTime,
 	}
 }
 

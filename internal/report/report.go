@@ -44,6 +44,8 @@ type Report struct {
 	// what training would have taken under the plan that the job began with; nil: it had no other
 	Static *disdel.CostWithoutPolicy `json:"static,omitempty"`
 
+	CurveOptions CurveOptions `json:"-"` // how the plots by round are drawn
+
 	record *disdel.Record
 	now    time.Time
 	at     addresses.Place

@@ -52,7 +52,14 @@
       row.hidden = !words.every((word) => text.includes(word));
     }
   }
-  if (field) field.addEventListener("input", filter);
+  // What is typed into the list of jobs is in the address, which is all that keeps it.
+  if (field) field.addEventListener("input", () => {
+    filter();
+    if (!field.name) return;
+    const here = new URL(location.href);
+    if (field.value) here.searchParams.set(field.name, field.value); else here.searchParams.delete(field.name);
+    history.replaceState(null, "", here);
+  });
 
   // picked says how many jobs are ticked, and lets them be compared from two on.
   const picked = document.getElementById("picked");
@@ -74,9 +81,10 @@
   document.addEventListener("click", async (event) => {
     const button = event.target.closest(".copy");
     if (!button) return;
-    await navigator.clipboard.writeText(button.previousElementSibling.textContent);
+    const label = button.textContent;
+    await navigator.clipboard.writeText(button.dataset.copy ? location.href : button.previousElementSibling.textContent);
     button.textContent = "Copied";
-    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+    setTimeout(() => { button.textContent = label; }, 1500);
   });
 
   // The key / goes to the filter of the page, or to the list of jobs.
@@ -107,13 +115,14 @@
   }
 
   // refresh asks for the page anew: one request at a time, and at most two thirds of the time.
+  const loaded = location.href; // without what is typed since: rows that the filter hides have to stay
   let asking = false, again = false;
   async function refresh() {
     if (asking) { again = true; return; }
     asking = true;
     const began = performance.now();
     try {
-      const answer = await fetch(location.href, { credentials: "same-origin" });
+      const answer = await fetch(loaded, { credentials: "same-origin" });
       if (answer.status === 401) { location.href = "/ui/login"; return; }
       if (answer.ok) {
         const page = new DOMParser().parseFromString(await answer.text(), "text/html");

@@ -215,7 +215,8 @@ func TestInABrowser(t *testing.T) {
 	h.save(live)
 	c.until(row + `.textContent.includes("succeeded")`)
 	if !c.is(row + `.same && ` + row + `.querySelector("input").checked && document.getElementById("q").value === "live" &&
-		[...document.querySelectorAll("#jobs tbody tr")].filter((row) => !row.hidden).length === 1`) {
+		[...document.querySelectorAll("#jobs tbody tr")].filter((row) => !row.hidden).length === 1 &&
+		location.search === "?q=live"`) {
 		t.Error("what was marked, typed or hidden did not stay")
 	}
 
@@ -246,7 +247,7 @@ func TestInABrowser(t *testing.T) {
 	ids := []string{string(live.ID), string(bad.ID)}
 	for view, path := range []string{
 		"/ui/", "/ui/jobs", "/ui/models", "/ui/datasets", "/ui/pool", "/ui/jobs/" + ids[0], "/ui/jobs/" + ids[1],
-		"/ui/jobs/" + ids[0] + "?section=curves", "/ui/jobs/" + ids[0] + "?section=memory",
+		"/ui/jobs/" + ids[0] + "?section=curves&scale=log&smooth=0.5&axis=time", "/ui/jobs/" + ids[0] + "?section=memory",
 		"/ui/jobs/" + ids[0] + "?section=timeline", "/ui/jobs/" + ids[0] + "?section=logs",
 		"/ui/jobs/" + ids[1] + "?section=report", "/ui/jobs/" + ids[1] + "?section=files",
 		"/ui/submit?job=" + ids[0], "/ui/compare?job=" + strings.Join(ids, "&job="),

@@ -56,6 +56,27 @@ func TestAJobsPage(t *testing.T) {
 	}
 }
 
+// The form of the curves chooses how they are drawn, and shows what is chosen. Unknown choices change nothing.
+func TestTheFormOfTheCurves(t *testing.T) {
+	h := newHouse(t)
+	r := job("ann", "small", 1)
+	h.save(r)
+	b := h.signedIn("ann read")
+	address := "/ui/jobs/" + string(r.ID) + "?section=curves"
+	_, text := b.page(address + "&scale=log&smooth=0.8&axis=time")
+	for _, want := range []string{
+		`value="log" selected`, `selected>0.8<`, `value="time" selected`, "seconds of all rounds", "weight 0.8",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	_, plain := b.page(address)
+	if _, odd := b.page(address + "&scale=x&smooth=9&axis=x"); odd != plain {
+		t.Error("unknown choices change the page")
+	}
+}
+
 // Every section of a job with 60 rounds of 4 workers weighs at most 250 KB, with the style and the script.
 func TestTheWeightOfAJobsPage(t *testing.T) {
 	h := newHouse(t)

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,6 +44,7 @@ type oneJob struct {
 	Again   *again // how the job can go on; nil: it has not ended
 	Section string // key of the shown view
 	Tabs    []tab
+	Curves  curveForm
 	Report  template.HTML
 	Printed []render.ActivationLog // of the view of logs
 	Lines   []render.LogLine       // the same
@@ -70,10 +73,13 @@ func jobPage(v *visit) error {
 	}
 	now := time.Now()
 	page := oneJob{
-		jobHead: headOf(&rec, now), Running: rec.Status.Unfinished(), Again: againOf(&rec), Section: view.Key, Tabs: tabsOf(rec.ID, view.Key),
+		jobHead: headOf(&rec, now), Running: rec.Status.Unfinished(), Again: againOf(&rec), Section: view.Key,
+		Tabs: tabsOf(rec.ID, view.Key),
 	}
 	var out bytes.Buffer
-	if err := report.New(&rec, now, v.place()...).Sections(&out, view.parts...); err != nil {
+	drawn := report.New(&rec, now, v.place()...)
+	page.Curves = curveFormOf(v.URL.Query(), &drawn.CurveOptions)
+	if err := drawn.Sections(&out, view.parts...); err != nil {
 		return err
 	}
 	page.Report = template.HTML(out.String()) //nolint:gosec // a template wrote it, which escapes
@@ -94,6 +100,22 @@ func (s jobSection) page(rec *disdel.Record, body oneJob) view {
 		out.Live = Root + "live/" + strings.TrimPrefix(jobAddress(rec.ID), Root)
 	}
 	return out
+}
+
+// curveForm is what is chosen of the curves' form.
+type curveForm struct{ Scale, Smooth, Axis string }
+
+// SmoothChoices are the weights that the form offers.
+func (curveForm) SmoothChoices() []string { return []string{"0", "0.5", "0.8", "0.95"} }
+
+// curveFormOf reads the form of the curves. Unknown choices are those of the empty form.
+func curveFormOf(q url.Values, to *report.CurveOptions) curveForm {
+	form := curveForm{Scale: q.Get("scale"), Smooth: q.Get("smooth"), Axis: q.Get("axis")}
+	to.Log, to.ByTime = form.Scale == "log", form.Axis == "time"
+	if slices.Contains(form.SmoothChoices(), form.Smooth) {
+		to.Smooth, _ = strconv.ParseFloat(form.Smooth, 64)
+	}
+	return form
 }
 
 func sectionOf(key string) (jobSection, bool) {

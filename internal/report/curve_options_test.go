@@ -1,0 +1,54 @@
+package report
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/plot"
+)
+
+// An average is that of pandas: Series([1, 0, 4]).ewm(alpha=0.5, adjust=True).mean().
+func TestAveragesOfCurves(t *testing.T) {
+	got := smoothed([]plot.Dot{{Y: 1}, {Y: 0}, {Y: 4}}, 0.5)
+	for i, want := range []float64{1, 1.0 / 3, 17.0 / 7} {
+		if math.Abs(got[i].Y-want) > 1e-12 {
+			t.Errorf("%d: %v, want %v", i, got[i].Y, want)
+		}
+	}
+}
+
+// The options change the scale, the lines and the axis, and the note says that lines are averages. A loss of 0 has no
+// logarithm: the scale stays linear.
+func TestCurvesByOptions(t *testing.T) {
+	rec := &disdel.Record{}
+	for i, loss := range []float64{1, 0.1, 0.01} {
+		rec.Rounds = append(rec.Rounds,
+			disdel.Round{Round: i, TrainLoss: loss, Duration: disdel.Millis(5 * time.Minute)})
+	}
+	drawn := func(o CurveOptions) *Figure {
+		r := New(rec, time.Time{})
+		r.CurveOptions = o
+		return r.lossPlot()
+	}
+	plain := drawn(CurveOptions{})
+	if svg := string(plain.SVG); !strings.Contains(svg, ">round<") || strings.Contains(svg, ">0.01<") || plain.Note != "" {
+		t.Errorf("%s, %s", svg, plain.Note)
+	}
+	if svg := string(drawn(CurveOptions{Log: true}).SVG); !strings.Contains(svg, ">0.01<") || !strings.Contains(svg, ">0.1<") {
+		t.Errorf("no powers of ten: %s", svg)
+	}
+	if svg := string(drawn(CurveOptions{ByTime: true}).SVG); !strings.Contains(svg, ">minutes of all rounds<") ||
+		!strings.Contains(svg, "Loss over time") {
+		t.Errorf("no time: %s", svg)
+	}
+	if f := drawn(CurveOptions{Smooth: 0.8}); !strings.Contains(f.Note, "0.8") || f.SVG == plain.SVG {
+		t.Errorf("not smooth: %s", f.Note)
+	}
+	rec.Rounds[2].TrainLoss = 0
+	if drawn(CurveOptions{Log: true}).SVG != drawn(CurveOptions{}).SVG {
+		t.Error("a loss of 0 has a logarithm")
+	}
+}
