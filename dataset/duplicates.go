@@ -66,6 +66,6 @@ func (m *Manifest) duplicatesNote() string {
 	if m.Train.Rows+m.Test.Rows > mostHashes {
 		about = "about "
 	}
-	return fmt.Sprintf("%s%d of %s are also training rows; the metrics of held-out rows look better than those of new rows",
+	return fmt.Sprintf("%s%d of %s are also training rows; their metrics look better than those of new rows",
 		about, m.Duplicates, disdel.Counted(m.Test.Rows, "held-out row"))
 }

@@ -121,8 +121,8 @@ func (t *table) convert() error {
 	return nil
 }
 
-// skippedNames are the names of columns that the user leaves out. Their values may be nested. Columns that the user names
-// by number are not among them: the names are not known yet.
+// skippedNames are the names of columns that the user leaves out. Their values may be nested. Numbers of columns do not
+// count: the names are not known yet.
 func (t *table) skippedNames() map[string]bool {
 	names := map[string]bool{}
 	for _, name := range t.Skip {

@@ -186,8 +186,8 @@ func addAsGiven(ctx context.Context, c *cli.Context, u *ui, data client.Data, na
 	return data.AddFiles(ctx, name, files, c.Bool("overwrite"))
 }
 
-// showUnderstood prints what the files were taken for before anything is written. Other formats than the table have it in
-// the document of the data set.
+// showUnderstood prints what the files were taken for before anything is written. Formats other than the table have it
+// in the document of the data set.
 func showUnderstood(u *ui, in *dataset.DenseInput) error {
 	if u.Format != "table" || in.Understood.Kind == "" {
 		return nil
