@@ -88,14 +88,22 @@ type Init struct {
 	Except  string `json:"except,omitempty"` // layers that are drawn all the same, with commas between them
 	// ReplaceHead draws the last layer with weights, too, and gives it the outputs that the data set needs.
 	ReplaceHead bool `json:"replaceHead,omitempty"`
+	// Freeze names the layers that keep the given weights, with commas between them: names of layers or of blocks around
+	// them, where * stands for any text. Once the job is resolved, these are the layers' own names.
+	Freeze string `json:"freeze,omitempty"`
 }
 
 // Given tells whether training begins with weights that are given.
 func (i Init) Given() bool { return i.Weights != "" }
 
 // Excepted are the names in Except.
-func (i Init) Excepted() []string {
-	return strings.FieldsFunc(i.Except, func(r rune) bool { return r == ',' || r == ' ' })
+func (i Init) Excepted() []string { return layerNames(i.Except) }
+
+// Frozen are the names in Freeze.
+func (i Init) Frozen() []string { return layerNames(i.Freeze) }
+
+func layerNames(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // Excepts tells whether an array of weights is drawn although other weights are given: its layer, or one around it, is

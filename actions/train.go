@@ -223,7 +223,7 @@ func (t *trainer) first(ctx context.Context) error {
 	}
 	defer models.Close()
 	arrays := map[string]engine.Array{}
-	for _, a := range engine.Of(t.engine.State(), engine.Weight, engine.Statistic) {
+	for _, a := range engine.Of(t.engine.State(), engine.Weight, engine.Statistic, engine.Frozen) {
 		arrays[a.Name] = a
 	}
 	set := func(v disdel.Tensor) error { return arrays[v.Name].Set(v) }

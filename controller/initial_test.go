@@ -39,7 +39,7 @@ func TestArraysAreHeldAgainstTheNetwork(t *testing.T) {
 	head := arraysOf(g)
 	head[len(head)-1].Shape, head[len(head)-2].Shape = []int{100}, []int{100, 7}
 	faults := CheckInitial(g, disdel.Init{Weights: "x"}, head)
-	if len(faults) != 2 || faults[0].Path != InitialPath || !strings.Contains(faults[0].Hint, "except: "+last) ||
+	if len(faults) != 2 || faults[0].Path != InitialPath || !strings.Contains(faults[0].Hint, "replaceHead: true") ||
 		!strings.Contains(faults[1].Msg, "is [100], and the network's is [10]") {
 		t.Errorf("another last layer: %v", faults)
 	}
@@ -130,6 +130,31 @@ func TestAReplacedHeadFitsTheData(t *testing.T) {
 		}
 		if fmt.Sprint(job.Model.Layers) != given {
 			t.Errorf("%s: the caller's layers changed", name)
+		}
+	}
+}
+
+// The job gets the names of the layers that it freezes. What cannot be frozen is a fault, with the layers that there are.
+func TestFrozenLayersAreNamed(t *testing.T) {
+	ctx, store := t.Context(), digitsStore(t)
+	for freeze, want := range map[string]string{
+		"*": "conv1, conv2, fc1", "conv*": "conv1, conv2", "conv1": "conv1", "conv1, fc*, conv2": "conv1, conv2, fc1",
+		"fc1": "fc1 reads what conv2 computes", "conv3, x, conv1": "no layer with given weights for conv3, x",
+		"fc2": "no layer with given weights for fc2",
+	} {
+		job := disdel.Job{Model: disdel.Model{Name: "digits-cnn"}}
+		job.Model.Init = disdel.Init{Weights: "x", ReplaceHead: true, Freeze: freeze}
+		job.Data.Source, job.Training.BatchSize, job.Training.Loss = "dataset://digits", 64, disdel.LossCrossEntropy
+		r, err := Resolve(ctx, job, store, "job.yaml", func(string) (int, int) { return 0, 0 }, nil)
+		var faults *disdel.Faults
+		if errors.As(err, &faults) {
+			if faults.Faults[0].Path != freezePath || !strings.Contains(faults.Faults[0].Msg, want) {
+				t.Errorf("%s: %v", freeze, err)
+			}
+			continue
+		}
+		if err != nil || r.Job.Model.Init.Freeze != want || r.Network.Init.Freeze != want {
+			t.Errorf("%s: frozen are %q, %v", freeze, r.Network.Init.Freeze, err)
 		}
 	}
 }

@@ -46,6 +46,7 @@ func Resolve(ctx context.Context, job disdel.Job, data Datasets, file string, lo
 	}
 	r.network()
 	r.replaceHead()
+	r.freeze()
 	r.fit()
 	if len(r.faults) == 0 {
 		return r.Resolved, nil
@@ -187,6 +188,7 @@ func (r *resolver) network() {
 		return // building it would report the same again
 	}
 	r.resizeHead()
+	r.Network.Init.Freeze = "" // freeze does that, when it is known which layers are drawn
 	g, err := model.Build(r.twoClasses())
 	if err != nil {
 		e := disdel.AsError(err)
@@ -438,11 +440,28 @@ func (r *resolver) replaceHead() {
 	r.Network.Init = *init
 }
 
+// freeze freezes the layers that the job names, and writes their own names into the job: patterns mean the same later,
+// when a resumed job draws no layer any more.
+func (r *resolver) freeze() {
+	init := &r.Job.Model.Init
+	if r.Graph == nil || init.Freeze == "" {
+		return
+	}
+	if err := r.Graph.Freeze(*init); err != nil {
+		e := disdel.AsError(err)
+		r.fault(freezePath, e.Hint, "%s", e.Msg)
+		return
+	}
+	init.Freeze = strings.Join(r.Graph.FrozenLayers(), ", ")
+	r.Network.Init = *init
+}
+
 // InitialPath is the field of the weights that training starts with; exceptPath that of layers which are drawn anyway.
 const (
 	InitialPath = "model.init.weights"
 	exceptPath  = "model.init.except"
 	headPath    = "model.init.replaceHead"
+	freezePath  = "model.init.freeze"
 )
 
 const layersHint = "disdel model show NETWORK --layers names the network's arrays"
@@ -509,7 +528,10 @@ func initialHint(g *model.Graph, misfits []string) string {
 			return layersHint
 		}
 	}
-	return fmt.Sprintf("except: %s has it drawn, where the classes are others", last)
+	if head, ok := g.Head(); ok && head == last {
+		return "for other classes: replaceHead: true gives the last layer, " + last + ", new weights. So does except: " + last
+	}
+	return fmt.Sprintf("except: %s gives this layer new weights, for other classes", last)
 }
 
 // sparse builds the graph of a model of sparse rows, whose sizes come from the data set.

@@ -39,7 +39,8 @@ var timeGroups = []timeGroup{
 
 // sameNetwork also compares the input, since the work of a layer depends on it.
 func sameNetwork(in TimingInput, r *disdel.Record) bool {
-	return in.Job.Model.SameNetwork(&r.Job.Model) && slices.Equal(in.Data.Sample, r.Data.Sample)
+	return in.Job.Model.SameNetwork(&r.Job.Model) && in.Job.Model.Init.Freeze == r.Job.Model.Init.Freeze &&
+		slices.Equal(in.Data.Sample, r.Data.Sample)
 }
 
 func sameData(in TimingInput, r *disdel.Record) bool {

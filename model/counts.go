@@ -28,6 +28,16 @@ func (g *Graph) Head() (name string, ok bool) {
 
 // appendParams appends the arrays of a node.
 func (g *Graph) appendParams(out []Param, i int) []Param {
+	first := len(out)
+	out = g.appendTrained(out, i)
+	for k := first; k < len(out) && g.Nodes[i].Frozen; k++ {
+		out[k].Trainable, out[k].Frozen = false, true
+	}
+	return out
+}
+
+// appendTrained is appendParams without regard to frozen layers.
+func (g *Graph) appendTrained(out []Param, i int) []Param {
 	n := &g.Nodes[i]
 	switch row := &ops[n.Op]; {
 	case n.Tied > 0:

@@ -18,6 +18,22 @@ func ExampleBuild() {
 	// Output: 1x28x28 in, 10 out
 }
 
+// The layers below the last one keep their weights. A job file says that as model.init.freeze.
+func ExampleGraph_Freeze() {
+	g, err := model.Build(disdel.Network{Name: "lenet5", Input: []int{1, 28, 28}, Classes: 10})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := g.Freeze(disdel.Init{Freeze: "*", Except: "fc3"}); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(g.HasFrozen(), g.FrozenLayers(), g.Count().Trainable)
+	fmt.Println(disdel.AsError(g.Freeze(disdel.Init{Freeze: "fc2"})).Msg)
+	// Output:
+	// true [conv1 conv2 fc1 fc2] 850
+	// fc2 reads what fc1 computes, which is trained
+}
+
 // Parameters are in the order in which updates have them; those of batch norms that are not trained are among them.
 func ExampleParam() {
 	g, err := model.Build(disdel.Network{Input: []int{1, 8, 8}, Classes: 2, Layers: []disdel.Layer{

@@ -206,6 +206,8 @@ type Node struct {
 	Rotary     bool   // queries and keys are turned by their position (Su 2021)
 	Take       string // TakeMean, TakeFirst or TakeLast
 	Masked     bool   // the last input is the tokens that the first came from: where they are 0, there is padding
+
+	Frozen bool // training changes none of its arrays, and a batch norm uses its running statistics: see Graph.Freeze
 }
 
 // Graph is a network: nodes in topological order, node 0 the input, the last node the output. Built only by a Builder,
@@ -227,6 +229,7 @@ type Param struct {
 	Node      int
 	Shape     []int // PyTorch's layout: conv [out in/groups kh kw], dense [out in]
 	Trainable bool
+	Frozen    bool // its node is: no step changes it, whether it is a weight or a statistic
 }
 
 // Len is the number of values.

@@ -65,16 +65,16 @@ func TestParametersHavePyTorchNamesAndLayouts(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Param{
-		{"conv1.weight", 1, []int{6, 1, 5, 5}, true},
-		{"conv1.bias", 1, []int{6}, true},
-		{"conv2.weight", 4, []int{16, 6, 5, 5}, true},
-		{"conv2.bias", 4, []int{16}, true},
-		{"fc1.weight", 8, []int{120, 400}, true},
-		{"fc1.bias", 8, []int{120}, true},
-		{"fc2.weight", 10, []int{84, 120}, true},
-		{"fc2.bias", 10, []int{84}, true},
-		{"fc3.weight", 12, []int{10, 84}, true},
-		{"fc3.bias", 12, []int{10}, true},
+		{"conv1.weight", 1, []int{6, 1, 5, 5}, true, false},
+		{"conv1.bias", 1, []int{6}, true, false},
+		{"conv2.weight", 4, []int{16, 6, 5, 5}, true, false},
+		{"conv2.bias", 4, []int{16}, true, false},
+		{"fc1.weight", 8, []int{120, 400}, true, false},
+		{"fc1.bias", 8, []int{120}, true, false},
+		{"fc2.weight", 10, []int{84, 120}, true, false},
+		{"fc2.bias", 10, []int{84}, true, false},
+		{"fc3.weight", 12, []int{10, 84}, true, false},
+		{"fc3.bias", 12, []int{10}, true, false},
 	}
 	if diff := cmp.Diff(want, g.Params()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

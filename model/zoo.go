@@ -138,8 +138,17 @@ func Nearest(name string) string {
 }
 
 // Build makes the graph of a network: what a binary says of its own, or of the zoo by name, else from its layers. It
-// returns Invalid for an unknown name and for layers that do not fit the input.
+// returns Invalid for an unknown name, for layers that do not fit the input, and as Graph.Freeze does.
 func Build(n disdel.Network) (*Graph, error) {
+	g, err := trainable(n)
+	if err != nil || n.Init.Freeze == "" {
+		return g, err
+	}
+	return g, g.Freeze(n.Init)
+}
+
+// trainable is Build without frozen layers.
+func trainable(n disdel.Network) (*Graph, error) {
 	if n.Custom != nil {
 		return fromCustom(n)
 	}

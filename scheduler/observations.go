@@ -8,7 +8,7 @@ import (
 
 // PastObservations returns the observations of earlier jobs of a kind that succeeded with this data and batch, oldest
 // first; records are newest first. For jobs whose policy recorded none, they follow from the activations. Results on
-// held-out rows are omitted if only one of the two jobs started from given weights: the times are comparable, but
+// held-out rows are omitted if only one of the two jobs started from given weights, or froze other layers: the times are comparable, but
 // learning is not.
 func PastObservations(records []disdel.Record, job disdel.Job, data disdel.DataInfo) []disdel.Observation {
 	var out []disdel.Observation
@@ -18,7 +18,7 @@ func PastObservations(records []disdel.Record, job disdel.Job, data disdel.DataI
 			continue
 		}
 		seen := seenOf(&r)
-		if r.Job.Model.Init.Given() != job.Model.Init.Given() {
+		if a, b := r.Job.Model.Init, job.Model.Init; a.Given() != b.Given() || a.Freeze != b.Freeze {
 			for i := range seen { // which are copies
 				seen[i].HeldOut, seen[i].Accuracy = nil, nil
 			}

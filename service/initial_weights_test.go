@@ -98,6 +98,37 @@ func TestAJobBeginsWithGivenWeights(t *testing.T) {
 	}
 }
 
+// Frozen layers have the given bits in the end, however many workers train and whatever they send; others learn. The job
+// names the layers themselves, so that a job that continues it freezes the same ones.
+func TestFrozenLayersKeepTheGivenWeights(t *testing.T) {
+	s := opened(t, t.TempDir())
+	base := passed(t, submit(t, s, small(t)))
+	want := learned(t, s, *base.Model)
+	layer := strings.TrimSuffix(want[len(want)-1].Name, ".bias")
+	check := func(what string, rec disdel.Record) {
+		for i, v := range learned(t, s, *rec.Model) {
+			if same := cmp.Diff(want[i], v) == ""; same == strings.HasPrefix(v.Name, layer+".") {
+				t.Errorf("%s: %s is the same: %v", what, v.Name, same)
+			}
+		}
+	}
+	for _, sets := range [][]string{
+		{"distribution.workers=1"}, {"distribution.workers=3"},
+		{"distribution.workers=3", "distribution.aggregation={wire: bfloat16, optimizer: keep}"},
+		{"distribution.workers=3", "distribution.aggregation={wire: int8, optimizer: keep}"},
+		{"distribution.workers=2", "distribution.sync={every: 1}"},
+	} {
+		rec := passed(t, submit(t, s, small(t, append([]string{
+			"metadata.name=frozen", "model.init.weights=small:v1", "model.init.replaceHead=true", "model.init.freeze='*'",
+			"training.epochs=2",
+		}, sets...)...)))
+		check(strings.Join(sets, " "), rec)
+		if f := rec.Job.Model.Init.Freeze; f == "*" || f == "" {
+			t.Errorf("%v: the record freezes %q", sets, f)
+		}
+	}
+}
+
 // What does not fit is told all at once, with its place, beside everything else that is wrong; nothing is kept of a job
 // that was refused.
 func TestWeightsThatDoNotFitAreTold(t *testing.T) {

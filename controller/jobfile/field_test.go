@@ -108,7 +108,7 @@ func withField(path, value string) (text string, sets []string) {
 		base = strings.Replace(smallest, "name: lenet5", "python: {file: net.py}", 1)
 	case path == "model.custom":
 		base = strings.Replace(smallest, "name: lenet5", "init: {}", 1)
-	case path == "model.init.except", path == "model.init.replaceHead":
+	case path == "model.init.except", path == "model.init.replaceHead", path == "model.init.freeze":
 		sets = append(sets, "model.init.weights=digits:v3")
 	case path == "training.earlyStop.target":
 		sets = append(sets, "training.earlyStop.metric=loss")

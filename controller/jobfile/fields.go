@@ -134,6 +134,8 @@ var patterns = map[string]textPattern{
 		"letters, digits and _ - . /, at most 100, the first a letter, digit or _"),
 	"layersForm": pattern(`^[A-Za-z0-9_][-A-Za-z0-9_./]*(, *[A-Za-z0-9_][-A-Za-z0-9_./]*)*$`,
 		"names of layers, with commas between them"),
+	"freezeForm": pattern(`^[A-Za-z0-9_*][-A-Za-z0-9_./*]*(, *[A-Za-z0-9_*][-A-Za-z0-9_./*]*)*$`,
+		"names of layers, with * for any text and commas between them"),
 	"entryForm": pattern(`^[A-Za-z_][A-Za-z0-9_]*$`, "a name of Python: letters, digits and _"),
 	"fileForm":  pattern(`^.{1,255}$`, "the name of a file"),
 	"shortText": pattern(`^.{1,63}$`, "1 to 63 characters"),

@@ -87,6 +87,7 @@ func (r *reader) finish(job *disdel.Job) {
 const (
 	exceptPath = "model.init.except"
 	headPath   = "model.init.replaceHead"
+	freezePath = "model.init.freeze"
 )
 
 func (r *reader) model(m *disdel.Model) {
@@ -106,7 +107,9 @@ func (r *reader) model(m *disdel.Model) {
 		r.keras(m)
 	}
 	m.Keras = ""
-	for path, wanted := range map[string]bool{exceptPath: m.Init.Except != "", headPath: m.Init.ReplaceHead} {
+	for path, wanted := range map[string]bool{
+		exceptPath: m.Init.Except != "", headPath: m.Init.ReplaceHead, freezePath: m.Init.Freeze != "",
+	} {
 		if wanted && r.given(path) && !r.given("model.init.weights") {
 			r.fault(r.places[path], path, "take it out, or name weights", "all layers are drawn where no weights are given")
 		}

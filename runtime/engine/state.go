@@ -17,7 +17,10 @@ func StateOf(s *Spec, steps *int, at func(param, moment int) Values) []Array {
 	params := s.Graph.Params()
 	for i, p := range params {
 		role := Weight
-		if !p.Trainable {
+		switch {
+		case p.Frozen:
+			role = Frozen
+		case !p.Trainable:
 			role = Statistic
 		}
 		out = append(out, NewArray(p.Name, p.Shape, role, at(i, -1)))
@@ -65,11 +68,15 @@ const (
 	Moment                    // of the optimiser, and its count of steps
 	Residual                  // what a lossy codec owes to the weights
 	Local                     // a worker's own: no mean is taken of it
+	Frozen                    // a weight or a statistic of a frozen layer: nothing changes it
 )
 
 // String names the role in messages.
 func (r Role) String() string {
-	names := [...]string{Weight: "weight", Statistic: "statistic", Moment: "moment", Residual: "residual", Local: "local"}
+	names := [...]string{
+		Weight: "weight", Statistic: "statistic", Moment: "moment", Residual: "residual", Local: "local",
+		Frozen: "frozen weight",
+	}
 	if int(r) >= len(names) || names[r] == "" {
 		return "unknown role"
 	}
@@ -203,14 +210,14 @@ func Copies(arrays []Array) disdel.Weights {
 	return out
 }
 
-// Weights returns copies of an engine's weights and statistics, in the order of the graph's Params and PyTorch's
+// Weights returns copies of an engine's weights and statistics, frozen ones too, in the order of the graph's Params and PyTorch's
 // layouts.
-func Weights(e Engine) disdel.Weights { return Copies(Of(e.State(), Weight, Statistic)) }
+func Weights(e Engine) disdel.Weights { return Copies(Of(e.State(), Weight, Statistic, Frozen)) }
 
 // SetWeights sets what Weights returned. It returns Corrupt for other names, shapes or another order and Diverged for
 // values that are not finite; then nothing was changed.
 func SetWeights(e Engine, w disdel.Weights) error {
-	return set("set weights", "network", Of(e.State(), Weight, Statistic), w)
+	return set("set weights", "network", Of(e.State(), Weight, Statistic, Frozen), w)
 }
 
 // Moments returns copies of the optimiser's count of steps and moments. An engine for inference has none.

@@ -44,8 +44,15 @@ func (s *Spec) OnlyPlain(backend string) error {
 	return s.OnlyFloat32(backend)
 }
 
-// KeepsAll returns Invalid for a training that saves memory by StepMemory, for backends that cannot.
+// KeepsAll returns Invalid for a training that saves memory by StepMemory or has frozen layers, for backends that
+// have neither.
 func (s *Spec) KeepsAll(backend string) error {
+	if s.Training && s.Graph != nil && s.Graph.HasFrozen() {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "make engine", Msg: backend + " trains all layers: it cannot freeze any",
+			Hint: "leave model.init.freeze out, or train with the backend " + disdel.BackendNative,
+		}
+	}
 	if !s.Training || s.StepMemory == (disdel.StepMemory{}) {
 		return nil
 	}

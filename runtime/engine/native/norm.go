@@ -12,6 +12,8 @@ type norm struct{ elementwise }
 func (norm) forward(l *layer, w *kernel.Worker, e *Engine) {
 	switch {
 	case l.v.Fused: // the layer before computes it
+	case l.node.Frozen && !l.second: // PyTorch's eval mode
+		w.NormEval(&l.norm, &l.state, l.running(), l.in[0].out, l.out)
 	case l.second: // running statistics stay as they are
 		w.NormAgain(&l.norm, &l.state, l.in[0].out, l.out)
 	case e.training:

@@ -17,7 +17,7 @@ func (e *Engine) Reset(r engine.Role) error {
 	case engine.Statistic:
 		e.stale = true
 		for i := range e.params {
-			if p := &e.params[i]; !p.Trainable {
+			if p := &e.params[i]; !p.Trainable && !p.Frozen {
 				start := engine.StartOf(e.g, p.Param)
 				clear(p.value)
 				p.convert(func(_, here int) { p.value[here] = start })

@@ -185,6 +185,8 @@ func (p *planner) work(i int) {
 	}
 	if !p.Spec.Training {
 		m.backward, m.kept = 0, 0
+	} else if !p.needs[i] {
+		m.backward = 0
 	}
 	p.works[i] = m.forward
 	if m.forward > 0 {
@@ -197,7 +199,11 @@ func (p *planner) work(i int) {
 		p.later(&v.Aux, Workspace, i, m.always, 0, p.end()+1)
 	}
 	if m.kept > 0 {
-		p.later(&v.Aux, Activations, i, m.kept, i, p.back(i))
+		until := p.back(i)
+		if !p.needs[i] {
+			until = i
+		}
+		p.later(&v.Aux, Activations, i, m.kept, i, until)
 	}
 }
 

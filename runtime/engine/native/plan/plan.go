@@ -235,7 +235,7 @@ func (p *planner) shape(i int) {
 		p.needs[i] = p.needs[i] || p.needs[in]
 	}
 	k := &kinds[n.Op]
-	p.needs[i] = p.needs[i] || k.weights
+	p.needs[i] = p.needs[i] || k.weights && !n.Frozen && !n.Fixed
 	if k.shape != nil {
 		k.shape(p, i)
 	}

@@ -1,0 +1,113 @@
+package model
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/disdel/disdel"
+)
+
+// Freeze freezes the layers that init.Freeze names: training changes neither their weights nor their statistics, and
+// their batch norms use the running statistics, as PyTorch's do with requires_grad=False in eval mode. A name is that
+// of a layer, or of a block around layers; * stands for any text. Layers that init draws are trained all the same.
+//
+// It returns Invalid, and freezes nothing, for names without a layer, if no layer is left to train, and for a layer
+// that reads what a trained layer computes: no gradient passes through a frozen layer.
+func (g *Graph) Freeze(init disdel.Init) error {
+	if g.Custom() != nil || g.Sparse() != nil {
+		return freezeError("its own program computes it, and disdel cannot freeze its layers", "leave model.init.freeze out")
+	}
+	frozen, unknown := g.named(init)
+	trained := func(p Param) bool { return !frozen[p.Node] }
+	switch params := g.Params(); {
+	case len(unknown) > 0:
+		return freezeError("there is no layer with given weights for "+strings.Join(unknown, ", "),
+			"layers with weights: "+strings.Join(g.layerNames(func(Param) bool { return true }), ", "))
+	case !slices.ContainsFunc(params, func(p Param) bool { return p.Trainable && trained(p) }):
+		return freezeError("all layers with weights are frozen, and none is left to train",
+			"take the last layer out of model.init.freeze, or replace it: model.init.replaceHead")
+	}
+	if err := g.checkBelow(frozen); err != nil {
+		return err
+	}
+	for i := range g.Nodes {
+		g.Nodes[i].Frozen = frozen[i]
+	}
+	return nil
+}
+
+func freezeError(msg, hint string) error {
+	return &disdel.Error{Kind: disdel.Invalid, Op: "freeze layers", Msg: msg, Hint: hint}
+}
+
+// HasFrozen tells whether a layer is frozen.
+func (g *Graph) HasFrozen() bool {
+	return slices.ContainsFunc(g.Nodes, func(n Node) bool { return n.Frozen })
+}
+
+// FrozenLayers are the names of the frozen layers, in the order of Params.
+func (g *Graph) FrozenLayers() []string { return g.layerNames(func(p Param) bool { return p.Frozen }) }
+
+// layerNames are the names of the nodes with arrays that are wanted.
+func (g *Graph) layerNames(wanted func(Param) bool) []string {
+	var out []string
+	for _, p := range g.Params() {
+		if name := g.Nodes[p.Node].Name; wanted(p) && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// named finds the nodes that init freezes, and the names that fit none.
+func (g *Graph) named(init disdel.Init) (frozen map[int]bool, unknown []string) {
+	frozen = map[int]bool{}
+	params := g.Params()
+	for _, name := range init.Frozen() {
+		known := false
+		for _, p := range params {
+			if covers(name, g.Nodes[p.Node].Name) && !init.Excepts(p.Name) {
+				frozen[p.Node], known = true, true
+			}
+		}
+		if !known {
+			unknown = append(unknown, name)
+		}
+	}
+	for i := range g.Nodes {
+		if tied := g.Nodes[i].Tied; tied > 0 && frozen[tied] {
+			frozen[i] = true
+		}
+	}
+	return frozen, unknown
+}
+
+// covers tells whether a pattern is the name of a layer or of a block around it.
+func covers(pattern, layer string) bool {
+	for end := len(layer); end > 0; end = strings.LastIndexByte(layer[:end], '.') {
+		if ok, err := path.Match(pattern, layer[:end]); ok && err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// checkBelow returns Invalid if a frozen node reads what a trained one computes.
+func (g *Graph) checkBelow(frozen map[int]bool) error {
+	above := make([]int, len(g.Nodes)) // a trained node whose output got here; 0: none
+	for i := 1; i < len(g.Nodes); i++ {
+		for _, in := range g.Nodes[i].Inputs {
+			above[i] = max(above[i], above[in])
+		}
+		if frozen[i] && above[i] > 0 {
+			return freezeError(fmt.Sprintf("%s reads what %s computes, which is trained", g.Nodes[i].Name,
+				g.Nodes[above[i]].Name), "freeze all layers before a frozen one, too")
+		}
+		if !frozen[i] && len(g.appendParams(nil, i)) > 0 {
+			above[i] = i
+		}
+	}
+	return nil
+}
