@@ -24,7 +24,6 @@ export DISDEL_TEST_COMPOSER="$PWD/.cache/composer/node_modules/openwhisk-compose
 heavy='/(runtime/engine/(native|cuda|gorgonia)|internal/cli|examples/embed|estimator|model|deploy(/doctor|/verify)?)$|'\
 '/(dataset/(text|sparse)|controller/simulate)$|'\
 '/(runtime/engine/native/(kernel|plan)|scheduler|controller/jobfile|deploy/image|internal/export)$'
-slow_benches='/(gpu|estimator|deploy|exchange)$'
 # Tests wait for processes and servers more than they compute: twice as many at once as there are processors, and those that take
 # longest first, so that none is left alone at the end.
 long=(actions service/api service internal/cli platform runtime/engine/python service/program runtime/engine/native
@@ -56,10 +55,9 @@ set -m
   tests -race -short ./runtime/engine/native || failed=1
   # The benches and the generators of assembly are modules of their own.
   (cd runtime/engine/native/kernel/gen && tests ./...) || failed=1
-  (cd bench && tests -race $(go list ./... | grep -vE "$slow_benches")) || failed=1
   export CGO_ENABLED=0 # as the released program is built
   tests -run "^($apart)\$" ./platform || failed=1
-  (cd bench && tests $(go list ./... | grep -E "$slow_benches")) || failed=1
+  (cd bench && tests ./...) || failed=1
   scripts/test-python.sh || failed=1
   exit "$failed"
 } >"$beside" 2>&1 </dev/null &
