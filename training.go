@@ -36,6 +36,8 @@ type StepMemory struct {
 	MicroBatch int `json:"microBatch,omitempty"`
 	// Recompute says whether activations are computed again on the way back instead of being kept.
 	Recompute Recompute `json:"recompute,omitempty"`
+	// StateFormat says how the optimiser's moments are kept between steps.
+	StateFormat StateFormat `json:"optimizerState,omitempty"`
 }
 
 // Sets are the fields of a job file that say the same, in the form of --set.
@@ -45,6 +47,9 @@ func (m StepMemory) Sets() (out []string) {
 	}
 	if m.Recompute.Auto() {
 		out = append(out, "training.recompute=auto")
+	}
+	if m.StateFormat.Short() {
+		out = append(out, "training.optimizerState="+string(m.StateFormat))
 	}
 	return out
 }
@@ -57,6 +62,9 @@ func (m StepMemory) String() string {
 	}
 	if m.Recompute.Auto() {
 		ways = append(ways, "activations that are computed again")
+	}
+	if m.StateFormat.Short() {
+		ways = append(ways, "moments of 8 bits")
 	}
 	if len(ways) == 0 {
 		return "whole batches and all activations"
@@ -81,6 +89,19 @@ const (
 
 // Auto tells whether some activations are computed again.
 func (r Recompute) Auto() bool { return r == RecomputeAuto }
+
+// StateFormat says how an engine keeps an optimiser's moments between steps.
+type StateFormat string
+
+// The values of StateFormat. "" is StateFloat32.
+const (
+	StateFloat32 StateFormat = "float32"
+	// StateInt8 keeps 8 bits of each moment, and a scale for each block of 256 (Dettmers et al. 2022, arXiv 2110.02861).
+	StateInt8 StateFormat = "int8"
+)
+
+// Short tells whether moments take a quarter of their memory.
+func (f StateFormat) Short() bool { return f == StateInt8 }
 
 // Optimizer is exactly one of its fields.
 type Optimizer struct {

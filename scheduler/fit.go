@@ -259,6 +259,7 @@ func (t Smaller) pin() {
 // plain is the search of the same job with plain gradient descent, which stores nothing per weight.
 func (s search) plain() search {
 	s.in.Job.Training.Optimizer = disdel.Optimizer{SGD: &disdel.SGD{LearningRate: plainRate}}
+	s.in.Job.Training.StateFormat = "" // there are no moments
 	return s
 }
 
@@ -377,6 +378,9 @@ func (s search) sets(job disdel.Job, p *FitPoint) []string {
 	}
 	if p.Plan.StepMemory != job.Training.StepMemory {
 		out = append(out, p.Set...)
+	}
+	if job.Training.StateFormat.Short() && !p.Plan.StepMemory.StateFormat.Short() { // there are no moments any more
+		out = append(out, "training.optimizerState=float32")
 	}
 	return out
 }

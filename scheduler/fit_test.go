@@ -122,6 +122,8 @@ func apply(t *testing.T, in PlanInput, sets []string) PlanInput {
 			in.Job.Training.MicroBatch = n
 		case "training.recompute":
 			in.Job.Training.Recompute = disdel.Recompute(value)
+		case "training.optimizerState":
+			in.Job.Training.StateFormat = disdel.StateFormat(value)
 		case "training.precision":
 			in.Job.Training.Precision = disdel.Precision(value)
 		case "training.optimizer":

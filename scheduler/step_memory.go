@@ -17,11 +17,13 @@ type way struct {
 	memory disdel.StepMemory
 	extra  float64      // what a step computes more, as a share
 	norms  bool         // batch norms see fewer rows
+	rounds bool         // moments are rounded, which is worse
 	least  disdel.Bytes // of an action without rows
 }
 
 // stepMemories are the ways to save memory that the job's backend has for the batch of a worker. What the job file gives
-// stays. Those that change what batch norms see come last, else the cheapest is first.
+// stays. Those that change what batch norms see come behind the others, those that round moments come last. Else the
+// cheapest is first.
 func (b *planBuilder) stepMemories(rows int) []way {
 	own := b.Job.Training.StepMemory
 	parts, again := []int{own.MicroBatch}, []disdel.Recompute{own.Recompute}
@@ -34,29 +36,44 @@ func (b *planBuilder) stepMemories(rows int) []way {
 	if own.Recompute == "" {
 		again = append(again, disdel.RecomputeAuto)
 	}
+	states := []disdel.StateFormat{own.StateFormat}
+	if own.StateFormat == "" && b.Job.Training.Optimizer.Moments() > 0 {
+		states = append(states, disdel.StateInt8)
+	}
 	norms := slices.ContainsFunc(b.Graph.Nodes, func(n model.Node) bool { return n.Op == model.OpBatchNorm })
 	var out []way
-	for _, part := range parts {
-		for _, r := range again {
-			w := way{memory: disdel.StepMemory{MicroBatch: part, Recompute: r}, norms: norms && part > 0}
-			if w.memory == own {
-				continue
-			}
-			in := b.input(0, b.plan.Workers)
-			in.BatchSize, in.StepMemory = rows, w.memory
-			if e, err := b.Estimator.TrainOrRefuse(in); err == nil {
-				w.extra, w.least = e.Extra, e.Total
-				out = append(out, w)
+	for _, state := range states {
+		for _, part := range parts {
+			for _, r := range again {
+				m := disdel.StepMemory{MicroBatch: part, Recompute: r, StateFormat: state}
+				if m == own {
+					continue
+				}
+				w := way{memory: m, norms: norms && part > 0, rounds: state != own.StateFormat}
+				in := b.input(0, b.plan.Workers)
+				in.BatchSize, in.StepMemory = rows, m
+				if e, err := b.Estimator.TrainOrRefuse(in); err == nil {
+					w.extra, w.least = e.Extra, e.Total
+					out = append(out, w)
+				}
 			}
 		}
 	}
 	slices.SortStableFunc(out, func(a, b way) int {
-		if a.norms != b.norms {
-			return map[bool]int{true: 1, false: -1}[a.norms]
-		}
-		return cmp.Compare(a.extra, b.extra)
+		return cmp.Or(cmp.Compare(a.changes(), b.changes()), cmp.Compare(a.extra, b.extra))
 	})
 	return out
+}
+
+// changes says how much a way changes the results of training: 0 for their last digits.
+func (w way) changes() (rank int) {
+	if w.norms {
+		rank++
+	}
+	if w.rounds {
+		rank += 2
+	}
+	return rank
 }
 
 // fitted plans a job with each way to save memory. short is the plan without: it needs too much. The reasons name every
@@ -81,6 +98,9 @@ func fitted(in PlanInput, short *planBuilder) (disdel.Plan, bool) {
 				100*w.extra)
 			if w.norms {
 				b.because("fit: batch norm sees the rows of a micro-batch, not those of the batch")
+			}
+			if w.rounds {
+				b.because("fit: moments are rounded to 8 bits, which changes the results a little")
 			}
 			return b.plan, true
 		}

@@ -137,6 +137,7 @@ func anyTraining(t *rapid.T) disdel.Training {
 	if tr.Backend == disdel.BackendNative {
 		tr.Fit = rapid.SampledFrom([]disdel.Fitting{"", disdel.FitNone}).Draw(t, "fit")
 		tr.MicroBatch = rapid.IntRange(0, 64).Draw(t, "parts")
+		tr.StateFormat = rapid.SampledFrom([]disdel.StateFormat{"", disdel.StateInt8}).Draw(t, "moments")
 		if tr.Precision.Plain() {
 			tr.Recompute = rapid.SampledFrom([]disdel.Recompute{"", disdel.RecomputeAuto}).Draw(t, "again")
 		}

@@ -69,6 +69,7 @@ func (r *reader) finish(job *disdel.Job) {
 	r.batch(&job.Training)
 	r.smoothing(job)
 	r.optimizer(&job.Training.Optimizer)
+	r.shortMoments(&job.Training)
 	r.exactlyOne("training.schedule", "write cosine: {}", "warmup")
 	r.steps(job.Training.Schedule)
 	r.earlyStop(job.Training.EarlyStop)
@@ -447,16 +448,21 @@ func engineOf(job *disdel.Job) string {
 // stepMemory removes the default, and refuses ways to save memory that the job's engine does not have. It needs the
 // job's engine and precision.
 func (r *reader) stepMemory(job *disdel.Job) {
-	const parts, again = "training.microBatch", "training.recompute"
+	const parts, again, moments = "training.microBatch", "training.recompute", "training.optimizerState"
 	t := &job.Training
 	if t.Recompute == disdel.RecomputeNone {
 		t.Recompute = ""
 	}
-	if !r.sound(parts, again, "training.precision", backendPath, "resources.device") {
+	if t.StateFormat == disdel.StateFloat32 {
+		t.StateFormat = ""
+	}
+	if !r.sound(parts, again, moments, "training.precision", backendPath, "resources.device") {
 		return
 	}
 	if engine := engineOf(job); engine != disdel.BackendNative {
-		for path, wanted := range map[string]bool{parts: t.MicroBatch > 0, again: t.Recompute.Auto()} {
+		for path, wanted := range map[string]bool{
+			parts: t.MicroBatch > 0, again: t.Recompute.Auto(), moments: t.StateFormat.Short(),
+		} {
 			if wanted {
 				r.fault(r.places[path], path, "leave it out", "%s does not have it", engine)
 			}
@@ -466,6 +472,22 @@ func (r *reader) stepMemory(job *disdel.Job) {
 	if t.Recompute.Auto() && t.Precision.Short() {
 		r.fault(r.places[again], again, "leave it or training.precision out", "activations of %s are not computed again",
 			t.Precision)
+	}
+}
+
+// shortMoments refuses moments of 8 bits where there are none, and where they must not be rounded.
+func (r *reader) shortMoments(t *disdel.Training) {
+	const path = "training.optimizerState"
+	if !t.StateFormat.Short() || !r.sound(path, "training.optimizer", "training.exact") {
+		return
+	}
+	switch name := t.Optimizer.Name(); {
+	case t.Optimizer.Moments() == 0:
+		r.fault(r.places[path], path, "leave it out", "%s keeps no moments", name)
+	case t.Optimizer.Adagrad != nil:
+		r.fault(r.places[path], path, "leave it out or choose rmsprop", "8 bits lose what %s adds to its sums", name)
+	case t.Exact:
+		r.fault(r.places[path], path, "leave it or training.exact out", "8 bits round moments")
 	}
 }
 

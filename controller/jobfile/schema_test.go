@@ -182,7 +182,7 @@ var beyondSchema = regexp.MustCompile(`early-stop-with|early-stop-accuracy-in|ea
 	`tag-that|` +
 	`device-and-backend|gpu-without-device|several-layers|policy-(bounds|below|above|at)|after-|backoff-|overflows|` +
 	`seed-beyond|alias-|second-document|rubbish|` +
-	`(precision|recompute)-o[fn]|micro-batch-of-another|` +
+	`(precision|recompute)-o[fn]|micro-batch-of-another|moments-(of|exact)|` +
 	`rule-between|nesterov-without|rounded-second|goal-(empty|both|without|rmse)`)
 
 func TestSchemaRefusesTheBadFiles(t *testing.T) {

@@ -70,12 +70,12 @@ func PlanOf(s engine.Spec) (*plan.Plan, error) {
 	}
 	return plan.New(s.Graph, plan.Spec{
 		BatchSize: rows, Training: s.Training, Moments: s.Optimizer.Moments(), KeepGrads: s.ClipNorm > 0,
-		SumGrads: parts, Recompute: s.Recompute.Auto(), Exact: s.Exact, Halves: s.Precision.Short(),
+		ShortMoments: s.StateFormat.Short(), SumGrads: parts, Recompute: s.Recompute.Auto(), Exact: s.Exact, Halves: s.Precision.Short(),
 	})
 }
 
 // checkStepMemory returns Invalid for batch norms of micro-batches in an exact training, since they see fewer rows, and
-// for activations that are both rounded and computed again.
+// for activations that are both rounded and computed again. Moments of 8 bits need moments that may be rounded.
 func checkStepMemory(s *engine.Spec, parts bool) error {
 	norm := func(n model.Node) bool { return n.Op == model.OpBatchNorm }
 	out := &disdel.Error{Kind: disdel.Invalid, Op: "make engine"}
@@ -83,6 +83,12 @@ func checkStepMemory(s *engine.Spec, parts bool) error {
 	case s.Training && s.Recompute.Auto() && s.Precision.Short():
 		out.Msg = "training.recompute: activations of bf16 are not computed again"
 		out.Hint = "leave training.recompute or training.precision out"
+	case s.Training && s.StateFormat.Short() && s.Optimizer.Adagrad != nil:
+		out.Msg = "training.optimizerState: 8 bits lose what adagrad adds to its sums"
+		out.Hint = "leave training.optimizerState out, or choose rmsprop"
+	case s.Training && s.StateFormat.Short() && (s.Exact || s.Optimizer.Moments() == 0):
+		out.Msg = "training.optimizerState: an exact training, or one without moments, has none of 8 bits"
+		out.Hint = "leave training.optimizerState out"
 	case parts && s.Exact && slices.ContainsFunc(s.Graph.Nodes, norm):
 		out.Msg = fmt.Sprintf("training.exact: batch norm would see micro-batches of %d rows instead of %d", s.MicroBatch,
 			s.BatchSize)

@@ -71,6 +71,7 @@ func (e *Engine) checkNumbers(op string, bad func(string, ...any) error, b *data
 // prepare sets up a call on rows of x.
 func (e *Engine) prepare(x []float32, target dataset.Target, rows int, training bool) {
 	e.x, e.target, e.training = x, target, training
+	e.settleMoments()
 	if rows == e.rows {
 		return
 	}

@@ -30,6 +30,7 @@ func (e *Engine) Reset(r engine.Role) error {
 }
 
 func (e *Engine) resetMoments() {
+	e.open = openMoment{}
 	for i := range e.params {
 		clear(e.params[i].moments[0])
 		clear(e.params[i].moments[1])
@@ -82,6 +83,10 @@ func (e *Engine) move(w *kernel.Worker, p *param, from int, gradients []float32)
 		return values[from:][:len(gradients)]
 	}
 	u := kernel.Update{Optimizer: e.spec.Optimizer, Rate: e.rate, Scale: e.scale, Step: e.steps}
+	if e.plan.Spec.ShortMoments {
+		w.UpdateShort(&u, part(p.value), gradients, p.short, p.shortAt(from))
+		return
+	}
 	w.Update(&u, part(p.value), gradients, part(p.moments[0]), part(p.moments[1]))
 }
 

@@ -4,6 +4,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/native/kernel"
 	"github.com/disdel/disdel/runtime/engine/native/plan"
 )
 
@@ -13,8 +14,9 @@ type param struct {
 	value, grad []float32
 	total       []float32 // gradients that weights move by: grad, or the sum of a step's passes
 	moments     [2][]float32
-	used        int  // values that have a gradient
-	stirred     bool // moments of idle taps are not all zero
+	short       []kernel.ShortMoments // the same in 8 bits, where moments lie
+	used        int                   // values that have a gradient
+	stirred     bool                  // moments of idle taps are not all zero
 
 	conv      *plan.Conv // of convolutions and dense layers
 	depthwise bool
@@ -42,6 +44,9 @@ func (e *Engine) buildParams() {
 			q.order = e.flattened(v.Inputs[0])
 		}
 		e.params = append(e.params, q)
+	}
+	if e.plan.Spec.ShortMoments {
+		e.buildShortMoments()
 	}
 }
 
@@ -139,6 +144,9 @@ func (e *Engine) State() []engine.Array {
 		p := &e.params[i]
 		if moment < 0 {
 			return view{p, p.value, len(p.value), &e.stale}
+		}
+		if e.plan.Spec.ShortMoments {
+			return shortView{e, p, moment}
 		}
 		return view{p, p.moments[moment], p.idleAt(), &e.stale}
 	})

@@ -31,6 +31,14 @@ func (w *Worker) Update(u *Update, x, g, m, v []float32) {
 	}
 }
 
+// SquareMoment tells whether a moment of an optimiser is a mean or a sum of squares.
+func SquareMoment(o disdel.Optimizer, moment int) bool {
+	if o.Adam != nil || o.AdamW != nil {
+		return moment == 1
+	}
+	return (o.RMSprop != nil || o.Adagrad != nil) && moment == 0
+}
+
 // Update moves the rows of a table that have a gradient.
 func (e *Exact) Update(u *Update, t *Touched) {
 	switch o := &u.Optimizer; {

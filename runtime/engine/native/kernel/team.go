@@ -23,20 +23,21 @@ type Team struct {
 // Worker is one member of a team, with the argument blocks that its kernels take.
 type Worker struct {
 	Set
-	ID, N int // its number, and how many there are
-	team  *Team
-	piles uint32 // that it has taken from in this run
-	prod  productArgs
-	tr    transposeArgs
-	elem  elementArgs
-	expo  exponentArgs
-	chn   channelArgs
-	tap   tapArgs
-	offs  []int64
-	woffs []int64
-	part  [16]float32
-	soft  [2][lanes]float32          // the largest of 16 rows, and sums of their exponentials
-	edge  [2 * lanes * lanes]float32 // a tile at the edge of a matrix; pixels of 16 filters
+	ID, N   int // its number, and how many there are
+	team    *Team
+	piles   uint32 // that it has taken from in this run
+	prod    productArgs
+	tr      transposeArgs
+	elem    elementArgs
+	expo    exponentArgs
+	chn     channelArgs
+	tap     tapArgs
+	offs    []int64
+	woffs   []int64
+	part    [16]float32
+	soft    [2][lanes]float32          // the largest of 16 rows, and sums of their exponentials
+	moments [2][momentPiece]float32    // those of 8 bits as values
+	edge    [2 * lanes * lanes]float32 // a tile at the edge of a matrix; pixels of 16 filters
 
 	halves halvesArgs
 	wide   []float32 // a block of halves as values; nil until there is one

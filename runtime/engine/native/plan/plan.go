@@ -9,14 +9,15 @@ import (
 
 // Spec is what a plan is made for.
 type Spec struct {
-	BatchSize int  // rows, at least 1
-	Training  bool // backward too
-	Moments   int  // values an optimiser keeps for every weight: 0, 1 or 2
-	KeepGrads bool // weights' gradients are needed all at once
-	SumGrads  bool // gradients of several passes are added before weights change
-	Recompute bool // some activations are computed again on the way back; not with Halves
-	Exact     bool // convolutions go by their definition: no Winograd
-	Halves    bool // what a step of training keeps for its way back is bfloat16; inference is as without
+	BatchSize    int  // rows, at least 1
+	Training     bool // backward too
+	Moments      int  // values an optimiser keeps for every weight: 0, 1 or 2
+	ShortMoments bool // moments take 8 bits, see MomentValues
+	KeepGrads    bool // weights' gradients are needed all at once
+	SumGrads     bool // gradients of several passes are added before weights change
+	Recompute    bool // some activations are computed again on the way back; not with Halves
+	Exact        bool // convolutions go by their definition: no Winograd
+	Halves       bool // what a step of training keeps for its way back is bfloat16; inference is as without
 	// Plain is for an engine that computes a network by its own kernels: batches lie in lanes however few their rows are,
 	// batch norms and ReLU6 are no other layer's work, and no tap is idle. It wants Exact, too.
 	Plain bool
@@ -292,6 +293,18 @@ func (p *planner) lastUse(i int) int {
 	return i
 }
 
+// MomentBlock is the number of moments of 8 bits that share a scale. Four moments take a value, and a scale takes one.
+const (
+	MomentBlock     = 256
+	momentsPerValue = 4
+)
+
+// MomentBlocks is the number of blocks of n moments of 8 bits.
+func MomentBlocks(n int) int { return (n + MomentBlock - 1) / MomentBlock }
+
+// MomentValues is what n moments of 8 bits take of the slab, in values.
+func MomentValues(n int) int { return MomentBlocks(n) * (MomentBlock/momentsPerValue + 1) }
+
 // params gives every array of weights its place; they live as long as the plan.
 func (p *planner) params() {
 	all := p.g.Params()
@@ -316,11 +329,18 @@ func (p *planner) params() {
 		if !p.Spec.Training || !q.Trainable {
 			continue
 		}
+		moment := size + idle
+		if p.Spec.ShortMoments {
+			moment = MomentValues(size) + MomentValues(idle)
+		}
 		for m := range p.Spec.Moments {
-			p.later(&p.Params[k].Moments[m], Moments, q.Node, size+idle, 0, p.end()+1)
+			p.later(&p.Params[k].Moments[m], Moments, q.Node, moment, 0, p.end()+1)
 		}
 		if p.Spec.SumGrads {
 			p.later(&p.Params[k].Sum, Gradients, q.Node, size, 0, p.end()+1)
+		}
+		if p.Spec.ShortMoments { // between steps, gradients are where moments are gathered that are set piece by piece
+			size += idle
 		}
 		if p.Spec.KeepGrads && !p.Spec.SumGrads {
 			p.later(&p.Params[k].Grad, Gradients, q.Node, size, len(p.g.Nodes), p.end()+1)

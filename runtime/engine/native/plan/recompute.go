@@ -190,10 +190,14 @@ func (p *planner) recompute(cuts []int, k int) {
 // twice and written once.
 const addsPerWeight = 4
 
-// Extra is what a step of so many rows computes more because of Recompute and SumGrads, as a share of a step without.
+// roundsPerMoment is the work of rounding a moment to 8 bits, and of reading it, in multiply-accumulates.
+const roundsPerMoment = 100
+
+// Extra is what a step of so many rows computes more because of Recompute, SumGrads and ShortMoments, as a share of a
+// step without.
 // A step is three times its forward pass.
 func (p *Plan) Extra(rows int) float64 {
-	if p.Again == nil && !p.Spec.SumGrads {
+	if p.Again == nil && !p.Spec.SumGrads && !p.Spec.ShortMoments {
 		return 0
 	}
 	count := p.Graph.Count()
@@ -205,6 +209,9 @@ func (p *Plan) Extra(rows int) float64 {
 	}
 	if p.Spec.SumGrads {
 		extra += addsPerWeight * float64(count.Trainable) / float64(min(rows, p.Spec.BatchSize))
+	}
+	if p.Spec.ShortMoments {
+		extra += roundsPerMoment * float64(p.Spec.Moments) * float64(count.Trainable) / float64(rows)
 	}
 	return extra / max(1, 3*float64(count.MACs))
 }
