@@ -137,7 +137,6 @@ func anyTraining(t *rapid.T) disdel.Training {
 	if tr.Backend == disdel.BackendNative {
 		tr.Fit = rapid.SampledFrom([]disdel.Fitting{"", disdel.FitNone}).Draw(t, "fit")
 		tr.MicroBatch = rapid.IntRange(0, 64).Draw(t, "parts")
-		tr.StateFormat = rapid.SampledFrom([]disdel.StateFormat{"", disdel.StateInt8}).Draw(t, "moments")
 		if tr.Precision.Plain() {
 			tr.Recompute = rapid.SampledFrom([]disdel.Recompute{"", disdel.RecomputeAuto}).Draw(t, "again")
 		}
@@ -171,6 +170,9 @@ func anyTraining(t *rapid.T) disdel.Training {
 		}
 	default:
 		tr.Optimizer.AdamW = adam
+	}
+	if tr.Backend == disdel.BackendNative && tr.Optimizer.Moments() > 0 && tr.Optimizer.Adagrad == nil {
+		tr.StateFormat = rapid.SampledFrom([]disdel.StateFormat{"", disdel.StateInt8}).Draw(t, "moments")
 	}
 	switch rapid.IntRange(0, 2).Draw(t, "schedule") {
 	case 1:

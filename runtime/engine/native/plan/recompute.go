@@ -191,7 +191,7 @@ func (p *planner) recompute(cuts []int, k int) {
 const addsPerWeight = 4
 
 // roundsPerMoment is the work of rounding a moment to 8 bits, and of reading it, in multiply-accumulates.
-const roundsPerMoment = 100
+const roundsPerMoment = 300
 
 // Extra is what a step of so many rows computes more because of Recompute, SumGrads and ShortMoments, as a share of a
 // step without.
