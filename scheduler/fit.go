@@ -160,12 +160,16 @@ func (s search) fewest(batch int) *FitPoint {
 func (s search) least(batch int) (least disdel.Bytes, task disdel.Task) {
 	in := WithoutLimits(s.in)
 	in.Job.Training, in.Job.Distribution.Workers = in.Job.Training.Resized(batch), s.most(batch)
-	for _, m := range append([]disdel.StepMemory{in.Job.Training.StepMemory}, s.ways(batch)...) {
-		in.Job.Training.StepMemory = m
+	try := func() {
 		p, err := NewPlan(in)
 		if n, of := largestLimit(p); err == nil && (task == "" || n < least) {
 			least, task = n, of
 		}
+	}
+	try()
+	for w := range s.ways(batch) {
+		in.Job.Training.StepMemory = w.memory
+		try()
 	}
 	return least, task
 }

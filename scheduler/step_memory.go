@@ -3,6 +3,7 @@ package scheduler
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/disdel/disdel"
@@ -19,12 +20,37 @@ type way struct {
 	norms  bool         // batch norms see fewer rows
 	rounds bool         // moments are rounded, which is worse
 	least  disdel.Bytes // of an action without rows
+	bound  disdel.Bytes // less than this way needs with any format of moments
 }
 
-// stepMemories are the ways to save memory that the job's backend has for the batch of a worker. What the job file gives
-// stays. Those that change what batch norms see come behind the others, those that round moments come last. Else the
-// cheapest is first.
-func (b *planBuilder) stepMemories(rows int) []way {
+// stepMemories yields the ways to save memory that the job's backend has for the batch of a worker. What the job file
+// gives stays. Ways that round moments come last. They are estimated only if nothing before them was enough and they may
+// reach the limit; 0: there is no limit. Those that change what batch norms see come behind the others of their kind.
+// Else the cheapest is first.
+func (b *planBuilder) stepMemories(rows int, limit disdel.Bytes) iter.Seq[way] {
+	own := b.Job.Training.StepMemory.StateFormat
+	states := []disdel.StateFormat{own}
+	if own == "" && b.Job.Training.Optimizer.Moments() > 0 {
+		states = append(states, disdel.StateInt8)
+	}
+	return func(yield func(way) bool) {
+		for _, state := range states {
+			ways := b.stepsWith(state, rows)
+			for _, w := range ways {
+				w.rounds = state != own
+				if !yield(w) {
+					return
+				}
+			}
+			if limit > 0 && len(ways) > 0 && !slices.ContainsFunc(ways, func(w way) bool { return w.bound <= limit }) {
+				return
+			}
+		}
+	}
+}
+
+// stepsWith are the ways to save memory with one format of moments, the best first.
+func (b *planBuilder) stepsWith(state disdel.StateFormat, rows int) (out []way) {
 	own := b.Job.Training.StepMemory
 	parts, again := []int{own.MicroBatch}, []disdel.Recompute{own.Recompute}
 	if own.MicroBatch == 0 {
@@ -36,44 +62,36 @@ func (b *planBuilder) stepMemories(rows int) []way {
 	if own.Recompute == "" {
 		again = append(again, disdel.RecomputeAuto)
 	}
-	states := []disdel.StateFormat{own.StateFormat}
-	if own.StateFormat == "" && b.Job.Training.Optimizer.Moments() > 0 {
-		states = append(states, disdel.StateInt8)
-	}
 	norms := slices.ContainsFunc(b.Graph.Nodes, func(n model.Node) bool { return n.Op == model.OpBatchNorm })
-	var out []way
-	for _, state := range states {
-		for _, part := range parts {
-			for _, r := range again {
-				m := disdel.StepMemory{MicroBatch: part, Recompute: r, StateFormat: state}
-				if m == own {
-					continue
-				}
-				w := way{memory: m, norms: norms && part > 0, rounds: state != own.StateFormat}
-				in := b.input(0, b.plan.Workers)
-				in.BatchSize, in.StepMemory = rows, m
-				if e, err := b.Estimator.TrainOrRefuse(in); err == nil {
-					w.extra, w.least = e.Extra, e.Total
-					out = append(out, w)
-				}
+	for _, part := range parts {
+		for _, r := range again {
+			m := disdel.StepMemory{MicroBatch: part, Recompute: r, StateFormat: state}
+			if m == own {
+				continue
+			}
+			w := way{memory: m, norms: norms && part > 0}
+			in := b.input(0, b.plan.Workers)
+			in.BatchSize, in.StepMemory = rows, m
+			if e, err := b.Estimator.TrainOrRefuse(in); err == nil {
+				w.extra, w.least, w.bound = e.Extra, e.Total, withoutMoments(e)
+				out = append(out, w)
 			}
 		}
 	}
 	slices.SortStableFunc(out, func(a, b way) int {
-		return cmp.Or(cmp.Compare(a.changes(), b.changes()), cmp.Compare(a.extra, b.extra))
+		if a.norms != b.norms {
+			return map[bool]int{true: 1, false: -1}[a.norms]
+		}
+		return cmp.Compare(a.extra, b.extra)
 	})
 	return out
 }
 
-// changes says how much a way changes the results of training: 0 for their last digits.
-func (w way) changes() (rank int) {
-	if w.norms {
-		rank++
-	}
-	if w.rounds {
-		rank += 2
-	}
-	return rank
+// withoutMoments is less than an action needs with moments of any format: those of no bytes. Corrections of the estimate
+// count in proportion.
+func withoutMoments(e disdel.Estimate) disdel.Bytes {
+	moments := float64(e.Parameters - e.Weights) // and gradients
+	return scaled(e.Total, 1-min(1, moments/float64(max(1, e.Training+e.Package+e.Shard+e.Model))))
 }
 
 // fitted plans a job with each way to save memory. short is the plan without: it needs too much. The reasons name every
@@ -85,7 +103,7 @@ func fitted(in PlanInput, short *planBuilder) (disdel.Plan, bool) {
 	}
 	why := []string{needs(in.Job.Training.StepMemory.String(), short.train.Total)}
 	rows := in.Job.Training.WorkerBatch(max(1, in.Job.Distribution.Workers, short.plan.Workers))
-	for _, w := range short.stepMemories(rows) {
+	for w := range short.stepMemories(rows, limit) {
 		if w.least > limit {
 			why = append(why, needs(w.memory.String(), w.least))
 			continue
@@ -109,23 +127,20 @@ func fitted(in PlanInput, short *planBuilder) (disdel.Plan, bool) {
 	return disdel.Plan{}, false
 }
 
-// ways are the ways to save memory with a batch, the cheapest first.
-func (s search) ways(batch int) (out []disdel.StepMemory) {
+// ways yields the ways to save memory with a batch, the best first.
+func (s search) ways(batch int) iter.Seq[way] {
 	if s.asked.Training.Fit == disdel.FitNone {
-		return nil
+		return func(func(way) bool) {}
 	}
 	b := planBuilder{PlanInput: s.in}
 	workers := max(1, s.in.Job.Distribution.Workers)
-	for _, w := range b.stepMemories(s.in.Job.Training.Resized(batch).WorkerBatch(workers)) {
-		out = append(out, w.memory)
-	}
-	return out
+	return b.stepMemories(s.in.Job.Training.Resized(batch).WorkerBatch(workers), 0)
 }
 
-// fitted is the point of the cheapest way to save memory with which there is one.
+// fitted is the point of the best way to save memory with which there is one.
 func (s search) fitted(batch int, find func(search) *FitPoint) *FitPoint {
-	for _, m := range s.ways(batch) {
-		s.in.Job.Training.StepMemory = m
+	for w := range s.ways(batch) {
+		s.in.Job.Training.StepMemory = w.memory
 		if p := find(s); p != nil {
 			return p
 		}
@@ -133,10 +148,14 @@ func (s search) fitted(batch int, find func(search) *FitPoint) *FitPoint {
 	return nil
 }
 
-// fittedLargest plans the largest batch that some way to save memory fits, with the fewest workers.
+// fittedLargest plans the largest batch that some way to save memory fits, with the fewest workers. Moments are rounded
+// only if nothing else fits.
 func (s search) fittedLargest() (best *FitPoint) {
-	for _, m := range s.ways(s.in.Job.Training.JobBatch()) {
-		s.in.Job.Training.StepMemory = m
+	for w := range s.ways(s.in.Job.Training.JobBatch()) {
+		if w.rounds && best != nil {
+			break
+		}
+		s.in.Job.Training.StepMemory = w.memory
 		if p := s.fewest(s.largest(s.most)); p != nil && (best == nil || p.BatchSize > best.BatchSize) {
 			best = p
 		}
