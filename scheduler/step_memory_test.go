@@ -142,6 +142,30 @@ func TestAFittedPlanSaysWhatItCosts(t *testing.T) {
 	}
 }
 
+// Moments are rounded where the weights take most of the memory, so that nothing else is enough. A job file's float32
+// rules that out.
+func TestMomentsAreRoundedWhereNothingElseIsEnough(t *testing.T) {
+	in := deep(t, []disdel.Layer{
+		{Kind: "flatten"}, {Kind: "dense", Units: 1000}, {Kind: "dense", Units: 10, Activation: "softmax"},
+	})
+	in.Job.Training.Optimizer = disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.001}}
+	whole, err := under(in, boundless, disdel.FitNone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	train, _ := whole.Action(disdel.TaskTrain)
+	limit := train.Estimate.Total * 9 / 10 / disdel.MB * disdel.MB
+	p, err := under(in, limit, "")
+	if said := strings.Join(p.Reasons, "\n"); err != nil || !p.StepMemory.StateFormat.Short() ||
+		!strings.Contains(said, "moments are rounded to 8 bits") || !strings.Contains(said, "fit: micro-batches of 16") {
+		t.Errorf("%+v, %v: %s", p.StepMemory, err, said)
+	}
+	in.Job.Training.StateFormat = disdel.StateFloat32
+	if p, err := under(in, limit, ""); !errors.Is(err, disdel.OverLimit) {
+		t.Errorf("%+v, %v", p.StepMemory, err)
+	}
+}
+
 // What --max-memory and the remedy after an out-of-memory kill offer was planned: it fits, with the batch as it is.
 func TestWaysToSaveMemoryAreOffered(t *testing.T) {
 	in := deep(t, chain(8, 24, false))
