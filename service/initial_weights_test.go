@@ -113,7 +113,8 @@ func TestFrozenLayersKeepTheGivenWeights(t *testing.T) {
 		}
 	}
 	for _, sets := range [][]string{
-		{"distribution.workers=1"}, {"distribution.workers=3"},
+		{"distribution.workers=1"},
+		{"distribution.workers=3"},
 		{"distribution.workers=3", "distribution.aggregation={wire: bfloat16, optimizer: keep}"},
 		{"distribution.workers=3", "distribution.aggregation={wire: int8, optimizer: keep}"},
 		{"distribution.workers=2", "distribution.sync={every: 1}"},
