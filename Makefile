@@ -21,6 +21,14 @@ build: ## bin/disdel and bin/disdel-runtime, the action runtime alone: static fi
 	$(BUILD) -trimpath -o bin/disdel-runtime ./cmd/disdel-runtime
 	scripts/check-static.sh bin/disdel bin/disdel-runtime
 
+.PHONY: release
+release: ## archives for linux/amd64 and arm64, lists of parts, licences and SHA-256 sums, in dist/ (VERSION=v0.1.0)
+	go -C tools run ./release -root .. -version "$(VERSION)" -out ../dist
+
+.PHONY: release-check
+release-check: ## a release built twice, in two folders and with an empty cache: prints whether the bytes are the same
+	scripts/release-check.sh
+
 .PHONY: cuda
 cuda: ## bin/disdel-cuda: disdel with the engine for NVIDIA GPUs, which needs C and 50 MB of CUDA's wheels to be built
 	scripts/cuda-deps.sh

@@ -221,8 +221,8 @@ var checks = []check{
 		},
 	},
 	{
-		id: "S18", what: "what the program is made of", state: later,
-		note: "a list of parts and licences, a reproducible build",
+		id: "S18", what: "what the program is made of", run: madeOf,
+		note: "lists of parts and licences; two builds on one machine, from two folders, have the same bytes",
 	},
 	{id: "S19", what: "container and chart", tests: []named{
 		{"deploy/cluster", "TestManifestsFitTogether|TestManifestsAreKubernetes"},

@@ -164,6 +164,18 @@ func floods(c *trial) {
 	}
 }
 
+// madeOf builds a release of the commit twice. The script also checks the sums.
+func madeOf(c *trial) {
+	out, err := exec.CommandContext(c.t.Context(), "../../scripts/release-check.sh").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "figure reproducible 1 ") {
+		c.t.Errorf("%v\n%s", err, out)
+	}
+	tools := exec.CommandContext(c.t.Context(), "go", "-C", "../../tools", "test", "./release")
+	if out, err := tools.CombinedOutput(); err != nil {
+		c.t.Errorf("%v\n%s", err, out)
+	}
+}
+
 var figureLine = regexp.MustCompile(`(?m)^figure (\S+) (\S+) `)
 
 // tenantsBench runs bench/tenants and returns the figures that it prints.

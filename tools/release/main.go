@@ -1,0 +1,189 @@
+// Command release builds what users download: an archive of the static programs for each platform, a list of their
+// parts in CycloneDX (https://cyclonedx.org/docs/1.6/json/), the licences of these parts, and SHA-256 sums.
+//
+// The same commit and the same Go give the same bytes, wherever they are built: archives have the time of the commit,
+// programs have neither paths nor build ids, and Go's linker adds no time.
+//
+//	go -C tools run ./release -root .. -version v0.1.0 -out ../dist
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+func main() {
+	root := flag.String("root", "..", "folder of the repository")
+	version := flag.String("version", "", "version of the release; empty: as git describes the commit")
+	out := flag.String("out", "../dist", "new folder of the files")
+	platforms := flag.String("platforms", "linux/amd64,linux/arm64", "platforms, separated by commas")
+	dirty := flag.Bool("dirty", false, "build although files differ from the commit")
+	flag.Parse()
+	if err := run(*root, *version, *out, strings.Split(*platforms, ","), *dirty); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+// release is what is built.
+type release struct {
+	root, version, revision string
+
+	time    time.Time // of the commit
+	out     string
+	scratch string // folder of programs before they are packed
+}
+
+func run(root, version, out string, platforms []string, dirty bool) error {
+	r := release{root: root, version: version, out: out}
+	if err := r.describe(dirty); err != nil {
+		return err
+	}
+	if err := os.Mkdir(out, 0o755); err != nil {
+		return fmt.Errorf("%w; name a new folder with -out, or remove this one", err)
+	}
+	var err error
+	if r.scratch, err = os.MkdirTemp("", "disdel-release-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(r.scratch)
+	var names []string
+	for _, p := range platforms {
+		made, err := r.platform(p)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p, err)
+		}
+		names = append(names, made...)
+	}
+	return r.sums(names)
+}
+
+// describe reads the commit. It refuses files that differ from it, since nobody could build the same again.
+func (r *release) describe(dirty bool) error {
+	changes, err := r.git("status", "--porcelain")
+	if err != nil {
+		return err
+	}
+	if changes != "" && !dirty {
+		return fmt.Errorf("files differ from the commit; commit them, or try with -dirty:\n%s", changes)
+	}
+	if r.revision, err = r.git("rev-parse", "HEAD"); err != nil {
+		return err
+	}
+	if r.version == "" {
+		if r.version, err = r.git("describe", "--tags", "--always", "--dirty"); err != nil {
+			return err
+		}
+	}
+	if strings.ContainsAny(r.version, "/ \t\n'\"") {
+		return fmt.Errorf("the version %q is no part of a file's name", r.version)
+	}
+	at, err := r.git("log", "-1", "--format=%cI")
+	if err != nil {
+		return err
+	}
+	r.time, err = time.Parse(time.RFC3339, at)
+	r.time = r.time.UTC()
+	return err
+}
+
+func (r *release) git(args ...string) (string, error) {
+	return output(exec.Command("git", append([]string{"-C", r.root}, args...)...))
+}
+
+// output is what a command prints, without the last line's end. The error has what it complains of.
+func output(c *exec.Cmd) (string, error) {
+	var said, complaints bytes.Buffer
+	c.Stdout, c.Stderr = &said, &complaints
+	if err := c.Run(); err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", strings.Join(c.Args, " "), err, complaints.String())
+	}
+	return strings.TrimRight(said.String(), "\n"), nil
+}
+
+// platform makes the archive and the list of parts of a platform, such as linux/amd64, and returns their names.
+func (r *release) platform(name string) ([]string, error) {
+	system, machine, ok := strings.Cut(name, "/")
+	if !ok {
+		return nil, errors.New("a platform is SYSTEM/MACHINE, such as linux/arm64")
+	}
+	var packed []file
+	for _, program := range []string{"disdel", "disdel-runtime"} {
+		at := filepath.Join(r.scratch, program+"-"+system+"-"+machine)
+		if err := r.build(program, at, system, machine); err != nil {
+			return nil, err
+		}
+		data, err := os.ReadFile(at)
+		if err != nil {
+			return nil, err
+		}
+		packed = append(packed, file{program, data, 0o755})
+	}
+	parts, err := partsOf(r.root, filepath.Join(r.scratch, "disdel-"+system+"-"+machine))
+	if err != nil {
+		return nil, err
+	}
+	list, err := json.MarshalIndent(r.bill(parts), "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	packed = append(packed, file{"NOTICES.txt", notices(parts), 0o644})
+	for _, name := range []string{"README.md", "CHANGELOG.md"} {
+		data, err := os.ReadFile(filepath.Join(r.root, name))
+		if err != nil {
+			return nil, err
+		}
+		packed = append(packed, file{name, data, 0o644})
+	}
+	base := fmt.Sprintf("disdel_%s_%s_%s", r.version, system, machine)
+	archive, err := pack(base, packed, r.time)
+	if err != nil {
+		return nil, err
+	}
+	for name, data := range map[string][]byte{base + ".tar.gz": archive, base + ".cdx.json": append(list, '\n')} {
+		if err := os.WriteFile(filepath.Join(r.out, name), data, 0o644); err != nil {
+			return nil, err
+		}
+	}
+	return []string{base + ".tar.gz", base + ".cdx.json"}, nil
+}
+
+// build compiles a program. The stamps are those of `make build`.
+func (r *release) build(program, to, system, machine string) error {
+	const cli = "github.com/disdel/disdel/internal/cli"
+	stamps := fmt.Sprintf("-s -w -buildid= -X main.release=%s -X %s.release=%s -X %s.revision=%s", r.version, cli,
+		r.version, cli, r.revision)
+	to, err := filepath.Abs(to)
+	if err != nil {
+		return err
+	}
+	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", stamps, "-o", to, "./cmd/"+program)
+	c.Dir = r.root
+	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+machine, "GOFLAGS=", "GOAMD64=v1")
+	_, err = output(c)
+	return err
+}
+
+// sums writes SHA256SUMS, which `sha256sum -c` reads.
+func (r *release) sums(names []string) error {
+	slices.Sort(names)
+	var text strings.Builder
+	for _, name := range names {
+		data, err := os.ReadFile(filepath.Join(r.out, name))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&text, "%x  %s\n", sha256.Sum256(data), name)
+	}
+	return os.WriteFile(filepath.Join(r.out, "SHA256SUMS"), []byte(text.String()), 0o644)
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// The same files give the same bytes, and the archive brings them back.
+func TestTheSameFilesMakeTheSameArchive(t *testing.T) {
+	files := []file{{"disdel", []byte("program"), 0o755}, {"NOTICES.txt", bytes.Repeat([]byte("x"), 5000), 0o644}}
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	a, err := pack("disdel_v1", files, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := pack("disdel_v1", files, at); err != nil || !bytes.Equal(a, b) {
+		t.Errorf("two archives of the same files differ, %v", err)
+	}
+	z, err := gzip.NewReader(bytes.NewReader(a))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := tar.NewReader(z)
+	for _, want := range files {
+		h, err := r.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(r)
+		if err != nil || h.Name != "disdel_v1/"+want.name || h.Mode != want.mode || !h.ModTime.Equal(at) || h.Uid != 0 ||
+			!bytes.Equal(data, want.data) {
+			t.Errorf("%+v, %d bytes, %v", h, len(data), err)
+		}
+	}
+	if _, err := r.Next(); !errors.Is(err, io.EOF) {
+		t.Errorf("more follows: %v", err)
+	}
+}
+
+// A program's parts are those that the Go command wrote into it, each with the text of its licence.
+func TestPartsHaveLicences(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, err := partsOf("..", self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if parts[0].path != "std" || parts[0].licence != "BSD-3-Clause" || len(parts[0].texts) == 0 {
+		t.Errorf("the standard library: %+v", parts[0].licence)
+	}
+	r := release{version: "v1", revision: "abc"}
+	if b := r.bill(parts); len(b.Parts) != len(parts) || b.Parts[0].Licences[0].Licence.ID != "BSD-3-Clause" {
+		t.Errorf("%+v", b)
+	}
+	if text := notices(parts); !bytes.Contains(text, []byte("Redistribution and use")) {
+		t.Error("the notices have no licence")
+	}
+}
+
+// Licences are recognised by their own words, however lines are broken.
+func TestLicencesAreRecognised(t *testing.T) {
+	for want, text := range map[string]string{
+		"Apache-2.0": "Apache License\n   Version 2.0, January 2004", "MPL-2.0": "Mozilla Public License Version 2.0",
+		"MIT":          "Permission is hereby\ngranted, free of charge, to any person",
+		"ISC":          "Permission to use, copy, modify, and distribute this software for any purpose",
+		"BSD-3-Clause": "Redistribution and use in source and binary forms ... Neither the name of",
+		"BSD-2-Clause": "Redistribution and use in source and binary forms", "": "all rights reserved",
+	} {
+		if got := spdx([]byte(text)); got != want {
+			t.Errorf("%q is taken for %q, want %q", text, got, want)
+		}
+	}
+}
+
+// Files that differ from the commit are refused, and so is a version that is no file's name.
+func TestADirtyTreeIsRefused(t *testing.T) {
+	root := t.TempDir()
+	git := func(args ...string) {
+		t.Helper()
+		who := []string{"-C", root, "-c", "user.name=a", "-c", "user.email=a@example.org"}
+		c := exec.Command("git", append(who, args...)...)
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	git("init", "-q")
+	if err := os.WriteFile(filepath.Join(root, "a"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	git("add", "a")
+	git("commit", "-qm", "a")
+	r := release{root: root, version: "v1"}
+	if err := r.describe(false); err != nil || len(r.revision) != 40 || r.time.IsZero() {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "a"), []byte("b"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.describe(false); err == nil {
+		t.Error("a changed file was taken")
+	}
+	if err := r.describe(true); err != nil {
+		t.Error(err)
+	}
+	r.version = "v1/2"
+	if err := r.describe(true); err == nil {
+		t.Error("a version with a slash was taken")
+	}
+}
