@@ -210,8 +210,8 @@ func Copies(arrays []Array) disdel.Weights {
 	return out
 }
 
-// Weights returns copies of an engine's weights and statistics, frozen ones too, in the order of the graph's Params and PyTorch's
-// layouts.
+// Weights returns copies of an engine's weights and statistics, frozen ones too, in the order of the graph's Params and
+// PyTorch's layouts.
 func Weights(e Engine) disdel.Weights { return Copies(Of(e.State(), Weight, Statistic, Frozen)) }
 
 // SetWeights sets what Weights returned. It returns Corrupt for other names, shapes or another order and Diverged for

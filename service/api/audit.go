@@ -168,7 +168,8 @@ func auditEvent(r *http.Request, status int) string {
 		return tenant.AuditShare
 	case r.Method == http.MethodDelete:
 		return tenant.AuditDeletion
-	case r.Pattern == "POST /api/v1/jobs", r.Pattern == "POST /ui/submit", strings.HasSuffix(r.Pattern, "/resume"), strings.HasSuffix(r.Pattern, "/retry"):
+	case r.Pattern == "POST /api/v1/jobs", r.Pattern == "POST /ui/submit",
+		strings.HasSuffix(r.Pattern, "/resume"), strings.HasSuffix(r.Pattern, "/retry"):
 		return tenant.AuditSubmission
 	default:
 		return tenant.AuditChange

@@ -57,7 +57,8 @@ func (s *Spec) KeepsAll(backend string) error {
 		return nil
 	}
 	return &disdel.Error{
-		Kind: disdel.Invalid, Op: "make engine", Msg: backend + " has no training.microBatch, training.recompute and training.optimizerState",
+		Kind: disdel.Invalid, Op: "make engine",
+		Msg:  backend + " has no training.microBatch, training.recompute and training.optimizerState",
 		Hint: "leave them out, or train with the backend " + disdel.BackendNative,
 	}
 }

@@ -70,7 +70,8 @@ func PlanOf(s engine.Spec) (*plan.Plan, error) {
 	}
 	return plan.New(s.Graph, plan.Spec{
 		BatchSize: rows, Training: s.Training, Moments: s.Optimizer.Moments(), KeepGrads: s.ClipNorm > 0,
-		ShortMoments: s.StateFormat.Short(), SumGrads: parts, Recompute: s.Recompute.Auto(), Exact: s.Exact, Halves: s.Precision.Short(),
+		ShortMoments: s.StateFormat.Short(), SumGrads: parts, Recompute: s.Recompute.Auto(), Exact: s.Exact,
+		Halves: s.Precision.Short(),
 	})
 }
 

@@ -27,11 +27,11 @@ type Engine struct {
 	params []param
 	head   int // the node whose output the loss takes
 
-	rate      float64 // learning rate
-	steps     int     // since ResetOptimizer
-	norms     []float64
-	open openMoment // a moment of 8 bits that is being set
-	zeros     []float32 // the gradients of idle taps, a part of them at a time
+	rate  float64 // learning rate
+	steps int     // since ResetOptimizer
+	norms []float64
+	open  openMoment // a moment of 8 bits that is being set
+	zeros []float32  // the gradients of idle taps, a part of them at a time
 
 	// One call's arguments and results, read and written by the team's workers.
 	x         []float32

@@ -26,7 +26,7 @@ func ShortMomentsOf(values []float32, n int, squares bool) ShortMoments {
 // dynamicTable has the values of codes, magnitudes first and in ascending order, and how the nearest one is found.
 type dynamicTable struct {
 	values [256]float32
-	middle [256]uint32        // the bits of the middle between a magnitude and the next one
+	middle [256]uint32       // the bits of the middle between a magnitude and the next one
 	first  [1 << upper]uint8 // by a magnitude's upper bits: the nearest code of the smallest one with these
 }
 
