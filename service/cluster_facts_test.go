@@ -17,6 +17,7 @@ import (
 
 // What the doctor has found out of a cluster is what jobs there are planned by; what was said counts more.
 func TestWhatIsKnownOfAClusterIsUsed(t *testing.T) {
+	t.Parallel()
 	cluster := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if r.URL.Path != "/" {

@@ -113,6 +113,7 @@ func TestParallelClaimsStayWithinTheDiskQuota(t *testing.T) {
 
 // Records of jobs count in the disk quota of their tenant, and not in that of another. A record that grew counts anew.
 func TestRecordsCountInTheDiskQuota(t *testing.T) {
+	t.Parallel()
 	s, err := Open(t.Context(), Config{Home: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)

@@ -45,6 +45,7 @@ func untilRound(t *testing.T, s *Service, r *Run, meets func(disdel.Record) bool
 // Two processes share a pool. The policy of one job wants a worker more after the first epoch: there is no room beside
 // the other's job, which the record says, and it continues with two. Once the other has ended, it is granted more.
 func TestAPolicyIsGrantedWhatIsFree(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	const pool = 1100 * disdel.MB // the gang of one has 512: two train actions, an aggregation and an evaluation
 	first, second := pooled(t, home, pool, false), pooled(t, home, pool, false)
@@ -80,6 +81,7 @@ func TestAPolicyIsGrantedWhatIsFree(t *testing.T) {
 
 // A job whose policy lets workers go gives their room to one that waits.
 func TestWhatAStageGivesBackIsGranted(t *testing.T) {
+	t.Parallel()
 	s := pooled(t, t.TempDir(), 1100*disdel.MB, false)
 	shrinks := submit(t, s, small(t, "training.epochs=5000", "distribution.workers=4", "distribution.policy=plateau",
 		"training.optimizer={sgd: {learningRate: 1e-12}}"))

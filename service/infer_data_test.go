@@ -76,6 +76,7 @@ func nothingLeft(t *testing.T, s *Service) {
 // Actions that read the rows themselves say of each what an action says that gets it with its request, in the order of
 // the rows, however many there are; of the part test they come to the accuracy that the job has found.
 func TestADataSetIsAnsweredAsItsRowsAre(t *testing.T) {
+	t.Parallel()
 	s, m, rec := digitsModel(t)
 	ctx := t.Context()
 	store, err := s.Datasets(ctx)
@@ -172,6 +173,7 @@ func keepsAnswers(t *testing.T, s *Service, m *infer.Model) {
 // A chunk that is damaged is named with the rows that were to be answered for, and nothing stays of what was answered
 // before.
 func TestADamagedChunkIsToldAndNothingStays(t *testing.T) {
+	t.Parallel()
 	s, m, _ := digitsModel(t)
 	chunks, err := filepath.Glob(filepath.Join(s.cfg.Home, "datasets", "digits", "train-*.safetensors"))
 	if err != nil || len(chunks) == 0 {
@@ -259,6 +261,7 @@ func containersOf(process string) (out []int) {
 
 // Who stops asking gets no further rows, and nothing stays; what a sink returns ends it too.
 func TestAnswersThatNobodyWantsAreNotKept(t *testing.T) {
+	t.Parallel()
 	s, m, _ := digitsModel(t)
 	ask := infer.DataRequest{Dataset: "digits", RowsPerAction: 50}
 	ctx, stop := context.WithCancelCause(t.Context())

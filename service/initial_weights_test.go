@@ -68,6 +68,7 @@ func put(t *testing.T, s *Service, w disdel.Weights) string {
 // A job begins with the weights of a model or of a file, whatever is sent between its workers and whatever of the
 // optimiser is averaged; layers that are excepted are drawn.
 func TestAJobBeginsWithGivenWeights(t *testing.T) {
+	t.Parallel()
 	s := opened(t, t.TempDir())
 	base := passed(t, submit(t, s, small(t)))
 	want := learned(t, s, *base.Model)
@@ -101,6 +102,7 @@ func TestAJobBeginsWithGivenWeights(t *testing.T) {
 // Frozen layers have the given bits in the end, however many workers train and whatever they send; others learn. The job
 // names the layers themselves, so that a job that continues it freezes the same ones.
 func TestFrozenLayersKeepTheGivenWeights(t *testing.T) {
+	t.Parallel()
 	s := opened(t, t.TempDir())
 	base := passed(t, submit(t, s, small(t)))
 	want := learned(t, s, *base.Model)
@@ -166,6 +168,7 @@ func TestWeightsThatDoNotFitAreTold(t *testing.T) {
 // A job that was stopped before its first round was over continues with the weights that it was given, although their
 // model is no more.
 func TestGivenWeightsOutliveTheirModel(t *testing.T) {
+	t.Parallel()
 	s := opened(t, t.TempDir())
 	passed(t, submit(t, s, small(t)))
 	given := []string{"metadata.name=next", "model.init.weights=small:v1"}

@@ -55,6 +55,7 @@ func oldHome(t *testing.T) string {
 // What the version before left is read: records are listed and explained, a model answers, and a job that was killed
 // half way goes on from its checkpoint to its end.
 func TestAHomeOfTheVersionBeforeIsReadAndGoesOn(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	s, err := Open(ctx, Config{Home: oldHome(t)})
 	if err != nil {

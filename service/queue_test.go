@@ -83,6 +83,7 @@ func TestTwoServicesShareAPool(t *testing.T) {
 // A pool that cannot keep all containers of a job grants them for a round: a more urgent job goes on in between, and
 // the first one after it.
 func TestJobsTakeTurnsByRounds(t *testing.T) {
+	t.Parallel()
 	const pool = 400 * disdel.MB // a round takes 384: two train actions and an aggregation; the evaluation is another 128
 	s := pooled(t, t.TempDir(), pool, false)
 	long := submit(t, s, small(t, "training.epochs=300"))

@@ -14,6 +14,7 @@ import (
 // A job whose process ended between its model and its record makes no second version when it is taken up: the one that
 // is there is described anew. Another job's version is another one.
 func TestAJobMakesOneVersion(t *testing.T) {
+	t.Parallel()
 	home := "file://" + t.TempDir()
 	models, err := modelstore.Open(t.Context(), home)
 	if err != nil {
@@ -58,6 +59,7 @@ func TestAJobMakesOneVersion(t *testing.T) {
 // A model's epochs are those of its job: rounds may be parts of an epoch, and rounds before a resume be missing in the
 // record.
 func TestEpochsOfAModel(t *testing.T) {
+	t.Parallel()
 	rounds := func(indices ...int) (out []disdel.Round) {
 		for _, i := range indices {
 			out = append(out, disdel.Round{Round: i})

@@ -297,6 +297,7 @@ func TestEverybodySeesWhatIsSharedAndNothingElse(t *testing.T) {
 // A tenant trains on a data set of another, who cannot remove it meanwhile; a third one asks the model and reads the
 // job, as far as each is shared.
 func TestSharedDataModelAndJobAreUsed(t *testing.T) {
+	t.Parallel()
 	s, _ := people(t)
 	ctx := t.Context()
 	ann, bob, cleo := s.Tenant("ann"), s.Tenant("bob"), s.Tenant("cleo")

@@ -297,6 +297,7 @@ func TestListsWithSharedJobsAreBounded(t *testing.T) {
 
 // The epochs that a resume sets for a job that trains another one further are those of both.
 func TestEpochsOfAContinuedJobAreThoseOfBoth(t *testing.T) {
+	t.Parallel()
 	s := opened(t, t.TempDir())
 	p, err := s.newPlanner(t.Context(), someJob, Options{}, nil)
 	if err != nil {

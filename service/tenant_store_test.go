@@ -46,6 +46,7 @@ func redisServer(t *testing.T) string {
 // On a real Redis each tenant's jobs run as a user of its own, which reaches the tenant's keys alone; the password of
 // the servers is in nothing that actions are given.
 func TestTenantsHaveUsersOfTheirOwnOnRedis(t *testing.T) {
+	t.Parallel()
 	address := redisServer(t)
 	s, err := Open(t.Context(), Config{Home: t.TempDir(), Redis: []string{address}})
 	if err != nil {
