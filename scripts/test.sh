@@ -35,6 +35,10 @@ plain=$(grep -E "$heavy" <<<"$packages")
 at_once=$((2 * $(nproc)))
 tests() { go test -vet=off -p "$at_once" -timeout 45m "$@"; } # scripts/lint.sh vets
 
+# Containers of the service's tests, without the race detector: what actions do is tested by their own packages.
+export DISDEL_TEST_PROGRAM="$PWD/.cache/bin/disdel"
+CGO_ENABLED=0 go build -o "$DISDEL_TEST_PROGRAM" ./cmd/disdel
+
 # A package that fails keeps no other from being tested, here and below.
 failed=0
 # shellcheck disable=SC2086 # one argument a package
@@ -58,7 +62,7 @@ set -m
   export CGO_ENABLED=0 # as the released program is built
   tests -run "^($apart)\$" ./platform || failed=1
   (cd bench && tests ./...) || failed=1
-  scripts/test-python.sh || failed=1
+  scripts/test-python.sh "$DISDEL_TEST_PROGRAM" || failed=1
   exit "$failed"
 } >"$beside" 2>&1 </dev/null &
 others=$!

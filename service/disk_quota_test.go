@@ -16,7 +16,7 @@ import (
 // TestATenantStaysWithinItsDiskQuota draws claims and releases. Stored and claimed bytes never pass the quota. A
 // refusal has the figures, and other tenants notice nothing. At the end the whole quota can be claimed.
 func TestATenantStaysWithinItsDiskQuota(t *testing.T) {
-	s, err := Open(t.Context(), Config{Home: t.TempDir()})
+	s, err := Open(t.Context(), Config{Program: testProgram, Home: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestATenantStaysWithinItsDiskQuota(t *testing.T) {
 // TestParallelClaimsStayWithinTheDiskQuota has uploads claim, write and release at the same time. The bytes stored at
 // the end are within the quota, and the free rest is smaller than the largest upload.
 func TestParallelClaimsStayWithinTheDiskQuota(t *testing.T) {
-	s, err := Open(t.Context(), Config{Home: t.TempDir()})
+	s, err := Open(t.Context(), Config{Program: testProgram, Home: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestParallelClaimsStayWithinTheDiskQuota(t *testing.T) {
 // Records of jobs count in the disk quota of their tenant, and not in that of another. A record that grew counts anew.
 func TestRecordsCountInTheDiskQuota(t *testing.T) {
 	t.Parallel()
-	s, err := Open(t.Context(), Config{Home: t.TempDir()})
+	s, err := Open(t.Context(), Config{Program: testProgram, Home: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

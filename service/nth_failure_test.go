@@ -222,7 +222,7 @@ func clear(t *testing.T, err error) {
 func (d *disturbed) run(t *testing.T, server string, nth int, how string) (calls int) {
 	t.Helper()
 	home := t.TempDir()
-	cfg := Config{Home: home, Redis: []string{d.redis}, CouchDB: d.couchDB}
+	cfg := Config{Program: testProgram, Home: home, Redis: []string{d.redis}, CouchDB: d.couchDB}
 	var way *wayTo
 	if server == "Redis" {
 		way, cfg.Redis[0] = through(t, d.redis, nth, how)

@@ -57,7 +57,7 @@ func oldHome(t *testing.T) string {
 func TestAHomeOfTheVersionBeforeIsReadAndGoesOn(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	s, err := Open(ctx, Config{Home: oldHome(t)})
+	s, err := Open(ctx, Config{Program: testProgram, Home: oldHome(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

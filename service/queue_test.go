@@ -26,7 +26,7 @@ func became(rec disdel.Record) (out []disdel.Status) {
 // pooled is a Service of a home with a pool of so much, and digits.
 func pooled(t testing.TB, home string, pool disdel.Bytes, takeOver bool) *Service {
 	t.Helper()
-	s, err := Open(t.Context(), Config{Home: home, Pool: pool, TakeOver: takeOver})
+	s, err := Open(t.Context(), Config{Program: testProgram, Home: home, Pool: pool, TakeOver: takeOver})
 	if err == nil {
 		err = s.AddDigits(t.Context())
 	}

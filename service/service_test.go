@@ -24,6 +24,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// testProgram is the program that tests start as containers; empty: themselves. Under the race detector each container
+// would start and compute many times as long: what actions do is tested by their own package.
+var testProgram = os.Getenv("DISDEL_TEST_PROGRAM")
+
 const smallJob = `apiVersion: disdel/v1
 kind: TrainingJob
 metadata: {name: small}
@@ -44,7 +48,7 @@ func small(t testing.TB, sets ...string) disdel.Job {
 // opened is a Service with digits in a home.
 func opened(t testing.TB, home string) *Service {
 	t.Helper()
-	s, err := Open(t.Context(), Config{Home: home})
+	s, err := Open(t.Context(), Config{Program: testProgram, Home: home})
 	if err == nil {
 		err = s.AddDigits(t.Context())
 	}

@@ -160,7 +160,7 @@ func TestPruneKeepsWhatUnreadThingsMayNeed(t *testing.T) {
 // On a storage that other homes may use, data sets, models and weights stay: their jobs are not known here.
 func TestPruneKeepsWhatAnotherHomeMayNeed(t *testing.T) {
 	storage := "file://" + t.TempDir()
-	s, err := Open(t.Context(), Config{Home: t.TempDir(), Storage: storage})
+	s, err := Open(t.Context(), Config{Program: testProgram, Home: t.TempDir(), Storage: storage})
 	if err != nil {
 		t.Fatal(err)
 	}

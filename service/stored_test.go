@@ -22,7 +22,7 @@ import (
 func storedHome(t *testing.T) (*Service, string) {
 	t.Helper()
 	home, ctx := t.TempDir(), t.Context()
-	s, err := Open(ctx, Config{Home: home})
+	s, err := Open(ctx, Config{Program: testProgram, Home: home})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func byName(t *testing.T, s *Service) map[string]StoredItem {
 // A tenant lists and deletes its own items, and the home lists those of all tenants. A name from a client cannot lead
 // out of its folder.
 func TestWhatTenantsStore(t *testing.T) {
-	s, err := Open(t.Context(), Config{Home: t.TempDir()})
+	s, err := Open(t.Context(), Config{Program: testProgram, Home: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +235,7 @@ func TestWhatTenantsStore(t *testing.T) {
 // Weights that a canceled job has left belong to its checkpoints, and go with them. Those of other jobs stay.
 func TestWeightsOfEndedJobsAreCheckpoints(t *testing.T) {
 	home, ctx := t.TempDir(), t.Context()
-	s, err := Open(ctx, Config{Home: home})
+	s, err := Open(ctx, Config{Program: testProgram, Home: home})
 	if err != nil {
 		t.Fatal(err)
 	}

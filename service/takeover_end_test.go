@@ -53,7 +53,7 @@ func TestAnEndThatWaitsBesideTheHistoryCounts(t *testing.T) {
 	} {
 		home := t.TempDir()
 		rec := unfinishedAt(t, home, "", []disdel.Option{})
-		s, err := Open(t.Context(), Config{Home: home, TakeOver: name == "attend", Place: []disdel.Option{}})
+		s, err := Open(t.Context(), Config{Program: testProgram, Home: home, TakeOver: name == "attend", Place: []disdel.Option{}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +85,7 @@ func TestAJobThatIsTakenOverClaimsItsDisk(t *testing.T) {
 	for _, began := range []bool{false, true} {
 		home := t.TempDir()
 		rec := unfinishedAt(t, home, "ann", []disdel.Option{})
-		s, err := Open(t.Context(), Config{Home: home, TakeOver: true, Place: []disdel.Option{}})
+		s, err := Open(t.Context(), Config{Program: testProgram, Home: home, TakeOver: true, Place: []disdel.Option{}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -48,7 +48,7 @@ func redisServer(t *testing.T) string {
 func TestTenantsHaveUsersOfTheirOwnOnRedis(t *testing.T) {
 	t.Parallel()
 	address := redisServer(t)
-	s, err := Open(t.Context(), Config{Home: t.TempDir(), Redis: []string{address}})
+	s, err := Open(t.Context(), Config{Program: testProgram, Home: t.TempDir(), Redis: []string{address}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestTenantsHaveUsersOfTheirOwnOnRedis(t *testing.T) {
 		}
 	}
 	// Another server of the same Redis.
-	again, err := Open(t.Context(), Config{Home: t.TempDir(), Redis: []string{address}})
+	again, err := Open(t.Context(), Config{Program: testProgram, Home: t.TempDir(), Redis: []string{address}})
 	if err != nil {
 		t.Fatal(err)
 	}

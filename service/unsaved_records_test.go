@@ -61,7 +61,7 @@ func fill(t *testing.T, dir string, leave int64) (free func()) {
 // Wherever the room ends by the end of a job, its record is kept whole.
 func TestTheRoomSetAsideIsEnough(t *testing.T) {
 	home := smallDisk(t, 8)
-	s, err := Open(t.Context(), Config{Home: home})
+	s, err := Open(t.Context(), Config{Program: testProgram, Home: home})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestTheRoomSetAsideIsEnough(t *testing.T) {
 // A disk without room for a job's record refuses the job.
 func TestNoRoomForARecordRefusesTheJob(t *testing.T) {
 	home := smallDisk(t, 8)
-	s, err := Open(t.Context(), Config{Home: home})
+	s, err := Open(t.Context(), Config{Program: testProgram, Home: home})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestAHistoryThatComesBackIsGivenTheEnd(t *testing.T) {
 	}))
 	defer proxy.Close()
 	address := strings.Replace(proxy.URL, "://", "://"+at.User.String()+"@", 1)
-	s, err := Open(t.Context(), Config{Home: t.TempDir(), CouchDB: address})
+	s, err := Open(t.Context(), Config{Program: testProgram, Home: t.TempDir(), CouchDB: address})
 	if err == nil {
 		err = s.AddDigits(t.Context())
 	}
@@ -218,7 +218,7 @@ func TestAHistoryThatComesBackIsGivenTheEnd(t *testing.T) {
 // server behind.
 func TestAHistoryThatCannotBeOpenedLeavesNothingOpen(t *testing.T) {
 	home := smallDisk(t, 8)
-	s, err := Open(t.Context(), Config{Home: home})
+	s, err := Open(t.Context(), Config{Program: testProgram, Home: home})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,6 +61,7 @@ func newHouse(t *testing.T, cfg Config) *house {
 // houseOf is a house of a service of one's own.
 func houseOf(t *testing.T, cfg Config, of service.Config) *house {
 	t.Helper()
+	of.Program = os.Getenv("DISDEL_TEST_PROGRAM") // containers without the race detector
 	s, err := service.Open(t.Context(), of)
 	if err != nil {
 		t.Fatal(err)

@@ -42,6 +42,12 @@ func TestShortMomentsAreTheNearest(t *testing.T) {
 			for _, b := range block {
 				most = max(most, math.Abs(float64(b)))
 			}
+			if most < leastScale {
+				if y[i] != 0 {
+					t.Fatalf("%v of a block that is zero became %v", v, y[i])
+				}
+				continue
+			}
 			off, least := math.Abs(float64(y[i])-float64(v))/most, math.Inf(1)
 			for k, c := range table.values[:] {
 				if c > 0 || k == 0 {
