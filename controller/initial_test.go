@@ -134,7 +134,7 @@ func TestAReplacedHeadFitsTheData(t *testing.T) {
 	}
 }
 
-// The job gets the names of the layers that it freezes. What cannot be frozen is a fault, with the layers that there are.
+// The job gets the names of the layers that it freezes. What cannot be frozen is a fault, which lists the layers.
 func TestFrozenLayersAreNamed(t *testing.T) {
 	ctx, store := t.Context(), digitsStore(t)
 	for freeze, want := range map[string]string{

@@ -24,9 +24,9 @@ type way struct {
 }
 
 // stepMemories yields the ways to save memory that the job's backend has for the batch of a worker. What the job file
-// gives stays. Ways that round moments come last. They are estimated only if nothing before them was enough and they may
-// reach the limit; 0: there is no limit. Those that change what batch norms see come behind the others of their kind.
-// Else the cheapest is first.
+// gives stays. Ways that round moments come last. They are estimated only if nothing before them was enough, and they
+// may reach the limit; 0: there is no limit. Those that change what batch norms see come behind the others of their
+// kind. Else the cheapest is first.
 func (b *planBuilder) stepMemories(rows int, limit disdel.Bytes) iter.Seq[way] {
 	own := b.Job.Training.StepMemory.StateFormat
 	states := []disdel.StateFormat{own}
@@ -87,8 +87,8 @@ func (b *planBuilder) stepsWith(state disdel.StateFormat, rows int) (out []way) 
 	return out
 }
 
-// withoutMoments is less than an action needs with moments of any format: those of no bytes. Corrections of the estimate
-// count in proportion.
+// withoutMoments is less than an action needs with moments of any format: those of no bytes. Corrections of the
+// estimate count in proportion.
 func withoutMoments(e disdel.Estimate) disdel.Bytes {
 	moments := float64(e.Parameters - e.Weights) // and gradients
 	return scaled(e.Total, 1-min(1, moments/float64(max(1, e.Training+e.Package+e.Shard+e.Model))))

@@ -26,7 +26,10 @@ func TestAPlatformTellsWhatIsAtWork(t *testing.T) {
 		})
 	}))
 	defer server.Close()
-	s, err := Open(t.Context(), Config{Program: testProgram, Home: t.TempDir(), OpenWhisk: OpenWhisk{Host: server.URL, Key: "user:key"}})
+	s, err := Open(t.Context(), Config{
+		Program: testProgram, Home: t.TempDir(),
+		OpenWhisk: OpenWhisk{Host: server.URL, Key: "user:key"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

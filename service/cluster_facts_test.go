@@ -33,7 +33,9 @@ func TestWhatIsKnownOfAClusterIsUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for said, want := range map[disdel.Bytes]disdel.Bytes{0: 3 * disdel.GB, disdel.GB: disdel.GB} {
-		s, err := Open(t.Context(), Config{Program: testProgram, Home: home, OpenWhisk: OpenWhisk{Host: cluster.URL, Key: "a:b"}, Pool: said})
+		s, err := Open(t.Context(), Config{
+			Program: testProgram, Home: home, OpenWhisk: OpenWhisk{Host: cluster.URL, Key: "a:b"}, Pool: said,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +55,9 @@ func TestWhatIsKnownOfAClusterIsUsed(t *testing.T) {
 	if err := clusterfacts.Write(home, cluster.URL, facts); err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open(t.Context(), Config{Program: testProgram, Home: home, OpenWhisk: OpenWhisk{Host: cluster.URL, Key: "a:b"}})
+	s, err := Open(t.Context(), Config{
+		Program: testProgram, Home: home, OpenWhisk: OpenWhisk{Host: cluster.URL, Key: "a:b"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +154,9 @@ func TestPlansShowTheAgeOfFactsAndLeaveOutDoubtedOnes(t *testing.T) {
 		}
 	}
 	write()
-	s, err := Open(t.Context(), Config{Program: testProgram, Home: home, OpenWhisk: OpenWhisk{Host: cluster.URL, Key: "a:b"}})
+	s, err := Open(t.Context(), Config{
+		Program: testProgram, Home: home, OpenWhisk: OpenWhisk{Host: cluster.URL, Key: "a:b"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

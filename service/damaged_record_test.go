@@ -29,7 +29,9 @@ func damagedRecord(t *testing.T, id disdel.JobID) (*Service, *history.Store, *lo
 	}
 	t.Cleanup(func() { server.Close() })
 	log, told := logtest.NewNullLogger()
-	s, err := Open(t.Context(), Config{Program: testProgram, Home: t.TempDir(), CouchDB: server.URL(), TakeOver: true, Log: log})
+	s, err := Open(t.Context(), Config{
+		Program: testProgram, Home: t.TempDir(), CouchDB: server.URL(), TakeOver: true, Log: log,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

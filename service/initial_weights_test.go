@@ -99,8 +99,8 @@ func TestAJobBeginsWithGivenWeights(t *testing.T) {
 	}
 }
 
-// Frozen layers have the given bits in the end, however many workers train and whatever they send; others learn. The job
-// names the layers themselves, so that a job that continues it freezes the same ones.
+// Frozen layers have the given bits in the end, however many workers train and whatever they send; others learn. The
+// job names the layers themselves, so that a job that continues it freezes the same ones.
 func TestFrozenLayersKeepTheGivenWeights(t *testing.T) {
 	t.Parallel()
 	s := opened(t, t.TempDir())

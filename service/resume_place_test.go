@@ -75,7 +75,9 @@ func TestAServerDoesNotMoveAJobUnasked(t *testing.T) {
 		home := t.TempDir()
 		rec := unfinishedAt(t, home, tenant, place)
 		log, told := logtest.NewNullLogger()
-		s, err := Open(t.Context(), Config{Program: testProgram, Home: home, TakeOver: true, Log: log, Place: []disdel.Option{}})
+		s, err := Open(t.Context(), Config{
+			Program: testProgram, Home: home, TakeOver: true, Log: log, Place: []disdel.Option{},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

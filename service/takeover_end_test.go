@@ -53,7 +53,9 @@ func TestAnEndThatWaitsBesideTheHistoryCounts(t *testing.T) {
 	} {
 		home := t.TempDir()
 		rec := unfinishedAt(t, home, "", []disdel.Option{})
-		s, err := Open(t.Context(), Config{Program: testProgram, Home: home, TakeOver: name == "attend", Place: []disdel.Option{}})
+		s, err := Open(t.Context(), Config{
+			Program: testProgram, Home: home, TakeOver: name == "attend", Place: []disdel.Option{},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

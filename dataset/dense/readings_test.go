@@ -27,7 +27,9 @@ func TestReadingsAreBounded(t *testing.T) {
 	if want := strings.Repeat("x", longestExample-3) + "..."; note.Example != want || note.Missing != 200 {
 		t.Errorf("%d missing, example %q", note.Missing, note.Example)
 	}
-	in, err = CSV{Source: dataset.TextSource("f.csv", file.String()), Shape: []int{1, 1, 1}, Skip: []string{"note"}}.Input("f")
+	in, err = CSV{
+		Source: dataset.TextSource("f.csv", file.String()), Shape: []int{1, 1, 1}, Skip: []string{"note"},
+	}.Input("f")
 	if err != nil || in.Understood.Columns != nil {
 		t.Errorf("the values of a picture have %d columns, %v", len(in.Understood.Columns), err)
 	}

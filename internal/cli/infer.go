@@ -58,7 +58,8 @@ func inferCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "infer", Usage: "classify inputs or continue texts with a trained model, as actions",
 		ArgsUsage: "MODEL [FILE | FOLDER...]",
-		Description: "MODEL is NAME (its newest version that learned), NAME:vN or NAME:TAG. FILE, or - for standard input, is one of:\n" +
+		Description: "MODEL is NAME (its newest version that learned), NAME:vN or NAME:TAG. " +
+			"FILE, or - for standard input, is one of:\n" +
 			"   JSON: {\"inputs\": [[...], ...]}, a list of rows or one row\n" +
 			"   of a model of a table: CSV with a header, or JSON objects, as the table's own file has them\n" +
 			"   a NumPy .npy array or a .csv table of numbers, scaled as in training\n" +

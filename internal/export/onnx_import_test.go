@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -179,6 +180,39 @@ func TestAllMissingOperatorsAreTold(t *testing.T) {
 	for _, want := range []string{`"first" (Rolu)`, `"second" (Tonh)`} {
 		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, disdel.Invalid) {
 			t.Errorf("%q is not told: %v", want, err)
+		}
+	}
+}
+
+// Nodes without outputs, which only hostile files have, are no part of a layer.
+func TestNodesThatGiveNothingAreRefused(t *testing.T) {
+	field := func(number byte, parts ...[]byte) []byte {
+		data := bytes.Join(parts, nil)
+		return append([]byte{number<<3 | 2, byte(len(data))}, data...)
+	}
+	node := func(kind string, in, out []string) []byte {
+		var parts [][]byte
+		for _, name := range in {
+			parts = append(parts, field(1, []byte(name)))
+		}
+		for _, name := range out {
+			parts = append(parts, field(2, []byte(name)))
+		}
+		return field(1, append(parts, field(4, []byte(kind)))...)
+	}
+	side := func(n byte) []byte { return field(1, []byte{1 << 3, n}) }
+	tensor := func(number byte, name string) []byte {
+		shape := field(2, field(1, []byte{1 << 3, 1}, field(2, side(1), side(4))))
+		return field(number, field(1, []byte(name)), shape)
+	}
+	for kind, next := range map[string][]string{"Sigmoid": {"Mul", "a", "x"}, "ReduceMean": {"Sub", "x", "a"}} {
+		graph := field(7, node(kind, []string{"x"}, []string{"a", "b"}), node(next[0], next[1:], nil),
+			node("Relu", []string{"b"}, []string{"y"}), tensor(11, "x"), tensor(12, "y"))
+		file := slices.Concat([]byte{1 << 3, 8}, graph, field(8, []byte{2 << 3, 13}))
+		if _, err := export.ImportONNX(file, nil, false); !errors.Is(err, disdel.Invalid) {
+			t.Errorf("%s: %v", kind, err)
+		} else {
+			t.Log(err)
 		}
 	}
 }

@@ -51,11 +51,7 @@ func (r *importer) window(n *step, in model.Shape, kernel []int64) (w model.Wind
 }
 
 func (r *importer) conv(n *step) {
-	x, ok := r.from(n, 0)
-	if !ok {
-		return
-	}
-	weight, sides, ok := r.floats(n, 1)
+	x, weight, sides, ok := r.weighted(n)
 	if !ok {
 		return
 	}
@@ -84,6 +80,14 @@ func (r *importer) conv(n *step) {
 	r.layer(last, r.b.Conv(name, x, sides[0], w, int(groups), bias != nil))
 }
 
+// weighted is the layer that a node takes, and the weight that it has as its second input.
+func (r *importer) weighted(n *step) (x int, weight []float32, sides []int, ok bool) {
+	if x, ok = r.from(n, 0); ok {
+		weight, sides, ok = r.floats(n, 1)
+	}
+	return x, weight, sides, ok
+}
+
 // keep notes the weights of a layer. bias may be nil.
 func (r *importer) keep(name string, weight, bias []float32) {
 	r.weights[name+".weight"] = weight
@@ -103,20 +107,29 @@ func (r *importer) bias(n *step, units int) (bias []float32, last *step, ok bool
 		}
 		return bias, n, ok
 	}
-	next := r.only(n.out[0])
-	if next == nil || next.kind != "Add" || len(next.in) != 2 {
-		return nil, n, true
-	}
-	other := next.in[0]
-	if other == n.out[0] {
-		other = next.in[1]
-	}
-	a := r.fixed(other)
-	if bias = a.floats32(); len(bias) != units || !alongChannels(a.sides, units, n.kind == "Conv") {
+	next, bias, _ := r.applied(n, "Add", units, n.kind == "Conv")
+	if next == nil {
 		return nil, n, true
 	}
 	next.done = true
 	return bias, next, true
+}
+
+// applied finds the node of a kind that alone uses what n gives, and its constant with a value for each channel. named
+// is the constant's name. next is nil if there is no such node.
+func (r *importer) applied(n *step, kind string, channels int, image bool) (next *step, list []float32, named string) {
+	next = r.only(n.out[0])
+	if next == nil || next.kind != kind || len(next.in) != 2 {
+		return nil, nil, ""
+	}
+	if named = next.in[0]; named == n.out[0] {
+		named = next.in[1]
+	}
+	a := r.fixed(named)
+	if list = a.floats32(); len(list) != channels || !alongChannels(a.sides, channels, image) {
+		return nil, nil, ""
+	}
+	return next, list, named
 }
 
 // fixed is a constant, which may stand behind its user in the file. nil: the name means something else.
@@ -145,11 +158,7 @@ func (r *importer) gemm(n *step) {
 
 // dense adds a dense layer. Its weight is turned where the file has [inputs units].
 func (r *importer) dense(n *step, turned bool) {
-	x, ok := r.from(n, 0)
-	if !ok {
-		return
-	}
-	weight, sides, ok := r.floats(n, 1)
+	x, weight, sides, ok := r.weighted(n)
 	if !ok {
 		return
 	}
@@ -310,12 +319,12 @@ func (r *importer) stepsOfLayerNorm(n *step, x int) bool {
 	for i := range weight {
 		weight[i] = 1
 	}
-	if next := r.only(last.out[0]); next != nil && next.kind == "Mul" && len(r.fixedInput(next)) == width {
-		weight, last, named = r.fixedInput(next), next, next.in[1]
+	if next, list, name := r.applied(last, "Mul", width, false); next != nil {
+		last, weight, named = next, list, name
 		done = append(done, next)
 	}
-	if next := r.only(last.out[0]); next != nil && next.kind == "Add" && len(r.fixedInput(next)) == width {
-		bias, last = r.fixedInput(next), next
+	if next, list, _ := r.applied(last, "Add", width, false); next != nil {
+		last, bias = next, list
 		done = append(done, next)
 	}
 	for _, step := range done {
@@ -333,7 +342,9 @@ func (r *importer) normalised(n *step) (steps []*step, eps float64, ok bool) {
 	}
 	users := map[string]*step{}
 	for _, u := range r.users[sub.out[0]] {
-		users[u.kind] = u
+		if len(u.out) > 0 {
+			users[u.kind] = u
+		}
 	}
 	pow, div := users["Pow"], users["Div"]
 	if pow == nil || div == nil || len(r.users[sub.out[0]]) != 2 || pow.in[0] != sub.out[0] || !r.scalar(pow, 2) {
@@ -360,7 +371,7 @@ func (r *importer) alongLast(n *step) bool {
 	return len(axes) == 1 && (axes[0] == -1 || axes[0] == 1) && n.whole("keepdims", 1) == 1
 }
 
-// fixedInput is the constant that a node adds or multiplies with, nil if it has none.
+// fixedInput is the constant that a node adds, nil if it has none.
 func (r *importer) fixedInput(n *step) []float32 {
 	for _, name := range n.in {
 		if a := r.fixed(name); a != nil {

@@ -37,7 +37,8 @@ func TestCurvesByOptions(t *testing.T) {
 	if svg := string(plain.SVG); !strings.Contains(svg, ">round<") || strings.Contains(svg, ">0.01<") || plain.Note != "" {
 		t.Errorf("%s, %s", svg, plain.Note)
 	}
-	if svg := string(drawn(CurveOptions{Log: true}).SVG); !strings.Contains(svg, ">0.01<") || !strings.Contains(svg, ">0.1<") {
+	svg := string(drawn(CurveOptions{Log: true}).SVG)
+	if !strings.Contains(svg, ">0.01<") || !strings.Contains(svg, ">0.1<") {
 		t.Errorf("no powers of ten: %s", svg)
 	}
 	if svg := string(drawn(CurveOptions{ByTime: true}).SVG); !strings.Contains(svg, ">minutes of all rounds<") ||

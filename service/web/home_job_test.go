@@ -118,8 +118,8 @@ func TestTheFilesOfAJob(t *testing.T) {
 			t.Errorf("%s: %d %v %.300s", file, res.StatusCode, res.Header, text)
 		}
 	}
-	if res, _ := h.signedIn("bob submit").send("GET", "/ui/jobs/"+string(r.ID)+"/files/record.json", nil); res.StatusCode !=
-		http.StatusNotFound {
+	file := "/ui/jobs/" + string(r.ID) + "/files/record.json"
+	if res, _ := h.signedIn("bob submit").send("GET", file, nil); res.StatusCode != http.StatusNotFound {
 		t.Errorf("bob gets ann's record: %d", res.StatusCode)
 	}
 }

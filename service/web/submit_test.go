@@ -68,7 +68,8 @@ func TestAJobFromThePage(t *testing.T) {
 	if rec := h.wait("ann", id); rec.Origin == nil || rec.Origin.Command != "submit" {
 		t.Errorf("%v, %+v", rec.Status, rec.Origin)
 	}
-	if _, text := b.page(address); !strings.Contains(text, "/ui/submit?job="+id) || !strings.Contains(text, "Train further") {
+	_, text := b.page(address)
+	if !strings.Contains(text, "/ui/submit?job="+id) || !strings.Contains(text, "Train further") {
 		t.Error("the page of a job that ended does not tell how to go on")
 	}
 	if doc, _ := b.page("/ui/submit?job=" + id); !strings.Contains(words(doc), "name: digits") {

@@ -26,8 +26,8 @@ func (p *param) shortAt(here int) int {
 	return here
 }
 
-// openMoment is a moment of 8 bits that is set piece by piece: a block's scale is known once all of its values are. They
-// lie in the memory of the gradients meanwhile.
+// openMoment is a moment of 8 bits that is set piece by piece. A block's scale is known once all of its values are.
+// Until then they lie in the memory of the gradients.
 type openMoment struct {
 	param  *param // nil: there is none
 	moment int

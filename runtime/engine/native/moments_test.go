@@ -117,7 +117,8 @@ func TestShortMomentsLearnTheDigits(t *testing.T) {
 		for _, format := range []disdel.StateFormat{"", disdel.StateInt8} {
 			for seed := range int64(3) {
 				s := engine.Spec{
-					BatchSize: 64, Training: true, Threads: 2, Optimizer: optimizer, StepMemory: disdel.StepMemory{StateFormat: format},
+					BatchSize: 64, Training: true, Threads: 2, Optimizer: optimizer,
+					StepMemory: disdel.StepMemory{StateFormat: format},
 				}
 				right[format] += learned(t, g, s, in.Train, seed) / 3
 			}

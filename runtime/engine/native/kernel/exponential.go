@@ -47,8 +47,8 @@ func (w *Worker) exponents(f func(*exponentArgs), dst, a, b []float32) {
 	f(e)
 }
 
-// softmaxRows is dst = exp(a - b) in n rows of 16 values. It adds the sums of the rows to sum. stride is the values from
-// one row to the next.
+// softmaxRows is dst = exp(a - b) in n rows of 16 values. It adds the sums of the rows to sum. stride is the number of
+// values from one row to the next.
 func (w *Worker) softmaxRows(dst, a []float32, b, sum vec, n, stride int) {
 	w.rowsOf(w.f.softmaxRows, dst, a, b, sum, n, stride)
 }

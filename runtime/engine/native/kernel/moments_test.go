@@ -56,7 +56,8 @@ func TestShortMomentsAreTheNearest(t *testing.T) {
 			}
 			risen := squares && float64(v)/most < 0.5e-7 && y[i] == table.values[1]*float32(most)
 			if !risen && off > least+1e-7*math.Abs(float64(v))/most+1e-12 || off > bound || y[i] != m.At(i) {
-				t.Fatalf("%v became %v (%v) in a block of at most %v: %v off, the nearest is %v", v, y[i], m.At(i), most, off, least)
+				t.Fatalf("%v became %v (%v) in a block of at most %v: %v off, the nearest is %v", v, y[i], m.At(i), most, off,
+					least)
 			}
 			if squares && !(y[i] > 0) || math.Signbit(float64(v)) != math.Signbit(float64(y[i])) && y[i] != 0 {
 				t.Fatalf("%v became %v", v, y[i])
