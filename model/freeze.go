@@ -87,7 +87,8 @@ func (g *Graph) named(init disdel.Init) (frozen map[int]bool, unknown []string) 
 // covers tells whether a pattern is the name of a layer or of a block around it.
 func covers(pattern, layer string) bool {
 	for end := len(layer); end > 0; end = strings.LastIndexByte(layer[:end], '.') {
-		if ok, err := path.Match(pattern, layer[:end]); ok && err == nil {
+		// A name of an imported network may have characters that mean more in a pattern.
+		if ok, err := path.Match(pattern, layer[:end]); pattern == layer[:end] || ok && err == nil {
 			return true
 		}
 	}
