@@ -60,6 +60,10 @@ func datasetList(u *ui) *cli.Command {
 func datasetShow(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "show", Usage: "show a data set", ArgsUsage: "NAME",
+		Description: "   disdel dataset show digits --stats",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "stats", Usage: "read all training rows, and show ranges, deviations and histograms"},
+		},
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 1, 1); err != nil {
 				return err
@@ -68,6 +72,13 @@ func datasetShow(u *ui) *cli.Command {
 				set, err := at.Data.Get(ctx, c.Args().First())
 				if err != nil {
 					return err
+				}
+				if c.Bool("stats") {
+					stats, err := at.Data.Statistics(ctx, c.Args().First())
+					if err != nil {
+						return err
+					}
+					set.Statistics = &stats
 				}
 				return u.Show(set, func(w io.Writer) { render.PrintDataset(w, set) })
 			})

@@ -113,6 +113,8 @@ type Data interface {
 	List(ctx context.Context) ([]render.Dataset, error)
 	Get(ctx context.Context, name string) (render.Dataset, error)
 	Sample(ctx context.Context, name string, rows []int, seed int64) (dataset.SampleRows, error)
+	// Statistics reads all training rows of a data set, and describes them.
+	Statistics(ctx context.Context, name string) (dataset.Statistics, error)
 	// AddKnown adds a public data set by its name.
 	AddKnown(ctx context.Context, name string, overwrite bool) (render.Dataset, error)
 	// AddFiles adds a data set of IDX files, with warnings about what looks like a mistake.

@@ -266,6 +266,14 @@ func (l localData) Sample(ctx context.Context, name string, rows []int, seed int
 	return set.Store.Sample(ctx, set.Name, rows, seed)
 }
 
+func (l localData) Statistics(ctx context.Context, name string) (out dataset.Statistics, err error) {
+	set, err := l.FindDataset(ctx, name)
+	if err != nil {
+		return out, err
+	}
+	return set.Store.Statistics(ctx, set.Name)
+}
+
 func (l localData) AddKnown(ctx context.Context, name string, overwrite bool) (render.Dataset, error) {
 	return described(l.Service.AddKnown(ctx, name, overwrite))
 }

@@ -150,6 +150,11 @@ func (r remoteData) Sample(ctx context.Context, name string, rows []int, seed in
 	return doc, err
 }
 
+func (r remoteData) Statistics(ctx context.Context, name string) (out dataset.Statistics, err error) {
+	err = r.ask(ctx, request{method: http.MethodGet, path: []string{"datasets", name, "statistics"}}, &out)
+	return out, err
+}
+
 func (r remoteData) AddKnown(ctx context.Context, name string, overwrite bool) (set render.Dataset, err error) {
 	err = r.ask(ctx, request{
 		method: http.MethodPost, path: []string{"datasets"}, body: apitypes.Source{Source: name, Overwrite: overwrite},

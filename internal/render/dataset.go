@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/disdel/disdel"
@@ -19,6 +20,8 @@ type Dataset struct {
 	Warnings []string `json:"warnings,omitempty"` // of dataset add
 	// Understood is what dataset add took the files for, where their format does not say it.
 	Understood *dataset.Interpretation `json:"understood,omitempty"`
+	// Statistics is of dataset show --stats.
+	Statistics *dataset.Statistics `json:"statistics,omitempty"`
 }
 
 // DescribeDataset describes a data set.
@@ -56,7 +59,11 @@ func PrintDatasets(w io.Writer, list ...dataset.Manifest) {
 func PrintDataset(w io.Writer, s Dataset) {
 	m := s.Manifest
 	PrintDatasets(w, m)
-	printColumns(w, m.Columns)
+	if s.Statistics != nil {
+		printStatistics(w, s.Statistics)
+	} else {
+		printColumns(w, m.Columns)
+	}
 	printSparseSet(w, m)
 	if len(s.Targets) > 0 {
 		fmt.Fprintln(w)
@@ -221,6 +228,47 @@ func printColumns(w io.Writer, list []dataset.Column) {
 		rows = append(rows, columnRow(&list[i]))
 	}
 	terminal.Table(w, rows...)
+}
+
+// printStatistics is a line for each column, channel and target, with a small histogram, and the rows of each class.
+func printStatistics(w io.Writer, s *dataset.Statistics) {
+	fmt.Fprintln(w)
+	rows := [][]string{{"VALUES", "KIND", "MISSING", "LOW", "MEAN", "HIGH", "DEVIATION", "ROWS BY VALUE"}}
+	list := slices.Concat(s.Columns, s.Channels, s.Targets)
+	for i := range list {
+		if i == mostColumns && len(list) > mostColumns+1 {
+			rows = append(rows, []string{fmt.Sprintf("and %d more", len(list)-i)})
+			break
+		}
+		v := &list[i]
+		row := []string{v.Name, string(v.Kind), counted(v.Missing), "-", "-", "-", "-", classes(v.Categories)}
+		if v.Kind != dataset.ColumnCategory {
+			for k, x := range []float64{v.Low, v.Mean, v.High, v.Deviation} {
+				row[3+k] = fmt.Sprintf("%.4g", x)
+			}
+			row[len(row)-1] = bars(v.Histogram)
+		}
+		rows = append(rows, row)
+	}
+	if len(list) > 0 {
+		terminal.Table(w, rows...)
+	}
+	if len(s.Classes) > 0 {
+		fmt.Fprintf(w, "rows      %s\n", classes(s.Classes))
+	}
+}
+
+// bars draws a histogram, one character for each range: a dot for no value, else a bar as high as its share of the most.
+func bars(counts []int) string {
+	heights := []rune("▁▂▃▄▅▆▇█")
+	most, out := max(1, slices.Max(append([]int{0}, counts...))), make([]rune, len(counts))
+	for i, n := range counts {
+		out[i] = '.'
+		if n > 0 {
+			out[i] = heights[(n*len(heights)-1)/most]
+		}
+	}
+	return string(out)
 }
 
 func columnRow(c *dataset.Column) []string {

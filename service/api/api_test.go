@@ -240,6 +240,7 @@ func TestAJobOverHTTPAndNobodyElses(t *testing.T) {
 		"GET /api/v1/jobs/{job}": nil, "GET /api/v1/jobs/{job}/events": nil, "GET /api/v1/jobs/{job}/logs": nil,
 		"GET /api/v1/jobs/{job}/wait": nil, "GET /api/v1/jobs/{job}/report": nil, "GET /api/v1/jobs/{job}/runner": nil,
 		"GET /api/v1/history/{job}": nil, "GET /api/v1/datasets/{name}/sample": nil,
+		"GET /api/v1/datasets/{name}/statistics": nil,
 		"GET /api/v1/models/{model}/weights": nil,
 		"PUT /api/v1/datasets/{name}":        nil, // has nothing that is another's, and is no form here
 		"GET /api/v1/datasets/{name}":        nil, "GET /api/v1/models/{model}": nil,

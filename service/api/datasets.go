@@ -84,6 +84,16 @@ func sampleData(c *call) (int, any, error) {
 	return http.StatusOK, doc, err
 }
 
+// dataStatistics reads all training rows of a data set, and describes them.
+func dataStatistics(c *call) (int, any, error) {
+	set, err := c.Service.FindDataset(c.Context(), c.PathValue("name"))
+	if err != nil {
+		return 0, nil, err
+	}
+	out, err := set.Store.Statistics(c.Context(), set.Name)
+	return http.StatusOK, out, err
+}
+
 func removeData(c *call) (int, any, error) {
 	removed, err := client.Local(c.Service).Data.Remove(c.Context(), c.PathValue("name"))
 	return http.StatusOK, removed, err

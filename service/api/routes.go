@@ -69,6 +69,10 @@ var routes = []route{
 	},
 	{method: "GET", path: "/api/v1/datasets/{name}", role: tenant.RoleRead, answer: showData, cost: costLook},
 	{method: "GET", path: "/api/v1/datasets/{name}/sample", role: tenant.RoleRead, answer: sampleData, cost: costList},
+	{
+		method: "GET", path: "/api/v1/datasets/{name}/statistics", role: tenant.RoleRead,
+		answer: dataStatistics, cost: costWork,
+	},
 	{method: "DELETE", path: "/api/v1/datasets/{name}", role: tenant.RoleSubmit, answer: removeData, cost: costLook},
 	{method: "GET", path: "/api/v1/models", role: tenant.RoleRead, answer: listModels, cost: costList},
 	{method: "GET", path: "/api/v1/models/{model}", role: tenant.RoleRead, answer: showModel, cost: costLook},
