@@ -3,6 +3,7 @@ package plot
 import (
 	"fmt"
 	"math"
+	"strconv"
 )
 
 // Lines is a chart of a page: lines over one axis, above 0. Its texts are read aloud and shown where the pointer is.
@@ -10,10 +11,12 @@ type Lines struct {
 	Title, Alt   string
 	XName, YName string
 	From, To     float64 // of the x axis
-	Top          float64 // of the y axis, which starts at 0
+	Top          float64 // of the y axis
 	Bottom       float64 // above 0: the y axis is logarithmic and starts there
+	Low          float64 // where a linear y axis starts
 	Whole        bool    // ticks of the x axis are whole numbers
-	Fine         bool    // there are so many lines that they are drawn thin and plain
+	Fine         bool    // there are so many lines that they are drawn thin and plain, and a page cannot read their values
+	Zoom         bool    // a page can show a stretch of the x axis
 	Series       []Series
 	Bands        []Band
 }
@@ -64,7 +67,7 @@ func (l *Lines) Legend() []Key {
 // SVG draws the chart as an element of a page, whose style sheet has its colours.
 func (l *Lines) SVG() string {
 	d := &picture{}
-	d.begin(pageHeight, l.Title, l.Alt)
+	d.begin(pageHeight, l.Title, l.Alt, l.readable()...)
 	for _, b := range l.Bands {
 		height := math.Max(1, l.y(b.Low)-l.y(b.High))
 		width := pageWidth - pageLeft - pageRight
@@ -83,9 +86,27 @@ func (l *Lines) SVG() string {
 	return d.end()
 }
 
+// readable are the attributes by which a page's script finds values: the ends of the x axis in the picture, the values
+// there, and the name of the axis.
+func (l *Lines) readable() []any {
+	if l.Fine {
+		return nil
+	}
+	ends := fmt.Sprintf("%g %g %g %g", pageLeft, pageWidth-pageRight, l.From, l.To)
+	out := []any{"data-axis", ends, "data-unit", l.XName}
+	if l.Zoom {
+		out = append(out, "data-zoom", "")
+	}
+	return out
+}
+
 func (l *Lines) draw(d *picture, s *Series) {
 	for _, piece := range s.Pieces {
-		d.path(s.Name, "line "+s.Class, l.path(piece))
+		values := ""
+		if !l.Fine {
+			values = valuesText(piece)
+		}
+		d.path(s.Name, "line "+s.Class, l.path(piece), values)
 	}
 	for _, m := range s.Dots {
 		d.shape("circle", m.Note, "class", "mark "+s.Class, "cx", l.x(m.X), "cy", l.y(m.Y), "r", "2.5")
@@ -97,7 +118,7 @@ func (l *Lines) x(v float64) float64 {
 }
 
 func (l *Lines) y(v float64) float64 {
-	part := v / math.Max(l.Top, 1e-9)
+	part := (v - l.Low) / math.Max(l.Top-l.Low, 1e-9)
 	if l.Bottom > 0 {
 		part = math.Log(math.Max(v, l.Bottom)/l.Bottom) / math.Max(math.Log(l.Top/l.Bottom), 1e-9)
 	}
@@ -108,7 +129,7 @@ func (l *Lines) y(v float64) float64 {
 // are few.
 func (l *Lines) yTicks() (out []float64) {
 	if l.Bottom <= 0 {
-		return ticks(0, l.Top, pageTicks, false)
+		return ticks(l.Low, l.Top, pageTicks, false)
 	}
 	low, high := math.Floor(math.Log10(l.Bottom)), math.Floor(math.Log10(l.Top))
 	factors := []float64{1, 2, 5}
@@ -130,6 +151,19 @@ func (l *Lines) path(piece []Dot) string {
 	for i, v := range piece {
 		b = append(b, "ML"[min(i, 1)])
 		b = appendCoordinate(append(appendCoordinate(b, l.x(v.X)), ' '), l.y(v.Y))
+	}
+	return string(b)
+}
+
+// valuesText has the places and values of a line for a page's script: "1 0.9,2 0.95".
+func valuesText(piece []Dot) string {
+	b := make([]byte, 0, 14*len(piece))
+	for i, v := range piece {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(strconv.AppendFloat(b, v.X, 'g', 5, 64), ' ')
+		b = strconv.AppendFloat(b, v.Y, 'g', 4, 64)
 	}
 	return string(b)
 }

@@ -58,8 +58,13 @@ func (d *picture) shape(name, note string, attributes ...any) {
 }
 
 // path draws a line along places, which are numbers and need no escaping: a page may have a hundred thousand of them.
-func (d *picture) path(note, class, places string) {
-	d.out.WriteString(`<path class="` + escaped(class) + `" d="` + places + `"><title>`)
+// values are for a page's script; "": it has none.
+func (d *picture) path(note, class, places, values string) {
+	d.out.WriteString(`<path class="` + escaped(class) + `" d="` + places)
+	if values != "" {
+		d.out.WriteString(`" data-at="` + values)
+	}
+	d.out.WriteString(`"><title>`)
 	d.text(note)
 	d.out.WriteString("</title></path>")
 }
@@ -71,8 +76,10 @@ func (d *picture) label(x, y float64, anchor, s string) {
 }
 
 // begin opens the picture with its text alternative.
-func (d *picture) begin(height float64, title, alt string) {
-	d.open("svg", "viewBox", fmt.Sprintf("0 0 %g %g", pageWidth, height), "role", "img", "aria-label", title+". "+alt)
+func (d *picture) begin(height float64, title, alt string, attributes ...any) {
+	d.open("svg", append([]any{
+		"viewBox", fmt.Sprintf("0 0 %g %g", pageWidth, height), "role", "img", "aria-label", title + ". " + alt,
+	}, attributes...)...)
 }
 
 func (d *picture) end() string {

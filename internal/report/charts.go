@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,19 +52,27 @@ func (r *Report) curve(name, class string, of func(*disdel.Round) *float64) (plo
 	places, _ := r.axis()
 	for i := range r.Rounds {
 		if v := of(&r.Rounds[i]); finite(v) {
-			most = max(most, *v)
 			line = append(line, plot.Dot{
 				X: places[i], Y: *v, Note: fmt.Sprintf("%s in round %d: %.4f", name, r.Rounds[i].Round+1, *v),
 			})
 		}
 	}
-	if len(line) > 0 {
-		s.Pieces = [][]plot.Dot{thin(smoothed(line, r.CurveOptions.Smooth), mostPoints)}
+	drawn := r.visible(smoothed(line, r.CurveOptions.Smooth))
+	if line = r.visible(line); len(line) > 0 {
+		s.Pieces = [][]plot.Dot{thin(drawn, mostPoints)}
+	}
+	for _, d := range line {
+		most = max(most, d.Y)
 	}
 	if line = thin(line, mostPoints); len(line) <= 60 {
 		s.Dots = line
 	}
 	return s, most
+}
+
+// visible is the part of a line that the options show.
+func (r *Report) visible(line []plot.Dot) []plot.Dot {
+	return slices.DeleteFunc(slices.Clone(line), func(d plot.Dot) bool { return !r.CurveOptions.has(d.X) })
 }
 
 func (r *Report) lossPlot() *Figure {
@@ -84,17 +93,20 @@ func (r *Report) lossPlot() *Figure {
 }
 
 func (r *Report) accuracyPlot() *Figure {
-	s, _ := r.curve("held-out accuracy", "s2", func(v *disdel.Round) *float64 { return v.Accuracy })
+	s, most := r.curve("held-out accuracy", "s2", func(v *disdel.Round) *float64 { return v.Accuracy })
 	if s.Empty() {
 		return nil
 	}
 	p := r.roundPlot("Accuracy by round", "share of right rows", 1)
 	p.Alt = fmt.Sprintf("Accuracy ends at %.4f, best %.4f in round %d", s.Last(), r.Best.Accuracy, r.Best.Round+1)
 	p.Series = []plot.Series{s}
-	seen, _ := r.curve("training accuracy", "s0", func(v *disdel.Round) *float64 { return v.TrainAccuracy })
+	seen, ofSeen := r.curve("training accuracy", "s0", func(v *disdel.Round) *float64 { return v.TrainAccuracy })
 	if !seen.Empty() {
 		p.Series = append(p.Series, seen)
 		p.Alt += fmt.Sprintf(", training accuracy at %.4f", seen.Last())
+	}
+	if r.CurveOptions.zoomed() {
+		p.Low, p.Top = 0.98*least(p.Series), min(1, 1.02*max(most, ofSeen))
 	}
 	return figureOf(p, r.averageNote())
 }
@@ -106,6 +118,9 @@ func (r *Report) errorPlot() *Figure {
 		return nil
 	}
 	s, most := r.curve("held-out "+of.Title, "s2", func(v *disdel.Round) *float64 { return of.Value(v.Figures()) })
+	if s.Empty() {
+		return nil
+	}
 	p := r.roundPlot(of.Title+" by round", "unit of the target", 1.08*most)
 	p.Alt = fmt.Sprintf("Held-out %s ends at %s", of.Title, of.Number(s.Last()))
 	p.Series = []plot.Series{s}
@@ -140,14 +155,18 @@ func (r *Report) epochPlot() *Figure {
 func (r *Report) roundPlot(title, yName string, top float64) *plot.Lines {
 	places, name := r.axis()
 	first, last := places[0], places[len(places)-1]
+	if o := &r.CurveOptions; o.zoomed() {
+		first, last = max(first, o.From), min(last, o.To)
+	}
 	if last <= first {
 		last = first + 1
 	}
-	if r.CurveOptions.ByTime {
-		title = strings.TrimSuffix(title, " by round") + " over time"
+	if name != "round" {
+		title = strings.TrimSuffix(title, " by round") + " over " + string(r.CurveOptions.Axis)
 	}
 	return &plot.Lines{
-		Title: title, XName: name, YName: yName, From: first, To: last, Top: top, Whole: !r.CurveOptions.ByTime,
+		Title: title, XName: name, YName: yName, From: first, To: last, Top: top, Whole: name == "round",
+		Zoom: true,
 	}
 }
 

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -13,17 +14,61 @@ import (
 type CurveOptions struct {
 	Log    bool    // losses and errors have a logarithmic scale
 	Smooth float64 // weight of the earlier rounds in an average, from 0 to below 1; 0: no average
-	ByTime bool    // the axis is the time that the rounds took together, instead of their number
+	Axis   Axis    // what the x axis counts
+	// Part of the x axis, in its unit: lines outside of it are not drawn. From >= To: the whole axis.
+	From, To float64
 }
+
+// Axis is what the x axis of a plot by round counts. Unknown axes count rounds.
+type Axis string
+
+// The axes besides the number of the round.
+const (
+	AxisTime Axis = "time" // of all rounds until then
+	AxisCost Axis = "cost" // by use of all activations of the rounds until then, in GB-s
+)
+
+// zoomed tells whether the options show only a part of the axis.
+func (o *CurveOptions) zoomed() bool { return o.From < o.To }
+
+// has tells whether a place of the axis is shown.
+func (o *CurveOptions) has(x float64) bool { return !o.zoomed() || o.From <= x && x <= o.To }
 
 // axis returns the places of the rounds on the x axis, and its name.
 func (r *Report) axis() (places []float64, name string) {
-	if !r.CurveOptions.ByTime {
-		for i := range r.Rounds {
-			places = append(places, float64(r.Rounds[i].Round+1))
-		}
-		return places, "round"
+	switch costs := r.costByRound(); {
+	case r.CurveOptions.Axis == AxisTime:
+		return r.timeAxis()
+	case r.CurveOptions.Axis == AxisCost && costs != nil:
+		return costs, "GB-s of all rounds"
 	}
+	for i := range r.Rounds {
+		places = append(places, float64(r.Rounds[i].Round+1))
+	}
+	return places, "round"
+}
+
+// costByRound is the cost by use until the end of every round, nil if the record has no activations of them. Its sum is
+// that of Record.MeteredCost, which counts the activations that the record leaves out.
+func (r *Report) costByRound() []float64 {
+	all, of := 0.0, map[int]float64{}
+	for i := range r.record.Activations {
+		a := &r.record.Activations[i]
+		of[a.Round] += a.HeldGBs()
+		all += a.HeldGBs()
+	}
+	if all == 0 {
+		return nil
+	}
+	sum, out := 0.0, make([]float64, len(r.Rounds))
+	for i := range r.Rounds {
+		sum += of[r.Rounds[i].Round] * r.record.MeteredCost() / all
+		out[i] = sum
+	}
+	return out
+}
+
+func (r *Report) timeAxis() (places []float64, name string) {
 	all := disdel.Millis(0)
 	for i := range r.Rounds {
 		all += r.Rounds[i].Duration
@@ -65,20 +110,26 @@ func (r *Report) averageNote() string {
 	return ""
 }
 
-// scale makes the y axis logarithmic if the options say so, and all values are above 0.
+// scale makes the y axis logarithmic if the options say so, and all values are above 0. A linear axis of a part of the
+// rounds starts near the least value.
 func (r *Report) scale(p *plot.Lines) {
-	least := math.Inf(1)
-	for i := range p.Series {
-		for _, piece := range p.Series[i].Pieces {
+	switch low := least(p.Series); {
+	case r.CurveOptions.Log && low > 0 && low < p.Top:
+		p.Bottom = low / 1.08
+	case r.CurveOptions.zoomed():
+		p.Low = 0.98 * low
+	}
+}
+
+// least is the least value of lines and dots.
+func least(list []plot.Series) float64 {
+	low := math.Inf(1)
+	for i := range list {
+		for _, piece := range slices.Concat(list[i].Pieces, [][]plot.Dot{list[i].Dots}) {
 			for _, d := range piece {
-				least = min(least, d.Y)
+				low = min(low, d.Y)
 			}
 		}
-		for _, d := range p.Series[i].Dots {
-			least = min(least, d.Y)
-		}
 	}
-	if r.CurveOptions.Log && least > 0 && least < p.Top {
-		p.Bottom = least / 1.08
-	}
+	return low
 }

@@ -114,6 +114,118 @@
     typed.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(check, 500); });
   }
 
+  // A chart tells the values of all its lines where the pointer is, or where the arrow keys have come to. A drag, or
+  // the keys + and -, shows a stretch of its axis; a double click or 0 shows all of it again.
+  const tip = document.getElementById("tip");
+  let read = null; // the chart that is read, and the place on its axis
+  const axisOf = (svg) => svg.dataset.axis.split(" ").map(Number);
+  const near = (list, x) => list.reduce((a, b) => Math.abs(b[0] - x) < Math.abs(a[0] - x) ? b : a);
+  const linesOf = (svg) => [...svg.querySelectorAll("path[data-at]")]
+    .map((path) => [path, path.dataset.at.split(",").map((p) => p.split(" ").map(Number))]);
+  const placesOf = (svg) => [...new Set(linesOf(svg).flatMap(([, list]) => list.map((p) => p[0])))].sort((a, b) => a - b);
+  const across = (svg, x) => {
+    const [left, right, from, to] = axisOf(svg);
+    return left + (right - left) * (x - from) / (to - from);
+  };
+  const under = (svg, event) => {
+    const [left, right, from, to] = axisOf(svg);
+    const at = new DOMPoint(event.clientX, 0).matrixTransform(svg.getScreenCTM().inverse()).x;
+    return from + (to - from) * Math.min(1, Math.max(0, (at - left) / (right - left)));
+  };
+  const shape = (svg, name, kind, attributes) => {
+    let made = svg.querySelector("." + name);
+    if (!made) {
+      made = document.createElementNS(svg.namespaceURI, kind);
+      made.classList.add(name);
+      svg.append(made);
+    }
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  };
+  const tall = (svg) => svg.viewBox.baseVal.height - 40;
+  function still() {
+    for (const mark of document.querySelectorAll(".here, .reach")) mark.remove();
+    tip.hidden = true;
+    read = null;
+  }
+  function tell(svg, at) {
+    const lines = linesOf(svg);
+    if (!lines.length) return;
+    if (read && read.svg !== svg) still();
+    const [x] = near(placesOf(svg).map((place) => [place]), at);
+    read = { ...read, svg, x };
+    shape(svg, "here", "line", { x1: across(svg, x), x2: across(svg, x), y1: 10, y2: tall(svg) });
+    const keys = svg.closest("figure").querySelectorAll(".legend svg");
+    const head = document.createElement("b"), table = document.createElement("table");
+    head.textContent = `${svg.dataset.unit} ${x}`;
+    lines.forEach(([path, list], i) => {
+      const row = table.insertRow(), name = document.createElement("th");
+      if (keys[i]) name.append(keys[i].cloneNode(true));
+      name.append(` ${path.textContent}`);
+      row.append(name);
+      row.insertCell().textContent = near(list, x)[1];
+    });
+    tip.replaceChildren(head, table);
+    tip.hidden = false;
+    const box = svg.getBoundingClientRect(), wide = tip.offsetWidth;
+    const place = box.left + box.width * across(svg, x) / svg.viewBox.baseVal.width;
+    tip.style.left = `${Math.max(4, place + 14 + wide > innerWidth ? place - wide - 14 : place + 14)}px`;
+    tip.style.top = `${Math.min(Math.max(4, box.top), innerHeight - tip.offsetHeight - 4)}px`;
+  }
+  const fields = ["from", "to"].map((id) => document.getElementById(id));
+  function zoom(svg, from, to) {
+    if (!fields[0] || svg.dataset.zoom === undefined) return;
+    [fields[0].value, fields[1].value] = from < to ? [from, to].map((v) => String(Number(v.toPrecision(5)))) : ["", ""];
+    fields[0].form.requestSubmit();
+  }
+  const chartOf = (event) => event.target.closest && event.target.closest("svg[data-axis]");
+  document.addEventListener("pointermove", (event) => {
+    const svg = chartOf(event);
+    if (!svg) { if (read && !read.drag && !read.keys) still(); return; }
+    tell(svg, under(svg, event));
+    if (!read || read.drag === undefined || svg.dataset.zoom === undefined) return;
+    const [a, b] = [read.drag, under(svg, event)].sort((p, q) => p - q).map((x) => across(svg, x));
+    shape(svg, "reach", "rect", { x: a, y: 10, width: b - a, height: tall(svg) - 10 });
+  });
+  document.addEventListener("pointerdown", (event) => {
+    const svg = chartOf(event);
+    if (!svg || event.button) return;
+    tell(svg, under(svg, event));
+    if (read) read.drag = under(svg, event);
+    event.preventDefault();
+  });
+  document.addEventListener("pointerup", (event) => {
+    if (!read || read.drag === undefined) return;
+    const { svg, drag } = read, [left, right, from, to] = axisOf(svg), end = under(svg, event);
+    delete read.drag;
+    for (const mark of document.querySelectorAll(".reach")) mark.remove();
+    if (Math.abs(end - drag) * (right - left) > 8 * (to - from)) zoom(svg, Math.min(drag, end), Math.max(drag, end));
+  });
+  document.addEventListener("dblclick", (event) => { if (chartOf(event)) zoom(chartOf(event), 0, 0); });
+  document.addEventListener("keydown", (event) => {
+    const svg = chartOf(event);
+    if (!svg || event.ctrlKey || event.metaKey || event.altKey) return;
+    const places = placesOf(svg), [, , from, to] = axisOf(svg);
+    const i = read ? places.indexOf(read.x) : event.key === "ArrowLeft" ? places.length : -1;
+    const go = { ArrowLeft: i - 1, ArrowRight: i + 1, Home: 0, End: places.length - 1 }[event.key];
+    const at = read ? read.x : (from + to) / 2;
+    if (go !== undefined) { tell(svg, places[Math.min(Math.max(go, 0), places.length - 1)]); read.keys = true; }
+    else if (event.key === "+") zoom(svg, Math.max(from, at - (to - from) / 4), Math.min(to, at + (to - from) / 4));
+    else if (event.key === "-" || event.key === "0") zoom(svg, 0, 0);
+    else if (event.key === "Escape") still();
+    else return;
+    event.preventDefault();
+  });
+  document.addEventListener("focusout", (event) => { if (chartOf(event)) still(); });
+  // What another axis counts has no meaning on this one.
+  const axis = document.getElementById("axis");
+  if (axis) axis.addEventListener("change", () => { for (const field of fields) field.value = ""; });
+  // charts lets the keyboard come to charts, and shows again what was read before the page changed.
+  function charts() {
+    for (const svg of document.querySelectorAll("svg[data-axis]")) svg.setAttribute("tabindex", "0");
+    if (read && read.svg.isConnected) tell(read.svg, read.x);
+  }
+  charts();
+
   // refresh asks for the page anew: one request at a time, and at most two thirds of the time.
   const loaded = location.href; // without what is typed since: rows that the filter hides have to stay
   let asking = false, again = false;
@@ -129,6 +241,7 @@
         patch(main, page.getElementById("main"));
         filter();
         count();
+        charts();
       }
     } catch { say("the server does not answer"); }
     setTimeout(() => {

@@ -17,6 +17,7 @@ import (
 	browserpage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/disdel/disdel"
 )
@@ -185,6 +186,52 @@ func (c *chromium) photograph(view int, scheme string) {
 	}
 }
 
+// A chart tells the values of all its lines where the pointer is and where the arrow keys come to. A drag shows a part
+// of the axis, and the button shows all of it again.
+func TestAChartTellsItsValues(t *testing.T) {
+	h := newHouse(t)
+	c := newChromium(t)
+	r := job("ann", "small", 1)
+	h.save(r)
+	c.signIn(h, "ann submit")
+	c.do(chromedp.Navigate(h.URL+jobAddress(r.ID)+"?section=curves"), chromedp.WaitVisible("#job"))
+	const chart = `document.querySelector("svg[data-zoom]")`
+	point := func(kind string, share float64) {
+		c.t.Helper()
+		c.is(fmt.Sprintf(`(() => { const svg = %s, box = svg.getBoundingClientRect();
+			svg.dispatchEvent(new PointerEvent(%q, { bubbles: true, clientY: box.top + 50,
+				clientX: box.left + box.width * (60 + 408 * %g) / 480 })) })()`, chart, kind, share))
+	}
+	tip := `document.getElementById("tip").textContent`
+	point("pointermove", 0.55)
+	c.until(tip + ` === "round 2 training loss0.5 held-out loss0.5"`)
+	c.is(chart + `.focus()`)
+	c.do(chromedp.KeyEvent(kb.ArrowRight))
+	c.until(tip + ` === "round 3 training loss0.3333 held-out loss0.3333"`)
+	c.do(chromedp.KeyEvent(kb.Escape))
+	c.until(`document.getElementById("tip").hidden`)
+
+	point("pointerdown", 0.4)
+	point("pointermove", 1)
+	c.photograph(90, "light")
+	point("pointerup", 1)
+	c.until(`location.search.includes("from=1.8&to=3") && ` + chart + `.dataset.axis.endsWith(" 1.8 3")`)
+	if !c.is(chart + `.querySelector("path").dataset.at === "2 0.5,3 0.3333"`) {
+		t.Error("the chart does not show the part that was chosen")
+	}
+	c.do(chromedp.Click(`#zoom a.button`))
+	c.until(`!location.search.includes("from=") && ` + chart + `?.dataset.axis.endsWith(" 1 3")`)
+}
+
+// signIn enters with a token.
+func (c *chromium) signIn(h *house, token string) {
+	c.t.Helper()
+	c.do(
+		chromedp.Navigate(h.URL+"/ui/"), chromedp.WaitVisible("#token"), chromedp.SendKeys("#token", token+"\r"),
+		chromedp.WaitVisible("main[data-live]"),
+	)
+}
+
 // What only a browser can tell: the policy lets the page's own script and style work, a list and a job change in place
 // while somebody filters and marks, hostile texts are texts, and a phone shows every page without scrolling sideways.
 func TestInABrowser(t *testing.T) {
@@ -193,11 +240,8 @@ func TestInABrowser(t *testing.T) {
 	live, other, bad := job("ann", "live", 1), job("ann", "other", 2), hostileJob("ann", 3)
 	live.Status = disdel.StatusRunning
 	h.save(live, other, bad)
+	c.signIn(h, "ann submit")
 	c.do(
-		chromedp.Navigate(h.URL+"/ui/"),
-		chromedp.WaitVisible("#token"),
-		chromedp.SendKeys("#token", "ann submit\r"),
-		chromedp.WaitVisible("main[data-live]"),
 		chromedp.Navigate(h.URL+"/ui/jobs"),
 		chromedp.WaitVisible("#jobs"),
 	)

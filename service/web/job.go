@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"html/template"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -79,6 +80,10 @@ func jobPage(v *visit) error {
 	var out bytes.Buffer
 	drawn := report.New(&rec, now, v.place()...)
 	page.Curves = curveFormOf(v.URL.Query(), &drawn.CurveOptions)
+	all := clone(v.URL.Query())
+	all.Del("from")
+	all.Del("to")
+	page.Curves.All = jobAddress(rec.ID) + "?" + all.Encode()
 	if err := drawn.Sections(&out, view.parts...); err != nil {
 		return err
 	}
@@ -103,7 +108,16 @@ func (s jobSection) page(rec *disdel.Record, body oneJob) view {
 }
 
 // curveForm is what is chosen of the curves' form.
-type curveForm struct{ Scale, Smooth, Axis string }
+type curveForm struct {
+	Scale, Smooth, Axis string
+	From, To            string // the shown part of the axis; "": all of it
+	All                 string // address of the same curves with all rounds
+}
+
+// AxisChoices are the axes that the form offers.
+func (curveForm) AxisChoices() []string {
+	return []string{"round", string(report.AxisTime), string(report.AxisCost)}
+}
 
 // SmoothChoices are the weights that the form offers.
 func (curveForm) SmoothChoices() []string { return []string{"0", "0.5", "0.8", "0.95"} }
@@ -111,7 +125,12 @@ func (curveForm) SmoothChoices() []string { return []string{"0", "0.5", "0.8", "
 // curveFormOf reads the form of the curves. Unknown choices are those of the empty form.
 func curveFormOf(q url.Values, to *report.CurveOptions) curveForm {
 	form := curveForm{Scale: q.Get("scale"), Smooth: q.Get("smooth"), Axis: q.Get("axis")}
-	to.Log, to.ByTime = form.Scale == "log", form.Axis == "time"
+	to.Log, to.Axis = form.Scale == "log", report.Axis(form.Axis)
+	from, low := strconv.ParseFloat(q.Get("from"), 64)
+	end, high := strconv.ParseFloat(q.Get("to"), 64)
+	if low == nil && high == nil && from < end && !math.IsInf(end-from, 0) {
+		to.From, to.To, form.From, form.To = from, end, q.Get("from"), q.Get("to")
+	}
 	if slices.Contains(form.SmoothChoices(), form.Smooth) {
 		to.Smooth, _ = strconv.ParseFloat(form.Smooth, 64)
 	}
