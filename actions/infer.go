@@ -39,6 +39,7 @@ func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res
 		}
 		e, err = h.built.get(req.Backend, req.Network, engine.Spec{
 			Graph: g, Code: code, Context: ctx, BatchSize: inferRows(&req, in.rows), Memory: req.Memory,
+			Continues: req.Texts != nil,
 		})
 		if err != nil {
 			return err

@@ -22,6 +22,7 @@ type Input struct {
 	Optimizer   disdel.Optimizer
 	ClipNorm    float64            // above 0: all gradients are kept
 	Exact       bool               // convolutions by their definition
+	Continues   bool               // texts are continued, one at a time
 	Precision   disdel.Precision   // of training steps
 	StepMemory  disdel.StepMemory  // of training steps
 	Threads     int                // that compute; below 1: 1
@@ -148,6 +149,7 @@ func (e Estimator) ask(in *Input, batch int, training bool) {
 	in.engine, in.unknown = e.engines.Footprint(in.Backend, footprint.Spec{
 		Graph: in.Graph, BatchSize: batch, Training: training, Optimizer: in.Optimizer, ClipNorm: in.ClipNorm,
 		Exact: in.Exact, Precision: in.Precision, StepMemory: in.StepMemory, Threads: in.Threads,
+		Continues: in.Continues,
 	})
 }
 

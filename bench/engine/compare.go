@@ -96,7 +96,7 @@ func compare(args []string) error {
 	}
 	var failed []error
 	if *only == "sequences" {
-		return b.ratios(sequences)
+		return errors.Join(b.ratios(sequences), b.texts())
 	}
 	for _, s := range steps {
 		if !strings.Contains(s.name, *only) {

@@ -32,6 +32,8 @@ func main() {
 			return step(os.Args[2:])
 		case len(os.Args) > 1 && os.Args[1] == "infer":
 			return inference(os.Args[2:])
+		case len(os.Args) > 1 && os.Args[1] == "continue":
+			return continuing(os.Args[2:])
 		default:
 			return compare(os.Args[1:])
 		}

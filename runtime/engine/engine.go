@@ -61,7 +61,8 @@ type Engine interface {
 
 	// Predict returns the outputs for the rows of a batch, without its target: probabilities if the network ends in
 	// softmax. Of a language model these are the probabilities of the token behind a row, and a row that comes alone may
-	// be shorter than in training. The caller owns the result.
+	// be shorter than in training. An engine whose Spec.Continues is set computes only the tokens that the row before had
+	// not. The caller owns the result.
 	Predict(b dataset.Batch) (dataset.Matrix, error)
 
 	// State lists the engine's arrays as views: weights and statistics in the order of the graph's Params, then, for

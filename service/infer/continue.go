@@ -72,7 +72,9 @@ func (s *Predictor) Continue(ctx context.Context, t *Model, texts []string, how 
 		token := int32(end) //nolint:gosec // a token
 		how.End = &token
 	}
-	q, end, err := s.newQuery(ctx, t, estimator.Input{Graph: t.Graph, BatchSize: 1, Rows: 1, SampleBytes: rowBytes(t)})
+	q, end, err := s.newQuery(ctx, t, estimator.Input{
+		Graph: t.Graph, BatchSize: 1, Rows: 1, SampleBytes: rowBytes(t), Continues: true,
+	})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -25,6 +25,7 @@ type Spec struct {
 	Device         disdel.Bytes     // the same of an accelerator's memory
 	Place          int              // number of the accelerator that it uses, modulo their number
 	Training       bool             // Step will be called
+	Continues      bool             // Predict takes a text at a time, which grows; the engine may keep what it knows of it
 	Exact          bool             // convolutions go by their definition, not by algorithms that round more
 	Precision      disdel.Precision // of training steps
 	disdel.StepMemory

@@ -58,8 +58,10 @@ func PlanOf(s engine.Spec) (*plan.Plan, error) {
 			Hint: "leave training.precision out",
 		}
 	}
-	rows, parts := s.BatchSize, false
+	rows, parts, text := s.BatchSize, false, s.Continues && !s.Training && plan.ContinuesTexts(s.Graph)
 	switch {
+	case text:
+		rows = min(plan.TextRows, s.Graph.Input().Len())
 	case !s.Training: // a large batch is computed in pieces
 		rows = min(rows, plan.Piece(s.Graph))
 	case s.MicroBatch > 0 && s.MicroBatch < rows:
@@ -71,7 +73,7 @@ func PlanOf(s engine.Spec) (*plan.Plan, error) {
 	return plan.New(s.Graph, plan.Spec{
 		BatchSize: rows, Training: s.Training, Moments: s.Optimizer.Moments(), KeepGrads: s.ClipNorm > 0,
 		ShortMoments: s.StateFormat.Short(), SumGrads: parts, Recompute: s.Recompute.Auto(), Exact: s.Exact,
-		Halves: s.Precision.Short(),
+		Halves: s.Precision.Short(), Text: text,
 	})
 }
 
@@ -125,7 +127,7 @@ func footprintOf(p *plan.Plan, rows int) engine.Footprint {
 // batchBytes is a batch as it is handed over, and its outputs.
 func batchBytes(p *plan.Plan, rows int) disdel.Bytes {
 	n := rows * (p.Graph.Input().Len() + outputs(p.Graph))
-	if p.Graph.PredictsTokens() { // a loss for each position, and whether it was right
+	if p.Graph.PredictsTokens() && !p.Spec.Text { // a loss for each position, and whether it was right
 		n += 9 * p.Graph.Output()[1] * p.Lanes / 4
 	}
 	return 4 * disdel.Bytes(n)

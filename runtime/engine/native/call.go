@@ -31,6 +31,8 @@ func (e *Engine) checkBatch(op string, b *dataset.Batch) error {
 	}
 	classes := b.Target.Classes
 	switch {
+	case e.plan.Spec.Text:
+		return bad("the engine was made to continue texts")
 	case b.Target.Values != nil:
 		return e.checkNumbers(op, bad, b)
 	case len(classes) != b.Input.Rows:
@@ -182,6 +184,9 @@ func allFinite(x []float32) bool {
 // Predict returns the network's output for rows: probabilities where it ends in softmax. Of a language model they are
 // the probabilities of the token behind each row; a row that comes alone may be shorter than in training.
 func (e *Engine) Predict(b dataset.Batch) (dataset.Matrix, error) {
+	if e.plan.Spec.Text {
+		return e.continueText(b.Input)
+	}
 	b.Input = e.lengthen(b.Input)
 	defer func() { e.length = 0 }()
 	if err := e.check("predict", b.Input); err != nil {

@@ -52,6 +52,7 @@ type Engine struct {
 	hits      []bool      // of a language model: the outputs of those positions were right
 	padded    bool        // of a language model: token 0 is no target
 	length    int         // tokens of a row that is shorter than others; 0: rows are whole
+	text      []float32   // with plan.Spec.Text: the tokens whose keys and values are kept
 	odd       atomic.Bool // an input is not finite
 	scale     float64     // of gradients
 	stale     bool        // weights were set since batch norms that convolutions compute were worked out
@@ -130,9 +131,9 @@ func (e *Engine) build() {
 	}
 	e.mask = make([]float32, e.plan.Lanes)
 	e.out = make([]float32, e.spec.BatchSize*outputs(e.g))
-	if e.g.PredictsTokens() {
+	if e.padded = e.g.HasPadding(); e.g.PredictsTokens() && !e.plan.Spec.Text {
 		n := e.g.Output()[1] * e.plan.Lanes
-		e.positions, e.hits, e.padded = make([]float64, n), make([]bool, n), e.g.HasPadding()
+		e.positions, e.hits = make([]float64, n), make([]bool, n)
 	}
 	e.losses, e.right = make([]float64, e.spec.BatchSize), make([]bool, e.spec.BatchSize)
 	e.buildParams()
@@ -144,6 +145,9 @@ func (e *Engine) build() {
 	e.layers = make([]layer, len(e.g.Nodes))
 	for i := range e.layers {
 		e.layers[i] = e.layer(i)
+	}
+	if e.plan.Spec.Text {
+		e.layers[e.head].kind = lastPosition{}
 	}
 	for i := range e.layers {
 		e.layers[i].follow(e)

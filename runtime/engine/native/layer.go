@@ -77,7 +77,7 @@ func (e *Engine) layer(i int) layer {
 		l.state, l.backState = l.normState(e, l.work), l.normState(e, l.back)
 	}
 	if l.node.Op == model.OpPositions && l.node.Fixed {
-		setSines(l.shared, v.Image)
+		setSines(l.shared, l.node.Out[0], l.node.Out[1])
 	}
 	l.halves = l.halvesOf(e)
 	return l

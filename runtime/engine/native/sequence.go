@@ -7,7 +7,6 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
-	"github.com/disdel/disdel/runtime/engine/native/plan"
 )
 
 // byLanes is embedded by kinds that the plan never lays out by rows.
@@ -31,7 +30,7 @@ func (l *layer) tokens() kernel.Tokens {
 }
 
 // embedding looks tokens up in its weights.
-type embedding struct{ byLanes }
+type embedding struct{}
 
 func (embedding) forward(l *layer, w *kernel.Worker, _ *Engine) {
 	w.Embed(l.sequence(), l.in[0].out, l.table(l.weight.value), l.out)
@@ -57,18 +56,19 @@ func (l *layer) table(values []float32) kernel.Table {
 }
 
 // positions adds a vector of each position.
-type positions struct {
-	elementwise
-	byLanes
-}
+type positions struct{ elementwise }
 
 func (positions) forward(l *layer, w *kernel.Worker, _ *Engine) {
-	table := values(l.weight)
-	if l.node.Fixed {
-		table = l.shared
-	}
-	w.AddPositions(l.sequence(), l.in[0].out, table, l.out)
+	w.AddPositions(l.sequence(), l.in[0].out, l.positions(), l.out)
 	w.Sync()
+}
+
+// positions are the vectors of all positions, learned or sines.
+func (l *layer) positions() []float32 {
+	if l.node.Fixed {
+		return l.shared
+	}
+	return l.weight.value
 }
 
 func (positions) backward(l *layer, w *kernel.Worker, _ *Engine) {
@@ -81,24 +81,21 @@ func (positions) backward(l *layer, w *kernel.Worker, _ *Engine) {
 
 // setSines writes the fixed vectors of positions (Vaswani 2017, 3.5). Channel 2i of position t is the sine of
 // t / 10000^(2i/C), and the next channel its cosine.
-func setSines(out []float32, im plan.Image) {
-	for t := range im.H {
-		for c := range im.C {
-			at := float64(t) / math.Pow(10000, float64(c-c%2)/float64(im.C))
+func setSines(out []float32, channels, positions int) {
+	for t := range positions {
+		for c := range channels {
+			at := float64(t) / math.Pow(10000, float64(c-c%2)/float64(channels))
 			if c%2 == 0 {
-				out[t*im.C+c] = float32(math.Sin(at))
+				out[t*channels+c] = float32(math.Sin(at))
 			} else {
-				out[t*im.C+c] = float32(math.Cos(at))
+				out[t*channels+c] = float32(math.Cos(at))
 			}
 		}
 	}
 }
 
 // layerNorm brings the channels of each position to mean 0 and variance 1; with OpRMSNorm the mean stays.
-type layerNorm struct {
-	elementwise
-	byLanes
-}
+type layerNorm struct{ elementwise }
 
 func (l *layer) layerNorm() kernel.LayerNorm {
 	return kernel.LayerNorm{
@@ -161,10 +158,7 @@ func (takePosition) passGradient(l *layer, w *kernel.Worker, k int, add bool) {
 }
 
 // attention is of queries, keys and values.
-type attention struct {
-	gathering
-	byLanes
-}
+type attention struct{ gathering }
 
 func (l *layer) attention(scratch []float32) kernel.Attention {
 	n := l.node

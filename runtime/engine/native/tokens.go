@@ -56,7 +56,11 @@ func (e *Engine) targets(x []float32) int {
 // labels it writes the probabilities of the token behind each row.
 func (e *Engine) lossOfTokens(w *kernel.Worker, gradient bool) {
 	head, n := &e.layers[e.head], e.nextToken()
-	if e.target.Classes == nil {
+	switch {
+	case e.plan.Spec.Text:
+		e.exportText(w)
+		return
+	case e.target.Classes == nil:
 		e.exportLast(w)
 		return
 	}

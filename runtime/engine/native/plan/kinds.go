@@ -24,6 +24,8 @@ type kind struct {
 	inPlace bool
 	// lanes: it computes no batch that is laid out by rows.
 	lanes bool
+	// text: it computes positions of a text by rows, see Spec.Text; single ops do anyway.
+	text bool
 	// passes: it turns the gradient of its output into that of its first input in place, as single ops do anyway.
 	passes bool
 	// What its backward pass reads.
@@ -34,14 +36,14 @@ type kind struct {
 
 // kinds has a row for every Op that a plan lays out.
 var kinds = [...]kind{
-	model.OpInput: {shape: (*planner).shapeInput},
+	model.OpInput: {shape: (*planner).shapeInput, text: true},
 	model.OpConv: {
 		weights: true, shape: (*planner).shapeConv, work: (*planner).workProduct, halves: (*planner).halvesProduct,
 		readsInput: true, keeps: always,
 	},
 	model.OpDense: {
 		weights: true, shape: (*planner).shapeDense, work: (*planner).workProduct, halves: (*planner).halvesProduct,
-		readsInput: true, keeps: always,
+		readsInput: true, keeps: always, text: true,
 	},
 	model.OpBatchNorm: {
 		weights: true, work: (*planner).workNorm, halves: (*planner).halvesNorm,
@@ -62,7 +64,7 @@ var kinds = [...]kind{
 	model.OpGELU:        {single: true, readsInput: true, keeps: always},
 	model.OpGELUTanh:    {single: true, readsInput: true, keeps: always},
 	model.OpSiLU:        {single: true, readsInput: true, keeps: always},
-	model.OpSoftmax:     {},
+	model.OpSoftmax:     {text: true},
 	model.OpMaxPool: {
 		shape: (*planner).shapePool, halves: (*planner).halvesMaxPool, readsInput: true, readsOutput: true,
 		// It looks for its maximum again: behind a ReLU it still finds it wherever the gradient is not zero, since a ReLU
@@ -74,21 +76,26 @@ var kinds = [...]kind{
 	model.OpGlobalAvgPool:   {keeps: always},
 	model.OpDropout:         {single: true},
 	model.OpDropout2D:       {single: true},
-	model.OpFlatten:         {},
-	model.OpAdd:             {keeps: always},
+	model.OpFlatten:         {text: true},
+	model.OpAdd:             {keeps: always, text: true},
 	model.OpConcat:          {keeps: always},
 	model.OpDownsample:      {keeps: always},
-	model.OpEmbedding:       {weights: true, readsInput: true, keeps: always, lanes: true},
+	model.OpEmbedding:       {weights: true, readsInput: true, keeps: always, lanes: true, text: true},
 	model.OpPositions: {
 		weights: true, work: (*planner).workPositions, passes: true, inPlace: true, keeps: always, lanes: true,
+		text: true,
 	},
 	model.OpLayerNorm: {
 		weights: true, work: (*planner).workLayerNorm, passes: true, readsInput: true, keeps: always, lanes: true,
+		text: true,
 	},
 	model.OpRMSNorm: {
 		weights: true, work: (*planner).workLayerNorm, passes: true, readsInput: true, keeps: always, lanes: true,
+		text: true,
 	},
-	model.OpAttention: {work: (*planner).workAttention, readsInput: true, readsOutput: true, lanes: true},
+	model.OpAttention: {
+		work: (*planner).workAttention, readsInput: true, readsOutput: true, lanes: true, text: true,
+	},
 	model.OpLSTM: {
 		weights: true, shape: (*planner).shapeRecurrent, work: (*planner).workRecurrent, readsOutput: true, lanes: true,
 	},
@@ -190,6 +197,9 @@ func (p *planner) workLayerNorm(i int) memory {
 // every 16 lanes: what a worker computes at a time. It keeps a number for each query.
 func (p *planner) workAttention(i int) memory {
 	n := &p.g.Nodes[i]
+	if p.Spec.Text {
+		return p.workTextAttention(n)
+	}
 	width := n.Out[0] / n.Heads
 	tasks := n.KVHeads * p.Lanes / vector
 	return memory{

@@ -21,6 +21,8 @@ type Spec struct {
 	// Plain is for an engine that computes a network by its own kernels: batches lie in lanes however few their rows are,
 	// batch norms and ReLU6 are no other layer's work, and no tap is idle. It wants Exact, too.
 	Plain bool
+	// Text is for inference that continues a text: rows of a pass are successive positions of it, see ContinuesTexts.
+	Text bool
 }
 
 // Region is a part of the slab, in values; an empty one does not exist.
@@ -230,8 +232,11 @@ func image(s model.Shape, lanes int) Image {
 // shape works out the geometry of a node and whether it needs a gradient.
 func (p *planner) shape(i int) {
 	n, v := &p.g.Nodes[i], &p.Nodes[i]
-	v.Image = image(n.Out, p.Lanes)
-	v.Image.Depth = p.depth(i)
+	if v.Image = image(n.Out, p.Lanes); p.Spec.Text {
+		v.Image = p.textImage(i)
+	} else {
+		v.Image.Depth = p.depth(i)
+	}
 	for _, in := range n.Inputs {
 		p.needs[i] = p.needs[i] || p.needs[in]
 	}

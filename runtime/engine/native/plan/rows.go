@@ -8,6 +8,10 @@ import "github.com/disdel/disdel/model"
 
 // chooseRows decides on the layout: by rows where that costs fewer multiply-adds, and no more memory.
 func (p *planner) chooseRows() {
+	if p.Spec.Text {
+		p.ByRows, p.Lanes = true, p.Spec.BatchSize
+		return
+	}
 	if p.Spec.Training || p.Spec.Plain || p.Spec.BatchSize >= vector {
 		return
 	}
