@@ -9,9 +9,9 @@ import (
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
 )
 
-// continueText returns the probabilities of the token behind a text. It computes the positions that the call before did
-// not have: keys and values of the tokens that both texts begin with are kept. It returns Invalid for more than one row,
-// for a text of no token or of more than a row has, and for values that are no tokens.
+// continueText returns the probabilities of the token behind a text. It keeps keys and values of the tokens that the
+// text before began with, too, and computes the other positions. It returns Invalid for more than one row, for a text
+// of no token or of more than a row has, and for values that are no tokens.
 func (e *Engine) continueText(in dataset.Matrix) (dataset.Matrix, error) {
 	text, most := in.Values, e.g.Input().Len()
 	if in.Rows != 1 || len(text) < 1 || len(text) > most {
@@ -97,4 +97,3 @@ func (attention) forwardRows(l *layer, w *kernel.Worker, e *Engine) {
 	w.TextAttention(&a, l.in[0].out, l.v.Image, l.out)
 	w.Sync()
 }
-

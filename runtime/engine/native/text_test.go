@@ -157,7 +157,8 @@ func TestTextsThatAreNone(t *testing.T) {
 // Networks that are no causal language models are computed as whole rows.
 func TestOnlyLanguageModelsKeepKeys(t *testing.T) {
 	for name, g := range map[string]*model.Graph{
-		"classifier": attending(t, 7), "images": testNetwork(t, "resnet8-test"), "recurrent": testNetwork(t, "recurrent-test"),
+		"classifier": attending(t, 7), "images": testNetwork(t, "resnet8-test"),
+		"recurrent": testNetwork(t, "recurrent-test"),
 	} {
 		if plan.ContinuesTexts(g) {
 			t.Error(name)
