@@ -42,6 +42,8 @@ type Options struct {
 	Certificates string // path of certificate authorities in PEM, for rediss:// and https:// servers
 	Version      string // label of the image
 	Revision     string // revision of the source; "": no label
+
+	Python *Python // nil: the image has no Python. Only Make uses it
 }
 
 // Paths and user in an image.
@@ -51,27 +53,46 @@ const (
 	user             = 65532 // a user without rights, because OpenWhisk needs no root
 )
 
-// Build builds an image. It returns Invalid for a program that needs other files, and NotFound for missing files.
+// Build builds an image without Python. It returns Invalid for a program that needs other files, and NotFound for
+// missing files.
 func Build(o Options) (v1.Image, error) {
 	architecture, err := checkProgram(o.Program)
 	if err != nil {
 		return nil, err
 	}
+	return assemble(o, architecture, nil)
+}
+
+// assemble adds the runtime to a base. Without one, the image has nothing else.
+func assemble(o Options, architecture string, below *base) (v1.Image, error) {
 	files, err := readFiles(o)
 	if err != nil {
 		return nil, err
 	}
-	layer, err := layerOf(files)
+	kind := types.OCILayer
+	if below != nil {
+		kind = below.layerType()
+	}
+	layer, err := layerOf(files, kind)
 	if err != nil {
 		return nil, imageError("make layer", o.Program, err)
 	}
-	image := mutate.MediaType(empty.Image, types.OCIManifestSchema1)
-	image = mutate.ConfigMediaType(image, types.OCIConfigJSON)
-	image, err = mutate.Append(image, mutate.Addendum{
-		Layer: layer, History: v1.History{CreatedBy: "disdel deploy image", Created: v1.Time{Time: epoch}},
-	})
-	if err != nil {
-		return nil, imageError("make image", o.Program, err)
+	image, layers := v1.Image(nil), []v1.Layer{layer}
+	if below != nil {
+		packages, err := below.layer()
+		if err != nil {
+			return nil, imageError("make layer", o.Python.Requirements, err)
+		}
+		image, layers = below.image, []v1.Layer{packages, layer}
+	} else {
+		image = mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	}
+	for _, layer := range layers {
+		if image, err = mutate.Append(image, mutate.Addendum{
+			Layer: layer, History: v1.History{CreatedBy: "disdel deploy image", Created: v1.Time{Time: epoch}},
+		}); err != nil {
+			return nil, imageError("make image", o.Program, err)
+		}
 	}
 	image, err = mutate.ConfigFile(image, configOf(image, o, architecture))
 	if err != nil {
@@ -89,12 +110,16 @@ func configOf(image v1.Image, o Options, architecture string) *v1.ConfigFile {
 		c = &v1.ConfigFile{} // cannot happen for an image in memory
 	}
 	c = c.DeepCopy()
+	environment := []string{"PATH=/", "HOME=/tmp"}
+	if len(c.Config.Env) > 0 { // of a base
+		environment = withPython(c.Config.Env)
+	}
 	c.OS, c.Architecture, c.Created = "linux", architecture, v1.Time{Time: epoch}
 	c.Config = v1.Config{
 		Entrypoint:   []string{programPath},
 		User:         fmt.Sprintf("%d:%d", user, user),
 		WorkingDir:   "/",
-		Env:          []string{"PATH=/", "HOME=/tmp"},
+		Env:          environment,
 		ExposedPorts: map[string]struct{}{"8080/tcp": {}},
 		Labels: map[string]string{
 			"org.opencontainers.image.title":       "disdel-runtime",
@@ -172,7 +197,7 @@ func readFiles(o Options) ([]entry, error) {
 }
 
 // layerOf packs files without times, owned by root.
-func layerOf(files []entry) (v1.Layer, error) {
+func layerOf(files []entry, kind types.MediaType) (v1.Layer, error) {
 	var packed bytes.Buffer
 	w := tar.NewWriter(&packed)
 	for _, f := range files {
@@ -196,7 +221,7 @@ func layerOf(files []entry) (v1.Layer, error) {
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(packed.Bytes())), nil
 	}, tarball.WithCompressedCaching, tarball.WithCompressionLevel(gzip.DefaultCompression),
-		tarball.WithMediaType(types.OCILayer))
+		tarball.WithMediaType(kind))
 }
 
 // SystemCertificates is where Debian and most other systems keep certificate authorities.
@@ -251,8 +276,8 @@ func FindProgram(name string, self func() (string, error)) (string, error) {
 	return name, nil
 }
 
-// Make builds an image and writes it to its target. It returns Invalid without a target or with two, and the errors of
-// Build, WriteLayout, WriteTar and Push.
+// Make builds an image and writes it to its target. It returns Invalid without a target or with two, and for a base or
+// packages of Python that do not fit; and the errors of Build, WriteLayout, WriteTar and Push.
 func Make(ctx context.Context, o Options, to Target) (Made, error) {
 	switch {
 	case to.Layout != "" && to.Tar != "":
@@ -261,7 +286,12 @@ func Make(ctx context.Context, o Options, to Target) (Made, error) {
 		return Made{}, targetError("the image has no target",
 			"disdel deploy image REGISTRY/NAME:TAG, or --layout FOLDER")
 	}
-	image, err := Build(o)
+	folder, err := os.MkdirTemp("", "disdel-image-")
+	if err != nil {
+		return Made{}, imageError("make a folder", os.TempDir(), err)
+	}
+	defer os.RemoveAll(folder) //nolint:errcheck // what stays is in the temp folder
+	image, err := o.image(ctx, folder)
 	if err != nil {
 		return Made{}, err
 	}
@@ -278,6 +308,23 @@ func Make(ctx context.Context, o Options, to Target) (Made, error) {
 		return Made{}, err
 	}
 	return made, made.measure(image)
+}
+
+// image builds the image, with Python if it is asked for. Packages lie in a folder, which the image needs until it is
+// written.
+func (o Options) image(ctx context.Context, folder string) (v1.Image, error) {
+	if o.Python == nil {
+		return Build(o)
+	}
+	architecture, err := checkProgram(o.Program)
+	if err != nil {
+		return nil, err
+	}
+	below, err := pythonBase(ctx, *o.Python, architecture, folder)
+	if err != nil {
+		return nil, err
+	}
+	return assemble(o, architecture, below)
 }
 
 func targetError(msg, hint string) error {

@@ -130,8 +130,8 @@ func TestAnImageSaysWhatItIs(t *testing.T) {
 	}
 }
 
-// unpack is what a container engine does with a layout.
-func unpack(t *testing.T, folder, root string) {
+// imageIn is the only image of a layout.
+func imageIn(t *testing.T, folder string) v1.Image {
 	t.Helper()
 	index, err := layout.ImageIndexFromPath(folder)
 	if err != nil {
@@ -145,7 +145,13 @@ func unpack(t *testing.T, folder, root string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := mutate.Extract(image)
+	return image
+}
+
+// unpack is what a container engine does with a layout.
+func unpack(t *testing.T, folder, root string) {
+	t.Helper()
+	all := mutate.Extract(imageIn(t, folder))
 	defer all.Close()
 	for files := tar.NewReader(all); ; {
 		h, err := files.Next()

@@ -107,7 +107,8 @@ func deployImage(u *ui) *cli.Command {
 		ArgsUsage: "[REGISTRY/NAME:TAG]",
 		Description: "   disdel deploy image registry.example/team/disdel:1.0     push it\n" +
 			"   disdel deploy image team/disdel:1.0 --tar image.tar      for docker load\n" +
-			"   disdel deploy image --layout folder                      as an OCI layout",
+			"   disdel deploy image --layout folder                      as an OCI layout\n" +
+			"   disdel deploy image team/disdel:1.0 --python requirements.txt      with Python and packages",
 		Flags: []cli.Flag{
 			&cli.StringFlag{
 				Name: "program", Usage: "`FILE` of the runtime program (default: disdel-runtime beside this program)",
@@ -115,6 +116,17 @@ func deployImage(u *ui) *cli.Command {
 			&cli.StringFlag{
 				Name: "certificates", Usage: "PEM `FILE` of certificate authorities to put into the image",
 				Value: image.SystemCertificates,
+			},
+			&cli.StringFlag{
+				Name: "python", TakesFile: true, Usage: "add Python and the packages of this requirements `FILE`",
+			},
+			&cli.StringFlag{
+				Name: "base", TakesFile: true,
+				Usage: "`IMAGE` of Python, or a tar file of docker save (default: python:X.Y-slim-bookworm)",
+			},
+			&cli.StringFlag{
+				Name: "interpreter", TakesFile: true, EnvVars: []string{pythonVariable},
+				Usage: "`PATH` of the Python whose pip installs the packages (default: python3)",
 			},
 			&cli.StringFlag{Name: "layout", Usage: "write an OCI layout into `FOLDER`"},
 			&cli.StringFlag{Name: "tar", Usage: "write a `FILE` that docker load reads"},
@@ -130,6 +142,13 @@ func deployImage(u *ui) *cli.Command {
 			o := image.Options{
 				Program: program, Certificates: c.String("certificates"),
 				Version: self().Version, Revision: self().Revision,
+			}
+			if requirements := c.String("python"); requirements != "" {
+				o.Python = &image.Python{
+					Requirements: requirements, Interpreter: c.String("interpreter"), Base: c.String("base"),
+				}
+			} else if c.IsSet("base") {
+				return missingFlag(c, "--python FILE")
 			}
 			to := image.Target{Reference: c.Args().First(), Layout: c.String("layout"), Tar: c.String("tar")}
 			made, err := image.Make(c.Context, o, to)

@@ -2,6 +2,9 @@ package python
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/disdel/disdel"
@@ -146,5 +149,23 @@ func TestADeathNearTheLimitIsOfMemory(t *testing.T) {
 		s.Memory = 64 * disdel.MB
 		_, err := start(t, s).Step(batch(0))
 		wants(t, err, disdel.OOM, words)
+	}
+}
+
+// An image for clusters has its own Python for jobs that name one of another machine. Without it, a Python that is gone
+// is an error: another one would have other packages.
+func TestTheInterpreterOfAnImageStandsIn(t *testing.T) {
+	gone := filepath.Join(t.TempDir(), "gone")
+	here := filepath.Join(t.TempDir(), "python")
+	if err := os.WriteFile(here, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(pythonVariable, here)
+	if got, err := findInterpreter(gone); got != here || err != nil {
+		t.Errorf("the image's %s, not %s: %v", here, got, err)
+	}
+	t.Setenv(pythonVariable, "")
+	if got, err := findInterpreter(gone); disdel.KindOf(err) != disdel.Invalid || !strings.Contains(err.Error(), gone) {
+		t.Errorf("%s stands in for a Python that is gone: %v", got, err)
 	}
 }

@@ -23,8 +23,11 @@ import (
 	sources "github.com/disdel/disdel/clients/python"
 )
 
-// standardInterpreter is that of an action's image.
-const standardInterpreter = "python3"
+// standardInterpreter is that of an action's image, unless the image names another one in pythonVariable.
+const (
+	standardInterpreter = "python3"
+	pythonVariable      = "DISDEL_PYTHON"
+)
 
 // process is a Python process with the worker.
 type process struct {
@@ -265,14 +268,21 @@ func socketPair(kind int) (ours, theirs *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "control"), os.NewFile(uintptr(fds[1]), "control"), nil
 }
 
+// findInterpreter finds the Python that a job names. An image for clusters has its own Python in place of one of the
+// machine that submitted the job.
 func findInterpreter(asked string) (string, error) {
-	path, err := exec.LookPath(cmp.Or(asked, standardInterpreter))
+	own := os.Getenv(pythonVariable)
+	path, err := exec.LookPath(cmp.Or(asked, own, standardInterpreter))
+	if err != nil && own != "" {
+		path, err = exec.LookPath(own)
+	}
 	if err == nil {
 		return path, nil
 	}
 	return "", &disdel.Error{
 		Kind: disdel.Invalid, Op: "start program", Msg: cmp.Or(asked, standardInterpreter) + " is not here",
-		Hint: "use an action image with Python, or name an interpreter: --python PATH",
+		Hint: "make an image with Python: disdel deploy image NAME:TAG --python requirements.txt; " +
+			"or name an interpreter that is there: --python PATH",
 	}
 }
 
