@@ -63,9 +63,12 @@ func (m *Manifest) duplicatesNote() string {
 		return ""
 	}
 	about := ""
-	if m.Train.Rows+m.Test.Rows > mostHashes {
+	if m.EstimatesDuplicates() {
 		about = "about "
 	}
 	return fmt.Sprintf("%s%d of %s are also training rows; their metrics look better than those of new rows",
 		about, m.Duplicates, disdel.Counted(m.Test.Rows, "held-out row"))
 }
+
+// EstimatesDuplicates tells whether Duplicates may be an estimate.
+func (m *Manifest) EstimatesDuplicates() bool { return m.Train.Rows+m.Test.Rows > mostHashes }

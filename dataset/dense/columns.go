@@ -24,6 +24,7 @@ type column struct {
 	numbers, texts int
 	squares        float64           // sum of squared distances from the mean (Welford 1962)
 	whole          bool              // all numbers are whole
+	inexact        bool              // a whole number is exactIntegers or more
 	seen           map[string]string // texts, and the same ones
 	// recent has texts by their last character: most columns have few texts, or far too many
 	recent  [16]string
@@ -81,7 +82,11 @@ func (c *column) add(line int, x *cell) {
 	c.squares += off * (v - c.Mean)
 	c.Low, c.High = min(c.Low, v), max(c.High, v)
 	c.whole = c.whole && v == math.Trunc(v)
+	c.inexact = c.inexact || math.Abs(v) >= exactIntegers
 }
+
+// exactIntegers is up to where a number can be every integer; a larger integer may have been rounded to it.
+const exactIntegers = 1 << 53
 
 // ending is a number for a text's last character, different for each digit.
 func ending(text string) int {

@@ -18,6 +18,7 @@ import (
 type CSV struct {
 	dataset.Source
 	Test         *dataset.Source // held-out rows with the same columns; nil: none
+	HeldOut      *HeldOut        // which rows of Source are held out; nil: none
 	Separator    rune            // 0: comma, semicolon, tab or bar, the most frequent in the first line
 	Header       Header          // "": detected
 	Label        string          // its column's name, or number from 1; "": label, class, target or y, or the last one
@@ -72,8 +73,8 @@ func (c CSV) Input(name string) (in dataset.DenseInput, err error) {
 	if err := t.learn(); err != nil {
 		return in, err
 	}
-	if t.Test != nil {
-		if err := t.test(); err != nil {
+	if t.heldOutPart() != nil {
+		if err := t.test(*t.heldOutPart()); err != nil {
 			return in, err
 		}
 	}
@@ -108,7 +109,7 @@ func (c *CSV) check() error {
 	case strings.ContainsRune("\"\r\n\uFFFD", c.Separator) && c.Separator != 0:
 		return bad("the separator is one character, and neither a quote nor the end of a line", "")
 	default:
-		return nil
+		return c.checkHeldOut()
 	}
 }
 
@@ -138,6 +139,8 @@ type table struct {
 		record []string
 	}
 	unknown int // texts of held-out rows that no training row has
+
+	held *heldOutRows // nil: no row of Source is held out
 }
 
 // shape is the shape of a row.
@@ -191,7 +194,7 @@ func (t *table) begin() error {
 		return err
 	}
 	t.labels = *newLabels()
-	return nil
+	return t.chooseHeldOut()
 }
 
 // usualLabels are common names of a label's column.
@@ -319,6 +322,9 @@ const mostNames = 12
 func (t *table) learn() error {
 	wrong := &faults{file: t.Name}
 	err := t.rows(t.Source, wrong, func(r row) error {
+		if r.heldOut {
+			return nil // its values decide nothing: they are those of new rows
+		}
 		if t.first.line == 0 {
 			t.first.line, t.first.record = r.line, cloned(r.cells)
 		}
@@ -427,9 +433,12 @@ func product(shape []int) int {
 }
 
 // test reads the held-out rows for faults.
-func (t *table) test() error {
-	wrong := &faults{file: t.Test.Name}
-	err := t.rows(*t.Test, wrong, func(r row) error {
+func (t *table) test(from dataset.Source) error {
+	wrong := &faults{file: from.Name}
+	err := t.rows(from, wrong, func(r row) error {
+		if t.held != nil && !r.heldOut {
+			return nil
+		}
 		t.tested++
 		t.unknown += r.unknownTexts
 		if r.why != "" {
@@ -456,13 +465,13 @@ func (t *table) each(yield func(dataset.DenseRow) error) error {
 
 func (t *table) part(from dataset.Source, heldOut bool, yield func(dataset.DenseRow) error) error {
 	wrong := &faults{file: from.Name}
-	out := dataset.DenseRow{HeldOut: heldOut}
+	var out dataset.DenseRow
 	err := t.rows(from, wrong, func(r row) error {
 		if r.why != "" { // the first reading did not find this
 			wrong.at(r.line, r.at+1, t.names[r.at], "%s; the file has changed meanwhile", r.why)
 			return wrong.err()
 		}
-		out.Label, out.Targets = r.class, r.targets
+		out.HeldOut, out.Label, out.Targets = heldOut || r.heldOut, r.class, r.targets
 		if t.bytes {
 			out.Bytes = out.Bytes[:0]
 			for _, v := range r.values {
@@ -533,6 +542,9 @@ func (t *table) understood() dataset.Interpretation {
 			u.Example.Values = append(u.Example.Values, c.Name+" "+t.first.record[i])
 		}
 	}
+	if t.held != nil {
+		u.Kind += t.heldOutRule()
+	}
 	if t.unlabelled > 0 {
 		u.Notes = append(u.Notes, disdel.Counted(t.unlabelled, "row")+" without "+
 			t.names[t.label]+", the "+t.what()+", are left out")
@@ -545,7 +557,7 @@ func (t *table) understood() dataset.Interpretation {
 	if len(t.targets) == 0 {
 		u.Notes = append(u.Notes, t.labels.numericNotes(t.LabelClasses)...)
 	}
-	u.Notes = append(u.Notes, t.almostNumbers()...)
+	u.Notes = append(append(u.Notes, t.almostNumbers()...), t.inexactIntegers()...)
 	if t.Shape == nil && t.pixels() {
 		u.Notes = append(u.Notes,
 			"all values are whole numbers from 0 to 255; if rows are images, add --shape 1xHEIGHTxWIDTH --overwrite")
@@ -563,6 +575,17 @@ func (t *table) almostNumbers() (list []string) {
 		}
 		list = append(list, fmt.Sprintf("%s is kept as %d categories and not as numbers, as it has %.40q%s",
 			c.Name, len(c.Categories), c.Categories[at], nearNumber(c.Categories[at])))
+	}
+	return list
+}
+
+// inexactIntegers notes columns of integers that lose their last digits, as ids do.
+func (t *table) inexactIntegers() (list []string) {
+	for i := range t.columns {
+		if c := &t.columns[i]; c.inexact && c.whole && (c.target || c.passed == "" && c.Kind == dataset.ColumnNumber) {
+			list = append(list, fmt.Sprintf("%s has integers of 2^53 or more, which lose their last digits; if they are ids, "+
+				"leave them out (--skip)", c.Name))
+		}
 	}
 	return list
 }

@@ -230,6 +230,7 @@ type row struct {
 	values []float32
 	// targets are standardised, in the order of the outputs
 	targets []float32
+	heldOut bool // by a rule of the table
 	entry
 }
 
@@ -240,6 +241,10 @@ func (t *table) rows(from dataset.Source, wrong *faults, f func(row) error) erro
 		return err
 	}
 	defer file.Close()
+	held := t.held
+	if held != nil {
+		held.begin()
+	}
 	cut, begun, width := newCutter(file, blockBytes), !t.header, t.width()
 	return inOrder(func(s *parsedBlock) bool { return cut.next(&s.block) }, t.read, func(s *parsedBlock) error {
 		if s.err != nil {
@@ -261,6 +266,9 @@ func (t *table) rows(from dataset.Source, wrong *faults, f func(row) error) erro
 			if t.unlabelledRow(one.cells) {
 				wrong.unlabelled++
 				continue
+			}
+			if held != nil {
+				one.heldOut = held.holds(t.label, one.cells)
 			}
 			if len(s.entries) > 0 {
 				one.entry, one.values = s.entries[r.row], s.values[r.row*width:][:width]

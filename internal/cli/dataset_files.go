@@ -88,6 +88,11 @@ func denseFlags() []cli.Flag {
 			Name:  "kind",
 			Usage: "kinds of columns of --csv: `NAME=KIND` with number, category or skip (repeatable; default: detect)",
 		},
+		&cli.BoolFlag{Name: "stratify", Usage: "hold out the same share of each class of --csv"},
+		&cli.StringFlag{
+			Name:  "group",
+			Usage: "`COLUMN` of --csv whose texts are groups: no group is both held out and for training",
+		},
 		&cli.StringFlag{
 			Name:  "header",
 			Usage: "whether the first line of --csv is a header: yes or no (default: detect)",
@@ -132,6 +137,10 @@ func denseRows(c *cli.Context, name string) (in dataset.DenseInput, named bool, 
 	images := arrayKind(c)
 	if c.IsSet("target") && (!c.IsSet("csv") || c.IsSet("schema")) {
 		return in, true, badFlags("--target names columns of a table", "write --csv FILE --target COLUMN")
+	}
+	if (c.Bool("stratify") || c.IsSet("group")) && (!c.IsSet("csv") || c.IsSet("schema") || c.IsSet("text")) {
+		return in, true, badFlags("--stratify and --group hold out rows of a table",
+			"write --csv FILE --stratify, or --csv FILE --group COLUMN")
 	}
 	if c.IsSet("kind") && (!c.IsSet("csv") || c.IsSet("schema")) {
 		return in, true, badFlags("--kind names columns of a table", "write --csv FILE --kind COLUMN=category")
@@ -199,8 +208,7 @@ func rejectFlags(c *cli.Context, with string, others ...string) error {
 
 func denseCSV(c *cli.Context, name string) (in dataset.DenseInput, err error) {
 	if err := rejectFlags(c, "--csv", "images", "labels", "test-images", "test-labels", "npz", "safetensors", "libsvm",
-		"ratings",
-		"held-out", "format", "layout", "classes", "size", "gray"); err != nil {
+		"ratings", "format", "layout", "classes", "size", "gray"); err != nil {
 		return in, err
 	}
 	table := dense.CSV{
@@ -210,6 +218,9 @@ func denseCSV(c *cli.Context, name string) (in dataset.DenseInput, err error) {
 		Scale: dense.Scale(c.String("scale")),
 	}
 	if table.Kinds, err = columnKinds(c.StringSlice("kind")); err != nil {
+		return in, err
+	}
+	if table.HeldOut, err = heldOutOfTable(c); err != nil {
 		return in, err
 	}
 	if file := c.String("test-csv"); file != "" {
@@ -231,6 +242,26 @@ func denseCSV(c *cli.Context, name string) (in dataset.DenseInput, err error) {
 		}
 	}
 	return table.Input(name)
+}
+
+// usualHeldOut is the share of rows that --stratify and --group hold out, as jobs do.
+const usualHeldOut = 0.2
+
+// heldOutOfTable is the rule that holds out rows of a table; nil: there is none. It returns Invalid.
+func heldOutOfTable(c *cli.Context) (*dense.HeldOut, error) {
+	rule := &dense.HeldOut{Share: usualHeldOut, Group: c.String("group"), Seed: c.Int64("seed")}
+	switch given := c.IsSet("held-out"); {
+	case c.Bool("stratify") && c.IsSet("group"):
+		return nil, badFlags("--stratify and --group are two rules", "leave one of them out")
+	case !c.Bool("stratify") && !c.IsSet("group") && given:
+		return nil, badFlags("--held-out of a table needs a rule", "add --stratify or --group COLUMN; without them each job "+
+			"draws its held-out rows (data.split)")
+	case !c.Bool("stratify") && !c.IsSet("group"):
+		return nil, nil
+	case given:
+		rule.Share = c.Float64("held-out")
+	}
+	return rule, nil
 }
 
 // columnKinds reads the kinds of columns: NAME=KIND. It returns Invalid.
@@ -414,8 +445,9 @@ var sparseFiles = []string{"libsvm", "csv", "ratings"}
 func heldOutFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.Float64Flag{
-			Name:  "held-out",
-			Usage: "held-out `SHARE` of sparse rows (default: each job draws its own)",
+			Name: "held-out",
+			Usage: "held-out `SHARE` of sparse rows (default: each job draws its own), or of --stratify and --group " +
+				"(default: 0.2)",
 		},
 		&cli.StringFlag{
 			Name: "held-out-by", Usage: "hold out a share of all rows (row), or of the ratings of each user (user): `UNIT`",

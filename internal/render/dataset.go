@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/disdel/disdel"
@@ -71,10 +72,14 @@ func PrintDataset(w io.Writer, s Dataset) {
 	}
 	fmt.Fprintf(w, "\nchecksum  %s\n", s.Checksum)
 	if m.Duplicates > 0 {
-		fmt.Fprintf(w, "same      %d of %s are also training rows\n", m.Duplicates,
+		about := ""
+		if m.EstimatesDuplicates() {
+			about = "about "
+		}
+		fmt.Fprintf(w, "same      %s%d of %s are also training rows\n", about, m.Duplicates,
 			terminal.Counted(m.Test.Rows, "held-out row"))
 	}
-	for _, line := range [][2]string{{"licence", m.License}, {"classes", strings.Join(m.ClassNames, ", ")}} {
+	for _, line := range [][2]string{{"licence", m.License}, {"classes", strings.Join(quoted(m.ClassNames), ", ")}} {
 		if line[1] != "" {
 			fmt.Fprintf(w, "%-8s  %s\n", line[0], terminal.OneLine(line[1]))
 		}
@@ -197,9 +202,20 @@ func classes(list []dataset.ClassRows) string {
 			parts = append(parts, fmt.Sprintf("and %d more", len(list)-i))
 			break
 		}
-		parts = append(parts, fmt.Sprintf("%s %d", terminal.OneLine(k.Name), k.Rows))
+		parts = append(parts, fmt.Sprintf("%s %d", terminal.OneLine(quoted([]string{k.Name})[0]), k.Rows))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// quoted puts quotes around the texts that a list with commas would make unclear.
+func quoted(list []string) []string {
+	out := slices.Clone(list)
+	for i, text := range out {
+		if text == "" || strings.ContainsAny(text, ",\"") || strings.TrimSpace(text) != text {
+			out[i] = strconv.Quote(text)
+		}
+	}
+	return out
 }
 
 func example(e dataset.Example) string {
@@ -278,7 +294,7 @@ func columnRow(c *dataset.Column) []string {
 			c.Name, "number", missing, fmt.Sprintf("%.4g", c.Low), fmt.Sprintf("%.4g", c.Mean), fmt.Sprintf("%.4g", c.High),
 		}
 	}
-	texts := c.Categories
+	texts := quoted(c.Categories)
 	if len(texts) > mostTexts {
 		texts = append(texts[:mostTexts:mostTexts], fmt.Sprintf("%d more", len(c.Categories)-mostTexts))
 	}
