@@ -73,7 +73,7 @@ type Config struct {
 	Models   ModelSink
 	Log      logrus.FieldLogger
 
-	Now   func() time.Time // nil: time.Now
+	Now   func() time.Time // nil: time.Now in UTC
 	Tick  time.Duration    // between reads of the actions' progress; 0: 200 ms
 	Grace time.Duration    // for running actions to end after a failure or a cancel; 0: 5 s
 	// Observe gets notices, of one job from one goroutine, and must not block. May be nil.
@@ -111,7 +111,7 @@ type Controller struct{ cfg Config }
 // New returns a Controller. Invoker, Recorder, Store, Models and Log are required.
 func New(cfg Config) *Controller {
 	if cfg.Now == nil {
-		cfg.Now = time.Now
+		cfg.Now = func() time.Time { return time.Now().UTC() } // records read the same in every time zone
 	}
 	if cfg.Tick == 0 {
 		cfg.Tick = 200 * time.Millisecond

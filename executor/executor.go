@@ -253,7 +253,8 @@ func toRecord(a *whisk.Activation) (Record, error) {
 	}
 	r := Record{
 		ID: disdel.ActivationID(a.ActivationID), Status: a.Response.Status, Result: result, Logs: a.Logs,
-		Start: time.UnixMilli(a.Start), End: time.UnixMilli(a.End), Duration: time.Duration(a.Duration) * time.Millisecond,
+		Start: time.UnixMilli(a.Start).UTC(), End: time.UnixMilli(a.End).UTC(),
+		Duration: time.Duration(a.Duration) * time.Millisecond,
 	}
 	for _, v := range a.Annotations {
 		switch v.Key {

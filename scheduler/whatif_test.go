@@ -46,6 +46,40 @@ func TestWhatIfPlansEveryCell(t *testing.T) {
 	}
 }
 
+// Whatever the grid and the platform, a cell says what a plan of that job by itself says. A cell that cannot be planned
+// is one whose job NewPlan refuses.
+func TestDrawnCellsAreSinglePlans(t *testing.T) {
+	base := wide(t)
+	rapid.Check(t, func(t *rapid.T) {
+		in := base
+		in.Data.Train = rapid.IntRange(50, 9000).Draw(t, "rows")
+		in.Platform.MaxMemory = disdel.Bytes(rapid.IntRange(128, 700).Draw(t, "most")) * disdel.MB
+		in.Job.Training.ClipNorm = rapid.SampledFrom([]float64{0, 1}).Draw(t, "clip")
+		in.Job.Training.BatchSize = rapid.IntRange(1, 200).Draw(t, "batch")
+		grid := Grid{
+			Workers: rapid.SliceOfNDistinct(rapid.IntRange(1, 12), 1, 3, rapid.ID[int]).Draw(t, "workers"),
+			Batches: rapid.SliceOfNDistinct(rapid.IntRange(1, 300), 1, 3, rapid.ID[int]).Draw(t, "batches"),
+		}
+		for _, c := range WhatIf(in, grid, AgainstCost) {
+			one := in
+			one.Job.Distribution.Workers, one.Job.Training.BatchSize = c.Workers, c.BatchSize
+			p, err := NewPlan(one)
+			short := one.Data.Train/c.Workers < c.BatchSize // for which a job file is refused before it is planned
+			if (err != nil || short) != (c.Limit == 0) {
+				t.Fatalf("the cell is %+v, and the plan's error is %v", c, err)
+			}
+			if err != nil || short {
+				continue
+			}
+			train, _ := p.Action(disdel.TaskTrain)
+			if c.Limit != train.Limits.Memory || c.Memory != train.Estimate.Peak() || c.Parallel != p.Parallel {
+				t.Fatalf("the cell is %+v, and the plan has %v, peak %+v, %d at once", c, train.Limits.Memory,
+					train.Estimate.Peak(), p.Parallel)
+			}
+		}
+	})
+}
+
 // A cell that cannot be planned says why and what it would need; the others are there all the same.
 func TestWhatIfSaysWhyACellIsNotPlanned(t *testing.T) {
 	in := wide(t)

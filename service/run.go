@@ -228,7 +228,7 @@ const releaseWithin = 5 * time.Second
 // neverRan writes the record of a job that ended before it ran.
 func (p *planner) neverRan(ctx context.Context, r *Run, why error) {
 	rec := *r.rec
-	rec.Status, rec.Failure, rec.Ended = disdel.StatusFailed, disdel.AsError(why), time.Now()
+	rec.Status, rec.Failure, rec.Ended = disdel.StatusFailed, disdel.AsError(why), time.Now().UTC()
 	if ctx.Err() != nil {
 		rec.Status = disdel.StatusCanceled
 		rec.Failure = &disdel.Error{

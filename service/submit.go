@@ -130,7 +130,7 @@ func (s *Service) Submit(ctx context.Context, req Request) (*Run, error) {
 	}
 	spec.Origin, spec.Continued = req.Origin, req.continued
 	rec := disdel.Record{
-		APIVersion: disdel.APIVersion, ID: p.id, Created: time.Now(), Job: spec.Job, Data: r.Data, Plan: spec.Plan,
+		APIVersion: disdel.APIVersion, ID: p.id, Created: time.Now().UTC(), Job: spec.Job, Data: r.Data, Plan: spec.Plan,
 		Origin: req.Origin, Tenant: s.whose(), Priority: req.Priority, Key: req.Key, Planning: req.planning(),
 		Continued: req.continued,
 	}

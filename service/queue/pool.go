@@ -49,7 +49,7 @@ func (q *Queue) List(ctx context.Context, tenant *string) (p Pool, err error) {
 		}
 		one := PoolJob{
 			Job: d.Job, Tenant: d.Tenant, Priority: d.Priority, Room: d.Gang.Room(),
-			Since: time.UnixMilli(int64(time.Duration(d.Arrived) / time.Millisecond)),
+			Since: time.UnixMilli(int64(time.Duration(d.Arrived) / time.Millisecond)).UTC(),
 		}
 		if d.Held == nil {
 			p.Waiting = append(p.Waiting, one)
