@@ -14,22 +14,33 @@ type file struct {
 	mode int64
 }
 
-// pack makes a .tar.gz with the files in a folder. Owner, times and gzip's header are the same on every machine.
+// pack makes a .tar.gz with the files in a folder.
 func pack(folder string, files []file, at time.Time) ([]byte, error) {
+	var list []tar.Header
+	contents := map[string][]byte{}
+	for _, f := range files {
+		name := folder + "/" + f.name
+		list = append(list, tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: f.mode, Size: int64(len(f.data))})
+		contents[name] = f.data
+	}
+	return packHeaders(list, contents, at)
+}
+
+// packHeaders makes a .tar.gz of files and folders in this order. Owner, times and gzip's header are the same on every
+// machine.
+func packHeaders(list []tar.Header, contents map[string][]byte, at time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
 	if err != nil {
 		return nil, err
 	}
 	t := tar.NewWriter(z)
-	for _, f := range files {
-		err := t.WriteHeader(&tar.Header{
-			Name: folder + "/" + f.name, Mode: f.mode, Size: int64(len(f.data)), ModTime: at, Format: tar.FormatUSTAR,
-		})
-		if err != nil {
+	for _, h := range list {
+		h.ModTime, h.Format = at, tar.FormatUSTAR
+		if err := t.WriteHeader(&h); err != nil {
 			return nil, err
 		}
-		if _, err := t.Write(f.data); err != nil {
+		if _, err := t.Write(contents[h.Name]); err != nil {
 			return nil, err
 		}
 	}

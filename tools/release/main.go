@@ -1,5 +1,6 @@
-// Command release builds what users download: an archive of the static programs for each platform, a list of their
-// parts in CycloneDX (https://cyclonedx.org/docs/1.6/json/), the licences of these parts, and SHA-256 sums.
+// Command release builds what users download: an archive of the static programs for each platform, a package
+// for Debian, a list of their parts in CycloneDX (https://cyclonedx.org/docs/1.6/json/), the licences of these parts,
+// and SHA-256 sums.
 //
 // The same commit and the same Go give the same bytes, wherever they are built: archives have the time of the commit,
 // programs have neither paths nor build ids, and Go's linker adds no time.
@@ -14,6 +15,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -111,7 +113,8 @@ func output(c *exec.Cmd) (string, error) {
 	return strings.TrimRight(said.String(), "\n"), nil
 }
 
-// platform makes the archive and the list of parts of a platform, such as linux/amd64, and returns their names.
+// platform makes the archive, the package and the list of parts of a platform, such as linux/amd64. It returns their
+// names.
 func (r *release) platform(name string) ([]string, error) {
 	system, machine, ok := strings.Cut(name, "/")
 	if !ok {
@@ -150,12 +153,18 @@ func (r *release) platform(name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	for name, data := range map[string][]byte{base + ".tar.gz": archive, base + ".cdx.json": append(list, '\n')} {
+	made := map[string][]byte{base + ".tar.gz": archive, base + ".cdx.json": append(list, '\n')}
+	if system == "linux" {
+		if made[base+".deb"], err = debian(r.version, machine, packed, r.time); err != nil {
+			return nil, err
+		}
+	}
+	for name, data := range made {
 		if err := os.WriteFile(filepath.Join(r.out, name), data, 0o644); err != nil {
 			return nil, err
 		}
 	}
-	return []string{base + ".tar.gz", base + ".cdx.json"}, nil
+	return slices.Collect(maps.Keys(made)), nil
 }
 
 // build compiles a program. The stamps are those of `make build`.

@@ -117,3 +117,52 @@ func TestADirtyTreeIsRefused(t *testing.T) {
 		t.Error("a version with a slash was taken")
 	}
 }
+
+// dpkg reads the package and unpacks its files with their modes; the same files give the same bytes.
+func TestDpkgReadsThePackage(t *testing.T) {
+	files := []file{{"disdel", []byte("program"), 0o755}, {"NOTICES.txt", []byte("licences\n"), 0o644}}
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	deb, err := debian("v0.1.0", "amd64", files, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := debian("v0.1.0", "amd64", files, at); err != nil || !bytes.Equal(deb, again) {
+		t.Errorf("two packages of the same files differ, %v", err)
+	}
+	program, err := exec.LookPath("dpkg-deb")
+	if err != nil {
+		t.Skip("there is no dpkg-deb")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "disdel.deb")
+	if err := os.WriteFile(path, deb, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(program, "--field", path, "Package", "Version", "Architecture").CombinedOutput()
+	if err != nil || string(out) != "Package: disdel\nVersion: 0.1.0\nArchitecture: amd64\n" {
+		t.Errorf("%s, %v", out, err)
+	}
+	if out, err := exec.Command(program, "--extract", path, filepath.Join(dir, "root")).CombinedOutput(); err != nil {
+		t.Fatalf("%s, %v", out, err)
+	}
+	for name, want := range map[string]file{"usr/bin/disdel": files[0], "usr/share/doc/disdel/copyright": files[1]} {
+		data, err := os.ReadFile(filepath.Join(dir, "root", name))
+		if err != nil || !bytes.Equal(data, want.data) {
+			t.Errorf("%s: %q, %v", name, data, err)
+		}
+		if info, err := os.Stat(filepath.Join(dir, "root", name)); err != nil || int64(info.Mode().Perm()) != want.mode {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+}
+
+// Versions of commits are versions for dpkg, and sort below releases.
+func TestDebianVersions(t *testing.T) {
+	for from, want := range map[string]string{
+		"v0.1.0": "0.1.0", "v0.1.0-3-gabc": "0.1.0+3+gabc", "e4c8b02": "0~e4c8b02", "1234567": "0~1234567", "": "0~",
+	} {
+		if got := debianVersion(from); got != want {
+			t.Errorf("%q is %q, not %q", from, got, want)
+		}
+	}
+}
