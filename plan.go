@@ -298,6 +298,7 @@ type Stage struct {
 	To     Position `json:"to"` // the job's end
 	Setting
 	BatchSize     int          `json:"batchSize"`
+	StepMemory    StepMemory   `json:"stepMemory,omitzero"` // how its steps save memory
 	Epochs        int          `json:"epochsPerRound"`
 	PerEpoch      int          `json:"roundsPerEpoch,omitempty"` // with K: rounds of a whole epoch
 	Shards        []RowRange   `json:"shards"`                   // by worker
@@ -329,11 +330,13 @@ const (
 
 // Decision is what a policy decided at a boundary. The policy sets the fields from Next to Why, its caller the others.
 type Decision struct {
-	Next      Setting      `json:"next"`
-	BatchSize int          `json:"batchSize,omitempty"` // after a failure: rows of a batch from now on; 0: as they were
-	Stop      string       `json:"stop,omitempty"`      // why no more is to be trained; "": training goes on
-	Expect    *Expectation `json:"expect,omitempty"`    // nil: it expects nothing
-	Why       string       `json:"why,omitempty"`
+	Next      Setting `json:"next"`
+	BatchSize int     `json:"batchSize,omitempty"` // after a failure: rows of a batch from now on; 0: as they were
+	// StepMemory says, after a failure, how steps save memory from now on. Zero: as before.
+	StepMemory StepMemory   `json:"stepMemory,omitzero"`
+	Stop       string       `json:"stop,omitempty"`   // why no more is to be trained; "": training goes on
+	Expect     *Expectation `json:"expect,omitempty"` // nil: it expects nothing
+	Why        string       `json:"why,omitempty"`
 
 	Policy     string   `json:"policy,omitempty"`
 	Boundary   Boundary `json:"boundary"`
@@ -405,7 +408,7 @@ func (p *Plan) AsStage(job Job) Stage {
 		Setting: Setting{
 			Workers: p.Workers, Memory: job.Resources.Memory, FanIn: job.Distribution.Aggregation.FanIn, AverageEvery: p.Batches,
 		},
-		BatchSize: p.WorkerBatch(&job), Epochs: p.Epochs,
+		BatchSize: p.WorkerBatch(&job), StepMemory: p.StepMemory, Epochs: p.Epochs,
 		Shards: p.Shards, Levels: p.Levels, Actions: withoutLayers(p.Actions),
 		Legs: p.Legs, Parallel: p.Parallel, Threads: p.Threads,
 		TimeoutSource: p.TimeoutSource, CostGBs: p.CostGBs, Forecast: p.Forecast, Reasons: p.Reasons,
@@ -511,6 +514,7 @@ func (s *Stage) ApplyTo(p Plan) Plan {
 	}
 	p.Workers, p.Epochs, p.Batches, p.Shards, p.Levels = s.Workers, s.Epochs, s.AverageEvery, s.Shards, s.Levels
 	p.Actions, p.Legs, p.Parallel, p.Threads = actions, s.Legs, s.Parallel, s.Threads
+	p.StepMemory = s.StepMemory
 	p.TimeoutSource, p.CostGBs, p.Forecast, p.Reasons = s.TimeoutSource, s.CostGBs, s.Forecast, s.Reasons
 	if p.BatchSize > 0 {
 		p.BatchSize = s.BatchSize

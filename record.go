@@ -432,6 +432,8 @@ const (
 	FieldTimeout   Field = "timeout"      // of an action, in time
 	FieldBatchSize Field = "batchSize"    // a count of rows
 	FieldWorkers   Field = "workers"      // a count of workers
+	// FieldStepMemory changes how a step saves memory. From and To are what an action needs, in bytes.
+	FieldStepMemory Field = "stepMemory"
 )
 
 // Quantity is an amount of memory, of time, or a count: one of the three. Its text is as a job file says it: "512MB",

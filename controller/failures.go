@@ -106,9 +106,9 @@ func (m *Manager) retry(s disdel.Slot, a disdel.Activation, r scheduler.Remedy) 
 }
 
 // remedied retries failed work as the remedy and then the job's policy say: unchanged, or in a new stage with another
-// batch or other workers. Only a train action's failure starts a stage.
+// batch, other workers or steps that save memory. Only a train action's failure starts a stage.
 func (m *Manager) remedied(a disdel.Activation, r scheduler.Remedy) []Order {
-	asked := r.BatchSize > 0 || r.Workers > 0
+	asked := r.BatchSize > 0 || r.Workers > 0 || r.StepMemory != (disdel.StepMemory{})
 	if a.Task != disdel.TaskTrain {
 		return m.retry(a.Slot(), a, r)
 	}

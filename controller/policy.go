@@ -160,7 +160,8 @@ func (m *Manager) setting() disdel.Setting { return m.spec.Stage.Setting }
 
 // changes tells whether a decision starts a stage.
 func (m *Manager) changes(d disdel.Decision) bool {
-	return d.Next != m.setting() || d.BatchSize > 0 && d.BatchSize != m.spec.Stage.BatchSize
+	return d.Next != m.setting() || d.BatchSize > 0 && d.BatchSize != m.spec.Stage.BatchSize ||
+		d.StepMemory != (disdel.StepMemory{}) && d.StepMemory != m.spec.Stage.StepMemory
 }
 
 // ask lets the policy decide about the rounds from one on, or returns the earlier decision.
@@ -234,6 +235,9 @@ func (m *Manager) candidate(d disdel.Decision, round int, at disdel.Position) (c
 		}
 	}
 	c = stageCandidate{decision: d, round: round, at: at, job: scheduler.ApplySetting(m.spec.Job, d.Next, d.BatchSize)}
+	if d.StepMemory != (disdel.StepMemory{}) {
+		c.job.Training.StepMemory = d.StepMemory
+	}
 	c.plan, err = m.spec.Replan(c.job)
 	if err == nil && !d.Changed {
 		err = scheduler.ValidateReplan(m.policyInput(d.Boundary, round, nil), m.spec.Plan, c.plan)

@@ -111,7 +111,12 @@ func continued(r disdel.Record, spec Spec, round int) (c continuation, err error
 	if spec.Job.Training.SameBatch(was.Training) {
 		c.job.Training = c.job.Training.WithWorkerBatch(c.in.BatchSize, c.in.Workers)
 	}
-	if next != spec.Plan.AsStage(spec.Job).Setting || !c.job.Training.SameBatch(spec.Job.Training) {
+	saves := c.in.StepMemory != r.AllStages()[0].StepMemory && // a remedy chose it
+		spec.Job.Training.StepMemory == was.Training.StepMemory
+	if saves {
+		c.job.Training.StepMemory = c.in.StepMemory
+	}
+	if saves || next != spec.Plan.AsStage(spec.Job).Setting || !c.job.Training.SameBatch(spec.Job.Training) {
 		if err := c.replan(r, spec, next); err != nil {
 			return c, err
 		}

@@ -170,6 +170,9 @@ func DecideInBounds(p Policy, in Input) disdel.Decision {
 	c.memory()
 	c.shape()
 	c.batch()
+	if c.d.StepMemory = (disdel.StepMemory{}); in.Failure != nil { // policies do not choose it
+		c.d.StepMemory = in.Failure.Remedy.StepMemory
+	}
 	return c.d
 }
 

@@ -52,6 +52,7 @@ type Remedy struct {
 	Retry              bool
 	Limits             disdel.Limits      // of the next attempt
 	BatchSize, Workers int                // above 0: plan again with these
+	StepMemory         disdel.StepMemory  // not zero: plan again with it
 	After              time.Duration      // pause before the next attempt
 	Adjustment         *disdel.Adjustment // nil: the same limits
 	Why                string             // of the retry or the refusal
@@ -271,13 +272,17 @@ func (d *remedyFinder) adjusted(r Remedy, field disdel.Field, from, to disdel.Qu
 	return r
 }
 
-// memory gives more memory, and divides the work at the ceiling.
+// memory looks for steps that fit the same limit. Else it gives more memory, and divides the work at the ceiling.
+// Steps that change the results a little come only at the ceiling.
 func (d *remedyFinder) memory() Remedy {
+	next, _ := Memory(d.a, d.retries.MemoryFactor)
+	ceiling, who := d.ceiling()
+	if r, ok := d.savingSteps(next, d.a.Limits.Memory >= ceiling); ok {
+		return r
+	}
 	if r, ok := d.raised(); ok {
 		return r
 	}
-	next, _ := Memory(d.a, d.retries.MemoryFactor)
-	ceiling, who := d.ceiling()
 	at := fmt.Sprintf("memory is at %s of %v", who, ceiling)
 	if d.Planned != nil {
 		return d.planned(next, ceiling, at)
@@ -323,14 +328,51 @@ func (d *remedyFinder) ceiling() (most disdel.Bytes, who string) {
 	return most / disdel.MB * disdel.MB, who
 }
 
+// search looks for changes of the job as it runs now that keep actions like the failed one within a limit.
+func (d *remedyFinder) search(need, limit disdel.Bytes) (search, KilledAction) {
+	in := *d.Planned
+	in.Job = d.Job
+	in.Job.Training.StepMemory = d.Plan.StepMemory
+	k := KilledAction{
+		Task: d.a.Task, Need: need, Batch: d.Plan.WorkerBatch(&d.Job), Workers: max(1, d.Plan.Workers),
+	}
+	return k.search(in, limit), k
+}
+
+// savingSteps retries with the failed action's limit and the best way to save memory in steps that fits it. The job
+// file's own ways stay; what the plan or an earlier remedy chose may change. all allows ways that change the results:
+// they round moments, or batch norms see fewer rows.
+func (d *remedyFinder) savingSteps(need disdel.Bytes, all bool) (Remedy, bool) {
+	if d.Planned == nil || d.a.Task != disdel.TaskTrain {
+		return Remedy{}, false
+	}
+	limit := d.a.Limits.Memory
+	s, k := d.search(need, limit)
+	s.in.Job.Training.StepMemory = d.Planned.Job.Training.StepMemory
+	batch := s.in.Job.Training.JobBatch()
+	for w := range s.ways(batch) {
+		if w.memory == d.Plan.StepMemory || !all && (w.norms || w.rounds) {
+			continue
+		}
+		s.in.Job.Training.StepMemory = w.memory
+		p := s.point(batch, k.Workers)
+		if p == nil {
+			continue
+		}
+		train, _ := p.Plan.Action(disdel.TaskTrain)
+		needs := s.needs(train)
+		why := fmt.Sprintf("%s fit %v; a step computes %.2g %% more", w.memory, limit.Beside(needs), 100*w.extra)
+		r := Remedy{Limits: d.a.Limits, StepMemory: w.memory}
+		return d.adjusted(r, disdel.FieldStepMemory, disdel.Quantity{Memory: need}, disdel.Quantity{Memory: needs}, why), true
+	}
+	return Remedy{}, false
+}
+
 // planned retries with the largest batch whose plan fits the ceiling, or with the fewest workers if the planner may
 // choose them.
 func (d *remedyFinder) planned(need, ceiling disdel.Bytes, at string) Remedy {
-	in, workers := *d.Planned, max(1, d.Plan.Workers)
-	in.Job = d.Job
-	in.Job.Training.StepMemory = d.Plan.StepMemory
-	k := KilledAction{Task: d.a.Task, Need: need, Batch: d.Plan.WorkerBatch(&d.Job), Workers: workers}
-	s := k.search(in, ceiling)
+	s, k := d.search(need, ceiling)
+	workers := k.Workers
 	more := sync.OnceValues(func() (Remedy, bool) { // it makes dozens of plans
 		p := s.fewest(s.in.Job.Training.JobBatch())
 		if p == nil {

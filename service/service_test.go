@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +19,9 @@ import (
 
 // The tests are the containers of their platforms.
 func TestMain(m *testing.M) {
+	if megabytes, err := strconv.Atoi(os.Getenv(ballast)); err == nil {
+		hold(megabytes)
+	}
 	if served, _ := ServeActions(context.Background(), os.Args); served {
 		os.Exit(1)
 	}

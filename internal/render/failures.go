@@ -90,6 +90,9 @@ func (t *trouble) line() string {
 		return fmt.Sprintf("%s needed more than %s: %s now", who, t.ended.Limits.Timeout, a.To)
 	case disdel.FieldBatchSize:
 		return fmt.Sprintf("%s %s: batches of %s now, not %s", who, ending(t.ended), a.To, a.From)
+	case disdel.FieldStepMemory:
+		return fmt.Sprintf("%s %s: its steps save memory now, %s instead of %s", who, ending(t.ended), sizeText(a.To),
+			sizeText(a.From))
 	default:
 		return fmt.Sprintf("%s %s: %s %s now, not %s", who, ending(t.ended), a.To, a.Field, a.From)
 	}
