@@ -186,6 +186,25 @@ func TestRecomputeKeepsTheBits(t *testing.T) {
 	for name, f := range networks() {
 		t.Run(name, func(t *testing.T) { check(t, build(t, name, f), engine.Spec{}) })
 	}
+	for name, tokens := range map[string]func(*model.Builder) int{
+		"padded":        func(*model.Builder) int { return 0 },
+		"padded images": func(b *model.Builder) int { return b.Flatten("tokens", 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			input := map[bool]model.Shape{true: {24}, false: {1, 1, 24}}[name == "padded"]
+			b := model.NewBuilder(name, input)
+			x := b.Positions("p", b.Embedding("e", tokens(b), 9, 8, true), true)
+			for _, block := range []string{"a", "b", "c", "d"} {
+				x = b.Transformer(block, x, model.Transformer{Attention: model.Attention{Heads: 2}, Hidden: 12})
+			}
+			b.Dense("fc", b.TakePosition("mean", x, model.TakeMean), 3)
+			g, err := b.Graph()
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(t, g, engine.Spec{})
+		})
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawnNetwork(t, true)
 		check(t, g, engine.Spec{StepMemory: disdel.StepMemory{MicroBatch: rapid.SampledFrom([]int{0, 16}).Draw(t, "parts")}})
@@ -213,5 +232,24 @@ func TestRecomputeHalvesTheActivations(t *testing.T) {
 		if b > a/2 {
 			t.Errorf("%s: activations are %v of %v", name, b, a)
 		}
+	}
+}
+
+// Rows with padding do not keep a network from computing activations again: only their tokens are kept.
+func TestRecomputeOfPaddedRowsTakesLess(t *testing.T) {
+	g, err := model.Build(disdel.Network{Name: "bert-tiny", Input: []int{1, 1, 128}, Classes: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := enginetest.On(g, engine.Spec{BatchSize: 64, Training: true, Optimizer: sgd1})
+	whole, err1 := PlanOf(s)
+	s.Recompute = disdel.RecomputeAuto
+	again, err2 := PlanOf(s)
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%v of %v", again.Bytes(), whole.Bytes())
+	if again.Again == nil || again.Bytes() > whole.Bytes()*9/10 {
+		t.Errorf("%v of %v, again %v", again.Bytes(), whole.Bytes(), again.Again)
 	}
 }

@@ -132,6 +132,7 @@ type planner struct {
 	grads     []*buffer
 	works     []int   // values that a node needs while it is computed forward
 	backs     []int32 // times of the backward passes
+	kept      []bool  // the input and masks' tokens, which nodes all through the network read: never computed again
 	agains    []int32 // times at which nodes are computed again; 0: never
 }
 
@@ -162,12 +163,16 @@ func build(g *model.Graph, spec Spec, cuts []int) *planner {
 	p := &planner{
 		Plan: &Plan{Graph: g, Spec: spec, Lanes: Padded(spec.BatchSize), Nodes: make([]Node, n)},
 		g:    g, consumers: make([][]int, n), needs: make([]bool, n), outs: make([]*buffer, n), grads: make([]*buffer, n),
-		works: make([]int, n), backs: make([]int32, n), agains: make([]int32, n),
+		works: make([]int, n), backs: make([]int32, n), agains: make([]int32, n), kept: make([]bool, n),
 	}
+	p.kept[0] = true
 	p.schedule(cuts)
 	for i, node := range g.Nodes {
 		for _, in := range node.Inputs {
 			p.consumers[in] = append(p.consumers[in], i)
+		}
+		if node.Masked {
+			p.kept[node.Inputs[len(node.Inputs)-1]] = true
 		}
 	}
 	p.Spec.Halves = spec.Halves && spec.Training

@@ -36,13 +36,14 @@ func (p *planner) schedule(cuts []int) {
 }
 
 // mayCut tells whether node i is the only one before its place whose output later nodes read, and none overwrites it.
+// The input and the tokens of masks do not count, since they are kept.
 func (p *planner) mayCut(i int) bool {
 	for k := i + 1; k < len(p.g.Nodes); k++ {
 		if p.outs[k] == p.outs[i] {
 			return false
 		}
 		for _, in := range p.g.Nodes[k].Inputs {
-			if in > 0 && in <= i && p.outs[in] != p.outs[i] {
+			if !p.kept[in] && in <= i && p.outs[in] != p.outs[i] {
 				return false
 			}
 		}
@@ -54,7 +55,7 @@ func (p *planner) mayCut(i int) bool {
 func (p *planner) stash(first, last int, but *buffer) (values int) {
 	seen := map[*buffer]bool{but: true}
 	for i := first; i <= last; i++ {
-		if b := p.outs[i]; !seen[b] && int(b.to) > len(p.g.Nodes) {
+		if b := p.outs[i]; !seen[b] && !p.kept[i] && int(b.to) > len(p.g.Nodes) {
 			seen[b] = true
 			values += b.size
 		}
@@ -140,7 +141,7 @@ func (p *planner) recompute(cuts []int, k int) {
 	if k > 0 {
 		first = cuts[k-1] + 1
 	}
-	inside := func(i int) bool { return i >= first && i < last && p.outs[i] != p.outs[last] }
+	inside := func(i int) bool { return i >= first && i < last && !p.kept[i] && p.outs[i] != p.outs[last] }
 	again := map[*buffer]*buffer{} // what the way back needs, and where it is computed again
 	for i := first; i < last; i++ {
 		if b := p.outs[i]; inside(i) && int(b.to) > len(p.g.Nodes) && again[b] == nil {
