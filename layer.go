@@ -17,9 +17,9 @@ type Layer struct {
 	Filters    int      `json:"filters,omitempty"`    // conv: output channels
 	Kernel     int      `json:"kernel,omitempty"`     // conv, pools: side of the square window
 	Stride     int      `json:"stride,omitempty"`     // conv, pools
-	Padding    int      `json:"padding,omitempty"`    // conv, pools: zeros on every side
+	Padding    int      `json:"padding,omitempty"`    // conv, pools, pad: zeros on every side
 	Dilation   int      `json:"dilation,omitempty"`   // conv: pixels from one of the kernel to the next
-	Groups     int      `json:"groups,omitempty"`     // conv: groups of channels; equal to the channels is depthwise
+	Groups     int      `json:"groups,omitempty"`     // conv: groups of channels; the channels: depthwise. prelu: slopes
 	Bias       *bool    `json:"bias,omitempty"`       // conv, dense: nil is true
 	Eps        float64  `json:"eps,omitempty"`        // batchNorm: 0 is 1e-5
 	Momentum   float64  `json:"momentum,omitempty"`   // batchNorm: share of the newest batch; 0 is 0.1
@@ -27,7 +27,7 @@ type Layer struct {
 	Center     *bool    `json:"center,omitempty"`     // batchNorm: nil is true
 	Rate       float64  `json:"rate,omitempty"`       // dropout: share of values dropped
 	Slope      float64  `json:"slope,omitempty"`      // leakyRelu: 0 is 0.01
-	Size       int      `json:"size,omitempty"`       // adaptiveAvgPool: side of the output
+	Size       int      `json:"size,omitempty"`       // adaptiveAvgPool: side of the output; upsample: times
 	Activation string   `json:"activation,omitempty"` // conv, dense: relu or softmax
 
 	Vocabulary int    `json:"vocabulary,omitempty"` // embedding: tokens are 0 to Vocabulary-1

@@ -234,8 +234,11 @@ func (b *Builder) Same(name string, in int, op Op) int {
 	return b.add(n)
 }
 
-// defaultSlope is PyTorch's of a leaky ReLU.
-const defaultSlope = 0.01
+// Slopes of PyTorch: of a leaky ReLU, and what a learned one starts from.
+const (
+	defaultSlope = 0.01
+	firstSlope   = 0.25
+)
 
 // LeakyReLU adds a ReLU that multiplies values below 0 with a slope, above 0 and at most 1; 0 means 0.01.
 func (b *Builder) LeakyReLU(name string, in int, slope float64) int {
@@ -244,6 +247,37 @@ func (b *Builder) LeakyReLU(name string, in int, slope float64) int {
 	}
 	return b.add(Node{
 		Name: name, Op: OpLeakyReLU, Inputs: []int{in}, Out: b.Out(in), Slope: cmp.Or(slope, defaultSlope),
+	})
+}
+
+// PReLU adds a ReLU that multiplies values below 0 with a learned slope (He 2015): slopes is 1, a slope for all
+// channels, or the number of channels. Slopes start at 0.25, as PyTorch's do.
+func (b *Builder) PReLU(name string, in, slopes int) int {
+	if c := b.Out(in)[0]; slopes != 1 && slopes != c {
+		b.fail(name, "%d slopes for %d channels; there is one for all of them, or one for each", slopes, c)
+	}
+	return b.add(Node{Name: name, Op: OpPReLU, Inputs: []int{in}, Out: b.Out(in), Groups: slopes})
+}
+
+// Pad puts zeros around an image.
+func (b *Builder) Pad(name string, in int, p Padding) int {
+	c, h, w := b.image(name, in)
+	if min(p.Top, p.Bottom, p.Left, p.Right) < 0 || max(p.Top, p.Bottom, p.Left, p.Right) > largestWindow {
+		b.fail(name, "padding %v must be 0 to %d on each side", p, largestWindow)
+	}
+	return b.add(Node{
+		Name: name, Op: OpPad, Inputs: []int{in}, Out: Shape{c, h + p.Top + p.Bottom, w + p.Left + p.Right}, Pad: p,
+	})
+}
+
+// Upsample repeats each pixel of an image times.H times downwards and times.W times to the right (nearest).
+func (b *Builder) Upsample(name string, in int, times Sides) int {
+	c, h, w := b.image(name, in)
+	if min(times.H, times.W) < 1 || max(times.H, times.W) > largestWindow {
+		b.fail(name, "size %dx%d must be 1 to %d", times.H, times.W, largestWindow)
+	}
+	return b.add(Node{
+		Name: name, Op: OpUpsample, Inputs: []int{in}, Out: Shape{c, h * times.H, w * times.W}, Kernel: times,
 	})
 }
 

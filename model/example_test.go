@@ -76,6 +76,19 @@ func ExampleBuilder() {
 	// build network wrong: layer pool: a window of 9 (stride 1, dilation 1) does not fit 8 pixels with padding 0 and 0
 }
 
+// Zeros around an image, learned slopes below 0, and pixels that are repeated.
+func ExampleBuilder_Upsample() {
+	b := model.NewBuilder("larger", model.Shape{8, 5, 5})
+	x := b.PReLU("slopes", b.Pad("zeros", 0, model.Padding{Top: 1, Left: 2}), 8)
+	x = b.Upsample("twice", x, model.Sides{H: 2, W: 2})
+	g, err := b.Graph()
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(b.Out(x), g.Params()[0].Name, g.Params()[0].Shape)
+	// Output: [8 12 14] slopes.weight [8]
+}
+
 // What a layer holds and computes for one sample.
 func ExampleGraph_Count() {
 	g, err := model.Build(disdel.Network{

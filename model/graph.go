@@ -49,6 +49,7 @@ const (
 	OpLeakyReLU       // x above 0, Slope times x below (Maas 2013)
 	OpELU             // x above 0, exp(x) - 1 below (Clevert 2016)
 	OpSoftplus        // log(1 + exp(x))
+	OpPReLU           // x above 0, below it times a learned slope: weight [Groups], one for all channels or one each
 	OpHardSigmoid     // min(max(x + 3, 0), 6) / 6
 	OpGELU            // x times the normal distribution function of x (Hendrycks 2016)
 	OpGELUTanh        // its approximation by tanh, of GPT-2
@@ -58,6 +59,8 @@ const (
 	OpAvgPool         // Kernel, Stride, Pad, CountPad
 	OpAdaptiveAvgPool // to Kernel, whatever the input
 	OpGlobalAvgPool   // to [channels 1 1]
+	OpPad             // zeros around an image: Pad
+	OpUpsample        // each pixel of an image Kernel times
 	OpDropout         // Rate is the share dropped while training
 	OpDropout2D       // the same of whole channels of an image (Tompson 2015)
 	OpFlatten
@@ -125,10 +128,15 @@ var ops = [...]op{
 	OpELU:             {name: "elu", weighs: true},
 	OpSoftplus:        {name: "softplus", weighs: true},
 	OpHardSigmoid:     {name: "hardSigmoid", weighs: true},
+	OpPad:             {name: "pad", weighs: true},
+	OpUpsample:        {name: "upsample", weighs: true},
 	OpDropout2D:       {name: "dropout2d"},
 	OpGELU:            {name: "gelu", weighs: true},
 	OpGELUTanh:        {name: "geluTanh", weighs: true},
 	OpSiLU:            {name: "silu", weighs: true},
+	OpPReLU: {
+		name: "prelu", weighs: true, macs: noProducts, weight: func(n *Node, _ Shape) []int { return []int{n.Groups} },
+	},
 	OpEmbedding: {
 		name: "embedding", weighs: true, macs: noProducts,
 		weight: func(n *Node, _ Shape) []int { return []int{n.Vocabulary, n.Units} },

@@ -45,6 +45,8 @@ type kerasOptions struct {
 	NoiseShape      any             `json:"noise_shape"`
 	KeepDims        bool            `json:"keepdims"`
 	TargetShape     []int           `json:"target_shape"`
+	Size            kerasSides      `json:"size"`          // of UpSampling2D
+	Interpolation   string          `json:"interpolation"` // of UpSampling2D
 
 	Offset any `json:"offset"` // of Rescaling
 
@@ -154,6 +156,7 @@ var kerasClasses = map[string]kerasClass{
 	"LeakyReLU":              {add: kerasLeakyReLU},
 	"GlobalAveragePooling2D": {add: kerasGlobalPool("globalAvgPool")},
 	"GlobalMaxPooling2D":     {add: kerasGlobalPool("globalMaxPool")},
+	"UpSampling2D":           {add: kerasUpsample},
 	"Rescaling":              {add: kerasRescaling},
 	"ZeroPadding2D":          {window: true, add: kerasZeros},
 	"Flatten":                {add: kerasFlatten},
@@ -453,6 +456,19 @@ func (k *kerasReader) pool(l *kerasLayer, kind string) kerasTensor {
 	if l.options.Strides != l.options.Pool {
 		l.options.Strides.set(&to.Stride, &to.StrideHW)
 	}
+	return kerasTensor{from: k.emit(l.name, to, l.one()), image: true, positive: l.in[0].positive}
+}
+
+func kerasUpsample(k *kerasReader, l *kerasLayer) kerasTensor {
+	k.needs(l, true, "")
+	if how := l.options.Interpolation; how != "" && how != "nearest" {
+		k.fault(l.name, "use nearest", "interpolation %s is not supported", how)
+	}
+	if l.options.Size == (kerasSides{}) {
+		l.options.Size = kerasSides{2, 2} // Keras' default
+	}
+	to := disdel.Layer{Kind: "upsample"}
+	l.options.Size.set(&to.Size, &to.SizeHW)
 	return kerasTensor{from: k.emit(l.name, to, l.one()), image: true, positive: l.in[0].positive}
 }
 

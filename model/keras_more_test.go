@@ -233,7 +233,8 @@ func heapAllocs() uint64 {
 func TestKerasLayersOfImagesAreTaken(t *testing.T) {
 	g, err := FromKeras(kerasOf(image28, [2]string{"LeakyReLU", `"negative_slope": 0.3`},
 		[2]string{"LeakyReLU", `"alpha": 0.2`}, [2]string{"SpatialDropout2D", `"rate": 0.5`},
-		[2]string{"GlobalMaxPooling2D", ""}, [2]string{"Dense", `"units": 3, "activation": "elu"`}))
+		[2]string{"UpSampling2D", `"size": [2, 2], "interpolation": "nearest"`}, [2]string{"GlobalMaxPooling2D", ""},
+		[2]string{"Dense", `"units": 3, "activation": "elu"`}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +242,8 @@ func TestKerasLayersOfImagesAreTaken(t *testing.T) {
 	for _, n := range g.Nodes[1:] {
 		got = append(got, fmt.Sprint(n.Op, n.Slope, n.Rate, n.Kernel.H))
 	}
-	want := "[leakyRelu 0.3 0 0 leakyRelu 0.2 0 0 dropout2d 0 0.5 0 maxPool 0 0 28 flatten 0 0 0 dense 0 0 0 elu 0 0 0]"
+	want := "[leakyRelu 0.3 0 0 leakyRelu 0.2 0 0 dropout2d 0 0.5 0 " +
+		"upsample 0 0 2 maxPool 0 0 56 flatten 0 0 0 dense 0 0 0 elu 0 0 0]"
 	if fmt.Sprint(got) != want {
 		t.Errorf("%v, want %s", got, want)
 	}

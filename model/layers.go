@@ -59,6 +59,22 @@ var layerKinds = [...]layerKind{
 	},
 	{name: "globalMaxPool", meaning: "The largest value of every channel.", add: single((*Builder).GlobalMaxPool)},
 	{name: "globalAvgPool", meaning: "The mean of every channel.", add: single((*Builder).GlobalPool)},
+	{
+		name: "pad", meaning: "Puts zeros around an image.", options: "padding", required: "padding",
+		add: func(b *Builder, name string, in []int, l *disdel.Layer) {
+			if l.SamePad {
+				b.fail(name, "padding is a number of zeros here, or [top, bottom, left, right]")
+			}
+			b.Pad(name, in[0], paddingOf(l))
+		},
+	},
+	{
+		name: "upsample", meaning: "Repeats each pixel of an image, as many times as size says (nearest).",
+		options: "size", required: "size",
+		add: func(b *Builder, name string, in []int, l *disdel.Layer) {
+			b.Upsample(name, in[0], sides(l.Size, l.SizeHW))
+		},
+	},
 	{name: "flatten", meaning: "Makes a vector of an image.", add: single((*Builder).Flatten)},
 	{name: "relu", meaning: "max(x, 0).", activation: OpReLU},
 	{name: "relu6", meaning: "min(max(x, 0), 6).", activation: OpReLU6},
@@ -81,6 +97,11 @@ var layerKinds = [...]layerKind{
 		name: "leakyRelu", meaning: "x above 0, and slope times x below; as an activation of another layer, of slope 0.01.",
 		options: "slope", activation: OpLeakyReLU, keras: notInKeras, negative: true,
 		add: func(b *Builder, name string, in []int, l *disdel.Layer) { b.LeakyReLU(name, in[0], l.Slope) },
+	},
+	{
+		name: "prelu", meaning: "x above 0, and a learned slope times x below: one slope, or one for each channel.",
+		options: "groups",
+		add:     func(b *Builder, name string, in []int, l *disdel.Layer) { b.PReLU(name, in[0], max(l.Groups, 1)) },
 	},
 	{name: "elu", meaning: "x above 0, exp(x) - 1 below.", activation: OpELU, negative: true},
 	{name: "softplus", meaning: "log(1 + exp(x)).", activation: OpSoftplus},
@@ -208,15 +229,20 @@ func (b *Builder) window(name string, in int, l *disdel.Layer) Window {
 		Kernel: sides(l.Kernel, l.KernelHW), Stride: sides(l.Stride, l.StrideHW),
 		Dilation: sides(l.Dilation, l.DilationHW),
 	}
-	w.Pad = Padding{l.Padding, l.Padding, l.Padding, l.Padding}
-	if p := l.PaddingAt; p != [4]int{} {
-		w.Pad = Padding{Top: p[0], Bottom: p[1], Left: p[2], Right: p[3]}
-	}
+	w.Pad = paddingOf(l)
 	if l.SamePad {
 		_, height, width := b.image(name, in)
 		return w.SamePad(height, width)
 	}
 	return w
+}
+
+// paddingOf is the zeros around a layer's image, if they are given in pixels.
+func paddingOf(l *disdel.Layer) Padding {
+	if p := l.PaddingAt; p != [4]int{} {
+		return Padding{Top: p[0], Bottom: p[1], Left: p[2], Right: p[3]}
+	}
+	return Padding{l.Padding, l.Padding, l.Padding, l.Padding}
 }
 
 func sides(one int, two [2]int) Sides {

@@ -57,8 +57,8 @@ func WriteONNX(w io.Writer, g *model.Graph, weights disdel.Weights, notes map[st
 		}
 	}
 	t.out.end(graphOutput, OutputName, g.Output())
-	for _, v := range weights {
-		t.out.values(v.Name, v.Shape, v.Data)
+	for i, p := range g.Params() {
+		t.out.values(p.Name, sidesOf(g, p), weights[i].Data)
 	}
 	t.out.text(graphName, g.Name)
 	whole := wrapped(&t.out.message, notes)
@@ -69,6 +69,14 @@ func WriteONNX(w io.Writer, g *model.Graph, weights disdel.Weights, notes map[st
 		}
 	}
 	return whole.write(w)
+}
+
+// sidesOf is the shape of an array of weights as ONNX takes it.
+func sidesOf(g *model.Graph, p model.Param) []int {
+	if n := &g.Nodes[p.Node]; n.Op == model.OpPReLU && len(n.Out) == 3 {
+		return []int{p.Len(), 1, 1}
+	}
+	return p.Shape
 }
 
 // wrapped is a graph as a model.
@@ -196,6 +204,17 @@ func (t *translator) special(n *model.Node, o operator) error {
 		t.as("Flatten", o, integer("axis", 1))
 	case model.OpConcat:
 		t.as("Concat", o, integer("axis", 1))
+	case model.OpPad:
+		t.out.numbers(n.Name+".zeros", 0, 0, n.Pad.Top, n.Pad.Left, 0, 0, n.Pad.Bottom, n.Pad.Right)
+		o.in = append(o.in, n.Name+".zeros")
+		t.as("Pad", o)
+	case model.OpUpsample:
+		t.out.values(n.Name+".times", []int{4}, []float32{1, 1, float32(n.Kernel.H), float32(n.Kernel.W)})
+		o.in = append(o.in, "", n.Name+".times")
+		t.as("Resize", o)
+	case model.OpPReLU:
+		o.in = append(o.in, n.Name+".weight")
+		t.as("PRelu", o)
 	case model.OpDownsample:
 		t.downsample(n, o)
 	case model.OpSiLU:

@@ -361,7 +361,14 @@ func layerOf(g *model.Graph, n *model.Node) disdel.Layer {
 		if l.SamePad = n.Op == model.OpAvgPool && !n.CountPad && n.Pad != (model.Padding{}); l.SamePad {
 			l.Padding, l.PaddingAt = 0, [4]int{}
 		}
-	case model.OpAdaptiveAvgPool:
+	case model.OpPReLU:
+		l.Groups = n.Groups
+	case model.OpPad:
+		p := [4]int{n.Pad.Top, n.Pad.Bottom, n.Pad.Left, n.Pad.Right}
+		if l.Padding = disdel.EqualSides(p[:]); l.Padding == 0 {
+			l.PaddingAt = p
+		}
+	case model.OpAdaptiveAvgPool, model.OpUpsample:
 		l.Size, l.SizeHW = side(n.Kernel)
 	case model.OpBatchNorm:
 		l.Eps, l.Momentum = n.Eps, n.Momentum

@@ -28,6 +28,7 @@ func nodeReaders() map[string]nodeReader {
 		"Mul": loose("silu, hardSwish, gelu and layerNorm"), "Erf": loose("gelu"), "Sub": loose("layerNorm"),
 		"Pow": loose("layerNorm"), "Sqrt": loose("layerNorm"), "LayerNormalization": (*importer).layerNorm,
 		"Unsqueeze": (*importer).unsqueeze, "Slice": (*importer).slice, "Pad": (*importer).pad,
+		"PRelu": (*importer).prelu, "Resize": (*importer).resize, "Upsample": (*importer).resize,
 	}
 }
 

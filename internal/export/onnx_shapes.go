@@ -348,6 +348,9 @@ func (r *importer) pad(n *step) {
 		return
 	}
 	before, after := pads[1], pads[5]
+	if len(in) == 3 && r.aroundImage(n, x, pads) {
+		return
+	}
 	if before < 0 || after < 0 || max(before, after) > 1<<12 || in[0] > 1<<12 ||
 		slices.ContainsFunc(slices.Concat(pads[:1], pads[2:5], pads[6:]), func(v int64) bool { return v != 0 }) {
 		r.fault(n, "it pads %v; disdel reads new channels here; write other padding into the convolution or pool", pads)

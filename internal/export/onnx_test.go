@@ -43,7 +43,8 @@ func odd(b *model.Builder) {
 	x = b.Downsample("down", x, 9, 2)
 	x = b.Concat("joined", b.Pool("largest", x, model.OpMaxPool, square(3, 2, 1)),
 		b.Pool("mean", x, model.OpAvgPool, square(3, 2, 1)), b.Pool("all", x, model.OpAvgPool, counted))
-	x = b.AdaptivePool("adaptive", b.BatchNorm("whole", x), 4)
+	x = b.PReLU("one", b.PReLU("each", b.Pad("pad", x, model.Padding{Top: 1, Left: 2}), b.Out(x)[0]), 1)
+	x = b.AdaptivePool("adaptive", b.BatchNorm("whole", b.Upsample("up", x, model.Sides{H: 2, W: 3})), 4)
 	x = b.Same("swish", b.Same("t", b.Flatten("flat", b.Same("s", x, model.OpSigmoid)), model.OpTanh), model.OpHardSwish)
 	x = b.BatchNorm("vector", b.Same("r", b.Dense("first", x, 11), model.OpReLU))
 	x = b.Same("soft", b.Same("elu", b.LeakyReLU("leaky", x, 0.2), model.OpELU), model.OpSoftplus)

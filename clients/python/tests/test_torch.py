@@ -102,6 +102,28 @@ class Common(torch.nn.Module):  # type: ignore[misc]
         return functional.log_softmax(self.fc(self.pool(x).flatten(1)), dim=1)
 
 
+def test_images_become_larger_and_slopes_are_learned() -> None:
+    nn, functional = torch.nn, torch.nn.functional
+
+    class Larger(nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.one, self.each, self.zeros = nn.PReLU(), nn.PReLU(3), nn.ZeroPad2d((1, 2, 3, 4))
+            self.up, self.fc = nn.Upsample(scale_factor=(2, 3)), nn.Linear(3, 2)
+
+        def forward(self, x: Any) -> Any:
+            x = functional.pad(self.each(self.up(self.one(self.zeros(x)))), (1, 0, 0, 2))
+            x = functional.interpolate(x, scale_factor=2)
+            return self.fc(x.mean((2, 3)))
+
+    layers = disdel.from_torch(Larger())["layers"]
+    options = [(kind, {k: v for k, v in layer[kind].items() if k != "name"}) for layer in layers for kind in layer]
+    assert options[:6] == [
+        ("pad", {"padding": [3, 4, 1, 2]}), ("prelu", {"groups": 1}), ("upsample", {"size": [2, 3]}),
+        ("prelu", {"groups": 3}), ("pad", {"padding": [0, 2, 1, 0]}), ("upsample", {"size": [2, 2]}),
+    ]  # fmt: skip
+
+
 def test_common_layers_become_ours() -> None:
     layers = disdel.from_torch(Common())["layers"]
     kinds = [kind for layer in layers for kind in layer]

@@ -48,6 +48,19 @@ class Branches(nn.Module):
         return torch.softmax(self.fc(x.mean([2, 3])), 1)
 
 
+class Larger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.fc = nn.Conv2d(2, 5, 3), nn.Linear(5, 3)
+        self.one, self.each = nn.PReLU(), nn.PReLU(5)
+        self.each.weight.data.uniform_(-0.5, 0.5)
+
+    def forward(self, x):
+        x = self.one(self.a(x))
+        x = nn.functional.interpolate(self.each(nn.Upsample(scale_factor=(3, 2))(x)), scale_factor=2)
+        return self.fc(nn.functional.max_pool2d(x, 5, 3).mean([2, 3]))
+
+
 def normed(*more):
     net = nn.Sequential(nn.Linear(7, 5), nn.LayerNorm(5, eps=0.01), nn.Tanh(), *more, nn.Linear(5, 2))
     nn.init.normal_(net[1].weight), nn.init.normal_(net[1].bias)
@@ -60,6 +73,7 @@ for name, net, sides, changes in [
                                           "training": torch.onnx.TrainingMode.PRESERVE}),
     ("branches", Branches(), [3, 12, 12], {"opset_version": 11}), ("branches9", Branches(), [3, 12, 12],
                                                                  {"opset_version": 9}),
+    ("larger", Larger(), [2, 6, 7], {}), ("larger11", Larger(), [2, 6, 7], {"opset_version": 11}),
     ("perceptron", nn.Sequential(nn.Linear(7, 5), nn.ELU(), nn.Linear(5, 2), nn.Sigmoid()), [7], {}),
     ("layer_norm", normed(), [7], {"opset_version": 17}), ("layer_norm_steps", normed(nn.LayerNorm(5, elementwise_affine=False)), [7], {"opset_version": 11}),
 ]:

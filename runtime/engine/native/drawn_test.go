@@ -41,7 +41,7 @@ func drawImages(t *testing.T, seed uint64) *model.Graph {
 	x := 0
 	for i := range 2 + rng.IntN(4) {
 		name := fmt.Sprint("n", i)
-		switch c := b.Out(x)[0]; rng.IntN(7) {
+		switch c := b.Out(x)[0]; rng.IntN(10) {
 		case 0:
 			x = b.Pool(name, x, []model.Op{model.OpMaxPool, model.OpAvgPool}[rng.IntN(2)], model.Square(3, 1, 1))
 		case 1:
@@ -52,6 +52,13 @@ func drawImages(t *testing.T, seed uint64) *model.Graph {
 			x = b.Concat(name, b.Conv(name+".a", x, 1+rng.IntN(5), model.Square(3, 1, 1), 1, true), x)
 		case 4:
 			x = b.BatchNorm(name+".n", b.Conv(name, x, 1+rng.IntN(17), model.Square(3, 1, 1), 1, false))
+		case 5:
+			x = b.Pad(name, x, model.Padding{Top: rng.IntN(3), Bottom: rng.IntN(3), Left: rng.IntN(3), Right: rng.IntN(3)})
+		case 6:
+			x = b.Upsample(name, x, model.Sides{H: 1 + rng.IntN(2), W: 1 + rng.IntN(2)})
+		case 7:
+			x = b.PReLU(name, b.Conv(name+".a", x, 1+rng.IntN(17), model.Square(3, 2, 1), 1, true), 1)
+			x = b.PReLU(name+".p", x, b.Out(x)[0])
 		default:
 			x = b.Conv(name, x, c*(1+rng.IntN(3)), model.Square(1+2*rng.IntN(2), 1, 1), []int{1, c}[rng.IntN(2)], true)
 		}

@@ -48,6 +48,8 @@ func namedWeights(g *model.Graph) disdel.Weights {
 				t.Data[i] = float32((2*u - 1) * 0.1)
 			case norm:
 				t.Data[i] = float32(0.5 + u)
+			case op == model.OpPReLU:
+				t.Data[i] = float32(u - 0.3)
 			default:
 				t.Data[i] = float32((2*u - 1) * math.Sqrt(6/float64(model.Shape(p.Shape[1:]).Len())))
 			}

@@ -70,6 +70,10 @@ func kindOf(n *model.Node) kind {
 		return classToken{}
 	case model.OpTakePosition:
 		return takePosition{}
+	case model.OpPReLU:
+		return prelu{}
+	case model.OpPad, model.OpUpsample:
+		return enlarged{}
 	case model.OpDropout, model.OpDropout2D:
 		return dropout{}
 	case model.OpMaxPool:

@@ -250,6 +250,34 @@ func networks() map[string]func(b *model.Builder) {
 			x := b.Positions("p", b.Same("t", b.Embedding("e", 0, 9, 3, false), model.OpTanh), false)
 			end(b, b.Flatten("flatten", b.BatchNorm("n", b.Dense("d", x, 4))))
 		},
+		"pad": func(b *model.Builder) {
+			x := b.Pad("p", b.Conv("a", 0, 5, model.Square(3, 1, 1), 1, true), model.Padding{Top: 2, Left: 1, Right: 3})
+			end(b, b.Same("r", b.Conv("b", b.Add("s", x, x), 4, model.Square(3, 2, 0), 1, true), model.OpReLU))
+		},
+		"pad relu": func(b *model.Builder) {
+			x := b.Pad("p", b.Same("r", b.Conv("a", 0, 5, model.Square(3, 1, 1), 1, true), model.OpReLU),
+				model.Padding{Bottom: 1})
+			end(b, b.Pool("m", b.Same("t", x, model.OpReLU6), model.OpMaxPool, model.Square(2, 2, 0)))
+		},
+		"upsample": func(b *model.Builder) {
+			x := b.Conv("a", 0, 5, model.Square(3, 2, 1), 1, true)
+			y := b.Upsample("u", x, model.Sides{H: 2, W: 3})
+			y = b.Conv("b", y, 4, model.Square(3, 2, 1), 1, true)
+			end(b, b.Concat("c", b.AdaptivePool("to", y, 3), b.AdaptivePool("too", x, 3)))
+		},
+		"prelu": func(b *model.Builder) {
+			x := b.PReLU("p", b.Conv("a", 0, 5, model.Square(3, 1, 1), 1, true), 5)
+			x = b.Add("s", x, b.PReLU("q", x, 1))
+			end(b, b.PReLU("v", b.Dense("d", b.Flatten("f", b.BatchNorm("n", x)), 7), 7))
+		},
+		"pool prelu": func(b *model.Builder) {
+			x := b.Pool("m", b.Same("r", b.Conv("a", 0, 20, model.Square(3, 1, 1), 1, true), model.OpReLU), model.OpMaxPool,
+				model.Square(2, 2, 0))
+			end(b, b.Conv("c", b.PReLU("p", x, 20), 4, model.Square(3, 1, 1), 1, true))
+		},
+		"tokens prelu": func(b *model.Builder) {
+			end(b, b.Flatten("f", b.PReLU("p", b.Dense("d", b.Embedding("e", 0, 9, 3, false), 4), 4)))
+		},
 		"logits": func(b *model.Builder) {
 			b.Dense("fc", b.Flatten("f", b.Conv("a", 0, 3, model.Square(3, 1, 0), 1, true)), 3)
 		},

@@ -123,6 +123,13 @@ class _Walk:
             raise _refused(node.name, "a view makes vectors of images: x.view(x.size(0), -1)")
         elif name == "mean" and sorted(_pair(_option(node, 1, "dim", 0))) not in ([2, 3], [-2, -1]):
             raise _refused(node.name, "a mean is over the pixels of each channel, dim=(2, 3)")
+        elif kind == "pad":
+            if _option(node, 2, "mode", "constant") != "constant" or _option(node, 3, "value", None):
+                raise _refused(node.name, "zeros are padded")
+            kind, options = _zeros(_option(node, 1, "pad", ()), node.name)
+        elif kind == "upsample":
+            mode, times = _option(node, 3, "mode", "nearest"), _option(node, 2, "scale_factor", None)
+            kind, options = _upsample(mode, times, _option(node, 1, "size", None), node.name)
         elif name == "adaptive_avg_pool2d":
             kind, options = _adaptive_to(_option(node, 1, "output_size", None), node.name)
         elif name == "adaptive_max_pool2d" and _pair(_option(node, 1, "output_size", 0)) != [1, 1]:
@@ -223,6 +230,20 @@ def _adaptive_max(m: Any, name: str) -> Tuple[str, Dict[str, Any]]:
     return "globalMaxPool", {}
 
 
+def _upsample(mode: Any, times: Any, size: Any, name: str) -> Tuple[str, Dict[str, Any]]:
+    whole = times is not None and all(float(v).is_integer() for v in (times if isinstance(times, tuple) else (times,)))
+    if mode != "nearest" or not whole or size is not None:
+        raise _refused(name, "an upsample repeats pixels: mode nearest, and a scale_factor of whole numbers")
+    return "upsample", {"size": _pair(times)}
+
+
+def _zeros(sides: Any, name: str) -> Tuple[str, Dict[str, Any]]:
+    if len(sides) != 4 or min(sides) < 0:
+        raise _refused(name, "zeros are padded on the left, right, top and bottom")
+    left, right, top, bottom = (int(v) for v in sides)
+    return "pad", {"padding": [top, bottom, left, right]}
+
+
 def _elu(m: Any, name: str) -> Tuple[str, Dict[str, Any]]:
     if m.alpha != 1:
         raise _refused(name, "alpha is 1")
@@ -269,6 +290,10 @@ _MODULES: Dict[str, Callable[[Any, str], _Made]] = {
     "Tanh": _plain("tanh"),
     "Hardswish": _plain("hardSwish"),
     "LeakyReLU": lambda m, name: ("leakyRelu", {"slope": m.negative_slope}),
+    "PReLU": lambda m, name: ("prelu", {"groups": m.num_parameters}),
+    "ZeroPad2d": lambda m, name: _zeros(m.padding, name),
+    "Upsample": lambda m, name: _upsample(m.mode, m.scale_factor, m.size, name),
+    "UpsamplingNearest2d": lambda m, name: _upsample(m.mode, m.scale_factor, m.size, name),
     "ELU": _elu,
     "Softplus": _softplus,
     "Hardsigmoid": _plain("hardSigmoid"),
@@ -297,6 +322,8 @@ _CALLS = {
     "gelu": "gelu",
     "leaky_relu": "leakyRelu",
     "elu": "elu",
+    "pad": "pad",
+    "interpolate": "upsample",
     "softplus": "softplus",
     "hardsigmoid": "hardSigmoid",
     "softmax": "softmax",

@@ -53,14 +53,15 @@ func (p *planner) head() int {
 }
 
 // whole are the outputs that stay as they are: what the loss takes, an input with a border, which has to stay zero, and
-// the input of a max pool whose output stays, which is compared with it.
+// the input of a max pool whose output stays, which is compared with it. A PReLU reads float32.
 func (p *planner) whole() map[*buffer]bool {
 	out := map[*buffer]bool{p.outs[p.head()]: true}
 	if p.Nodes[0].Border != (Border{}) {
 		out[p.outs[0]] = true
 	}
 	for i := len(p.g.Nodes) - 1; i > 0; i-- {
-		if p.g.Nodes[i].Op == model.OpMaxPool && out[p.outs[i]] {
+		op := p.g.Nodes[i].Op
+		if op == model.OpPReLU || op == model.OpMaxPool && out[p.outs[i]] {
 			out[p.outs[p.Nodes[i].Inputs[0]]] = true
 		}
 	}

@@ -74,13 +74,18 @@ var kinds = [...]kind{
 	model.OpAvgPool:         {shape: (*planner).shapePool, keeps: always},
 	model.OpAdaptiveAvgPool: {keeps: always},
 	model.OpGlobalAvgPool:   {keeps: always},
-	model.OpDropout:         {single: true},
-	model.OpDropout2D:       {single: true},
-	model.OpFlatten:         {text: true},
-	model.OpAdd:             {keeps: always, text: true},
-	model.OpConcat:          {keeps: always},
-	model.OpDownsample:      {keeps: always},
-	model.OpEmbedding:       {weights: true, readsInput: true, keeps: always, lanes: true, text: true},
+	model.OpPReLU: {
+		weights: true, work: (*planner).workPReLU, passes: true, readsInput: true, keeps: always,
+	},
+	model.OpPad:        {keeps: always},
+	model.OpUpsample:   {keeps: always},
+	model.OpDropout:    {single: true},
+	model.OpDropout2D:  {single: true},
+	model.OpFlatten:    {text: true},
+	model.OpAdd:        {keeps: always, text: true},
+	model.OpConcat:     {keeps: always},
+	model.OpDownsample: {keeps: always},
+	model.OpEmbedding:  {weights: true, readsInput: true, keeps: always, lanes: true, text: true},
 	model.OpPositions: {
 		weights: true, work: (*planner).workPositions, passes: true, inPlace: true, keeps: always, lanes: true,
 		text: true,
@@ -178,6 +183,9 @@ func (p *planner) workNorm(i int) memory {
 	}
 	return memory{forward: 36 * c, backward: 36 * c, kept: kept}
 }
+
+// workPReLU is the sums of each channel, of which the gradients of slopes are made.
+func (p *planner) workPReLU(i int) memory { return memory{backward: Padded(p.g.Nodes[i].Out[0])} }
 
 // workPositions has the sines of positions that are not learned.
 func (p *planner) workPositions(i int) memory {

@@ -43,6 +43,13 @@ def computed(node, op, inputs, weights):
         return F.adaptive_avg_pool2d(x, sides(node["Kernel"]))
     if op == "leakyRelu":
         return F.leaky_relu(x, node["Slope"])
+    if op == "prelu":
+        return F.prelu(x, of(".weight"))
+    if op == "pad":
+        p = node["Pad"]
+        return F.pad(x, (p["Left"], p["Right"], p["Top"], p["Bottom"]))
+    if op == "upsample":
+        return F.interpolate(x, scale_factor=sides(node["Kernel"]), mode="nearest")
     if op == "add":
         return sum(inputs)
     if op == "concat":
