@@ -130,7 +130,7 @@ bench-headline: build ## 20 jobs at OpenWhisk's default limits, with fixed-step 
 	bin/bench-estimator -parts headline
 
 .PHONY: bench-functions
-bench-functions: build ## figures of users' Python programs as actions, beside plain PyTorch (PARTS=steps,starts,exchange,estimates,translated,kills,frameworks,kubeml)
+bench-functions: build ## figures of users' Python programs as actions, beside plain PyTorch (PARTS=steps,starts,exchange,estimates,translated,kills,frameworks,kubeml,examples)
 	scripts/bench-deps.sh --torch
 	$(if $(or $(if $(PARTS),,all),$(findstring frameworks,$(PARTS))),scripts/frameworks.sh)
 	$(BENCH)functions ./functions

@@ -6,8 +6,8 @@
 // The part steps compares the time of training steps, starts times the starts of workers, exchange times their weights'
 // way, and estimates compares the estimates of drawn programs with their measured peaks. The part translated compares
 // Python with disdel's own engine on the same program, and kills disturbs jobs. The part
-// frameworks compares the losses of libraries as jobs and alone, and kubeml the time of an epoch with KubeML's way. The
-// program does not compare figures with goals.
+// frameworks compares the losses of libraries as jobs and alone, kubeml the time of an epoch with KubeML's way, and
+// examples counts the programs of KubeML's kind that fail. The program does not compare figures with goals.
 package main
 
 import (
@@ -31,7 +31,7 @@ func main() {
 	programs := flag.String("programs", "bench/functions/programs", "folder of the Python programs")
 	clients := flag.String("clients", "clients/python/src", "folder of the Python package disdel")
 	libraries := flag.String("libraries", ".cache/frameworks/bin/python", "an interpreter with Keras and other libraries")
-	parts := flag.String("parts", "steps,starts,exchange,estimates,translated,kills,frameworks,kubeml", "what is measured")
+	parts := flag.String("parts", "steps,starts,exchange,estimates,translated,kills,frameworks,kubeml,examples", "what is measured")
 	runs := flag.Int("runs", 3, "pairs of runs")
 	disturbed := flag.Int("kills", 60, "jobs that are disturbed by a kill")
 	draws := flag.Int("draws", 40, "programs whose estimates are compared")
@@ -66,6 +66,7 @@ func main() {
 				{Name: "kills", Run: b.kills},
 				{Name: "frameworks", Run: b.frameworks},
 				{Name: "kubeml", Run: b.kubeml},
+				{Name: "examples", Run: b.examples},
 			}
 			return rig.RunParts(all, *parts)
 		})
@@ -91,27 +92,46 @@ type data struct {
 }
 
 // draw writes images and labels as NumPy arrays and adds them as a data set.
-func (b *bencher) draw(name string, rows int, shape ...int) (d data, err error) {
-	file := filepath.Join(b.Home, name)
-	d = data{name: name, images: file + "-x.npy", labels: file + "-y.npy", rows: rows}
-	values := rows
-	for _, side := range shape {
-		values *= side
-	}
-	x, y := make([]byte, 0, 4*values), make([]byte, rows)
-	for range values {
+func (b *bencher) draw(name string, rows int, shape ...int) (data, error) {
+	var x []byte
+	for range rows * product(shape) {
 		x = binary.LittleEndian.AppendUint32(x, math.Float32bits(b.rng.Float32()))
 	}
+	return b.add(name, "<f4", x, rows, shape)
+}
+
+// drawBytes is draw for images of bytes, as KubeML's users upload them.
+func (b *bencher) drawBytes(name string, rows int, shape ...int) (data, error) {
+	x := make([]byte, rows*product(shape))
+	for i := range x {
+		x[i] = byte(b.rng.Uint32())
+	}
+	return b.add(name, "|u1", x, rows, shape)
+}
+
+func product(shape []int) int {
+	n := 1
+	for _, side := range shape {
+		n *= side
+	}
+	return n
+}
+
+// add adds images of a type of NumPy as a data set of ten classes in turn.
+func (b *bencher) add(name, kind string, x []byte, rows int, shape []int) (data, error) {
+	file := filepath.Join(b.Home, name)
+	d := data{name: name, images: file + "-x.npy", labels: file + "-y.npy", rows: rows}
+	y := make([]byte, rows)
 	for i := range y {
 		y[i] = byte(i % 10)
 	}
-	if err := writeArray(d.images, "<f4", x, append([]int{rows}, shape...)...); err != nil {
+	if err := writeArray(d.images, kind, x, append([]int{rows}, shape...)...); err != nil {
 		return d, err
 	}
 	if err := writeArray(d.labels, "|u1", y, rows); err != nil {
 		return d, err
 	}
-	_, err = b.Run(nil, "dataset", "add", name, "--format", "npy", "--images", d.images, "--labels", d.labels, "-q")
+	_, err := b.Run(nil, "dataset", "add", name, "--format", "npy", "--images", d.images, "--labels", d.labels, "-q")
 	return d, err
 }
 

@@ -54,6 +54,34 @@ func (b *bencher) frameworks() error {
 	return nil
 }
 
+// examples prints how many of four programs in the shape of KubeML's published functions fail. Each trains an epoch on
+// bytes as KubeML's users upload them, is evaluated, and its last batch is short.
+func (b *bencher) examples() error {
+	const rows = 2*32 + 8
+	failed, all := 0, []string{"lenet", "resnet34", "resnet32", "vgg16"}
+	for _, name := range all {
+		shape := []int{3, 32, 32}
+		if name == "lenet" {
+			shape = []int{1, 28, 28}
+		}
+		d, err := b.drawBytes("examples-"+name, rows, shape...)
+		if err != nil {
+			return err
+		}
+		rec, err := b.submit(filepath.Join("kubeml", name+".py:main"), d, "training.epochs=1", "training.batchSize=32",
+			"data.split.train=0.8", "data.split.validation=0.2")
+		if err == nil && (len(rec.Rounds) == 0 || rec.Model == nil) {
+			err = fmt.Errorf("job %s is %s", rec.ID, rec.Status)
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "bench: KubeML's %s: %v\n", name, err)
+			failed++
+		}
+	}
+	rig.Figure("kubeml_examples", float64(failed), fmt.Sprintf("of %d programs fail", len(all)))
+	return nil
+}
+
 // kubeml prints how many times as long an epoch takes in KubeML's way, with the same program, rows and redis-server.
 func (b *bencher) kubeml() error {
 	const batch, rows, workers, epochs = 64, 64 * 100, 2, 5

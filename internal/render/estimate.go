@@ -136,10 +136,6 @@ func printProgram(w io.Writer, e *service.Estimation) {
 	paragraph(w, "", "memory %s", memoryKnown[basis])
 	paragraph(w, "", "a process with the program's packages takes %v before it computes; the platform gives an "+
 		"action at most %v", p.Floor, e.Plan.Platform.MaxMemory)
-	if t := p.Translation; t.Doubt() == "" {
-		paragraph(w, "faster", "disdel's engine can train this network, measured %.1f times as fast (a step of %d rows, one "+
-			"thread each): add training.backend: native, or auto", t.Speedup, t.Rows)
-	}
 	for _, place := range p.Guesses {
 		paragraph(w, "guess", "%s", place)
 	}
