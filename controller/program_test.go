@@ -96,7 +96,7 @@ func TestAProgramBecomesLayersWhereTheEnginesAgree(t *testing.T) {
 		says          string
 	}{
 		{"agreed", disdel.BackendAuto, &good, true, "3.0 times as fast"},
-		{"not asked for", disdel.BackendPython, &good, false, "3.0 times as fast by a step of 32 rows in one thread: add"},
+		{"not asked for", disdel.BackendPython, &good, false, "3.0 times as fast by a step of 32 rows in one thread"},
 		{"differs", disdel.BackendAuto, &differs, false, "differ by up to 0.1"},
 		{"slower", disdel.BackendAuto, &slow, false, "2 times as long"},
 		{"refused", disdel.BackendAuto, &refused, false, "no layer like GELU"},

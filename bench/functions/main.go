@@ -31,7 +31,8 @@ func main() {
 	programs := flag.String("programs", "bench/functions/programs", "folder of the Python programs")
 	clients := flag.String("clients", "clients/python/src", "folder of the Python package disdel")
 	libraries := flag.String("libraries", ".cache/frameworks/bin/python", "an interpreter with Keras and other libraries")
-	parts := flag.String("parts", "steps,starts,exchange,estimates,translated,kills,frameworks,kubeml,examples", "what is measured")
+	parts := flag.String("parts", "steps,starts,exchange,estimates,translated,kills,frameworks,kubeml,examples",
+		"what is measured")
 	runs := flag.Int("runs", 3, "pairs of runs")
 	disturbed := flag.Int("kills", 60, "jobs that are disturbed by a kill")
 	draws := flag.Int("draws", 40, "programs whose estimates are compared")
