@@ -76,6 +76,15 @@ func ExampleBuilder() {
 	// build network wrong: layer pool: a window of 9 (stride 1, dilation 1) does not fit 8 pixels with padding 0 and 0
 }
 
+// A convolution over the positions of a text keeps their number, and reads none behind.
+func ExampleBuilder_Conv1D() {
+	b := model.NewBuilder("text", model.Shape{20})
+	w := model.Window{Kernel: model.Sides{H: 3, W: 1}, Pad: model.Padding{Top: 2}}
+	x := b.Conv1D("conv", b.Embedding("tokens", 0, 100, 8, false), 16, w, 1, true)
+	fmt.Println(b.Out(x))
+	// Output: [16 20]
+}
+
 // Zeros around an image, learned slopes below 0, and pixels that are repeated.
 func ExampleBuilder_Upsample() {
 	b := model.NewBuilder("larger", model.Shape{8, 5, 5})

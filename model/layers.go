@@ -30,6 +30,10 @@ var layerKinds = [...]layerKind{
 		options: "filters kernel stride padding dilation groups bias activation", required: "filters kernel", add: addConv,
 	},
 	{
+		name: "conv1d", meaning: "Convolution over the positions of a sequence.",
+		options: "filters kernel stride padding dilation groups bias activation", required: "filters kernel", add: addConv1D,
+	},
+	{
 		name: "depthwiseConv", meaning: "Convolution of every channel by itself.",
 		options: "kernel stride padding dilation bias activation", required: "kernel", add: addDepthwise,
 	},
@@ -254,6 +258,25 @@ func sides(one int, two [2]int) Sides {
 
 func addConv(b *Builder, name string, in []int, l *disdel.Layer) {
 	b.Conv(name, in[0], l.Filters, b.window(name, in[0], l), l.Groups, isTrue(l.Bias))
+}
+
+// addConv1D takes windows with one side, and zeros before and behind the sequence, which [top, bottom, 0, 0] names.
+func addConv1D(b *Builder, name string, in []int, l *disdel.Layer) {
+	if l.KernelHW != [2]int{} || l.StrideHW != [2]int{} || l.DilationHW != [2]int{} {
+		b.fail(name, "kernel, stride and dilation are numbers of positions")
+	}
+	w := Window{
+		Kernel: Sides{l.Kernel, 1}, Stride: Sides{max(l.Stride, 1), 1}, Dilation: Sides{max(l.Dilation, 1), 1},
+		Pad: paddingOf(l),
+	}
+	if l.Padding > 0 {
+		w.Pad.Left, w.Pad.Right = 0, 0
+	}
+	if l.SamePad {
+		_, positions := b.sequence(name, in[0])
+		w = w.SamePad(positions, 1)
+	}
+	b.Conv1D(name, in[0], l.Filters, w, l.Groups, isTrue(l.Bias))
 }
 
 func addDepthwise(b *Builder, name string, in []int, l *disdel.Layer) {

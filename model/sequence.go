@@ -143,6 +143,9 @@ func (b *Builder) checkTokens(vocabulary int) {
 		if n.Op == OpAttention && !n.Causal {
 			b.fail(n.Name, "it reads the tokens that it should predict; write causal: true")
 		}
+		if n.Op == OpConv && n.Pad.Bottom > 0 {
+			b.fail(n.Name, "it reads the tokens that it should predict; write padding: [kernel - 1, 0, 0, 0]")
+		}
 	}
 }
 
@@ -167,6 +170,17 @@ func (b *Builder) LayerNorm(name string, in int, op Op, eps float64) int {
 func (b *Builder) Sequence(name string, in int) int {
 	c, height, width := b.image(name, in)
 	return b.add(Node{Name: name, Op: OpSequence, Inputs: []int{in}, Out: Shape{c, height * width}})
+}
+
+// Conv1D adds a convolution over the positions of a sequence: NAME, of an image one pixel wide, between two views of it,
+// NAME.image and NAME.positions. Its weight is that of PyTorch's Conv1d with one more side of 1.
+func (b *Builder) Conv1D(name string, in, filters int, w Window, groups int, bias bool) int {
+	c, positions := b.sequence(name, in)
+	if w.Pad.Left > 0 || w.Pad.Right > 0 || w.Kernel.W > 1 || w.Stride.W > 1 || w.Dilation.W > 1 {
+		b.fail(name, "a window over positions has one side")
+	}
+	x := b.add(Node{Name: name + ".image", Op: OpSequence, Inputs: []int{in}, Out: Shape{c, positions, 1}})
+	return b.Sequence(name+".positions", b.Conv(name, x, filters, w, groups, bias))
 }
 
 // ClassToken puts a learned position before those of a sequence (Dosovitskiy 2020).
@@ -231,6 +245,10 @@ func (b *Builder) Recurrent(name string, in int, op Op, units int) int {
 // mask has a node leave out padding, where the embedding says that there is any.
 func (b *Builder) mask(n *Node) {
 	if from := b.g.embedding(); from != nil && from.Padded {
+		if tokens, have := from.Out[1], b.Out(n.Inputs[0])[1]; tokens != have {
+			b.fail(n.Name, "its %d positions are not those of the %d tokens, which say where padding is; "+
+				"keep the number of positions, or leave padded: true out", have, tokens)
+		}
 		n.Masked, n.Inputs = true, append(n.Inputs, from.Inputs[0])
 	}
 }

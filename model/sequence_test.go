@@ -118,3 +118,26 @@ func TestLanguageModels(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A convolution of a language model reads no token ahead, and padding stays where tokens say.
+func TestConvolutionsOfSequencesKeepPositions(t *testing.T) {
+	conv := func(padding [4]int, stride int) []disdel.Layer {
+		return []disdel.Layer{
+			{Kind: "embedding", Vocabulary: 9, Width: 4, Padded: new(true)},
+			{Kind: "conv1d", Filters: 4, Kernel: 3, PaddingAt: padding, Stride: stride}, {Kind: "dense", Units: 9},
+		}
+	}
+	n := disdel.Network{Input: []int{12}, Classes: 9, NextToken: true, Layers: conv([4]int{2}, 1)}
+	if _, err := Build(n); err != nil {
+		t.Error(err)
+	}
+	n.Layers = conv([4]int{1, 1}, 1)
+	if _, err := Build(n); err == nil || !strings.Contains(err.Error(), "padding: [kernel - 1, 0, 0, 0]") {
+		t.Error(err)
+	}
+	n.NextToken, n.Layers = false, conv([4]int{1, 1}, 2)
+	n.Layers[2] = disdel.Layer{Kind: "takePosition", Take: "mean"}
+	if _, err := Build(n); err == nil || !strings.Contains(err.Error(), "its 6 positions are not those of the 12 tokens") {
+		t.Error(err)
+	}
+}

@@ -68,7 +68,13 @@ func drawImages(t *testing.T, seed uint64) *model.Graph {
 			x = b.LeakyReLU(name+".s", x, rng.Float64())
 		}
 	}
-	switch rng.IntN(3) {
+	switch rng.IntN(4) {
+	case 3:
+		w := model.Window{
+			Kernel: model.Sides{H: 1 + rng.IntN(4), W: 1}, Stride: model.Sides{H: 1 + rng.IntN(2), W: 1},
+			Dilation: model.Sides{H: 1 + rng.IntN(2), W: 1}, Pad: model.Padding{Top: 3, Bottom: 3},
+		}
+		x = b.Conv1D("conv1d", b.Sequence("sequence", x), 1+rng.IntN(20), w, 1, rng.IntN(2) == 0)
 	case 0:
 		x = b.GlobalPool("mean", x)
 	case 1:

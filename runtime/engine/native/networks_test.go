@@ -275,6 +275,12 @@ func networks() map[string]func(b *model.Builder) {
 				model.Square(2, 2, 0))
 			end(b, b.Conv("c", b.PReLU("p", x, 20), 4, model.Square(3, 1, 1), 1, true))
 		},
+		"tokens conv1d": func(b *model.Builder) {
+			w := window(3, 1, 2, 1, 1, 1, 2, 0, 0, 0)
+			x := b.Conv1D("c", b.Embedding("e", 0, 9, 3, false), 5, w, 1, true)
+			w = window(2, 1, 1, 1, 2, 1, 1, 1, 0, 0)
+			end(b, b.TakePosition("mean", b.Conv1D("d", b.Same("r", x, model.OpReLU), 10, w, 5, true), model.TakeMean))
+		},
 		"tokens prelu": func(b *model.Builder) {
 			end(b, b.Flatten("f", b.PReLU("p", b.Dense("d", b.Embedding("e", 0, 9, 3, false), 4), 4)))
 		},

@@ -29,6 +29,11 @@ def computed(node, op, inputs, weights):
     pad = node["Pad"]["Top"], node["Pad"]["Left"]
     if op in SAME:
         return SAME[op](x)
+    if op == "sequence":
+        return x.flatten(2) if len(node["Out"]) == 2 else x[..., None]
+    if op == "conv" and x.shape[3] == 1 and node["Name"] == "conv1d":
+        of_positions = [sides(node[k])[0] for k in ("Stride", "Dilation")]
+        return F.conv1d(x[..., 0], of(".weight")[..., 0], of(".bias"), of_positions[0], pad[0], of_positions[1])[..., None]
     if op == "conv":
         return F.conv2d(x, of(".weight"), of(".bias"), sides(node["Stride"]), pad, sides(node["Dilation"]), node["Groups"])
     if op == "dense":
