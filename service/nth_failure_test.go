@@ -5,12 +5,17 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/disdel/disdel"
@@ -324,5 +329,43 @@ func TestTheNthCallFails(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// A submit whose record was saved is acknowledged, although the answer of the history was lost.
+func TestALostAnswerLosesNoJob(t *testing.T) {
+	t.Parallel()
+	d := startServers(t)
+	target, err := url.Parse(d.couchDB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answerLost atomic.Bool
+	history := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host
+	}}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/job-") && answerLost.CompareAndSwap(false, true) {
+			history.ServeHTTP(httptest.NewRecorder(), r)
+			panic(http.ErrAbortHandler)
+		}
+		history.ServeHTTP(w, r)
+	}))
+	defer front.Close()
+	way := *target
+	way.Host = front.Listener.Addr().String()
+	s, err := Open(t.Context(), Config{
+		Program: testProgram, Home: t.TempDir(), Redis: []string{d.redis}, CouchDB: way.String(),
+	})
+	if err == nil {
+		err = s.AddDigits(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	passed(t, submit(t, s, small(t)))
+	if !answerLost.Load() {
+		t.Error("no answer was lost")
 	}
 }

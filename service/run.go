@@ -136,7 +136,7 @@ func (s *Service) begin(ctx context.Context, p *planner, own *lease.Held, rec di
 	}
 	r.status.set(disdel.StatusQueued, because)
 	queued := r.status.submitted()
-	if err := p.parts.History.Save(ctx, &queued); err != nil {
+	if err := saveQueued(ctx, p.parts.History, queued); err != nil {
 		own.End(life)
 		s.leave(r)
 		cancel(nil)
@@ -150,6 +150,21 @@ func (s *Service) begin(ctx context.Context, p *planner, own *lease.Held, rec di
 		p.live(life, r, ready)
 	}()
 	return r, nil
+}
+
+// saveQueued saves the record of a job that begins. The history may have saved it although its answer was lost: nobody
+// would run that job, and its next submit by the same key would wait for it for ever. So the record is read again.
+func saveQueued(ctx context.Context, h *history.Store, queued disdel.Record) error {
+	err := h.Save(ctx, &queued)
+	if err == nil {
+		return nil
+	}
+	stored, unread := h.Get(ctx, queued.ID)
+	if n := len(queued.Transitions); unread != nil || len(stored.Transitions) != n ||
+		!stored.Transitions[n-1].At.Equal(queued.Transitions[n-1].At) {
+		return err
+	}
+	return nil
 }
 
 // live runs a job from its acknowledgement to its end.
