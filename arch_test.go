@@ -150,7 +150,8 @@ var house = map[string][]string{
 	},
 	// The same for a browser, mounted by service/api.
 	"service/web": {
-		"controller/jobfile", "dataset", "estimator", "history", "internal/...", "scheduler", "service", "service/infer", "service/queue",
+		"controller/jobfile", "dataset", "dataset/dense", "estimator", "history", "internal/...", "scheduler", "service",
+		"service/infer", "service/queue",
 		"service/tenant",
 	},
 	// Flags and printing over service. It lists data sets, networks and records by their own packages, serves the platform

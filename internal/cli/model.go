@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -363,13 +362,9 @@ func writeONNX(ctx context.Context, w io.Writer, models client.Models, m *models
 	if err := models.CopyWeights(ctx, &weights, m); err != nil {
 		return err
 	}
-	notes := map[string]string{"model": m.Ref(), "data": m.Data.Name, "checksum": m.Checksum}
-	if len(m.Labels) > 0 {
-		labels, err := json.Marshal(m.Labels)
-		if err != nil {
-			return err
-		}
-		notes["classes"] = string(labels)
+	notes, err := export.ModelNotes(m.Ref(), m.Data.Name, m.Checksum, m.Labels)
+	if err != nil {
+		return err
 	}
 	return export.ConvertONNX(w, m.Network, weights.Bytes(), notes)
 }

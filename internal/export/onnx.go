@@ -1,6 +1,7 @@
 package export
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -346,4 +347,17 @@ func (t *translator) downsample(n *model.Node, o operator) {
 	t.out.numbers(n.Name+".zeros", 0, more/2, 0, 0, 0, more-more/2, 0, 0)
 	o.in = []string{n.Name + ".fewer", n.Name + ".zeros"}
 	t.as("Pad", o)
+}
+
+// ModelNotes are the notes of ConvertONNX about a trained model: where it comes from, and the names of its classes.
+func ModelNotes(ref, data, checksum string, classes []string) (map[string]string, error) {
+	notes := map[string]string{"model": ref, "data": data, "checksum": checksum}
+	if len(classes) > 0 {
+		names, err := json.Marshal(classes)
+		if err != nil {
+			return nil, err
+		}
+		notes["classes"] = string(names)
+	}
+	return notes, nil
 }

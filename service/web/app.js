@@ -55,6 +55,7 @@
   // What is typed into the list of jobs is in the address, which is all that keeps it.
   if (field) field.addEventListener("input", () => {
     filter();
+    count();
     if (!field.name) return;
     const here = new URL(location.href);
     if (field.value) here.searchParams.set(field.name, field.value); else here.searchParams.delete(field.name);
@@ -66,13 +67,20 @@
   function count() {
     if (!picked) return;
     const ticked = document.querySelectorAll("#chosen input:checked").length;
+    const all = field && field.value && !ticked ? shownBoxes().length : 0;
     picked.textContent = ticked ? `${ticked} ticked` : "Tick two or more jobs to compare them.";
-    document.querySelector("#chosen button").disabled = ticked < 2;
+    const button = document.querySelector("#chosen button");
+    button.disabled = ticked < 2 && (all < 2 || all > 100);
+    button.textContent = all > 1 && !button.disabled ? `Compare the ${all} shown` : "Compare";
   }
+  const shownBoxes = () => [...document.querySelectorAll("#jobs tbody tr:not([hidden]) input")];
   if (picked) {
     const first = new URLSearchParams(location.search).get("pick");
     for (const box of document.querySelectorAll("#chosen input")) if (box.value === first) box.checked = true;
     document.getElementById("chosen").addEventListener("change", count);
+    document.getElementById("chosen").addEventListener("submit", () => {
+      if (!document.querySelector("#chosen input:checked")) for (const box of shownBoxes()) box.checked = true;
+    });
     addEventListener("pageshow", count);
   }
 

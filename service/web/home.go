@@ -42,6 +42,7 @@ type waitingJob struct {
 type trouble struct {
 	jobHead
 	Cause, Why, Command string
+	Again               string // address of the form with the advised changes; "": there are none
 }
 
 func homePage(v *visit) error {
@@ -53,7 +54,7 @@ func homePage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	page := home{Pool: poolBarOf(p), Waiting: waitingJobs(p, list)}
+	page := home{Pool: poolBarOf(p)}
 	if options := v.place(); len(options) > 0 {
 		page.Server = options[0].Value
 	}
@@ -62,6 +63,7 @@ func homePage(v *visit) error {
 			return err
 		}
 	}
+	page.Waiting = waitingJobs(p, list, page.Running)
 	v.write(http.StatusOK, "home", view{Title: "Home", Here: "Home", Live: Root + "live/jobs", Body: &page})
 	return nil
 }
@@ -114,6 +116,9 @@ func troubleOf(rec *disdel.Record, place []disdel.Option) trouble {
 	}
 	if a := r.Advice; a != nil {
 		out.Why = a.Why
+		if rec.Status == disdel.StatusFailed && len(a.Sets) > 0 {
+			out.Again = submitAddress(rec.ID, a.Sets...)
+		}
 		if len(a.Commands) > 0 {
 			out.Command = strings.Join(a.Commands[0].Lines, " && ")
 		}
@@ -121,8 +126,12 @@ func troubleOf(rec *disdel.Record, place []disdel.Option) trouble {
 	return out
 }
 
-// waitingJobs are the jobs in the queue, with the reason that the page can see.
-func waitingJobs(p queue.Pool, list []row) (out []waitingJob) {
+// waitingJobs are the jobs in the queue, with the reason that the page can see, and when the next running job ends.
+func waitingJobs(p queue.Pool, list []row, running []jobHead) (out []waitingJob) {
+	until := ""
+	if i := soonest(running); i >= 0 {
+		until = fmt.Sprintf(" %s ends next: %s.", running[i].Name, running[i].Left)
+	}
 	for i, j := range p.Waiting {
 		one := waitingJob{PoolJob: j, Name: string(j.Job)}
 		if k := slices.IndexFunc(list, func(r row) bool { return r.ID == j.Job }); k >= 0 {
@@ -140,9 +149,21 @@ func waitingJobs(p queue.Pool, list []row) (out []waitingJob) {
 		default:
 			one.Why += fmt.Sprintf(". %d jobs go first.", i)
 		}
+		one.Why += until
 		out = append(out, one)
 	}
 	return out
+}
+
+// soonest is the number of the job that is expected to end first, -1 if no forecast is known.
+func soonest(running []jobHead) int {
+	best := -1
+	for i := range running {
+		if running[i].Left != "" && (best < 0 || running[i].Ends < running[best].Ends) {
+			best = i
+		}
+	}
+	return best
 }
 
 // poolBar is the pool as one bar, a part for each tenant.

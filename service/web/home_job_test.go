@@ -182,7 +182,7 @@ func TestThePoolsBar(t *testing.T) {
 	if got.String() != "this home 0+30 bob 30+20 ann 50+10 " || bar.Held != 600*disdel.MB {
 		t.Errorf("%q, %v", got.String(), bar.Held)
 	}
-	waiting := waitingJobs(p, []row{{JobResult: report.JobResult{ID: "job-a", Name: "large"}}})
+	waiting := waitingJobs(p, []row{{JobResult: report.JobResult{ID: "job-a", Name: "large"}}}, nil)
 	if w := waiting[0]; w.Name != "large" ||
 		w.Why != "It needs 700 MB at once; the jobs above hold 600 MB of 1000 MB. It is the first in the queue." {
 		t.Errorf("%+v", w)

@@ -50,6 +50,7 @@ type oneJob struct {
 	Printed []render.ActivationLog // of the view of logs
 	Lines   []render.LogLine       // the same
 	Earlier int                    // lines that are not shown
+	Actions []tab                  // links to the log of one action each
 	Model   string                 // NAME:vN, of the view of files
 	Spec    string                 // the same
 }
@@ -88,7 +89,10 @@ func jobPage(v *visit) error {
 		return err
 	}
 	page.Report = template.HTML(out.String()) //nolint:gosec // a template wrote it, which escapes
-	page.add(&rec)
+	page.add(&rec, v.URL.Query().Get("action"))
+	if _, err := v.s.ResolveOwn(v.Context(), string(rec.ID)); err != nil {
+		page.Again = nil // only its owner continues a job; another tenant clones it
+	}
 	what := view.page(&rec, page)
 	v.write(http.StatusOK, "job", what)
 	return nil
@@ -157,11 +161,15 @@ func tabsOf(id disdel.JobID, here string) (out []tab) {
 }
 
 // add adds what the views of logs and of files show of a record.
-func (p *oneJob) add(rec *disdel.Record) {
+func (p *oneJob) add(rec *disdel.Record, action string) {
 	switch p.Section {
 	case "logs":
 		p.Printed = render.ActivationLogs(rec)
 		all := render.LogLines(rec, render.LogFilter{})
+		p.Actions = actionTabs(rec.ID, all, action)
+		if action != "" {
+			all = slices.DeleteFunc(all, func(l render.LogLine) bool { return l.Action != action })
+		}
 		p.Earlier = max(0, len(all)-mostLines)
 		p.Lines = all[p.Earlier:]
 	case "files":
@@ -170,6 +178,21 @@ func (p *oneJob) add(rec *disdel.Record) {
 			p.Model = fmt.Sprintf("%s:v%d", m.Name, m.Version)
 		}
 	}
+}
+
+// mostActions bounds the links to the logs of actions.
+const mostActions = 40
+
+// actionTabs are links to the log of all actions, and of each.
+func actionTabs(id disdel.JobID, all []render.LogLine, here string) (out []tab) {
+	link := jobAddress(id) + "?section=logs"
+	out = append(out, tab{"all", link, here == ""})
+	for _, l := range all {
+		if len(out) <= mostActions && !slices.ContainsFunc(out, func(t tab) bool { return t.Name == l.Action }) {
+			out = append(out, tab{l.Action, link + "&action=" + url.QueryEscape(l.Action), here == l.Action})
+		}
+	}
+	return out
 }
 
 // specOf is the job file of a record, "" if a record of another version has what no job file can.
@@ -185,7 +208,8 @@ type jobHead struct {
 	State, Badge string // the words of the status, and its class
 	Labels       string
 	Done, Rounds int
-	Left         string // "3 min left (2 to 4)"; "": nothing is known, or the job has ended
+	Ends         disdel.Millis // likely time left; 0: not known
+	Left         string        // "3 min left (2 to 4)"; "": nothing is known, or the job has ended
 	Cost         float64
 	Budget       float64 // 0: the job has none
 	Peak, Limit  disdel.Bytes
@@ -209,23 +233,23 @@ func headOf(rec *disdel.Record, now time.Time) jobHead {
 		h.Figure = text
 	}
 	if rec.Status == disdel.StatusRunning {
-		h.Left = leftText(rec, now)
+		h.Left, h.Ends = leftText(rec, now)
 	}
 	return h
 }
 
 // leftText is the forecast of a running job's remaining time with its interval.
-func leftText(rec *disdel.Record, now time.Time) string {
+func leftText(rec *disdel.Record, now time.Time) (text string, likely disdel.Millis) {
 	elapsed := disdel.Millis(now.Sub(rec.Created))
 	if n := len(rec.Activations); n > 0 && !rec.Activations[0].Start.IsZero() {
 		elapsed = disdel.Millis(now.Sub(rec.Activations[0].Start)) // waiting for the pool is no progress
 	}
 	f := estimator.Remaining(rec.Plan, rec.Rounds, rec.Activations, elapsed)
 	if f == nil {
-		return ""
+		return "", 0
 	}
 	d := f.Duration
-	return fmt.Sprintf("%s left (%s to %s)", d.Likely.Text(), d.Low.Text(), d.High.Text())
+	return fmt.Sprintf("%s left (%s to %s)", d.Likely.Text(), d.Low.Text(), d.High.Text()), d.Likely
 }
 
 // badgeOf is the class of a status. A job that succeeded with a doubtful result is not shown as a success.

@@ -266,6 +266,7 @@ func clone(q url.Values) url.Values {
 type compared struct {
 	report.Comparison
 	Figures []report.Figure
+	Best    string // which job has the best result; "": not known
 	Lines   []line
 }
 
@@ -292,7 +293,7 @@ func comparePage(v *visit) error {
 		return err
 	}
 	page := compared{Comparison: report.CompareJobs(list)}
-	page.Figures = page.Comparison.Figures()
+	page.Figures, page.Best = page.Comparison.Figures(), bestOf(page.Jobs)
 	for _, l := range report.ComparisonRows {
 		one := line{Name: l.Name}
 		for i := range page.Jobs {
@@ -302,6 +303,26 @@ func comparePage(v *visit) error {
 	}
 	v.write(http.StatusOK, "compare", view{Title: "Comparison", Here: "Jobs", Body: page})
 	return nil
+}
+
+// bestOf tells which job has the highest accuracy, or the lowest loss if no job has an accuracy.
+func bestOf(list []report.JobResult) string {
+	best := func(of func(*report.JobResult) *float64, sign int) (*report.JobResult, bool) {
+		top := slices.MaxFunc(list, func(a, b report.JobResult) int {
+			if x, y := of(&a), of(&b); x != nil && y != nil {
+				return sign * cmp.Compare(*x, *y)
+			}
+			return compareFigures(of(&a), of(&b))
+		})
+		return &top, of(&top) != nil
+	}
+	if r, ok := best(func(r *report.JobResult) *float64 { return r.Accuracy }, 1); ok {
+		return fmt.Sprintf("%s (%s) has the highest accuracy: %.4f.", r.Name, shortID(r.ID), *r.Accuracy)
+	}
+	if r, ok := best(func(r *report.JobResult) *float64 { return r.Loss }, -1); ok {
+		return fmt.Sprintf("%s (%s) has the lowest loss: %.4f.", r.Name, shortID(r.ID), *r.Loss)
+	}
+	return ""
 }
 
 // comparedJobs reads what a comparison shows of jobs, each of which is the tenant's or shared with it.

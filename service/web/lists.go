@@ -20,6 +20,7 @@ import (
 type stored[T any] struct {
 	List    []T
 	Damaged string
+	Added   *addedData // what was just uploaded; nil: nothing
 }
 
 // mostStored bounds a list, and mostDamaged its unreadable items.
@@ -51,6 +52,10 @@ type trained struct {
 	Network string
 }
 
+func trainedOf(m modelstore.Model) trained {
+	return trained{m, m.Ref(), cmp.Or(m.Network.Name, "own layers")}
+}
+
 // Figure is the model's accuracy, or the RMSE of one that predicts numbers.
 func (t trained) Figure() string {
 	return disdel.Figures{Accuracy: &t.Accuracy, Scores: t.Scores}.Text()
@@ -58,7 +63,7 @@ func (t trained) Figure() string {
 
 func modelsPage(v *visit) error {
 	list, err := shown(v.s.AllModels(v.Context()), func(m modelstore.Model) trained {
-		one := trained{m, m.Ref(), cmp.Or(m.Network.Name, "own layers")}
+		one := trainedOf(m)
 		one.Model.Network, one.Labels = disdel.Network{}, nil // which no list shows
 		return one
 	})
@@ -85,7 +90,9 @@ type set struct {
 	Size disdel.Bytes
 }
 
-func datasetsPage(v *visit) error {
+func datasetsPage(v *visit) error { return showDatasets(v, http.StatusOK, nil) }
+
+func showDatasets(v *visit, status int, added *addedData) error {
 	list, err := shown(v.s.AllDatasets(v.Context()), func(d infer.Dataset) set {
 		m := d.Manifest
 		m.Name = d.Ref
@@ -96,8 +103,8 @@ func datasetsPage(v *visit) error {
 	if err != nil && len(list) == 0 {
 		return err
 	}
-	page := stored[set]{Damaged: errorText(err), List: list}
-	v.write(http.StatusOK, "datasets", view{Title: "Data sets", Here: "Data sets", Body: page})
+	page := stored[set]{Damaged: errorText(err), List: list, Added: added}
+	v.write(status, "datasets", view{Title: "Data sets", Here: "Data sets", Body: page})
 	return nil
 }
 

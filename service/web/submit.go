@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/infer"
 )
 
 // mostJobFile bounds a form with a job file. The memory that a page holds is enough to plan a job of this size.
@@ -35,9 +37,10 @@ distribution:
 
 // submitForm is the form for a new job.
 type submitForm struct {
-	File    string // the text of the job file
-	From    string // name of the job whose file it is; "": of none
-	Key     string // makes a second click on the button return the first one's job
+	File    string   // the text of the job file
+	From    string   // name of the job whose file it is; "": of none
+	Key     string   // makes a second click on the button return the first one's job
+	Changes []change // of the job file, by a click
 	Checked bool
 	Faults  []disdel.Fault
 	Refused *disdel.Error // why the job would not be taken; nil: it would
@@ -52,9 +55,67 @@ func submitPage(v *visit) error {
 		if err != nil {
 			return err
 		}
-		form.File, form.From = specOf(&rec), rec.Job.Metadata.Name
+		form.From, form.Changes = rec.Job.Metadata.Name, changesOf(&rec)
+		form.File, err = changedSpec(&rec, v.URL.Query()["set"])
+		form.refuse(err)
+	}
+	if name := v.URL.Query().Get("data"); name != "" {
+		set, err := v.s.FindDataset(v.Context(), name)
+		if err != nil {
+			return err
+		}
+		form.File = draftOf(set)
 	}
 	return form.write(v, http.StatusOK)
+}
+
+// change is a link to the form with a changed job file.
+type change struct{ Name, Link string }
+
+// changesOf are the usual changes of a job file for another try.
+func changesOf(rec *disdel.Record) (out []change) {
+	o, batch := rec.Job.Training.Optimizer, rec.Job.Training.BatchSize
+	rate := "training.optimizer." + o.Name() + ".learningRate="
+	if o.Name() != "" && o.Rate() > 0 {
+		out = append(out, change{"Half the rate", submitAddress(rec.ID, fmt.Sprintf("%s%g", rate, o.Rate()/2))},
+			change{"Twice the rate", submitAddress(rec.ID, fmt.Sprintf("%s%g", rate, 2*o.Rate()))})
+	}
+	if batch > 1 {
+		out = append(out, change{"Half the batch", submitAddress(rec.ID, fmt.Sprintf("training.batchSize=%d", batch/2))})
+	}
+	epochs := fmt.Sprintf("training.epochs=%d", 2*rec.Job.Training.Epochs)
+	return append(out, change{"Twice the epochs", submitAddress(rec.ID, epochs)})
+}
+
+// submitAddress is the address of the form with the file of a job, changed as --set changes it.
+func submitAddress(id disdel.JobID, sets ...string) string {
+	return Root + "submit?" + url.Values{"job": {string(id)}, "set": sets}.Encode()
+}
+
+// changedSpec is the job file of a record with changes. The error tells why they cannot be made; then there are none.
+func changedSpec(rec *disdel.Record, sets []string) (string, error) {
+	spec := specOf(rec)
+	if len(sets) == 0 {
+		return spec, nil
+	}
+	file, err := jobfile.Parse(rec.Job.Metadata.Name, []byte(spec), sets)
+	if err != nil {
+		return spec, err
+	}
+	text, err := jobfile.Print(file.Job)
+	return string(text), err
+}
+
+// draftOf is a job file that trains on a data set.
+func draftOf(set infer.Dataset) string {
+	d := jobfile.Draft{
+		Name: set.Name, Dataset: set.Ref, Sample: set.Sample, Classes: set.Classes, Rows: set.Train.Rows,
+		HeldOut: set.Test.Rows, NextToken: set.NextToken, Sparse: set.Sparse,
+	}
+	for _, t := range set.Targets {
+		d.Targets = append(d.Targets, t.Name)
+	}
+	return string(d.Text())
 }
 
 func (f *submitForm) write(v *visit, status int) error {

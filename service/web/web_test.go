@@ -47,9 +47,12 @@ var tokens = map[string]tenant.Role{
 	"bob submit": tenant.RoleSubmit,
 }
 
-func newHouse(t *testing.T) *house {
+func newHouse(t *testing.T) *house { return newHouseOf(t, service.Config{}) }
+
+func newHouseOf(t *testing.T, cfg service.Config) *house {
 	t.Helper()
-	s, err := service.Open(t.Context(), service.Config{Home: t.TempDir()})
+	cfg.Home = t.TempDir()
+	s, err := service.Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,6 +104,12 @@ func (b *browser) send(method, path string, form url.Values) (*http.Response, st
 	if form != nil {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
+	return b.answer(r)
+}
+
+// answer is what the server says to a request.
+func (b *browser) answer(r *http.Request) (*http.Response, string) {
+	b.t.Helper()
 	if b.cookie != nil {
 		r.AddCookie(b.cookie)
 	}

@@ -1,0 +1,206 @@
+package web
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/dataset/dense"
+	"github.com/disdel/disdel/internal/client"
+	"github.com/disdel/disdel/internal/export"
+	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/internal/render"
+	"github.com/disdel/disdel/service/infer"
+)
+
+// Bounds of what a browser sends and gets: these fit the memory that a page holds. Larger files take the program disdel.
+const (
+	mostTried    = 1 << 20   // bytes of rows to try a model on
+	mostPixels   = 1 << 20   // of a picture
+	mostAnswers  = 100       // rows
+	mostTable    = 4 << 20   // bytes of an uploaded table
+	mostExported = 256 << 20 // bytes of exported weights
+)
+
+// oneModel is the page of a model.
+type oneModel struct {
+	trained
+	Address string
+	Refused *disdel.Error // why there is no answer; nil: nobody asked, or there is one
+	Answers []answer
+	Notes   []string
+}
+
+// answer is what the model says of one row.
+type answer struct {
+	Row         int // from 1
+	What, Share string
+}
+
+func modelAddress(ref string) string { return Root + "models/" + url.PathEscape(ref) }
+
+func modelPage(v *visit) error {
+	found, err := v.s.FindModel(v.Context(), v.PathValue("model"))
+	if err != nil {
+		return err
+	}
+	return modelOf(found.Model).write(v, http.StatusOK)
+}
+
+func modelOf(m modelstore.Model) *oneModel {
+	return &oneModel{trained: trainedOf(m), Address: modelAddress(m.Ref())}
+}
+
+func (p *oneModel) write(v *visit, status int) error {
+	v.write(status, "model", view{Title: "Model " + p.Ref, Here: "Models", Body: p})
+	return nil
+}
+
+// tryModel asks a model about the rows or the picture of a file.
+func tryModel(v *visit) error {
+	m, err := v.s.Trained(v.Context(), v.PathValue("model"))
+	if err != nil {
+		return err
+	}
+	page := modelOf(m.Model)
+	head, data, err := v.file(mostTried, "disdel infer takes a larger file")
+	if err != nil {
+		return err
+	}
+	m.MostRows, m.MostPixels = mostAnswers, mostPixels
+	doc, err := render.AnswerFile(v.Context(), v.s.Predictor, m, head.Filename, data, disdel.Continuation{})
+	if err != nil {
+		page.Refused = disdel.AsError(err)
+		return page.write(v, http.StatusUnprocessableEntity)
+	}
+	page.Notes, page.Answers = doc.Warnings, answersOf(&doc, m)
+	return page.write(v, http.StatusOK)
+}
+
+// answersOf are the answers of a document, one for each row.
+func answersOf(doc *render.Inference, m *infer.Model) (out []answer) {
+	for i, class := range doc.Classes {
+		a := answer{Row: i + 1, What: fmt.Sprintf("class %d", class)}
+		if class < len(m.Labels) {
+			a.What = m.Labels[class]
+		}
+		if i < len(doc.Probabilities) && class < len(doc.Probabilities[i]) {
+			a.Share = fmt.Sprintf("%.1f %%", 100*doc.Probabilities[i][class])
+		}
+		out = append(out, a)
+	}
+	for i, values := range doc.Values {
+		out = append(out, answer{Row: i + 1, What: fmt.Sprintf("%.4g", values)})
+	}
+	for i, value := range doc.Predictions {
+		out = append(out, answer{Row: i + 1, What: fmt.Sprintf("%.4g", value)})
+	}
+	for i, text := range doc.Continued {
+		out = append(out, answer{Row: i + 1, What: text.Text})
+	}
+	return out
+}
+
+// file reads the form's field "file" of at most so many bytes.
+func (v *visit) file(most int64, instead string) (*multipart.FileHeader, []byte, error) {
+	v.Body = http.MaxBytesReader(v.w, v.Body, most+mostForm)
+	fault := func(err error) error {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "read form", Err: err, Hint: instead,
+			Msg: fmt.Sprintf("the form has no file of at most %v", disdel.Bytes(most)),
+		}
+	}
+	if err := v.ParseMultipartForm(most + mostForm); err != nil {
+		return nil, nil, fault(err)
+	}
+	file, head, err := v.FormFile("file")
+	if err != nil {
+		return nil, nil, fault(err)
+	}
+	defer file.Close()
+	data, err := io.ReadAll(file)
+	if err != nil {
+		return nil, nil, fault(err)
+	}
+	return head, data, nil
+}
+
+// modelONNX answers with a model as an ONNX file.
+func modelONNX(v *visit) error {
+	m, err := v.s.FindModel(v.Context(), v.PathValue("model"))
+	if err != nil {
+		return err
+	}
+	if m.Size > mostExported {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "export model",
+			Msg:  fmt.Sprintf("the model has %v, and the page sends at most %v", m.Size, disdel.Bytes(mostExported)),
+			Hint: "disdel model export " + m.Ref() + " --to onnx --file model.onnx",
+		}
+	}
+	var weights, out bytes.Buffer
+	if err := m.Store.CopyWeights(v.Context(), &weights, m.Path, m.Checksum); err != nil {
+		return err
+	}
+	notes, err := export.ModelNotes(m.Ref(), m.Data.Name, m.Checksum, m.Labels)
+	if err == nil {
+		err = export.ConvertONNX(&out, m.Network, weights.Bytes(), notes)
+	}
+	if err != nil {
+		return err
+	}
+	v.w.Header().Set("Content-Type", "application/octet-stream")
+	v.w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", m.Name+".onnx"))
+	v.w.Write(out.Bytes()) //nolint:errcheck // the browser went away
+	return nil
+}
+
+// addedData is the result of an upload, for the page of data sets.
+type addedData struct {
+	render.Dataset
+	Refused *disdel.Error // why the table was not added; nil: it was
+	Faults  []disdel.Fault
+}
+
+// uploadTable adds a data set of a CSV file, and shows how its columns were understood.
+func uploadTable(v *visit) error {
+	head, data, err := v.file(mostTable, "disdel dataset add takes a larger table")
+	if err != nil {
+		return err
+	}
+	added := &addedData{}
+	added.Dataset, err = v.addTable(head.Filename, data)
+	if err != nil {
+		added.Refused = disdel.AsError(err)
+		if faults, ok := errors.AsType[*disdel.Faults](err); ok {
+			added.Faults = faults.Faults
+		}
+		return showDatasets(v, http.StatusUnprocessableEntity, added)
+	}
+	return showDatasets(v, http.StatusOK, added)
+}
+
+func (v *visit) addTable(file string, data []byte) (set render.Dataset, err error) {
+	table := dense.CSV{
+		Label: v.PostFormValue("label"),
+		Source: dataset.Source{Name: file, Open: func() (io.ReadCloser, error) {
+			return io.NopCloser(bytes.NewReader(data)), nil
+		}},
+	}
+	in, err := table.Input(v.PostFormValue("name"))
+	if err != nil {
+		return set, err
+	}
+	release, err := v.s.ClaimDisk(v.Context(), disdel.Bytes(len(data)))
+	if err != nil {
+		return set, err
+	}
+	defer release()
+	return client.Local(v.s).Data.AddDense(v.Context(), in, false)
+}
