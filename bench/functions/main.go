@@ -301,28 +301,6 @@ func (b *bencher) starts() error {
 	return nil
 }
 
-// exchange prints how long the weights of a round take on their way to a worker and back.
-func (b *bencher) exchange() error {
-	d, err := b.draw("exchange", 640, 1, 28, 28)
-	if err != nil {
-		return err
-	}
-	var exchange []float64
-	for range b.runs {
-		rec, err := b.submit("lenet.py", d, "training.epochs=4", "training.batchSize=64", "distribution.sync=epoch")
-		if err != nil {
-			return err
-		}
-		for _, a := range rec.Activations {
-			if a.Task == disdel.TaskTrain && a.Outcome == disdel.OutcomeSuccess && !a.Cold {
-				exchange = append(exchange, (float64(a.Phases["fetch"])+float64(a.Phases["push"]))/1e6)
-			}
-		}
-	}
-	rig.MedianFigure("function_exchange_ms", exchange, "ms")
-	return nil
-}
-
 // estimates prints how the estimates of drawn programs compare with the measured peaks of their train actions.
 func (b *bencher) estimates() error {
 	d, err := b.draw("estimates", 1024, 1, 28, 28)
