@@ -24,6 +24,7 @@ command -v chromium >/dev/null || missing+=(chromium)
 # PyTorch for processors, of Debian's own Python: users' programs are tested with it.
 /usr/bin/python3 -c 'import torch' 2>/dev/null || missing+=(python3-torch)
 command -v tmux >/dev/null || missing+=(tmux)
+command -v strace >/dev/null || missing+=(strace) # calls to the disk that fail
 command -v gcc >/dev/null || missing+=(gcc libc6-dev) # the race detector links with cgo
 
 if [ ${#missing[@]} -gt 0 ]; then

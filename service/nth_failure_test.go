@@ -24,6 +24,8 @@ import (
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/history/couchlite"
 	"github.com/disdel/disdel/internal/safetensors"
+	"github.com/disdel/disdel/platform"
+	"github.com/disdel/disdel/platform/local"
 )
 
 // wayTo is the way to a server. It counts what clients write, and one of these writes fails.
@@ -177,6 +179,7 @@ func (m *muted) Write(data []byte) (int, error) {
 // disturbed has the servers of a job, whose addresses never fail, and what the job comes to undisturbed.
 type disturbed struct {
 	redis, couchDB string
+	openWhisk      OpenWhisk
 	weights        []safetensors.Tensor
 	accuracy       float64
 }
@@ -198,6 +201,25 @@ func startServers(t *testing.T) *disturbed {
 	}
 	t.Cleanup(func() { server.Close() })
 	return &disturbed{redis: redis.URL(), couchDB: server.URL()}
+}
+
+// startPlatform starts the platform that a Service embeds, for many jobs.
+func (d *disturbed) startPlatform(t *testing.T) {
+	t.Helper()
+	s := opened(t, t.TempDir())
+	cfg, err := s.platformConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := platform.New(cfg)
+	if err == nil {
+		err = p.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { local.End(p) }) //nolint:errcheck // the test is over
+	d.openWhisk = OpenWhisk{Host: p.URL(), Key: p.AuthKey()}
 }
 
 // tensorsOf is the tensors of a record's model. Its metadata has the job's id, which differs.
@@ -229,10 +251,14 @@ func (d *disturbed) run(t *testing.T, server string, nth int, how string) (calls
 	home := t.TempDir()
 	cfg := Config{Program: testProgram, Home: home, Redis: []string{d.redis}, CouchDB: d.couchDB}
 	var way *wayTo
-	if server == "Redis" {
+	switch server {
+	case "Redis":
 		way, cfg.Redis[0] = through(t, d.redis, nth, how)
-	} else {
+	case "history":
 		way, cfg.CouchDB = through(t, d.couchDB, nth, how)
+	default:
+		cfg.OpenWhisk = d.openWhisk
+		way, cfg.OpenWhisk.Host = through(t, d.openWhisk.Host, nth, how)
 	}
 	defer way.close()
 	s, err := Open(t.Context(), cfg)
@@ -308,13 +334,14 @@ func (d *disturbed) check(t *testing.T, cfg Config, rec disdel.Record, key strin
 	}
 }
 
-// In each run of a job, one call to Redis or to the history fails: its line is cut before, within or after it. The job
-// ends as it does undisturbed, or the error says why not and the next try does. DISDEL_TEST_EVERY_CALL=1 tries all
-// calls; otherwise each of the three failures meets one call to each server.
+// In each run of a job, one call to Redis, to the history or to the platform fails: its line is cut before, within or
+// after it. The job ends as it does undisturbed, or the error says why not and the next try does.
+// DISDEL_TEST_EVERY_CALL=1 tries all calls; otherwise each of the three failures meets one call to each server.
 func TestTheNthCallFails(t *testing.T) {
 	aggregator.SilenceRedis()
 	d := startServers(t)
-	for _, server := range []string{"Redis", "history"} {
+	d.startPlatform(t)
+	for _, server := range []string{"Redis", "history", "platform"} {
 		calls := d.run(t, server, 0, "")
 		t.Logf("%d calls to %s", calls, server)
 		for i, how := range []string{lost, short, unanswered} {

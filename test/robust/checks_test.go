@@ -59,11 +59,12 @@ var checks = []check{
 		{"platform", "TestAFullDiskLosesNothing"},
 	}},
 	{
-		id: "R13", what: "the Nth call fails", state: part,
-		note: "where a lease's answer is lost, the same submit is refused again; disks fail only by being full",
+		id: "R13", what: "the Nth call fails",
+		note: "to Redis, the history, the platform and the disk; some calls of each kind, or all with DISDEL_TEST_EVERY_CALL",
 		tests: []named{
-			{"service", "TestTheNthCallFails|TestTheRoomSetAsideIsEnough"},
-			{"history/couchlite", "TestAFullDiskLeavesWhatWasThere"},
+			{"service", "TestTheNthCallFails|TestALostAnswerLosesNoJob|TestTheRoomSetAsideIsEnough"},
+			{"history/couchlite", "TestAFailedCallToTheDiskLosesNoDocument|TestAFullDiskLeavesWhatWasThere"},
+			{"internal/blobs", "TestAFailedCallToTheDiskLeavesNoHalfBlob"},
 		},
 	},
 	{
