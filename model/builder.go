@@ -270,6 +270,26 @@ func (b *Builder) Pad(name string, in int, p Padding) int {
 	})
 }
 
+// ConvTranspose adds a transposed convolution: NAME.apart puts zeros between the pixels, which are stride apart, and
+// NAME is a convolution of that. The weight is the convolution's, [filters channels/groups height width]: PyTorch's
+// with the first two sides exchanged in each group, and both windows' sides turned around.
+func (b *Builder) ConvTranspose(name string, in, filters int, w Window, groups int, bias bool) int {
+	c, height, width := b.image(name, in)
+	apart := Sides{max(w.Stride.H, 1), max(w.Stride.W, 1)}
+	w.Stride, w.Dilation = Sides{1, 1}, Sides{max(w.Dilation.H, 1), max(w.Dilation.W, 1)}
+	down, right := w.Dilation.H*(w.Kernel.H-1), w.Dilation.W*(w.Kernel.W-1)
+	p := Padding{Top: down - w.Pad.Top, Bottom: down - w.Pad.Bottom, Left: right - w.Pad.Left, Right: right - w.Pad.Right}
+	if min(p.Top, p.Bottom, p.Left, p.Right) < 0 || max(apart.H, apart.W) > largestWindow {
+		b.fail(name, "padding %v takes away more than a window of %dx%d adds", w.Pad, w.Kernel.H, w.Kernel.W)
+	}
+	w.Pad = p
+	x := b.add(Node{
+		Name: name + ".apart", Op: OpPad, Inputs: []int{in}, Stride: apart,
+		Out: Shape{c, (height-1)*apart.H + 1, (width-1)*apart.W + 1},
+	})
+	return b.Conv(name, x, filters, w, groups, bias)
+}
+
 // Upsample repeats each pixel of an image times.H times downwards and times.W times to the right (nearest).
 func (b *Builder) Upsample(name string, in int, times Sides) int {
 	c, h, w := b.image(name, in)

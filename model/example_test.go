@@ -85,6 +85,14 @@ func ExampleBuilder_Conv1D() {
 	// Output: [16 20]
 }
 
+// A transposed convolution makes an image twice as large, as a decoder does.
+func ExampleBuilder_ConvTranspose() {
+	b := model.NewBuilder("decoder", model.Shape{8, 7, 7})
+	x := b.ConvTranspose("up", 0, 4, model.Square(4, 2, 1), 1, true)
+	fmt.Println(b.Out(x))
+	// Output: [4 14 14]
+}
+
 // Zeros around an image, learned slopes below 0, and pixels that are repeated.
 func ExampleBuilder_Upsample() {
 	b := model.NewBuilder("larger", model.Shape{8, 5, 5})

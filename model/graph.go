@@ -59,7 +59,7 @@ const (
 	OpAvgPool         // Kernel, Stride, Pad, CountPad
 	OpAdaptiveAvgPool // to Kernel, whatever the input
 	OpGlobalAvgPool   // to [channels 1 1]
-	OpPad             // zeros around an image: Pad
+	OpPad             // zeros around an image: Pad; and between its pixels, which are Stride apart if that is given
 	OpUpsample        // each pixel of an image Kernel times
 	OpDropout         // Rate is the share dropped while training
 	OpDropout2D       // the same of whole channels of an image (Tompson 2015)

@@ -34,6 +34,11 @@ var layerKinds = [...]layerKind{
 		options: "filters kernel stride padding dilation groups bias activation", required: "filters kernel", add: addConv1D,
 	},
 	{
+		name: "convTranspose", meaning: "Transposed convolution: an image grows by its stride, and padding takes away pixels.",
+		options: "filters kernel stride padding dilation groups bias activation", required: "filters kernel",
+		add: addConvTranspose,
+	},
+	{
 		name: "depthwiseConv", meaning: "Convolution of every channel by itself.",
 		options: "kernel stride padding dilation bias activation", required: "kernel", add: addDepthwise,
 	},
@@ -277,6 +282,13 @@ func addConv1D(b *Builder, name string, in []int, l *disdel.Layer) {
 		w = w.SamePad(positions, 1)
 	}
 	b.Conv1D(name, in[0], l.Filters, w, l.Groups, isTrue(l.Bias))
+}
+
+func addConvTranspose(b *Builder, name string, in []int, l *disdel.Layer) {
+	if l.SamePad {
+		b.fail(name, "padding is a number of pixels here, or [top, bottom, left, right]")
+	}
+	b.ConvTranspose(name, in[0], l.Filters, b.window(name, in[0], l), l.Groups, isTrue(l.Bias))
 }
 
 func addDepthwise(b *Builder, name string, in []int, l *disdel.Layer) {

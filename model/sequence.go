@@ -172,7 +172,7 @@ func (b *Builder) Sequence(name string, in int) int {
 	return b.add(Node{Name: name, Op: OpSequence, Inputs: []int{in}, Out: Shape{c, height * width}})
 }
 
-// Conv1D adds a convolution over the positions of a sequence: NAME, of an image one pixel wide, between two views of it,
+// Conv1D adds a convolution over the positions of a sequence: NAME, of an image one pixel wide, between two views,
 // NAME.image and NAME.positions. Its weight is that of PyTorch's Conv1d with one more side of 1.
 func (b *Builder) Conv1D(name string, in, filters int, w Window, groups int, bias bool) int {
 	c, positions := b.sequence(name, in)

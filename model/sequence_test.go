@@ -124,7 +124,8 @@ func TestConvolutionsOfSequencesKeepPositions(t *testing.T) {
 	conv := func(padding [4]int, stride int) []disdel.Layer {
 		return []disdel.Layer{
 			{Kind: "embedding", Vocabulary: 9, Width: 4, Padded: new(true)},
-			{Kind: "conv1d", Filters: 4, Kernel: 3, PaddingAt: padding, Stride: stride}, {Kind: "dense", Units: 9},
+			{Kind: "conv1d", Filters: 4, Kernel: 3, PaddingAt: padding, Stride: stride},
+			{Kind: "dense", Units: 9},
 		}
 	}
 	n := disdel.Network{Input: []int{12}, Classes: 9, NextToken: true, Layers: conv([4]int{2}, 1)}

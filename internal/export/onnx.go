@@ -206,6 +206,9 @@ func (t *translator) special(n *model.Node, o operator) error {
 	case model.OpConcat:
 		t.as("Concat", o, integer("axis", 1))
 	case model.OpPad:
+		if n.Stride != (model.Sides{}) {
+			return t.refused(n)
+		}
 		t.out.numbers(n.Name+".zeros", 0, 0, n.Pad.Top, n.Pad.Left, 0, 0, n.Pad.Bottom, n.Pad.Right)
 		o.in = append(o.in, n.Name+".zeros")
 		t.as("Pad", o)

@@ -41,7 +41,7 @@ func drawImages(t *testing.T, seed uint64) *model.Graph {
 	x := 0
 	for i := range 2 + rng.IntN(4) {
 		name := fmt.Sprint("n", i)
-		switch c := b.Out(x)[0]; rng.IntN(10) {
+		switch c := b.Out(x)[0]; rng.IntN(11) {
 		case 0:
 			x = b.Pool(name, x, []model.Op{model.OpMaxPool, model.OpAvgPool}[rng.IntN(2)], model.Square(3, 1, 1))
 		case 1:
@@ -56,6 +56,12 @@ func drawImages(t *testing.T, seed uint64) *model.Graph {
 			x = b.Pad(name, x, model.Padding{Top: rng.IntN(3), Bottom: rng.IntN(3), Left: rng.IntN(3), Right: rng.IntN(3)})
 		case 6:
 			x = b.Upsample(name, x, model.Sides{H: 1 + rng.IntN(2), W: 1 + rng.IntN(2)})
+		case 8:
+			pad, side := rng.IntN(2), 2+rng.IntN(2)
+			x = b.ConvTranspose(name+" turned", x, 1+rng.IntN(9), model.Window{
+				Kernel: model.Sides{H: side, W: 3}, Stride: model.Sides{H: 1 + rng.IntN(2), W: 1 + rng.IntN(2)},
+				Pad: model.Padding{Top: pad, Bottom: pad, Left: pad, Right: pad},
+			}, 1, true)
 		case 7:
 			x = b.PReLU(name, b.Conv(name+".a", x, 1+rng.IntN(17), model.Square(3, 2, 1), 1, true), 1)
 			x = b.PReLU(name+".p", x, b.Out(x)[0])

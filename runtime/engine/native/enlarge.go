@@ -12,6 +12,8 @@ func (l *layer) enlarged() *kernel.Enlarged {
 	g := &kernel.Enlarged{In: l.in[0].v.Image, Out: l.v.Image, Top: l.node.Pad.Top, Left: l.node.Pad.Left, H: 1, W: 1}
 	if l.node.Op == model.OpUpsample {
 		g.H, g.W = l.node.Kernel.H, l.node.Kernel.W
+	} else if s := l.node.Stride; s != (model.Sides{}) {
+		g.H, g.W, g.Apart = s.H, s.W, true
 	}
 	return g
 }

@@ -265,6 +265,12 @@ func networks() map[string]func(b *model.Builder) {
 			y = b.Conv("b", y, 4, model.Square(3, 2, 1), 1, true)
 			end(b, b.Concat("c", b.AdaptivePool("to", y, 3), b.AdaptivePool("too", x, 3)))
 		},
+		"transposed": func(b *model.Builder) {
+			x := b.Conv("a", 0, 4, model.Square(3, 2, 1), 1, true)
+			y := b.ConvTranspose("t", x, 6, window(3, 2, 2, 3, 1, 1, 1, 0, 0, 1), 2, true)
+			end(b, b.Add("s", b.AdaptivePool("p", y, 3), b.AdaptivePool("q", b.ConvTranspose("u", x, 6,
+				window(2, 3, 1, 2, 2, 1, 1, 1, 0, 0), 1, false), 3)))
+		},
 		"prelu": func(b *model.Builder) {
 			x := b.PReLU("p", b.Conv("a", 0, 5, model.Square(3, 1, 1), 1, true), 5)
 			x = b.Add("s", x, b.PReLU("q", x, 1))

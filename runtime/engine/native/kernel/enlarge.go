@@ -1,17 +1,19 @@
 package kernel
 
 // Enlarged is an image whose pixels are those of a smaller one, each H x W times, behind Top rows and Left columns of
-// zeros. What is left is zeros, too. Both lie by lanes, or one row of the batch lies by rows.
+// zeros. What is left is zeros, too. With Apart, a pixel comes once, before zeros in the place of the other times. Both
+// lie by lanes, or one row of the batch lies by rows.
 type Enlarged struct {
 	In, Out   Image
 	Top, Left int
 	H, W      int
+	Apart     bool
 }
 
 // source is the pixel of the smaller image that a pixel is, -1 for zeros.
 func (g *Enlarged) source(px int) int {
 	i, j := px/g.Out.W-g.Top, px%g.Out.W-g.Left
-	if i < 0 || j < 0 || i >= g.In.H*g.H || j >= g.In.W*g.W {
+	if i < 0 || j < 0 || i >= g.In.H*g.H || j >= g.In.W*g.W || g.Apart && (i%g.H > 0 || j%g.W > 0) {
 		return -1
 	}
 	return i/g.H*g.In.W + j/g.W
@@ -34,12 +36,15 @@ func (w *Worker) Enlarge(g *Enlarged, x, y []float32) {
 
 // EnlargeBack adds the gradient of x to dx.
 func (w *Worker) EnlargeBack(g *Enlarged, dy, dx []float32) {
-	pixel := g.Out.Pixel()
+	pixel, h, wide := g.Out.Pixel(), g.H, g.W
+	if g.Apart {
+		h, wide = 1, 1
+	}
 	from, to := w.share(g.In.H * g.In.W)
 	for px := from; px < to; px++ {
 		sum := dx[px*pixel:][:pixel]
-		for i := range g.H {
-			for j := range g.W {
+		for i := range h {
+			for j := range wide {
 				at := (g.Top+px/g.In.W*g.H+i)*g.Out.W + g.Left + px%g.In.W*g.W + j
 				for l, v := range dy[at*pixel:][:pixel] {
 					sum[l] += v

@@ -31,9 +31,16 @@ def computed(node, op, inputs, weights):
         return SAME[op](x)
     if op == "sequence":
         return x.flatten(2) if len(node["Out"]) == 2 else x[..., None]
+    if op == "pad" and node["Stride"]["H"]:
+        return x, sides(node["Stride"])  # the convolution that follows is transposed
+    if isinstance(x, tuple):
+        x, stride = x
+        kernel = of(".weight").flip(2, 3).transpose(0, 1)
+        around = [k - 1 - p for k, p in zip(sides(node["Kernel"]), pad)]
+        return F.conv_transpose2d(x, kernel, of(".bias"), stride, around)
     if op == "conv" and x.shape[3] == 1 and node["Name"] == "conv1d":
-        of_positions = [sides(node[k])[0] for k in ("Stride", "Dilation")]
-        return F.conv1d(x[..., 0], of(".weight")[..., 0], of(".bias"), of_positions[0], pad[0], of_positions[1])[..., None]
+        stride, dilation = (sides(node[k])[0] for k in ("Stride", "Dilation"))
+        return F.conv1d(x[..., 0], of(".weight")[..., 0], of(".bias"), stride, pad[0], dilation)[..., None]
     if op == "conv":
         return F.conv2d(x, of(".weight"), of(".bias"), sides(node["Stride"]), pad, sides(node["Dilation"]), node["Groups"])
     if op == "dense":
