@@ -15,8 +15,8 @@ import (
 )
 
 // exchange prints how long the weights of ResNet-18 take into a worker at the begin of a round and out of it at the
-// end, and how many times as long as two memory copies of the same bytes. The ratio is that of the shortest times: other
-// programs make some rounds longer. The way to the store is not part of it.
+// end, and how many times as long as two memory copies of the same bytes. The ratio is that of the shortest times,
+// because other programs make some rounds longer. The way to the store is not part of it.
 func (b *bencher) exchange() error {
 	e, err := b.worker("resnet18.py", []int{3, 64, 64})
 	if err != nil {
