@@ -48,7 +48,7 @@ func (m StepMemory) Sets() (out []string) {
 	if m.Recompute.Auto() {
 		out = append(out, "training.recompute=auto")
 	}
-	if m.StateFormat.Short() {
+	if m.StateFormat.Short() || m.StateFormat.Paged() {
 		out = append(out, "training.optimizerState="+string(m.StateFormat))
 	}
 	return out
@@ -65,6 +65,9 @@ func (m StepMemory) String() string {
 	}
 	if m.StateFormat.Short() {
 		ways = append(ways, "moments of 8 bits")
+	}
+	if m.StateFormat.Paged() {
+		ways = append(ways, "moments in a file")
 	}
 	if len(ways) == 0 {
 		return "whole batches and all activations"
@@ -98,10 +101,16 @@ const (
 	StateFloat32 StateFormat = "float32"
 	// StateInt8 keeps 8 bits of each moment, and a scale for each block of 256 (Dettmers et al. 2022, arXiv 2110.02861).
 	StateInt8 StateFormat = "int8"
+	// StatePaged keeps moments as float32 in a file of the action's temporary folder. A step reads and writes them by
+	// pieces, and comes to the same bits.
+	StatePaged StateFormat = "paged"
 )
 
 // Short tells whether moments take a quarter of their memory.
 func (f StateFormat) Short() bool { return f == StateInt8 }
+
+// Paged tells whether moments are in a file.
+func (f StateFormat) Paged() bool { return f == StatePaged }
 
 // Optimizer is exactly one of its fields.
 type Optimizer struct {

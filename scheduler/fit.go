@@ -383,7 +383,7 @@ func (s search) sets(job disdel.Job, p *FitPoint) []string {
 	if p.Plan.StepMemory != job.Training.StepMemory {
 		out = append(out, p.Set...)
 	}
-	if job.Training.StateFormat.Short() && !p.Plan.StepMemory.StateFormat.Short() { // there are no moments any more
+	if job.Training.StateFormat != "" && p.Plan.StepMemory.StateFormat == "" { // there are no moments any more
 		out = append(out, "training.optimizerState=float32")
 	}
 	return out

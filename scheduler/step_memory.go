@@ -24,20 +24,21 @@ type way struct {
 }
 
 // stepMemories yields the ways to save memory that the job's backend has for the batch of a worker. What the job file
-// gives stays. Ways that round moments come last. They are estimated only if nothing before them was enough, and they
-// may reach the limit; 0: there is no limit. Those that change what batch norms see come behind the others of their
+// gives stays. Ways that keep moments in another form come last. They are estimated only if nothing before them was enough, and
+// they may reach the limit; 0: there is no limit. Moments in a file come behind those of 8 bits: nobody knows how much
+// disk an action has, nor how fast it is. Those that change what batch norms see come behind the others of their
 // kind. Else the cheapest is first.
 func (b *planBuilder) stepMemories(rows int, limit disdel.Bytes) iter.Seq[way] {
 	own := b.Job.Training.StepMemory.StateFormat
 	states := []disdel.StateFormat{own}
 	if own == "" && b.Job.Training.Optimizer.Moments() > 0 {
-		states = append(states, disdel.StateInt8)
+		states = append(states, disdel.StateInt8, disdel.StatePaged)
 	}
 	return func(yield func(way) bool) {
 		for _, state := range states {
 			ways := b.stepsWith(state, rows)
 			for _, w := range ways {
-				w.rounds = state != own
+				w.rounds = state != own && state.Short()
 				if !yield(w) {
 					return
 				}
@@ -116,6 +117,9 @@ func fitted(in PlanInput, short *planBuilder) (disdel.Plan, bool) {
 				100*w.extra)
 			if w.norms {
 				b.because("fit: batch norm sees the rows of a micro-batch, not those of the batch")
+			}
+			if w.memory.StateFormat.Paged() {
+				b.because("fit: the action needs a disk with room for the moments, which every step reads and writes")
 			}
 			if w.rounds {
 				b.because("fit: moments are rounded to 8 bits, which changes the results a little")

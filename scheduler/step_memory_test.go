@@ -142,8 +142,8 @@ func TestAFittedPlanSaysWhatItCosts(t *testing.T) {
 	}
 }
 
-// Moments are rounded where the weights take most of the memory, so that nothing else is enough. A job file's float32
-// rules that out.
+// Moments are rounded where the weights take most of the memory, so that nothing else is enough. They go to a file where
+// that is not enough either. A job file's float32 rules both out.
 func TestMomentsAreRoundedWhereNothingElseIsEnough(t *testing.T) {
 	in := deep(t, []disdel.Layer{
 		{Kind: "flatten"}, {Kind: "dense", Units: 1000}, {Kind: "dense", Units: 10, Activation: "softmax"},
@@ -159,6 +159,23 @@ func TestMomentsAreRoundedWhereNothingElseIsEnough(t *testing.T) {
 	if said := strings.Join(p.Reasons, "\n"); err != nil || !p.StepMemory.StateFormat.Short() ||
 		!strings.Contains(said, "moments are rounded to 8 bits") || !strings.Contains(said, "fit: micro-batches of 16") {
 		t.Errorf("%+v, %v: %s", p.StepMemory, err, said)
+	}
+	in.Data.HeldOut = 100 // an evaluation needs less than training
+	needs := map[disdel.StateFormat]disdel.Bytes{}
+	for _, f := range []disdel.StateFormat{disdel.StateInt8, disdel.StatePaged} {
+		in.Job.Training.StepMemory = disdel.StepMemory{StateFormat: f}
+		p, err := under(in, boundless, disdel.FitNone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		train, _ := p.Action(disdel.TaskTrain)
+		needs[f] = train.Estimate.Total
+	}
+	in.Job.Training.StepMemory = disdel.StepMemory{}
+	p, err = under(in, (needs[disdel.StateInt8]+needs[disdel.StatePaged])/2/disdel.MB*disdel.MB, "")
+	if said := strings.Join(p.Reasons, "\n"); err != nil || !p.StepMemory.StateFormat.Paged() ||
+		!strings.Contains(said, "needs a disk with room") {
+		t.Errorf("%+v, %v, %v: %s", p.StepMemory, err, needs, said)
 	}
 	in.Job.Training.StateFormat = disdel.StateFloat32
 	if p, err := under(in, limit, ""); !errors.Is(err, disdel.OverLimit) {

@@ -172,7 +172,7 @@ func anyTraining(t *rapid.T) disdel.Training {
 		tr.Optimizer.AdamW = adam
 	}
 	if tr.Backend == disdel.BackendNative && tr.Optimizer.Moments() > 0 && tr.Optimizer.Adagrad == nil {
-		tr.StateFormat = rapid.SampledFrom([]disdel.StateFormat{"", disdel.StateInt8}).Draw(t, "moments")
+		tr.StateFormat = rapid.SampledFrom([]disdel.StateFormat{"", disdel.StateInt8, disdel.StatePaged}).Draw(t, "moments")
 	}
 	switch rapid.IntRange(0, 2).Draw(t, "schedule") {
 	case 1:

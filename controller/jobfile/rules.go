@@ -461,7 +461,7 @@ func (r *reader) stepMemory(job *disdel.Job) {
 	}
 	if engine := engineOf(job); engine != disdel.BackendNative {
 		for path, wanted := range map[string]bool{
-			parts: t.MicroBatch > 0, again: t.Recompute.Auto(), moments: t.StateFormat.Short(),
+			parts: t.MicroBatch > 0, again: t.Recompute.Auto(), moments: t.StateFormat != "",
 		} {
 			if wanted {
 				r.fault(r.places[path], path, "leave it out", "%s does not have it", engine)
@@ -475,15 +475,16 @@ func (r *reader) stepMemory(job *disdel.Job) {
 	}
 }
 
-// shortMoments refuses moments of 8 bits where there are none, and where they must not be rounded.
+// shortMoments refuses moments of 8 bits or in a file where there are none, and 8 bits where they must not be rounded.
 func (r *reader) shortMoments(t *disdel.Training) {
 	const path = "training.optimizerState"
-	if !t.StateFormat.Short() || !r.sound(path, "training.optimizer", "training.exact") {
+	if t.StateFormat == "" || !r.sound(path, "training.optimizer", "training.exact") {
 		return
 	}
 	switch name := t.Optimizer.Name(); {
 	case t.Optimizer.Moments() == 0:
 		r.fault(r.places[path], path, "leave it out", "%s keeps no moments", name)
+	case t.StateFormat.Paged():
 	case t.Optimizer.Adagrad != nil:
 		r.fault(r.places[path], path, "leave it out or choose rmsprop", "8 bits lose what %s adds to its sums", name)
 	case t.Exact:

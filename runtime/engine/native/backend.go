@@ -73,7 +73,7 @@ func PlanOf(s engine.Spec) (*plan.Plan, error) {
 	return plan.New(s.Graph, plan.Spec{
 		BatchSize: rows, Training: s.Training, Moments: s.Optimizer.Moments(), KeepGrads: s.ClipNorm > 0,
 		ShortMoments: s.StateFormat.Short(), SumGrads: parts, Recompute: s.Recompute.Auto(), Exact: s.Exact,
-		Halves: s.Precision.Short(), Text: text,
+		Halves: s.Precision.Short(), PagedMoments: s.StateFormat.Paged(), Text: text,
 	})
 }
 
@@ -91,6 +91,9 @@ func checkStepMemory(s *engine.Spec, parts bool) error {
 		out.Hint = "leave training.optimizerState out, or choose rmsprop"
 	case s.Training && s.StateFormat.Short() && (s.Exact || s.Optimizer.Moments() == 0):
 		out.Msg = "training.optimizerState: an exact training, or one without moments, has none of 8 bits"
+		out.Hint = "leave training.optimizerState out"
+	case s.Training && s.StateFormat.Paged() && s.Optimizer.Moments() == 0:
+		out.Msg = "training.optimizerState: there are no moments that a file could keep"
 		out.Hint = "leave training.optimizerState out"
 	case parts && s.Exact && slices.ContainsFunc(s.Graph.Nodes, norm):
 		out.Msg = fmt.Sprintf("training.exact: batch norm would see micro-batches of %d rows instead of %d", s.MicroBatch,

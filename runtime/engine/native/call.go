@@ -103,6 +103,9 @@ func (e *Engine) Step(b dataset.Batch) (disdel.Metrics, error) {
 	e.steps++
 	e.odd.Store(false)
 	e.passes(b.Input, b.Target)
+	if err := e.pages.failure(); err != nil {
+		return disdel.Metrics{}, err
+	}
 	if e.odd.Load() {
 		return disdel.Metrics{}, &disdel.Error{
 			Kind: disdel.Diverged, Op: "train", Msg: "an input of the batch is not finite",

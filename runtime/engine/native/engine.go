@@ -1,6 +1,7 @@
 package native
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,7 +31,8 @@ type Engine struct {
 	rate  float64 // learning rate
 	steps int     // since ResetOptimizer
 	norms []float64
-	open  openMoment // a moment of 8 bits that is being set
+	open  openMoment // a moment that is kept elsewhere and is being read or set
+	pages *pages     // the file of the moments; nil: there is none
 	zeros []float32  // the gradients of idle taps, a part of them at a time
 
 	// One call's arguments and results, read and written by the team's workers.
@@ -106,8 +108,22 @@ func New(s engine.Spec) (*Engine, error) {
 	team := kernel.NewTeam(set, s.Threads, window(s.Graph))
 	e := &Engine{g: s.Graph, spec: s, plan: p, mem: mem, team: team, rate: s.Optimizer.Rate()}
 	e.build()
-	e.resetMoments()
+	if err := e.openPages(); err != nil {
+		e.Close() //nolint:errcheck // the first error counts
+		return nil, err
+	}
 	return e, nil
+}
+
+// openPages makes the file of the moments, if there is one, and sets all moments to zero.
+func (e *Engine) openPages() (err error) {
+	if e.pages != nil {
+		err = e.pages.open()
+	}
+	if err == nil {
+		err = e.resetMoments()
+	}
+	return err
 }
 
 // window is the most pixels of a pool's or depthwise convolution's window.
@@ -167,7 +183,13 @@ func (e *Engine) Plan() *plan.Plan { return e.plan }
 func (e *Engine) Kernels() string { return e.team.Kernels(e.plan.Spec.Halves) }
 
 // Close frees the engine's memory; it must not be used afterwards.
-func (e *Engine) Close() error { return e.mem.Free() }
+func (e *Engine) Close() error {
+	err := e.mem.Free()
+	if e.pages != nil {
+		err = errors.Join(err, e.pages.close())
+	}
+	return err
+}
 
 // Footprint is the engine's memory by category.
 func (e *Engine) Footprint() engine.Footprint { return footprintOf(e.plan, e.spec.BatchSize) }

@@ -5,78 +5,90 @@ import (
 	"github.com/disdel/disdel/runtime/engine/native/plan"
 )
 
-// buildShortMoments finds the moments of 8 bits in the slab.
-func (e *Engine) buildShortMoments() {
-	for i := range e.params {
+// buildApart finds the moments of 8 bits in the slab, or gives moments their places in a file. The file has them in the
+// order in which a step needs them: from the last layer on.
+func (e *Engine) buildApart() {
+	if e.plan.Spec.PagedMoments {
+		e.pages = &pages{}
+	}
+	for i := len(e.params) - 1; i >= 0; i-- {
 		p := &e.params[i]
 		for m := range e.plan.Spec.Moments {
-			if p.Trainable {
-				p.short = append(p.short, kernel.ShortMomentsOf(p.moments[m], p.shortAt(len(p.value)),
-					kernel.SquareMoment(e.spec.Optimizer, m)))
+			switch {
+			case !p.Trainable:
+			case e.pages != nil:
+				p.apart = append(p.apart, e.pages.place(p.apartAt(len(p.value))))
+			default:
+				short := kernel.ShortMomentsOf(p.moments[m], p.apartAt(len(p.value)), kernel.SquareMoment(e.spec.Optimizer, m))
+				p.apart = append(p.apart, &short)
 			}
 		}
 	}
 }
 
-// shortAt is where the moment of 8 bits lies of a value in memory. Those of idle taps begin at a block of their own.
-func (p *param) shortAt(here int) int {
+// apartAt is where the moment that is kept elsewhere lies of a value in memory. Those of idle taps begin at a block of
+// their own.
+func (p *param) apartAt(here int) int {
 	if idle := p.idleAt(); here >= idle {
 		return plan.MomentBlocks(idle)*plan.MomentBlock + here - idle
 	}
 	return here
 }
 
-// openMoment is a moment of 8 bits that is set piece by piece. A block's scale is known once all of its values are.
-// Until then they lie in the memory of the gradients.
+// openMoment is a moment that is kept elsewhere, and is read or set piece by piece. Meanwhile it lies in the memory of the
+// gradients: a block of 8 bits has no scale before all of its values are known.
 type openMoment struct {
 	param  *param // nil: there is none
 	moment int
+	set    bool // it has new values
 }
 
-// gather begins to set a moment, with the values that it has.
+// gather begins to read or set a moment, with the values that it has.
 func (e *Engine) gather(p *param, moment int) {
-	if e.open == (openMoment{p, moment}) {
+	if e.open.param == p && e.open.moment == moment {
 		return
 	}
 	e.settleMoments()
-	e.open = openMoment{p, moment}
+	e.open = openMoment{param: p, moment: moment}
 	idle := p.idleAt()
-	p.short[moment].Read(p.grad[:idle], 0)
-	p.short[moment].Read(p.grad[idle:], p.shortAt(idle))
+	p.apart[moment].Read(p.grad[:idle], 0)
+	p.apart[moment].Read(p.grad[idle:len(p.value)], p.apartAt(idle))
 }
 
 // settleMoments ends what gather began. The same values give the same bits, in whatever pieces they came.
 func (e *Engine) settleMoments() {
-	p := e.open.param
-	if p == nil {
-		return
+	if p := e.open.param; p != nil && e.open.set {
+		idle := p.idleAt()
+		p.apart[e.open.moment].Write(p.grad[:idle], 0)
+		p.apart[e.open.moment].Write(p.grad[idle:len(p.value)], p.apartAt(idle))
 	}
-	idle := p.idleAt()
-	p.short[e.open.moment].Write(p.grad[:idle], 0)
-	p.short[e.open.moment].Write(p.grad[idle:], p.shortAt(idle))
 	e.open = openMoment{}
 }
 
-// shortView reads and writes a moment of 8 bits in PyTorch's layout.
-type shortView struct {
+// apartView reads and writes a moment that is kept elsewhere in PyTorch's layout.
+type apartView struct {
 	e      *Engine
 	param  *param
 	moment int
 }
 
+func (v apartView) gathered() view { return view{v.param, v.param.grad, v.param.idleAt(), &v.e.stale} }
+
 // ReadAt implements engine.Values.
-func (v shortView) ReadAt(dst []float32, at int) {
-	v.e.settleMoments()
-	short := &v.param.short[v.moment]
-	view{param: v.param}.each(len(dst), at, func(there, here int) { dst[there-at] = short.At(v.param.shortAt(here)) })
+func (v apartView) ReadAt(dst []float32, at int) {
+	if v.e.open.set {
+		v.e.settleMoments()
+	}
+	v.e.gather(v.param, v.moment)
+	v.gathered().ReadAt(dst, at)
 }
 
 // WriteAt implements engine.Values.
-func (v shortView) WriteAt(src []float32, at int) {
-	p := v.param
-	v.e.gather(p, v.moment)
-	view{p, p.grad, p.idleAt(), &v.e.stale}.WriteAt(src, at)
-	if at+len(src) == p.Len() {
+func (v apartView) WriteAt(src []float32, at int) {
+	v.e.gather(v.param, v.moment)
+	v.e.open.set = true
+	v.gathered().WriteAt(src, at)
+	if at+len(src) == v.param.Len() {
 		v.e.settleMoments()
 	}
 }

@@ -3,7 +3,9 @@ package native
 import (
 	"errors"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/disdel/disdel"
@@ -171,4 +173,113 @@ func learned(t *testing.T, g *model.Graph, s engine.Spec, all dataset.Samples, s
 		right += correct
 	}
 	return float64(right) / held
+}
+
+// A step with moments in a file comes to the bits of one with moments in memory, on any number of threads, with
+// micro-batches, clipping and idle taps. So does an engine that takes its state over piece by piece.
+func TestPagedMomentsKeepTheBits(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	graphs := map[string]*model.Graph{"idle": idleNetwork(t)}
+	for name, f := range networks() {
+		graphs[name] = build(t, name, f)
+	}
+	for name, g := range graphs {
+		for _, change := range []func(*engine.Spec){
+			func(*engine.Spec) {}, func(s *engine.Spec) { s.MicroBatch, s.ClipNorm = 16, 0.5 },
+			func(s *engine.Spec) { s.Optimizer = disdel.Optimizer{Adagrad: &disdel.Adagrad{LearningRate: 0.01}} },
+			func(s *engine.Spec) {
+				s.Optimizer = disdel.Optimizer{RMSprop: &disdel.RMSprop{LearningRate: 0.001, Momentum: 0.9, WeightDecay: 0.01}}
+			},
+		} {
+			s := shortAdam
+			s.StateFormat = ""
+			change(&s)
+			memory := initialized(t, g, s)
+			s.StateFormat, s.Threads = disdel.StatePaged, 3
+			paged, later := initialized(t, g, s), newEngine(t, g, s)
+			steps(t, memory, g, 0, 3)
+			steps(t, paged, g, 0, 3)
+			sameBits(t, name, engine.Copies(memory.State()), engine.Copies(paged.State()))
+			to := later.State()
+			for k, a := range paged.State() {
+				for at := 0; at < a.Len(); at += 777 {
+					part := make([]float32, min(777, a.Len()-at))
+					if err := errors.Join(a.ReadAt(part, at), to[k].WriteAt(part, at)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			steps(t, memory, g, 3, 6)
+			steps(t, later, g, 3, 6)
+			sameBits(t, name+", resumed", engine.Copies(memory.State()), engine.Copies(later.State()))
+			for _, e := range []*Engine{memory, later} {
+				if err := e.Reset(engine.Moment); err != nil {
+					t.Fatal(err)
+				}
+			}
+			steps(t, memory, g, 0, 2)
+			steps(t, later, g, 0, 2)
+			sameBits(t, name+", reset", engine.Copies(memory.State()), engine.Copies(later.State()))
+		}
+	}
+}
+
+// Moments in a file take no memory of the plan, and their file goes with the engine.
+func TestPagedMomentsAreNotInMemory(t *testing.T) {
+	folder := t.TempDir()
+	t.Setenv("TMPDIR", folder)
+	s := enginetest.On(testNetwork(t, "lenet5"), shortAdam)
+	s.StateFormat = ""
+	wide, err1 := Backend{}.Footprint(s)
+	s.StateFormat = disdel.StatePaged
+	paged, err2 := Backend{}.Footprint(s)
+	e, err3 := New(s)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	if n := paged.Sum(footprint.Moments); n != 0 || paged.Total() > wide.Total()-wide.Sum(footprint.Moments)*9/10 {
+		t.Errorf("%v of moments, %v of %v", n, paged.Total(), wide.Total())
+	}
+	if files, err := os.ReadDir(folder); err != nil || len(files) != 1 {
+		t.Errorf("%v, %v", files, err)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	if files, err := os.ReadDir(folder); err != nil || len(files) != 0 {
+		t.Errorf("left behind: %v, %v", files, err)
+	}
+	s.Optimizer = sgd1
+	if _, err := PlanOf(s); !errors.Is(err, disdel.Invalid) {
+		t.Errorf("plain gradient descent: %v", err)
+	}
+}
+
+// A disk without room for the moments is an error with the space that they need, before the first step.
+func TestPagedMomentsOnAFullDisk(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	s := enginetest.On(testNetwork(t, "lenet5"), shortAdam)
+	s.StateFormat = disdel.StatePaged
+	e, err := New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	full, err := os.OpenFile("/dev/full", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip("the system has no /dev/full")
+	}
+	own := e.pages.file
+	e.pages.file = full
+	e.pages.zero.Store(false)
+	err = e.Reset(engine.Moment)
+	x, y := batch(s.Graph, 8, 1)
+	_, err2 := enginetest.Train(e, x, y)
+	for _, err := range []error{err, err2} {
+		if !errors.Is(err, disdel.NoSpace) || !strings.Contains(err.Error(), "of disk in") {
+			t.Errorf("%v", err)
+		}
+	}
+	e.pages.file = own
+	full.Close()
 }

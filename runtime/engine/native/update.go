@@ -13,7 +13,7 @@ import (
 func (e *Engine) Reset(r engine.Role) error {
 	switch r {
 	case engine.Moment:
-		e.resetMoments()
+		return e.resetMoments()
 	case engine.Statistic:
 		e.stale = true
 		for i := range e.params {
@@ -29,7 +29,7 @@ func (e *Engine) Reset(r engine.Role) error {
 	return nil
 }
 
-func (e *Engine) resetMoments() {
+func (e *Engine) resetMoments() error {
 	e.open = openMoment{}
 	for i := range e.params {
 		clear(e.params[i].moments[0])
@@ -37,6 +37,10 @@ func (e *Engine) resetMoments() {
 		e.params[i].stirred = false
 	}
 	e.steps, e.scale = 0, 1
+	if e.pages != nil {
+		return e.pages.clear()
+	}
+	return nil
 }
 
 // SetSeed changes the seed of dropout: steps counted from zero again, round after round, would drop the same values.
@@ -83,8 +87,8 @@ func (e *Engine) move(w *kernel.Worker, p *param, from int, gradients []float32)
 		return values[from:][:len(gradients)]
 	}
 	u := kernel.Update{Optimizer: e.spec.Optimizer, Rate: e.rate, Scale: e.scale, Step: e.steps}
-	if e.plan.Spec.ShortMoments {
-		w.UpdateShort(&u, part(p.value), gradients, p.short, p.shortAt(from))
+	if e.plan.Spec.MomentsApart() {
+		w.UpdateApart(&u, part(p.value), gradients, p.apart, p.apartAt(from))
 		return
 	}
 	w.Update(&u, part(p.value), gradients, part(p.moments[0]), part(p.moments[1]))

@@ -14,9 +14,9 @@ type param struct {
 	value, grad []float32
 	total       []float32 // gradients that weights move by: grad, or the sum of a step's passes
 	moments     [2][]float32
-	short       []kernel.ShortMoments // the same in 8 bits, where moments lie
-	used        int                   // values that have a gradient
-	stirred     bool                  // moments of idle taps are not all zero
+	apart       []kernel.Moments // the same where they are kept in 8 bits or in a file
+	used        int              // values that have a gradient
+	stirred     bool             // moments of idle taps are not all zero
 
 	conv      *plan.Conv // of convolutions and dense layers
 	depthwise bool
@@ -45,8 +45,8 @@ func (e *Engine) buildParams() {
 		}
 		e.params = append(e.params, q)
 	}
-	if e.plan.Spec.ShortMoments {
-		e.buildShortMoments()
+	if e.plan.Spec.MomentsApart() {
+		e.buildApart()
 	}
 }
 
@@ -145,8 +145,8 @@ func (e *Engine) State() []engine.Array {
 		if moment < 0 {
 			return view{p, p.value, len(p.value), &e.stale}
 		}
-		if e.plan.Spec.ShortMoments {
-			return shortView{e, p, moment}
+		if e.plan.Spec.MomentsApart() {
+			return apartView{e, p, moment}
 		}
 		return view{p, p.moments[moment], p.idleAt(), &e.stale}
 	})

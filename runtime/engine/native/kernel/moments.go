@@ -83,11 +83,6 @@ func (m *ShortMoments) table() *dynamicTable {
 	return signedTable
 }
 
-// At is the moment at an index.
-func (m *ShortMoments) At(i int) float32 {
-	return m.table().values[m.Codes[i]] * m.Scales[i/plan.MomentBlock]
-}
-
 // Read copies the moments from the start of a block on into dst.
 func (m *ShortMoments) Read(dst []float32, from int) {
 	table := m.table()
@@ -145,9 +140,18 @@ func (m *ShortMoments) writeBlock(src []float32, codes []uint8, scale *float32) 
 // momentPiece is the number of moments that a worker has as float32 at once.
 const momentPiece = 4 * plan.MomentBlock
 
-// UpdateShort is Update with moments of 8 bits: those of the weights x begin at a block. The bits do not depend on the
-// number of workers.
-func (w *Worker) UpdateShort(u *Update, x, g []float32, moments []ShortMoments, from int) {
+// Moments are one of an optimiser's moments for an array of weights that is not in memory as float32. Several workers
+// use it at once, each for blocks of its own.
+type Moments interface {
+	// Read copies the moments from the start of a block on into dst.
+	Read(dst []float32, from int)
+	// Write sets the moments from the start of a block on to src.
+	Write(src []float32, from int)
+}
+
+// UpdateApart is Update with moments that are kept elsewhere: those of the weights x begin at a block. The bits do not
+// depend on the number of workers.
+func (w *Worker) UpdateApart(u *Update, x, g []float32, moments []Moments, from int) {
 	first, last := w.share(plan.MomentBlocks(len(x)))
 	id, n := w.ID, w.N
 	w.ID, w.N = 0, 1 // blocks are divided here, and the kernels' calls are not divided again

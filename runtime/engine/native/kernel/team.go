@@ -36,7 +36,7 @@ type Worker struct {
 	woffs   []int64
 	part    [16]float32
 	soft    [2][lanes]float32          // the largest of 16 rows, and sums of their exponentials
-	moments [2][momentPiece]float32    // those of 8 bits as values
+	moments [2][momentPiece]float32    // a piece of those that are kept elsewhere
 	edge    [2 * lanes * lanes]float32 // a tile at the edge of a matrix; pixels of 16 filters
 
 	halves halvesArgs

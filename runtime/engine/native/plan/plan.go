@@ -14,6 +14,7 @@ type Spec struct {
 	Moments      int  // values an optimiser keeps for every weight: 0, 1 or 2
 	ShortMoments bool // moments take 8 bits, see MomentValues
 	KeepGrads    bool // weights' gradients are needed all at once
+	PagedMoments bool // moments are not in the slab, but in a file
 	SumGrads     bool // gradients of several passes are added before weights change
 	Recompute    bool // some activations are computed again on the way back; not with Halves
 	Exact        bool // convolutions go by their definition: no Winograd
@@ -23,6 +24,16 @@ type Spec struct {
 	Plain bool
 	// Text is for inference that continues a text: rows of a pass are successive positions of it, see ContinuesTexts.
 	Text bool
+}
+
+// MomentsApart tells whether a step reads moments by pieces from where they are kept, and writes them back.
+func (s *Spec) MomentsApart() bool { return s.Training && s.Moments > 0 && (s.ShortMoments || s.PagedMoments) }
+
+func (s *Spec) momentsInSlab() int {
+	if s.PagedMoments {
+		return 0
+	}
+	return s.Moments
 }
 
 // Region is a part of the slab, in values; an empty one does not exist.
@@ -343,13 +354,13 @@ func (p *planner) params() {
 		if p.Spec.ShortMoments {
 			moment = MomentValues(size) + MomentValues(idle)
 		}
-		for m := range p.Spec.Moments {
+		for m := range p.Spec.momentsInSlab() {
 			p.later(&p.Params[k].Moments[m], Moments, q.Node, moment, 0, p.end()+1)
 		}
 		if p.Spec.SumGrads {
 			p.later(&p.Params[k].Sum, Gradients, q.Node, size, 0, p.end()+1)
 		}
-		if p.Spec.ShortMoments { // between steps, gradients are where moments are gathered that are set piece by piece
+		if p.Spec.MomentsApart() { // between steps, gradients are where moments are gathered that are set piece by piece
 			size += idle
 		}
 		if p.Spec.KeepGrads && !p.Spec.SumGrads {

@@ -194,11 +194,15 @@ const addsPerWeight = 4
 // roundsPerMoment is the work of rounding a moment to 8 bits, and of reading it, in multiply-accumulates.
 const roundsPerMoment = 300
 
-// Extra is what a step of so many rows computes more because of Recompute, SumGrads and ShortMoments, as a share of a
-// step without.
+// pagesPerMoment is the time of reading a moment from a file and of writing it, in multiply-accumulates. The file's pages
+// are in memory that nothing else needs. Where they are not, the disk decides.
+const pagesPerMoment = 100
+
+// Extra is what a step of so many rows computes more because of Recompute, SumGrads, ShortMoments and PagedMoments, as
+// a share of a step without.
 // A step is three times its forward pass.
 func (p *Plan) Extra(rows int) float64 {
-	if p.Again == nil && !p.Spec.SumGrads && !p.Spec.ShortMoments {
+	if p.Again == nil && !p.Spec.SumGrads && !p.Spec.MomentsApart() {
 		return 0
 	}
 	count := p.Graph.Count()
@@ -213,6 +217,9 @@ func (p *Plan) Extra(rows int) float64 {
 	}
 	if p.Spec.ShortMoments {
 		extra += roundsPerMoment * float64(p.Spec.Moments) * float64(count.Trainable) / float64(rows)
+	}
+	if p.Spec.PagedMoments {
+		extra += pagesPerMoment * float64(p.Spec.Moments) * float64(count.Trainable) / float64(rows)
 	}
 	return extra / max(1, 3*float64(count.MACs))
 }
