@@ -107,10 +107,10 @@ bench-engine: build ## figures of the engine, beside PyTorch, TensorFlow, JAX an
 	bin/bench-engine -torch "$$(scripts/bench-deps.sh --interpreters)"
 
 .PHONY: bench-sequences
-bench-sequences: build ## figures of the engine on networks of sequences, beside PyTorch
+bench-sequences: build ## figures of the engine on networks of sequences, beside PyTorch, and of adapters (PARTS=lora: those alone)
 	scripts/bench-deps.sh --torch
 	$(BENCH)engine ./engine
-	bin/bench-engine -torch "$$(scripts/bench-deps.sh --interpreters)" -only sequences
+	bin/bench-engine -torch "$$(scripts/bench-deps.sh --interpreters)" -only $(or $(PARTS),sequences)
 
 .PHONY: bench-fitting
 bench-fitting: deps build ## figures of models larger than an action: networks made to fit (SEED=1), aggregations of 553 MB

@@ -192,9 +192,13 @@ type Network struct {
 	Classes int            `json:"classes"`           // outputs
 	Targets []Target       `json:"targets,omitempty"` // that the outputs predict; nil: classes, or sparse rows
 	Init    Init           `json:"init"`
+	LoRA    *LoRA          `json:"lora,omitempty"` // adapters that are trained; a trained model has none
 	// NextToken has the network learn the next token at each position of a row. Classes is the number of tokens.
 	NextToken bool `json:"nextToken,omitempty"`
 }
+
+// HasFrozen tells whether a training freezes layers.
+func (n *Network) HasFrozen() bool { return n.LoRA != nil || n.Init.Freeze != "" }
 
 // Store is where updates go: the addresses of Redis servers and a prefix for all keys. An address is a URL as go-redis'
 // ParseURL reads it, or that of a Sentinel: redis-sentinel://HOST:PORT/MASTER. Sentinels with the same master are one
@@ -271,6 +275,7 @@ type TrainRequest struct {
 	// Checkpoint of the weights that the round starts from, if the store lost them.
 	ReferenceCheckpoint string `json:"from,omitempty"`
 	StateCheckpoint     string `json:"checkpoint,omitempty"` // where the worker's own state goes; "": nowhere
+	Given               string `json:"given,omitempty"`      // checkpoint with frozen weights; "": there are none
 	Store               Store  `json:"store"`
 	Memory              Bytes  `json:"limitBytes"`
 	Estimate            Bytes  `json:"estimateBytes"` // the garbage collector keeps the process within it
@@ -351,6 +356,7 @@ type AggregateRequest struct {
 	ReferenceCheckpoint string `json:"from,omitempty"`
 	// key below Models; top only: where the new reference goes, with the optimiser's state if that is averaged
 	NextCheckpoint string     `json:"checkpoint,omitempty"`
+	Given          string     `json:"given,omitempty"`    // below Models: checkpoint of frozen weights; "": there are none
 	Wire           Wire       `json:"wire,omitempty"`     // "": float32
 	Averaged       *Optimizer `json:"averaged,omitempty"` // whose moments are averaged too; nil: none
 	Network        Network    `json:"network"`
@@ -386,6 +392,7 @@ type EvaluateRequest struct {
 	Models    string     `json:"models,omitempty"`   // blob URL of the next
 	// checkpoint of the same weights, for a store that lost them
 	ReferenceCheckpoint string `json:"from,omitempty"`
+	Given               string `json:"given,omitempty"` // checkpoint of frozen weights; "": there are none
 	Store               Store  `json:"store"`
 	Memory              Bytes  `json:"limitBytes"`
 	Estimate            Bytes  `json:"estimateBytes"` // what the collector is to keep the process within

@@ -53,6 +53,7 @@ type Model struct {
 	Python *Python `json:"python,omitempty"` // a program of the user's
 	Rank   int     `json:"rank,omitempty"`   // of pmf: factors of each user and item
 	Init   Init    `json:"init"`
+	LoRA   *LoRA   `json:"lora,omitempty"` // nil: no adapters
 
 	Description *CustomNetwork `json:"-"` // of Custom, as the binary gave it
 }
@@ -110,6 +111,32 @@ func layerNames(list string) []string {
 // in Except.
 func (i Init) Excepts(array string) bool {
 	return slices.ContainsFunc(i.Excepted(), func(layer string) bool { return strings.HasPrefix(array, layer+".") })
+}
+
+// LoRA has a training learn adapters of low rank beside the given weights of dense layers (Hu 2021). All other layers
+// with given weights are frozen. The trained model has the sums W + Alpha/Rank B A under the names of W.
+type LoRA struct {
+	Rank  int     `json:"rank"`  // of the product B A
+	Alpha float64 `json:"alpha"` // the adapter's output is multiplied by Alpha/Rank
+	// Layers names the dense layers that get an adapter, with commas between them: names of layers or of blocks around
+	// them, where * stands for any text. Once the job is resolved, these are the layers' own names.
+	Layers string `json:"layers"`
+	// Whole names layers that are trained whole, in the same way. Layers that Init draws are trained whole in any case.
+	Whole string `json:"whole,omitempty"`
+}
+
+// Names are the names in Layers.
+func (l LoRA) Names() []string { return layerNames(l.Layers) }
+
+// Factor is what the product B A is multiplied by.
+func (l LoRA) Factor() float64 { return l.Alpha / float64(l.Rank) }
+
+// WholeNames are the names in Whole.
+func (l LoRA) WholeNames() []string { return layerNames(l.Whole) }
+
+// Same tells whether two jobs train the same adapters; nil is none.
+func (l *LoRA) Same(other *LoRA) bool {
+	return l == other || l != nil && other != nil && *l == *other
 }
 
 // Data says what to learn from.

@@ -36,7 +36,7 @@ func (h *Host) aggregate(ctx context.Context, c *call, req disdel.AggregateReque
 		Member: req.Cluster,
 	}, req.Memory)()
 	a := aggregation{
-		session: s, req: req, id: id, like: withOptimizer(shapes(g), g, req.Averaged),
+		session: s, req: req, id: id, graph: g, like: withOptimizer(shapes(g), g, req.Averaged),
 		res: disdel.AggregateResult{Duplicate: s.committed || len(req.Members) == 0},
 	}
 	for _, step := range []struct {
@@ -54,11 +54,12 @@ func (h *Host) aggregate(ctx context.Context, c *call, req disdel.AggregateReque
 
 type aggregation struct {
 	*session
-	req  disdel.AggregateRequest
-	id   disdel.UpdateID
-	like disdel.Weights
-	mean aggregator.Mean
-	res  disdel.AggregateResult
+	req   disdel.AggregateRequest
+	id    disdel.UpdateID
+	graph *model.Graph
+	like  disdel.Weights
+	mean  aggregator.Mean
+	res   disdel.AggregateResult
 }
 
 // reduce computes the mean, unless an earlier activation has delivered it. It writes the mean to the store in columns.
@@ -84,12 +85,13 @@ func keepVariances(tensor string, values []float32) {
 	}
 }
 
-// shapes are the shapes that an update of this network must have.
+// shapes are the shapes that an update of this network must have. Frozen layers have no part in it.
 func shapes(g *model.Graph) disdel.Weights {
-	params := g.Params()
-	out := make(disdel.Weights, len(params))
-	for i, p := range params {
-		out[i] = disdel.Tensor{Name: p.Name, Shape: p.Shape}
+	var out disdel.Weights
+	for _, p := range g.Params() {
+		if !p.Frozen {
+			out = append(out, disdel.Tensor{Name: p.Name, Shape: p.Shape})
+		}
 	}
 	return out
 }
@@ -140,12 +142,37 @@ func (a *aggregation) save(ctx context.Context) error {
 	if a.req.WeightsKey == "" {
 		return nil
 	}
-	weights, _, _ := split(a.like)
-	a.res.Checksum, a.res.Size,
-		err = models.WriteWeights(ctx, a.req.WeightsKey, weights,
-		weightsMeta(&a.req),
-		first(weights, a.reference(ctx, models)))
+	weights, values, err := a.final(ctx, models)
+	if err != nil {
+		return err
+	}
+	a.res.Checksum, a.res.Size, err = models.WriteWeights(ctx, a.req.WeightsKey, weights, weightsMeta(&a.req), values)
 	return err
+}
+
+// final is the weights of the trained model: the next reference without the optimiser's state, the frozen weights, and
+// adapters added to the weights of their layers.
+func (a *aggregation) final(ctx context.Context, models *modelstore.Store) (disdel.Weights, modelstore.Values, error) {
+	weights, _, _ := split(a.like)
+	values := first(weights, a.reference(ctx, models))
+	if a.req.Given == "" {
+		return weights, values, nil
+	}
+	m := merging{graph: a.graph, trained: weights, frozen: map[string][]float32{}}
+	if l := a.req.Network.LoRA; l != nil {
+		m.factor = l.Factor()
+	}
+	_, given, err := models.ReadCheckpoint(ctx, a.req.Given)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, t := range given {
+		m.frozen[t.Name] = t.Data
+	}
+	if err := m.readAdapters(values); err != nil {
+		return nil, nil, err
+	}
+	return m.shapes(), m.values(values), nil
 }
 
 // weightsMeta says in the file of the final weights where they come from. A Python program is named by its code too.
@@ -206,7 +233,7 @@ func (a *aggregation) checkpoint(ctx context.Context, models *modelstore.Store) 
 	}
 	a.res.Saved = &disdel.Checkpoint{Round: a.req.Round + 1, Path: key, Checksum: sum, Size: size}
 	// The checkpoint stays even if older ones could not be removed: the next round removes them.
-	if err := models.PruneCheckpoints(ctx, path.Dir(path.Dir(key)), keptCheckpoints); err != nil {
+	if err := models.PruneCheckpoints(ctx, path.Dir(path.Dir(key)), keptCheckpoints, a.req.Given != ""); err != nil {
 		a.res.Unpruned = disdel.AsError(err)
 	}
 	return nil

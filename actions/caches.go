@@ -95,6 +95,7 @@ type engineCache struct {
 	backends engine.Table
 	key      string
 	engine   engine.Engine
+	given    string       // checkpoint that the frozen weights of a training engine are of; "": of none
 	process  atomic.Int64 // that computes and is no child of this one; 0: none
 }
 
@@ -118,7 +119,7 @@ func (c *engineCache) get(backend string, n disdel.Network, s engine.Spec) (engi
 	if err != nil {
 		return nil, err
 	}
-	c.key, c.engine = key, e
+	c.key, c.engine, c.given = key, e, ""
 	if l := e.Listener(); l != nil {
 		c.process.Store(int64(l.Process()))
 	}

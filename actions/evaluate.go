@@ -59,7 +59,10 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 		}
 		defer h.free()
 		weights, _, _ := split(w)
-		return engine.SetWeights(e, weights)
+		if err := engine.SetTrained(e, weights); err != nil {
+			return err
+		}
+		return frozen(ctx, req.Models, req.Given, e)
 	})
 	if err != nil {
 		return res, err

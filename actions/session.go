@@ -13,6 +13,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator"
 	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/runtime/engine"
 )
 
 // session is an activation's claim on its work, and its connection to the job's store. Its context ends if another
@@ -134,6 +135,35 @@ func reference(ctx context.Context, store *aggregator.Store, at source, like dis
 		return nil, err
 	}
 	return w, store.PutReference(ctx, at.job, at.round, w)
+}
+
+// frozen sets an engine's frozen arrays to those of a checkpoint of the weights that training began with; "": there are
+// none.
+func frozen(ctx context.Context, url, given string, e engine.Engine) error {
+	if given == "" {
+		return nil
+	}
+	return setFrom(ctx, url, given, engine.Of(e.State(), engine.Frozen))
+}
+
+// setFrom sets arrays to those of a checkpoint with the same names. Other arrays stay as they are.
+func setFrom(ctx context.Context, url, key string, arrays []engine.Array) error {
+	models, err := modelstore.Open(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer models.Close()
+	named := map[string]engine.Array{}
+	for _, a := range arrays {
+		named[a.Name] = a
+	}
+	set := func(v disdel.Tensor) error {
+		if a, ok := named[v.Name]; ok {
+			return a.Set(v)
+		}
+		return nil
+	}
+	return models.ReadCheckpointTo(ctx, key, func(string) (func(disdel.Tensor) error, error) { return set, nil })
 }
 
 func (s *session) reference(ctx context.Context, req disdel.TrainRequest, like disdel.Weights) (disdel.Weights, error) {

@@ -347,7 +347,7 @@ func (t *trainer) goesOn(n *note) bool {
 func (t *trainer) from(ctx context.Context, reference disdel.Weights) error {
 	weights, optimizer, _ := split(reference)
 	t.keepStatistics(weights)
-	if err := engine.SetWeights(t.engine, weights); err != nil {
+	if err := engine.SetTrained(t.engine, weights); err != nil {
 		return err
 	}
 	if t.req.Statistics == disdel.StateReset {
@@ -478,9 +478,9 @@ func (t *trainer) probed() bool {
 	return t.res.Paused
 }
 
-// save stores the worker's complete state inside its round.
+// save stores the worker's complete state inside its round, but for frozen weights.
 func (t *trainer) save(ctx context.Context) error {
-	all := t.arrays(func(engine.Role) bool { return true })
+	all := t.arrays(func(r engine.Role) bool { return r != engine.Frozen })
 	defer t.call.host.free() // what it went through would be there still when the update is copied, which takes as much
 	all = append(all, t.swap.state()...)
 	return t.store(ctx, t.midway(), false, newWritten(append(all, of(t.kept, residualPrefix)...)))

@@ -9,7 +9,6 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator"
 	"github.com/disdel/disdel/dataset"
-	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 )
@@ -124,6 +123,11 @@ func (t *trainer) fetch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if mid || t.req.Round > 0 {
+		if err := t.freeze(ctx); err != nil {
+			return err
+		}
+	}
 	if mid {
 		return t.swap.recall(ctx)
 	}
@@ -131,6 +135,19 @@ func (t *trainer) fetch(ctx context.Context) error {
 		return err
 	}
 	return t.swap.start()
+}
+
+// freeze sets the weights of frozen layers, unless a warm engine has them.
+func (t *trainer) freeze(ctx context.Context) error {
+	built := &t.call.host.built
+	if built.given == t.req.Given {
+		return nil
+	}
+	err := frozen(ctx, t.req.Models, t.req.Given, t.engine)
+	if built.given = t.req.Given; err != nil {
+		built.given = ""
+	}
+	return err
 }
 
 // begin loads the weights and the state that the round starts from.
@@ -142,7 +159,7 @@ func (t *trainer) begin(ctx context.Context) error {
 		if err := t.engine.Reset(engine.Moment); err != nil {
 			return err
 		}
-		return t.difference(ctx, engine.Weights(t.engine))
+		return t.difference(ctx, engine.Trained(t.engine))
 	}
 	reference, err := t.session.reference(ctx, t.req, t.like())
 	if err != nil {
@@ -186,7 +203,7 @@ func (t *trainer) push(ctx context.Context) error {
 
 // update copies the arrays that are averaged.
 func (t *trainer) update() disdel.Weights {
-	w := engine.Weights(t.engine)
+	w := engine.Trained(t.engine)
 	if t.req.OptimizerState != disdel.StateAverage {
 		return w
 	}
@@ -209,6 +226,7 @@ func (t *trainer) encode() (e *aggregator.Encoded, residual disdel.Weights, err 
 // first sets the weights of the first round: random ones, and the given ones in their place.
 func (t *trainer) first(ctx context.Context) error {
 	init := t.req.Network.Init
+	t.call.host.built.given = "" // an earlier round's are drawn anew
 	if err := t.engine.Init(init); err != nil || init.Weights == "" || t.req.Probe {
 		return err
 	}
@@ -217,18 +235,8 @@ func (t *trainer) first(ctx context.Context) error {
 			Kind: disdel.Internal, Op: "begin", Job: t.req.Job, Msg: "the request does not say where " + init.Weights + " is",
 		}
 	}
-	models, err := modelstore.Open(ctx, t.req.Models)
-	if err != nil {
-		return err
-	}
-	defer models.Close()
-	arrays := map[string]engine.Array{}
-	for _, a := range engine.Of(t.engine.State(), engine.Weight, engine.Statistic, engine.Frozen) {
-		arrays[a.Name] = a
-	}
-	set := func(v disdel.Tensor) error { return arrays[v.Name].Set(v) }
-	return models.ReadCheckpointTo(ctx, t.req.ReferenceCheckpoint,
-		func(string) (func(disdel.Tensor) error, error) { return set, nil })
+	arrays := engine.Of(t.engine.State(), engine.Weight, engine.Statistic, engine.Frozen)
+	return setFrom(ctx, t.req.Models, t.req.ReferenceCheckpoint, arrays)
 }
 
 // learn trains on a batch. Engines that take batches ahead get the next one while they compute; for the others the feed

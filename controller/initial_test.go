@@ -139,7 +139,7 @@ func TestFrozenLayersAreNamed(t *testing.T) {
 	ctx, store := t.Context(), digitsStore(t)
 	for freeze, want := range map[string]string{
 		"*": "conv1, conv2, fc1", "conv*": "conv1, conv2", "conv1": "conv1", "conv1, fc*, conv2": "conv1, conv2, fc1",
-		"fc1": "fc1 reads what conv2 computes", "conv3, x, conv1": "no layer with given weights for conv3, x",
+		"fc1": "fc1", "conv3, x, conv1": "no layer with given weights for conv3, x",
 		"fc2": "no layer with given weights for fc2",
 	} {
 		job := disdel.Job{Model: disdel.Model{Name: "digits-cnn"}}
@@ -155,6 +155,48 @@ func TestFrozenLayersAreNamed(t *testing.T) {
 		}
 		if err != nil || r.Job.Model.Init.Freeze != want || r.Network.Init.Freeze != want {
 			t.Errorf("%s: frozen are %q, %v", freeze, r.Network.Init.Freeze, err)
+		}
+	}
+}
+
+// The job gets the names of the layers with an adapter, and of those that are trained whole. What fits no layer is a
+// fault.
+func TestAdaptedLayersAreNamed(t *testing.T) {
+	ctx, store := t.Context(), digitsStore(t)
+	for _, c := range []struct {
+		lora          disdel.LoRA
+		layers, whole string
+		fault         string
+	}{
+		{disdel.LoRA{Layers: "*"}, "fc1", "fc2", ""},
+		{disdel.LoRA{Layers: "*", Whole: "conv*"}, "fc1", "conv1, conv2, fc2", ""},
+		{disdel.LoRA{Layers: "conv1"}, "", "", "no dense layer with given weights for conv1"},
+		{disdel.LoRA{Layers: "fc2"}, "", "", "no dense layer with given weights for fc2"},
+		{disdel.LoRA{Layers: "fc1", Whole: "fc1"}, "", "", "no dense layer with given weights for fc1"},
+		{disdel.LoRA{Layers: "*", Whole: "x, y"}, "", "", "no layer with weights for x, y"},
+	} {
+		job := disdel.Job{Model: disdel.Model{Name: "digits-cnn"}}
+		job.Model.Init = disdel.Init{Weights: "x", ReplaceHead: true}
+		c.lora.Rank, c.lora.Alpha = 2, 4
+		job.Model.LoRA = &c.lora
+		asked := c.lora
+		job.Data.Source, job.Training.BatchSize, job.Training.Loss = "dataset://digits", 64, disdel.LossCrossEntropy
+		r, err := Resolve(ctx, job, store, "job.yaml", func(string) (int, int) { return 0, 0 }, nil)
+		var faults *disdel.Faults
+		switch {
+		case c.fault != "":
+			if !errors.As(err, &faults) || faults.Faults[0].Path != loraPath ||
+				!strings.Contains(faults.Faults[0].Msg, c.fault) {
+				t.Errorf("%+v: %v", c.lora, err)
+			}
+		case err != nil:
+			t.Errorf("%+v: %v", c.lora, err)
+		case r.Job.Model.LoRA.Layers != c.layers || r.Job.Model.LoRA.Whole != c.whole ||
+			!r.Network.LoRA.Same(r.Job.Model.LoRA):
+			t.Errorf("%+v: it became %+v", c.lora, r.Job.Model.LoRA)
+		}
+		if c.lora != asked {
+			t.Error("the caller's LoRA changed")
 		}
 	}
 }

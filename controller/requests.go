@@ -179,7 +179,7 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 		LabelSmoothing: t.LabelSmoothing, Target: s.target(),
 		Threads: s.Threads, Backend: t.Backend, Exact: t.Exact, Precision: t.Precision, StepMemory: s.Plan.StepMemory,
 		Wire: a.Wire, Threshold: a.Threshold, OptimizerState: a.OptimizerState, Statistics: a.Statistics,
-		Models: s.Models, ReferenceCheckpoint: from, Store: s.Store, Memory: limits.Memory,
+		Models: s.Models, ReferenceCheckpoint: from, Given: s.given(), Store: s.Store, Memory: limits.Memory,
 		Estimate: estimate(limits, action), Device: limits.Device, Hold: w.hold,
 	}
 	req.TrainRange = s.span(w.round)
@@ -248,6 +248,15 @@ func (s *Spec) checkpoint(round int, part string) string {
 	return path.Join(CheckpointFolder(s.ID), fmt.Sprintf("%06d", round), part+".safetensors")
 }
 
+// given is the checkpoint of the weights that training began with, which has those of frozen layers. These are in no
+// update, reference and later checkpoint. "" if no layer is frozen.
+func (s *Spec) given() string {
+	if !s.Network.HasFrozen() {
+		return ""
+	}
+	return s.checkpoint(0, "reference") // as in modelstore.CopyToCheckpoint
+}
+
 // CheckpointFolder is the folder of a job's checkpoints below the models.
 func CheckpointFolder(id disdel.JobID) string { return path.Join("checkpoints", string(id)) }
 
@@ -302,6 +311,9 @@ func (s *Spec) aggregate(w work, height, cluster int, members []int, to outputs)
 	if to.checkpoint != "" {
 		req.Models, req.NextCheckpoint = s.Models, to.checkpoint
 	}
+	if req.Models != "" {
+		req.Given = s.given()
+	}
 	return s.invocation(disdel.Slot{Task: disdel.TaskAggregate, Level: height, Member: cluster}, w, req)
 }
 
@@ -321,7 +333,7 @@ func (s *Spec) evaluate(w work, batch int, from string) disdel.Invocation {
 	return s.invocation(disdel.Slot{Task: disdel.TaskEvaluate}, w, disdel.EvaluateRequest{
 		Job: s.ID, Round: w.round, Network: s.Network, Data: s.Data, Rows: disdel.RowRange{End: s.Plan.HeldOut},
 		BatchSize: batch, Loss: t.Loss, Threads: s.Threads * s.Plan.Parallel, Backend: t.Backend, Exact: t.Exact,
-		Averaged: s.averaged(), Models: s.Models, ReferenceCheckpoint: from,
+		Averaged: s.averaged(), Models: s.Models, ReferenceCheckpoint: from, Given: s.given(),
 		Store: s.Store, Memory: limits.Memory, Estimate: estimate(limits, action), Device: limits.Device, Hold: w.hold,
 	})
 }

@@ -47,6 +47,7 @@ func Resolve(ctx context.Context, job disdel.Job, data Datasets, file string, lo
 	r.network()
 	r.replaceHead()
 	r.freeze()
+	r.adapt()
 	r.fit()
 	if len(r.faults) == 0 {
 		return r.Resolved, nil
@@ -456,12 +457,30 @@ func (r *resolver) freeze() {
 	r.Network.Init = *init
 }
 
+// adapt adds the adapters that the job names, and writes the names of their layers into the job, as freeze does.
+func (r *resolver) adapt() {
+	lora := r.Job.Model.LoRA
+	if r.Graph == nil || lora == nil {
+		return
+	}
+	if err := r.Graph.Adapt(r.Job.Model.Init, *lora); err != nil {
+		e := disdel.AsError(err)
+		r.fault(loraPath, e.Hint, "%s", e.Msg)
+		return
+	}
+	named := *lora
+	named.Layers = strings.Join(r.Graph.AdaptedLayers(), ", ")
+	named.Whole = strings.Join(r.Graph.WholeLayers(), ", ")
+	r.Job.Model.LoRA, r.Network.LoRA = &named, &named
+}
+
 // InitialPath is the field of the weights that training starts with; exceptPath that of layers which are drawn anyway.
 const (
 	InitialPath = "model.init.weights"
 	exceptPath  = "model.init.except"
 	headPath    = "model.init.replaceHead"
 	freezePath  = "model.init.freeze"
+	loraPath    = "model.lora"
 )
 
 const layersHint = "disdel model show NETWORK --layers names the network's arrays"
@@ -471,7 +490,7 @@ const mostInitial = 20
 
 // CheckInitial compares arrays of weights, their names and shapes, with the network that starts with them, and
 // returns everything that does not fit: arrays that are missing, unknown or of another shape. It ignores the layers
-// that init excepts.
+// that init excepts, and adapters.
 func CheckInitial(g *model.Graph, init disdel.Init, arrays disdel.Weights) []disdel.Fault {
 	have, known := map[string][]int{}, map[string]bool{}
 	for _, a := range arrays {
@@ -485,7 +504,7 @@ func CheckInitial(g *model.Graph, init disdel.Init, arrays disdel.Weights) []dis
 	}
 	for _, p := range g.Params() {
 		known[p.Name] = true
-		if init.Excepts(p.Name) {
+		if init.Excepts(p.Name) || g.AdapterOf(p) != 0 {
 			continue
 		}
 		switch shape, there := have[p.Name]; {

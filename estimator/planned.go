@@ -111,10 +111,11 @@ func (in Input) nodes(each disdel.Bytes) disdel.Bytes {
 	return disdel.Bytes(len(in.Graph.Nodes)) * each
 }
 
-// carried is the size of a reference or an update: weights, and moments if these are averaged, too.
+// carried is the size of a reference or an update: weights without those of frozen layers, and moments if these are
+// averaged, too.
 func (in Input) carried() disdel.Bytes {
 	n := in.count()
-	w := float * disdel.Bytes(n.Trainable+n.NonTrainable)
+	w := float * disdel.Bytes(n.Trainable+n.NonTrainable-n.Frozen)
 	if in.Moments == disdel.StateAverage {
 		w += in.moments()
 	}
@@ -152,11 +153,25 @@ func (in Input) chosen() disdel.Bytes {
 	return disdel.Bytes((1 + n) * float64(min(in.carried(), column)))
 }
 
+// given is the memory to read frozen weights from the checkpoint that training began with, array by array.
+func (in Input) given() disdel.Bytes {
+	largest := 0
+	if in.count().Frozen == 0 {
+		return 0
+	}
+	for _, p := range in.Graph.Params() {
+		if p.Frozen {
+			largest = max(largest, p.Len())
+		}
+	}
+	return 2 * float * disdel.Bytes(largest)
+}
+
 // moved is the memory of weights outside the engine of a train action, in the phase that takes most. A state that is
 // stored or loaded inside a round goes array by array, and is hardly more than the update.
 func (c calibration) moved(in Input) disdel.Bytes {
 	w := in.carried()
-	fetch, push := w+c.Fetch.of(w), w+c.Push.of(w)
+	fetch, push := w+c.Fetch.of(w)+in.given(), w+c.Push.of(w)
 	// the reference, the loss of earlier rounds, the update and its encoding, by a column
 	if n := in.narrow(); n > 0 {
 		fetch += w
@@ -210,23 +225,23 @@ func (c calibration) evaluate(in Input) disdel.Estimate {
 	}
 	e := c.planned(in, c.EvaluateNode)
 	w := in.carried()
-	e.Model, e.Shard = w+c.Fetch.of(w), in.rows()+in.ranked()
+	e.Model, e.Shard = w+c.Fetch.of(w)+in.given(), in.rows()+in.ranked()
 	// a batch comes when the weights are loaded, and their buffers are free again
 	e.Misc = max(0, e.Misc-e.Model)
 	return e
 }
 
 // aggregate estimates an action that reduces updates column by column: neither their number nor the size of the model
-// matters, beyond a few columns.
+// matters, beyond a few columns. The last one has the frozen weights in memory when it writes the model.
 func (c calibration) aggregate(in Input) disdel.Estimate {
-	w := in.carried()
+	w, frozen := in.carried(), float*disdel.Bytes(in.count().Frozen)
 	all, sums := c.Reduce.of(in), sumSize*min(w, column)
 	if in.Bucket { // the next reference is read in columns
-		all = max(all, c.Upload.of(w)+min(w, readAhead*column)+min(w, column))
+		all = max(all, c.Upload.of(w+frozen)+min(w, readAhead*column)+min(w, column))
 	}
 	return disdel.Estimate{
 		Method: MethodPlanned, Package: c.Package - c.Aggregator + in.nodes(c.AggregateNode), Parameters: sums,
-		Workspace: all - sums, Update: w,
+		Workspace: all - sums + frozen, Update: w,
 	}
 }
 

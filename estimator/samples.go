@@ -40,6 +40,7 @@ var timeGroups = []timeGroup{
 // sameNetwork also compares the input, since the work of a layer depends on it.
 func sameNetwork(in TimingInput, r *disdel.Record) bool {
 	return in.Job.Model.SameNetwork(&r.Job.Model) && in.Job.Model.Init.Freeze == r.Job.Model.Init.Freeze &&
+		in.Job.Model.LoRA.Same(r.Job.Model.LoRA) &&
 		slices.Equal(in.Data.Sample, r.Data.Sample)
 }
 

@@ -88,6 +88,7 @@ type LayerCount struct {
 type Counts struct {
 	Trainable    int64
 	NonTrainable int64
+	Frozen       int64 // of NonTrainable: values of frozen layers
 	ActivationsA int64 // outputs of convolutions and dense layers: DiSDeL's Table I
 	ActivationsB int64 // outputs that take memory of their own: all but those of ReLUs, views, dropout and softmax
 	MACs         int64
@@ -107,6 +108,9 @@ func (g *Graph) Count() Counts {
 				l.Trainable += int64(p.Len())
 			} else {
 				l.NonTrainable += int64(p.Len())
+			}
+			if p.Frozen {
+				c.Frozen += int64(p.Len())
 			}
 		}
 		if n.Op == OpCustom {

@@ -12,6 +12,9 @@ func (g *Graph) Custom() *disdel.CustomNetwork { return g.Nodes[len(g.Nodes)-1].
 
 // Fill is what every value of a parameter starts from where its binary says so; ok is false where it is drawn.
 func (g *Graph) Fill(p Param) (value float32, ok bool) {
+	if g.AdapterOf(p) == AdapterUp {
+		return 0, true
+	}
 	c := g.Custom()
 	if g.Nodes[p.Node].Op == OpPReLU {
 		return firstSlope, true

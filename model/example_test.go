@@ -28,10 +28,36 @@ func ExampleGraph_Freeze() {
 		log.Fatal(err)
 	}
 	fmt.Println(g.HasFrozen(), g.FrozenLayers(), g.Count().Trainable)
-	fmt.Println(disdel.AsError(g.Freeze(disdel.Init{Freeze: "fc2"})).Msg)
+	fmt.Println(disdel.AsError(g.Freeze(disdel.Init{Freeze: "fc4"})).Msg)
 	// Output:
 	// true [conv1 conv2 fc1 fc2] 850
-	// fc2 reads what fc1 computes, which is trained
+	// there is no layer with given weights for fc4
+}
+
+// Only the adapters of two layers and the last layer, which is drawn, learn: 2,298 of 63,154 weights.
+func ExampleGraph_Adapt() {
+	g, err := model.Build(disdel.Network{Name: "lenet5", Input: []int{1, 28, 28}, Classes: 10})
+	if err != nil {
+		log.Fatal(err)
+	}
+	lora := disdel.LoRA{Rank: 2, Alpha: 4, Layers: "fc*"}
+	if err := g.Adapt(disdel.Init{Except: "fc3"}, lora); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(lora.Names(), g.AdaptedLayers(), g.Count().Trainable)
+	for _, p := range g.Params() {
+		if g.AdapterOf(p) == model.AdapterUp {
+			fmt.Println(p.Name, p.Shape)
+		}
+	}
+	fmt.Println(g.WholeLayers(), lora.Factor())
+	fmt.Println(model.AdapterArrays("fc1"))
+	// Output:
+	// [fc*] [fc1 fc2] 2298
+	// fc1.lora_B.weight [120 2]
+	// fc2.lora_B.weight [84 2]
+	// [fc3] 2
+	// fc1.weight fc1.lora_A.weight fc1.lora_B.weight
 }
 
 // Parameters are in the order in which updates have them; those of batch norms that are not trained are among them.

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -13,8 +12,7 @@ import (
 // their batch norms use the running statistics, as PyTorch's do with requires_grad=False in eval mode. A name is that
 // of a layer, or of a block around layers; * stands for any text. Layers that init draws are trained all the same.
 //
-// It returns Invalid, and freezes nothing, for names without a layer, if no layer is left to train, and for a layer
-// that reads what a trained layer computes: no gradient passes through a frozen layer.
+// It returns Invalid, and freezes nothing, for names without a layer, and if no layer is left to train.
 func (g *Graph) Freeze(init disdel.Init) error {
 	if g.Custom() != nil || g.Sparse() != nil {
 		return freezeError("its own program computes it, and disdel cannot freeze its layers", "leave model.init.freeze out")
@@ -28,9 +26,6 @@ func (g *Graph) Freeze(init disdel.Init) error {
 	case !slices.ContainsFunc(params, func(p Param) bool { return p.Trainable && trained(p) }):
 		return freezeError("all layers with weights are frozen, and none is left to train",
 			"take the last layer out of model.init.freeze, or replace it: model.init.replaceHead")
-	}
-	if err := g.checkBelow(frozen); err != nil {
-		return err
 	}
 	for i := range g.Nodes {
 		g.Nodes[i].Frozen = frozen[i]
@@ -63,19 +58,7 @@ func (g *Graph) layerNames(wanted func(Param) bool) []string {
 
 // named finds the nodes that init freezes, and the names that fit none.
 func (g *Graph) named(init disdel.Init) (frozen map[int]bool, unknown []string) {
-	frozen = map[int]bool{}
-	params := g.Params()
-	for _, name := range init.Frozen() {
-		known := false
-		for _, p := range params {
-			if covers(name, g.Nodes[p.Node].Name) && !init.Excepts(p.Name) {
-				frozen[p.Node], known = true, true
-			}
-		}
-		if !known {
-			unknown = append(unknown, name)
-		}
-	}
+	frozen, unknown = g.find(init.Frozen(), func(p Param) bool { return !init.Excepts(p.Name) })
 	for i := range g.Nodes {
 		if tied := g.Nodes[i].Tied; tied > 0 && frozen[tied] {
 			frozen[i] = true
@@ -93,22 +76,4 @@ func covers(pattern, layer string) bool {
 		}
 	}
 	return false
-}
-
-// checkBelow returns Invalid if a frozen node reads what a trained one computes.
-func (g *Graph) checkBelow(frozen map[int]bool) error {
-	above := make([]int, len(g.Nodes)) // a trained node whose output got here; 0: none
-	for i := 1; i < len(g.Nodes); i++ {
-		for _, in := range g.Nodes[i].Inputs {
-			above[i] = max(above[i], above[in])
-		}
-		if frozen[i] && above[i] > 0 {
-			return freezeError(fmt.Sprintf("%s reads what %s computes, which is trained", g.Nodes[i].Name,
-				g.Nodes[above[i]].Name), "freeze all layers before a frozen one, too")
-		}
-		if !frozen[i] && len(g.appendParams(nil, i)) > 0 {
-			above[i] = i
-		}
-	}
-	return nil
 }

@@ -61,6 +61,7 @@ const (
 	OpGlobalAvgPool   // to [channels 1 1]
 	OpPad             // zeros around an image: Pad; and between its pixels, which are Stride apart if that is given
 	OpUpsample        // each pixel of an image Kernel times
+	OpScale           // Factor times x: what an adapter adds is scaled by it (see Graph.Adapt)
 	OpDropout         // Rate is the share dropped while training
 	OpDropout2D       // the same of whole channels of an image (Tompson 2015)
 	OpFlatten
@@ -130,6 +131,7 @@ var ops = [...]op{
 	OpHardSigmoid:     {name: "hardSigmoid", weighs: true},
 	OpPad:             {name: "pad", weighs: true},
 	OpUpsample:        {name: "upsample", weighs: true},
+	OpScale:           {name: "scale"},
 	OpDropout2D:       {name: "dropout2d"},
 	OpGELU:            {name: "gelu", weighs: true},
 	OpGELUTanh:        {name: "geluTanh", weighs: true},
@@ -196,6 +198,7 @@ type Node struct {
 	Bias     bool
 	Rate     float64
 	Slope    float64 // of a leaky ReLU, for values below 0
+	Factor   float64 // of a scale
 	Eps      float64
 	Momentum float64 // share of the newest batch in the running statistics: PyTorch's, 1 minus Keras'
 	NoScale  bool    // batch norm without weight, as a weight of 1
@@ -214,6 +217,8 @@ type Node struct {
 	Rotary     bool   // queries and keys are turned by their position (Su 2021)
 	Take       string // TakeMean, TakeFirst or TakeLast
 	Masked     bool   // the last input is the tokens that the first came from: where they are 0, there is padding
+
+	Adapter AdapterPart // of a dense layer that Graph.Adapt has added
 
 	Frozen bool // training changes none of its arrays, and a batch norm uses its running statistics: see Graph.Freeze
 }

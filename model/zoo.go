@@ -138,13 +138,18 @@ func Nearest(name string) string {
 }
 
 // Build makes the graph of a network: what a binary says of its own, or of the zoo by name, else from its layers. It
-// returns Invalid for an unknown name, for layers that do not fit the input, and as Graph.Freeze does.
+// returns Invalid for an unknown name, for layers that do not fit the input, and as Graph.Freeze and Graph.Adapt do.
 func Build(n disdel.Network) (*Graph, error) {
 	g, err := trainable(n)
-	if err != nil || n.Init.Freeze == "" {
+	switch {
+	case err != nil:
 		return g, err
+	case n.LoRA != nil:
+		return g, g.Adapt(n.Init, *n.LoRA)
+	case n.Init.Freeze != "":
+		return g, g.Freeze(n.Init)
 	}
-	return g, g.Freeze(n.Init)
+	return g, nil
 }
 
 // trainable is Build without frozen layers.

@@ -8,8 +8,8 @@ import (
 
 // PastObservations returns the observations of earlier jobs of a kind that succeeded with this data and batch, oldest
 // first; records are newest first. For jobs whose policy recorded none, they follow from the activations. Results on
-// held-out rows are omitted if only one of the two jobs started from given weights, or if it froze other layers: the
-// times are comparable, but learning is not.
+// held-out rows are omitted if only one of the two jobs started from given weights, or if it froze other layers or
+// trained other adapters: the times are comparable, but learning is not.
 func PastObservations(records []disdel.Record, job disdel.Job, data disdel.DataInfo) []disdel.Observation {
 	var out []disdel.Observation
 	for _, r := range slices.Backward(records) {
@@ -18,7 +18,8 @@ func PastObservations(records []disdel.Record, job disdel.Job, data disdel.DataI
 			continue
 		}
 		seen := seenOf(&r)
-		if a, b := r.Job.Model.Init, job.Model.Init; a.Given() != b.Given() || a.Freeze != b.Freeze {
+		a, b := &r.Job.Model, &job.Model
+		if a.Init.Given() != b.Init.Given() || a.Init.Freeze != b.Init.Freeze || !a.LoRA.Same(b.LoRA) {
 			for i := range seen { // which are copies
 				seen[i].HeldOut, seen[i].Accuracy = nil, nil
 			}

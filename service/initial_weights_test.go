@@ -233,6 +233,51 @@ func TestAnAugmentedJobGoesOnToTheSameBits(t *testing.T) {
 	}
 }
 
+// A job with adapters or frozen layers comes to the same bits when it was stopped and taken up again, with one worker
+// and with several. Of the given weights only those with an adapter have changed in its model, which has the base's names.
+func TestAdaptersAndFrozenLayersGoOnToTheSameBits(t *testing.T) {
+	t.Parallel()
+	s := opened(t, t.TempDir())
+	base := passed(t, submit(t, s, small(t)))
+	given := learned(t, s, *base.Model)
+	head := strings.TrimSuffix(given[len(given)-1].Name, ".bias")
+	for how, sets := range map[string][]string{
+		"adapters, one worker":    {"model.lora={rank: 2}", "distribution.workers=1"},
+		"adapters, three workers": {"model.lora={rank: 2}", "distribution.workers=3"},
+		"frozen, three workers":   {"model.init.freeze='*'", "distribution.workers=3"},
+	} {
+		sets = append(sets, "metadata.name=tuned", "model.init.weights=small:v1", "model.init.replaceHead=true",
+			"reliability.checkpointEvery=1")
+		stopped := submit(t, s, small(t, append(sets, "training.epochs=300")...))
+		if !after[RoundEnded](stopped) {
+			t.Fatal("no round is over")
+		}
+		stopped.Cancel(errors.New("enough"))
+		was, err := stopped.Wait(t.Context())
+		if err != nil || was.Status != disdel.StatusCanceled || was.Checkpoint == nil {
+			t.Fatalf("%s: %v, %v at %+v", how, err, was.Status, was.Checkpoint)
+		}
+		epochs := fmt.Sprintf("training.epochs=%d", len(was.Rounds)+2)
+		run, err := s.Resume(t.Context(), ResumeRequest{Job: string(stopped.ID()), Sets: []string{epochs}})
+		if err != nil {
+			t.Fatal(how, err)
+		}
+		got := learned(t, s, *passed(t, run).Model)
+		whole := passed(t, submit(t, s, small(t, append(sets, epochs)...)))
+		if diff := cmp.Diff(learned(t, s, *whole.Model), got); diff != "" {
+			t.Errorf("%s: it came to other weights than one that was not stopped: %s", how, diff)
+		}
+		adapted := whole.Job.Model.LoRA != nil
+		for i, v := range got {
+			isHead := strings.HasPrefix(v.Name, head+".")
+			trained := isHead || adapted && strings.HasPrefix(v.Name, "fc") && strings.HasSuffix(v.Name, ".weight")
+			if v.Name != given[i].Name || trained == (cmp.Diff(given[i].Data, v.Data) == "") {
+				t.Errorf("%s: %s was %s, and has changed: %v", how, v.Name, given[i].Name, !trained)
+			}
+		}
+	}
+}
+
 // Another process makes a job ready that was accepted: with the copy that it has, or, where that is lost, with another.
 func TestABeginningIsFoundAgain(t *testing.T) {
 	s := opened(t, t.TempDir())

@@ -31,6 +31,7 @@ func (s *modelSink) Commit(ctx context.Context, r *disdel.Record, n disdel.Netwo
 	if r.Continued != nil {
 		before = r.Continued.Epochs
 	}
+	n.LoRA = nil // the weights have the adapters' products in them
 	m := modelstore.Model{
 		ModelRef: weights, Job: r.ID, Created: r.Ended, Network: n, Data: r.Data, Accuracy: r.Accuracy, Loss: r.Loss,
 		Scores: r.Scores,

@@ -76,6 +76,9 @@ func storeNeed(job disdel.Job, plan disdel.Plan, g *model.Graph) aggregator.Need
 	var weights, statistics, moments disdel.Weights
 	for _, q := range g.Params() {
 		t := disdel.Tensor{Name: q.Name, Shape: q.Shape}
+		if q.Frozen { // it is in no update
+			continue
+		}
 		weights = append(weights, t)
 		if !q.Trainable {
 			statistics = append(statistics, t)

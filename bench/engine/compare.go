@@ -57,7 +57,8 @@ type bench struct {
 
 func compare(args []string) error {
 	f := flag.NewFlagSet("engine", flag.ContinueOnError)
-	only := f.String("only", "", "figures whose names contain this; sequences: only those of make bench-sequences")
+	only := f.String("only", "",
+		"figures whose names contain this; sequences: only those of make bench-sequences; lora: its part")
 	torch := f.String("torch", "/usr/bin/python3", "Python interpreters with torch, separated by commas")
 	tensorflow := f.String("tensorflow", ".cache/bench/tensorflow/bin/python",
 		"a Python interpreter with tensorflow, if there is one")
@@ -95,8 +96,11 @@ func compare(args []string) error {
 		{"first_step_ms", b.firstStep},
 	}
 	var failed []error
-	if *only == "sequences" {
-		return errors.Join(b.ratios(sequences), b.texts())
+	switch *only {
+	case "sequences":
+		return errors.Join(b.ratios(sequences), b.texts(), lora())
+	case "lora":
+		return lora()
 	}
 	for _, s := range steps {
 		if !strings.Contains(s.name, *only) {

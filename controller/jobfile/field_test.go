@@ -108,8 +108,10 @@ func withField(path, value string) (text string, sets []string) {
 		base = strings.Replace(smallest, "name: lenet5", "python: {file: net.py}", 1)
 	case path == "model.custom":
 		base = strings.Replace(smallest, "name: lenet5", "init: {}", 1)
-	case path == "model.init.except", path == "model.init.replaceHead", path == "model.init.freeze":
+	case path == "model.init.except", path == "model.init.replaceHead", path == "model.init.freeze", path == loraPath:
 		sets = append(sets, "model.init.weights=digits:v3")
+	case strings.HasPrefix(path, loraPath+"."):
+		sets = append(sets, "model.init.weights=digits:v3", "model.lora={}")
 	case path == "training.earlyStop.target":
 		sets = append(sets, "training.earlyStop.metric=loss")
 	case path == "training.earlyStop.patience", path == "training.earlyStop.metric", path == "training.earlyStop.keep":

@@ -89,6 +89,7 @@ const (
 	exceptPath = "model.init.except"
 	headPath   = "model.init.replaceHead"
 	freezePath = "model.init.freeze"
+	loraPath   = "model.lora"
 )
 
 func (r *reader) model(m *disdel.Model) {
@@ -115,7 +116,24 @@ func (r *reader) model(m *disdel.Model) {
 			r.fault(r.places[path], path, "take it out, or name weights", "all layers are drawn where no weights are given")
 		}
 	}
+	r.adapters(m)
 	r.layers(model.CheckLayers("model.layers", m.Layers))
+}
+
+// adapters names all layers where LoRA names none. It refuses LoRA without given weights, and beside frozen layers.
+func (r *reader) adapters(m *disdel.Model) {
+	if m.LoRA == nil {
+		return
+	}
+	m.LoRA.Layers = cmp.Or(m.LoRA.Layers, "*")
+	switch {
+	case !r.given("model.init.weights"):
+		r.fault(r.places[loraPath], loraPath, "name a trained model in model.init.weights, or take it out",
+			"adapters are trained beside given weights")
+	case m.Init.Freeze != "":
+		r.fault(r.places[freezePath], freezePath, "take it out",
+			"model.lora freezes all layers with given weights but those that model.lora.whole names")
+	}
 }
 
 // layers adds the faults of package model, except those that follow from a known fault.

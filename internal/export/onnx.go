@@ -228,7 +228,7 @@ func (t *translator) special(n *model.Node, o operator) error {
 		t.as("Mul", o)
 	case model.OpGELU:
 		t.gelu(n, o)
-	case model.OpGELUTanh, model.OpEmbedding, model.OpPositions, model.OpLayerNorm, model.OpRMSNorm,
+	case model.OpGELUTanh, model.OpScale, model.OpEmbedding, model.OpPositions, model.OpLayerNorm, model.OpRMSNorm,
 		model.OpAttention, model.OpLSTM, model.OpGRU, model.OpSequence,
 		model.OpClassToken, model.OpTakePosition:
 		return t.refused(n)

@@ -273,9 +273,13 @@ func (s *Store) rounds(ctx context.Context, folder string) ([]int, error) {
 	return out, nil
 }
 
-// PruneCheckpoints deletes all but the newest keep rounds below a folder.
-func (s *Store) PruneCheckpoints(ctx context.Context, folder string, keep int) error {
+// PruneCheckpoints deletes all but the newest keep rounds below a folder. With given it also keeps round 0, which has
+// weights that no later round has: those of frozen layers.
+func (s *Store) PruneCheckpoints(ctx context.Context, folder string, keep int, given bool) error {
 	rounds, err := s.rounds(ctx, folder)
+	if given && len(rounds) > 0 && rounds[0] == 0 {
+		rounds = rounds[1:]
+	}
 	if err != nil || len(rounds) <= keep {
 		return err
 	}

@@ -95,12 +95,20 @@ func TestOldCheckpointsGo(t *testing.T) {
 	for _, r := range []string{"000001", "000002", "000003", "000004"} {
 		checkpoint(t, s, r, 1)
 	}
-	if err := s.PruneCheckpoints(ctx, "checkpoints/job-1", 2); err != nil {
+	if err := s.PruneCheckpoints(ctx, "checkpoints/job-1", 2, false); err != nil {
 		t.Fatal(err)
 	}
 	left, _ := filepath.Glob(dir + "/checkpoints/job-1/*/*.safetensors")
 	if len(left) != 2 || filepath.Base(filepath.Dir(left[0])) != "000003" {
 		t.Errorf("%v are left", left)
+	}
+	checkpoint(t, s, "000000", 1)
+	if err := s.PruneCheckpoints(ctx, "checkpoints/job-1", 1, true); err != nil {
+		t.Fatal(err)
+	}
+	left, _ = filepath.Glob(dir + "/checkpoints/job-1/*/*.safetensors")
+	if len(left) != 2 || filepath.Base(filepath.Dir(left[0])) != "000000" {
+		t.Errorf("with given weights, %v are left", left)
 	}
 	if err := s.Discard(ctx, "checkpoints/job-1"); err != nil {
 		t.Fatal(err)

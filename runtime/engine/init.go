@@ -50,6 +50,9 @@ func (d *Draws) Of(p model.Param) func() float32 {
 	switch {
 	case len(p.Shape) > 1:
 		bound := initBound(p.Shape, d.scheme)
+		if d.g.AdapterOf(p) == model.AdapterDown { // as PEFT draws it: He's uniform distribution with a slope of 5^0.5
+			bound = 1 / math.Sqrt(float64(p.Shape[1]))
+		}
 		return func() float32 { return float32((2*d.rng.Float64() - 1) * bound) }
 	case IsVariance(p.Name), strings.HasSuffix(p.Name, ".weight"):
 		return func() float32 { return 1 }

@@ -238,6 +238,14 @@ func SetWeights(e Engine, w disdel.Weights) error {
 	return set("set weights", "network", Of(e.State(), Weight, Statistic, Frozen), w)
 }
 
+// Trained returns copies of an engine's weights and statistics without those of frozen layers, in the order of Weights.
+func Trained(e Engine) disdel.Weights { return Copies(Of(e.State(), Weight, Statistic)) }
+
+// SetTrained sets what Trained returned. It returns Corrupt and Diverged as SetWeights does.
+func SetTrained(e Engine, w disdel.Weights) error {
+	return set("set weights", "network", Of(e.State(), Weight, Statistic), w)
+}
+
 // Moments returns copies of the optimiser's count of steps and moments. An engine for inference has none.
 func Moments(e Engine) disdel.Weights { return Copies(Of(e.State(), Moment)) }
 

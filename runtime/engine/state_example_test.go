@@ -52,6 +52,31 @@ func ExampleWeights() {
 	// set weights: 7 tensors, and the network has 8
 }
 
+// An update has what training changes: not the arrays of frozen layers, which Weights has.
+func ExampleTrained() {
+	g := graph(digits)
+	if err := g.Freeze(disdel.Init{Freeze: "conv*"}); err != nil {
+		log.Fatal(err)
+	}
+	backend, err := backends.Standard(nil).Find(disdel.BackendNative, g)
+	if err != nil {
+		log.Fatal(err)
+	}
+	e, err := backend.New(engine.Spec{
+		Graph: g, BatchSize: 2, Training: true, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer e.Close()
+	w := engine.Trained(e)
+	fmt.Println(len(w), "of", len(engine.Weights(e)), "arrays, the first", w[0].Name)
+	fmt.Println(engine.SetTrained(e, w))
+	// Output:
+	// 4 of 8 arrays, the first fc1.weight
+	// <nil>
+}
+
 // The optimiser's state goes with a worker to where it goes on: its moments, and how many steps it has made.
 func ExampleMoments() {
 	from, to := trained(), trained()

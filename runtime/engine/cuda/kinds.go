@@ -67,7 +67,7 @@ func kindOf(op model.Op) kind {
 func lacks(op model.Op) bool {
 	switch op {
 	case model.OpLeakyReLU, model.OpELU, model.OpSoftplus, model.OpHardSigmoid, model.OpDropout2D,
-		model.OpPReLU, model.OpPad, model.OpUpsample,
+		model.OpPReLU, model.OpScale, model.OpPad, model.OpUpsample,
 		model.OpGELU, model.OpGELUTanh, model.OpSiLU, model.OpEmbedding, model.OpPositions, model.OpLayerNorm,
 		model.OpRMSNorm, model.OpAttention, model.OpLSTM, model.OpGRU, model.OpSequence, model.OpClassToken,
 		model.OpTakePosition:

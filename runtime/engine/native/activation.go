@@ -69,6 +69,14 @@ func leakyReLU(slope float32) activation {
 	}
 }
 
+// scaled multiplies with a number.
+func scaled(factor float32) activation {
+	return activation{
+		f:    func(w *kernel.Worker, y, x []float32) { w.Scale(y, x, factor) },
+		back: func(w *kernel.Worker, dx, dy, _ []float32) { w.Scale(dx, dy, factor) },
+	}
+}
+
 // dropout zeroes a share of the values while training and scales the others, so that the mean stays. Which ones is a
 // function of seed, step, layer and place: backward finds the same without a mask in memory.
 type dropout struct{ elementwise }

@@ -42,6 +42,8 @@ func kindOf(n *model.Node) kind {
 		return activation{f: (*kernel.Worker).HardSwish, back: (*kernel.Worker).HardSwishBack, byInput: true}
 	case model.OpLeakyReLU:
 		return leakyReLU(float32(n.Slope))
+	case model.OpScale:
+		return scaled(float32(n.Factor))
 	case model.OpELU:
 		return activation{f: (*kernel.Worker).ELU, back: (*kernel.Worker).ELUBack}
 	case model.OpSoftplus:

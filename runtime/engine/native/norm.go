@@ -32,6 +32,13 @@ func (norm) forwardRows(l *layer, w *kernel.Worker, e *Engine) {
 }
 
 func (norm) backward(l *layer, w *kernel.Worker, e *Engine) {
+	if l.node.Frozen { // its running statistics are constants
+		if l.v.ReLU {
+			l.single(w, (*kernel.Worker).ReLUBack, l.grad)
+		}
+		w.NormEvalBack(&l.norm, &l.backState, l.running(), l.grad)
+		return
+	}
 	for _, p := range []*param{l.weight, l.bias} {
 		if p != nil && w.ID == 0 {
 			clear(p.grad[l.v.Image.C:]) // what pads it; the rest is written

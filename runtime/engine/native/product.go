@@ -66,6 +66,8 @@ func (product) backward(l *layer, w *kernel.Worker, e *Engine) {
 		}
 	}
 	switch {
+	case !l.trains():
+		return
 	case l.v.Depthwise:
 		w.Clear(l.weight.grad)
 		w.Sync()
@@ -78,6 +80,9 @@ func (product) backward(l *layer, w *kernel.Worker, e *Engine) {
 	}
 	l.biasBack(w)
 }
+
+// trains tells whether a layer's weights have gradients; those of a frozen layer have none.
+func (l *layer) trains() bool { return l.weight != nil && len(l.weight.grad) > 0 }
 
 func (product) passGradient(*layer, *kernel.Worker, int, bool) {}
 
@@ -160,8 +165,10 @@ func (l *layer) productBackHalves(w *kernel.Worker, x []float32) {
 			})
 		}
 	}
-	l.weightsBackHalves(w, x)
-	l.biasBack(w)
+	if l.trains() {
+		l.weightsBackHalves(w, x)
+		l.biasBack(w)
+	}
 }
 
 // weightsBackHalves computes the gradient of weights. An input with a border is no halves.

@@ -52,6 +52,9 @@ func (k recurrent) backward(l *layer, w *kernel.Worker, _ *Engine) {
 			w.Sync()
 		}
 	}
+	if !l.trains() {
+		return
+	}
 	scratch := l.back[out:]
 	if positions > 1 {
 		before := l.v.Conv.Positions(positions - 1)

@@ -72,7 +72,7 @@ func (l *layer) positions() []float32 {
 }
 
 func (positions) backward(l *layer, w *kernel.Worker, _ *Engine) {
-	if l.weight == nil {
+	if !l.trains() {
 		return
 	}
 	w.PositionsBack(l.sequence(), l.grad, l.weight.grad)
@@ -112,12 +112,14 @@ func (layerNorm) forward(l *layer, w *kernel.Worker, _ *Engine) {
 
 func (layerNorm) backward(l *layer, w *kernel.Worker, _ *Engine) {
 	n := l.layerNorm()
-	for _, p := range l.params {
-		w.Clear(p.grad)
+	if l.trains() {
+		for _, p := range l.params {
+			w.Clear(p.grad)
+		}
+		w.Sync()
+		w.LayerNormSums(&n, l.in[0].out, l.grad, l.weight.grad, gradOf(l.bias))
+		w.Sync()
 	}
-	w.Sync()
-	w.LayerNormSums(&n, l.in[0].out, l.grad, l.weight.grad, gradOf(l.bias))
-	w.Sync()
 	w.LayerNormBack(&n, l.in[0].out, l.grad)
 	w.Sync()
 }
@@ -132,8 +134,10 @@ func (classToken) forward(l *layer, w *kernel.Worker, _ *Engine) {
 }
 
 func (classToken) backward(l *layer, w *kernel.Worker, _ *Engine) {
-	w.SpreadBack(l.sequence(), l.grad, l.weight.grad)
-	w.Sync()
+	if l.trains() {
+		w.SpreadBack(l.sequence(), l.grad, l.weight.grad)
+		w.Sync()
+	}
 }
 
 func (classToken) passGradient(l *layer, w *kernel.Worker, k int, add bool) {

@@ -133,6 +133,18 @@ func (w *Worker) NormEval(n *Norm, s *NormState, running [2][]float32, x, y []fl
 	w.affine(n, s, x, y)
 }
 
+// NormEvalBack turns dy, the gradient of NormEval's y, into that of x, in place. That of a ReLU has been passed before.
+func (w *Worker) NormEvalBack(n *Norm, s *NormState, running [2][]float32, dy []float32) {
+	w.NormScale(n, s, running)
+	w.Sync()
+	plain, slopes := *n, *s
+	plain.ReLU, slopes.Offset = false, s.Third
+	from, to := w.channels(n.C)
+	clear(slopes.Offset[from:to])
+	w.Sync()
+	w.affine(&plain, &slopes, dy, dy)
+}
+
 // NormScale sets Scale and Offset by the running statistics; y = Scale x + Offset then.
 func (w *Worker) NormScale(n *Norm, s *NormState, running [2][]float32) {
 	from, to := w.channels(n.C)

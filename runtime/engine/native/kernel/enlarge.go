@@ -85,8 +85,8 @@ func (w *Worker) RowsPReLU(im Image, rows int, slopes, x, y []float32) {
 	w.Sync()
 }
 
-// PReLUBack turns dy into the gradient of x, in place, and writes the gradients of the slopes. sums has a value for
-// each channel.
+// PReLUBack turns dy into the gradient of x, in place, and writes the gradients of the slopes. dSlopes is empty for a
+// frozen layer. sums has a value for each channel.
 func (w *Worker) PReLUBack(im Image, rows int, slopes, x, dy, dSlopes, sums []float32) {
 	from, to := w.share(im.C)
 	for c := from; c < to; c++ {
@@ -104,7 +104,7 @@ func (w *Worker) PReLUBack(im Image, rows int, slopes, x, dy, dSlopes, sums []fl
 		sums[c] = float32(sum)
 	}
 	w.Sync()
-	if w.ID == 0 {
+	if w.ID == 0 && len(dSlopes) > 0 {
 		clear(dSlopes)
 		for c, v := range sums[:im.C] {
 			dSlopes[c%len(slopes)] += v

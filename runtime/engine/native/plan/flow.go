@@ -266,7 +266,7 @@ func (p *planner) passes(i, k int) bool {
 // reads keeps alive what a node's backward pass at time t reads.
 func (p *planner) reads(i, t int) {
 	v, k := &p.Nodes[i], &kinds[p.g.Nodes[i].Op]
-	if k.readsInput {
+	if k.readsInput && !(k.inputForWeights && p.g.Nodes[i].Frozen) {
 		p.outs[v.Inputs[0]].live(t)
 	}
 	if n := &p.g.Nodes[i]; n.Masked {

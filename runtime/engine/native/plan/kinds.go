@@ -30,6 +30,8 @@ type kind struct {
 	passes bool
 	// What its backward pass reads.
 	readsInput, readsOutput bool
+	// inputForWeights: it reads its input only for the gradients of its weights, and so not if it is frozen.
+	inputForWeights bool
 	// keeps: its backward pass works after another op has overwritten its output; nil: after none.
 	keeps func(over model.Op) bool
 }
@@ -39,15 +41,15 @@ var kinds = [...]kind{
 	model.OpInput: {shape: (*planner).shapeInput, text: true},
 	model.OpConv: {
 		weights: true, shape: (*planner).shapeConv, work: (*planner).workProduct, halves: (*planner).halvesProduct,
-		readsInput: true, keeps: always,
+		readsInput: true, inputForWeights: true, keeps: always,
 	},
 	model.OpDense: {
 		weights: true, shape: (*planner).shapeDense, work: (*planner).workProduct, halves: (*planner).halvesProduct,
-		readsInput: true, keeps: always, text: true,
+		readsInput: true, inputForWeights: true, keeps: always, text: true,
 	},
 	model.OpBatchNorm: {
 		weights: true, work: (*planner).workNorm, halves: (*planner).halvesNorm,
-		passes: true, readsInput: true, keeps: always,
+		passes: true, readsInput: true, inputForWeights: true, keeps: always,
 	},
 	model.OpReLU: {
 		single: true, readsOutput: true,
@@ -79,6 +81,7 @@ var kinds = [...]kind{
 	},
 	model.OpPad:        {keeps: always},
 	model.OpUpsample:   {keeps: always},
+	model.OpScale:      {single: true},
 	model.OpDropout:    {single: true},
 	model.OpDropout2D:  {single: true},
 	model.OpFlatten:    {text: true},
@@ -163,7 +166,10 @@ func (p *planner) workProduct(i int) memory {
 	if v.Depthwise {
 		return memory{forward: 2 * Padded(c), backward: 16 * Padded(c)}
 	}
-	m := memory{forward: v.Conv.ForwardLen(), backward: max(v.Conv.BackWeightsLen(), 16*Padded(c))}
+	m := memory{forward: v.Conv.ForwardLen()}
+	if !n.Frozen {
+		m.backward = max(v.Conv.BackWeightsLen(), 16*Padded(c))
+	}
 	if p.needs[n.Inputs[0]] {
 		m.backward = max(m.backward, v.Conv.BackDataLen())
 	}
