@@ -261,7 +261,8 @@ type TrainRequest struct {
 	StepMemory                 // of every step
 	Loss           string      `json:"loss"`
 	LabelSmoothing float64     `json:"labelSmoothing,omitempty"`
-	Target         float64     `json:"target,omitempty"` // mean loss of an epoch to stop at; 0: never
+	ClassWeights   []float32   `json:"classWeights,omitempty"` // by class; nil: all are 1
+	Target         float64     `json:"target,omitempty"`       // mean loss of an epoch to stop at; 0: never
 	Threads        int         `json:"threads"`
 	Backend        string      `json:"backend,omitempty"`
 	Wire           Wire        `json:"wire,omitempty"`        // "": float32

@@ -16,16 +16,18 @@ type Training struct {
 	Optimizer Optimizer `json:"optimizer"`
 	Loss      string    `json:"loss"` // of classes, of numbers, or of sparse rows: see the constants
 	// LabelSmoothing is the share of a label that crossEntropy spreads evenly over all classes, in training only.
-	LabelSmoothing float64    `json:"labelSmoothing,omitempty"`
-	Schedule       *Schedule  `json:"schedule,omitempty"`
-	ClipNorm       float64    `json:"clipNorm,omitempty"` // longest gradient, all weights together; 0: any
-	Exact          bool       `json:"exact,omitempty"`    // convolutions by their definition: no Winograd
-	Precision      Precision  `json:"precision,omitempty"`
-	EarlyStop      *EarlyStop `json:"earlyStop,omitempty"`
-	Goal           *Goal      `json:"goal,omitempty"`
-	ValidateEvery  int        `json:"validateEvery"` // rounds between evaluations of the held-out rows; 0: only at the end
-	Backend        string     `json:"backend,omitempty"`
-	Fit            Fitting    `json:"fit,omitempty"`
+	LabelSmoothing float64 `json:"labelSmoothing,omitempty"`
+	// ClassWeights weighs the rows of each class in crossEntropy, in training only.
+	ClassWeights  ClassWeights `json:"classWeights,omitempty"`
+	Schedule      *Schedule    `json:"schedule,omitempty"`
+	ClipNorm      float64      `json:"clipNorm,omitempty"` // longest gradient, all weights together; 0: any
+	Exact         bool         `json:"exact,omitempty"`    // convolutions by their definition: no Winograd
+	Precision     Precision    `json:"precision,omitempty"`
+	EarlyStop     *EarlyStop   `json:"earlyStop,omitempty"`
+	Goal          *Goal        `json:"goal,omitempty"`
+	ValidateEvery int          `json:"validateEvery"` // rounds between evaluations of held-out rows; 0: only at the end
+	Backend       string       `json:"backend,omitempty"`
+	Fit           Fitting      `json:"fit,omitempty"`
 	StepMemory
 }
 

@@ -91,7 +91,7 @@ func (t *trainer) load(ctx context.Context) (err error) {
 	}
 	t.engine, err = h.built.get(r.Backend, r.Network, engine.Spec{
 		Graph: t.graph, Code: code, Context: ctx, BatchSize: r.BatchSize, Optimizer: r.Optimizer, Loss: r.Loss,
-		LabelSmoothing: r.LabelSmoothing, ClipNorm: r.ClipNorm,
+		LabelSmoothing: r.LabelSmoothing, ClassWeights: r.ClassWeights, ClipNorm: r.ClipNorm,
 		Exact: r.Exact, Precision: r.Precision, StepMemory: r.StepMemory, Threads: r.Threads,
 		Seed: r.Network.Init.Seed + int64(r.Worker), Memory: r.Memory, Device: r.Device, Place: r.Worker, Training: true,
 	})

@@ -176,7 +176,7 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 		Network: s.Network, Data: s.Data, Shard: s.Plan.Shards[worker],
 		JobEpochs: t.Epochs, BatchSize: s.Plan.WorkerBatch(&s.Job),
 		Optimizer: s.optimizer(), Schedule: t.Schedule, ClipNorm: t.ClipNorm, Loss: t.Loss,
-		LabelSmoothing: t.LabelSmoothing, Target: s.target(),
+		LabelSmoothing: t.LabelSmoothing, ClassWeights: t.ClassWeights.Values(), Target: s.target(),
 		Threads: s.Threads, Backend: t.Backend, Exact: t.Exact, Precision: t.Precision, StepMemory: s.Plan.StepMemory,
 		Wire: a.Wire, Threshold: a.Threshold, OptimizerState: a.OptimizerState, Statistics: a.Statistics,
 		Models: s.Models, ReferenceCheckpoint: from, Given: s.given(), Store: s.Store, Memory: limits.Memory,

@@ -28,6 +28,8 @@ type Resolved struct {
 type Datasets interface {
 	Manifest(ctx context.Context, name string) (dataset.Manifest, error)
 	List(ctx context.Context) ([]dataset.Manifest, error)
+	// ClassRows reads the number of training rows of each class, for balanced class weights.
+	ClassRows(ctx context.Context, name string) ([]int, error)
 }
 
 // Locator returns the place of a field in the job file, 0 if there is none.
@@ -110,6 +112,33 @@ func (r *resolver) data(ctx context.Context, store Datasets) error {
 	r.Resolved.Data.Name = name // with the owner of a shared one
 	r.numericLabels(m)
 	r.augment(m)
+	return r.weighClasses(ctx, m, store)
+}
+
+// weighClasses replaces the job's class weights by one weight for each class of the data set.
+func (r *resolver) weighClasses(ctx context.Context, m dataset.Manifest, store Datasets) error {
+	const path = "training.classWeights"
+	w := &r.Job.Training.ClassWeights
+	if *w == "" || w.Check() != nil { // the file's own check has reported it
+		return nil
+	}
+	if len(m.Targets) > 0 || m.Sparse != nil || m.NextToken {
+		r.fault(path, "take it out", "the rows of %s have no classes to weigh", r.Resolved.Data.Name)
+		return nil
+	}
+	rows := make([]int, m.Classes)
+	if *w == disdel.BalancedWeights {
+		var err error
+		if rows, err = store.ClassRows(ctx, r.Resolved.Data.Name); err != nil {
+			return err
+		}
+	}
+	weights, err := w.For(m.ClassNames, rows)
+	if err != nil {
+		r.fault(path, "write a class of "+r.Resolved.Data.Name+": disdel dataset show "+r.Resolved.Data.Name, "%v", err)
+		return nil
+	}
+	*w = weights
 	return nil
 }
 

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -232,4 +233,30 @@ func (t *Statistics) close() {
 			c.Deviation = math.Sqrt(c.squares / float64(c.values))
 		}
 	}
+}
+
+// ClassRows reads all training rows of a data set, and counts those of each class. It returns NotFound, Corrupt for
+// damaged rows, and Invalid for rows without classes.
+func (s *Store) ClassRows(ctx context.Context, name string) ([]int, error) {
+	m, err := s.Manifest(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if m.Sparse != nil || len(m.Targets) > 0 || m.NextToken {
+		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "count rows of " + name, Msg: "its rows have no classes"}
+	}
+	if err := s.checkSizes(ctx, &m); err != nil {
+		return nil, err
+	}
+	rows, read := make([]int, m.Classes), chunkReader{s: s, m: m}
+	for _, c := range m.Train.Chunks {
+		chunk, err := read.next(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		for r := range c.Rows {
+			rows[binary.LittleEndian.Uint32(chunk.y[4*r:])]++
+		}
+	}
+	return rows, nil
 }

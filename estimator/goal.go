@@ -120,7 +120,7 @@ func sameLearning(in TimingInput, r *disdel.Record) bool {
 	a, b := in.Job.Training, r.Job.Training
 	return sameNetwork(in, r) && sameData(in, r) && in.Job.Model.Init.Given() == r.Job.Model.Init.Given() &&
 		a.BatchSize == b.BatchSize && a.Loss == b.Loss && a.LabelSmoothing == b.LabelSmoothing &&
-		a.ClipNorm == b.ClipNorm && a.Exact == b.Exact && a.StepMemory == b.StepMemory &&
+		a.ClassWeights == b.ClassWeights && a.ClipNorm == b.ClipNorm && a.Exact == b.Exact && a.StepMemory == b.StepMemory &&
 		a.Precision.Same(b.Precision) && reflect.DeepEqual(a.Optimizer, b.Optimizer) &&
 		reflect.DeepEqual(a.Schedule, b.Schedule)
 }

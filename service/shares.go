@@ -195,19 +195,34 @@ type readable struct {
 
 // Manifest finds a data set by NAME or OWNER/NAME.
 func (r readable) Manifest(ctx context.Context, ref string) (dataset.Manifest, error) {
+	store, name, err := r.find(ctx, ref)
+	if err != nil {
+		return dataset.Manifest{}, err
+	}
+	return store.Manifest(ctx, name)
+}
+
+// ClassRows counts the training rows of each class of such a data set.
+func (r readable) ClassRows(ctx context.Context, ref string) ([]int, error) {
+	store, name, err := r.find(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return store.ClassRows(ctx, name)
+}
+
+// find returns the store of a data set by NAME or OWNER/NAME, and its name there.
+func (r readable) find(ctx context.Context, ref string) (*dataset.Store, string, error) {
 	owner, name, named := strings.Cut(ref, "/")
 	switch {
 	case !named:
-		return r.own.Manifest(ctx, ref)
+		return r.own, ref, nil
 	case r.acknowledged && tenant.IsName(owner):
 		store, err := r.s.ownedBy(owner).Datasets(ctx)
-		if err != nil {
-			return dataset.Manifest{}, err
-		}
-		return store.Manifest(ctx, name)
+		return store, name, err
 	}
 	set, err := r.s.FindDataset(ctx, ref)
-	return set.Manifest, err
+	return set.Store, name, err
 }
 
 // List lists the tenant's own data sets.

@@ -68,6 +68,7 @@ func (r *reader) finish(job *disdel.Job) {
 	r.stepMemory(job)
 	r.batch(&job.Training)
 	r.smoothing(job)
+	r.classWeights(job)
 	r.optimizer(&job.Training.Optimizer)
 	r.shortMoments(&job.Training)
 	r.exactlyOne("training.schedule", "write cosine: {}", "warmup")
@@ -172,6 +173,26 @@ func (r *reader) smoothing(job *disdel.Job) {
 	case t.LabelSmoothing == 0 || !r.sound(path, loss, backendPath):
 	case t.Loss != disdel.LossCrossEntropy:
 		r.fault(r.places[path], path, "take it out", "does not go with the loss %s", t.Loss)
+	case cmp.Or(t.Backend, disdel.BackendNative) != disdel.BackendNative || job.Model.NeedsProgram():
+		r.fault(r.places[path], path, "take it out", "only the native backend has it")
+	}
+}
+
+// classWeights checks that the job's loss and engine can weigh classes.
+func (r *reader) classWeights(job *disdel.Job) {
+	const path, loss, smoothing = "training.classWeights", "training.loss", "training.labelSmoothing"
+	t := job.Training
+	if t.ClassWeights == "" || !r.sound(path, loss, smoothing, backendPath) {
+		return
+	}
+	err := t.ClassWeights.Check()
+	switch {
+	case err != nil:
+		r.fault(r.places[path], path, "write balanced, or CLASS=WEIGHT with commas between: cat=2,dog=0.5", "%v", err)
+	case t.Loss != disdel.LossCrossEntropy:
+		r.fault(r.places[path], path, "take it out", "does not go with the loss %s", t.Loss)
+	case t.LabelSmoothing > 0:
+		r.fault(r.places[path], path, "take one of them out", "does not go with labelSmoothing")
 	case cmp.Or(t.Backend, disdel.BackendNative) != disdel.BackendNative || job.Model.NeedsProgram():
 		r.fault(r.places[path], path, "take it out", "only the native backend has it")
 	}

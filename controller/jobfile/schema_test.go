@@ -179,7 +179,7 @@ var beyondSchema = regexp.MustCompile(`early-stop-with|early-stop-accuracy-in|ea
 	`-missing|option-of-|activation-unknown|memory-|timeout-|max-cost-|deadline-|` +
 	`key-given|section-given|octal|hexadecimal|underscores|underflows|source-with-a-line-end|` +
 	`name-with-a-line-end|batch-size-in-snake|own-tag|` +
-	`tag-that|` +
+	`tag-that|class-weights-|` +
 	`device-and-backend|gpu-without-device|several-layers|policy-(bounds|below|above|at)|after-|backoff-|overflows|` +
 	`seed-beyond|alias-|second-document|rubbish|` +
 	`(precision|recompute)-o[fn]|micro-batch-of-another|moments-(of|exact)|` +

@@ -18,6 +18,7 @@ type Spec struct {
 	Optimizer      disdel.Optimizer // of training steps
 	Loss           string           // crossEntropy (default), binaryCrossEntropy or mse
 	LabelSmoothing float64          // share of a label that crossEntropy spreads over all classes
+	ClassWeights   []float32        // of crossEntropy in training, by class; nil: all are 1
 	ClipNorm       float64          // longest gradient, all weights together; 0: any
 	Threads        int              // workers; 0 is one
 	Seed           int64            // of dropout
@@ -40,6 +41,12 @@ func (s *Spec) OnlyPlain(backend string) error {
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: "make engine", Msg: backend + " has no label smoothing",
 			Hint: "leave training.labelSmoothing out, or use the native backend",
+		}
+	}
+	if s.Training && s.ClassWeights != nil {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "make engine", Msg: backend + " has no class weights",
+			Hint: "leave training.classWeights out, or use the native backend",
 		}
 	}
 	return s.OnlyFloat32(backend)

@@ -130,6 +130,7 @@ func (e *Engine) passes(in dataset.Matrix, target dataset.Target) {
 	sample, size := e.g.Input().Len(), e.plan.Spec.BatchSize
 	e.batch, e.all, e.loss = in.Rows, in.Values, 0
 	e.count(in)
+	e.weigh(target.Classes)
 	for e.first = 0; e.first < in.Rows && !e.odd.Load() && finite(e.loss); e.first += size {
 		n := min(size, in.Rows-e.first)
 		e.prepare(in.Values[e.first*sample:][:n*sample], e.part(target, n), n, true)

@@ -49,6 +49,7 @@ type Engine struct {
 	right     []bool    // [rows]: the largest output was at the label
 	correct   int       // rows of the last call with labels that were right
 	loss      float64
+	weighed   float64     // sum of the class weights of the batch
 	counted   int         // targets of the batch: rows, or of a language model positions
 	positions []float64   // of a language model: [positions][lanes] losses
 	hits      []bool      // of a language model: the outputs of those positions were right
@@ -81,6 +82,9 @@ func New(s engine.Spec) (*Engine, error) {
 			Msg:  fmt.Sprintf("a label smoothing of %g with the loss %s", s.LabelSmoothing, s.Loss),
 			Hint: "use a share from 0 up to 1, with crossEntropy",
 		}
+	}
+	if err := checkClassWeights(&s); err != nil {
+		return nil, err
 	}
 	if err := checkLanguage(&s); err != nil {
 		return nil, err

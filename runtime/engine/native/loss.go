@@ -1,11 +1,13 @@
 package native
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
 )
 
@@ -60,6 +62,11 @@ func (e *Engine) lossOf(w *kernel.Worker, gradient bool) {
 		e.right[r] = label >= 0 && largest(row) == label
 		if s := e.spec.LabelSmoothing; s > 0 && label >= 0 && e.training {
 			losses[r] = smoothed(row, label, s, softmax, gradient, 1/float64(e.batch))
+			continue
+		}
+		if e.spec.ClassWeights != nil && label >= 0 && e.training {
+			share := float64(e.spec.ClassWeights[label]) / e.weighed
+			losses[r] = share * float64(e.batch) * crossEntropy(row, label, softmax, gradient, share)
 			continue
 		}
 		losses[r] = rowLoss(e.spec.Loss, row, label, softmax, gradient, 1/float64(e.batch))
@@ -216,6 +223,38 @@ func crossEntropy(row []float32, label int, softmax, gradient bool, scale float6
 		}
 	}
 	return loss
+}
+
+// checkClassWeights returns Invalid for weights that the loss or the network does not have.
+func checkClassWeights(s *engine.Spec) error {
+	if s.ClassWeights == nil {
+		return nil
+	}
+	bad := func(msg, hint string) error {
+		return &disdel.Error{Kind: disdel.Invalid, Op: "make engine", Msg: msg, Hint: hint}
+	}
+	switch n := s.Graph.Output().Len(); {
+	case s.Loss != CrossEntropy || s.LabelSmoothing != 0 || s.Graph.PredictsTokens():
+		return bad(fmt.Sprintf("class weights with the loss %s", s.Loss),
+			"use crossEntropy without label smoothing, and no language model")
+	case len(s.ClassWeights) != n:
+		return bad(fmt.Sprintf("%d class weights for %d outputs", len(s.ClassWeights), n), "give each class one weight")
+	case slices.ContainsFunc(s.ClassWeights, func(w float32) bool { return !(w > 0) || math.IsInf(float64(w), 0) }):
+		return bad(fmt.Sprintf("the class weights %v", s.ClassWeights), "give weights above 0")
+	default:
+		return nil
+	}
+}
+
+// weigh adds up the class weights of a batch, by which its loss is divided.
+func (e *Engine) weigh(classes []int32) {
+	e.weighed = 0
+	if e.spec.ClassWeights == nil {
+		return
+	}
+	for _, k := range classes {
+		e.weighed += float64(e.spec.ClassWeights[k])
+	}
 }
 
 // smoothed is crossEntropy of a label of which a share is spread evenly over all classes (Szegedy 2016).
