@@ -241,9 +241,9 @@ func TestAJobOverHTTPAndNobodyElses(t *testing.T) {
 		"GET /api/v1/jobs/{job}/wait": nil, "GET /api/v1/jobs/{job}/report": nil, "GET /api/v1/jobs/{job}/runner": nil,
 		"GET /api/v1/history/{job}": nil, "GET /api/v1/datasets/{name}/sample": nil,
 		"GET /api/v1/datasets/{name}/statistics": nil,
-		"GET /api/v1/models/{model}/weights": nil,
-		"PUT /api/v1/datasets/{name}":        nil, // has nothing that is another's, and is no form here
-		"GET /api/v1/datasets/{name}":        nil, "GET /api/v1/models/{model}": nil,
+		"GET /api/v1/models/{model}/weights":     nil,
+		"PUT /api/v1/datasets/{name}":            nil, // has nothing that is another's, and is no form here
+		"GET /api/v1/datasets/{name}":            nil, "GET /api/v1/models/{model}": nil,
 		"POST /api/v1/models/{model}/infer":    map[string]any{"inputs": row},
 		"POST /api/v1/models/{model}/evaluate": nil,
 		"PUT /api/v1/jobs/{job}/remark":        history.Remark{Tags: []string{"seen"}}, "DELETE /api/v1/jobs/{job}": nil,
