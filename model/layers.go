@@ -34,7 +34,8 @@ var layerKinds = [...]layerKind{
 		options: "filters kernel stride padding dilation groups bias activation", required: "filters kernel", add: addConv1D,
 	},
 	{
-		name: "convTranspose", meaning: "Transposed convolution: an image grows by its stride, and padding takes away pixels.",
+		name:    "convTranspose",
+		meaning: "Transposed convolution: an image grows by its stride, and padding takes away pixels.",
 		options: "filters kernel stride padding dilation groups bias activation", required: "filters kernel",
 		add: addConvTranspose,
 	},
