@@ -35,8 +35,8 @@ func (p *param) apartAt(here int) int {
 	return here
 }
 
-// openMoment is a moment that is kept elsewhere, and is read or set piece by piece. Meanwhile it lies in the memory of the
-// gradients: a block of 8 bits has no scale before all of its values are known.
+// openMoment is a moment that is kept elsewhere, and is read or set piece by piece. Meanwhile it lies in the memory of
+// the gradients: a block of 8 bits has no scale before all of its values are known.
 type openMoment struct {
 	param  *param // nil: there is none
 	moment int

@@ -11,8 +11,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// pages is a file in the temporary folder with moments as float32. It is read and written and not mapped: a full disk is
-// then an error of a call and no signal, and the action's memory has only the piece that a worker computes with.
+// pages is a file in the temporary folder with moments as float32. It is read and written and not mapped: a full disk
+// is then an error of a call and no signal, and the action's memory has only the piece that a worker computes with.
 type pages struct {
 	file   *os.File
 	size   int64       // bytes
@@ -101,7 +101,8 @@ func (f *pages) explained(what string, err error) error {
 	}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) {
 		out.Kind = disdel.NoSpace
-		out.Msg = fmt.Sprintf("the moments take %v of disk in %s, and there is not so much", disdel.Bytes(f.size), os.TempDir())
+		out.Msg = fmt.Sprintf("the moments take %v of disk in %s, and there is not so much", disdel.Bytes(f.size),
+			os.TempDir())
 		out.Hint = "give the action more disk, leave training.optimizerState out, or write int8"
 	}
 	return out

@@ -27,7 +27,9 @@ type Spec struct {
 }
 
 // MomentsApart tells whether a step reads moments by pieces from where they are kept, and writes them back.
-func (s *Spec) MomentsApart() bool { return s.Training && s.Moments > 0 && (s.ShortMoments || s.PagedMoments) }
+func (s *Spec) MomentsApart() bool {
+	return s.Training && s.Moments > 0 && (s.ShortMoments || s.PagedMoments)
+}
 
 func (s *Spec) momentsInSlab() int {
 	if s.PagedMoments {

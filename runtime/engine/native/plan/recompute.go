@@ -194,8 +194,8 @@ const addsPerWeight = 4
 // roundsPerMoment is the work of rounding a moment to 8 bits, and of reading it, in multiply-accumulates.
 const roundsPerMoment = 300
 
-// pagesPerMoment is the time of reading a moment from a file and of writing it, in multiply-accumulates. The file's pages
-// are in memory that nothing else needs. Where they are not, the disk decides.
+// pagesPerMoment is the time of reading a moment from a file and of writing it, in multiply-accumulates. The file's
+// pages are in memory that nothing else needs. Where they are not, the disk decides.
 const pagesPerMoment = 100
 
 // Extra is what a step of so many rows computes more because of Recompute, SumGrads, ShortMoments and PagedMoments, as
