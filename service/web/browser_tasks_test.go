@@ -247,6 +247,21 @@ func TestTwelveTasks(t *testing.T) {
 		c.photograph(40+u.clicks, "light-"+strings.ReplaceAll(task.name, " ", "-"))
 	}
 	t.Logf("figure page_tasks_failed %d tasks", failed)
+
+	// The estimate beside a job file is as accessible as the rest.
+	u.clicks, u.err = 0, nil
+	u.try(chromedp.Navigate(h.URL+"/ui/submit"), chromedp.WaitVisible("#file"))
+	u.link("Check")
+	if u.reads("Estimate", "Cost at most"); u.err != nil {
+		t.Fatal(u.err)
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		c.prefers(scheme)
+		for _, found := range c.axe() {
+			t.Errorf("the estimate in %s: axe finds %s", scheme, found)
+		}
+		c.photograph(60, scheme+"-estimate")
+	}
 }
 
 func (h *house) write(file string, data []byte) {

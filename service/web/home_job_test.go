@@ -94,13 +94,15 @@ func TestTheWeightOfAJobsPage(t *testing.T) {
 		}
 	}
 	h.save(r)
-	b := h.signedIn("ann read")
+	b, most := h.signedIn("ann read"), 0
 	for _, s := range jobSections {
 		_, text := b.page("/ui/jobs/" + string(r.ID) + "?section=" + s.Key)
-		if all := len(text) + len(style()) + len(script); all > 250_000 {
+		all := len(text) + len(style()) + len(script)
+		if most = max(most, all); all > 250_000 {
 			t.Errorf("%s weighs %d bytes", s.Name, all)
 		}
 	}
+	t.Logf("figure page_job_kb %.1f KB", float64(most)/1000)
 }
 
 // The files of a job are stored, and never opened as pages of this server.
