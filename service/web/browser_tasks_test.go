@@ -255,6 +255,9 @@ func TestTwelveTasks(t *testing.T) {
 	if u.reads("Estimate", "Cost at most"); u.err != nil {
 		t.Fatal(u.err)
 	}
+	if !c.is(`document.getElementById("file").value.startsWith("apiVersion: disdel/v1\nkind")`) {
+		t.Error("the check changed the job file")
+	}
 	for _, scheme := range []string{"light", "dark"} {
 		c.prefers(scheme)
 		for _, found := range c.axe() {

@@ -134,8 +134,10 @@ func (v *visit) sent() (form submitForm, req service.Request, ofFile, err error)
 			Hint: "disdel submit takes a larger job file",
 		}
 	}
-	form = submitForm{File: v.PostForm.Get("file"), From: v.PostForm.Get("from"), Checked: true}
-	req, ofFile = v.site.Read(strings.ReplaceAll(form.File, "\r\n", "\n"))
+	// Browsers send lines that end in \r\n, and the page shows no control characters.
+	text := strings.ReplaceAll(v.PostForm.Get("file"), "\r\n", "\n")
+	form = submitForm{File: text, From: v.PostForm.Get("from"), Checked: true}
+	req, ofFile = v.site.Read(text)
 	return form, req, ofFile, nil
 }
 
