@@ -25,9 +25,9 @@ type way struct {
 
 // stepMemories yields the ways to save memory that the job's backend has for the batch of a worker. What the job file
 // gives stays. Ways that keep moments in another form come last. They are estimated only if nothing before them was
-// enough, and they may reach the limit; 0: there is no limit. Moments in a file come behind those of 8 bits: nobody knows how much
-// disk an action has, nor how fast it is. Those that change what batch norms see come behind the others of their
-// kind. Else the cheapest is first.
+// enough, and they may reach the limit; 0: there is no limit. Moments in a file come behind those of 8 bits: nobody
+// knows how much disk an action has, nor how fast it is. Those that change what batch norms see come behind the others
+// of their kind. Else the cheapest is first.
 func (b *planBuilder) stepMemories(rows int, limit disdel.Bytes) iter.Seq[way] {
 	own := b.Job.Training.StepMemory.StateFormat
 	states := []disdel.StateFormat{own}
