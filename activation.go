@@ -624,8 +624,8 @@ func (a *Activation) Stalled() (Stall, bool) {
 	if s.Silence < max(leastSilence, silenceInBeats*a.beatGap()) {
 		return s, false
 	}
-	pace, told := a.Pace()
-	return s, !told || pace.Ends <= a.Limits.Timeout
+	pace, measured := a.Pace()
+	return s, !measured || pace.Ends <= a.Limits.Timeout
 }
 
 // beatGap is the longest time between two heartbeats, and between two batches.

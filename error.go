@@ -268,8 +268,8 @@ func Redacted(address string) string {
 		}
 		return address
 	}
-	scheme, _, whole := strings.Cut(address[:at], "://")
-	if !whole {
+	scheme, _, found := strings.Cut(address[:at], "://")
+	if !found {
 		return hidden + address[at:]
 	}
 	return scheme + "://" + hidden + address[at:]

@@ -10,7 +10,7 @@ type Metric struct {
 	Name   string // in job files, flags and JSON
 	Title  string // in sentences and tables
 	Larger bool   // a larger value is better
-	of     func(Figures) *float64
+	value  func(Figures) *float64
 }
 
 // The metrics of an evaluation. EarlyStop and Goal name them.
@@ -69,10 +69,10 @@ func (f Figures) error(v float64) *float64 {
 
 // Value returns the metric's value among the figures, nil if it was not measured.
 func (m Metric) Value(f Figures) *float64 {
-	if m.of == nil {
+	if m.value == nil {
 		return nil
 	}
-	return m.of(f)
+	return m.value(f)
 }
 
 // Rank turns a value into a number that is lower for better values. NaN and nil are the worst.

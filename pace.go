@@ -51,16 +51,16 @@ func (a *Activation) Pace() (Pace, bool) {
 		if last.done < oneBeatTells || again {
 			return Pace{}, false
 		}
-		whole := last.at * Millis(all) / Millis(last.done)
-		return Pace{Whole: whole, Ends: whole, Error: -1}, true
+		total := last.at * Millis(all) / Millis(last.done)
+		return Pace{Whole: total, Ends: total, Error: -1}, true
 	}
 	each := float64(last.at-first.at) / float64(last.done-first.done)
-	left := all - first.done
+	remaining := all - first.done
 	if again { // the next try may have all of it to do
-		left = all
+		remaining = all
 	}
 	return Pace{
-		Whole: first.at + Millis(each*float64(left)),
+		Whole: first.at + Millis(each*float64(remaining)),
 		Ends:  last.at + Millis(each*float64(all-last.done)),
 		Error: standardError(points, each, float64(all-last.done)),
 	}, true
@@ -75,9 +75,9 @@ type progress struct {
 // points are the heartbeats with progress, and the number of batches of the work.
 func (a *Activation) points() (points []progress, all int) {
 	for _, b := range a.Beats {
-		done, of := a.ProgressAt(b)
+		done, total := a.ProgressAt(b)
 		if done > 0 && (len(points) == 0 || done > points[len(points)-1].done) {
-			points, all = append(points, progress{max(0, b.At-a.WaitTime), done}), of
+			points, all = append(points, progress{max(0, b.At-a.WaitTime), done}), total
 		}
 	}
 	return points, all
@@ -85,7 +85,7 @@ func (a *Activation) points() (points []progress, all int) {
 
 // standardError is that of the time for more batches, by how much the parts of the progress differ; below 0: there are
 // too few parts.
-func standardError(points []progress, each, left float64) Millis {
+func standardError(points []progress, each, remaining float64) Millis {
 	parts := slices.Clone(points)
 	if n := len(points) - 1; n > segments {
 		parts = parts[:0]
@@ -103,5 +103,5 @@ func standardError(points []progress, each, left float64) Millis {
 		sum, done = sum+off*off/n, done+n
 	}
 	variance := sum / float64(len(parts)-2) // of one batch's time
-	return Millis(math.Sqrt(variance * (left + left*left/done)))
+	return Millis(math.Sqrt(variance * (remaining + remaining*remaining/done)))
 }

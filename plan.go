@@ -187,14 +187,14 @@ func (f *Forecast) MeteredCost() Interval[float64] {
 // which may end. A job with a goal may reach it early, so that its lower bound counts.
 func (f *Forecast) LeastCost(goal bool) float64 {
 	c := f.MeteredCost()
-	least := c.Likely
+	minimum := c.Likely
 	if f.Quiet > 0 {
-		least = min(least, f.Quiet)
+		minimum = min(minimum, f.Quiet)
 	}
 	if goal {
-		least = min(least, c.Low)
+		minimum = min(minimum, c.Low)
 	}
-	return least
+	return minimum
 }
 
 // Plan is how a job will run: what each action gets and how updates flow up the tree.
@@ -480,26 +480,26 @@ func (s *Stage) begun() int {
 
 // Batches is how many batches an epoch is for the worker that has the fewest.
 func (s *Stage) Batches() int {
-	least := 0
+	minimum := 0
 	for i, r := range s.Shards {
-		if n := (r.Len() + s.BatchSize - 1) / max(1, s.BatchSize); i == 0 || n < least {
-			least = n
+		if n := (r.Len() + s.BatchSize - 1) / max(1, s.BatchSize); i == 0 || n < minimum {
+			minimum = n
 		}
 	}
-	return least
+	return minimum
 }
 
 // Starting returns the stage as it begins at a round and a position of the training.
 func (s Stage) Starting(round int, at Position) Stage {
 	s.First, s.From = round, at
-	left := s.To.Epoch - at.Epoch
+	remaining := s.To.Epoch - at.Epoch
 	switch {
-	case left <= 0:
+	case remaining <= 0:
 		s.Rounds = 0
 	case s.AverageEvery > 0:
-		s.Rounds = s.begun() + (left-1)*max(1, s.PerEpoch)
+		s.Rounds = s.begun() + (remaining-1)*max(1, s.PerEpoch)
 	default:
-		s.Rounds = (left + s.Epochs - 1) / max(1, s.Epochs)
+		s.Rounds = (remaining + s.Epochs - 1) / max(1, s.Epochs)
 	}
 	return s
 }

@@ -508,17 +508,17 @@ func (r *Record) WithoutPolicy() *CostWithoutPolicy {
 		own = own[1:]
 	}
 	out := CostWithoutPolicy{Workers: all[0].Setting.Workers}
-	rows, of, before := 0, 0, 0
+	rows, total, before := 0, 0, 0
 	for _, o := range all {
 		rows += o.Rows
 	}
 	for _, o := range own {
-		of, out.Took, out.UsedGBs = of+o.Rows, out.Took+o.Duration, out.UsedGBs+o.Cost
+		total, out.Took, out.UsedGBs = total+o.Rows, out.Took+o.Duration, out.UsedGBs+o.Cost
 		if e := int(o.Epoch); e != before {
 			out.Epochs, before = out.Epochs+1, e
 		}
 	}
-	by := float64(rows) / float64(of)
+	by := float64(rows) / float64(total)
 	out.Took, out.UsedGBs = Millis(by*float64(out.Took)), by*out.UsedGBs
 	return &out
 }
@@ -549,9 +549,9 @@ func NewByClass(classes int) *ByClass {
 }
 
 // Add counts rows. It leaves out rows with a label or prediction that is not a class.
-func (b *ByClass) Add(labels, given []int32) {
-	for i, label := range labels[:min(len(labels), len(given))] {
-		label, class := int(label), int(given[i])
+func (b *ByClass) Add(labels, predicted []int32) {
+	for i, label := range labels[:min(len(labels), len(predicted))] {
+		label, class := int(label), int(predicted[i])
 		if label < 0 || label >= len(b.Rows) || class < 0 || class >= len(b.Given) {
 			continue
 		}
@@ -585,12 +585,12 @@ func (b *ByClass) OnlyGiven() (class int, ok bool) {
 	if b == nil {
 		return 0, false
 	}
-	for given, n := range b.Given {
+	for predicted, n := range b.Given {
 		switch {
 		case n > 0 && ok:
 			return 0, false
 		case n > 0:
-			class, ok = given, true
+			class, ok = predicted, true
 		}
 	}
 	return class, ok
@@ -626,7 +626,7 @@ type ClassFigures struct {
 }
 
 // NewClassFigures computes them from the rows with the label, with the prediction, and with both.
-func NewClassFigures(rows, given, both int) ClassFigures {
+func NewClassFigures(rows, predicted, both int) ClassFigures {
 	share := func(a, b int) float64 { return float64(a) / float64(max(1, b)) }
-	return ClassFigures{rows, share(both, given), share(both, rows), share(2*both, given+rows)}
+	return ClassFigures{rows, share(both, predicted), share(both, rows), share(2*both, predicted+rows)}
 }

@@ -509,22 +509,22 @@ func (t Training) Stop() *EarlyStop {
 
 // Budget is the most that a job may cost by use, in GB-s, and its field in the job file: the lower one of
 // resources.maxCost and the goal's cost. 0: no budget.
-func (j Job) Budget() (most float64, field string) {
-	most, field = j.Resources.MaxCost, "resources.maxCost"
-	if g := j.Training.Goal; g != nil && g.Cost > 0 && (most == 0 || g.Cost < most) {
+func (j Job) Budget() (maximum float64, field string) {
+	maximum, field = j.Resources.MaxCost, "resources.maxCost"
+	if g := j.Training.Goal; g != nil && g.Cost > 0 && (maximum == 0 || g.Cost < maximum) {
 		return g.Cost, "training.goal.cost"
 	}
-	return most, field
+	return maximum, field
 }
 
 // TimeLimit is the longest time that a job may take, and its field in the job file: the shorter one of
 // reliability.deadline and the goal's time. 0: no limit.
-func (j Job) TimeLimit() (most Duration, field string) {
-	most, field = j.Reliability.Deadline, "reliability.deadline"
-	if g := j.Training.Goal; g != nil && g.Within > 0 && (most == 0 || g.Within < most) {
+func (j Job) TimeLimit() (maximum Duration, field string) {
+	maximum, field = j.Reliability.Deadline, "reliability.deadline"
+	if g := j.Training.Goal; g != nil && g.Within > 0 && (maximum == 0 || g.Within < maximum) {
 		return g.Within, "training.goal.within"
 	}
-	return most, field
+	return maximum, field
 }
 
 // GoalForecast is when a job is expected to reach its goal. With MayNever it may never do so: High is then 0, and so is

@@ -204,10 +204,10 @@ func (a *aggregation) reference(ctx context.Context, models *modelstore.Store) m
 // first is as many of the values as w has room for. The optimiser's state follows the weights and is left out.
 func first(w disdel.Weights, values modelstore.Values) modelstore.Values {
 	return func(take func([]float32) error) error {
-		left := lengthOf(w)
+		remaining := lengthOf(w)
 		return values(func(block []float32) error {
-			block = block[:min(left, len(block))]
-			left -= len(block)
+			block = block[:min(remaining, len(block))]
+			remaining -= len(block)
 			return take(block)
 		})
 	}

@@ -95,7 +95,7 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine
 	errors := disdel.NewErrorSums(req.Network.Targets)
 	state := disdel.Progress{Task: disdel.TaskEvaluate, Round: req.Round, Batches: batches}
 	var lossSum float64
-	var correct, said, targets int
+	var correct, predicted, targets int
 	counted := true
 	if err := p.beat(ctx, state); err != nil { // the wait in the queue and the start are over
 		return res, err
@@ -119,14 +119,14 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine
 		if len(m.Classes) > 0 {
 			byClass.Add(input.Target.Classes, m.Classes)
 		}
-		said += len(m.Classes)
+		predicted += len(m.Classes)
 		state.Batch++
 		if err := p.beat(ctx, state); err != nil {
 			return res, err
 		}
 	}
-	of := float64(max(1, targets))
-	res = disdel.EvaluateResult{Loss: lossSum / of, Accuracy: float64(correct) / of, Samples: n}
+	count := float64(max(1, targets))
+	res = disdel.EvaluateResult{Loss: lossSum / count, Accuracy: float64(correct) / count, Samples: n}
 	if res.Scores = ranked.scores(req, res.Loss); len(req.Network.Targets) > 0 {
 		res.Scores = errors.Scores()
 	}
@@ -136,7 +136,7 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine
 	if !counted {
 		res.Accuracy = 0
 	}
-	if said > 0 && counted {
+	if predicted > 0 && counted {
 		res.ByClass = byClass
 	}
 	return res, nil

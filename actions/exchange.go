@@ -171,8 +171,8 @@ func (x *exchanging) took(begun time.Time) {
 }
 
 // send ends a step with a delta of the replica. last: it is the last one of this member.
-func (x *exchanging) send(ctx context.Context, of func([]float32) (exchange.Delta, error), last bool) error {
-	d, err := of(x.weights)
+func (x *exchanging) send(ctx context.Context, source func([]float32) (exchange.Delta, error), last bool) error {
+	d, err := source(x.weights)
 	if err != nil {
 		return err
 	}
@@ -238,8 +238,8 @@ func (x *exchanging) idle(ctx context.Context) func() error {
 func (x *exchanging) fetch(ctx context.Context, step int) ([]exchange.Delta, error) {
 	x.missing = x.missing[:0]
 	for m := range x.folding {
-		if left := x.deltas.LastStep(m); left > 0 {
-			x.replica.SetLastStep(m, left)
+		if remaining := x.deltas.LastStep(m); remaining > 0 {
+			x.replica.SetLastStep(m, remaining)
 		}
 		var here bool
 		if x.folding[m], here = x.replica.Next(m); !here && x.replica.Participates(m, step) {
@@ -284,7 +284,8 @@ func (x *exchanging) batch(ctx context.Context, next int) (batch int, ok bool, e
 		return next, true, nil
 	}
 	step := x.replica.Made() + 1
-	if left := x.deltas.LastStep(x.config.Member); left > 0 && step >= left { // there was none for this step before
+	// There was none for this step before.
+	if remaining := x.deltas.LastStep(x.config.Member); remaining > 0 && step >= remaining {
 		return 0, false, nil
 	}
 	_, _, batches := x.t.roundBatches()
@@ -345,7 +346,7 @@ func (x *exchanging) takeAhead(ctx context.Context) error {
 func (x *exchanging) sentByAll() int {
 	until := x.replica.Made()
 	for m, newest := range x.began {
-		if left := x.deltas.LastStep(m); left == 0 || left > newest {
+		if remaining := x.deltas.LastStep(m); remaining == 0 || remaining > newest {
 			until = min(until, newest)
 		}
 	}
@@ -389,11 +390,11 @@ func (x *exchanging) end(ctx context.Context) (paused bool, err error) {
 			return paused, err
 		}
 		x.book.lap(&x.book.step.Apply)
-		of, last := x.replica.Send, x.queued || x.replica.Made() == x.last()-1
+		source, last := x.replica.Send, x.queued || x.replica.Made() == x.last()-1
 		if last {
-			of = x.replica.Leave
+			source = x.replica.Leave
 		}
-		if err := x.send(ctx, of, last); err != nil {
+		if err := x.send(ctx, source, last); err != nil {
 			return false, err
 		}
 	}
@@ -441,8 +442,8 @@ func (x *exchanging) pause(ctx context.Context) error {
 // gone tells whether this member has made its last step, in this activation or an earlier one.
 func (x *exchanging) gone() bool {
 	self, made := x.config.Member, x.replica.Made()
-	left := x.deltas.LastStep(self)
-	return left > 0 && made >= left || !x.replica.Participates(self, made+1)
+	remaining := x.deltas.LastStep(self)
+	return remaining > 0 && made >= remaining || !x.replica.Participates(self, made+1)
 }
 
 // Names of the replica's arrays in a worker's state.
@@ -459,15 +460,15 @@ func (x *exchanging) state() []array {
 		return nil
 	}
 	s := x.replica.State()
-	of := func(name string, data []float32) array {
+	source := func(name string, data []float32) array {
 		return array{Tensor: disdel.Tensor{Name: name, Shape: []int{len(data)}, Data: data}}
 	}
 	out := []array{
-		of(exchangeShared, s.Shared), of(exchangeLocal, s.Local),
-		of(exchangeAt, []float32{float32(s.Made), float32(s.Folded)}),
+		source(exchangeShared, s.Shared), source(exchangeLocal, s.Local),
+		source(exchangeAt, []float32{float32(s.Made), float32(s.Folded)}),
 	}
 	if s.Sent != nil {
-		out = append(out, of(exchangeSent, s.Sent))
+		out = append(out, source(exchangeSent, s.Sent))
 	}
 	return out
 }

@@ -10,10 +10,10 @@ import (
 // a GPU, the next batch is filled meanwhile into memory of its own, which the estimate includes. On the processor that
 // would gain nothing: all threads compute. A feed is for one goroutine.
 type feed struct {
-	filler *dataset.Filler
-	fill   func(b *dataset.Batch, number int) // puts a batch of this number together
-	beside bool
-	batch  dataset.Batch // that computes
+	filler     *dataset.Filler
+	fill       func(b *dataset.Batch, number int) // puts a batch of this number together
+	concurrent bool
+	batch      dataset.Batch // that computes
 
 	next   dataset.Batch
 	number int      // that next is filled for
@@ -22,8 +22,8 @@ type feed struct {
 
 // newFeed makes a feed for batches of a shard with so many rows; fill gives the rows of a batch.
 func newFeed(e engine.Engine, s *dataset.Shard, rows, threads int) *feed {
-	f := &feed{filler: s.Filler(threads), batch: s.NewBatch(rows), beside: onDevice(e)}
-	if f.beside {
+	f := &feed{filler: s.Filler(threads), batch: s.NewBatch(rows), concurrent: onDevice(e)}
+	if f.concurrent {
 		f.next = s.NewBatch(rows)
 	}
 	return f
@@ -34,7 +34,7 @@ func onDevice(e engine.Engine) bool { return e.Footprint().In(footprint.Device) 
 
 // threads is how many processors the feed uses: at least one is free while a GPU computes.
 func (f *feed) threads(computing int) int {
-	if f.beside && computing > 0 {
+	if f.concurrent && computing > 0 {
 		return computing + 1
 	}
 	return computing
@@ -47,7 +47,7 @@ func (f *feed) take(number, then int) dataset.Batch {
 	} else {
 		f.fill(&f.batch, number)
 	}
-	if f.beside && then >= 0 {
+	if f.concurrent && then >= 0 {
 		f.start(then)
 	}
 	return f.batch

@@ -76,7 +76,7 @@ func BenchmarkFeed(b *testing.B) {
 					b.Fatal(err)
 				}
 				f := newFeed(e, s, c.rows, map[string]int{"one": 1, "two": 2, "beside": 1}[how])
-				if f.beside = how == "beside"; f.beside {
+				if f.concurrent = how == "beside"; f.concurrent {
 					f.next = s.NewBatch(c.rows)
 				}
 				order := dataset.Order(nil, 1, 1, 0, benchRows)

@@ -53,7 +53,7 @@ func TestBatchesAheadComeToTheSameBits(t *testing.T) {
 func TestAFeedKnowsWhatItFilled(t *testing.T) {
 	shard := &dataset.Shard{}
 	var filled []int
-	f := &feed{filler: shard.Filler(1), beside: true}
+	f := &feed{filler: shard.Filler(1), concurrent: true}
 	f.fill = func(b *dataset.Batch, number int) {
 		filled = append(filled, number) // one at a time: the next begins when that before was waited for
 		b.Input.Rows = 100 + number
@@ -67,14 +67,14 @@ func TestAFeedKnowsWhatItFilled(t *testing.T) {
 	if diff := cmp.Diff([]int{0, 1, 5, 2, 3, 4}, filled); diff != "" {
 		t.Error(diff)
 	}
-	f.beside, filled = false, nil
+	f.concurrent, filled = false, nil
 	if f.take(7, 8); f.done != nil || len(filled) != 1 {
 		t.Errorf("on the processor, too: %v", filled)
 	}
 	if f.threads(0) != 0 || f.threads(2) != 2 {
 		t.Errorf("%d threads", f.threads(2))
 	}
-	if f.beside = true; f.threads(0) != 0 || f.threads(2) != 3 {
+	if f.concurrent = true; f.threads(0) != 0 || f.threads(2) != 3 {
 		t.Errorf("%d threads with a device", f.threads(2))
 	}
 }

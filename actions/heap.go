@@ -45,11 +45,11 @@ func roomFor(garbage, container, slab disdel.Bytes) (restore func()) {
 		return func() {}
 	}
 	limit := debug.SetMemoryLimit(-1)
-	most := value(4) - value(5) + roomsFor*garbage
+	maximum := value(4) - value(5) + roomsFor*garbage
 	if container > 0 {
-		most = min(most, container/100*96-outsideHeap-slab)
+		maximum = min(maximum, container/100*96-outsideHeap-slab)
 	}
-	debug.SetMemoryLimit(max(limit, int64(most)))
+	debug.SetMemoryLimit(max(limit, int64(maximum)))
 	debug.SetGCPercent(int(min(percent+100*garbage/max(1, lives), mostPercent)))
 	return func() {
 		debug.SetMemoryLimit(limit)

@@ -157,7 +157,7 @@ func answer(ctx context.Context, store *modelstore.Store, e engine.Engine, req d
 	shard *dataset.Shard,
 ) (*disdel.AnswersRef, error) {
 	d := req.Dataset
-	of := modelstore.AnswersHeader{
+	header := modelstore.AnswersHeader{
 		Classes: g.Output().Len(), Labels: shard.Labels(), Targets: shard.Targets(),
 		Notes: map[string]string{
 			"weights": req.Checksum, "dataset": d.Data.Name, "datasetChecksum": d.Data.Checksum, "part": string(d.Part),
@@ -165,9 +165,9 @@ func answer(ctx context.Context, store *modelstore.Store, e engine.Engine, req d
 		},
 	}
 	if req.Network.Sparse != nil || req.Network.Numbers() {
-		of.Classes, of.Numbers = 0, max(1, len(req.Network.Targets))
+		header.Classes, header.Numbers = 0, max(1, len(req.Network.Targets))
 	}
-	ref, err := store.WriteAnswers(ctx, d.Answers, of, func(put func([]float32) error) error {
+	ref, err := store.WriteAnswers(ctx, d.Answers, header, func(put func([]float32) error) error {
 		batch := inferRows(&req, shard.Len())
 		b, rows := shard.NewBatch(batch), make([]int32, 0, batch)
 		for start := 0; start < shard.Len(); start += batch {

@@ -90,7 +90,7 @@ func unpack(archive []byte, to string) error {
 	if len(r.File) > maxProgramFiles {
 		return badArchive("the archive has %d files, the limit is %d", len(r.File), maxProgramFiles)
 	}
-	left := int64(maxProgramBytes)
+	remaining := int64(maxProgramBytes)
 	for _, f := range r.File {
 		name := filepath.FromSlash(f.Name)
 		switch {
@@ -101,11 +101,11 @@ func unpack(archive []byte, to string) error {
 		case !f.Mode().IsRegular():
 			return badArchive("%q is no plain file", f.Name)
 		}
-		n, err := unpackFile(f, filepath.Join(to, name), left)
+		n, err := unpackFile(f, filepath.Join(to, name), remaining)
 		if err != nil {
 			return err
 		}
-		if left -= n; left < 0 {
+		if remaining -= n; remaining < 0 {
 			return badArchive("the files have more than %v", disdel.Bytes(maxProgramBytes))
 		}
 	}
@@ -113,7 +113,7 @@ func unpack(archive []byte, to string) error {
 }
 
 // unpackFile writes one file of at most so many bytes and one more, and returns how many it has.
-func unpackFile(f *zip.File, to string, most int64) (n int64, err error) {
+func unpackFile(f *zip.File, to string, maximum int64) (n int64, err error) {
 	from, err := f.Open()
 	if err != nil {
 		return 0, badArchive("%q cannot be read: %v", f.Name, err)
@@ -126,7 +126,7 @@ func unpackFile(f *zip.File, to string, most int64) (n int64, err error) {
 	if err != nil {
 		return 0, unpacking(err)
 	}
-	n, err = io.Copy(out, io.LimitReader(from, most+1))
+	n, err = io.Copy(out, io.LimitReader(from, maximum+1))
 	if err = errors.Join(err, out.Close()); err != nil {
 		return n, badArchive("%q cannot be unpacked: %v", f.Name, err)
 	}

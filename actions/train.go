@@ -172,7 +172,7 @@ func (t *trainer) push(ctx context.Context) error {
 	if t.res.Paused || t.req.Probe || t.res.Left > 0 {
 		return nil
 	}
-	said, err := json.Marshal(t.res) // without its usage: the same work says the same
+	answer, err := json.Marshal(t.res) // without its usage: the same work says the same
 	if err != nil {
 		return &disdel.Error{
 			Kind: disdel.Diverged, Op: "push update", Job: t.req.Job, Msg: "the loss is not finite",
@@ -181,7 +181,7 @@ func (t *trainer) push(ctx context.Context) error {
 	}
 	update := disdel.Update{
 		ID: t.req.ID(), Samples: float64(max(1, t.res.Samples)), // who found the queue empty has everybody's weights
-		Meta: map[string]string{aggregator.ResultKey: string(said)},
+		Meta: map[string]string{aggregator.ResultKey: string(answer)},
 	}
 	if !t.req.Wire.Differences() {
 		if err := t.carry(ctx, nil); err != nil {

@@ -129,13 +129,13 @@ func (n Need) Fits(servers []Capacity) error {
 		if !c.Known || c.Limit == 0 || share <= c.Free() {
 			continue
 		}
-		of := ""
+		suffix := ""
 		if len(servers) > 1 {
-			of = fmt.Sprintf(", %v on each of %d servers", share, len(servers))
+			suffix = fmt.Sprintf(", %v on each of %d servers", share, len(servers))
 		}
 		return &disdel.Error{
 			Kind: disdel.OverLimit, Op: "check store",
-			Msg:  fmt.Sprintf("%s%s; Redis at %s has %v free of %v", n, of, c.Server, c.Free(), c.Limit),
+			Msg:  fmt.Sprintf("%s%s; Redis at %s has %v free of %v", n, suffix, c.Server, c.Free(), c.Limit),
 			Hint: fmt.Sprintf("give Redis %v more (maxmemory), add servers, %s, or use fewer workers", share-c.Free(), n.hint()),
 		}
 	}

@@ -74,7 +74,7 @@ func (s *Store) Claim(ctx context.Context, id disdel.UpdateID, owner string, att
 	}
 	state, okState := reply[0].(string)
 	fence, okFence := reply[1].(string)
-	left, okLeft := reply[2].(int64)
+	remaining, okLeft := reply[2].(int64)
 	if !okState || !okFence || !okLeft {
 		return c, ClaimUnknown, &disdel.Error{
 			Kind: disdel.Internal, Op: "claim update", Job: id.Job,
@@ -82,7 +82,7 @@ func (s *Store) Claim(ctx context.Context, id disdel.UpdateID, owner string, att
 		}
 	}
 	c.Fence, err = strconv.ParseUint(fence, 10, 64)
-	c.Left = time.Duration(left) * time.Millisecond
+	c.Left = time.Duration(remaining) * time.Millisecond
 	return c, claimStates[state], wrap(err, "claim update", id.String())
 }
 

@@ -13,7 +13,7 @@ type codec interface {
 	// plain tells whether a column is its float32 values, little-endian, so that a sum can add them directly.
 	plain() bool
 	// size is the smallest and the largest length in bytes of a column with these runs.
-	size(runs []int) (least, most int)
+	size(runs []int) (minimum, maximum int)
 	// encode appends a column to dst.
 	encode(dst []byte, c encodeInput) []byte
 	// decode reads a column into dst, whose length is its number of values. Values that were not sent become 0. It must
@@ -92,21 +92,21 @@ func (f Format) check() error {
 func WireBytes(like disdel.Weights, w disdel.Wire) disdel.Bytes {
 	l, c, n := newLayout(like, columnValues), codecOf(w), 0
 	for k := range l.columns() {
-		_, most := c.size(l.runs(k))
-		n += most
+		_, maximum := c.size(l.runs(k))
+		n += maximum
 	}
 	return disdel.Bytes(n)
 }
 
 // checkSize checks the length of a column in bytes.
 func checkSize(c codec, runs []int, n int) error {
-	switch least, most := c.size(runs); {
-	case n >= least && n <= most:
+	switch minimum, maximum := c.size(runs); {
+	case n >= minimum && n <= maximum:
 		return nil
-	case least == most:
-		return fmt.Errorf("%d bytes, not %d", n, most)
+	case minimum == maximum:
+		return fmt.Errorf("%d bytes, not %d", n, maximum)
 	default:
-		return fmt.Errorf("%d bytes, not %d to %d", n, least, most)
+		return fmt.Errorf("%d bytes, not %d to %d", n, minimum, maximum)
 	}
 }
 
@@ -114,8 +114,8 @@ func checkSize(c codec, runs []int, n int) error {
 func (l layout) largest(c codec) int {
 	n := 0
 	for k := range l.columns() {
-		_, most := c.size(l.runs(k))
-		n = max(n, most)
+		_, maximum := c.size(l.runs(k))
+		n = max(n, maximum)
 	}
 	return n
 }
@@ -144,7 +144,7 @@ func notFinite(v []float32) int {
 }
 
 // exactSize is size for a codec with a fixed size.
-func exactSize(n int) (least, most int) { return n, n }
+func exactSize(n int) (minimum, maximum int) { return n, n }
 
 func sumOf(runs []int) int {
 	n := 0

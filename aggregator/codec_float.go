@@ -11,7 +11,7 @@ type float32s struct{}
 
 func (float32s) plain() bool { return true }
 
-func (float32s) size(runs []int) (least, most int) { return exactSize(4 * sumOf(runs)) }
+func (float32s) size(runs []int) (minimum, maximum int) { return exactSize(4 * sumOf(runs)) }
 
 func (float32s) encode(dst []byte, c encodeInput) []byte { return appendFloats(dst, c.values) }
 
@@ -50,7 +50,7 @@ type bfloat16s struct{}
 
 func (bfloat16s) plain() bool { return false }
 
-func (bfloat16s) size(runs []int) (least, most int) { return exactSize(2 * sumOf(runs)) }
+func (bfloat16s) size(runs []int) (minimum, maximum int) { return exactSize(2 * sumOf(runs)) }
 
 func (bfloat16s) encode(dst []byte, c encodeInput) []byte {
 	for _, x := range c.values {

@@ -14,7 +14,7 @@ type int8s struct{}
 
 func (int8s) plain() bool { return false }
 
-func (int8s) size(runs []int) (least, most int) {
+func (int8s) size(runs []int) (minimum, maximum int) {
 	n := 0
 	for _, r := range runs {
 		n += r + 4*((r+blockValues-1)/blockValues)

@@ -31,11 +31,11 @@ func significantAt(f Format) significant {
 func (significant) plain() bool { return false }
 
 // size counts at most one byte of distance for each skipped value.
-func (significant) size(runs []int) (least, most int) {
+func (significant) size(runs []int) (minimum, maximum int) {
 	for _, r := range runs {
-		most += len(binary.AppendUvarint(nil, uint64(r))) + 5*r
+		maximum += len(binary.AppendUvarint(nil, uint64(r))) + 5*r
 	}
-	return len(runs), most
+	return len(runs), maximum
 }
 
 func (c significant) encode(dst []byte, out encodeInput) []byte {

@@ -126,14 +126,14 @@ func (s *Store) send(ctx context.Context, d *deltaSending) (verdict string, err 
 		keys, args := s.commitOf(d)
 		script = deltaScript.Run(ctx, s.client, keys, args...)
 	}
-	said, err := script.StringSlice()
+	reply, err := script.StringSlice()
 	if err != nil {
 		return "", err
 	}
-	if len(said) == 3 && d.follow != nil {
-		d.follow.noteOwn(d, said[1], said[2])
+	if len(reply) == 3 && d.follow != nil {
+		d.follow.noteOwn(d, reply[1], reply[2])
 	}
-	return said[0], nil
+	return reply[0], nil
 }
 
 // store writes the parts of a delta on the first server, after their entry in the index.
@@ -483,15 +483,15 @@ func deltaPrefixes(round int) []string {
 // is indexed by member, with nil for members that were not asked for or have left. It must not be changed. Fetch
 // returns Corrupt, which is counted, for a damaged delta and NotFound for a missing one. Both have the code of a lost
 // update, because a committed delta is never sent again and the round has to restart.
-func (d *Deltas) Fetch(ctx context.Context, step int, of ...int) ([][]byte, error) {
-	if len(of) == 0 {
+func (d *Deltas) Fetch(ctx context.Context, step int, members ...int) ([][]byte, error) {
+	if len(members) == 0 {
 		for m := range d.members {
-			of = append(of, m)
+			members = append(members, m)
 		}
 	}
 	sent, out := d.sent[step], make([][]byte, d.members)
 	var pieces []piece
-	for _, m := range of {
+	for _, m := range members {
 		switch {
 		case !d.participates(m, step) || sent != nil && sent[m].entry == noDelta:
 			continue
@@ -520,7 +520,7 @@ func (d *Deltas) Fetch(ctx context.Context, step int, of ...int) ([][]byte, erro
 		}
 		out[p.member] = p.data
 	}
-	for _, m := range of {
+	for _, m := range members {
 		if out[m] == nil {
 			continue
 		}

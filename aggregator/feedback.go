@@ -123,12 +123,12 @@ func (w *updateWriter) write(k int) ([]byte, error) {
 
 // encode returns a column without spare capacity.
 func (w *updateWriter) encode(out encodeInput) []byte {
-	least, most := w.feedback.codec.size(out.runs)
-	if least == most {
-		return w.feedback.codec.encode(make([]byte, 0, most), out)
+	minimum, maximum := w.feedback.codec.size(out.runs)
+	if minimum == maximum {
+		return w.feedback.codec.encode(make([]byte, 0, maximum), out)
 	}
-	if cap(w.bytes) < most {
-		w.bytes = make([]byte, 0, most)
+	if cap(w.bytes) < maximum {
+		w.bytes = make([]byte, 0, maximum)
 	}
 	return slices.Clone(w.feedback.codec.encode(w.bytes[:0], out))
 }

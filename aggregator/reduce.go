@@ -248,8 +248,8 @@ func (r *reduction) readColumns(ctx context.Context) error {
 func (r *reduction) longestColumn(k int) int {
 	longest, runs := 0, r.layout.runs(k)
 	for _, row := range codecs {
-		_, most := row.open(Format{}).size(runs)
-		longest = max(longest, most)
+		_, maximum := row.open(Format{}).size(runs)
+		longest = max(longest, maximum)
 	}
 	return longest
 }

@@ -432,9 +432,9 @@ func (s *Store) AddUser(ctx context.Context, name, password, prefix string) erro
 	add := func(ctx context.Context, c *redis.Client) error { return c.Do(ctx, command...).Err() }
 	for _, server := range s.servers {
 		err := server.eachMaster(ctx, add)
-		var said redis.Error
+		var redisErr redis.Error
 		switch {
-		case errors.As(err, &said):
+		case errors.As(err, &redisErr):
 			return &disdel.Error{
 				Kind: disdel.Denied, Op: "add user", Msg: "the Redis user may not add users, or this Redis has no users",
 				Hint: "give the user of the address +acl|setuser",

@@ -225,22 +225,22 @@ func (m *mean) orNil() *float64 {
 // by their last steps; a worker that was retried reports only the steps since then.
 func stepsOf(workers []*disdel.StepCourse) *disdel.StepCourse {
 	var out disdel.StepCourse
-	told := 0
+	known := 0
 	for _, c := range workers {
 		if c == nil {
 			continue
 		}
-		told++
+		known++
 		out.Median += c.Median
 		out.High += c.High
 		for _, s := range c.Stretches {
 			out.Stretches = addStretch(out.Stretches, s)
 		}
 	}
-	if told == 0 {
+	if known == 0 {
 		return nil
 	}
-	out.Median, out.High = out.Median/float64(told), out.High/float64(told)
+	out.Median, out.High = out.Median/float64(known), out.High/float64(known)
 	before := 0
 	for i := range out.Stretches {
 		s := &out.Stretches[i]

@@ -18,11 +18,11 @@ import (
 //
 // By how much an action exceeds its hold is unknown in advance. reserveSpare covers that.
 type budget struct {
-	most  float64 // GB-s; 0: none
-	field string  // of the job file that sets it
-	spent float64 // GB-s by use of ended activations
-	began float64 // spent when the round began, in any run of the job
-	done  float64 // GB-s that an earlier run of the job spent on the current round; 0: it started again
+	maximum float64 // GB-s; 0: none
+	field   string  // of the job file that sets it
+	spent   float64 // GB-s by use of ended activations
+	began   float64 // spent when the round began, in any run of the job
+	done    float64 // GB-s that an earlier run of the job spent on the current round; 0: it started again
 
 	rounds       int     // whole ones observed in this stage
 	cheapest     float64 // GB-s of the cheapest of them
@@ -77,7 +77,7 @@ const (
 
 func newBudget(job disdel.Job) budget {
 	b := budget{running: map[string]float64{}, closing: map[disdel.Task]closing{}}
-	b.most, b.field = job.Budget()
+	b.maximum, b.field = job.Budget()
 	return b
 }
 
@@ -149,8 +149,8 @@ func (l *legCost) useful() disdel.Millis {
 	return max(leastHold, longer*l.tooShort, disdel.Millis(legSpare*float64(l.fixed+l.step)))
 }
 
-// least is the shortest hold in which a leg may train something: in a shorter one, none has.
-func (l *legCost) least() disdel.Millis { return max(leastHold, l.tooShort, l.fixed+l.step) }
+// minimum is the shortest hold in which a leg may train something: in a shorter one, none has.
+func (l *legCost) minimum() disdel.Millis { return max(leastHold, l.tooShort, l.fixed+l.step) }
 
 // lower returns the lower of an earlier and a new measurement; an earlier 0 means none.
 func lower[T ~int64 | ~float64](before, now T) T {
@@ -189,13 +189,13 @@ func (b *budget) stageBegins() {
 	}
 }
 
-func (b *budget) used() bool { return b.most > 0 && b.spent >= b.most }
+func (b *budget) used() bool { return b.maximum > 0 && b.spent >= b.maximum }
 
-func (b *budget) left() float64 { return max(0, b.most-b.spent) }
+func (b *budget) remaining() float64 { return max(0, b.maximum-b.spent) }
 
 // free is the part of the budget, in GB-s, that is neither spent nor reserved.
 func (b *budget) free() float64 {
-	free := b.most - b.spent
+	free := b.maximum - b.spent
 	for _, gbs := range b.running {
 		free -= gbs
 	}
@@ -214,17 +214,17 @@ func (b *budget) kept(free, round float64) float64 {
 	return min(free, max(closes, min(closingSpare*closes, free-trainSpare*train)))
 }
 
-// whole is the cost of an action that runs until its timeout.
-func (b *budget) whole(l disdel.Limits) float64 {
+// fullCost is the cost of an action that runs until its timeout.
+func (b *budget) fullCost(l disdel.Limits) float64 {
 	return disdel.GBSeconds(l.Memory, l.Timeout+b.overrun)
 }
 
 // hold is how long an action may run if gbs GB-s are reserved for it: without the start of its container, and without
-// the time by which others exceeded their holds. If that would be shorter than least, hold omits the latter. It is 0
+// the time by which others exceeded their holds. If that would be shorter than minimum, hold omits the latter. It is 0
 // if the action may run until its timeout.
-func (b *budget) hold(l disdel.Limits, gbs float64, least disdel.Millis) disdel.Millis {
+func (b *budget) hold(l disdel.Limits, gbs float64, minimum disdel.Millis) disdel.Millis {
 	memory := l.Memory.Gigabytes()
-	if memory <= 0 || gbs >= b.whole(l) {
+	if memory <= 0 || gbs >= b.fullCost(l) {
 		return 0
 	}
 	usable := disdel.Millis(gbs / memory * float64(time.Second) * (1 - reserveSpare))
@@ -232,12 +232,12 @@ func (b *budget) hold(l disdel.Limits, gbs float64, least disdel.Millis) disdel.
 	if !b.ended {
 		start = min(firstStart, usable/2)
 	}
-	return max(1, usable-start-b.late, min(least, usable-start))
+	return max(1, usable-start-b.late, min(minimum, usable-start))
 }
 
 // costOf is what to reserve, in GB-s, for an action that runs for hold and may end as late as others have.
 func (b *budget) costOf(l disdel.Limits, hold disdel.Millis) float64 {
-	return min(b.whole(l), b.leastFor(l, hold+b.late))
+	return min(b.fullCost(l), b.leastFor(l, hold+b.late))
 }
 
 // leastFor is the least to reserve, in GB-s, for an action that runs for hold.
@@ -246,13 +246,13 @@ func (b *budget) leastFor(l disdel.Limits, hold disdel.Millis) float64 {
 	if !b.ended {
 		start = min(firstStart, hold)
 	}
-	return min(b.whole(l), disdel.GBSeconds(l.Memory, hold+start)/(1-reserveSpare)*(1+1e-9))
+	return min(b.fullCost(l), disdel.GBSeconds(l.Memory, hold+start)/(1-reserveSpare)*(1+1e-9))
 }
 
 // payFor returns the orders that the budget can pay for. An invocation that finds too little waits until a running
 // one ends. The job ends only if nothing runs and the rest of the budget cannot pay for the next step.
 func (m *Manager) payFor(orders []Order) []Order {
-	if m.budget.most <= 0 || m.ended {
+	if m.budget.maximum <= 0 || m.ended {
 		return orders
 	}
 	out := make([]Order, 0, len(orders))
@@ -278,7 +278,7 @@ func (m *Manager) roundBegins() bool {
 
 // roundTooDear tells whether the next round would not end within the budget.
 func (m *Manager) roundTooDear() bool {
-	return m.budget.used() || m.leastOfRound() > m.budget.left()
+	return m.budget.used() || m.leastOfRound() > m.budget.remaining()
 }
 
 // leastOfRound is the least cost of the next round, in GB-s. It assumes that every worker and aggregation is as fast
@@ -287,14 +287,14 @@ func (m *Manager) roundTooDear() bool {
 func (m *Manager) leastOfRound() float64 {
 	b := &m.budget
 	steps := m.stepsOf(m.round)
-	least := min(b.cheapest, b.cheapestStep*float64(steps))
+	minimum := min(b.cheapest, b.cheapestStep*float64(steps))
 	if b.leg.step > 0 {
 		l, _ := m.spec.limits(disdel.TaskTrain, work{limits: m.attempts.limits[disdel.TaskTrain]})
 		workers, aggregations := disdel.Millis(m.spec.Plan.Workers), m.spec.Plan.ActionCount(disdel.TaskAggregate)
-		least = min(least, disdel.GBSeconds(l.Memory, workers*b.leg.fixed+disdel.Millis(steps)*b.leg.step)+
+		minimum = min(minimum, disdel.GBSeconds(l.Memory, workers*b.leg.fixed+disdel.Millis(steps)*b.leg.step)+
 			float64(aggregations)*b.closing[disdel.TaskAggregate].cheapest)
 	}
-	return b.sure(max(0, least-b.done))
+	return b.sure(max(0, minimum-b.done))
 }
 
 // stepsOf is the number of steps of all workers in a round, at least 1.
@@ -390,12 +390,12 @@ func (m *Manager) part(s disdel.Slot, l disdel.Limits, workers int) share {
 // is too short they start again.
 func (m *Manager) partOfClosing(s disdel.Slot, l disdel.Limits) share {
 	b := &m.budget
-	c, free, whole := b.closing[s.Task], b.free(), b.whole(l)
+	c, free, fullCost := b.closing[s.Task], b.free(), b.fullCost(l)
 	hold := max(leastHold, c.tooShort)
-	need, least := b.costOf(l, max(leastHold, longer*c.tooShort)), b.leastFor(l, hold)
+	need, minimum := b.costOf(l, max(leastHold, longer*c.tooShort)), b.leastFor(l, hold)
 	if c.tooShort == 0 {
-		sure := min(whole, b.sure(c.cheapest))
-		need, least = max(need, sure), max(least, sure)
+		sure := min(fullCost, b.sure(c.cheapest))
+		need, minimum = max(need, sure), max(minimum, sure)
 	}
 	fair := free / float64(m.toClose(s))
 	if c.passed > 0 && c.tooShort == 0 { // the cost of such an action is known
@@ -403,16 +403,16 @@ func (m *Manager) partOfClosing(s disdel.Slot, l disdel.Limits) share {
 	}
 	known := c.passed > 0 && fair >= closingSpare*c.each && fair >= need
 	switch {
-	case fair >= whole:
-		return share{whole, least, hold, paid}
+	case fair >= fullCost:
+		return share{fullCost, minimum, hold, paid}
 	case known:
-		return share{fair, least, hold, paid}
+		return share{fair, minimum, hold, paid}
 	case len(b.running) > 0:
-		return share{0, least, hold, postponed}
-	case free >= least:
-		return share{free, least, hold, paid}
+		return share{0, minimum, hold, postponed}
+	case free >= minimum:
+		return share{free, minimum, hold, paid}
 	default:
-		return share{0, least, hold, unpayable}
+		return share{0, minimum, hold, unpayable}
 	}
 }
 
@@ -421,25 +421,25 @@ func (m *Manager) partOfClosing(s disdel.Slot, l disdel.Limits) share {
 // other.
 func (m *Manager) partOfTraining(l disdel.Limits, workers int) share {
 	b := &m.budget
-	free, whole, hold := b.free(), b.whole(l), b.leg.least()
-	need, least := b.costOf(l, b.leg.useful()), b.leastFor(l, hold)
+	free, fullCost, hold := b.free(), b.fullCost(l), b.leg.minimum()
+	need, minimum := b.costOf(l, b.leg.useful()), b.leastFor(l, hold)
 	each := free / float64(workers)
 	fair := (free - b.kept(free, m.costOfRound(m.round))) / float64(workers)
 	together := m.spec.Job.Distribution.Exchange != nil
 	if together {
-		least *= float64(workers)
+		minimum *= float64(workers)
 	}
 	switch {
 	case fair >= need:
-		return share{min(fair, whole), least, hold, paid}
-	case together && free >= least:
-		return share{min(each, whole), least, hold, paid}
+		return share{min(fair, fullCost), minimum, hold, paid}
+	case together && free >= minimum:
+		return share{min(each, fullCost), minimum, hold, paid}
 	case len(b.running) > 0:
-		return share{0, least, hold, postponed}
-	case free >= least:
-		return share{min(free, need), least, hold, paid}
+		return share{0, minimum, hold, postponed}
+	case free >= minimum:
+		return share{min(free, need), minimum, hold, paid}
 	default:
-		return share{0, least, hold, unpayable}
+		return share{0, minimum, hold, unpayable}
 	}
 }
 
@@ -512,11 +512,11 @@ func (m *Manager) nameOf(w asking, e slotAttempts) string {
 // estimated rest, and how to continue the job.
 func (m *Manager) overBudget(next step) *disdel.Error {
 	b := m.budget
-	left, known := m.rest()
-	rest := fmt.Sprintf("what is left would cost about %.3g GB-s", left)
-	enough := b.spent + max(left, next.cost)*(1+spare)
+	remaining, known := m.rest()
+	rest := fmt.Sprintf("what is left would cost about %.3g GB-s", remaining)
+	enough := b.spent + max(remaining, next.cost)*(1+spare)
 	if !known {
-		enough = b.spent + max(b.most, longer*next.cost)*(1+spare)
+		enough = b.spent + max(b.maximum, longer*next.cost)*(1+spare)
 		rest = "what is left is unknown: nothing of a round was trained, so the proposed budget is a guess"
 	}
 	takes := fmt.Sprintf("%s would take about %.3g more", next.what, next.cost)
@@ -529,7 +529,7 @@ func (m *Manager) overBudget(next step) *disdel.Error {
 	return &disdel.Error{
 		Kind: disdel.OverLimit, Code: disdel.CodeOverBudget, Op: "run job", Job: m.spec.ID,
 		Msg: fmt.Sprintf("the job has spent %.3g GB-s, %s, and %s is %.4g GB-s; %s",
-			b.spent, takes, b.field, b.most, rest),
+			b.spent, takes, b.field, b.maximum, rest),
 		Hint:    fmt.Sprintf("disdel resume %s --set %s", m.spec.ID, raised),
 		Changes: [][]string{{raised}},
 	}

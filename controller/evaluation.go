@@ -75,8 +75,8 @@ func (p *patience) held(e *disdel.EarlyStop) (n int) {
 	return n
 }
 
-// of returns the newest value if it is that of a round.
-func (p *patience) of(round int) (value float64, ok bool) {
+// valueOf returns the newest value if it is that of a round.
+func (p *patience) valueOf(round int) (value float64, ok bool) {
 	if len(p.list) == 0 {
 		return 0, false
 	}
@@ -172,13 +172,13 @@ func (m *Manager) wrote(r disdel.AggregateResult) []Order {
 
 // enough returns why the evaluations need no further round, "" if they need one.
 func (m *Manager) enough() string {
-	newest, evaluated := m.evaluations.patience.of(m.round)
+	newest, evaluated := m.evaluations.patience.valueOf(m.round)
 	if !m.spec.stopsByEvaluations() || !evaluated {
 		return ""
 	}
 	e, without := m.spec.Job.Training.Stop(), m.evaluations.patience.without
-	of, bound := e.Of(), "most"
-	if of.Larger {
+	metric, bound := e.Of(), "most"
+	if metric.Larger {
 		bound = "least"
 	}
 	switch {
@@ -187,10 +187,10 @@ func (m *Manager) enough() string {
 			return ""
 		}
 		return fmt.Sprintf("the goal %v has held for %d evaluations in a row", m.spec.Job.Training.Goal, e.Held)
-	case e.Target > 0 && newest <= of.Rank(&e.Target):
-		return fmt.Sprintf("the held-out %s is at %s %g", of.Title, bound, e.Target)
+	case e.Target > 0 && newest <= metric.Rank(&e.Target):
+		return fmt.Sprintf("the held-out %s is at %s %g", metric.Title, bound, e.Target)
 	case e.Patience > 0 && without >= e.Patience:
-		return fmt.Sprintf("no better held-out %s for %s", of.Title, disdel.Counted(without, "evaluation"))
+		return fmt.Sprintf("no better held-out %s for %s", metric.Title, disdel.Counted(without, "evaluation"))
 	default:
 		return ""
 	}

@@ -22,7 +22,7 @@ type runningInvocation struct {
 	done, all int             // batches, by the newest heartbeat
 	beaten    bool            // it has sent a heartbeat
 	ended     bool            // it reported
-	told      time.Duration   // how long it had been silent at the last notice
+	noticedAt time.Duration   // how long it had been silent at the last notice
 	lookedUp  time.Time       // last search for its update
 }
 
@@ -51,15 +51,15 @@ func (r *run) watch(list []disdel.Progress) {
 // noteHeartbeat notes a heartbeat. The time before the first one does not count as an interval: it may be a wait in
 // OpenWhisk's queue, or the start of the container.
 func (r *run) noteHeartbeat(w *runningInvocation, now time.Time) {
-	of := disdel.Activation{Invocation: w.inv, Beats: w.beats[len(w.beats)-1:]}
-	w.done, w.all = of.Done()
+	activation := disdel.Activation{Invocation: w.inv, Beats: w.beats[len(w.beats)-1:]}
+	w.done, w.all = activation.Done()
 	if w.beaten {
 		w.gaps = append(w.gaps[max(0, len(w.gaps)-keptGaps+1):], now.Sub(w.heard))
 	} else {
-		w.told = 0
+		w.noticedAt = 0
 	}
-	if w.told > 0 {
-		w.told = 0
+	if w.noticedAt > 0 {
+		w.noticedAt = 0
 		r.tell(Waiting{
 			Invocations: []disdel.Invocation{w.inv}, For: now.Sub(w.heard), Stopped: true, Over: true, Done: w.done, All: w.all,
 		})
@@ -70,7 +70,7 @@ func (r *run) noteHeartbeat(w *runningInvocation, now time.Time) {
 // noteAccepted notes that OpenWhisk has accepted an invocation.
 func (r *run) noteAccepted(inv disdel.Invocation) {
 	if w := r.invocations[inv.Slot()]; w != nil && w.inv.ID == inv.ID {
-		w.accepted, w.since, w.told = true, r.c.cfg.Now(), 0
+		w.accepted, w.since, w.noticedAt = true, r.c.cfg.Now(), 0
 	}
 }
 
@@ -244,10 +244,10 @@ func (w *runningInvocation) overdue() time.Duration {
 
 // isDue tells whether to report a silence: once it reaches after, and whenever it has doubled since.
 func (w *runningInvocation) isDue(quiet, after time.Duration) bool {
-	if quiet < max(after, 2*w.told) {
+	if quiet < max(after, 2*w.noticedAt) {
 		return false
 	}
-	w.told = quiet
+	w.noticedAt = quiet
 	return true
 }
 

@@ -24,11 +24,11 @@ const (
 
 // storeChecks is the result of the newest checks of the store.
 type storeChecks struct {
-	err     error     // of the newest one; nil: the store answers again
-	failed  int       // in a row
-	refused int       // of these, refused by the store
-	since   time.Time // start of the first failed one
-	told    time.Time // last notice; of the loop
+	err       error     // of the newest one; nil: the store answers again
+	failed    int       // in a row
+	refused   int       // of these, refused by the store
+	since     time.Time // start of the first failed one
+	noticedAt time.Time // last notice; of the loop
 }
 
 // watchStore checks the store regularly until stop is called. It sends the failed checks, and the first one that
@@ -83,10 +83,10 @@ func (r *run) storeSeen(c storeChecks) Event {
 		return nil
 	}
 	r.store = &c
-	if c.told = now; was != nil && now.Sub(was.told) < outageInterval {
-		c.told = was.told
+	if c.noticedAt = now; was != nil && now.Sub(was.noticedAt) < outageInterval {
+		c.noticedAt = was.noticedAt
 	}
-	if c.told.Equal(now) {
+	if c.noticedAt.Equal(now) {
 		o := outageOfStore(c, now)
 		if r.waitsForStore() {
 			o.Until = r.endsAt()
@@ -170,8 +170,8 @@ type Outage struct {
 
 // outages is the state of OpenWhisk's outage.
 type outages struct {
-	now  *disdel.Outage // nil: it answers
-	said time.Time
+	now        *disdel.Outage // nil: it answers
+	reportedAt time.Time
 }
 
 // checkPlatform reports and records that OpenWhisk does not answer, and that it answers again.
@@ -183,14 +183,14 @@ func (r *run) checkPlatform() {
 	}
 	switch s := &r.outages; {
 	case down && s.now == nil:
-		s.now, s.said = &o, now
+		s.now, s.reportedAt = &o, now
 		kept := o
 		kept.Until = time.Time{}
 		r.rec.Outages = append(slices.Clone(r.rec.Outages[max(0, len(r.rec.Outages)-maxOutages+1):]), kept)
 		r.saver.save(r.rec)
 		r.observe(Notice{Outage: &Outage{Outage: o, For: now.Sub(o.Since)}})
-	case down && now.Sub(s.said) >= outageInterval:
-		s.said = now
+	case down && now.Sub(s.reportedAt) >= outageInterval:
+		s.reportedAt = now
 		r.observe(Notice{Outage: &Outage{Outage: o, For: now.Sub(o.Since)}})
 	case !down && s.now != nil:
 		over := *s.now

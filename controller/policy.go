@@ -174,21 +174,21 @@ func (m *Manager) ask(b disdel.Boundary, round int, f *scheduler.Failure) disdel
 		m.state.replay[about(d)] = old[1:]
 		return old[0]
 	}
-	said := m.consult(b, round, m.state.policy, f)
-	if f != nil && m.changes(said) {
+	decision := m.consult(b, round, m.state.policy, f)
+	if f != nil && m.changes(decision) {
 		clear(m.state.replay) // earlier decisions assumed another setting
 	}
-	return said
+	return decision
 }
 
 // consult lets one policy decide.
 func (m *Manager) consult(b disdel.Boundary, round int, p scheduler.Policy, f *scheduler.Failure) disdel.Decision {
-	said := scheduler.DecideInBounds(p, m.policyInput(b, round, f))
-	said.Round = round
+	decision := scheduler.DecideInBounds(p, m.policyInput(b, round, f))
+	decision.Round = round
 	if f != nil {
-		said.Invocation = f.Activation.Invocation.ID
+		decision.Invocation = f.Activation.Invocation.ID
 	}
-	return said
+	return decision
 }
 
 // policyInput is what a policy sees.
@@ -198,8 +198,8 @@ func (m *Manager) policyInput(b disdel.Boundary, round int, f *scheduler.Failure
 		Bounds: scheduler.BoundsOf(m.spec.Job, m.spec.Plan), Goal: m.goal(), Seed: scheduler.Seed(m.spec.ID, round),
 		Failure: f,
 	}
-	if most := m.gang.most(); b != disdel.BoundaryFailure && most > 0 {
-		in.Bounds = in.Bounds.AtMost(most, "what other jobs leave of the pool")
+	if maximum := m.gang.maximum(); b != disdel.BoundaryFailure && maximum > 0 {
+		in.Bounds = in.Bounds.AtMost(maximum, "what other jobs leave of the pool")
 	}
 	return in
 }
@@ -212,8 +212,8 @@ func (m *Manager) goal() scheduler.Goal {
 	if d, _ := m.spec.Job.TimeLimit(); d > 0 {
 		g.Deadline = max(0, disdel.Millis(d)-m.stats.now)
 	}
-	if m.budget.most > 0 {
-		g.Cost = max(0, m.budget.most-m.budget.spent)
+	if m.budget.maximum > 0 {
+		g.Cost = max(0, m.budget.maximum-m.budget.spent)
 	}
 	return g
 }
@@ -403,8 +403,8 @@ type grantRequest struct {
 	since disdel.Millis   // time of the request
 }
 
-// most limits a policy that decides again; 0: no limit.
-func (g *gangState) most() int {
+// maximum limits a policy that decides again; 0: no limit.
+func (g *gangState) maximum() int {
 	if len(g.refused) == 0 {
 		return 0
 	}

@@ -58,11 +58,11 @@ func (r *run) tellQuota(q QuotaWait) bool {
 // withinQuota raises the durations of a forecast to the time that the minute's quota needs for the remaining
 // invocations. A job that may stop early keeps its low end.
 func (r *run) withinQuota(f *disdel.Forecast) {
-	least := quotaTime(r.c.cfg.Invoker.Quota(r.spec.ID), r.leftToInvoke(), r.c.cfg.Now())
+	minimum := quotaTime(r.c.cfg.Invoker.Quota(r.spec.ID), r.leftToInvoke(), r.c.cfg.Now())
 	d := &f.Duration
-	d.Likely, d.High = max(d.Likely, least), max(d.High, least)
+	d.Likely, d.High = max(d.Likely, minimum), max(d.High, minimum)
 	if r.spec.Job.Training.Stop() == nil {
-		d.Low = max(d.Low, least)
+		d.Low = max(d.Low, minimum)
 	}
 }
 

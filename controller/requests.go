@@ -204,11 +204,11 @@ func allRows(plan *disdel.Plan) disdel.RowRange {
 }
 
 // Steps is the number of steps in a span on the worker with the most rows. Of a queue one worker might take all.
-func Steps(job *disdel.Job, plan *disdel.Plan, span disdel.TrainRange) (most int) {
+func Steps(job *disdel.Job, plan *disdel.Plan, span disdel.TrainRange) (maximum int) {
 	for _, rows := range shardsOf(job, plan) {
-		most = max(most, stepsIn(job, plan, span, rows))
+		maximum = max(maximum, stepsIn(job, plan, span, rows))
 	}
-	return most
+	return maximum
 }
 
 // shardsOf returns the rows that no two workers train; a queue is one shard.

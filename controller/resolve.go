@@ -283,8 +283,9 @@ func (r *resolver) fit() {
 		r.fault("distribution.workers", "", "%d workers, and only %d training rows", workers, d.Train)
 	case t.WorkerBatch(workers) > shard:
 		hint, rows := fmt.Sprintf("use at most %d", shard), t.WorkerBatch(workers)
-		if most := d.Train / rows; workers > 1 && most > 0 && !t.Shared() {
-			hint = fmt.Sprintf("at most %s with batch %d, or a batch of at most %d", disdel.Counted(most, "worker"), rows, shard)
+		if maximum := d.Train / rows; workers > 1 && maximum > 0 && !t.Shared() {
+			hint = fmt.Sprintf("at most %s with batch %d, or a batch of at most %d",
+				disdel.Counted(maximum, "worker"), rows, shard)
 		}
 		r.fault(t.BatchField(), hint, "%d rows a batch, and the smallest shard has %d", rows, shard)
 	}
@@ -373,8 +374,8 @@ func (r *resolver) fitMetrics() {
 func (r *resolver) fitTargets() {
 	d, t, m := r.Resolved.Data, &r.Job.Training, r.Job.Model
 	names := make([]string, len(d.Targets))
-	for k, of := range d.Targets {
-		names[k] = of.Name
+	for k, target := range d.Targets {
+		names[k] = target.Name
 	}
 	if line, _ := r.locate("training.loss"); line == 0 && t.Loss == disdel.LossCrossEntropy { // the default of classes
 		t.Loss = disdel.LossMSE
@@ -557,8 +558,8 @@ func CheckInitial(g *model.Graph, init disdel.Init, arrays disdel.Weights) []dis
 		})
 	}
 	for _, layer := range init.Excepted() {
-		of := disdel.Init{Except: layer}
-		if !slices.ContainsFunc(g.Params(), func(p model.Param) bool { return of.Excepts(p.Name) }) {
+		target := disdel.Init{Except: layer}
+		if !slices.ContainsFunc(g.Params(), func(p model.Param) bool { return target.Excepts(p.Name) }) {
 			out = append(out, disdel.Fault{
 				Path: exceptPath, Msg: fmt.Sprintf("the network has no layer %q with weights", layer), Hint: layersHint,
 			})

@@ -43,10 +43,10 @@ func CheckResume(r disdel.Record, spec Spec, c disdel.Checkpoint) error {
 		return err
 	}
 	total, was, now := n.stage.End(), n.in.TrainRange(c.Round), n.in.TrainRange(c.Round)
-	if n.whole || n.stage.AverageEvery != n.in.AverageEvery || n.stage.Epochs != n.in.Epochs {
+	if n.onlyStage || n.stage.AverageEvery != n.in.AverageEvery || n.stage.Epochs != n.in.Epochs {
 		now = scheduler.SpanOf(spec.Job, spec.Plan, c.Round)
 	}
-	if n.whole {
+	if n.onlyStage {
 		total = spec.Plan.Rounds
 	} else if was.Epoch > n.stage.To.Epoch {
 		return no("%d epochs were trained, and the job now has %d", was.Epoch, n.stage.To.Epoch)
@@ -79,11 +79,11 @@ func CheckResume(r disdel.Record, spec Spec, c disdel.Checkpoint) error {
 
 // continuation is how a resumed job continues at a round.
 type continuation struct {
-	in    disdel.Stage // of the round, in the record
-	whole bool         // the job had no other stage
-	stage disdel.Stage // the new one
-	plan  disdel.Plan
-	job   disdel.Job
+	in        disdel.Stage // of the round, in the record
+	onlyStage bool         // the job had no other stage
+	stage     disdel.Stage // the new one
+	plan      disdel.Plan
+	job       disdel.Job
 }
 
 // continued plans how a job continues at a round of its record. What the user has changed since is as in spec; what a
@@ -94,7 +94,9 @@ func continued(r disdel.Record, spec Spec, round int) (c continuation, err error
 		r.Job = was
 	}
 	stages, _ := r.EffectiveStages()
-	c = continuation{in: stages[disdel.StageAt(stages, round)], whole: len(stages) == 1, plan: spec.Plan, job: spec.Job}
+	c = continuation{
+		in: stages[disdel.StageAt(stages, round)], onlyStage: len(stages) == 1, plan: spec.Plan, job: spec.Job,
+	}
 	next := spec.Plan.AsStage(spec.Job).Setting
 	if next.Workers == r.Plan.Workers {
 		next.Workers = c.in.Workers
@@ -123,7 +125,7 @@ func continued(r disdel.Record, spec Spec, round int) (c continuation, err error
 	}
 	at := c.in.TrainRange(round)
 	c.stage = c.plan.AsStage(c.job).Starting(round, disdel.Position{Epoch: at.Epoch, Batch: at.Batch})
-	if c.whole {
+	if c.onlyStage {
 		c.stage.Rounds = max(0, c.plan.Rounds-round)
 	}
 	c.stage.Decision = &disdel.Decision{
@@ -150,15 +152,15 @@ func (c *continuation) replan(r disdel.Record, spec Spec, next disdel.Setting) e
 func RaiseLimits(p *disdel.Plan, job disdel.Job, r disdel.Record) {
 	for i := range p.Actions {
 		a := &p.Actions[i]
-		least := scheduler.LimitsReached(&r, a.Task)
+		minimum := scheduler.LimitsReached(&r, a.Task)
 		if job.Resources.Memory == 0 || a.Task != disdel.TaskTrain {
-			a.Limits.Memory = min(max(a.Limits.Memory, least.Memory), p.Platform.MaxMemory)
+			a.Limits.Memory = min(max(a.Limits.Memory, minimum.Memory), p.Platform.MaxMemory)
 		}
 		if job.Resources.Timeout == 0 {
-			a.Limits.Timeout = min(max(a.Limits.Timeout, least.Timeout), p.Platform.MaxTimeout)
+			a.Limits.Timeout = min(max(a.Limits.Timeout, minimum.Timeout), p.Platform.MaxTimeout)
 		}
 		if a.Limits.Device > 0 && (job.Resources.GPU.Memory == 0 || a.Task != disdel.TaskTrain) {
-			a.Limits.Device = min(max(a.Limits.Device, least.Device), p.Platform.MaxDevice)
+			a.Limits.Device = min(max(a.Limits.Device, minimum.Device), p.Platform.MaxDevice)
 		}
 	}
 }
@@ -407,8 +409,8 @@ func (r *run) keepUnfinished(ctx context.Context) bool {
 // addToFailure adds text to the job's failure.
 func (r *run) addToFailure(text string) {
 	if f := r.rec.Failure; f != nil {
-		told := *f
-		told.Msg += text
-		r.rec.Failure = &told
+		shown := *f
+		shown.Msg += text
+		r.rec.Failure = &shown
 	}
 }

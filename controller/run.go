@@ -558,12 +558,12 @@ func (r *run) advise() {
 		hint = "once OpenWhisk answers again: disdel resume " + string(r.rec.ID)
 	}
 	if hint != "" {
-		told := *r.rec.Failure
-		told.Hint = hint
+		shown := *r.rec.Failure
+		shown.Hint = hint
 		if len(found.Sets) > 0 {
-			told.Changes = [][]string{found.Sets}
+			shown.Changes = [][]string{found.Sets}
 		}
-		r.rec.Failure = &told
+		r.rec.Failure = &shown
 	}
 }
 

@@ -162,17 +162,17 @@ func (e *evidence) course(rounds []disdel.Round, guess float64) {
 // oneAnswer says that a network gives one answer for all held-out rows, which shows nothing however many of them it
 // is right for. It is empty if the network gives several, or if there are too few rows to tell.
 func oneAnswer(b *disdel.ByClass) string {
-	given, only := b.OnlyGiven()
+	predicted, only := b.OnlyGiven()
 	class, rows, all := b.MostLabels()
 	switch {
 	case !only:
 		return ""
-	case rows == all && given == class && all >= fewRows:
+	case rows == all && predicted == class && all >= fewRows:
 		return fmt.Sprintf("all %d held-out rows have the class %s, so that their accuracy shows nothing", all,
 			b.Title(class))
-	case all-b.Rows[given] >= fewOthers:
+	case all-b.Rows[predicted] >= fewOthers:
 		return fmt.Sprintf("the network answers with class %s for all %d held-out rows, and %d of them have it",
-			b.Title(given), all, b.Rows[given])
+			b.Title(predicted), all, b.Rows[predicted])
 	default:
 		return ""
 	}

@@ -185,9 +185,9 @@ type Parts struct {
 func (f Files) Input(name string) (Input, error) {
 	in, err := f.input(name)
 	if disdel.KindOf(err) == disdel.Corrupt { // the user's file is damaged, nothing of disdel
-		told := *disdel.AsError(err)
-		told.Kind = disdel.Invalid
-		err = &told
+		shown := *disdel.AsError(err)
+		shown.Kind = disdel.Invalid
+		err = &shown
 	}
 	return in, err
 }

@@ -316,15 +316,15 @@ func (m *Manifest) partFaults(part string, p *Part) (list []string) {
 	}
 	rows := 0
 	for i, c := range p.Chunks {
-		switch least := m.chunkSize(c); {
+		switch minimum := m.chunkSize(c); {
 		case c.Key != chunkKey(m.Name, part, i):
 			list = append(list, fmt.Sprintf("chunk %d of %s is %.120q, not %s", i, part, c.Key, chunkKey(m.Name, part, i)))
 		case c.Rows < 1 || c.Rows > p.Rows-rows:
 			list = append(list, fmt.Sprintf("%s has %d rows, and %d of the %s part's %d are left", c.Key, c.Rows, p.Rows-rows,
 				part, p.Rows))
 			return list
-		case c.Size < least || c.Size > least+largestHeader:
-			list = append(list, fmt.Sprintf("%s has %d bytes, and %d rows take about %d", c.Key, c.Size, c.Rows, least))
+		case c.Size < minimum || c.Size > minimum+largestHeader:
+			list = append(list, fmt.Sprintf("%s has %d bytes, and %d rows take about %d", c.Key, c.Size, c.Rows, minimum))
 		case !sumForm().MatchString(c.Checksum):
 			list = append(list, fmt.Sprintf("%s has checksum %.80q", c.Key, c.Checksum))
 		}
@@ -359,10 +359,10 @@ func chunkKey(name, part string, i int) string {
 func finite(v float32) bool { return !math.IsNaN(float64(v)) && !math.IsInf(float64(v), 0) }
 
 // bounded tells whether every side is at least 1 and their product at most most.
-func bounded(sides []int, most int) bool {
+func bounded(sides []int, maximum int) bool {
 	n := 1
 	for _, v := range sides {
-		if v < 1 || v > most/n {
+		if v < 1 || v > maximum/n {
 			return false
 		}
 		n *= v

@@ -406,11 +406,11 @@ func (s *Store) Sample(ctx context.Context, name string, rows []int, seed int64)
 }
 
 // numbers returns the targets of rows in their units, nil for rows with classes.
-func (s *Shard) numbers(of []disdel.Target, rows []int32) (out [][]float64) {
-	for _, row := range rows[:len(rows)*min(1, len(of))] {
-		values := make([]float64, len(of))
-		for k, t := range of {
-			values[k] = t.Value(s.targets[int(row)*len(of)+k])
+func (s *Shard) numbers(targets []disdel.Target, rows []int32) (out [][]float64) {
+	for _, row := range rows[:len(rows)*min(1, len(targets))] {
+		values := make([]float64, len(targets))
+		for k, t := range targets {
+			values[k] = t.Value(s.targets[int(row)*len(targets)+k])
 		}
 		out = append(out, values)
 	}

@@ -141,10 +141,10 @@ func damaged(what, format string, args ...any) error {
 
 // expanded is the content of a file that may be gzip.
 type expanded struct {
-	r      io.Reader
-	packed *counted // nil: not packed
-	whole  int64    // size of the file, -1 if unknown
-	done   int64
+	r        io.Reader
+	packed   *counted // nil: not packed
+	fileSize int64    // size of the file, -1 if unknown
+	done     int64
 }
 
 // expand reads a file, unpacked if it is gzip. Reading fails as Corrupt beyond 4 GiB, and for a packed file beyond 100
@@ -152,7 +152,7 @@ type expanded struct {
 func expand(r io.Reader) (*expanded, error) {
 	raw := &counted{r: r}
 	in := bufio.NewReader(raw)
-	x := &expanded{r: in, whole: sizeOf(r)}
+	x := &expanded{r: in, fileSize: sizeOf(r)}
 	head, err := in.Peek(2)
 	if err != nil || head[0] != 0x1f || head[1] != 0x8b {
 		return x, nil
@@ -192,15 +192,15 @@ func sizeOf(r io.Reader) int64 {
 // bound is the most bytes that a packed file of so many bytes may unpack to.
 func bound(packed int64) int64 { return min(maxExpanded, max(freely, maxRatio*packed)) }
 
-// most is the most bytes that there can be, as far as it is known before reading.
-func (x *expanded) most() int64 {
+// maximum is the most bytes that there can be, as far as it is known before reading.
+func (x *expanded) maximum() int64 {
 	switch {
-	case x.whole < 0:
+	case x.fileSize < 0:
 		return maxExpanded
 	case x.packed == nil:
-		return min(maxExpanded, x.whole)
+		return min(maxExpanded, x.fileSize)
 	default:
-		return bound(x.whole)
+		return bound(x.fileSize)
 	}
 }
 
@@ -232,14 +232,14 @@ func tooPacked(limit int64) error {
 // read reads exactly size bytes, and checks that nothing follows them. Memory is allocated at once only if the file
 // can have that much; else it grows with the content.
 func (x *expanded) read(size int64) ([]byte, error) {
-	if most := x.most(); size > most {
+	if maximum := x.maximum(); size > maximum {
 		if x.packed != nil && size <= maxExpanded {
-			return nil, tooPacked(most)
+			return nil, tooPacked(maximum)
 		}
-		return nil, damaged("file", "it has %d bytes in all, and its header asks for %d more", most, size)
+		return nil, damaged("file", "it has %d bytes in all, and its header asks for %d more", maximum, size)
 	}
 	first := size
-	if x.whole < 0 {
+	if x.fileSize < 0 {
 		first = min(size, 1<<20)
 	}
 	data := make([]byte, first)

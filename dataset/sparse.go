@@ -72,7 +72,7 @@ func (s *Store) writeSparse(ctx context.Context, in SparseInput, dry bool) (Mani
 			err = w.flush()
 		}
 		m.Sparse.Entries += w.entries
-		m.Sparse.Most = max(m.Sparse.Most, w.most)
+		m.Sparse.Most = max(m.Sparse.Most, w.maximum)
 	}
 	if err != nil {
 		return m, err
@@ -124,7 +124,7 @@ type sparseWriter struct {
 
 	done    Part
 	entries int64
-	most    int // entries of a row
+	maximum int // entries of a row
 	columns int
 
 	rows                         int // of the chunk being made
@@ -151,7 +151,7 @@ func (w *sparseWriter) add(row SparseRow) error {
 	w.target = binary.LittleEndian.AppendUint32(w.target, math.Float32bits(row.Target))
 	w.rows++
 	w.entries += int64(len(row.Index))
-	w.most = max(w.most, len(row.Index))
+	w.maximum = max(w.maximum, len(row.Index))
 	if len(w.starts)+len(w.index)+len(w.value)+len(w.target) < chunkBytes {
 		return nil
 	}
@@ -264,16 +264,16 @@ func (r *chunkReader) nextSparse(ctx context.Context, c Chunk) (*sparseChunk, er
 }
 
 // fault says what is wrong with the rows of a chunk, "" if nothing is.
-func (c *sparseChunk) fault(of Chunk, columns int) string {
-	if c.start(0) != 0 || c.start(of.Rows) != of.Entries {
+func (c *sparseChunk) fault(chunk Chunk, columns int) string {
+	if c.start(0) != 0 || c.start(chunk.Rows) != chunk.Entries {
 		return "its rows do not begin and end where its entries do"
 	}
-	for i := range of.Rows {
+	for i := range chunk.Rows {
 		if c.start(i) > c.start(i+1) {
 			return fmt.Sprintf("its row %d ends before it begins", i)
 		}
 	}
-	for i := range of.Entries {
+	for i := range chunk.Entries {
 		if v := binary.LittleEndian.Uint32(c.index[4*i:]); uint64(v) >= uint64(columns) {
 			return fmt.Sprintf("its entry %d is in column %d of %d", i, int32(v), columns)
 		}
@@ -408,12 +408,12 @@ const sparseType = "CSR"
 // sparseRows is the rows of a shard of sparse data. Their entries are in the order in which they were read, which
 // differs from that of randomly drawn rows.
 type sparseRows struct {
-	place  []extent // by row: of its entries
-	index  []int32
-	value  []float32 // nil: every entry is 1
-	target []float32 // by row
-	most   int32     // of the columns
-	odd    bool      // a column is negative, or a value is not finite
+	place   []extent // by row: of its entries
+	index   []int32
+	value   []float32 // nil: every entry is 1
+	target  []float32 // by row
+	maximum int32     // of the columns
+	odd     bool      // a column is negative, or a value is not finite
 }
 
 // extent is where a row's entries start and end, next to each other for fast random access.
@@ -472,7 +472,7 @@ func (s *sparseRows) set(to int, c *sparseChunk, row int) {
 // look checks the entries from one on.
 func (s *sparseRows) look(from int) {
 	for _, c := range s.index[from:] {
-		s.most, s.odd = max(s.most, c), s.odd || c < 0
+		s.maximum, s.odd = max(s.maximum, c), s.odd || c < 0
 	}
 	if s.value == nil {
 		return
@@ -495,7 +495,7 @@ func (s *sparseRows) fill(b *Batch, rows []int32, columns int) {
 		n += int(s.place[r].end - s.place[r].begin)
 	}
 	in := &b.Input
-	in.Rows, in.Columns, in.Checked = len(rows), columns, !s.odd && int(s.most) < columns
+	in.Rows, in.Columns, in.Checked = len(rows), columns, !s.odd && int(s.maximum) < columns
 	in.Start = sized(in.Start, len(rows)+1)
 	in.Index = roomy(in.Index, n)
 	values := in.Values

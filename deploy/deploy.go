@@ -63,10 +63,10 @@ func allowed(wanted executor.Deployment, limits disdel.PlatformLimits) error {
 					"a manifest of your own with less: --manifest FILE", a.Memory.MB()),
 			}
 		}
-		if most := time.Duration(limits.MaxTimeout); a.Timeout > most {
+		if maximum := time.Duration(limits.MaxTimeout); a.Timeout > maximum {
 			return &disdel.Error{
 				Kind: disdel.OverLimit, Op: "deploy " + name,
-				Msg: fmt.Sprintf("it asks for %v, but the platform allows %v", a.Timeout, most),
+				Msg: fmt.Sprintf("it asks for %v, but the platform allows %v", a.Timeout, maximum),
 				Hint: fmt.Sprintf("ask the platform's admin for whisk.limits.actions.time.max: \"%ds\" (Helm), or deploy "+
 					"a manifest of your own with less: --manifest FILE", int(a.Timeout.Seconds())),
 			}

@@ -97,10 +97,10 @@ func FitLosses(points []LossPoint) (LossCurve, bool) {
 
 // floorSearch fits curves to points for given floors.
 type floorSearch struct {
-	points []LossPoint
-	least  float64 // of the losses
-	scale  float64 // largest loss minus least loss
-	weight []float64
+	points  []LossPoint
+	minimum float64 // of the losses
+	scale   float64 // largest loss minus least loss
+	weight  []float64
 }
 
 // fit is a curve, the weights of the points, and the weighted sum of squared errors.
@@ -118,16 +118,16 @@ func newFloorSearch(points []LossPoint) (s *floorSearch, ok bool) {
 	if len(points) < leastPoints {
 		return nil, false
 	}
-	s = &floorSearch{points: points, least: math.Inf(1), weight: make([]float64, len(points))}
-	most := math.Inf(-1)
+	s = &floorSearch{points: points, minimum: math.Inf(1), weight: make([]float64, len(points))}
+	maximum := math.Inf(-1)
 	for _, p := range points {
-		s.least, most = min(s.least, p.Loss), max(most, p.Loss)
+		s.minimum, maximum = min(s.minimum, p.Loss), max(maximum, p.Loss)
 	}
-	if s.scale = most - s.least; s.scale <= 0 {
+	if s.scale = maximum - s.minimum; s.scale <= 0 {
 		s.scale = 1
 	}
 	for i, p := range points { // errors of losses are proportional to the losses
-		level := max(math.Abs(p.Loss), s.scale/100) / max(math.Abs(s.least), s.scale/100)
+		level := max(math.Abs(p.Loss), s.scale/100) / max(math.Abs(s.minimum), s.scale/100)
 		s.weight[i] = 1 / (level * level)
 		if 2*i < len(points) {
 			s.weight[i] *= olderWeight
@@ -154,7 +154,7 @@ const (
 // profile fits a curve for each floor of the grids.
 func (s *floorSearch) profile() (fits []fit, best fit) {
 	best.error = math.Inf(1)
-	s.search(s.least, func(floor float64) float64 {
+	s.search(s.minimum, func(floor float64) float64 {
 		f := s.fit(floor)
 		fits = append(fits, f)
 		if f.error < best.error {
@@ -207,29 +207,29 @@ func (s *floorSearch) through(epoch, target float64, weights []float64) float64 
 	error := func(floor float64) float64 {
 		return s.off(s.lineThrough(floor, epoch, 1/(target-floor), weights), weights)
 	}
-	_, least := s.search(min(s.least, target), error)
-	return least
+	_, minimum := s.search(min(s.minimum, target), error)
+	return minimum
 }
 
 // search is the floor below top with the least error, on both grids.
-func (s *floorSearch) search(top float64, error func(floor float64) float64) (best, least float64) {
+func (s *floorSearch) search(top float64, error func(floor float64) float64) (best, minimum float64) {
 	low := min(0, top)
 	if top <= low {
 		low = top - max(1e-9, math.Abs(s.points[0].Loss))
 	}
 	floor := func(i float64) float64 { // a share of the way from low to top, finer near top
-		left := 1 - i/floorGrid
-		return low + (top-low)*(1-left*left)
+		remaining := 1 - i/floorGrid
+		return low + (top-low)*(1-remaining*remaining)
 	}
 	at := 0.0
-	least = math.Inf(1)
+	minimum = math.Inf(1)
 	try := func(i float64) {
 		f := floor(i)
 		if f >= top {
 			return
 		}
-		if e := error(f); e < least {
-			at, best, least = i, f, e
+		if e := error(f); e < minimum {
+			at, best, minimum = i, f, e
 		}
 	}
 	for i := range floorGrid {
@@ -239,7 +239,7 @@ func (s *floorSearch) search(top float64, error func(floor float64) float64) (be
 	for i := 1; i < 2*floorFine; i++ {
 		try(max(0, coarse-1+float64(i)/floorFine))
 	}
-	return best, least
+	return best, minimum
 }
 
 // lineThrough is line through a fixed point of 1/(loss - floor).
@@ -277,10 +277,10 @@ func (s *floorSearch) fit(floor float64) fit {
 		for i, p := range s.points {
 			off[i] = math.Sqrt(s.weight[i]) * math.Abs(p.Loss-f.curve.At(p.Epoch))
 		}
-		most := huber * median(slices.Clone(off))
+		maximum := huber * median(slices.Clone(off))
 		for i := range f.weights {
-			if f.weights[i] = s.weight[i]; off[i] > most && most > 0 {
-				f.weights[i] *= most / off[i]
+			if f.weights[i] = s.weight[i]; off[i] > maximum && maximum > 0 {
+				f.weights[i] *= maximum / off[i]
 			}
 		}
 	}
@@ -366,11 +366,11 @@ func ConvergeBySimilar(points []LossPoint, past [][]LossPoint, target float64) (
 	all = all[:min(likeBest, len(all))]
 	now := points[len(points)-1].Epoch
 	out := Convergence{Epochs: epochsBy(all, now), Points: len(points)}
-	least := math.Inf(1)
+	minimum := math.Inf(1)
 	for _, p := range points {
-		least = min(least, p.Loss)
+		minimum = min(minimum, p.Loss)
 	}
-	out.Floor = disdel.Interval[float64]{Likely: min(target, least), High: least}
+	out.Floor = disdel.Interval[float64]{Likely: min(target, minimum), High: minimum}
 	out.Curve, _ = FitLosses(points)
 	return out, true
 }
@@ -492,8 +492,8 @@ func epochsBy(all []similarity, now float64) disdel.Interval[float64] {
 	var sum, squares, weights float64
 	for _, l := range all {
 		weight := 1 / (likeOff*likeOff + l.off*l.off)
-		left := math.Log(max(l.epochs-now, 0.5))
-		sum, squares, weights = sum+weight*left, squares+weight*left*left, weights+weight
+		remaining := math.Log(max(l.epochs-now, 0.5))
+		sum, squares, weights = sum+weight*remaining, squares+weight*remaining*remaining, weights+weight
 	}
 	likely := sum / weights
 	apart := max(0, squares/weights-likely*likely)

@@ -208,46 +208,46 @@ func sum(e disdel.Estimate) disdel.Estimate {
 
 // ContainerRule is DiSDeL's rule for the number of workers (III-B.1). It starts with two containers. While the
 // estimate m_e of each is above limit M, it adds ceil((m_e - M) / M) containers and estimates again with the smaller
-// shards. Only the shard shrinks, so a model that exceeds M without data never fits. More than most containers would
+// shards. Only the shard shrinks, so a model that exceeds M without data never fits. More than maximum containers would
 // leave shards without a batch. Both are OverLimit with the arithmetic. steps are the decisions in words.
-func ContainerRule(limit disdel.Bytes, most int, estimate func(containers int) disdel.Estimate) (containers int,
+func ContainerRule(limit disdel.Bytes, maximum int, estimate func(containers int) disdel.Estimate) (containers int,
 	e disdel.Estimate, steps []string, err error,
 ) {
-	return containerRule(limit, most, estimate, func(e disdel.Estimate) bool { return e.Total-e.Shard > limit })
+	return containerRule(limit, maximum, estimate, func(e disdel.Estimate) bool { return e.Total-e.Shard > limit })
 }
 
 // SharedContainerRule is ContainerRule for workers that share a batch, which shrinks with the shard. A model that
-// exceeds M without data may still fit with more workers, up to most.
-func SharedContainerRule(limit disdel.Bytes, most int, estimate func(containers int) disdel.Estimate) (containers int,
-	e disdel.Estimate, steps []string, err error,
-) {
-	return containerRule(limit, most, estimate, func(e disdel.Estimate) bool {
-		return e.Total-e.Shard > limit && estimate(most).Total > limit
+// exceeds M without data may still fit with more workers, up to maximum.
+func SharedContainerRule(
+	limit disdel.Bytes, maximum int, estimate func(containers int) disdel.Estimate,
+) (containers int, e disdel.Estimate, steps []string, err error) {
+	return containerRule(limit, maximum, estimate, func(e disdel.Estimate) bool {
+		return e.Total-e.Shard > limit && estimate(maximum).Total > limit
 	})
 }
 
 // containerRule is both rules. hopeless tells whether more containers cannot bring an estimate below the limit.
-func containerRule(limit disdel.Bytes, most int, estimate func(containers int) disdel.Estimate,
+func containerRule(limit disdel.Bytes, maximum int, estimate func(containers int) disdel.Estimate,
 	hopeless func(disdel.Estimate) bool,
 ) (containers int, e disdel.Estimate, steps []string, err error) {
-	containers = min(2, most)
+	containers = min(2, maximum)
 	for {
 		e = estimate(containers)
 		if e.Total <= limit {
 			return containers, e, append(steps,
 				fmt.Sprintf("workers: %d need %v each, and %v are allowed", containers, e.Total, limit)), nil
 		}
-		if containers >= most || hopeless(e) {
-			return 0, e, steps, overLimit(limit, most, e)
+		if containers >= maximum || hopeless(e) {
+			return 0, e, steps, overLimit(limit, maximum, e)
 		}
 		more := int((e.Total - limit + limit - 1) / limit)
 		steps = append(steps, fmt.Sprintf("workers: %d would need %v each, above %v: add %d", containers, e.Total, limit,
 			more))
-		containers = min(containers+more, most)
+		containers = min(containers+more, maximum)
 	}
 }
 
-func overLimit(limit disdel.Bytes, most int, e disdel.Estimate) error {
+func overLimit(limit disdel.Bytes, maximum int, e disdel.Estimate) error {
 	fixed := e.Total - e.Shard
 	out := &disdel.Error{
 		Kind: disdel.OverLimit, Op: "plan job",
@@ -260,6 +260,6 @@ func overLimit(limit disdel.Bytes, most int, e disdel.Estimate) error {
 		return out
 	}
 	out.Msg = fmt.Sprintf("a train action needs %v even with %d workers, the most that leave each a whole batch, and "+
-		"the limit is %v", e.Total, most, limit)
+		"the limit is %v", e.Total, maximum, limit)
 	return out
 }

@@ -14,23 +14,23 @@ import (
 func (t *timer) forecast() {
 	p := t.in.Plan
 	pool := t.pool()
-	whole := pool.sum(t.in, t.out.Legs)
+	total := pool.sum(t.in, t.out.Legs)
 	t.because("forecast: train actions in %s: starts %v, compute %v; aggregation %v, evaluation %v, between %v",
-		disdel.Counted(int(whole.waves), "wave"), round(whole.started), round(whole.rows), round(whole.aggregate),
-		round(whole.evaluate), round(whole.between))
-	c := pool.correction(t.in, whole.total())
-	seconds := whole.total() * c.factor
+		disdel.Counted(int(total.waves), "wave"), round(total.started), round(total.rows), round(total.aggregate),
+		round(total.evaluate), round(total.between))
+	c := pool.correction(t.in, total.total())
+	seconds := total.total() * c.factor
 	if c.jobs > 0 {
 		t.because("forecast: x %.2f by what %s took", c.factor, disdel.Counted(c.jobs, "earlier job"))
 	}
-	if least := t.quota(float64(max(1, p.Rounds)) * float64(max(1, t.out.Legs))); least > seconds {
-		t.because("forecast: the platform's %d invocations a minute make it %v", p.Platform.PerMinute, round(least))
-		seconds = least
+	if minimum := t.quota(float64(max(1, p.Rounds)) * float64(max(1, t.out.Legs))); minimum > seconds {
+		t.because("forecast: the platform's %d invocations a minute make it %v", p.Platform.PerMinute, round(minimum))
+		seconds = minimum
 	}
 	held := committed(p)
 	low, high := seconds/c.low, seconds*c.high
 	use := pool.use(t.in, t.out.Legs)
-	by := pool.compare(t.in, use, gauge{(*disdel.Record).MeteredCost, pool.use, whole.total()})
+	by := pool.compare(t.in, use, gauge{(*disdel.Record).MeteredCost, pool.use, total.total()})
 	use *= by.factor
 	quiet := t.in
 	quiet.slow = alone(p)
@@ -45,8 +45,8 @@ func (t *timer) forecast() {
 		Cost:     disdel.Interval[float64]{Low: low * held, Likely: seconds * held, High: high * held},
 		Used:     disdel.Interval[float64]{Low: lowUse, Likely: use, High: highUse},
 		Quiet:    min(pool.use(quiet, t.out.Legs)*by.factor, pool.cheapestTwin(t.in)),
-		Source:   t.all[disdel.TaskTrain].group.source, Samples: t.all[disdel.TaskTrain].whole.samples,
-		Jobs: c.jobs, Measured: c.measured, Note: t.busyNote(whole.total() / pool.sum(quiet, t.out.Legs).total()),
+		Source:   t.all[disdel.TaskTrain].group.source, Samples: t.all[disdel.TaskTrain].fullTime.samples,
+		Jobs: c.jobs, Measured: c.measured, Note: t.busyNote(total.total() / pool.sum(quiet, t.out.Legs).total()),
 	}
 	t.out.Forecast.Goal = t.goal(jobCost{seconds, c.width(), held, use / max(seconds, leastDuration)})
 }
@@ -85,7 +85,7 @@ func committed(p disdel.Plan) float64 {
 }
 
 // RemainingUse is the cost by use of the rest of a running job, in GB-s: as much a second as its rounds so far.
-func RemainingUse(r *disdel.Record, left *disdel.Forecast) disdel.Interval[float64] {
+func RemainingUse(r *disdel.Record, remaining *disdel.Forecast) disdel.Interval[float64] {
 	var took disdel.Millis
 	for _, round := range r.Rounds {
 		took += round.Duration
@@ -93,7 +93,7 @@ func RemainingUse(r *disdel.Record, left *disdel.Forecast) disdel.Interval[float
 	if took <= 0 {
 		return disdel.Interval[float64]{}
 	}
-	each, d := r.MeteredCost()/took.Seconds(), left.Duration
+	each, d := r.MeteredCost()/took.Seconds(), remaining.Duration
 	return disdel.Interval[float64]{
 		Low: each * d.Low.Seconds(), Likely: each * d.Likely.Seconds(), High: each * d.High.Seconds(),
 	}
@@ -110,7 +110,7 @@ var historyWeight = map[disdel.Source]float64{
 func Remaining(plan disdel.Plan, rounds []disdel.Round, done []disdel.Activation,
 	elapsed disdel.Millis,
 ) *disdel.Forecast {
-	left := plan.Rounds - len(rounds)
+	remaining := plan.Rounds - len(rounds)
 	if len(rounds) == 0 {
 		return beforeFirst(plan.Forecast, elapsed)
 	}
@@ -130,13 +130,13 @@ func Remaining(plan disdel.Plan, rounds []disdel.Round, done []disdel.Activation
 		each = (weight*each + w*planned) / (weight + w)
 	}
 	since := min(max(0, elapsed.Seconds()-spent), 0.9*each)
-	if left <= 0 {
-		left, since = 0, 0
+	if remaining <= 0 {
+		remaining, since = 0, 0
 	}
-	likely := max(0, float64(left)*each-since)
+	likely := max(0, float64(remaining)*each-since)
 	// Rounds of one job share their machine: more rounds make the mean more certain, and errors of single rounds even
 	// out over the rest.
-	sigma := s.sigma * math.Sqrt(1/weight+1/math.Max(1, float64(left)))
+	sigma := s.sigma * math.Sqrt(1/weight+1/math.Max(1, float64(remaining)))
 	width := math.Exp(student(oneInTwenty, priorWeight+weight-1) * sigma)
 	held := max(committed(plan), heldBy(done))
 	return &disdel.Forecast{
@@ -275,11 +275,11 @@ func aggregations(p disdel.Plan, all map[disdel.Task]known, rounds float64) (sec
 		k = known{cold: train.cold, warm: train.warm}
 	}
 	for _, l := range p.Levels {
-		most := 0
+		maximum := 0
 		for _, c := range l.Clusters {
-			most = max(most, len(c))
+			maximum = max(maximum, len(c))
 		}
-		seconds += k.cold + k.warm*(rounds-1) + rounds*k.each*float64(most)
+		seconds += k.cold + k.warm*(rounds-1) + rounds*k.each*float64(maximum)
 	}
 	return seconds
 }
@@ -469,15 +469,15 @@ func (c correction) width() float64 { return math.Sqrt(c.low * c.high) }
 
 // cheapestTwin is the least cost by use of an earlier job of the same plan; +Inf if there is none.
 func (w *pool) cheapestTwin(in TimingInput) float64 {
-	least := math.Inf(1)
+	minimum := math.Inf(1)
 	for _, r := range w.jobs {
 		own, ok := asPlanned(in, r)
 		if ok && farOff(in, own) == 0 && sameData(in, r) && r.Plan.Rounds == in.Plan.Rounds &&
 			r.Job.Training.Epochs == in.Job.Training.Epochs && len(r.Rounds) == r.Plan.Rounds {
-			least = min(least, r.MeteredCost())
+			minimum = min(minimum, r.MeteredCost())
 		}
 	}
-	return least
+	return minimum
 }
 
 // weighed is the weighted mean of logarithms, shrunk towards 0, their variance, and the number of equal samples they

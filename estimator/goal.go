@@ -35,7 +35,7 @@ type jobCost struct {
 }
 
 // goal forecasts when the job reaches its goal; nil if it has none, or no earlier job tells anything.
-func (t *timer) goal(whole jobCost) *disdel.GoalForecast {
+func (t *timer) goal(total jobCost) *disdel.GoalForecast {
 	g := t.in.Job.Training.Goal
 	if g == nil || t.in.Job.Training.Epochs == 0 {
 		return nil
@@ -47,12 +47,12 @@ func (t *timer) goal(whole jobCost) *disdel.GoalForecast {
 	out := &disdel.GoalForecast{
 		Goal: g.String(), Jobs: w.tried, Reached: len(w.epochs), MayNever: len(w.epochs) < w.tried,
 	}
-	each := whole
+	each := total
 	each.seconds /= float64(t.in.Job.Training.Epochs)
 	if len(w.epochs) == 0 {
 		out.Epochs.Low = w.longest
-		least := each.seconds / whole.width * w.longest
-		out.Duration.Low, out.Cost.Low, out.Used.Low = millisOf(least), least*whole.held, least*whole.rate
+		minimum := each.seconds / total.width * w.longest
+		out.Duration.Low, out.Cost.Low, out.Used.Low = millisOf(minimum), minimum*total.held, minimum*total.rate
 		t.because("goal: %v in none of %s, of up to %.3g epochs", g, disdel.Counted(w.tried, "earlier job"), w.longest)
 		return out
 	}
@@ -170,9 +170,9 @@ func epochsTo(g disdel.Goal, r *disdel.Record) (epochs float64, reached, long bo
 // earlier jobs of the same kind, oldest first. If enough of their losses fell like the job's own, the forecast
 // follows them. Evaluations that are at the goal already count. It returns nil if the job has no goal, or if nothing
 // is known.
-func RemainingGoal(r *disdel.Record, left *disdel.Forecast, past []disdel.Observation) *disdel.GoalForecast {
+func RemainingGoal(r *disdel.Record, remaining *disdel.Forecast, past []disdel.Observation) *disdel.GoalForecast {
 	g := r.Job.Training.Goal
-	if g == nil || left == nil || len(r.Rounds) == 0 {
+	if g == nil || remaining == nil || len(r.Rounds) == 0 {
 		return nil
 	}
 	points, step := gaps(*g, r)
@@ -213,8 +213,8 @@ func RemainingGoal(r *disdel.Record, left *disdel.Forecast, past []disdel.Observ
 		}
 		share := max(0, v.at-done) / ahead
 		*v.epochs = max(v.at, done)
-		*v.took = disdel.Millis(share * float64(left.Duration.Likely))
-		*v.cost, *v.used = share*left.Cost.Likely, share*left.Used.Likely
+		*v.took = disdel.Millis(share * float64(remaining.Duration.Likely))
+		*v.cost, *v.used = share*remaining.Cost.Likely, share*remaining.Used.Likely
 	}
 	if c.Never() {
 		out.Epochs.Low = done
@@ -297,11 +297,11 @@ func (h *heldGoal) epochs() disdel.Interval[float64] {
 // of one evaluation does not matter.
 func (h *heldGoal) course(lot *rand.Rand) (epoch float64, evaluations int) {
 	crossing := h.drawCrossing(lot.NormFloat64())
-	most := goalPatience*max(h.done, h.crossing.Likely) + 10*h.step
+	maximum := goalPatience*max(h.done, h.crossing.Likely) + 10*h.step
 	held, x, n := h.held, h.done, 0
-	for ; held < disdel.GoalHeld && x < most; n++ {
+	for ; held < disdel.GoalHeld && x < maximum; n++ {
 		if n == goalSteps {
-			return max(x, min(most, crossing+(disdel.GoalHeld-1)*h.step)), n
+			return max(x, min(maximum, crossing+(disdel.GoalHeld-1)*h.step)), n
 		}
 		x += h.step
 		if h.holds(x, crossing, 1+h.noise*lot.NormFloat64()) {

@@ -28,8 +28,8 @@ func termsOf(e *disdel.Estimate, ratio float64) [3]float64 {
 
 // same tells whether the plan sees no difference between two samples' jobs.
 func (s *sample) same(other *sample) bool {
-	const close, least = 0.01, 1 << 16
-	near := func(a, b float64) bool { return math.Abs(a-b) <= max(least, close*max(a, b)) }
+	const close, minimum = 0.01, 1 << 16
+	near := func(a, b float64) bool { return math.Abs(a-b) <= max(minimum, close*max(a, b)) }
 	for i := range s.terms {
 		if !near(s.terms[i], other.terms[i]) && s.terms != [3]float64{} {
 			return false
@@ -135,49 +135,49 @@ func familyOf(network string) string {
 
 // group is a set of earlier jobs that resemble the planned one.
 type group struct {
-	name  string
-	least int     // least number of jobs that count
-	pull  float64 // number of jobs that the prior correction counts for
-	rest  float64 // share of the spread that no number of jobs removes
-	sure  bool    // a value that its jobs agree on is used even if it is far from the plan
-	kinds bool    // all jobs of one kind count once: other networks have less in common with them
-	has   func(like, s *sample) bool
+	name    string
+	minimum int     // least number of jobs that count
+	pull    float64 // number of jobs that the prior correction counts for
+	rest    float64 // share of the spread that no number of jobs removes
+	sure    bool    // a value that its jobs agree on is used even if it is far from the plan
+	kinds   bool    // all jobs of one kind count once: other networks have less in common with them
+	has     func(like, s *sample) bool
 }
 
 // groups, the widest first. Jobs of the same kind look equal to the plan, so one of them tells almost everything.
 var groups = []group{
 	{
-		name: "kinds of jobs of this size", least: 5, pull: 8, rest: 0.9, kinds: true,
+		name: "kinds of jobs of this size", minimum: 5, pull: 8, rest: 0.9, kinds: true,
 		has: func(like, s *sample) bool { return math.Abs(math.Log(s.planned/like.planned)) < math.Ln2 },
 	},
 	{
-		name: "kinds of jobs of this family of networks", least: 4, pull: 4, rest: 0.8, kinds: true,
+		name: "kinds of jobs of this family of networks", minimum: 4, pull: 4, rest: 0.8, kinds: true,
 		has: func(like, s *sample) bool {
 			return like.network != layered && familyOf(s.network) == familyOf(like.network)
 		},
 	},
 	{
-		name: "jobs of this network", least: 3, pull: 2, rest: 0.7,
+		name: "jobs of this network", minimum: 3, pull: 2, rest: 0.7,
 		has: func(like, s *sample) bool { return like.network != layered && s.network == like.network },
 	},
 	{
-		name: "jobs of this kind", least: 1, pull: 0.1, rest: 0.6, sure: true,
+		name: "jobs of this kind", minimum: 1, pull: 0.1, rest: 0.6, sure: true,
 		has: func(like, s *sample) bool { return s.same(like) },
 	},
 }
 
 const (
-	most  = 0.4 // largest correction (logarithm): beyond, a plan is wrong, not imprecise
-	wrong = 1.8 // largest correction (logarithm) that jobs of the same kind can agree on: 6 times
-	agree = 0.1 // largest difference of the logarithms of jobs that agree
-	trust = 6   // largest correction by fewer than three jobs, in spreads
+	maximum = 0.4 // largest correction (logarithm): beyond, a plan is wrong, not imprecise
+	wrong   = 1.8 // largest correction (logarithm) that jobs of the same kind can agree on: 6 times
+	agree   = 0.1 // largest difference of the logarithms of jobs that agree
+	trust   = 6   // largest correction by fewer than three jobs, in spreads
 )
 
 // lesson is the correction so far (a logarithm), and the remaining share of the spread.
 type lesson struct {
-	shift, left float64
-	jobs        int
-	from        string
+	shift, remaining float64
+	jobs             int
+	from             string
 }
 
 // learn multiplies the terms by the ratio that earlier jobs of this task measured. It goes from the widest group to
@@ -189,11 +189,11 @@ func (e Estimator) learn(task disdel.Task, in Input, n need) need {
 		planned: float64(n.Likely), terms: termsOf(&n.Estimate, 1),
 	}
 	spread := max(n.phases[0].spread, n.phases[1].spread) / like.planned
-	l := lesson{left: 1}
+	l := lesson{remaining: 1}
 	closest := 0
 	for _, g := range groups {
 		r := e.residuals(g, &like)
-		if len(r) < g.least {
+		if len(r) < g.minimum {
 			closest = max(closest, len(r))
 			continue
 		}
@@ -202,11 +202,11 @@ func (e Estimator) learn(task disdel.Task, in Input, n need) need {
 	if l.jobs == 0 {
 		n.Notes = append(n.Notes,
 			fmt.Sprintf("nothing learned: of %d kinds of jobs of this size with measured peaks it takes %d", closest,
-				groups[0].least))
+				groups[0].minimum))
 		return n
 	}
 	planned := n.Likely
-	n = n.scale(math.Exp(l.shift), l.left)
+	n = n.scale(math.Exp(l.shift), l.remaining)
 	n.Method, n.Ratio, n.Samples = MethodLearned, float64(n.Likely)/float64(planned), l.jobs
 	n.Notes = append(n.Notes, fmt.Sprintf("the plan's %v times %.3f, as %d %s measured", planned, n.Ratio, l.jobs, l.from))
 	return n
@@ -214,18 +214,18 @@ func (e Estimator) learn(task disdel.Task, in Input, n need) need {
 
 // residuals are the residuals of a group's members, or the median of each kind of them, sorted.
 func (e Estimator) residuals(g group, like *sample) []float64 {
-	of := map[int][]float64{}
+	byWorkers := map[int][]float64{}
 	for i := range e.past {
 		if s := &e.past[i]; s.task == like.task && s.engine == like.engine && g.has(like, s) {
 			who := i
 			if g.kinds {
 				who = s.kind
 			}
-			of[who] = append(of[who], s.residual)
+			byWorkers[who] = append(byWorkers[who], s.residual)
 		}
 	}
-	out := make([]float64, 0, len(of))
-	for _, r := range of {
+	out := make([]float64, 0, len(byWorkers))
+	for _, r := range byWorkers {
 		out = append(out, median(r))
 	}
 	slices.Sort(out)
@@ -245,9 +245,9 @@ func (l lesson) after(g group, residuals []float64, spread float64) lesson {
 		move = min(max(move, -trust*spread), trust*spread)
 		fallthrough
 	default:
-		l.shift = min(max(l.shift+weight*move, -most), most)
+		l.shift = min(max(l.shift+weight*move, -maximum), maximum)
 	}
-	l.left = min(l.left, math.Sqrt(g.rest*g.rest*weight+1-weight))
+	l.remaining = min(l.remaining, math.Sqrt(g.rest*g.rest*weight+1-weight))
 	l.jobs, l.from = len(residuals), g.name
 	return l
 }

@@ -83,15 +83,15 @@ const interval = 0.95
 func (c calibration) margin(n need, risk float64) disdel.Estimate {
 	e := n.Estimate
 	e.Risk = risk
-	var low, high, most float64
+	var low, high, maximum float64
 	for _, p := range n.phases {
 		likely := float64(p.likely)
 		low = max(low, likely+n.residuals.low*p.spread)
 		high = max(high, likely+n.residuals.high*p.spread)
-		most = max(most, min(likely+heavyTail(1-risk)*p.spread, likely+float64(p.garbage)))
+		maximum = max(maximum, min(likely+heavyTail(1-risk)*p.spread, likely+float64(p.garbage)))
 	}
 	e.Low, e.High = min(e.Likely, disdel.Bytes(low)), max(e.Likely, disdel.Bytes(high))
-	e.Total = disdel.Bytes(math.Ceil(max(high, most)/c.WatchShare)) + c.Pages + n.pages
+	e.Total = disdel.Bytes(math.Ceil(max(high, maximum)/c.WatchShare)) + c.Pages + n.pages
 	e.Margin = e.Total - e.Likely
 	return e
 }

@@ -43,10 +43,10 @@ type calibration struct {
 // calibrated is the calibration of this version.
 var calibrated = calibration{
 	Package: 6*disdel.MB + 944*disdel.KB, Thread: 192 * disdel.KB, Chunk: 4 * disdel.MB,
-	Push:      transferOverhead{least: 256 * disdel.KB, share: 2, most: 6*disdel.MB + 512*disdel.KB},
-	Fetch:     transferOverhead{share: 1, most: 3*disdel.MB + 256*disdel.KB},
-	Reduce:    reducing{least: 102 * disdel.KB, reused: 550 * disdel.KB, share: 0.06, first: 0.1},
-	Upload:    transferOverhead{least: disdel.MB, share: 1.2, most: 14 * disdel.MB},
+	Push:      transferOverhead{minimum: 256 * disdel.KB, share: 2, maximum: 6*disdel.MB + 512*disdel.KB},
+	Fetch:     transferOverhead{share: 1, maximum: 3*disdel.MB + 256*disdel.KB},
+	Reduce:    reducing{minimum: 102 * disdel.KB, reused: 550 * disdel.KB, share: 0.06, first: 0.1},
+	Upload:    transferOverhead{minimum: disdel.MB, share: 1.2, maximum: 14 * disdel.MB},
 	TrainNode: 4500, EvaluateNode: 3200, AggregateNode: 500,
 	IdleSigma: 400 * disdel.KB, HeapSigma: 0.015, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
 	Aggregator: 112 * disdel.KB, Residuals: residuals(),
@@ -67,27 +67,27 @@ func residuals() map[disdel.Task]quantiles {
 // transferOverhead is the memory that a transfer of weights takes beside the weights. It is proportional to the
 // weights up to a few columns, and then constant.
 type transferOverhead struct {
-	least disdel.Bytes
-	share float64 // of the weights
-	most  disdel.Bytes
+	minimum disdel.Bytes
+	share   float64 // of the weights
+	maximum disdel.Bytes
 }
 
-func (b transferOverhead) of(weights disdel.Bytes) disdel.Bytes {
-	return b.least + min(disdel.Bytes(b.share*float64(weights)), b.most)
+func (b transferOverhead) bytesFor(weights disdel.Bytes) disdel.Bytes {
+	return b.minimum + min(disdel.Bytes(b.share*float64(weights)), b.maximum)
 }
 
 // reducing is the memory of an aggregation that computes a mean by columns. Some of the columns are in memory that the
 // process had before, up to a third of them.
 type reducing struct {
-	least  disdel.Bytes // beside the columns
-	reused disdel.Bytes // columns in memory that is there
-	share  float64      // more of that, of the columns
-	first  float64      // less in a container's first reduction, of the columns
+	minimum disdel.Bytes // beside the columns
+	reused  disdel.Bytes // columns in memory that is there
+	share   float64      // more of that, of the columns
+	first   float64      // less in a container's first reduction, of the columns
 }
 
-func (r reducing) of(in Input) disdel.Bytes {
+func (r reducing) bytesFor(in Input) disdel.Bytes {
 	columns := in.columns()
-	n := r.least + columns - min(columns/3, r.reused+disdel.Bytes(r.share*float64(columns)))
+	n := r.minimum + columns - min(columns/3, r.reused+disdel.Bytes(r.share*float64(columns)))
 	if in.Epochs == 1 {
 		n -= disdel.Bytes(r.first * float64(columns))
 	}
@@ -171,11 +171,11 @@ func (in Input) given() disdel.Bytes {
 // stored or loaded inside a round goes array by array, and is hardly more than the update.
 func (c calibration) moved(in Input) disdel.Bytes {
 	w := in.carried()
-	fetch, push := w+c.Fetch.of(w)+in.given(), w+c.Push.of(w)
+	fetch, push := w+c.Fetch.bytesFor(w)+in.given(), w+c.Push.bytesFor(w)
 	// the reference, the loss of earlier rounds, the update and its encoding, by a column
 	if n := in.narrow(); n > 0 {
 		fetch += w
-		push = 3*w + disdel.Bytes(n*float64(w)) + c.Push.least + min(2*w, column) + in.chosen()
+		push = 3*w + disdel.Bytes(n*float64(w)) + c.Push.minimum + min(2*w, column) + in.chosen()
 	}
 	if in.Moments == disdel.StateKeep {
 		push = max(push, in.kept(c))
@@ -189,7 +189,7 @@ func (c calibration) moved(in Input) disdel.Bytes {
 func (in Input) kept(c calibration) disdel.Bytes {
 	all := in.moments()
 	if in.fitted() {
-		n := all + c.Push.of(all)
+		n := all + c.Push.bytesFor(all)
 		if in.Checkpoints {
 			n += all
 		}
@@ -204,7 +204,7 @@ func (in Input) kept(c calibration) disdel.Bytes {
 		all += w
 		rounded = w + disdel.Bytes(n*float64(w))
 	}
-	return float*disdel.Bytes(largest) + c.Push.least + min(3*all, 5*column/2) + rounded
+	return float*disdel.Bytes(largest) + c.Push.minimum + min(3*all, 5*column/2) + rounded
 }
 
 // train is Eq. 1 with the engine's footprint in place of Eq. 2 to 4, one batch in place of Eq. 5's epochs, and
@@ -225,7 +225,7 @@ func (c calibration) evaluate(in Input) disdel.Estimate {
 	}
 	e := c.planned(in, c.EvaluateNode)
 	w := in.carried()
-	e.Model, e.Shard = w+c.Fetch.of(w)+in.given(), in.rows()+in.ranked()
+	e.Model, e.Shard = w+c.Fetch.bytesFor(w)+in.given(), in.rows()+in.ranked()
 	// a batch comes when the weights are loaded, and their buffers are free again
 	e.Misc = max(0, e.Misc-e.Model)
 	return e
@@ -235,9 +235,9 @@ func (c calibration) evaluate(in Input) disdel.Estimate {
 // matters, beyond a few columns. The last one has the frozen weights in memory when it writes the model.
 func (c calibration) aggregate(in Input) disdel.Estimate {
 	w, frozen := in.carried(), float*disdel.Bytes(in.count().Frozen)
-	all, sums := c.Reduce.of(in), sumSize*min(w, column)
+	all, sums := c.Reduce.bytesFor(in), sumSize*min(w, column)
 	if in.Bucket { // the next reference is read in columns
-		all = max(all, c.Upload.of(w+frozen)+min(w, readAhead*column)+min(w, column))
+		all = max(all, c.Upload.bytesFor(w+frozen)+min(w, readAhead*column)+min(w, column))
 	}
 	return disdel.Estimate{
 		Method: MethodPlanned, Package: c.Package - c.Aggregator + in.nodes(c.AggregateNode), Parameters: sums,
@@ -386,7 +386,7 @@ func (c calibration) fittedEvaluate(in Input) disdel.Estimate {
 // columns.
 func (c calibration) fittedMoved(in Input) disdel.Bytes {
 	w := in.carried()
-	return w + max(w, c.moved(in)-c.Push.of(w))
+	return w + max(w, c.moved(in)-c.Push.bytesFor(w))
 }
 
 // An entry of a delta is an index and a value; on the wire it takes up to nine bytes.

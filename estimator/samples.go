@@ -223,18 +223,18 @@ const mostActivations = 48
 
 // thinned returns a job's activations of a task, at most mostActivations.
 func thinned(all []disdel.Activation, task disdel.Task) []disdel.Activation {
-	var of []disdel.Activation
+	var kept []disdel.Activation
 	for _, a := range all {
 		if a.Task == task {
-			of = append(of, a)
+			kept = append(kept, a)
 		}
 	}
-	if len(of) <= mostActivations {
-		return of
+	if len(kept) <= mostActivations {
+		return kept
 	}
 	out := make([]disdel.Activation, mostActivations)
 	for i := range out {
-		out[i] = of[i*(len(of)-1)/(mostActivations-1)]
+		out[i] = kept[i*(len(kept)-1)/(mostActivations-1)]
 	}
 	return out
 }

@@ -72,13 +72,13 @@ type Timing struct {
 
 // known is what earlier jobs tell about one task of the plan.
 type known struct {
-	group   timeGroup
-	samples []timeSample
-	cold    float64 // s: the largest start-up, since every activation may start cold
-	warm    float64 // s: the mean warm start-up
-	whole   spread  // of an activation of the plan's size that starts cold
-	each    float64 // s for a row or an update, geometric mean
-	units   int
+	group    timeGroup
+	samples  []timeSample
+	cold     float64 // s: the largest start-up, since every activation may start cold
+	warm     float64 // s: the mean warm start-up
+	fullTime spread  // of an activation of the plan's size that starts cold
+	each     float64 // s for a row or an update, geometric mean
+	units    int
 }
 
 // TimingOf computes timeouts (the Timeout Manager of DiSDeL III-B.2b) and the forecast of the whole job.
@@ -119,8 +119,8 @@ func (t *timer) because(format string, args ...any) {
 	t.out.Reasons = append(t.out.Reasons, fmt.Sprintf(format, args...))
 }
 
-// most is the longest that an activation of this job may run.
-func (t *timer) most() disdel.Millis {
+// maximum is the longest that an activation of this job may run.
+func (t *timer) maximum() disdel.Millis {
 	m := t.in.Plan.Platform.MaxTimeout
 	if own := disdel.Millis(t.in.Job.Resources.Timeout); own > 0 && own < m {
 		m = own
@@ -193,12 +193,12 @@ func knownOf(g timeGroup, samples []timeSample, n int) known {
 	if k.warm = k.cold; warmCount > 0 {
 		k.warm = warm / warmCount
 	}
-	whole, each := make([]measured, len(samples)), make([]measured, len(samples))
+	fullTime, each := make([]measured, len(samples)), make([]measured, len(samples))
 	for i, s := range samples {
-		whole[i] = measured{s.job, k.cold + float64(n)*s.each}
+		fullTime[i] = measured{s.job, k.cold + float64(n)*s.each}
 		each[i] = measured{s.job, float64(n) * s.each}
 	}
-	k.whole = spreadOf(whole, g.prior)
+	k.fullTime = spreadOf(fullTime, g.prior)
 	k.each = spreadOf(each, g.prior).likely / float64(n)
 	return k
 }
@@ -206,7 +206,7 @@ func knownOf(g timeGroup, samples []timeSample, n int) known {
 // bound is the timeout of a task by earlier jobs, in seconds. A task that cannot pause starts anew after a timeout,
 // so it gets more time, which costs nothing while all goes well.
 func (k known) bound(pauses bool) float64 {
-	s := k.whole
+	s := k.fullTime
 	d := max(s.likely*max(leastFactor, s.factor(s.sigma, oneInHundred)), s.likely+noise.Seconds())
 	if k.group.source == disdel.SourceHistory {
 		d = max(d, s.longest*overLongest)
@@ -248,8 +248,8 @@ func (t *timer) timeouts() {
 		if k, ok := t.all[a.Task]; ok {
 			computed = millisOf(math.Ceil(k.bound(a.Task == disdel.TaskTrain)))
 		}
-		if least := t.in.Least[a.Task]; least.Timeout > within(computed, p) && !own {
-			t.because("%s timeout: at least %v, since less was too little for %s", a.Task, least.Timeout, least.Job)
+		if minimum := t.in.Least[a.Task]; minimum.Timeout > within(computed, p) && !own {
+			t.because("%s timeout: at least %v, since less was too little for %s", a.Task, minimum.Timeout, minimum.Job)
 		}
 		t.out.Timeouts[a.Task] = t.in.Timeout(a.Task, computed)
 	}
@@ -263,28 +263,28 @@ func (k known) basis() string {
 	if k.group.fits == nil {
 		return "a probe"
 	}
-	return fmt.Sprintf("%s, %s of %s", k.group.source, disdel.Counted(k.whole.samples, "activation"),
-		disdel.Counted(k.whole.count, "job"))
+	return fmt.Sprintf("%s, %s of %s", k.group.source, disdel.Counted(k.fullTime.samples, "activation"),
+		disdel.Counted(k.fullTime.count, "job"))
 }
 
 // legs divides rounds that are longer than the longest timeout.
 func (t *timer) legs() {
-	k, most := t.all[disdel.TaskTrain], t.most().Seconds()
-	if most <= 0 || k.whole.likely <= legShare*most {
+	k, maximum := t.all[disdel.TaskTrain], t.maximum().Seconds()
+	if maximum <= 0 || k.fullTime.likely <= legShare*maximum {
 		return
 	}
 	compute, usual := k.each*float64(k.units), k.typical()
 	// At least a tenth of a leg trains, even if the start-up seems to leave no time.
-	first, other := max(legShare*most-usual.cold, most/10), max(legShare*most-usual.warm, most/10)
+	first, other := max(legShare*maximum-usual.cold, maximum/10), max(legShare*maximum-usual.warm, maximum/10)
 	t.out.Legs = max(2, 1+int(math.Ceil((compute-first)/other)))
-	t.out.Timeouts[disdel.TaskTrain] = within(t.most(), t.in.Plan.Platform)
+	t.out.Timeouts[disdel.TaskTrain] = within(t.maximum(), t.in.Plan.Platform)
 	whose := "the platform's"
-	if t.most() < t.in.Plan.Platform.MaxTimeout {
+	if t.maximum() < t.in.Plan.Platform.MaxTimeout {
 		whose = "resources.timeout's"
 	}
 	t.because("a round of worker 0 takes about %v, above %s %v: %d activations one after another, with a checkpoint "+
 		"between",
-		round(k.whole.likely), whose, round(most), t.out.Legs)
+		round(k.fullTime.likely), whose, round(maximum), t.out.Legs)
 }
 
 // within is a timeout within the platform's limits.
@@ -294,11 +294,11 @@ func within(timeout disdel.Millis, p disdel.PlatformLimits) disdel.Millis {
 
 // millisOf bounds what no duration can hold, such as an infinite cost.
 func millisOf(seconds float64) disdel.Millis {
-	const most = float64(math.MaxInt64 / 4)
+	const maximum = float64(math.MaxInt64 / 4)
 	if math.IsNaN(seconds) {
 		return 0
 	}
-	return disdel.Millis(max(0, min(most, seconds*float64(time.Second))))
+	return disdel.Millis(max(0, min(maximum, seconds*float64(time.Second))))
 }
 
 // round is a duration as people read it: "12m0s", "850ms".

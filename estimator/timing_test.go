@@ -157,8 +157,8 @@ func TestTimingTakesTheNearestSource(t *testing.T) {
 			t.Errorf("%s: %v s from %s, want %v to %v from %s (%v)", c.name, d, got.Source, c.least, c.most, c.source,
 				got.Reasons)
 		}
-		if k, ok := know(c.in, disdel.TaskTrain); ok != (c.likely > 0) || ok && math.Abs(k.whole.likely-c.likely) > 1.1 {
-			t.Errorf("%s: %v s expected, want %v", c.name, k.whole.likely, c.likely)
+		if k, ok := know(c.in, disdel.TaskTrain); ok != (c.likely > 0) || ok && math.Abs(k.fullTime.likely-c.likely) > 1.1 {
+			t.Errorf("%s: %v s expected, want %v", c.name, k.fullTime.likely, c.likely)
 		}
 		if (got.Forecast != nil) != (c.likely > 0) || got.Forecast != nil && got.Forecast.Source != c.source {
 			t.Errorf("%s: forecast %+v", c.name, got.Forecast)
@@ -179,7 +179,7 @@ func TestTimingScalesThePast(t *testing.T) {
 		w := lenetWork
 		change(&w)
 		k, _ := know(lenetWork.input(w.run(1, steady)), disdel.TaskTrain)
-		return k.whole.likely
+		return k.fullTime.likely
 	}
 	for name, c := range map[string]struct {
 		change func(w *workload)
@@ -216,12 +216,12 @@ func TestTimingLearnsFromTimeouts(t *testing.T) {
 	a := &r.Activations[0]
 	a.Outcome, a.Duration, a.Phases, a.Rows = disdel.OutcomeTimeout, sec(10), nil, 0
 	in := lenetWork.input(r)
-	if k, _ := know(in, disdel.TaskTrain); math.Abs(k.whole.likely-20) > 0.1 {
-		t.Errorf("without progress: %v s, want twice 10", k.whole.likely)
+	if k, _ := know(in, disdel.TaskTrain); math.Abs(k.fullTime.likely-20) > 0.1 {
+		t.Errorf("without progress: %v s, want twice 10", k.fullTime.likely)
 	}
 	a.Beats = []disdel.Beat{{At: sec(10), Epoch: 1, Batch: 100, Batches: 469}}
-	if k, _ := know(in, disdel.TaskTrain); math.Abs(k.whole.likely-46.9) > 0.1 {
-		t.Errorf("by progress: %v s, want 46.9", k.whole.likely)
+	if k, _ := know(in, disdel.TaskTrain); math.Abs(k.fullTime.likely-46.9) > 0.1 {
+		t.Errorf("by progress: %v s, want 46.9", k.fullTime.likely)
 	}
 	crash := lenetWork.run(2, steady)
 	for i := range crash.Activations {

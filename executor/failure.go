@@ -293,8 +293,8 @@ const maxLogLine = 80
 func (c *classifier) lastLogLine() string {
 	for _, line := range slices.Backward(c.rec.Logs) {
 		for _, stream := range []string{"stdout: ", "stderr: "} {
-			if _, said, found := strings.Cut(line, stream); found {
-				line = said
+			if _, message, found := strings.Cut(line, stream); found {
+				line = message
 				break
 			}
 		}
@@ -338,14 +338,14 @@ func (c *classifier) outOfDeviceMemory(own *disdel.Error) {
 }
 
 // hint is the next step for the action's task.
-func (c *classifier) hint(train, beside, infer string) string {
+func (c *classifier) hint(train, aggregation, infer string) string {
 	switch c.inv.Task {
 	case disdel.TaskTrain:
 		return train
 	case disdel.TaskInfer:
 		return infer
 	default:
-		return beside
+		return aggregation
 	}
 }
 

@@ -217,8 +217,8 @@ func (e *Executor) QuotasRefused(since time.Time) RefusedQuotas { return e.quota
 
 // namedQuota is a quota from a refusal, and when OpenWhisk named it last.
 type namedQuota struct {
-	most int
-	at   time.Time
+	maximum int
+	at      time.Time
 }
 
 // since is the quota if it was named after t, else 0.
@@ -226,7 +226,7 @@ func (q namedQuota) since(t time.Time) int {
 	if q.at.Before(t) {
 		return 0
 	}
-	return q.most
+	return q.maximum
 }
 
 // noteQuota notes the quota that a refusal names, because a namespace may have its own quotas.

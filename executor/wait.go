@@ -156,9 +156,9 @@ func (e *Executor) probe(ctx context.Context, inv disdel.Invocation, since time.
 	if p == nil || p.sent.Before(since) || p.id == "" && !p.gone && now.Sub(p.sent) > probeEvery {
 		p = &probe{sent: now}
 		e.probes.byAction[inv.Action] = p
-		of := disdel.Invocation{Task: disdel.TaskProbe, Action: inv.Action}
-		id, err := e.invokePaced(ctx, of, map[string]any{"probe": true})
-		e.quotas.removeWaiting(waiterOf(&of)) // probes are not shown as waiting
+		invocation := disdel.Invocation{Task: disdel.TaskProbe, Action: inv.Action}
+		id, err := e.invokePaced(ctx, invocation, map[string]any{"probe": true})
+		e.quotas.removeWaiting(waiterOf(&invocation)) // probes are not shown as waiting
 		p.id, p.gone = id, disdel.KindOf(err) == disdel.NotFound
 	}
 	if p.id != "" && p.served.IsZero() && now.Sub(p.looked) >= min(beatsEvery, e.cfg.PollEvery) {

@@ -48,8 +48,8 @@ func (s *Store) Revisions(ctx context.Context, limit int) ([]Revision, error) {
 // RecordCache caches a value that is computed from each record, so that a record is read once for each of its
 // revisions. It is safe for concurrent use.
 type RecordCache[T any] struct {
-	of  func(*disdel.Record) T
-	max int
+	summarize func(*disdel.Record) T
+	max       int
 
 	mu     sync.Mutex
 	values map[disdel.JobID]cachedValue[T] // guarded by mu
@@ -65,8 +65,8 @@ type cachedValue[T any] struct {
 // NewRecordCache returns a cache of at most most records with the values that of computes. of gets incomplete records:
 // activations have only task and peak, rounds only the results of training and evaluation; stages, decisions,
 // transitions, adjustments and outages are missing.
-func NewRecordCache[T any](most int, of func(r *disdel.Record) T) *RecordCache[T] {
-	return &RecordCache[T]{of: of, max: most, values: map[disdel.JobID]cachedValue[T]{}}
+func NewRecordCache[T any](maximum int, summarize func(r *disdel.Record) T) *RecordCache[T] {
+	return &RecordCache[T]{summarize: summarize, max: maximum, values: map[disdel.JobID]cachedValue[T]{}}
 }
 
 // readAtOnce is about how many bytes of records are in memory while a list is computed.
@@ -81,7 +81,7 @@ func (d *RecordCache[T]) listPages(ctx context.Context, s *Store, q Query) ([]T,
 	for {
 		list, cut, err := s.Page(ctx, q, readAtOnce)
 		for i := range list {
-			out = append(out, d.of(&list[i]))
+			out = append(out, d.summarize(&list[i]))
 		}
 		if err != nil || !cut {
 			return out, err
@@ -200,7 +200,7 @@ func (d *RecordCache[T]) decode(s *Store, raw json.RawMessage) (out cachedValue[
 		return out
 	}
 	r := b.record()
-	out.value, out.there = d.of(&r), true
+	out.value, out.there = d.summarize(&r), true
 	return out
 }
 

@@ -187,12 +187,12 @@ func (s *Store) Page(ctx context.Context, q Query, bytes int) (list []disdel.Rec
 		if len(list) == 0 {
 			return q.Limit
 		}
-		left := q.Limit - len(list)
-		cut = left > 0 && all >= bytes
+		remaining := q.Limit - len(list)
+		cut = remaining > 0 && all >= bytes
 		if cut {
 			return 0
 		}
-		return min(left, 1+(bytes-all)/(1+all/len(list)))
+		return min(remaining, 1+(bytes-all)/(1+all/len(list)))
 	})
 	return list, cut, err
 }

@@ -208,9 +208,9 @@ func wrap(err error, op, what string) error {
 
 // serverReason is the reason in a server's answer.
 func serverReason(err error) string {
-	var said *chttp.HTTPError
-	if errors.As(err, &said) && said.Reason != "" {
-		return said.Reason
+	var httpErr *chttp.HTTPError
+	if errors.As(err, &httpErr) && httpErr.Reason != "" {
+		return httpErr.Reason
 	}
 	return err.Error()
 }
@@ -249,8 +249,8 @@ func (s *Store) save(ctx context.Context, r *disdel.Record, body map[string]any)
 			return otherVersion(string(r.ID), v)
 		}
 		rev := old["_rev"]
-		for _, of := range []string{"_rev", "_id", conflictsField} {
-			delete(old, of)
+		for _, field := range []string{"_rev", "_id", conflictsField} {
+			delete(old, field)
 		}
 		if reflect.DeepEqual(old, body) {
 			s.deleteRevisions(ctx, r.ID, apart)

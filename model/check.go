@@ -133,8 +133,8 @@ const (
 	nearby  = 1000 // layers that a misspelt name is held against
 )
 
-// given says which options a layer gives, by their names in the file, in the order of disdel.Layer.
-func given(l *disdel.Layer) (names []string, is map[string]bool) {
+// optionsOf says which options a layer gives, by their names in the file, in the order of disdel.Layer.
+func optionsOf(l *disdel.Layer) (names []string, is map[string]bool) {
 	is = map[string]bool{
 		"kernel": l.KernelHW != [2]int{}, "stride": l.StrideHW != [2]int{}, "dilation": l.DilationHW != [2]int{},
 		"size": l.SizeHW != [2]int{}, "padding": l.SamePad || l.PaddingAt != [4]int{},
@@ -153,7 +153,7 @@ func given(l *disdel.Layer) (names []string, is map[string]bool) {
 
 // options checks that a layer gives what its kind needs and nothing that it does not take.
 func (c *layerChecker) options(at string, kind *layerKind, l *disdel.Layer) {
-	names, is := given(l)
+	names, is := optionsOf(l)
 	for _, option := range names {
 		switch {
 		case is[option] && !slices.Contains(words(kind.options), option):
@@ -166,20 +166,20 @@ func (c *layerChecker) options(at string, kind *layerKind, l *disdel.Layer) {
 
 // values checks the numbers of a layer, whoever wrote them.
 func (c *layerChecker) values(at string, l *disdel.Layer) {
-	c.least(at+".shape", 1, l.Shape...)
-	c.least(at+".units", 0, l.Units)
-	c.least(at+".filters", 0, l.Filters)
+	c.minimum(at+".shape", 1, l.Shape...)
+	c.minimum(at+".units", 0, l.Units)
+	c.minimum(at+".filters", 0, l.Filters)
 	c.window(at+".kernel", l.Kernel, l.KernelHW)
 	c.window(at+".size", l.Size, l.SizeHW)
 	c.window(at+".stride", l.Stride, l.StrideHW)
-	c.least(at+".padding", 0, append(l.PaddingAt[:], l.Padding)...)
+	c.minimum(at+".padding", 0, append(l.PaddingAt[:], l.Padding)...)
 	c.window(at+".dilation", l.Dilation, l.DilationHW)
-	c.least(at+".groups", 0, l.Groups)
-	c.least(at+".vocabulary", 0, l.Vocabulary)
-	c.least(at+".width", 0, l.Width)
-	c.least(at+".hidden", 0, l.Hidden)
-	c.least(at+".heads", 0, l.Heads)
-	c.least(at+".kvHeads", 0, l.KVHeads)
+	c.minimum(at+".groups", 0, l.Groups)
+	c.minimum(at+".vocabulary", 0, l.Vocabulary)
+	c.minimum(at+".width", 0, l.Width)
+	c.minimum(at+".hidden", 0, l.Hidden)
+	c.minimum(at+".heads", 0, l.Heads)
+	c.minimum(at+".kvHeads", 0, l.KVHeads)
 	if l.Take != "" && l.Take != TakeMean && l.Take != TakeFirst && l.Take != TakeLast {
 		c.fault(at+".take", "mean, first or last", "there is no position %q", l.Take)
 	}
@@ -208,21 +208,21 @@ func (c *layerChecker) values(at string, l *disdel.Layer) {
 
 func (c *layerChecker) window(path string, one int, two [2]int) {
 	if two != [2]int{} {
-		c.least(path, 1, two[:]...)
+		c.minimum(path, 1, two[:]...)
 		return
 	}
-	c.least(path, 0, one)
+	c.minimum(path, 0, one)
 }
 
-func (c *layerChecker) least(path string, least int, values ...int) {
-	if len(values) == 0 || slices.Min(values) >= least {
+func (c *layerChecker) minimum(path string, minimum int, values ...int) {
+	if len(values) == 0 || slices.Min(values) >= minimum {
 		return
 	}
-	if least == 0 {
+	if minimum == 0 {
 		c.fault(path, "", "must not be negative")
 		return
 	}
-	c.fault(path, "", "must be at least %d", least)
+	c.fault(path, "", "must be at least %d", minimum)
 }
 
 // unused finds outputs that lead nowhere: somebody forgot a from.

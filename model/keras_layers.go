@@ -81,8 +81,8 @@ func (o *kerasOptions) read(config json.RawMessage) {
 	v := reflect.ValueOf(o).Elem()
 	for i := range v.NumField() {
 		option, tagged := v.Type().Field(i).Tag.Lookup("json")
-		text, given := o.extra[option]
-		if !tagged || !given {
+		text, found := o.extra[option]
+		if !tagged || !found {
 			continue
 		}
 		if json.Unmarshal(text, v.Field(i).Addr().Interface()) != nil {

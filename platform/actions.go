@@ -353,10 +353,10 @@ func (l *Limits) checkAction(a *action) error {
 		return err
 	}
 	// those of the request, without the platform's own
-	given := slices.DeleteFunc(slices.Clone(a.Annotations), func(v keyValue) bool {
+	own := slices.DeleteFunc(slices.Clone(a.Annotations), func(v keyValue) bool {
 		return v.Key == "exec" || v.Key == "provide-api-key"
 	})
-	if err := l.checkSize("annotations", given); err != nil {
+	if err := l.checkSize("annotations", own); err != nil {
 		return err
 	}
 	return l.check(a.Limits)

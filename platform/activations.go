@@ -226,9 +226,11 @@ func (p *Platform) viewRecords(ns string, f func(t tx, waiting []*activation) er
 	return p.store.view(func(t tx) error { return f(t, slices.DeleteFunc(waiting, t.hasRecord)) })
 }
 
-// newestWith walks a namespace's summaries and its waiting records together, newest first. whole is nil for a record in
+// newestWith walks a namespace's summaries and its waiting records together, newest first. record is nil for a record in
 // the store.
-func (t tx) newestWith(waiting []*activation, ns string, ask *query, f func(s *summary, whole *activation) bool) error {
+func (t tx) newestWith(
+	waiting []*activation, ns string, ask *query, f func(s *summary, record *activation) bool,
+) error {
 	waiting = slices.DeleteFunc(waiting, func(a *activation) bool { return a.Start < ask.since || a.Start > ask.upto })
 	goOn := true
 	before := func(start int64) bool { // calls f with the waiting records that started at or after start

@@ -194,8 +194,8 @@ const period = 100_000
 // leastMillicpus is the smallest quota that the kernel accepts: 1000 microseconds of each period.
 const leastMillicpus = 10
 
-// of is the quota for a memory limit in thousandths of a processor; 0: none.
-func (s CPUScaling) of(memory disdel.Bytes) int {
+// millicores is the quota for a memory limit in thousandths of a processor; 0: none.
+func (s CPUScaling) millicores(memory disdel.Bytes) int {
 	if s == (CPUScaling{}) {
 		return 0
 	}
@@ -219,7 +219,7 @@ func ParseCPUScaling(text string) (s CPUScaling, err error) {
 			Hint: "write THOUSANDTHS/MEMORY:MAX, such as 300/256MB:4000",
 		}
 	}
-	each, most, bounded := strings.Cut(text, ":")
+	each, maximum, bounded := strings.Cut(text, ":")
 	millis, memory, ok := strings.Cut(each, "/")
 	if !ok {
 		return bad()
@@ -232,7 +232,7 @@ func ParseCPUScaling(text string) (s CPUScaling, err error) {
 	}
 	const example = 4000
 	if s.Max = max(example, s.Millicpus); bounded {
-		if s.Max, err = strconv.Atoi(most); err != nil {
+		if s.Max, err = strconv.Atoi(maximum); err != nil {
 			return bad()
 		}
 	}
@@ -249,16 +249,16 @@ type cpuLimit struct {
 }
 
 func (c *Config) cpuLimitOf(memory disdel.Bytes) cpuLimit {
-	return cpuLimit{share: cpuShares(memory, c.PoolMemory), quota: c.CPU.of(memory)}
+	return cpuLimit{share: cpuShares(memory, c.PoolMemory), quota: c.CPU.millicores(memory)}
 }
 
 // quotas are the files and contents that set a quota.
 func (g cgroups) quotas(millis int) [][2]string {
-	most := strconv.Itoa(millis * period / 1000)
+	maximum := strconv.Itoa(millis * period / 1000)
 	if g.version == 2 {
-		return [][2]string{{"cpu.max", most + " " + strconv.Itoa(period)}}
+		return [][2]string{{"cpu.max", maximum + " " + strconv.Itoa(period)}}
 	}
-	return [][2]string{{"cpu.cfs_period_us", strconv.Itoa(period)}, {"cpu.cfs_quota_us", most}}
+	return [][2]string{{"cpu.cfs_period_us", strconv.Itoa(period)}, {"cpu.cfs_quota_us", maximum}}
 }
 
 // quotasWork tells whether the kernel accepts a quota of processors.

@@ -60,15 +60,15 @@ func (p *Platform) startContainer(s size) (*container, error) {
 }
 
 // startOnDevice starts a container with a share of a device and logs an error.
-func (p *Platform) startOnDevice(s size, of deviceShare) (*container, error) {
-	c, err := p.launch(s, of)
+func (p *Platform) startOnDevice(s size, device deviceShare) (*container, error) {
+	c, err := p.launch(s, device)
 	if err != nil {
 		p.cfg.Logger.WithError(err).WithField("kind", s.kind).Error("a container could not be started")
 	}
 	return c, err
 }
 
-func (p *Platform) launch(s size, of deviceShare) (*container, error) {
+func (p *Platform) launch(s size, device deviceShare) (*container, error) {
 	if err := p.refusal(s.kind); err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (p *Platform) launch(s size, of deviceShare) (*container, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.device = of
+	c.device = device
 	kind := p.cfg.Kinds[s.kind]
 	args := make([]string, len(kind.Command))
 	for i, arg := range kind.Command {
@@ -85,7 +85,7 @@ func (p *Platform) launch(s size, of deviceShare) (*container, error) {
 	c.setCommand(args)
 	c.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.dir, "TMPDIR=" + c.dir, "__OW_API_HOST=" +
 		p.apiHost()}, kind.Env...)
-	c.cmd.Env = append(c.cmd.Env, p.pool.devices.environment(of)...)
+	c.cmd.Env = append(c.cmd.Env, p.pool.devices.environment(device)...)
 	if kind.Forks {
 		if err := p.openForks(c); err != nil {
 			c.cleanUp()

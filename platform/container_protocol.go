@@ -70,8 +70,8 @@ func (c *container) request(ctx context.Context, path string, data []byte, limit
 // retryPause is the pause before the next try, after waiting so long for a program to listen. It loses at most a
 // sixteenth of the program's start, and leaves the processor to it.
 func retryPause(waited time.Duration) time.Duration {
-	const share, least, most = 16, 200 * time.Microsecond, 5 * time.Millisecond
-	return min(max(waited/share, least), most)
+	const share, minimum, maximum = 16, 200 * time.Microsecond, 5 * time.Millisecond
+	return min(max(waited/share, minimum), maximum)
 }
 
 // requestError distinguishes a request that ran out of time from one whose process died or whose platform ends.
@@ -125,7 +125,7 @@ func (t *runtimeConn) close() {
 
 // exchange sends a request with one write and reads the answer, which may come before the program has read the whole
 // request. keeps tells whether the connection can be reused.
-func (t *runtimeConn) exchange(path string, data []byte, most int64) (got runtimeReply, keeps bool, err error) {
+func (t *runtimeConn) exchange(path string, data []byte, maximum int64) (got runtimeReply, keeps bool, err error) {
 	head := make([]byte, 0, 160)
 	head = append(head, "POST "+path+" HTTP/1.1\r\nHost: container\r\nContent-Type: application/json\r\n"+
 		"Content-Length: "...)
@@ -141,12 +141,14 @@ func (t *runtimeConn) exchange(path string, data []byte, most int64) (got runtim
 	if res.ContentLength < 0 { // ApacheBlockingContainerClient takes an unknown length for no response
 		return runtimeReply{}, false, errDied
 	}
-	got = runtimeReply{status: res.StatusCode, length: res.ContentLength, body: make([]byte, min(res.ContentLength, most))}
+	got = runtimeReply{
+		status: res.StatusCode, length: res.ContentLength, body: make([]byte, min(res.ContentLength, maximum)),
+	}
 	if _, err := io.ReadFull(res.Body, got.body); err != nil {
 		return runtimeReply{}, false, err
 	}
 	keeps = sent == nil && !res.Close && strings.EqualFold(res.Header.Get("Connection"), "keep-alive") &&
-		got.length <= most && t.reader.Buffered() == 0
+		got.length <= maximum && t.reader.Buffered() == 0
 	return got, keeps, nil
 }
 
@@ -196,7 +198,7 @@ func (c *container) closeIdleConns() {
 
 // initBody is the body of /init. Two fields are ours: concurrency, if several activations may share the container, and
 // sentinels false, which asks the program to print none. Programs that do not know them ignore them.
-func (p *Platform) initBody(run *running, room int) any {
+func (p *Platform) initBody(run *running, slots int) any {
 	a := run.action
 	value := map[string]any{
 		"name": a.Name, "main": mainOf(a), "binary": a.Exec.Binary, "env": p.initEnv(run), "sentinels": false,
@@ -204,8 +206,8 @@ func (p *Platform) initBody(run *running, room int) any {
 	if a.Exec.Code != "" { // an image may have its own code
 		value["code"] = a.Exec.Code
 	}
-	if room > 1 {
-		value["concurrency"] = room
+	if slots > 1 {
+		value["concurrency"] = slots
 	}
 	return map[string]any{"value": value}
 }

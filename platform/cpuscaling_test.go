@@ -20,7 +20,7 @@ func ExampleParseCPUScaling() {
 		return
 	}
 	for _, memory := range []disdel.Bytes{128, 256, 511, 512, 2048, 8192} {
-		fmt.Print(s.of(memory*disdel.MB), " ")
+		fmt.Print(s.millicores(memory*disdel.MB), " ")
 	}
 	_, err = ParseCPUScaling("300")
 	fmt.Println(disdel.KindOf(err))

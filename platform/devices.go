@@ -86,12 +86,12 @@ func (d *devices) find(w deviceNeed) (deviceShare, bool) {
 			spread++
 		}
 	}
-	best, most := -1, disdel.Bytes(-1)
+	best, maximum := -1, disdel.Bytes(-1)
 	for i, device := range d.all {
 		free := device.Memory - d.taken[i]
 		closed := w.maxDevices > 0 && spread >= w.maxDevices && d.users[i][w.pkg] == 0
-		if !closed && free >= w.memory && free > most {
-			best, most = i, free
+		if !closed && free >= w.memory && free > maximum {
+			best, maximum = i, free
 		}
 	}
 	return deviceShare{best, w.memory, w.pkg}, best >= 0
@@ -175,12 +175,12 @@ func (p *pool) takeDevice(w deviceNeed) deviceShare {
 
 // discardSlot is discard for a slot whose container may have a device share.
 func (p *pool) discardSlot(s *containerSlot) {
-	of := s.device
+	device := s.device
 	if s.container != nil {
-		of = s.container.device
+		device = s.container.device
 	}
 	p.mu.Lock()
-	p.devices.release(of)
+	p.devices.release(device)
 	p.mu.Unlock()
 	p.discard(s.action)
 }

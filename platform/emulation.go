@@ -68,11 +68,11 @@ func ParseEmulation(list string) (Emulation, error) {
 	var out Emulation
 	for word := range strings.SplitSeq(list, ",") {
 		name, value, valued := strings.Cut(strings.TrimSpace(word), "=")
-		whole, known := emulations[name]
+		emulation, known := emulations[name]
 		part, partly := emulationParts[name]
 		switch {
 		case known && !valued:
-			out = whole
+			out = emulation
 		case partly && !valued:
 			part.set(&out, part.measured)
 		case partly && part.measured > 0:

@@ -70,8 +70,8 @@ func (p *Platform) waitOf(q *request) (time.Duration, error) {
 		return p.cfg.BlockingWait, nil
 	}
 	ms, err := strconv.ParseInt(text, 10, 64)
-	if most := max(p.cfg.BlockingWait, time.Minute); err != nil || ms <= 0 || ms > most.Milliseconds() {
-		return 0, errQueryTimeout(most)
+	if maximum := max(p.cfg.BlockingWait, time.Minute); err != nil || ms <= 0 || ms > maximum.Milliseconds() {
+		return 0, errQueryTimeout(maximum)
 	}
 	return min(p.cfg.BlockingWait, time.Duration(ms)*time.Millisecond), nil
 }
@@ -147,18 +147,18 @@ func (p *Platform) newRun(u *user, found *resolved, params json.RawMessage, caus
 	}
 }
 
-// runAction runs an action or a sequence to its end. left is how many more actions the outermost sequence may run, and
+// runAction runs an action or a sequence to its end. remaining is how many more actions the outermost sequence may run, and
 // so is the result.
-func (p *Platform) runAction(run *running, left int) int {
+func (p *Platform) runAction(run *running, remaining int) int {
 	switch {
 	case run.action.Exec.Kind == sequenceKind:
-		return p.runSequence(run, left)
+		return p.runSequence(run, remaining)
 	case run.isConductor():
 		p.runConductor(run)
 	default:
 		p.execute(run)
 	}
-	return left - 1
+	return remaining - 1
 }
 
 // noteAccepted writes the line of an accepted activation to the log, unless the activation has ended.
@@ -253,11 +253,11 @@ func (p *Platform) await(ctx context.Context, run *running, wait time.Duration) 
 		case <-timer.C:
 		}
 		p.noteAccepted(run) //nolint:errcheck // see above
-		left := wait - time.Since(begun)
-		if left <= 0 {
+		remaining := wait - time.Since(begun)
+		if remaining <= 0 {
 			return false
 		}
-		timer.Reset(left)
+		timer.Reset(remaining)
 	}
 }
 

@@ -258,9 +258,9 @@ func (p *coverPlan) fill(paths []string, sources []int) error {
 			return err
 		}
 	}
-	var whole string // the last folder that was mounted with its content
+	var mounted string // the last folder that was mounted with its content
 	for i, path := range paths {
-		if whole != "" && strings.HasPrefix(path, whole+"/") {
+		if mounted != "" && strings.HasPrefix(path, mounted+"/") {
 			continue
 		}
 		dir, err := showAt(path, sources[i], p.shown[path])
@@ -268,7 +268,7 @@ func (p *coverPlan) fill(paths []string, sources []int) error {
 			return fmt.Errorf("show %s: %w", path, err)
 		}
 		if dir {
-			whole = path
+			mounted = path
 		}
 	}
 	return nil

@@ -220,8 +220,8 @@ func (l *logs) logsOf(owner string) []*activationLog {
 
 // appendLine adds a line to its logs.
 func (l *logs) appendLine(stream, owner, text string) {
-	const most = 50
-	if l.tail = append(l.tail, text); len(l.tail) > most {
+	const maximum = 50
+	if l.tail = append(l.tail, text); len(l.tail) > maximum {
 		l.tail = l.tail[1:]
 	}
 	own := l.logsOf(owner)
@@ -341,8 +341,8 @@ const readSize = 16 << 10
 // attach gives a command its two streams before it starts.
 func (l *logs) attach(cmd *exec.Cmd) error {
 	for _, stream := range []struct {
-		name string
-		of   func(*os.File)
+		name   string
+		reader func(*os.File)
 	}{
 		{"stdout", func(f *os.File) { cmd.Stdout = f }},
 		{"stderr", func(f *os.File) { cmd.Stderr = f }},
@@ -358,7 +358,7 @@ func (l *logs) attach(cmd *exec.Cmd) error {
 		if p.raw, err = out.SyscallConn(); err != nil {
 			return err
 		}
-		stream.of(in)
+		stream.reader(in)
 	}
 	return nil
 }

@@ -76,9 +76,9 @@ func New(cfg Config) (*Platform, error) {
 	}
 	state.maxBytes = cfg.ActivationBytes
 	var took *acceptedLog
-	var left unfinished
+	var remaining unfinished
 	if cfg.DataDir != "" {
-		if took, left, err = openAccepted(dir); err != nil {
+		if took, remaining, err = openAccepted(dir); err != nil {
 			state.close() //nolint:errcheck // the first error is reported
 			root.remove() //nolint:errcheck // as above
 			return nil, &disdel.Error{
@@ -110,7 +110,7 @@ func New(cfg Config) (*Platform, error) {
 	preload(cfg.Kinds)
 	p.pool = newPool(&p.cfg, p.startContainer)
 	p.pool.endTemplate = p.templates.drop
-	if err := errors.Join(p.loadTenants(), p.recordUnfinished(left)); err != nil {
+	if err := errors.Join(p.loadTenants(), p.recordUnfinished(remaining)); err != nil {
 		p.Close(context.Background()) //nolint:errcheck // the first error is reported
 		return nil, &disdel.Error{
 			Kind: disdel.Unavailable, Op: "open the platform's state", Err: err,

@@ -389,18 +389,18 @@ type containerInit struct {
 // join gives a waiter a slot in a container that others of its action use, or lets it wait for one whose /init runs.
 // The caller holds the lock, as for all functions below.
 func (p *pool) join(w *waiter) bool {
-	room := p.capacityOf(w.action)
-	if room < 2 {
+	capacity := p.capacityOf(w.action)
+	if capacity < 2 {
 		return false
 	}
 	for _, c := range p.shared {
-		if !c.failed && c.alive() && len(c.slots) < room && sameAction(c.action, w.action) {
+		if !c.failed && c.alive() && len(c.slots) < capacity && sameAction(c.action, w.action) {
 			p.assign(w, c)
 			return true
 		}
 	}
 	for _, o := range p.inits {
-		if len(o.waiting)+1 < room && sameAction(o.action, w.action) {
+		if len(o.waiting)+1 < capacity && sameAction(o.action, w.action) {
 			o.waiting = append(o.waiting, w)
 			return true
 		}
@@ -523,11 +523,11 @@ func (p *Platform) memoryAnnotations(s *containerSlot) []keyValue {
 		return nil
 	}
 	p.pool.mu.Lock()
-	most, mixed := s.maxOthers, s.container.wasShared
+	maximum, mixed := s.maxOthers, s.container.wasShared
 	p.pool.mu.Unlock()
 	switch {
-	case most > 0:
-		return []keyValue{kv("sharedWith", most)}
+	case maximum > 0:
+		return []keyValue{kv("sharedWith", maximum)}
 	case mixed:
 		return nil
 	default:

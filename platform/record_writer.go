@@ -47,7 +47,7 @@ const compactAbove = 1 << 20
 // openAccepted opens the file in dir and returns what an earlier platform left unfinished in it.
 func openAccepted(dir string) (*acceptedLog, unfinished, error) {
 	path := filepath.Join(dir, "accepted.jsonl")
-	left, err := readAccepted(path)
+	remaining, err := readAccepted(path)
 	if err != nil {
 		return nil, unfinished{}, err
 	}
@@ -59,7 +59,7 @@ func openAccepted(dir string) (*acceptedLog, unfinished, error) {
 	if info, err := f.Stat(); err == nil {
 		a.size = info.Size()
 	}
-	return a, left, nil
+	return a, remaining, nil
 }
 
 // readAccepted reads the unfinished activations of a file. It skips lines that are cut off or foreign.
@@ -218,12 +218,12 @@ func (run *running) lostRecord() *activation {
 }
 
 // recordUnfinished stores records for the activations that an earlier platform left unfinished.
-func (p *Platform) recordUnfinished(left unfinished) error {
+func (p *Platform) recordUnfinished(remaining unfinished) error {
 	if p.accepted == nil {
 		return nil
 	}
 	err := p.store.update(func(t tx) error {
-		for _, a := range slices.Concat(left.ended, left.lost) {
+		for _, a := range slices.Concat(remaining.ended, remaining.lost) {
 			if t.hasRecord(a) {
 				continue // the platform was killed between writing the record and the line
 			}
@@ -236,9 +236,9 @@ func (p *Platform) recordUnfinished(left unfinished) error {
 	if err == nil {
 		err = p.accepted.clear()
 	}
-	if len(left.lost) > 0 && err == nil {
+	if len(remaining.lost) > 0 && err == nil {
 		p.cfg.Logger.WithField("activations",
-			len(left.lost)).Warn("an earlier platform ended while activations ran: their records say so")
+			len(remaining.lost)).Warn("an earlier platform ended while activations ran: their records say so")
 	}
 	return err
 }

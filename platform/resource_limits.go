@@ -116,10 +116,10 @@ func leftGroups(parent string) []string {
 // removeStaleGroups removes the groups of dead platforms. It retries for a moment because the kernel may still be
 // emptying them; the next platform removes the rest.
 func removeStaleGroups(parent string) {
-	left := leftGroups(parent)
+	remaining := leftGroups(parent)
 	for range 50 {
-		left = slices.DeleteFunc(left, func(group string) bool { return !stillEmptying(group) })
-		if len(left) == 0 {
+		remaining = slices.DeleteFunc(remaining, func(group string) bool { return !stillEmptying(group) })
+		if len(remaining) == 0 {
 			return
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -149,8 +149,8 @@ func (g cgroups) folders() []string { return g.bases }
 
 func (g cgroups) close() {
 	for _, base := range g.bases {
-		left, _ := filepath.Glob(filepath.Join(base, preparedPrefix+"*")) // the pattern is well-formed
-		for _, dir := range left {
+		remaining, _ := filepath.Glob(filepath.Join(base, preparedPrefix+"*")) // the pattern is well-formed
+		for _, dir := range remaining {
 			removeGroup(dir)
 		}
 		removeGroup(base)
@@ -389,8 +389,8 @@ func (rlimit) fileCache() disdel.Bytes                { return 0 }
 func (rlimit) remove()                                {}
 
 func (r rlimit) started(pid int) {
-	most := uint64(r.limit + r.limit/2 + rlimitExtra)
-	setLimit(pid, unix.RLIMIT_DATA, most) //nolint:errcheck // the watch enforces the limit too
+	maximum := uint64(r.limit + r.limit/2 + rlimitExtra)
+	setLimit(pid, unix.RLIMIT_DATA, maximum) //nolint:errcheck // the watch enforces the limit too
 }
 
 // residentMemory reads a process's memory that the kernel cannot drop, and its peak; 0 if the process is gone. It
@@ -426,12 +426,12 @@ func memoryParts(pid int) (own, shared, peak disdel.Bytes) {
 
 // sumOfMemory is the resident memory of several processes. What they share counts once.
 func sumOfMemory(leader int, others []int) disdel.Bytes {
-	sum, most, _ := memoryParts(leader)
+	sum, maximum, _ := memoryParts(leader)
 	for _, pid := range others {
 		own, shared, _ := memoryParts(pid)
-		sum, most = sum+own, max(most, shared)
+		sum, maximum = sum+own, max(maximum, shared)
 	}
-	return sum + most
+	return sum + maximum
 }
 
 // processesOfFolder lists the processes that were started with a container's folder in their environment. A process
@@ -473,8 +473,8 @@ func processesOf(leader int) []int {
 }
 
 // childrenOfProcess lists the processes that some processes and their children have started.
-func childrenOfProcess(of ...int) (out []int) {
-	for next := of; len(next) > 0; next = next[1:] {
+func childrenOfProcess(processes ...int) (out []int) {
+	for next := processes; len(next) > 0; next = next[1:] {
 		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", next[0])) // the pattern is well-formed
 		for _, list := range lists {
 			started := numbersIn(list)
@@ -564,10 +564,10 @@ func (g counterFile) read(to []byte) []byte {
 	if g.file == nil {
 		return to
 	}
-	room := to[len(to):cap(to)]
+	spare := to[len(to):cap(to)]
 	g.raw.Control(func(fd uintptr) { //nolint:errcheck // a closed file has no content
 		for {
-			n, err := unix.Pread(int(fd), room, 0)
+			n, err := unix.Pread(int(fd), spare, 0)
 			if err == unix.EINTR {
 				continue
 			}

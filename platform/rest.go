@@ -86,9 +86,9 @@ func (p *Platform) Handler() http.Handler {
 // isCleanPath tells whether a path has no empty parts and no dots. OpenWhisk has no such routes, and http.ServeMux
 // would redirect them.
 func isCleanPath(r *http.Request) bool {
-	given := r.URL.EscapedPath()
-	clean := path.Clean(given)
-	return given == clean || clean != "/" && given == clean+"/"
+	value := r.URL.EscapedPath()
+	clean := path.Clean(value)
+	return value == clean || clean != "/" && value == clean+"/"
 }
 
 // uncleanPath answers paths with empty parts or dots. A dot in the place of an entity's name is an illegal name: wsk
@@ -160,10 +160,10 @@ func checkContent(r *http.Request) error {
 	if r.ContentLength == 0 || r.Method != http.MethodPut && r.Method != http.MethodPost {
 		return nil
 	}
-	given := cmp.Or(r.Header.Get("Content-Type"), "application/octet-stream")
-	kind, _, _ := strings.Cut(given, ";")
+	value := cmp.Or(r.Header.Get("Content-Type"), "application/octet-stream")
+	kind, _, _ := strings.Cut(value, ";")
 	if strings.TrimSpace(strings.ToLower(kind)) != "application/json" {
-		return errContentType(given)
+		return errContentType(value)
 	}
 	return nil
 }
@@ -262,8 +262,8 @@ func (p *Platform) serve(w http.ResponseWriter, r *http.Request, f func(*http.Re
 		h.Set("x-openwhisk-activation-id", a.id)
 		body = a.body
 	}
-	if told, ok := body.(activationError); ok {
-		body = map[string]any{"error": string(told), "code": id}
+	if failure, ok := body.(activationError); ok {
+		body = map[string]any{"error": string(failure), "code": id}
 	}
 	if status == errNoKey.status && !isWeb(r) { // not for web actions: a browser would ask its user for a password
 		bodyDeadline{w, r}.closeSoon()

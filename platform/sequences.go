@@ -90,13 +90,13 @@ func (c *compositeResult) fail(text string) {
 	c.last = response{Result: result, Status: statusApplication, Size: len(result)}
 }
 
-// runSequence runs the components in order, each with the result of the one before, until one fails. left is how many
+// runSequence runs the components in order, each with the result of the one before, until one fails. remaining is how many
 // more actions may run, and so is the result: components may have changed since the check.
-func (p *Platform) runSequence(run *running, left int) int {
+func (p *Platform) runSequence(run *running, remaining int) int {
 	started := time.Now()
 	c := compositeResult{last: response{Result: run.params, Status: statusSuccess, Success: true}, logs: []string{}}
 	for _, text := range run.action.Exec.Components {
-		if left <= 0 {
+		if remaining <= 0 {
 			c.fail(errSequenceLong.text)
 			break
 		}
@@ -110,7 +110,7 @@ func (p *Platform) runSequence(run *running, left int) int {
 			break
 		}
 		c.logs = append(c.logs, part.id)
-		left = p.runAction(part, left)
+		remaining = p.runAction(part, remaining)
 		c.last = part.record.Response
 		if part.record.Duration != nil {
 			c.duration += *part.record.Duration
@@ -121,7 +121,7 @@ func (p *Platform) runSequence(run *running, left int) int {
 		}
 	}
 	p.finishRun(run, c.record(run, started))
-	return left
+	return remaining
 }
 
 func (p *Platform) startComponent(run *running, text string, input json.RawMessage) (*running, error) {

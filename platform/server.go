@@ -263,9 +263,9 @@ type unauthConn struct {
 
 type unauthConnKey struct{}
 
-func limitUnauthenticated(l net.Listener, most int, minAge time.Duration) *unauthListener {
+func limitUnauthenticated(l net.Listener, maximum int, minAge time.Duration) *unauthListener {
 	return &unauthListener{
-		Listener: l, max: most, minAge: minAge, byAge: list.New(), freed: make(chan struct{}, 1),
+		Listener: l, max: maximum, minAge: minAge, byAge: list.New(), freed: make(chan struct{}, 1),
 		closed: newOnce(),
 	}
 }

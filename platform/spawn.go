@@ -224,8 +224,8 @@ func preload(kinds map[string]Kind) {
 
 // setLimit sets a resource limit of a process. Root without CAP_SYS_RESOURCE may only limit processes with its own real
 // user, so a thread takes on the process's user for the call.
-func setLimit(pid, resource int, most uint64) error {
-	limit := &unix.Rlimit{Cur: most, Max: most}
+func setLimit(pid, resource int, maximum uint64) error {
+	limit := &unix.Rlimit{Cur: maximum, Max: maximum}
 	err := unix.Prlimit(pid, resource, limit, nil)
 	if !errors.Is(err, unix.EPERM) {
 		return err

@@ -143,12 +143,12 @@ func errLimitFraction(limit string) apiError {
 
 // errLimitAbove and errLimitBelow refuse a limit outside the platform's, as OpenWhisk's Limits classes do. what is
 // "memory size" or the like, unit is " MB" or the like.
-func errLimitAbove(what string, value, most int, unit string) apiError {
-	return badRequest("requirement failed: %s %d%s exceeds allowed threshold of %d%s", what, value, unit, most, unit)
+func errLimitAbove(what string, value, maximum int, unit string) apiError {
+	return badRequest("requirement failed: %s %d%s exceeds allowed threshold of %d%s", what, value, unit, maximum, unit)
 }
 
-func errLimitBelow(what string, value, least int, unit string) apiError {
-	return badRequest("requirement failed: %s %d%s below allowed threshold of %d%s", what, value, unit, least, unit)
+func errLimitBelow(what string, value, minimum int, unit string) apiError {
+	return badRequest("requirement failed: %s %d%s below allowed threshold of %d%s", what, value, unit, minimum, unit)
 }
 
 // errNameLong has OpenWhisk's own spelling.
@@ -385,9 +385,9 @@ func withBody(text string, body []byte) string {
 
 // shortened is a body as texts repeat it: its first KB.
 func shortened(body []byte) string {
-	const most = 1024
-	if len(body) > most {
-		return string(body[:most]) + "..."
+	const maximum = 1024
+	if len(body) > maximum {
+		return string(body[:maximum]) + "..."
 	}
 	return string(body)
 }

@@ -288,8 +288,8 @@ func (t *template) start(p *Platform, r *forkRequest) error {
 	}
 	defer ours.Close()
 	c.setCommand(r.Args)
-	room := c.dir + strings.Repeat("/", max(0, pathRoom-len(c.dir)))
-	c.cmd.Env = slices.Concat([]string{"HOME=" + room, "TMPDIR=" + room, "PATH=" + os.Getenv("PATH")}, r.Env, r.Local)
+	prefix := c.dir + strings.Repeat("/", max(0, pathRoom-len(c.dir)))
+	c.cmd.Env = slices.Concat([]string{"HOME=" + prefix, "TMPDIR=" + prefix, "PATH=" + os.Getenv("PATH")}, r.Env, r.Local)
 	c.cmd.ExtraFiles = []*os.File{theirs}
 	if err := p.startProcess(c, 0); err != nil {
 		return err

@@ -174,16 +174,16 @@ func mayCall(annotations []keyValue, r *http.Request, caller *user) bool {
 		if a.Key != "require-whisk-auth" {
 			continue
 		}
-		given := []byte(r.Header.Get("X-Require-Whisk-Auth"))
+		parameters := []byte(r.Header.Get("X-Require-Whisk-Auth"))
 		var text string
 		var number json.Number
 		switch {
 		case string(a.Value) == "true":
 			return caller != nil
 		case json.Unmarshal(a.Value, &text) == nil && string(a.Value) != "null":
-			return len(given) > 0 && subtle.ConstantTimeCompare(given, []byte(text)) == 1
+			return len(parameters) > 0 && subtle.ConstantTimeCompare(parameters, []byte(text)) == 1
 		case json.Unmarshal(a.Value, &number) == nil && number != "":
-			return subtle.ConstantTimeCompare(given, []byte(number)) == 1
+			return subtle.ConstantTimeCompare(parameters, []byte(number)) == 1
 		default:
 			return false
 		}
@@ -210,7 +210,7 @@ func (p *Platform) invokeWeb(call *webCall, owner *user, found *resolved) (int, 
 	if err != nil {
 		return 0, nil, err
 	}
-	if !call.raw && (call.overridesReserved || found.isFinal() && found.setsParameter(call.given)) {
+	if !call.raw && (call.overridesReserved || found.isFinal() && found.setsParameter(call.parameters)) {
 		return 0, nil, errParameterSet
 	}
 	run, err := p.begin(owner, found, payload, true)
@@ -249,7 +249,7 @@ type webCall struct {
 	caller *user // nil: no valid key
 	raw    bool  // the action gets query and body unparsed
 
-	given             json.RawMessage // object with the parameters from query and body
+	parameters        json.RawMessage // object with the parameters from query and body
 	overridesReserved bool
 }
 
@@ -276,7 +276,7 @@ func (c *webCall) arguments(limit disdel.Bytes) (json.RawMessage, error) {
 		}
 		maps.Copy(args, fields)
 		c.overridesReserved = slices.ContainsFunc(reserved, func(name string) bool { _, set := args[name]; return set })
-		if c.given, err = json.Marshal(args); err != nil {
+		if c.parameters, err = json.Marshal(args); err != nil {
 			return nil, err
 		}
 	}

@@ -185,8 +185,8 @@ func statusOf(v json.RawMessage) (int, bool) {
 	if v[0] == '"' && json.Unmarshal(v, &text) != nil {
 		return 0, false
 	}
-	if whole, fraction, ok := strings.Cut(text, "."); ok && strings.Trim(fraction, "0") == "" && v[0] != '"' {
-		text = whole
+	if integer, fraction, ok := strings.Cut(text, "."); ok && strings.Trim(fraction, "0") == "" && v[0] != '"' {
+		text = integer
 	}
 	n, err := strconv.Atoi(text)
 	return n, err == nil && n >= httpDone && http.StatusText(n) != ""

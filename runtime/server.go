@@ -203,19 +203,19 @@ func (s *Server) init(w http.ResponseWriter, body []byte) {
 		answer(w, http.StatusBadRequest, failure(fmt.Sprintf("the environment cannot be set: %v", err)))
 		return
 	}
-	if key, given := secrets.FromCode(req.Value.Code); given {
+	if key, found := secrets.FromCode(req.Value.Code); found {
 		h = opening(key, h)
 	}
 	s.task, s.handler = disdel.Task(req.Value.Main), h
 	if slices.Contains(s.cfg.Together, s.task) {
 		s.cfg.Concurrency = max(s.cfg.Concurrency, req.Value.Concurrency)
 	}
-	said := map[string]any{"ok": true}
+	reply := map[string]any{"ok": true}
 	if asked := req.Value.Sentinels; asked != nil && !*asked {
 		s.silent = true
-		said["sentinels"] = false
+		reply["sentinels"] = false
 	}
-	answer(w, http.StatusOK, said)
+	answer(w, http.StatusOK, reply)
 }
 
 // opening is a handler that opens sealed parameters first.

@@ -9,19 +9,19 @@ import (
 )
 
 // perAccelerator is how many actions with so much memory each fit one accelerator.
-func perAccelerator(whole, each disdel.Bytes) int {
-	if each <= 0 || each > whole {
+func perAccelerator(device, each disdel.Bytes) int {
+	if each <= 0 || each > device {
 		return 0
 	}
-	return int(whole / each)
+	return int(device / each)
 }
 
 // DeviceShare is the memory that an action counts as on an accelerator: the whole divided by the number of equal
 // actions that fit. An action never spans two accelerators, so the remainder of one is useless to equal actions.
 // Actions of different sizes may still leave pieces that nothing fits; then the platform lets the last of them wait.
-func DeviceShare(whole, each disdel.Bytes) disdel.Bytes {
-	if n := perAccelerator(whole, each); n > 0 {
-		return whole / disdel.Bytes(n)
+func DeviceShare(device, each disdel.Bytes) disdel.Bytes {
+	if n := perAccelerator(device, each); n > 0 {
+		return device / disdel.Bytes(n)
 	}
 	return each
 }
@@ -29,8 +29,8 @@ func DeviceShare(whole, each disdel.Bytes) disdel.Bytes {
 // accelerators is the number of accelerators for the job's train actions.
 func (b *planBuilder) accelerators() int {
 	n := b.Platform.Accelerators()
-	if most := b.Job.Resources.GPU.Count; most > 0 {
-		n = min(n, most)
+	if maximum := b.Job.Resources.GPU.Count; maximum > 0 {
+		n = min(n, maximum)
 	}
 	return n
 }
@@ -43,23 +43,23 @@ func (b *planBuilder) device(task disdel.Task, e disdel.Estimate) (disdel.Bytes,
 	}
 	has, own := b.Platform.MaxDevice, b.Job.Resources.GPU.Memory
 	each := disdel.Bytes(e.Device.MB()) * disdel.MB
-	least, id := b.learned(task, deviceLimit())
-	if least := min(disdel.Bytes(least), has); least > each && own == 0 {
-		each = least
+	minimum, id := b.learned(task, deviceLimit())
+	if minimum := min(disdel.Bytes(minimum), has); minimum > each && own == 0 {
+		each = minimum
 		b.because("%s memory of an accelerator: at least %v, since less was too little for %s", task, each, id)
 	}
-	said := task == disdel.TaskTrain && own > 0
+	shared := task == disdel.TaskTrain && own > 0
 	switch {
 	case has == 0:
 		return 0, b.tooMuch("--set resources.device=cpu; of another platform, --gpus and --gpu-memory say what there is",
 			"a %s action needs %v of an accelerator's memory, and the platform has none", task, each)
-	case said && e.Device > own:
+	case shared && e.Device > own:
 		return 0, b.tooMuch(b.deviceHint(own, each), "a %s action needs %v of an accelerator's memory, and "+
 			"resources.gpu.memory is %v", task, e.Device.Beside(own), own.Beside(e.Device))
-	case said && own > has:
+	case shared && own > has:
 		return 0, b.tooMuch(fmt.Sprintf("--set resources.gpu.memory=%dMB, or leave it out", has/disdel.MB),
 			"resources.gpu.memory is %v, and the platform's has %v", own.Beside(has), has.Beside(own))
-	case said:
+	case shared:
 		each = own
 	case each > has:
 		return 0, b.tooMuch(b.deviceHint(has, 0), "a %s action needs %v of an accelerator's memory, and the platform's "+
@@ -87,9 +87,9 @@ func (b *planBuilder) tooMuch(hint, format string, args ...any) error {
 
 // deviceHint names the share of an accelerator that lets the job pass, if the platform has that much, and the batch
 // that fits most.
-func (b *planBuilder) deviceHint(most, share disdel.Bytes) string {
+func (b *planBuilder) deviceHint(maximum, share disdel.Bytes) string {
 	batch := "a smaller network: not even one row a batch fits"
-	if n := b.deviceBatch(most); n > 0 {
+	if n := b.deviceBatch(maximum); n > 0 {
 		batch = fmt.Sprintf("--set %s=%d", b.Job.Training.BatchField(), n)
 	}
 	if share > 0 && share <= b.Platform.MaxDevice {
@@ -100,12 +100,12 @@ func (b *planBuilder) deviceHint(most, share disdel.Bytes) string {
 
 // deviceBatch is the largest batch below the job's with which a train action needs at most so much accelerator
 // memory; 0: none.
-func (b *planBuilder) deviceBatch(most disdel.Bytes) int {
+func (b *planBuilder) deviceBatch(maximum disdel.Bytes) int {
 	return sort.Search(b.Job.Training.JobBatch(), func(i int) bool {
 		smaller := planBuilder{PlanInput: b.PlanInput, side: b.side}
 		smaller.Job.Training = b.Job.Training.Resized(i + 1)
 		e := smaller.estimate(max(1, b.plan.Workers))
-		return disdel.Bytes(e.Device.MB())*disdel.MB > most
+		return disdel.Bytes(e.Device.MB())*disdel.MB > maximum
 	})
 }
 
@@ -125,14 +125,14 @@ func (b *planBuilder) devicesAtOnce(each disdel.Bytes) {
 // deviceMemory gives a larger share to an activation that ran out of accelerator memory; at the ceiling it divides
 // the work. The plan was enough, so a larger context or another action took the rest.
 func (d *remedyFinder) deviceMemory() Remedy {
-	limit, whole := d.a.Limits.Device, d.Plan.Platform.MaxDevice
+	limit, device := d.a.Limits.Device, d.Plan.Platform.MaxDevice
 	next, why := DeviceMemory(d.a, d.retries.MemoryFactor)
 	if own := d.Job.Resources.GPU.Memory; d.a.Task == disdel.TaskTrain && own > 0 && limit >= own {
-		whole = own
+		device = own
 	}
-	if limit > 0 && limit < whole {
-		if next > whole {
-			next, why = whole, fmt.Sprintf("%s, and there are %v", why, whole)
+	if limit > 0 && limit < device {
+		if next > device {
+			next, why = device, fmt.Sprintf("%s, and there are %v", why, device)
 		}
 		r := Remedy{Limits: d.a.Limits}
 		r.Limits.Device = next
@@ -140,7 +140,7 @@ func (d *remedyFinder) deviceMemory() Remedy {
 	}
 	at := "an accelerator's memory is too little"
 	if limit > 0 {
-		at = fmt.Sprintf("the share of an accelerator's memory is at its most, %v", cmp.Or(whole, limit))
+		at = fmt.Sprintf("the share of an accelerator's memory is at its most, %v", cmp.Or(device, limit))
 	}
 	if r, ok := d.halfBatch(at); ok {
 		return r

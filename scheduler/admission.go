@@ -18,7 +18,7 @@ import (
 // in its old place.
 type Admission struct {
 	by          Allocator
-	whole       Capacity // of the platform
+	total       Capacity // of the platform
 	others      Capacity // held by jobs that this Admission does not know
 	free        Capacity
 	held        []Demand     // of jobs that hold something; the slice has spare room for waiting jobs
@@ -41,9 +41,9 @@ type queuedJob struct {
 }
 
 // NewAdmission returns the Admission of a platform with a capacity.
-func NewAdmission(by Allocator, whole Capacity) *Admission {
+func NewAdmission(by Allocator, total Capacity) *Admission {
 	return &Admission{
-		by: by, whole: whole, free: whole,
+		by: by, total: total, free: total,
 		tenants: map[string]*tenantQueue{}, numbers: map[string]int{}, byID: map[disdel.JobID]*queuedJob{},
 		spent: map[string]float64{}, unused: map[disdel.JobID]disdel.Millis{},
 	}
@@ -52,11 +52,11 @@ func NewAdmission(by Allocator, whole Capacity) *Admission {
 // Has tells whether a job has its whole gang.
 func (a *Admission) Has(job disdel.JobID) bool {
 	d := a.byID[job]
-	return d != nil && d.whole()
+	return d != nil && d.holdsGang()
 }
 
 // Capacity is the capacity of the platform.
-func (a *Admission) Capacity() Capacity { return a.whole }
+func (a *Admission) Capacity() Capacity { return a.total }
 
 // Free is the capacity that no job holds.
 func (a *Admission) Free() Capacity { return a.free }
@@ -68,9 +68,9 @@ func (a *Admission) Waiting() int { return a.waits }
 func (a *Admission) Holding() int { return len(a.held) }
 
 // Resize changes the capacity of the platform. Grants stay.
-func (a *Admission) Resize(whole Capacity) {
-	a.free = a.free.Plus(whole.Minus(a.whole))
-	a.whole, a.changed = whole, true
+func (a *Admission) Resize(total Capacity) {
+	a.free = a.free.Plus(total.Minus(a.total))
+	a.total, a.changed = total, true
 }
 
 // SetOthers sets what jobs outside of this Admission hold now. Jobs wait for them, but are not refused because of
@@ -86,7 +86,7 @@ func (a *Admission) Enqueue(d Demand) error {
 	if a.byID[d.Job] != nil {
 		return &disdel.Error{Kind: disdel.Conflict, Op: "admit job", Job: d.Job, Msg: "the job has asked already"}
 	}
-	d.Held, d.room = nil, d.Gang.Room()
+	d.Held, d.capacity = nil, d.Gang.Room()
 	if err := a.fits(d); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (a *Admission) Enqueue(d Demand) error {
 
 func (a *Admission) fits(d Demand) error {
 	d.Quota.Spent += a.spent[d.Tenant]
-	return CheckFits(a.whole, d)
+	return CheckFits(a.total, d)
 }
 
 // NeverFit returns the waiting jobs that can never have their gang any more, each with the arithmetic: the platform
@@ -136,15 +136,15 @@ func (a *Admission) Decide(now disdel.Millis) []Grant {
 	var out []Grant
 	for {
 		jobs, all := a.candidates()
-		given := 0
+		granted := 0
 		for _, g := range a.by.Allocate(now, a.free, jobs) {
 			if !g.Reserved {
 				a.enter(g)
-				given++
+				granted++
 			}
 			out = append(out, g)
 		}
-		if given == 0 || all || a.waits == 0 {
+		if granted == 0 || all || a.waits == 0 {
 			return out
 		}
 		out = slices.DeleteFunc(out, func(g Grant) bool { return g.Reserved }) // the next decision makes new ones
@@ -161,7 +161,7 @@ func (a *Admission) due() bool {
 // enter adds a grant to what its job holds.
 func (a *Admission) enter(g Grant) {
 	d := a.byID[g.Job]
-	if d == nil || d.whole() {
+	if d == nil || d.holdsGang() {
 		panic(fmt.Sprintf("scheduler: a grant for %s, which wants none", g.Job))
 	}
 	a.free = a.free.Minus(g.Room)
@@ -173,9 +173,9 @@ func (a *Admission) enter(g Grant) {
 		a.unused[g.Job] = g.Expires
 	}
 	d.Held, d.place = &g, len(a.held)
-	d.room, d.until = g.Room, until(&g)
+	d.capacity, d.until = g.Room, until(&g)
 	a.held, a.holders = append(a.held, d.Demand), append(a.holders, d)
-	if d.whole() {
+	if d.holdsGang() {
 		a.tenants[d.Tenant].remove(d)
 		a.waits--
 	}
@@ -216,7 +216,7 @@ func (a *Admission) Return(job disdel.JobID, cost float64) {
 	if d == nil {
 		return
 	}
-	if !d.whole() {
+	if !d.holdsGang() {
 		a.tenants[d.Tenant].remove(d)
 		a.waits--
 	}
@@ -234,7 +234,7 @@ func (a *Admission) giveBack(d *queuedJob) {
 	if d.Held != nil {
 		a.free = a.free.Plus(d.Held.Room)
 		a.drop(d)
-		d.Held, d.room, d.until = nil, d.Gang.Room(), 0
+		d.Held, d.capacity, d.until = nil, d.Gang.Room(), 0
 	}
 }
 
@@ -280,13 +280,13 @@ type AdmissionState struct {
 
 // RestoreAdmission returns an Admission with a kept state: jobs hold what they held, and wait in their old places. A
 // caller that knows of a job that the state lacks adds it first, with what it holds.
-func RestoreAdmission(by Allocator, whole Capacity, kept AdmissionState) *Admission {
-	a := NewAdmission(by, whole)
+func RestoreAdmission(by Allocator, total Capacity, kept AdmissionState) *Admission {
+	a := NewAdmission(by, total)
 	maps.Copy(a.spent, kept.Spent)
 	for _, d := range kept.Jobs {
 		d.note()
 		k := &queuedJob{d, -1}
-		if d.Held == nil || !k.whole() {
+		if d.Held == nil || !k.holdsGang() {
 			a.queue(k)
 		}
 		if d.Held != nil {
@@ -306,7 +306,7 @@ func (a *Admission) hold(k *queuedJob) {
 	}
 	k.Held = new(*k.Held) // the document must not change
 	k.place = len(a.held)
-	a.free = a.free.Minus(k.room)
+	a.free = a.free.Minus(k.capacity)
 	a.held, a.holders = append(a.held, k.Demand), append(a.holders, k)
 }
 
@@ -323,7 +323,7 @@ func (a *Admission) State() AdmissionState {
 	b := AdmissionState{Jobs: append([]Demand{}, a.Demands()...)}
 	for i := range b.Jobs {
 		d := &b.Jobs[i]
-		d.room, d.until, d.number = Capacity{}, 0, 0
+		d.capacity, d.until, d.number = Capacity{}, 0, 0
 		if d.Held != nil {
 			d.Held = new(*d.Held)
 		}
@@ -356,27 +356,27 @@ func (d Demand) WithinHeld(to Demand) (with Demand, ok bool) {
 	if d.Held == nil {
 		return d, false
 	}
-	room := d.roomFor(to.Gang)
-	if !d.Held.Room.Holds(room) {
+	capacity := d.roomFor(to.Gang)
+	if !d.Held.Room.Holds(capacity) {
 		return d, false
 	}
-	return d.withGang(to, room), true
+	return d.withGang(to, capacity), true
 }
 
 // takes is the room of another gang of a job; a job that shares processors takes none.
 func (d *Demand) roomFor(gang Gang) Capacity {
-	room := gang.Room()
+	capacity := gang.Room()
 	if d.Shares && d.Held.Room.Millicores == 0 {
-		room.Millicores = 0
+		capacity.Millicores = 0
 	}
-	return room
+	return capacity
 }
 
 // holding is the job with another gang, which takes up room. Its expected end stays.
-func (d Demand) withGang(to Demand, room Capacity) Demand {
+func (d Demand) withGang(to Demand, capacity Capacity) Demand {
 	held := *d.Held
-	held.Gang, held.Room, held.Keep = to.Gang, room, to.Keep
-	d.Gang, d.Keep, d.Held, d.room = to.Gang, to.Keep, &held, room
+	held.Gang, held.Room, held.Keep = to.Gang, capacity, to.Keep
+	d.Gang, d.Keep, d.Held, d.capacity = to.Gang, to.Keep, &held, capacity
 	return d
 }
 
@@ -386,33 +386,33 @@ func (d Demand) withGang(to Demand, room Capacity) Demand {
 // while it holds something, so two jobs that want more never wait for each other.
 func (a *Admission) Change(now disdel.Millis, to Demand) (refused string) {
 	d := a.byID[to.Job]
-	if d == nil || !d.whole() {
+	if d == nil || !d.holdsGang() {
 		return "the job has no gang yet"
 	}
-	room := d.roomFor(to.Gang)
-	if more := room.excess(d.Held.Room); more != (Capacity{}) {
-		given, refused := a.more(now, d, more)
+	capacity := d.roomFor(to.Gang)
+	if more := capacity.excess(d.Held.Room); more != (Capacity{}) {
+		granted, refused := a.more(now, d, more)
 		if refused != "" {
 			return refused
 		}
-		room = room.Minus(more).Plus(given)
+		capacity = capacity.Minus(more).Plus(granted)
 	}
-	a.free = a.free.Plus(d.Held.Room).Minus(room)
-	d.Demand = d.withGang(to, room)
+	a.free = a.free.Plus(d.Held.Room).Minus(capacity)
+	d.Demand = d.withGang(to, capacity)
 	a.held[d.place] = d.Demand
 	a.changed = true
 	return ""
 }
 
 // more is what a job is granted beside what it holds, or why it gets nothing. It enters nothing.
-func (a *Admission) more(now disdel.Millis, d *queuedJob, room Capacity) (given Capacity, refused string) {
+func (a *Admission) more(now disdel.Millis, d *queuedJob, capacity Capacity) (granted Capacity, refused string) {
 	ask := Demand{
 		Job: d.Job + "/more", Tenant: d.Tenant, Priority: d.Priority, Arrived: now + 1, Keep: d.Keep, Shares: d.Shares,
-		Gang: Gang{{Task: disdel.TaskTrain, Count: 1, Each: room}}, Quota: d.Quota,
+		Gang: Gang{{Task: disdel.TaskTrain, Count: 1, Each: capacity}}, Quota: d.Quota,
 	}
 	ask.Quota.Jobs, ask.Quota.Cost = 0, 0 // it is no additional job, and its cost was checked when it came
-	if left := d.until - now; d.until != never && left > 0 {
-		ask.Takes = disdel.Interval[disdel.Millis]{Low: left, Likely: left, High: left}
+	if remaining := d.until - now; d.until != never && remaining > 0 {
+		ask.Takes = disdel.Interval[disdel.Millis]{Low: remaining, Likely: remaining, High: remaining}
 	}
 	ask.note()
 	ask.number = d.number
@@ -422,7 +422,7 @@ func (a *Admission) more(now disdel.Millis, d *queuedJob, room Capacity) (given 
 			return g.Room, ""
 		}
 	}
-	return Capacity{}, a.lacking(d, room)
+	return Capacity{}, a.lacking(d, capacity)
 }
 
 // lacking is why a job does not get more room.
@@ -433,7 +433,7 @@ func (a *Admission) lacking(d *queuedJob, more Capacity) string {
 	var holds disdel.Bytes
 	for i := range a.held {
 		if a.held[i].Tenant == d.Tenant {
-			holds += a.held[i].room.Memory
+			holds += a.held[i].capacity.Memory
 		}
 	}
 	if q := d.Quota.Memory; q > 0 && holds+more.Memory > q {

@@ -20,7 +20,7 @@ func TestADecisionTakesNLogNSteps(t *testing.T) {
 				Gangs: Gangs{Reserve: defaultReserve, Look: defaultLook}, now: 1, free: Capacity{Memory: 3 * disdel.MB},
 				jobs: crowd(n, known), accounts: map[string]*account{}, unused: defaultUnused,
 			}
-			d.whole = d.free
+			d.total = d.free
 			d.read()
 			d.decide()
 			per := float64(d.steps) / (float64(n) * math.Log2(float64(n)))
@@ -59,7 +59,7 @@ func crowd(n int, known bool) []Demand {
 func TestProfilesSayWhatWillBeFree(t *testing.T) {
 	room := func(n int) Capacity { return Capacity{Memory: disdel.Bytes(n)} }
 	held := func(n int, until disdel.Millis) Demand {
-		return Demand{Held: &Grant{Room: room(n), Until: until}, room: room(n), until: until}
+		return Demand{Held: &Grant{Room: room(n), Until: until}, capacity: room(n), until: until}
 	}
 	var p profile
 	p.build(10, room(1), []Demand{held(2, 30), held(3, 20), held(4, never), held(1, 30)}, nil)

@@ -42,7 +42,7 @@ func AllocatorOf(name string) (Allocator, error) {
 func waiting(jobs []Demand) []*Demand {
 	var out []*Demand
 	for i := range jobs {
-		if !jobs[i].whole() {
+		if !jobs[i].holdsGang() {
 			out = append(out, &jobs[i])
 		}
 	}
@@ -65,8 +65,8 @@ func fairOrder(jobs []*Demand) []*Demand {
 	return jobs
 }
 
-// whole tells whether a job has its gang.
-func (d *Demand) whole() bool { return d.Held != nil && d.Held.Gang.Size() >= d.Gang.Size() }
+// holdsGang tells whether a job has its gang.
+func (d *Demand) holdsGang() bool { return d.Held != nil && d.Held.Gang.Size() >= d.Gang.Size() }
 
 // FIFO grants whole gangs strictly by priority and arrival. No job passes one that does not fit, unless that one's
 // tenant is at its quota.
@@ -91,16 +91,16 @@ func (f FIFO) Allocate(now disdel.Millis, free Capacity, jobs []Demand) []Grant 
 	var grants []Grant
 	full := map[string]bool{} // tenants at their quota
 	for _, d := range waiting(jobs) {
-		room := d.Gang.Room()
-		if full[d.Tenant] || of(d).over(d, room) {
+		capacity := d.Gang.Room()
+		if full[d.Tenant] || of(d).over(d, capacity) {
 			full[d.Tenant] = true
 			continue
 		}
-		if !free.Holds(room) {
+		if !free.Holds(capacity) {
 			break
 		}
-		free = free.Minus(room)
-		of(d).add(d, room)
+		free = free.Minus(capacity)
+		of(d).add(d, capacity)
 		grants = append(grants, granted(now, d, d.Gang, cmp.Or(f.Unused, defaultUnused)))
 	}
 	return grants
@@ -132,25 +132,25 @@ type Sharing struct{ By Allocator }
 // Allocate implements Allocator.
 func (s Sharing) Allocate(now disdel.Millis, free Capacity, jobs []Demand) []Grant {
 	grants := s.By.Allocate(now, free, jobs)
-	if slices.ContainsFunc(grants, given) || !longUntilNext(now, jobs) {
+	if slices.ContainsFunc(grants, isGranted) || !longUntilNext(now, jobs) {
 		return grants
 	}
 	for _, d := range waiting(jobs) {
-		room := d.Gang.Room()
-		if !d.Shares || d.Held != nil || room.Millicores <= free.Millicores {
+		capacity := d.Gang.Room()
+		if !d.Shares || d.Held != nil || capacity.Millicores <= free.Millicores {
 			continue
 		}
-		if room.Millicores = 0; !free.Holds(room) { // it waits for memory: others may go first
+		if capacity.Millicores = 0; !free.Holds(capacity) { // it waits for memory: others may go first
 			continue
 		}
-		if shared := s.By.Allocate(now, free, sharing(jobs, d.Job)); slices.ContainsFunc(shared, given) {
+		if shared := s.By.Allocate(now, free, sharing(jobs, d.Job)); slices.ContainsFunc(shared, isGranted) {
 			return shared
 		}
 	}
 	return grants
 }
 
-func given(g Grant) bool { return !g.Reserved }
+func isGranted(g Grant) bool { return !g.Reserved }
 
 // longUntilNext tells whether no job that holds something is expected to end soon. A job of unknown or exceeded
 // duration does not count.
@@ -169,7 +169,7 @@ func sharing(jobs []Demand, job disdel.JobID) []Demand {
 	for i := range d.Gang {
 		d.Gang[i].Each.Millicores = 0
 	}
-	d.room = d.Gang.Room()
+	d.capacity = d.Gang.Room()
 	return out
 }
 

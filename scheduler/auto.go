@@ -52,9 +52,9 @@ func (a Auto) Decide(in Input) disdel.Decision {
 // best is the fewest workers that are enough.
 func (Auto) best(s *speeds, in Input, all []timed) timed {
 	all = s.payable(in, all)
-	left, epochs := float64(in.Goal.Deadline), in.Goal.Epochs
-	if left > 0 && epochs > 0 && s.rows > 0 {
-		each := autoSpare * left / epochs / s.rows * 1000 // time for 1,000 rows
+	remaining, epochs := float64(in.Goal.Deadline), in.Goal.Epochs
+	if remaining > 0 && epochs > 0 && s.rows > 0 {
+		each := autoSpare * remaining / epochs / s.rows * 1000 // time for 1,000 rows
 		intime := slices.DeleteFunc(s.worthwhile(all), func(t timed) bool { return t.time > each })
 		if len(intime) > 0 {
 			return slices.MinFunc(intime, by(func(t timed) float64 { return t.time * float64(t.workers) }))
@@ -220,13 +220,13 @@ func (s *scaling) fit(measured []timed, parts map[int]speedLaw) bool {
 }
 
 // lawOfParts is the law whose terms are the means of the parts. ok is false if the parts of a number are unknown.
-func lawOfParts(measured []timed, parts map[int]speedLaw, of speedConditions) (law speedLaw, ok bool) {
+func lawOfParts(measured []timed, parts map[int]speedLaw, conditions speedConditions) (law speedLaw, ok bool) {
 	for _, t := range measured {
 		p, known := parts[t.workers]
 		if !known {
 			return speedLaw{}, false
 		}
-		terms, n := of.terms(t.workers), float64(len(measured))
+		terms, n := conditions.terms(t.workers), float64(len(measured))
 		law.fixed += p.fixed / terms[0] / n
 		law.work += p.work / terms[1] / n
 		law.each += p.each / terms[2] / n

@@ -21,27 +21,27 @@ func RoundedUp(cost float64) string {
 // CheckBudget returns OverLimit for a plan that costs more than the job's budget: by use on a quiet machine, or at
 // least. A plan of unknown cost passes: the budget is checked while the job runs.
 func CheckBudget(id disdel.JobID, job disdel.Job, plan disdel.Plan) error {
-	most, field := job.Budget()
-	if most <= 0 {
+	maximum, field := job.Budget()
+	if maximum <= 0 {
 		return nil
 	}
 	text, enough := "", 0.0
-	least := leastCost(plan)
+	minimum := leastCost(plan)
 	switch f := plan.Forecast; {
-	case f != nil && f.LeastCost(job.Training.Goal != nil) > most:
+	case f != nil && f.LeastCost(job.Training.Goal != nil) > maximum:
 		c := f.MeteredCost()
 		text = fmt.Sprintf("the job is likely to cost %.4g GB-s (%.4g to %.4g, by %s)", c.Likely, c.Low, c.High, f.Source)
 		enough = c.High
-	case least > most:
-		text = fmt.Sprintf("the job costs %.4g GB-s at the least: no activation takes less than a millisecond", least)
-		enough = 10 * least
+	case minimum > maximum:
+		text = fmt.Sprintf("the job costs %.4g GB-s at the least: no activation takes less than a millisecond", minimum)
+		enough = 10 * minimum
 	default:
 		return nil
 	}
 	raised := fmt.Sprintf("%s=%sGB-s", field, RoundedUp(enough))
 	return &disdel.Error{
 		Kind: disdel.OverLimit, Op: "plan job", Job: id,
-		Msg:     fmt.Sprintf("%s, and %s is %.4g GB-s", text, field, most),
+		Msg:     fmt.Sprintf("%s, and %s is %.4g GB-s", text, field, maximum),
 		Hint:    fmt.Sprintf("--set %s, or fewer training.epochs", raised),
 		Changes: [][]string{{raised}},
 	}
@@ -138,10 +138,10 @@ func (b *planBuilder) overBound(p *disdel.Plan, e forecastEnd) *exceeded {
 		return nil
 	}
 	g := p.Forecast.Goal
-	most, whose := b.Job.Budget()
-	if most > 0 && endOf(e, g.MeteredCost()) > most {
+	maximum, whose := b.Job.Budget()
+	if maximum > 0 && endOf(e, g.MeteredCost()) > maximum {
 		return &exceeded{
-			field: whose, has: fmt.Sprintf("%.4g GB-s", most),
+			field: whose, has: fmt.Sprintf("%.4g GB-s", maximum),
 			need: func(g *disdel.GoalForecast) float64 { return g.MeteredCost().Likely },
 			text: func(v float64) string { return fmt.Sprintf("%.4g GB-s", v) },
 			set:  func(v float64) string { return RoundedUp(v) + "GB-s" },
@@ -182,24 +182,25 @@ const mostOthers = 64
 // unreachable refuses a job that no plan, or no plan with its number of workers, brings to its goal within a bound.
 func (b *planBuilder) unreachable(l *exceeded, others []planBuilder) error {
 	g := b.plan.Forecast.Goal
-	least, of := l.need(g), b.plan.Workers
-	looked := []int{of}
+	minimum, workers := l.need(g), b.plan.Workers
+	looked := []int{workers}
 	for _, o := range others {
 		looked = append(looked, o.plan.Workers)
-		if n := l.need(o.plan.Forecast.Goal); n < least {
-			least, of = n, o.plan.Workers
+		if n := l.need(o.plan.Forecast.Goal); n < minimum {
+			minimum, workers = n, o.plan.Workers
 		}
 	}
 	msg := fmt.Sprintf("%s takes about %.3g epochs by %s, %s with %s, and %s is %s", g.Goal, g.Epochs.Likely,
 		disdel.Counted(g.Jobs, "earlier job"), l.text(l.need(g)), disdel.Counted(b.plan.Workers, "worker"), l.field, l.has)
-	sets := []string{fmt.Sprintf("%s=%s", l.field, l.set(least*(1+spareGoal)))}
+	sets := []string{fmt.Sprintf("%s=%s", l.field, l.set(minimum*(1+spareGoal)))}
 	if len(others) > 0 {
 		slices.Sort(looked)
 		each := strings.Trim(fmt.Sprint(looked), "[]")
-		msg += fmt.Sprintf("; of %s workers %d take the least, %s", strings.ReplaceAll(each, " ", ", "), of, l.text(least))
+		msg += fmt.Sprintf("; of %s workers %d take the least, %s",
+			strings.ReplaceAll(each, " ", ", "), workers, l.text(minimum))
 	}
-	if of != b.plan.Workers && b.Job.Distribution.Workers > 0 {
-		sets = append([]string{fmt.Sprintf("distribution.workers=%d", of)}, sets...)
+	if workers != b.plan.Workers && b.Job.Distribution.Workers > 0 {
+		sets = append([]string{fmt.Sprintf("distribution.workers=%d", workers)}, sets...)
 	}
 	return b.outOfReach(msg, "", sets...)
 }

@@ -67,14 +67,14 @@ func by(figure func(timed) float64) func(a, b timed) int {
 // payable are the candidates with which the rest of the job stays within its budget, or the cheapest one if there are
 // none.
 func (s *speeds) payable(in Input, all []timed) []timed {
-	left := in.Goal.Cost
-	if left <= 0 || s.price <= 0 || in.Goal.Epochs <= 0 {
+	remaining := in.Goal.Cost
+	if remaining <= 0 || s.price <= 0 || in.Goal.Epochs <= 0 {
 		return all
 	}
 	cost := func(t timed) float64 {
 		return in.Goal.Epochs * s.rows / 1000 * t.time * float64(t.workers) * s.price
 	}
-	within := slices.DeleteFunc(slices.Clone(all), func(t timed) bool { return cost(t) > left })
+	within := slices.DeleteFunc(slices.Clone(all), func(t timed) bool { return cost(t) > remaining })
 	if len(within) == 0 {
 		return []timed{slices.MinFunc(all, by(cost))}
 	}

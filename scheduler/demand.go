@@ -103,9 +103,9 @@ type Demand struct {
 
 	// An Admission keeps these to save time: room and until of Held (or the room of Gang), and the number of the tenant.
 	// Zero: note computes them.
-	room   Capacity
-	until  disdel.Millis
-	number int
+	capacity Capacity
+	until    disdel.Millis
+	number   int
 }
 
 // Grant is what a job gets. It is given back as a whole.
@@ -130,22 +130,22 @@ type Grant struct {
 // A job keeps its containers for its life if the platform holds all of them, so that rounds after the first start
 // warm. Otherwise it gets per round what a round needs at once: all train actions and the widest level. If the
 // platform runs the train actions in waves, that is one wave, whose room the level and the evaluation use after it.
-func DemandOf(id disdel.JobID, plan disdel.Plan, whole Capacity) (Demand, string) {
+func DemandOf(id disdel.JobID, plan disdel.Plan, total Capacity) (Demand, string) {
 	d := Demand{Job: id}
 	life, round := gangs(plan)
 	var why string
 	switch wave := wave(plan); {
-	case whole.Holds(life.Room()):
+	case total.Holds(life.Room()):
 		d.Gang = life
 		why = fmt.Sprintf("containers: %v, are kept for the job's life: rounds after the first find them warm", life)
-	case whole.Holds(round.Room()):
+	case total.Holds(round.Room()):
 		d.Gang, d.Keep = round, KeepRound
 		why = fmt.Sprintf("containers: %v, are granted round by round: the job's life would take %v", round,
-			whole.Shortfall(life.Room()))
+			total.Shortfall(life.Room()))
 	default:
 		d.Gang, d.Keep = wave, KeepRound
 		why = fmt.Sprintf("containers: %v, are granted round by round and shared by its tasks, which start cold: "+
-			"all of a round would take %v", wave, whole.Shortfall(round.Room()))
+			"all of a round would take %v", wave, total.Shortfall(round.Room()))
 	}
 	if f := plan.Forecast; f != nil {
 		d.Takes, d.Cost = f.Duration, f.LeastCost(false)
@@ -174,9 +174,9 @@ func LongestTime(plan disdel.Plan) disdel.Millis {
 	return disdel.Millis(max(1, plan.Rounds)) * round
 }
 
-func perRound(whole disdel.Interval[disdel.Millis], rounds int) disdel.Interval[disdel.Millis] {
+func perRound(total disdel.Interval[disdel.Millis], rounds int) disdel.Interval[disdel.Millis] {
 	n := disdel.Millis(max(1, rounds))
-	return disdel.Interval[disdel.Millis]{Low: whole.Low / n, Likely: whole.Likely / n, High: (whole.High + n - 1) / n}
+	return disdel.Interval[disdel.Millis]{Low: total.Low / n, Likely: total.Likely / n, High: (total.High + n - 1) / n}
 }
 
 // gangs is what a plan's job keeps for its life, and what its round needs at once. An aggregation or evaluation uses
@@ -196,25 +196,25 @@ func gangs(plan disdel.Plan) (life, round Gang) {
 // wave is the least room in which a round makes progress: the train actions that run at once, or one action of
 // another task if that is larger.
 func wave(plan disdel.Plan) Gang {
-	least := trains(plan, max(1, min(plan.Parallel, plan.Workers)))
+	minimum := trains(plan, max(1, min(plan.Parallel, plan.Workers)))
 	for _, task := range []disdel.Task{disdel.TaskAggregate, disdel.TaskEvaluate} {
 		other := Gang{member(plan, task, 1)}
-		if other.Room().Memory > least.Room().Memory {
-			other[0].Each.Millicores, other[0].Each.Concurrent = least[0].Each.Millicores, 1
-			least = other
+		if other.Room().Memory > minimum.Room().Memory {
+			other[0].Each.Millicores, other[0].Each.Concurrent = minimum[0].Each.Millicores, 1
+			minimum = other
 		}
 	}
-	return least
+	return minimum
 }
 
 func trains(plan disdel.Plan, n int) Gang {
 	train := member(plan, disdel.TaskTrain, n)
 	train.Each.Millicores, train.Each.Concurrent = 1000*max(1, plan.Threads), 1
-	if most := plan.Platform.Millicores; most > 0 {
-		train.Each.Millicores = min(train.Each.Millicores, most)
+	if maximum := plan.Platform.Millicores; maximum > 0 {
+		train.Each.Millicores = min(train.Each.Millicores, maximum)
 	}
-	if most := plan.Platform.Processors; most > 0 { // more threads than processors share them
-		train.Each.Millicores = min(train.Each.Millicores, 1000*most/n)
+	if maximum := plan.Platform.Processors; maximum > 0 { // more threads than processors share them
+		train.Each.Millicores = min(train.Each.Millicores, 1000*maximum/n)
 	}
 	return Gang{train}
 }
@@ -235,7 +235,7 @@ func widest(plan disdel.Plan) int {
 
 // CheckFits returns OverLimit with the arithmetic for a demand that can never be granted: its gang alone exceeds the
 // platform or the tenant's quota.
-func CheckFits(whole Capacity, d Demand) error {
+func CheckFits(total Capacity, d Demand) error {
 	needs := d.Gang.Room()
 	refuse := func(hint, format string, args ...any) error {
 		return &disdel.Error{
@@ -243,7 +243,7 @@ func CheckFits(whole Capacity, d Demand) error {
 		}
 	}
 	q := d.Quota
-	switch lacks := whole.Shortfall(needs); {
+	switch lacks := total.Shortfall(needs); {
 	case d.Gang.Size() == 0:
 		return refuse("check the plan", "a job that needs no container is none")
 	case lacks != "":
@@ -284,14 +284,14 @@ func LeastGang(action disdel.Bytes) Gang {
 
 // CheckQuota returns Invalid, with the least memory that would do, for a quota that no job could ever be within.
 func CheckQuota(q Quota, action disdel.Bytes) error {
-	least := LeastGang(action)
-	needs := least.Room().Memory
+	minimum := LeastGang(action)
+	needs := minimum.Room().Memory
 	if q.Memory == 0 || q.Memory >= needs {
 		return nil
 	}
 	return &disdel.Error{
 		Kind: disdel.Invalid, Op: "set quota",
-		Msg: fmt.Sprintf("no job fits in %v of memory: the smallest gang (%v) needs %v", q.Memory.Beside(needs), least,
+		Msg: fmt.Sprintf("no job fits in %v of memory: the smallest gang (%v) needs %v", q.Memory.Beside(needs), minimum,
 			needs.Beside(q.Memory)),
 		Hint: fmt.Sprintf("use at least --memory %dMB", needs.MB()),
 	}
@@ -367,10 +367,10 @@ func (c Capacity) Shortfall(d Capacity) string {
 
 // share is the largest share that d has of any bounded part of c.
 func (c Capacity) share(d Capacity) float64 {
-	most := 0.0
-	part := func(of, taken float64) {
-		if of > 0 && of < Unbounded/2 {
-			most = max(most, taken/of)
+	maximum := 0.0
+	part := func(total, taken float64) {
+		if total > 0 && total < Unbounded/2 {
+			maximum = max(maximum, taken/total)
 		}
 	}
 	part(float64(c.Memory), float64(d.Memory))
@@ -379,7 +379,7 @@ func (c Capacity) share(d Capacity) float64 {
 	part(float64(c.Devices), float64(d.Devices))
 	part(float64(c.Concurrent), float64(d.Concurrent))
 	part(float64(c.PerMinute), float64(d.PerMinute))
-	return most
+	return maximum
 }
 
 // Room is the capacity that all containers of a gang need.

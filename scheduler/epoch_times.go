@@ -149,12 +149,12 @@ func (s *speeds) candidates() []timed {
 }
 
 // byLaw returns the numbers from the bounds' least up to the law's reach, with measured times or those by the law.
-func (s *speeds) byLaw(measured []timed, law speedLaw, of speedConditions) (out []timed) {
-	most := min(s.bounds.Most, speedsReach*measured[len(measured)-1].workers)
-	for w := s.bounds.Least; w <= most; w++ {
+func (s *speeds) byLaw(measured []timed, law speedLaw, conditions speedConditions) (out []timed) {
+	maximum := min(s.bounds.Most, speedsReach*measured[len(measured)-1].workers)
+	for w := s.bounds.Least; w <= maximum; w++ {
 		t, known := s.mean[w]
 		if !known {
-			t = law.at(w, of)
+			t = law.at(w, conditions)
 		}
 		out = append(out, timed{w, t})
 	}
@@ -165,16 +165,16 @@ func (s *speeds) byLaw(measured []timed, law speedLaw, of speedConditions) (out 
 // get its time. So no policy pays for a gain that may be noise. all is in the order of the workers.
 func (s *speeds) worthwhile(all []timed) []timed {
 	out := slices.Clone(all)
-	var least timed // of those that were measured, with fewer workers
+	var minimum timed // of those that were measured, with fewer workers
 	for i, t := range out {
 		_, measured := s.mean[t.workers]
 		variance := cmp.Or(s.variance[t.workers], 1) // that of one measurement if the time is by the law
-		if least.workers > 0 && t.time < least.time &&
-			!s.noise.clear(t.time, least.time, variance, s.variance[least.workers]) {
-			out[i].time = least.time
+		if minimum.workers > 0 && t.time < minimum.time &&
+			!s.noise.clear(t.time, minimum.time, variance, s.variance[minimum.workers]) {
+			out[i].time = minimum.time
 		}
-		if measured && (least.workers == 0 || out[i].time < least.time) {
-			least = out[i]
+		if measured && (minimum.workers == 0 || out[i].time < minimum.time) {
+			minimum = out[i]
 		}
 	}
 	return out
@@ -183,11 +183,11 @@ func (s *speeds) worthwhile(all []timed) []timed {
 // mayProbe tells whether probes have lost less than their share of the job's time.
 func (s *speeds) mayProbe(in Input) bool {
 	all := s.spent
-	if left := in.Goal.Epochs; left > 0 {
-		if left < 2 {
+	if remaining := in.Goal.Epochs; remaining > 0 {
+		if remaining < 2 {
 			return false // what is learned would be of no use
 		}
-		all += left * s.spent / float64(max(1, len(epochs(in.Seen))))
+		all += remaining * s.spent / float64(max(1, len(epochs(in.Seen))))
 	}
 	return s.lost <= speedsProbes*all
 }

@@ -41,8 +41,8 @@ func (f Fit) Fits() bool { return f.Largest != nil }
 func FitMemory(in PlanInput, limit disdel.Bytes, workers int) Fit {
 	s := newSearch(in, limit)
 	f := Fit{Limit: limit}
-	f.LeastGiven, _ = s.least(in.Job.Training.JobBatch())
-	f.Least, f.LeastTask = s.least(1)
+	f.LeastGiven, _ = s.minimum(in.Job.Training.JobBatch())
+	f.Least, f.LeastTask = s.minimum(1)
 	f.Given = s.fewest(in.Job.Training.JobBatch())
 	if f.Given == nil {
 		f.Given = s.fittedFewest(in.Job.Training.JobBatch())
@@ -50,7 +50,7 @@ func FitMemory(in PlanInput, limit disdel.Bytes, workers int) Fit {
 	if workers > 0 {
 		f.SameWorkers = s.point(s.largest(func(int) int { return workers }), workers)
 	}
-	f.Largest = s.fewest(s.largest(s.most))
+	f.Largest = s.fewest(s.largest(s.maximum))
 	switch {
 	case f.Largest == nil:
 		f.Largest = s.fittedLargest()
@@ -96,8 +96,8 @@ func (s search) needs(a disdel.ActionPlan) disdel.Bytes {
 	return a.Estimate.Total
 }
 
-// most returns the largest number of workers for a batch.
-func (s search) most(batch int) int {
+// maximum returns the largest number of workers for a batch.
+func (s search) maximum(batch int) int {
 	n := s.in.Job.Training.Resized(batch).MostWorkers(s.in.Data.Train)
 	if c := s.in.Platform.Concurrent; c > 0 {
 		n = min(n, c)
@@ -117,7 +117,7 @@ func (s search) point(batch, workers int) *FitPoint {
 	if err != nil {
 		return nil
 	}
-	if most, _ := largestLimit(p); most > s.limit { // the platform's minimum may be larger
+	if maximum, _ := largestLimit(p); maximum > s.limit { // the platform's minimum may be larger
 		return nil
 	}
 	if slices.ContainsFunc(p.Actions, func(a disdel.ActionPlan) bool { return s.needs(a) > s.limit }) {
@@ -127,13 +127,13 @@ func (s search) point(batch, workers int) *FitPoint {
 }
 
 // largestLimit returns the largest memory limit of a plan's actions, and that action's task.
-func largestLimit(p disdel.Plan) (most disdel.Bytes, task disdel.Task) {
+func largestLimit(p disdel.Plan) (maximum disdel.Bytes, task disdel.Task) {
 	for _, a := range p.Actions {
-		if a.Limits.Memory > most {
-			most, task = a.Limits.Memory, a.Task
+		if a.Limits.Memory > maximum {
+			maximum, task = a.Limits.Memory, a.Task
 		}
 	}
-	return most, task
+	return maximum, task
 }
 
 // leastSteps is how many batches the training rows have at least, unless the job's own batch is larger. An epoch of
@@ -142,28 +142,28 @@ const leastSteps = 10
 
 // largest returns the largest batch that fits with the given number of workers; 0 if none does.
 func (s search) largest(workers func(batch int) int) int {
-	most := max(s.in.Data.Train/leastSteps, min(s.in.Job.Training.JobBatch(), s.in.Data.Train))
-	return sort.Search(most, func(i int) bool { return s.point(i+1, workers(i+1)) == nil })
+	maximum := max(s.in.Data.Train/leastSteps, min(s.in.Job.Training.JobBatch(), s.in.Data.Train))
+	return sort.Search(maximum, func(i int) bool { return s.point(i+1, workers(i+1)) == nil })
 }
 
 // fewest plans a batch with the fewest workers with which it fits; nil if it never fits.
 func (s search) fewest(batch int) *FitPoint {
-	most := s.most(batch)
-	n := 1 + sort.Search(most, func(i int) bool { return s.point(batch, i+1) != nil })
-	if n > most {
+	maximum := s.maximum(batch)
+	n := 1 + sort.Search(maximum, func(i int) bool { return s.point(batch, i+1) != nil })
+	if n > maximum {
 		return nil
 	}
 	return s.point(batch, n)
 }
 
-// least returns the largest limit of the actions that a batch needs with as many workers as it may have.
-func (s search) least(batch int) (least disdel.Bytes, task disdel.Task) {
+// minimum returns the largest limit of the actions that a batch needs with as many workers as it may have.
+func (s search) minimum(batch int) (minimum disdel.Bytes, task disdel.Task) {
 	in := WithoutLimits(s.in)
-	in.Job.Training, in.Job.Distribution.Workers = in.Job.Training.Resized(batch), s.most(batch)
+	in.Job.Training, in.Job.Distribution.Workers = in.Job.Training.Resized(batch), s.maximum(batch)
 	try := func() {
 		p, err := NewPlan(in)
-		if n, of := largestLimit(p); err == nil && (task == "" || n < least) {
-			least, task = n, of
+		if n, bottleneck := largestLimit(p); err == nil && (task == "" || n < minimum) {
+			minimum, task = n, bottleneck
 		}
 	}
 	try()
@@ -171,7 +171,7 @@ func (s search) least(batch int) (least disdel.Bytes, task disdel.Task) {
 		in.Job.Training.StepMemory = w.memory
 		try()
 	}
-	return least, task
+	return minimum, task
 }
 
 // Smaller is a limit below a job's own, and what makes the job fit it.
@@ -300,13 +300,13 @@ func (s search) others(all bool) (out []search) {
 
 // leastOfAll returns the least limit that any change reaches, and its task.
 func (s search) leastOfAll() (disdel.Bytes, disdel.Task) {
-	least, task := s.plain().least(1)
+	minimum, task := s.plain().minimum(1)
 	if s.shortens() {
-		if n, whose := s.plain().short().least(1); n < least {
+		if n, whose := s.plain().short().minimum(1); n < minimum {
 			return n, whose
 		}
 	}
-	return least, task
+	return minimum, task
 }
 
 // changes is empty if the job fits unchanged. Else it returns a smaller batch, more workers, bf16 and plain gradient
@@ -342,7 +342,7 @@ func (s search) changes(workers int) []Change {
 
 // fewestRows is the largest batch, up to the job's, that fits with any number of workers, with the fewest of them.
 func (s search) fewestRows() *FitPoint {
-	return s.fewest(min(s.in.Job.Training.JobBatch(), s.largest(s.most)))
+	return s.fewest(min(s.in.Job.Training.JobBatch(), s.largest(s.maximum)))
 }
 
 func (s search) smallerBatch(by func(int) int, workers int) *FitPoint {

@@ -49,7 +49,7 @@ func (Gangs) Name() string { return "gang" }
 // Allocate implements Allocator. It takes n log n steps for n jobs.
 func (g Gangs) Allocate(now disdel.Millis, free Capacity, jobs []Demand) []Grant {
 	d := gangDecision{
-		Gangs: g, now: now, free: free, whole: free, jobs: jobs, accounts: map[string]*account{},
+		Gangs: g, now: now, free: free, total: free, jobs: jobs, accounts: map[string]*account{},
 		unused: cmp.Or(g.Unused, defaultUnused),
 	}
 	d.Reserve, d.Look = cmp.Or(g.Reserve, defaultReserve), cmp.Or(g.Look, defaultLook)
@@ -62,7 +62,7 @@ func (g Gangs) Allocate(now disdel.Millis, free Capacity, jobs []Demand) []Grant
 type gangDecision struct {
 	Gangs
 	now         disdel.Millis
-	free, whole Capacity
+	free, total Capacity
 	unused      disdel.Millis
 	jobs        []Demand
 	accounts    map[string]*account
@@ -83,7 +83,7 @@ type gangDecision struct {
 func (d *gangDecision) read() {
 	own, quotas := false, false
 	for i := range d.jobs {
-		if d.jobs[i].room == (Capacity{}) {
+		if d.jobs[i].capacity == (Capacity{}) {
 			if !own { // what was told stays as it is
 				d.jobs, own = slices.Clone(d.jobs), true
 			}
@@ -111,11 +111,11 @@ func (d *gangDecision) read() {
 func (d *gangDecision) readHeld() {
 	for i := range d.jobs {
 		if j := &d.jobs[i]; j.Held != nil {
-			d.account(j).add(j, j.room)
+			d.account(j).add(j, j.capacity)
 		}
 	}
 	for _, a := range d.accounts {
-		d.whole = d.whole.Plus(a.room)
+		d.total = d.total.Plus(a.capacity)
 	}
 	for _, a := range d.queue.accounts {
 		d.place(a)
@@ -124,9 +124,9 @@ func (d *gangDecision) readHeld() {
 
 // note fills in room and until, which an Admission keeps.
 func (d *Demand) note() {
-	d.room = d.Gang.Room()
+	d.capacity = d.Gang.Room()
 	if d.Held != nil {
-		d.room, d.until = d.Held.Room, until(d.Held)
+		d.capacity, d.until = d.Held.Room, until(d.Held)
 	}
 }
 
@@ -163,16 +163,16 @@ func (d *gangDecision) decide() {
 	for looked := 0; len(d.queue.accounts) > 0 && looked < d.Look; {
 		a := d.queue.accounts[0]
 		job := a.waiting[0]
-		room := job.room
-		if a.over(job, room) { // the tenant's own later jobs do not pass it
+		capacity := job.capacity
+		if a.over(job, capacity) { // the tenant's own later jobs do not pass it
 			heap.Pop(&d.queue)
 			continue
 		}
 		a.waiting = a.waiting[1:]
-		if d.fits(job, room) {
-			d.grant(a, job, room)
+		if d.fits(job, capacity) {
+			d.grant(a, job, capacity)
 		} else {
-			d.wait(job, room)
+			d.wait(job, capacity)
 			looked++
 		}
 		if len(a.waiting) == 0 {
@@ -184,43 +184,43 @@ func (d *gangDecision) decide() {
 }
 
 // fits tells whether a job may have its gang now.
-func (d *gangDecision) fits(job *Demand, room Capacity) bool {
+func (d *gangDecision) fits(job *Demand, capacity Capacity) bool {
 	d.steps++
 	end := ends(d.now, job)
 	switch {
-	case !d.free.Holds(room):
+	case !d.free.Holds(capacity):
 		return false
 	case !d.blocked:
 		return true
 	case end == never && d.blind, d.skipped && (end == never || d.first == 0 || end > d.first):
 		return false
 	}
-	ok, seen := d.profile.holds(d.now, end, room)
+	ok, seen := d.profile.holds(d.now, end, capacity)
 	d.steps += seen
 	return ok
 }
 
-func (d *gangDecision) grant(a *account, job *Demand, room Capacity) {
-	d.free = d.free.Minus(room)
+func (d *gangDecision) grant(a *account, job *Demand, capacity Capacity) {
+	d.free = d.free.Minus(capacity)
 	end := ends(d.now, job)
 	why := "its gang is free"
 	if d.blocked {
-		d.profile.take(d.now, end, room)
+		d.profile.take(d.now, end, capacity)
 		why = "its gang is free, and it delays no waiting job"
 	}
 	g := Grant{
-		Job: job.Job, Gang: job.Gang, Room: room, Keep: job.Keep, From: d.now, Expires: d.now + d.unused, Why: why,
+		Job: job.Job, Gang: job.Gang, Room: capacity, Keep: job.Keep, From: d.now, Expires: d.now + d.unused, Why: why,
 	}
 	if end != never {
 		g.Until = end
 	}
-	a.add(job, room)
+	a.add(job, capacity)
 	d.place(a)
 	d.grants = append(d.grants, g)
 }
 
 // wait reserves the earliest time at which a job will fit, while reservations are left.
-func (d *gangDecision) wait(job *Demand, room Capacity) {
+func (d *gangDecision) wait(job *Demand, capacity Capacity) {
 	if !d.blocked {
 		d.blocked = true
 		d.steps += d.profile.build(d.now, d.free, d.jobs, d.grants)
@@ -229,14 +229,14 @@ func (d *gangDecision) wait(job *Demand, room Capacity) {
 		return
 	}
 	d.reserved++
-	g := Grant{Job: job.Job, Gang: job.Gang, Room: room, Keep: job.Keep, Reserved: true}
-	from, ok, seen := d.profile.earliest(room, job.Takes.High)
+	g := Grant{Job: job.Job, Gang: job.Gang, Room: capacity, Keep: job.Keep, Reserved: true}
+	from, ok, seen := d.profile.earliest(capacity, job.Takes.High)
 	d.steps += seen
 	if ok {
 		end := ends(from, job)
-		d.profile.take(from, end, room)
+		d.profile.take(from, end, capacity)
 		g.From, g.Why = from, "it would delay those before it"
-		if lacks := d.free.Shortfall(room); lacks != "" {
+		if lacks := d.free.Shortfall(capacity); lacks != "" {
 			g.Why = "it needs " + lacks
 		}
 		if end != never {
@@ -254,13 +254,13 @@ func (d *gangDecision) wait(job *Demand, room Capacity) {
 
 // account is what a tenant holds and waits for.
 type account struct {
-	tenant  string
-	jobs    int
-	room    Capacity
-	cost    float64
-	waiting []*Demand // in their order
-	weight  float64
-	behind  disdel.Millis // how far the tenant's share puts its jobs back
+	tenant   string
+	jobs     int
+	capacity Capacity
+	cost     float64
+	waiting  []*Demand // in their order
+	weight   float64
+	behind   disdel.Millis // how far the tenant's share puts its jobs back
 }
 
 // account is the account of a job's tenant. The number saves a look-up by name.
@@ -281,21 +281,21 @@ func (d *gangDecision) account(j *Demand) *account {
 	return a
 }
 
-func (a *account) add(d *Demand, room Capacity) {
+func (a *account) add(d *Demand, capacity Capacity) {
 	a.jobs++
-	a.room = a.room.Plus(room)
+	a.capacity = a.capacity.Plus(capacity)
 	a.cost += d.Cost
 }
 
 // place moves a tenant's jobs back by its share.
 func (d *gangDecision) place(a *account) {
-	a.behind = disdel.Millis(float64(ShareWorth) * d.whole.share(a.room) / cmp.Or(a.weight, 1))
+	a.behind = disdel.Millis(float64(ShareWorth) * d.total.share(a.capacity) / cmp.Or(a.weight, 1))
 }
 
 // over tells whether one more job exceeds the tenant's quota.
-func (a *account) over(d *Demand, room Capacity) bool {
+func (a *account) over(d *Demand, capacity Capacity) bool {
 	q := d.Quota
-	return q.Jobs > 0 && a.jobs >= q.Jobs || q.Memory > 0 && a.room.Memory+room.Memory > q.Memory ||
+	return q.Jobs > 0 && a.jobs >= q.Jobs || q.Memory > 0 && a.capacity.Memory+capacity.Memory > q.Memory ||
 		q.Cost > 0 && q.Spent+a.cost+d.Cost > q.Cost
 }
 
@@ -340,7 +340,7 @@ func (p *profile) build(now disdel.Millis, free Capacity, jobs []Demand, grants 
 	p.steps = append(p.steps[:0], step{now, Capacity{}})
 	for i := range jobs {
 		if d := &jobs[i]; d.Held != nil {
-			p.gives(due(now, d.until, d.Held), d.room)
+			p.gives(due(now, d.until, d.Held), d.capacity)
 		}
 	}
 	for i := range grants {
@@ -356,7 +356,7 @@ func (p *profile) build(now disdel.Millis, free Capacity, jobs []Demand, grants 
 }
 
 // gives notes that room comes back at a time.
-func (p *profile) gives(at disdel.Millis, room Capacity) {
+func (p *profile) gives(at disdel.Millis, capacity Capacity) {
 	if at == never {
 		return
 	}
@@ -365,7 +365,7 @@ func (p *profile) gives(at disdel.Millis, room Capacity) {
 		i++
 		p.steps = slices.Insert(p.steps, i, step{at, Capacity{}})
 	}
-	p.steps[i].free = p.steps[i].free.Plus(room)
+	p.steps[i].free = p.steps[i].free.Plus(capacity)
 }
 
 // due is when a job gives back what it holds. A late job is expected to take a quarter more than so far, and at least
@@ -417,10 +417,10 @@ func (p *profile) index(at disdel.Millis) int {
 }
 
 // holds tells whether there is room from one time to another, and how many steps it looked at.
-func (p *profile) holds(from, to disdel.Millis, room Capacity) (ok bool, seen int) {
+func (p *profile) holds(from, to disdel.Millis, capacity Capacity) (ok bool, seen int) {
 	for i := p.index(from); i < len(p.steps) && p.steps[i].at < to; i++ {
 		seen++
-		if !p.steps[i].free.Holds(room) {
+		if !p.steps[i].free.Holds(capacity) {
 			return false, seen
 		}
 	}
@@ -428,14 +428,14 @@ func (p *profile) holds(from, to disdel.Millis, room Capacity) (ok bool, seen in
 }
 
 // earliest is the first time with room for a duration; 0: for ever. ok is false if that cannot be foreseen.
-func (p *profile) earliest(room Capacity, takes disdel.Millis) (from disdel.Millis, ok bool, seen int) {
+func (p *profile) earliest(capacity Capacity, takes disdel.Millis) (from disdel.Millis, ok bool, seen int) {
 	open := false
 	for _, s := range p.steps {
 		seen++
 		if open && takes > 0 && s.at >= from+takes {
 			break
 		}
-		switch fits := s.free.Holds(room); {
+		switch fits := s.free.Holds(capacity); {
 		case !fits:
 			open = false
 		case !open:
@@ -446,13 +446,13 @@ func (p *profile) earliest(room Capacity, takes disdel.Millis) (from disdel.Mill
 }
 
 // take takes room from one time to another, or for ever.
-func (p *profile) take(from, to disdel.Millis, room Capacity) {
+func (p *profile) take(from, to disdel.Millis, capacity Capacity) {
 	first, last := p.cut(from), len(p.steps)
 	if to != never {
 		last = p.cut(to)
 	}
 	for i := first; i < last; i++ {
-		p.steps[i].free = p.steps[i].free.Minus(room)
+		p.steps[i].free = p.steps[i].free.Minus(capacity)
 	}
 }
 

@@ -60,7 +60,7 @@ func timeLimit() resource {
 			return int64(ceilSecond(times(a.Duration, disdel.PacedMargin)))
 		},
 		next: func(r *disdel.Record, a disdel.Activation) int64 {
-			if next, _, told := EnoughTime(r, a); told {
+			if next, _, measured := EnoughTime(r, a); measured {
 				return int64(next)
 			}
 			next, _ := Timeout(a, r.Job.Reliability.Retries.TimeoutFactor)
@@ -117,19 +117,19 @@ func (q resource) need(r *disdel.Record, a *disdel.Activation) int64 {
 	if need == 0 {
 		return q.limit(a.Limits)
 	}
-	if most := mostRows(r, a.Task); q.byRows && a.Rows > 0 && a.Rows < most {
-		need = int64(float64(need) * float64(most) / float64(a.Rows))
+	if maximum := mostRows(r, a.Task); q.byRows && a.Rows > 0 && a.Rows < maximum {
+		need = int64(float64(need) * float64(maximum) / float64(a.Rows))
 	}
 	return need
 }
 
-func mostRows(r *disdel.Record, task disdel.Task) (most int) {
+func mostRows(r *disdel.Record, task disdel.Task) (maximum int) {
 	for i := range r.Activations {
 		if a := &r.Activations[i]; a.Task == task && a.Outcome == disdel.OutcomeSuccess {
-			most = max(most, a.Rows)
+			maximum = max(maximum, a.Rows)
 		}
 	}
-	return most
+	return maximum
 }
 
 // needOf returns what a task needed in a job: the maximum over its passed activations, or the advice after a limit
@@ -168,10 +168,10 @@ func (l *lesson) add(job disdel.JobID, need float64, lacked bool) {
 	}
 }
 
-// least returns the need that the next job starts with: that of the newest job, or the median of the newest jobs if
+// minimum returns the need that the next job starts with: that of the newest job, or the median of the newest jobs if
 // that is larger. It returns 0 if no limit was too small. A need that disappears is forgotten after a few jobs; one
 // that returns counts at once.
-func (l *lesson) least() (need float64, by disdel.JobID) {
+func (l *lesson) minimum() (need float64, by disdel.JobID) {
 	if l.by == "" || len(l.needs) == 0 {
 		return 0, ""
 	}
@@ -182,7 +182,7 @@ func (l *lesson) least() (need float64, by disdel.JobID) {
 // learned returns the least limit by what earlier jobs of this kind needed, and the newest job whose limit was too
 // small. It returns 0 if no limit was too small. Another batch, number of workers, optimiser or engine makes another
 // kind.
-func (b *planBuilder) learned(task disdel.Task, q resource) (least int64, by disdel.JobID) {
+func (b *planBuilder) learned(task disdel.Task, q resource) (minimum int64, by disdel.JobID) {
 	var l lesson
 	for i := range b.History {
 		for _, stage := range slices.Backward(b.History[i].SplitByStage()) {
@@ -192,7 +192,7 @@ func (b *planBuilder) learned(task disdel.Task, q resource) (least int64, by dis
 			}
 		}
 	}
-	need, by := l.least()
+	need, by := l.minimum()
 	return int64(need), by
 }
 
@@ -225,7 +225,7 @@ func (b *planBuilder) underrated(task disdel.Task, method string) (times float64
 			}
 		}
 	}
-	times, by = l.least()
+	times, by = l.minimum()
 	return max(1, times), by
 }
 

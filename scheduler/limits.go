@@ -122,9 +122,9 @@ func timeout(a disdel.Activation, factor float64) (disdel.Millis, string) {
 	}
 	next, why := max(a.Limits.Timeout+1, times(a.Limits.Timeout, factor)),
 		fmt.Sprintf("%v x %.4g", a.Limits.Timeout, factor)
-	pace, told := a.Pace()
+	pace, measured := a.Pace()
 	margin := 1 + (factor-1)/2
-	if by := times(pace.Ends, margin); told && by > next {
+	if by := times(pace.Ends, margin); measured && by > next {
 		next, why = by, fmt.Sprintf("%s: the whole takes about %v, x %.4g", a.DoneText(), pace.Ends.Text(), margin)
 	}
 	return next, why
@@ -135,7 +135,7 @@ func timeout(a disdel.Activation, factor float64) (disdel.Millis, string) {
 // activations of r. It returns false if neither is known.
 func EnoughTime(r *disdel.Record, a disdel.Activation) (disdel.Millis, string, bool) {
 	need, factor, why := disdel.Millis(0), 0.0, ""
-	if p, told := a.Pace(); told {
+	if p, measured := a.Pace(); measured {
 		need, factor = p.Whole, p.Margin()
 		why = fmt.Sprintf("%s: the whole takes about %v", a.DoneText(), need.Text())
 	}
@@ -167,12 +167,12 @@ func longestOther(r *disdel.Record, a disdel.Activation) (longest disdel.Millis)
 		if o.Task != a.Task || o.Stage != a.Stage || o.Recovered != "" {
 			continue
 		}
-		of := fmt.Sprintf("%v of round %d", o.Slot(), o.Round)
+		description := fmt.Sprintf("%v of round %d", o.Slot(), o.Round)
 		switch o.Outcome {
 		case disdel.OutcomePaused:
-			legs[of] += o.Duration
+			legs[description] += o.Duration
 		case disdel.OutcomeSuccess:
-			longest = max(longest, legs[of]+o.Duration)
+			longest = max(longest, legs[description]+o.Duration)
 		default: // a failed activation says nothing about the whole
 		}
 	}

@@ -125,14 +125,14 @@ func meanLog(all []float64) float64 {
 
 // dropNoise treats more memory as equally fast unless it is clearly faster.
 func (m *memories) dropNoise() {
-	least, its := math.Inf(1), 0.0
+	minimum, its := math.Inf(1), 0.0
 	for _, memory := range m.known() {
 		t, variance := m.slower[memory], m.variance[memory]
-		if t > (1-memoryGain)*least || !m.noise.clear(t, least, variance, its) {
-			m.slower[memory] = least
+		if t > (1-memoryGain)*minimum || !m.noise.clear(t, minimum, variance, its) {
+			m.slower[memory] = minimum
 			continue
 		}
-		least, its = t, variance
+		minimum, its = t, variance
 	}
 	own := m.slower[m.own]
 	for memory := range m.slower {
@@ -170,12 +170,12 @@ func (m *memories) another(b Bounds, workers int) disdel.Bytes {
 	if len(known) == 0 {
 		return 0
 	}
-	most, largest := cmp.Or(b.HighestMemory, math.MaxInt64), known[len(known)-1]
+	maximum, largest := cmp.Or(b.HighestMemory, math.MaxInt64), known[len(known)-1]
 	if b.Pool > 0 {
-		most = min(most, b.Pool/disdel.Bytes(max(1, workers)))
+		maximum = min(maximum, b.Pool/disdel.Bytes(max(1, workers)))
 	}
 	faster := largest == m.own || m.slower[largest] < m.slower[known[len(known)-2]]
-	if twice := 2 * largest; faster && twice <= most && m.tried[twice] < memoryTwice {
+	if twice := 2 * largest; faster && twice <= maximum && m.tried[twice] < memoryTwice {
 		return twice
 	}
 	smallest := known[0]
@@ -258,11 +258,11 @@ func (s *speeds) tryMemory(in Input) (d disdel.Decision, why string, ok bool) {
 
 // keepsMemory returns why another memory is not tried, "" if it may be.
 func (s *speeds) keepsMemory(in Input, best timed, memory disdel.Bytes) string {
-	left := in.Goal.Epochs
-	if left < memoryEpochs {
+	remaining := in.Goal.Epochs
+	if remaining < memoryEpochs {
 		return "too few epochs are left"
 	}
-	all := s.spent + left*s.rows/1000*best.time
+	all := s.spent + remaining*s.rows/1000*best.time
 	if s.lost+s.coldest > speedsProbes*all {
 		return "probes have lost what they may"
 	}

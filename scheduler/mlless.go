@@ -107,9 +107,9 @@ func (m measure) without() measure {
 func (r *kneeSearch) see(e epoch, newest bool) {
 	r.next = e.workers
 	r.points = append(r.points, estimator.LossPoint{Epoch: e.until, Loss: e.meanLoss()})
-	if e.left > 0 { // by steps, with a rule of its own: ScaleInFor
-		r.next, r.repeats = max(e.workers-e.left, r.bounds.Least), false
-		r.why = fmt.Sprintf("%d of %d left while the round ran: %s", e.left, e.workers, workersText(r.next))
+	if e.remaining > 0 { // by steps, with a rule of its own: ScaleInFor
+		r.next, r.repeats = max(e.workers-e.remaining, r.bounds.Least), false
+		r.why = fmt.Sprintf("%d of %d left while the round ran: %s", e.remaining, e.workers, workersText(r.next))
 		return
 	}
 	if !r.knee {
@@ -268,7 +268,7 @@ type ScaleIn struct {
 	losses   []float64 // running means
 	batches  []float64 // trained at each of losses
 	spread   float64   // running mean of a step's squared distance from the mean loss
-	least    float64   // of losses
+	minimum  float64   // of losses
 	steepest float64   // fall of the loss in Every steps
 	changed  int       // the step after which Workers changed last
 	own      float64   // of the steps since, in total
@@ -309,8 +309,8 @@ func (s *ScaleIn) Step(seen StepSeen) (workers int) {
 		s.spread = scaleInAlpha*off*off + (1-scaleInAlpha)*s.spread
 		batches += s.batches[n-1]
 	}
-	if len(s.losses) == 0 || smooth < s.least {
-		s.least = smooth
+	if len(s.losses) == 0 || smooth < s.minimum {
+		s.minimum = smooth
 	}
 	s.losses, s.batches = append(s.losses, smooth), append(s.batches, batches)
 	since := len(s.losses) - s.changed
@@ -355,7 +355,7 @@ func (s *ScaleIn) knee() bool {
 // worsens tells whether the loss is clearly above its minimum.
 func (s *ScaleIn) worsens() bool {
 	deviation := math.Sqrt(2 * s.spread * scaleInAlpha / (2 - scaleInAlpha)) // of the difference of two running means
-	return s.Holds || s.losses[len(s.losses)-1] > mllessRises*s.least+scaleInRises*deviation
+	return s.Holds || s.losses[len(s.losses)-1] > mllessRises*s.minimum+scaleInRises*deviation
 }
 
 // curve fits the loss by batches; it returns nil if no curve fits.
@@ -375,39 +375,39 @@ func (s *ScaleIn) curve() *estimator.LossCurve {
 // best returns the number of workers, down to half of those now, with the least time times cost of the whole job. It
 // must also be better if a quarter, or four times, as much of the job is left as estimated.
 func (s *ScaleIn) best() int {
-	left := s.left()
-	best, least := s.Workers, scaleInGain*s.price(s.Workers, left)
+	remaining := s.remaining()
+	best, minimum := s.Workers, scaleInGain*s.price(s.Workers, remaining)
 	for n := s.Workers - 1; n >= max(1, s.Least, (s.Workers+1)/2); n-- {
-		if p := s.price(n, left); p < least && s.price(n, left/4) < s.price(s.Workers, left/4) &&
-			s.price(n, 4*left) < s.price(s.Workers, 4*left) {
-			best, least = n, p
+		if p := s.price(n, remaining); p < minimum && s.price(n, remaining/4) < s.price(s.Workers, remaining/4) &&
+			s.price(n, 4*remaining) < s.price(s.Workers, 4*remaining) {
+			best, minimum = n, p
 		}
 	}
 	return best
 }
 
 // price returns time times cost of the whole job if so many workers make the steps that are left.
-func (s *ScaleIn) price(workers int, left float64) float64 {
+func (s *ScaleIn) price(workers int, remaining float64) float64 {
 	now, w := float64(s.Workers), float64(workers)
 	step := s.own / float64(s.counted)
 	if s.Workers > 1 {
 		step += s.others / float64(s.counted) * (w - 1) / (now - 1)
 	}
-	time := left * now / w * step
+	time := remaining * now / w * step
 	return (s.time + time) * (s.cost + time*w)
 }
 
-// left estimates how many steps with all workers are left, from a curve through the losses and the target.
-func (s *ScaleIn) left() float64 {
+// remaining estimates how many steps with all workers are left, from a curve through the losses and the target.
+func (s *ScaleIn) remaining() float64 {
 	made := float64(len(s.losses))
 	if s.Target <= 0 {
 		return made
 	}
-	most := scaleInMost * made
+	maximum := scaleInMost * made
 	c := s.curve()
 	if c == nil {
-		return most
+		return maximum
 	}
 	more := (c.Reaches(s.Target) - s.batches[len(s.batches)-1]) / float64(s.Workers)
-	return min(max(more, float64(s.every())), most)
+	return min(max(more, float64(s.every())), maximum)
 }

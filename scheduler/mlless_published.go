@@ -218,13 +218,13 @@ func bestFloor(losses []float64, power ...float64) powers {
 // the least loss. Then it searches around the best step.
 func (f *powerFit) floor() float64 {
 	const looks, finest = 48, 1e-6
-	least, most := slices.Min(f.losses), slices.Max(f.losses)
-	reach := max(least, most-least, 1e-9) // from the least loss down: a loss is not below 0
+	minimum, maximum := slices.Min(f.losses), slices.Max(f.losses)
+	reach := max(minimum, maximum-minimum, 1e-9) // from the least loss down: a loss is not below 0
 	at := func(i int) float64 {
 		if i >= looks {
-			return least
+			return minimum
 		}
-		return least - reach*math.Pow(finest, float64(i)/(looks-1))
+		return minimum - reach*math.Pow(finest, float64(i)/(looks-1))
 	}
 	best, off := 0, math.Inf(1)
 	for i := range looks {

@@ -24,13 +24,13 @@ func PastObservations(records []disdel.Record, job disdel.Job, data disdel.DataI
 				seen[i].HeldOut, seen[i].Accuracy = nil, nil
 			}
 		}
-		whole := 0 // of them, up to the last end of an epoch
+		complete := 0 // of them, up to the last end of an epoch
 		for i, o := range seen {
 			if o.Epoch == float64(int(o.Epoch)) {
-				whole = i + 1
+				complete = i + 1
 			}
 		}
-		out = append(out, seen[:whole]...)
+		out = append(out, seen[:complete]...)
 	}
 	return out
 }
@@ -124,7 +124,7 @@ type epoch struct {
 	losses    float64  // sum of its rounds' losses, each times the round's rows
 	heldOut   *float64 // loss of held-out rows at its end; nil: not evaluated
 	disturbed bool     // a cold start, or a worker that failed or left: its time says little
-	left      int      // workers that were released while it ran
+	remaining int      // workers that were released while it ran
 	failed    bool     // a worker failed
 	cold      disdel.Millis
 }
@@ -153,7 +153,7 @@ func epochs(seen []disdel.Observation) []epoch {
 		e.reduce, e.rounds, e.exchange = e.reduce+o.Reduce, e.rounds+1, e.exchange+o.Exchange
 		e.losses += o.Loss * float64(o.Rows)
 		e.failed = e.failed || o.Retried > 0 || o.Missing > 0
-		e.left += o.Left
+		e.remaining += o.Left
 		e.disturbed, e.cold = e.disturbed || e.failed || o.Cold > 0 || o.Left > 0, e.cold+o.Cold
 		if o.Epoch != float64(int(o.Epoch)) {
 			continue // in the middle of one

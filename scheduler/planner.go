@@ -184,7 +184,7 @@ func (b *planBuilder) ceiling() (disdel.Bytes, string) {
 func (b *planBuilder) workers() error {
 	limit, who := b.ceiling()
 	b.side = b.jobsAtOnce(1)
-	known, told := b.lastSuccess(), b.workersThatPay(limit)
+	known, paying := b.lastSuccess(), b.workersThatPay(limit)
 	switch n := b.Job.Distribution.Workers; {
 	case n > 0 && b.Decided:
 		b.setWorkers(n)
@@ -192,9 +192,9 @@ func (b *planBuilder) workers() error {
 	case n > 0:
 		b.setWorkers(n)
 		b.because("workers: %d, as the job file says", n)
-	case told.workers > 0:
-		b.setWorkers(told.workers)
-		b.because("workers: %s", told.why)
+	case paying.workers > 0:
+		b.setWorkers(paying.workers)
+		b.because("workers: %s", paying.why)
 	case known != nil:
 		b.setWorkers(known.Plan.Workers)
 		b.because("workers: %d, as in %s, the last job of this kind that succeeded", b.plan.Workers, known.ID)
@@ -299,12 +299,12 @@ func (b *planBuilder) tooBig(limit disdel.Bytes, who string) error {
 func (b *planBuilder) overMemory(needs, limit disdel.Bytes, who, msg string) error {
 	b.short = true
 	out := &disdel.Error{Kind: disdel.OverLimit, Op: "plan job", Job: b.ID, Msg: msg}
-	most := b.Platform.MaxMemory
+	maximum := b.Platform.MaxMemory
 	if pool := b.Platform.Pool; pool > 0 {
-		most = min(most, pool)
+		maximum = min(maximum, pool)
 	}
 	var ways []string
-	if memory := b.limit(needs); memory <= most && strings.HasPrefix(who, "resources.") {
+	if memory := b.limit(needs); memory <= maximum && strings.HasPrefix(who, "resources.") {
 		out.Changes = append(out.Changes, []string{fmt.Sprintf("%s=%dMB", who, memory.MB())})
 		ways = append(ways, "--set "+out.Changes[0][0])
 	}
@@ -338,9 +338,9 @@ func (b *planBuilder) lessWork(needs, limit disdel.Bytes) (sets []string, hint s
 	s := newSearch(WithoutMemoryLimits(b.PlanInput), limit)
 	changes := s.changes(max(1, b.Job.Distribution.Workers))
 	if len(changes) == 0 {
-		least, whose := s.leastOfAll()
+		minimum, whose := s.leastOfAll()
 		return nil, fmt.Sprintf("a smaller network: the job needs %d MB as it is, and its %s action %d MB even with one row "+
-			"a batch and the optimiser and precision that need least", needs.MB(), whose, least.MB())
+			"a batch and the optimiser and precision that need least", needs.MB(), whose, minimum.MB())
 	}
 	sets = changes[0].Set
 	return sets, fmt.Sprintf("less work: --set '%s'; disdel estimate FILE --max-memory %dMB shows more ways",
@@ -367,17 +367,17 @@ func (b *planBuilder) actions() error {
 				v.e.Total.Beside(limit), who, limit.Beside(v.e.Total)))
 		}
 		memory := b.limit(v.e.Total)
-		if least := b.Platform.MinMemory; least > limit {
+		if minimum := b.Platform.MinMemory; minimum > limit {
 			return &disdel.Error{
 				Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
-				Msg:     fmt.Sprintf("the least limit of an action on this platform is %v, and %s is %v", least, who, limit),
-				Hint:    fmt.Sprintf("--set resources.maxMemory=%dMB, or leave it out", least.MB()),
-				Changes: [][]string{{fmt.Sprintf("resources.maxMemory=%dMB", least.MB())}},
+				Msg:     fmt.Sprintf("the least limit of an action on this platform is %v, and %s is %v", minimum, who, limit),
+				Hint:    fmt.Sprintf("--set resources.maxMemory=%dMB, or leave it out", minimum.MB()),
+				Changes: [][]string{{fmt.Sprintf("resources.maxMemory=%dMB", minimum.MB())}},
 			}
 		}
-		least, id := b.learned(v.task, memoryLimit())
-		if least := min(disdel.Bytes(least), limit); least > memory && b.Job.Resources.Memory == 0 {
-			memory = least
+		minimum, id := b.learned(v.task, memoryLimit())
+		if minimum := min(disdel.Bytes(minimum), limit); minimum > memory && b.Job.Resources.Memory == 0 {
+			memory = minimum
 			b.because("%s memory: at least %v, since less was too little for %s", v.task, memory, id)
 		}
 		if times, id := b.underrated(v.task, v.e.Method); b.Job.Resources.Memory == 0 {
@@ -473,12 +473,12 @@ func (b *planBuilder) atOnce() {
 // every divides each epoch into rounds of k batches. The last round of an epoch has the rest, so no round crosses the
 // end of an epoch, and it has at least k batches, as all others.
 func (b *planBuilder) every(k int) {
-	least := b.plan.Shards[len(b.plan.Shards)-1].Len()
+	minimum := b.plan.Shards[len(b.plan.Shards)-1].Len()
 	for _, s := range b.plan.Shards {
-		least = min(least, s.Len())
+		minimum = min(minimum, s.Len())
 	}
 	rows := b.plan.WorkerBatch(&b.Job)
-	batches := max(1, (least+rows-1)/rows)
+	batches := max(1, (minimum+rows-1)/rows)
 	per := max(1, batches/k)
 	b.plan.Rounds, b.plan.Batches = b.Job.Training.Epochs*per, k
 	b.because("rounds: %d of %d batches an epoch, %d batches in the last of each", per, k, batches-(per-1)*k)
@@ -499,13 +499,13 @@ func (b *planBuilder) timeouts() error {
 	} else if b.ProcessorsUnknown != "" {
 		b.because("threads: 1 of a train action: %s", b.ProcessorsUnknown)
 	}
-	least := map[disdel.Task]estimator.LeastTimeout{}
+	minimum := map[disdel.Task]estimator.LeastTimeout{}
 	for _, a := range b.plan.Actions {
 		timeout, id := b.learned(a.Task, timeLimit())
-		least[a.Task] = estimator.LeastTimeout{Timeout: disdel.Millis(timeout), Job: id}
+		minimum[a.Task] = estimator.LeastTimeout{Timeout: disdel.Millis(timeout), Job: id}
 	}
 	t := b.timing(estimator.TimingInput{
-		Past: past, Plan: b.plan, Job: b.Job, Data: b.Data, Work: b.Graph.Count().MACs, Rate: b.Rate, Least: least,
+		Past: past, Plan: b.plan, Job: b.Job, Data: b.Data, Work: b.Graph.Count().MACs, Rate: b.Rate, Least: minimum,
 	})
 	for i := range b.plan.Actions {
 		a := &b.plan.Actions[i]
@@ -549,8 +549,8 @@ func Shards(rows, workers int) []disdel.RowRange {
 
 // SpanOf returns which part of a worker's training a round of a plan is.
 func SpanOf(job disdel.Job, p disdel.Plan, round int) disdel.TrainRange {
-	whole := p.AsStage(job)
-	return whole.TrainRange(round)
+	stage := p.AsStage(job)
+	return stage.TrainRange(round)
 }
 
 // Tree builds the aggregation levels over workers. Level 1 has as few clusters as possible with at most fanIn workers
@@ -606,18 +606,18 @@ func (b *planBuilder) jobsAtOnce(workers int) int {
 	if own := b.Job.Resources.Memory; own > 0 {
 		train = own
 	}
-	room := disdel.Bytes(workers)*train + b.limit(b.Estimator.Aggregate(one.input(0, 1)).Total)
+	needed := disdel.Bytes(workers)*train + b.limit(b.Estimator.Aggregate(one.input(0, 1)).Total)
 	if b.Data.HeldOut > 0 {
-		room += b.limit(b.Estimator.Evaluate(one.input(b.Data.HeldOut, 1)).Total)
+		needed += b.limit(b.Estimator.Evaluate(one.input(b.Data.HeldOut, 1)).Total)
 	}
-	return min(at, max(1, int(pool/room)))
+	return min(at, max(1, int(pool/needed)))
 }
 
 // processorsWanted returns how many processors the train actions of so many jobs use, with so many workers each.
 func (b *planBuilder) processorsWanted(jobs, workers int) float64 {
 	each := 1.0
-	if most := b.Platform.Millicores; most > 0 {
-		each = min(1, float64(most)/1000)
+	if maximum := b.Platform.Millicores; maximum > 0 {
+		each = min(1, float64(maximum)/1000)
 	}
 	return float64(jobs*workers) * each
 }

@@ -140,12 +140,12 @@ func bounds(job disdel.Job, rows int, p disdel.PlatformLimits, memory disdel.Byt
 		HighestMemory: p.MaxMemory,
 		Processors:    p.Processors, Pool: p.Pool,
 	}
-	if most := job.Resources.MaxMemory; most > 0 && (b.HighestMemory <= 0 || most < b.HighestMemory) {
-		b.HighestMemory = most
+	if maximum := job.Resources.MaxMemory; maximum > 0 && (b.HighestMemory <= 0 || maximum < b.HighestMemory) {
+		b.HighestMemory = maximum
 	}
-	lower := func(most int, whose string) {
-		if most > 0 && most < b.Most {
-			b.Most, b.MostReason = most, whose
+	lower := func(maximum int, whose string) {
+		if maximum > 0 && maximum < b.Most {
+			b.Most, b.MostReason = maximum, whose
 		}
 	}
 	lower(p.Concurrent, "the platform's concurrent invocations")
@@ -188,20 +188,20 @@ func (c *clamp) because(format string, args ...any) {
 
 // workers stay within the job's bounds. After a failure only the data limits them: the remedy needs them to continue.
 func (c *clamp) workers() {
-	least, most, whose := c.in.Bounds.Least, c.in.Bounds.Most, c.in.Bounds.MostReason
+	minimum, maximum, whose := c.in.Bounds.Least, c.in.Bounds.Most, c.in.Bounds.MostReason
 	switch c.in.Boundary {
 	case disdel.BoundaryRound:
 		return
 	case disdel.BoundaryFailure:
-		least, most, whose = 1, max(c.in.Bounds.Batches, c.in.Now.Workers), "one batch a worker"
+		minimum, maximum, whose = 1, max(c.in.Bounds.Batches, c.in.Now.Workers), "one batch a worker"
 	}
 	switch n := c.d.Next.Workers; {
-	case n < least:
-		c.because("workers: %d instead of %d, the fewest that there may be", least, n)
-		c.d.Next.Workers = least
-	case n > most:
-		c.because("workers: %d instead of %d, by %s", most, n, whose)
-		c.d.Next.Workers = most
+	case n < minimum:
+		c.because("workers: %d instead of %d, the fewest that there may be", minimum, n)
+		c.d.Next.Workers = minimum
+	case n > maximum:
+		c.because("workers: %d instead of %d, by %s", maximum, n, whose)
+		c.d.Next.Workers = maximum
 	}
 }
 

@@ -204,9 +204,9 @@ func (d *remedyFinder) refuse(why string, args ...any) Remedy {
 // pause grows with every attempt. OpenWhisk counts a minute's invocations by the wall clock: only the next minute
 // helps.
 func (d *remedyFinder) pause() time.Duration {
-	after, most := time.Duration(d.retries.Backoff.Initial), time.Duration(d.retries.Backoff.Max)
+	after, maximum := time.Duration(d.retries.Backoff.Initial), time.Duration(d.retries.Backoff.Max)
 	for range d.Attempts.Platform + d.Attempts.Worker {
-		after = min(2*after, most)
+		after = min(2*after, maximum)
 	}
 	if d.a.FailureCode() == disdel.CodeQuotaMinute {
 		after = max(after, time.Minute)
@@ -318,14 +318,14 @@ func (d *remedyFinder) raised() (r Remedy, ok bool) {
 }
 
 // ceiling returns the most memory that the failed action may get, in whole MB, and what sets it.
-func (d *remedyFinder) ceiling() (most disdel.Bytes, who string) {
+func (d *remedyFinder) ceiling() (maximum disdel.Bytes, who string) {
 	job := d.Job
 	if d.a.Task != disdel.TaskTrain {
 		job.Resources.Memory = 0 // it is a train action's
 	}
 	b := planBuilder{PlanInput: PlanInput{Job: job, Platform: d.Plan.Platform}}
-	most, who = b.ceiling()
-	return most / disdel.MB * disdel.MB, who
+	maximum, who = b.ceiling()
+	return maximum / disdel.MB * disdel.MB, who
 }
 
 // search looks for changes of the job as it runs now that keep actions like the failed one within a limit.
@@ -417,8 +417,8 @@ func (d *remedyFinder) moreWorkers(n int, why string) (Remedy, bool) {
 		rows += s.Len()
 	}
 	n = min(n, d.Job.Training.MostWorkers(rows))
-	if most := d.Job.Distribution.MaxWorkers; most > 0 {
-		n = min(n, most)
+	if maximum := d.Job.Distribution.MaxWorkers; maximum > 0 {
+		n = min(n, maximum)
 	}
 	if d.a.Task != disdel.TaskTrain || d.Job.Distribution.Workers > 0 || n <= d.Plan.Workers {
 		return Remedy{}, false
@@ -451,25 +451,25 @@ func (d *remedyFinder) time() Remedy {
 			d.a.Limits.Timeout)
 	}
 	next, why := Timeout(d.a, d.retries.TimeoutFactor)
-	most, who := d.Plan.Platform.MaxTimeout, "the platform's maximum"
-	if own := disdel.Millis(d.Job.Resources.Timeout); own > 0 && own <= most {
-		most, who = own, "resources.timeout"
+	maximum, who := d.Plan.Platform.MaxTimeout, "the platform's maximum"
+	if own := disdel.Millis(d.Job.Resources.Timeout); own > 0 && own <= maximum {
+		maximum, who = own, "resources.timeout"
 	}
 	limit := d.a.Limits.Timeout
-	if limit < most {
-		if next > most {
-			next, why = most, fmt.Sprintf("%s, and %s is %v", why, who, most)
+	if limit < maximum {
+		if next > maximum {
+			next, why = maximum, fmt.Sprintf("%s, and %s is %v", why, who, maximum)
 		}
 		r := Remedy{Limits: d.a.Limits}
 		r.Limits.Timeout = next
 		return d.adjusted(r, disdel.FieldTimeout, disdel.Quantity{Time: limit}, disdel.Quantity{Time: next}, why)
 	}
-	at := fmt.Sprintf("the timeout is at %s of %v", who, most)
+	at := fmt.Sprintf("the timeout is at %s of %v", who, maximum)
 	if done, _ := d.a.Done(); done > 0 && d.a.Task == disdel.TaskTrain {
 		return d.retryUnchanged(0, "%s: the round goes on from its stored state, %s", at, d.a.DoneText())
 	}
 	// only the user can raise it: starting takes as long with any number of workers
-	if platform := d.Plan.Platform.MaxTimeout; most < platform {
+	if platform := d.Plan.Platform.MaxTimeout; maximum < platform {
 		return d.refuse("%s, and nothing came of it", at)
 	}
 	if r, ok := d.moreWorkers(2*d.Plan.Workers, at); ok {

@@ -116,9 +116,9 @@ func validateAction(a disdel.ActionPlan, p disdel.PlatformLimits) error {
 // validateBudget compares the highest possible cost of the next epoch with the budget that is left. In the worst case
 // more workers are no faster than now, and with fewer workers all of an epoch is shared work.
 func validateBudget(in Input, now, next disdel.Plan) error {
-	left := in.Goal.Cost
+	remaining := in.Goal.Cost
 	all := epochs(in.Seen)
-	if left <= 0 || len(all) == 0 {
+	if remaining <= 0 || len(all) == 0 {
 		return nil
 	}
 	was, _ := now.Action(disdel.TaskTrain)
@@ -127,12 +127,12 @@ func validateBudget(in Input, now, next disdel.Plan) error {
 		return nil
 	}
 	newest := all[len(all)-1].cost
-	most := newest * float64(will.Limits.Memory) / float64(was.Limits.Memory) *
+	maximum := newest * float64(will.Limits.Memory) / float64(was.Limits.Memory) *
 		max(1, float64(next.Workers)/float64(now.Workers))
-	if most <= left {
+	if maximum <= remaining {
 		return nil
 	}
 	return replanError("more resources.maxCost",
 		"an epoch with %s may cost %.3g GB-s, as the last one with %d cost %.3g, and %.3g of the budget are left",
-		workersText(next.Workers), most, now.Workers, newest, left)
+		workersText(next.Workers), maximum, now.Workers, newest, remaining)
 }

@@ -15,12 +15,12 @@ const leastMicroBatch = 16
 
 // way is a way to save memory in training steps, and what it costs.
 type way struct {
-	memory disdel.StepMemory
-	extra  float64      // what a step computes more, as a share
-	norms  bool         // batch norms see fewer rows
-	rounds bool         // moments are rounded, which is worse
-	least  disdel.Bytes // of an action without rows
-	bound  disdel.Bytes // less than this way needs with any format of moments
+	memory  disdel.StepMemory
+	extra   float64      // what a step computes more, as a share
+	norms   bool         // batch norms see fewer rows
+	rounds  bool         // moments are rounded, which is worse
+	minimum disdel.Bytes // of an action without rows
+	bound   disdel.Bytes // less than this way needs with any format of moments
 }
 
 // stepMemories yields the ways to save memory that the job's backend has for the batch of a worker. What the job file
@@ -74,7 +74,7 @@ func (b *planBuilder) stepsWith(state disdel.StateFormat, rows int) (out []way) 
 			in := b.input(0, b.plan.Workers)
 			in.BatchSize, in.StepMemory = rows, m
 			if e, err := b.Estimator.TrainOrRefuse(in); err == nil {
-				w.extra, w.least, w.bound = e.Extra, e.Total, withoutMoments(e)
+				w.extra, w.minimum, w.bound = e.Extra, e.Total, withoutMoments(e)
 				out = append(out, w)
 			}
 		}
@@ -105,8 +105,8 @@ func fitted(in PlanInput, short *planBuilder) (disdel.Plan, bool) {
 	why := []string{needs(in.Job.Training.StepMemory.String(), short.train.Total)}
 	rows := in.Job.Training.WorkerBatch(max(1, in.Job.Distribution.Workers, short.plan.Workers))
 	for w := range short.stepMemories(rows, limit) {
-		if w.least > limit {
-			why = append(why, needs(w.memory.String(), w.least))
+		if w.minimum > limit {
+			why = append(why, needs(w.memory.String(), w.minimum))
 			continue
 		}
 		in.Job.Training.StepMemory = w.memory
@@ -160,7 +160,7 @@ func (s search) fittedLargest() (best *FitPoint) {
 			break
 		}
 		s.in.Job.Training.StepMemory = w.memory
-		if p := s.fewest(s.largest(s.most)); p != nil && (best == nil || p.BatchSize > best.BatchSize) {
+		if p := s.fewest(s.largest(s.maximum)); p != nil && (best == nil || p.BatchSize > best.BatchSize) {
 			best = p
 		}
 	}

@@ -97,8 +97,8 @@ func Describe(ctx context.Context, program string) (*disdel.CustomNetwork, error
 type limited struct{ bytes.Buffer }
 
 func (l *limited) Write(p []byte) (int, error) {
-	if room := maxDescription - l.Len(); room > 0 {
-		l.Buffer.Write(p[:min(len(p), room)])
+	if space := maxDescription - l.Len(); space > 0 {
+		l.Buffer.Write(p[:min(len(p), space)])
 	}
 	return len(p), nil
 }

@@ -94,9 +94,9 @@ func (p *planner) fitsPool(ctx context.Context, spec *controller.Spec) error {
 func (p *planner) stage(ctx context.Context, rec disdel.Record, o controller.GrantOrder) scheduler.Demand {
 	d, _ := p.demand(ctx, rec, o.Plan)
 	if d.Keep == scheduler.KeepLife && o.Plan.Rounds > 0 {
-		left := float64(max(1, o.Plan.Rounds-o.Round)) / float64(o.Plan.Rounds)
+		remaining := float64(max(1, o.Plan.Rounds-o.Round)) / float64(o.Plan.Rounds)
 		for _, t := range []*disdel.Millis{&d.Takes.Low, &d.Takes.Likely, &d.Takes.High} {
-			*t = disdel.Millis(left * float64(*t))
+			*t = disdel.Millis(remaining * float64(*t))
 		}
 	}
 	return d

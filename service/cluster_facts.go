@@ -138,9 +138,9 @@ func poolContradicted(pool disdel.Bytes, e runEvidence) (clusterfacts.Doubt, boo
 			}, true
 		}
 	}
-	if most := mostAtOnce(e.ended); most > pool {
+	if maximum := mostAtOnce(e.ended); maximum > pool {
 		return clusterfacts.Doubt{
-			Fact: clusterfacts.Pool, Why: fmt.Sprintf("%v of containers of %s ran at once", most, e.job),
+			Fact: clusterfacts.Pool, Why: fmt.Sprintf("%v of containers of %s ran at once", maximum, e.job),
 		}, true
 	}
 	return clusterfacts.Doubt{}, false
@@ -151,7 +151,7 @@ func poolContradicted(pool disdel.Bytes, e runEvidence) (clusterfacts.Doubt, boo
 const clocksDiffer = 100 * time.Millisecond
 
 // mostAtOnce is the largest memory of parallel containers at any time.
-func mostAtOnce(list []disdel.Activation) (most disdel.Bytes) {
+func mostAtOnce(list []disdel.Activation) (maximum disdel.Bytes) {
 	type change struct {
 		at     time.Time
 		memory disdel.Bytes
@@ -174,7 +174,7 @@ func mostAtOnce(list []disdel.Activation) (most disdel.Bytes) {
 	now := disdel.Bytes(0)
 	for _, c := range changes {
 		now += c.memory
-		most = max(most, now)
+		maximum = max(maximum, now)
 	}
-	return most
+	return maximum
 }

@@ -126,9 +126,9 @@ func limitSteps(in scheduler.PlanInput, p disdel.Plan, a disdel.ActionPlan) []st
 	rounded := disdel.Bytes(a.Estimate.Total.MB()) * disdel.MB
 	out := []string{fmt.Sprintf("with its margin %v (%d bytes), which are %d whole MB",
 		a.Estimate.Total, a.Estimate.Total, rounded.MB())}
-	if least := max(rounded, l.MinMemory); least > rounded {
-		out = append(out, fmt.Sprintf("the platform gives no less than %d MB", least.MB()))
-		rounded = least
+	if minimum := max(rounded, l.MinMemory); minimum > rounded {
+		out = append(out, fmt.Sprintf("the platform gives no less than %d MB", minimum.MB()))
+		rounded = minimum
 	}
 	switch {
 	case a.Limits.Memory == rounded:

@@ -62,12 +62,12 @@ func (p *planner) moreEpochs(rec disdel.Record, req ResumeRequest) (job disdel.J
 		return job, 0, err
 	}
 	before = earlier + epochs(&rec)
-	least := before
+	minimum := before
 	if rec.Stopped == "" {
-		least = max(least, planned)
+		minimum = max(minimum, planned)
 	}
-	if job.Training.Epochs <= least {
-		return job, 0, trainOnError(rec.ID, fmt.Sprintf("it has trained %d epochs, and %d are no more", least,
+	if job.Training.Epochs <= minimum {
+		return job, 0, trainOnError(rec.ID, fmt.Sprintf("it has trained %d epochs, and %d are no more", minimum,
 			job.Training.Epochs), fmt.Sprintf("give more epochs: --set training.epochs=%d", 2*planned))
 	}
 	job.Training.Epochs -= before

@@ -14,7 +14,9 @@ func TestMomentsInAFileAreNotInTheProcess(t *testing.T) {
 	for _, format := range []disdel.StateFormat{"", disdel.StatePaged} {
 		job := small(t, "distribution.workers=1", "training.epochs=1")
 		job.Model = disdel.Model{Layers: []disdel.Layer{
-			{Kind: "flatten"}, {Kind: "dense", Units: 8192, Activation: "relu"}, {Kind: "dense", Units: 512},
+			{Kind: "flatten"},
+			{Kind: "dense", Units: 8192, Activation: "relu"},
+			{Kind: "dense", Units: 512},
 			{Kind: "dense", Units: 10, Activation: "softmax"},
 		}}
 		job.Training.StateFormat = format

@@ -194,9 +194,9 @@ func (p *planner) live(ctx context.Context, r *Run, ready func(ctx context.Conte
 func (r *Run) waiter() queue.Waiter {
 	return queue.Waiter{
 		Queued: func(ahead int, why string) { r.journal.add(Queued{Ahead: ahead, Why: why}) },
-		Admitted: func(cause string, room scheduler.Capacity, waited time.Duration) {
+		Admitted: func(cause string, capacity scheduler.Capacity, waited time.Duration) {
 			r.status.set(disdel.StatusAdmitted, cause)
-			r.journal.add(Admitted{Room: room, Waited: waited})
+			r.journal.add(Admitted{Room: capacity, Waited: waited})
 		},
 	}
 }

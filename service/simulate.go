@@ -92,12 +92,12 @@ const mostSimulated = 32
 // earlier job that has one. ok is false if no time is known.
 func traceJob(in scheduler.PlanInput, plan disdel.Plan) (line sim.Job, ok bool) {
 	t, d := in.Job.Training, in.Job.Distribution
-	most := min(cmp.Or(d.MaxWorkers, mostSimulated), max(1, t.MostWorkers(in.Data.Train)))
+	maximum := min(cmp.Or(d.MaxWorkers, mostSimulated), max(1, t.MostWorkers(in.Data.Train)))
 	grid := scheduler.Grid{}
-	for n := max(1, d.MinWorkers); n < most; n *= 2 {
+	for n := max(1, d.MinWorkers); n < maximum; n *= 2 {
 		grid.Workers = append(grid.Workers, n)
 	}
-	grid.Workers = append(grid.Workers, most)
+	grid.Workers = append(grid.Workers, maximum)
 	seconds := map[int]float64{}
 	for _, c := range scheduler.WhatIf(in, grid, scheduler.AgainstCost) {
 		if c.Forecast != nil && c.BatchSize == t.JobBatch() {
@@ -112,7 +112,7 @@ func traceJob(in scheduler.PlanInput, plan disdel.Plan) (line sim.Job, ok bool) 
 	ms := func(seconds float64) disdel.Millis { return disdel.Millis(seconds * 1e9) }
 	line = sim.Job{
 		ID: disdel.JobID(in.Job.Metadata.Name), Rows: in.Data.Train, BatchSize: max(1, t.JobBatch()), Epochs: t.Epochs,
-		Workers: plan.Workers, MinWorkers: d.MinWorkers, MaxWorkers: most, Sync: d.Sync, HeldOut: in.Data.HeldOut,
+		Workers: plan.Workers, MinWorkers: d.MinWorkers, MaxWorkers: maximum, Sync: d.Sync, HeldOut: in.Data.HeldOut,
 		PerThousand: ms(work / float64(max(1, in.Data.Train)) * 1000), Round: ms(fixed / rounds),
 		EachUpdate: ms(each / rounds),
 		Losses:     lossesOf(in),

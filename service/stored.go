@@ -507,10 +507,10 @@ func (n *storedNeeds) addUnread(id disdel.JobID) {
 
 // ownName returns the plain name of NAME or OWNER/NAME in a job of a tenant. own tells whether this Service's tenant
 // owns the item.
-func (s *Service) ownName(ref, of string) (name string, own bool) {
+func (s *Service) ownName(ref, usual string) (name string, own bool) {
 	owner, name, named := strings.Cut(ref, "/")
 	if !named || strings.HasPrefix(ref, "sha256:") {
-		owner, name = cmp.Or(of, tenant.HomeOwner), ref
+		owner, name = cmp.Or(usual, tenant.HomeOwner), ref
 	}
 	return name, name != "" && owner == s.owner()
 }

@@ -48,14 +48,14 @@ func (s *core) whichHistory() string {
 // error of the history.
 func (s *core) keep(rec *disdel.Record, failed error) error {
 	path := s.unsavedFile(rec.ID)
-	left := unsavedRecord{s.whichHistory(), *rec}
-	data, err := json.Marshal(left)
+	remaining := unsavedRecord{s.whichHistory(), *rec}
+	data, err := json.Marshal(remaining)
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(path), 0o700)
 	}
 	if err == nil {
 		if err = files.WriteWhole(path, ".unsaved-*", data); files.DiskFull(err) {
-			err = s.spend(left, data)
+			err = s.spend(remaining, data)
 		}
 	}
 	if err != nil {
@@ -70,17 +70,17 @@ func (s *core) keep(rec *disdel.Record, failed error) error {
 
 // spend writes a record into the reserved room. If the record is too long, it drops the logs first, and then successful
 // activations.
-func (s *core) spend(left unsavedRecord, data []byte) (err error) {
+func (s *core) spend(remaining unsavedRecord, data []byte) (err error) {
 	for _, shorten := range []func(*disdel.Record){func(*disdel.Record) {}, withoutLogs, withoutPassed} {
-		shorten(&left.Record)
-		if data, err = json.Marshal(left); err != nil {
+		shorten(&remaining.Record)
+		if data, err = json.Marshal(remaining); err != nil {
 			return err
 		}
 		if len(data) <= reserveSize {
 			break
 		}
 	}
-	reserve := s.reserveFile(left.Record.ID)
+	reserve := s.reserveFile(remaining.Record.ID)
 	f, err := os.OpenFile(reserve, os.O_WRONLY, 0)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (s *core) spend(left unsavedRecord, data []byte) (err error) {
 	if err = errors.Join(err, f.Truncate(int64(len(data))), f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	return os.Rename(reserve, s.unsavedFile(left.Record.ID))
+	return os.Rename(reserve, s.unsavedFile(remaining.Record.ID))
 }
 
 func withoutLogs(r *disdel.Record) {
@@ -232,20 +232,20 @@ func (s *core) deliverOne(ctx context.Context, h *history.Store, path string) er
 	if err != nil {
 		return err
 	}
-	var left unsavedRecord
-	if err := json.Unmarshal(data, &left); err != nil || !left.Record.ID.Valid() {
+	var remaining unsavedRecord
+	if err := json.Unmarshal(data, &remaining); err != nil || !remaining.Record.ID.Valid() {
 		return s.putAside(path, cmp.Or(err, errNoRecord))
 	}
-	if left.History != s.whichHistory() {
+	if remaining.History != s.whichHistory() {
 		return nil
 	}
-	there, err := h.Get(ctx, left.Record.ID)
+	there, err := h.Get(ctx, remaining.Record.ID)
 	damaged := disdel.KindOf(err) == disdel.Corrupt // then what waits here is the better record
 	if err != nil && disdel.KindOf(err) != disdel.NotFound && !damaged {
 		return err
 	}
-	if there.Resumes <= left.Record.Resumes { // else another home took the job up since
-		if err := h.Save(ctx, &left.Record); err != nil {
+	if there.Resumes <= remaining.Record.Resumes { // else another home took the job up since
+		if err := h.Save(ctx, &remaining.Record); err != nil {
 			return err
 		}
 	}

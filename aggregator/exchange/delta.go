@@ -140,16 +140,16 @@ func (r *reader) byte() byte {
 	return b
 }
 
-// number reads a varint of 1 to most.
-func (r *reader) number(most int) int {
-	if len(r.data) > 0 && r.data[0]-1 < 0x7f && int(r.data[0]) <= most { // one byte, as most are
+// number reads a varint of 1 to maximum.
+func (r *reader) number(maximum int) int {
+	if len(r.data) > 0 && r.data[0]-1 < 0x7f && int(r.data[0]) <= maximum { // one byte, as most are
 		v := int(r.data[0])
 		r.data = r.data[1:]
 		return v
 	}
 	v, size := binary.Uvarint(r.data)
-	if size <= 0 || v == 0 || v > uint64(max(most, 0)) {
-		r.fail("a number is %d, of 1 to %d", v, most)
+	if size <= 0 || v == 0 || v > uint64(max(maximum, 0)) {
+		r.fail("a number is %d, of 1 to %d", v, maximum)
 		return 0
 	}
 	r.data = r.data[size:]
@@ -310,11 +310,11 @@ const (
 // exponent is that of the smallest power of two for which no value exceeds 127 multiples. If the values are such
 // multiples already, rounding them again changes nothing.
 func exponent(values []float32) int {
-	var most uint32 // of the bits without the sign, which have the order of the numbers
+	var maximum uint32 // of the bits without the sign, which have the order of the numbers
 	for _, v := range values {
-		most = max(most, math.Float32bits(v)&^signBit)
+		maximum = max(maximum, math.Float32bits(v)&^signBit)
 	}
-	fraction, e := math.Frexp(float64(math.Float32frombits(most)) / mostMultiple)
+	fraction, e := math.Frexp(float64(math.Float32frombits(maximum)) / mostMultiple)
 	if fraction == 0.5 { // a power of two itself
 		e--
 	}
@@ -378,11 +378,11 @@ func (v Vector) Append(dst []byte) []byte {
 }
 
 // ReadVector decodes a vector of so many members and returns the rest of data. It returns Corrupt if there is none, or
-// for steps above most.
-func ReadVector(data []byte, members, most int) (v Vector, rest []byte, err error) {
+// for steps above maximum.
+func ReadVector(data []byte, members, maximum int) (v Vector, rest []byte, err error) {
 	for m := range members {
 		step, size := binary.Uvarint(data)
-		if size <= 0 || step > uint64(most) {
+		if size <= 0 || step > uint64(maximum) {
 			return nil, nil, &disdel.Error{
 				Kind: disdel.Corrupt, Op: "read delta", Msg: fmt.Sprintf("it began with step %d of member %d", step, m),
 			}

@@ -123,7 +123,7 @@ func (r *reader) unknown(p place, pattern, path, key string) {
 	}
 	near := closestKey(key, childNames(pattern))
 	if near != "" {
-		r.meant[join(path, near)] = true
+		r.misspelt[join(path, near)] = true
 	}
 	r.fault(p, join(path, key), suggest(pattern, key, near), "unknown field")
 }
@@ -131,7 +131,7 @@ func (r *reader) unknown(p place, pattern, path, key string) {
 // missing adds a fault for every required key that the object at path lacks.
 func (r *reader) missing(pattern, path string) {
 	for _, f := range children(pattern) {
-		if at := join(path, f.name()); f.required && !r.given(at) && !r.meant[at] {
+		if at := join(path, f.name()); f.required && !r.isSet(at) && !r.misspelt[at] {
 			r.fault(r.places[path], at, f.write(), "missing")
 		}
 	}
@@ -239,7 +239,7 @@ func (r *reader) scalar(n *yaml.Node, f *field, path string, v reflect.Value) {
 // scalarValue is a decoded value: a text, or an integer or number in the unit of the file.
 type scalarValue struct {
 	text    string
-	whole   int64   // integers, bytes, nanoseconds
+	integer int64   // integers, bytes, nanoseconds
 	decimal float64 // numbers; the same amount for everything but text
 	toggle  bool
 }
@@ -254,7 +254,7 @@ func (x scalarValue) store(v reflect.Value) {
 	case reflect.Bool:
 		v.SetBool(x.toggle)
 	default:
-		v.SetInt(x.whole)
+		v.SetInt(x.integer)
 	}
 }
 
@@ -354,7 +354,7 @@ func decodeInteger(n *yaml.Node, f *field) (scalarValue, string, string) {
 	if limit := int64(largestInt); err != nil || !f.wide && (v > limit || v < -limit) {
 		return scalarValue{}, shorten(n.Value) + " is out of range", ""
 	}
-	return scalarValue{whole: v, decimal: float64(v)}, "", ""
+	return scalarValue{integer: v, decimal: float64(v)}, "", ""
 }
 
 func decodeNumber(n *yaml.Node, f *field) (scalarValue, string, string) {
@@ -382,7 +382,7 @@ func decodeSize(n *yaml.Node, f *field) (scalarValue, string, string) {
 	if err != nil {
 		return unexpected(n, f, hint)
 	}
-	return scalarValue{whole: int64(v), decimal: float64(v)}, "", ""
+	return scalarValue{integer: int64(v), decimal: float64(v)}, "", ""
 }
 
 func decodeDuration(n *yaml.Node, f *field) (scalarValue, string, string) {
@@ -390,7 +390,7 @@ func decodeDuration(n *yaml.Node, f *field) (scalarValue, string, string) {
 	if !isText(n) || d.UnmarshalText([]byte(n.Value)) != nil {
 		return unexpected(n, f, "write 90s, 5m or 1h30m")
 	}
-	return scalarValue{whole: int64(d), decimal: float64(d)}, "", ""
+	return scalarValue{integer: int64(d), decimal: float64(d)}, "", ""
 }
 
 func decodeToggle(n *yaml.Node, f *field) (scalarValue, string, string) {
@@ -501,18 +501,18 @@ func spreadPolicy(n *yaml.Node) *yaml.Node {
 		if key.Value != policyKeys["name"] || value.Kind != yaml.MappingNode {
 			continue
 		}
-		said := slices.Clone(value.Content)
-		for k := 0; k+1 < len(said); k += 2 {
-			means, known := policyKeys[said[k].Value]
+		options := slices.Clone(value.Content)
+		for k := 0; k+1 < len(options); k += 2 {
+			means, known := policyKeys[options[k].Value]
 			if !known {
 				return n
 			}
-			renamed := *said[k]
+			renamed := *options[k]
 			renamed.Value = means
-			said[k] = &renamed
+			options[k] = &renamed
 		}
 		out := *n
-		out.Content = slices.Concat(n.Content[:i], said, n.Content[i+2:])
+		out.Content = slices.Concat(n.Content[:i], options, n.Content[i+2:])
 		return &out
 	}
 	return n

@@ -262,9 +262,9 @@ func (d Draft) regressionRate() string {
 	return strconv.FormatFloat(0.1/(1+d.Length), 'g', 1, 64)
 }
 
-// powerOfTwo is the largest power of two up to n, within least and most.
-func powerOfTwo(n, least, most int) int {
-	return min(max(1<<(bits.Len(uint(max(n, 1)))-1), least), most)
+// powerOfTwo is the largest power of two up to n, within minimum and maximum.
+func powerOfTwo(n, minimum, maximum int) int {
+	return min(max(1<<(bits.Len(uint(max(n, 1)))-1), minimum), maximum)
 }
 
 // draftPage is a job file that is being written.

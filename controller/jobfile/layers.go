@@ -418,15 +418,15 @@ func LayersPage() []byte {
 		fmt.Fprintf(&out, "\n## %s\n\n%s\n\n```\n%s\n```\n", k.Name, k.Meaning, d.example())
 		out.WriteString("\n| option | takes | default | |\n|---|---|---|---|\n")
 		for _, o := range k.Options {
-			f, given := child(layerPath, o.Name), o.Default
+			f, usage := child(layerPath, o.Name), o.Default
 			if o.Required {
-				given = "required"
+				usage = "required"
 			}
 			takes := strings.Join(nonEmpty(f.form.String(), f.rule()), ", ")
 			if o.Name == "activation" {
 				takes = orList(model.Activations())
 			}
-			fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", o.Name, takes, given, f.meaning)
+			fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", o.Name, takes, usage, f.meaning)
 		}
 	}
 	out.WriteString("\n## Layers without options\n\n| layer | what it does |\n|---|---|\n" + plain.String())

@@ -102,16 +102,18 @@ func (r *reader) inOrder() []disdel.Fault {
 
 // reader collects the results of one Parse.
 type reader struct {
-	faults []disdel.Fault
-	more   int // faults beyond maxKept
-	places map[string]place
-	failed map[string]bool // paths with a fault
-	open   func(file string) ([]byte, error)
-	meant  map[string]bool // fields that a misspelt key probably means: they are not reported as missing
+	faults   []disdel.Fault
+	more     int // faults beyond maxKept
+	places   map[string]place
+	failed   map[string]bool // paths with a fault
+	open     func(file string) ([]byte, error)
+	misspelt map[string]bool // fields that a misspelt key probably means: they are not reported as missing
 }
 
 func newReader(open func(file string) ([]byte, error)) *reader {
-	return &reader{open: open, places: map[string]place{"": {1, 1}}, failed: map[string]bool{}, meant: map[string]bool{}}
+	return &reader{
+		open: open, places: map[string]place{"": {1, 1}}, failed: map[string]bool{}, misspelt: map[string]bool{},
+	}
 }
 
 // full tells whether there are too many faults to examine, and counts one more if so.
@@ -132,8 +134,8 @@ func (r *reader) fault(p place, path, hint, format string, args ...any) {
 		disdel.Fault{Path: path, Line: p.line, Column: p.column, Msg: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// given tells whether the file or a --set gives a value at path.
-func (r *reader) given(path string) bool { _, ok := r.places[path]; return ok }
+// isSet tells whether the file or a --set gives a value at path.
+func (r *reader) isSet(path string) bool { _, ok := r.places[path]; return ok }
 
 // sound tells whether there is no fault at any of the paths, so that a rule about them makes sense.
 func (r *reader) sound(paths ...string) bool {
@@ -172,7 +174,7 @@ func (r *reader) load(data []byte) *yaml.Node {
 }
 
 // documents reads at most most documents of a file. It returns none if there is nothing to continue with.
-func (r *reader) documents(data []byte, most int) []yaml.Node {
+func (r *reader) documents(data []byte, maximum int) []yaml.Node {
 	if len(data) > maxFile {
 		r.fault(place{1, 1}, "", "", "the file has %d bytes; a job file has at most %d", len(data), maxFile)
 		return nil
@@ -186,7 +188,7 @@ func (r *reader) documents(data []byte, most int) []yaml.Node {
 			n, maxMarks)
 		return nil
 	}
-	documents, err := loadYAML(data, most)
+	documents, err := loadYAML(data, maximum)
 	switch {
 	case err != nil:
 		p, msg := describe(err)
@@ -222,14 +224,14 @@ func countMarks(data []byte) int {
 
 // loadYAML reads at most most documents as trees; it does not follow aliases. The recover is for defects of the YAML
 // package, which is the first to see foreign text.
-func loadYAML(data []byte, most int) (documents []yaml.Node, err error) {
+func loadYAML(data []byte, maximum int) (documents []yaml.Node, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the reader gave up: %v", p)
 		}
 	}()
 	loader, err := yaml.NewLoader(bytes.NewReader(data))
-	for err == nil && len(documents) < most {
+	for err == nil && len(documents) < maximum {
 		var n yaml.Node
 		if err = loader.Load(&n); err == nil {
 			documents = append(documents, n)

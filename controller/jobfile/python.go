@@ -141,7 +141,7 @@ func (r *reader) python(job *disdel.Job) {
 	case job.Model.Python == nil && *backend == disdel.BackendAuto:
 		*backend = disdel.BackendNative
 	case job.Model.Python == nil:
-	case !r.given(backendPath):
+	case !r.isSet(backendPath):
 		*backend = disdel.BackendPython
 	case *backend != disdel.BackendNative && *backend != disdel.BackendAuto && *backend != disdel.BackendPython:
 		r.fault(r.places[backendPath], backendPath, "write python, native or auto, or leave it out",

@@ -30,7 +30,7 @@ const defaultOptimizer = "training.optimizer.adam"
 func (r *reader) defaults(pattern, path string, v reflect.Value) {
 	for _, f := range children(pattern) {
 		at := join(path, f.name())
-		if f.later || v.Kind() != reflect.Struct || r.given(at) {
+		if f.later || v.Kind() != reflect.Struct || r.isSet(at) {
 			continue
 		}
 		switch m := member(v, f.name()); {
@@ -81,7 +81,7 @@ func (r *reader) finish(job *disdel.Job) {
 	r.moments(job)
 	r.policy(job.Distribution)
 	r.exchange(job)
-	if !r.given("output.model") {
+	if !r.isSet("output.model") {
 		job.Output.Model = job.Metadata.Name
 	}
 }
@@ -97,23 +97,23 @@ func (r *reader) model(m *disdel.Model) {
 	const rule = "give exactly one of name, keras, layers, custom and python"
 	count := 0
 	for _, path := range []string{"model.name", "model.keras", "model.layers", "model.custom", pythonPath} {
-		if r.given(path) {
+		if r.isSet(path) {
 			count++
 		}
 	}
 	switch {
 	case count > 1:
 		r.fault(r.places["model"], "model", "take all but one out", rule)
-	case count == 0 && r.given("model") && r.sound("model") && !r.failedBelow("model"):
+	case count == 0 && r.isSet("model") && r.sound("model") && !r.failedBelow("model"):
 		r.fault(r.places["model"], "model", "write name: lenet5, or layers", rule)
-	case r.given(kerasPath) && r.sound(kerasPath):
+	case r.isSet(kerasPath) && r.sound(kerasPath):
 		r.keras(m)
 	}
 	m.Keras = ""
 	for path, wanted := range map[string]bool{
 		exceptPath: m.Init.Except != "", headPath: m.Init.ReplaceHead, freezePath: m.Init.Freeze != "",
 	} {
-		if wanted && r.given(path) && !r.given("model.init.weights") {
+		if wanted && r.isSet(path) && !r.isSet("model.init.weights") {
 			r.fault(r.places[path], path, "take it out, or name weights", "all layers are drawn where no weights are given")
 		}
 	}
@@ -128,7 +128,7 @@ func (r *reader) adapters(m *disdel.Model) {
 	}
 	m.LoRA.Layers = cmp.Or(m.LoRA.Layers, "*")
 	switch {
-	case !r.given("model.init.weights"):
+	case !r.isSet("model.init.weights"):
 		r.fault(r.places[loraPath], loraPath, "name a trained model in model.init.weights, or take it out",
 			"adapters are trained beside given weights")
 	case m.Init.Freeze != "":
@@ -141,7 +141,7 @@ func (r *reader) adapters(m *disdel.Model) {
 func (r *reader) layers(faults []disdel.Fault) {
 	file := File{places: r.places}
 	for _, f := range faults {
-		if r.sound(f.Path, outer(f.Path)) && !r.meant[f.Path] {
+		if r.sound(f.Path, outer(f.Path)) && !r.misspelt[f.Path] {
 			line, column := file.Locate(f.Path)
 			r.fault(place{line, column}, f.Path, f.Hint, "%s", f.Msg)
 		}
@@ -157,7 +157,7 @@ func (r *reader) batch(t *disdel.Training) {
 	if t.Batch == nil {
 		return
 	}
-	if r.given(old) {
+	if r.isSet(old) {
 		r.fault(r.places[path], path, "take one of them out", "does not go with batchSize")
 	}
 	t.BatchSize = t.Batch.Size
@@ -200,7 +200,7 @@ func (r *reader) classWeights(job *disdel.Job) {
 
 func (r *reader) optimizer(o *disdel.Optimizer) {
 	const path = "training.optimizer"
-	if !r.given(path) {
+	if !r.isSet(path) {
 		o.Adam = &disdel.Adam{}
 		r.defaults(defaultOptimizer, defaultOptimizer, reflect.ValueOf(o.Adam).Elem())
 	}
@@ -226,11 +226,11 @@ func (r *reader) steps(s *disdel.Schedule) {
 
 // exactlyOne adds a fault if the object at path does not have exactly one of its fields; hint is for an empty object.
 // A field beside may be given too, or alone.
-func (r *reader) exactlyOne(path, hint string, beside ...string) {
-	names := slices.DeleteFunc(childNames(path), func(name string) bool { return slices.Contains(beside, name) })
+func (r *reader) exactlyOne(path, hint string, others ...string) {
+	names := slices.DeleteFunc(childNames(path), func(name string) bool { return slices.Contains(others, name) })
 	count := 0
 	for _, name := range names {
-		if r.given(join(path, name)) {
+		if r.isSet(join(path, name)) {
 			count++
 		}
 	}
@@ -238,8 +238,8 @@ func (r *reader) exactlyOne(path, hint string, beside ...string) {
 	switch {
 	case count > 1:
 		r.fault(r.places[path], path, "take all but one out", "%s", rule)
-	case slices.ContainsFunc(beside, func(name string) bool { return r.given(join(path, name)) }):
-	case count == 0 && r.given(path) && r.sound(path) && !r.failedBelow(path):
+	case slices.ContainsFunc(others, func(name string) bool { return r.isSet(join(path, name)) }):
+	case count == 0 && r.isSet(path) && r.sound(path) && !r.failedBelow(path):
 		r.fault(r.places[path], path, hint, "%s", rule)
 	}
 }
@@ -263,23 +263,23 @@ func (r *reader) earlyStop(e *disdel.EarlyStop) {
 	target, patience, keep := path+".target", path+".patience", path+".keep"
 	switch {
 	case e.Metric == disdel.MetricLoss:
-		if !r.given(target) {
+		if !r.isSet(target) {
 			r.fault(r.places[path], target, "write target: 0.05", "missing: %s needs it", e.Metric)
 		}
 		for _, other := range []string{patience, keep} {
-			if r.given(other) && r.sound(other) {
+			if r.isSet(other) && r.sound(other) {
 				r.fault(r.places[other], other, "take it out", "does not go with %s", e.Metric)
 			}
 		}
 		return
-	case e.Of().Larger && !r.given(target) && !r.given(patience):
+	case e.Of().Larger && !r.isSet(target) && !r.isSet(patience):
 		r.fault(r.places[path], target, "write target: 0.9", "missing: %s needs it, or a patience", e.Metric)
-	case !r.given(target) && !r.given(patience):
+	case !r.isSet(target) && !r.isSet(patience):
 		r.fault(r.places[path], patience, "write patience: 3", "missing: %s needs it, or a target", e.Metric)
 	case e.Of().Larger && e.Target > 1 && r.sound(target):
 		r.fault(r.places[target], target, "write target: 0.9", "the %s is at most 1", e.Of().Title)
 	}
-	if !r.given(keep) {
+	if !r.isSet(keep) {
 		e.Keep = disdel.KeepBest
 	}
 }
@@ -291,19 +291,19 @@ func (r *reader) goal(job *disdel.Job) {
 	if job.Training.Goal == nil || !r.sound(path) {
 		return
 	}
-	given := 0
+	goals := 0
 	for _, what := range []string{accuracy, "training.goal.loss", rmse} {
-		if r.given(what) {
-			given++
+		if r.isSet(what) {
+			goals++
 		}
 	}
 	switch {
-	case given > 1:
+	case goals > 1:
 		r.fault(r.places[path], path, "take all but one out", "give exactly one of accuracy, loss and rmse")
-	case given == 0 && !r.failedBelow(path):
+	case goals == 0 && !r.failedBelow(path):
 		r.fault(r.places[path], path, "write accuracy: 0.9", "give exactly one of accuracy, loss and rmse")
 	}
-	if r.given(stop) {
+	if r.isSet(stop) {
 		r.fault(r.places[stop], stop, "take one of them out", "does not go with training.goal, which ends the training too")
 	}
 	if job.Training.ValidateEvery == 0 && r.sound(every) {
@@ -318,7 +318,7 @@ func (r *reader) goal(job *disdel.Job) {
 // split completes the shares: if one is given, the other is the rest. Decimal fractions do not add up exactly.
 func (r *reader) split(s *disdel.Split, seed int64) {
 	const path, tolerance = "data.split", 1e-6
-	train, validation := r.given(path+".train"), r.given(path+".validation")
+	train, validation := r.isSet(path+".train"), r.isSet(path+".validation")
 	switch {
 	case !r.sound(path+".train", path+".validation"):
 	case train && !validation:
@@ -328,7 +328,7 @@ func (r *reader) split(s *disdel.Split, seed int64) {
 	case train && math.Abs(s.Train+s.Validation-1) > tolerance:
 		r.fault(r.places[path], path, "", "train and validation add up to %.6g, not to 1", s.Train+s.Validation)
 	}
-	if !r.given(path + ".seed") {
+	if !r.isSet(path + ".seed") {
 		s.Seed = seed
 	}
 }
@@ -359,18 +359,18 @@ func (r *reader) moments(job *disdel.Job) {
 
 // policy checks the bounds of a policy, and that an epoch ends for it to decide.
 func (r *reader) policy(d disdel.Distribution) {
-	const policy, least, most = "distribution.policy", "distribution.minWorkers", "distribution.maxWorkers"
+	const policy, minimum, maximum = "distribution.policy", "distribution.minWorkers", "distribution.maxWorkers"
 	const workers, sync = "distribution.workers", "distribution.sync"
-	if !r.sound(policy, least, most, workers, sync) {
+	if !r.sound(policy, minimum, maximum, workers, sync) {
 		return
 	}
 	switch {
 	case d.MaxWorkers > 0 && d.MinWorkers > d.MaxWorkers:
-		r.fault(r.places[most], most, "", "must be at least distribution.minWorkers, which is %d", d.MinWorkers)
+		r.fault(r.places[maximum], maximum, "", "must be at least distribution.minWorkers, which is %d", d.MinWorkers)
 	case d.Workers > 0 && d.Workers < d.MinWorkers:
-		r.fault(r.places[least], least, "", "must be at most distribution.workers, which is %d", d.Workers)
+		r.fault(r.places[minimum], minimum, "", "must be at most distribution.workers, which is %d", d.Workers)
 	case d.MaxWorkers > 0 && d.Workers > d.MaxWorkers:
-		r.fault(r.places[most], most, "", "must be at least distribution.workers, which is %d", d.Workers)
+		r.fault(r.places[maximum], maximum, "", "must be at least distribution.workers, which is %d", d.Workers)
 	case d.Policy != disdel.PolicyStatic && d.Sync == disdel.SyncEnd:
 		r.fault(r.places[policy], policy, "write sync: epoch",
 			"%s decides at the end of an epoch, and sync: end averages only once", d.Policy)
@@ -382,7 +382,7 @@ func (r *reader) backoff(b disdel.Backoff) {
 	const first, longest = "reliability.retries.backoff.initial", "reliability.retries.backoff.max"
 	switch {
 	case b.Initial <= b.Max || !r.sound(first, longest):
-	case r.given(longest):
+	case r.isSet(longest):
 		r.fault(r.places[longest], longest, "", "must be at least %s, which is %v", first, b.Initial)
 	default:
 		r.fault(r.places[first], first, "", "must be at most %s, which is %v", longest, b.Max)
@@ -404,7 +404,7 @@ func nearWord(word string, words []string) string {
 func (r *reader) sparse(job *disdel.Job) {
 	const rank, loss, backend = "model.rank", "training.loss", "training.backend"
 	m, isSparse := model.FindSparse(job.Model.Name)
-	if !m.Ratings && r.given(rank) && r.sound(rank, "model.name") {
+	if !m.Ratings && r.isSet(rank) && r.sound(rank, "model.name") {
 		r.fault(r.places[rank], rank, "take it out, or write name: pmf", "only pmf has a rank")
 	}
 	if !isSparse {
@@ -412,18 +412,18 @@ func (r *reader) sparse(job *disdel.Job) {
 		return
 	}
 	switch {
-	case !r.given(loss):
+	case !r.isSet(loss):
 		job.Training.Loss = m.Loss
 	case job.Training.Loss != m.Loss && r.sound(loss):
 		r.fault(r.places[loss], loss, "leave it out", "%s is trained by %s", m.Name, m.Loss)
 	}
 	switch {
-	case !r.given(backend):
+	case !r.isSet(backend):
 		job.Training.Backend = disdel.BackendSparse
 	case job.Training.Backend != disdel.BackendSparse && r.sound(backend):
 		r.fault(r.places[backend], backend, "leave it out", "%s is trained by %s alone", m.Name, disdel.BackendSparse)
 	}
-	if m.Ratings && !r.given(rank) {
+	if m.Ratings && !r.isSet(rank) {
 		job.Model.Rank = cmp.Or(job.Model.Rank, model.DefaultRank)
 	}
 }
@@ -431,10 +431,10 @@ func (r *reader) sparse(job *disdel.Job) {
 // dense refuses what only models of sparse rows have.
 func (r *reader) dense(job *disdel.Job) {
 	const loss, backend = "training.loss", "training.backend"
-	if l := job.Training.Loss; (l == disdel.LossSquared || l == disdel.LossLogistic) && r.given(loss) && r.sound(loss) {
+	if l := job.Training.Loss; (l == disdel.LossSquared || l == disdel.LossLogistic) && r.isSet(loss) && r.sound(loss) {
 		r.fault(r.places[loss], loss, "write mse or binaryCrossEntropy", "%s is a loss of logistic, linear and pmf", l)
 	}
-	if job.Training.Backend == disdel.BackendSparse && r.given(backend) && r.sound(backend) {
+	if job.Training.Backend == disdel.BackendSparse && r.isSet(backend) && r.sound(backend) {
 		r.fault(r.places[backend], backend, "leave it out", "it is that of logistic, linear and pmf")
 	}
 }
@@ -559,14 +559,14 @@ func (r *reader) device(job *disdel.Job) {
 	_, sparse := model.FindSparse(job.Model.Name)
 	switch onGPU := job.Resources.Device == disdel.DeviceGPU; {
 	case !r.sound(device, share, backendPath):
-	case !onGPU && r.given(share):
+	case !onGPU && r.isSet(share):
 		r.fault(r.places[share], share, "write device: gpu beside it",
 			"it says what a job takes of GPUs, and this one is not trained by one")
 	case !onGPU || job.Model.Python != nil:
 	case sparse || job.Model.Custom != "":
 		r.fault(r.places[device], device, "leave it out", "%s is trained by the processor alone",
 			cmp.Or(job.Model.Custom, job.Model.Name))
-	case r.given(backendPath):
+	case r.isSet(backendPath):
 		r.fault(r.places[backendPath], backendPath, "leave it out", "GPUs have an engine of their own")
 	default:
 		job.Training.Backend = disdel.BackendCUDA

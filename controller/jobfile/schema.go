@@ -159,8 +159,8 @@ func (f *field) numberSchema() schemaNode {
 
 // optionSchema describes an option with several kinds of values.
 func (f *field) optionSchema() schemaNode {
-	several := func(item schemaNode, least, most int) schemaNode {
-		return schemaNode{"type": "array", "items": item, "minItems": least, "maxItems": most}
+	several := func(item schemaNode, minimum, maximum int) schemaNode {
+		return schemaNode{"type": "array", "items": item, "minItems": minimum, "maxItems": maximum}
 	}
 	switch f.form {
 	case boolean:

@@ -15,8 +15,8 @@ import (
 // work is an invocation in the cloud, and what its action knows.
 type work struct {
 	sim.Call
-	rows int           // that it trains or evaluates if it finishes
-	left disdel.Millis // of its attempt after this leg
+	rows      int           // that it trains or evaluates if it finishes
+	remaining disdel.Millis // of its attempt after this leg
 }
 
 // legShare is the part of its timeout after which an unfinished train action stores its state and pauses.
@@ -36,12 +36,12 @@ func (j *job) work(inv disdel.Invocation) work {
 	switch inv.Task {
 	case disdel.TaskTrain:
 		w.Threads, w.rows = max(1, j.threads(plan)), j.rows(inv)
-		whole := j.line.Round + times(j.line.PerThousand, float64(w.rows)/1000/float64(w.Threads))
-		if left, ok := j.left[shareOf(inv)]; ok {
-			whole = left
+		total := j.line.Round + times(j.line.PerThousand, float64(w.rows)/1000/float64(w.Threads))
+		if remaining, ok := j.remaining[shareOf(inv)]; ok {
+			total = remaining
 		}
-		w.Work = min(whole, times(inv.Limits.Timeout, legShare))
-		w.left = whole - w.Work
+		w.Work = min(total, times(inv.Limits.Timeout, legShare))
+		w.remaining = total - w.Work
 	case disdel.TaskAggregate:
 		w.Work = j.line.Aggregate
 		if l := inv.Level - 1; l >= 0 && l < len(plan.Levels) && inv.Member < len(plan.Levels[l].Clusters) {
@@ -127,7 +127,7 @@ func (j *job) activation(inv disdel.Invocation, w work, r sim.Reply) disdel.Acti
 			Kind: disdel.Unavailable, Code: disdel.CodeQuotaConcurrent, Op: "invoke", Msg: "too many invocations",
 		}
 	case r.TimedOut:
-		delete(j.left, shareOf(inv))
+		delete(j.remaining, shareOf(inv))
 		a.Outcome, a.Failure = disdel.OutcomeTimeout, &disdel.Error{
 			Kind: disdel.Timeout, Op: string(inv.Task), Msg: "it ran for as long as it may",
 		}
@@ -136,14 +136,14 @@ func (j *job) activation(inv disdel.Invocation, w work, r sim.Reply) disdel.Acti
 			Kind: disdel.Timeout, Code: disdel.CodeOverBudget, Op: string(inv.Task), Msg: "the budget holds no more of it",
 		}
 	case r.Held:
-		w.left += r.Left
-		j.left[shareOf(inv)] = w.left
+		w.remaining += r.Left
+		j.remaining[shareOf(inv)] = w.remaining
 		a.Outcome = disdel.OutcomePaused
-	case inv.Task == disdel.TaskTrain && w.left > 0:
-		j.left[shareOf(inv)] = w.left
+	case inv.Task == disdel.TaskTrain && w.remaining > 0:
+		j.remaining[shareOf(inv)] = w.remaining
 		a.Outcome = disdel.OutcomePaused
 	default:
-		delete(j.left, shareOf(inv))
+		delete(j.remaining, shareOf(inv))
 	}
 	if a.Outcome.Failed() {
 		j.Failed++
@@ -161,11 +161,11 @@ func (j *job) result(inv disdel.Invocation, w work) []byte {
 	switch inv.Task {
 	case disdel.TaskTrain:
 		batch := 0
-		if w.left > 0 { // a leg without progress would count as a timeout
+		if w.remaining > 0 { // a leg without progress would count as a timeout
 			batch = inv.Leg + 1
 		}
 		return fmt.Appendf(nil, `{"loss":%g,"samples":%d,"rows":%d,"epochs":1,"paused":%t,"batch":%d}`,
-			j.loss(inv), j.planOf(inv).Shards[inv.Member].Len(), w.rows, w.left > 0, batch)
+			j.loss(inv), j.planOf(inv).Shards[inv.Member].Len(), w.rows, w.remaining > 0, batch)
 	case disdel.TaskAggregate:
 		return []byte(`{"weight":1}`)
 	default:

@@ -13,17 +13,17 @@ import (
 // job is a running job.
 type job struct {
 	Outcome
-	run     *run
-	line    *sim.Job
-	kind    *kind
-	spec    controller.Spec
-	manager *controller.Manager
-	demand  scheduler.Demand
-	round   int                     // for which the job holds its gang
-	later   []disdel.Invocation     // of a round for which it does not hold its gang yet
-	left    map[share]disdel.Millis // remaining work of an attempt of several legs
-	alarm   *sim.Alarm
-	over    bool
+	run       *run
+	line      *sim.Job
+	kind      *kind
+	spec      controller.Spec
+	manager   *controller.Manager
+	demand    scheduler.Demand
+	round     int                     // for which the job holds its gang
+	later     []disdel.Invocation     // of a round for which it does not hold its gang yet
+	remaining map[share]disdel.Millis // remaining work of an attempt of several legs
+	alarm     *sim.Alarm
+	over      bool
 	// entering: it waits for the containers of a stage
 	entering bool
 	stages   map[int]disdel.Plan // of stages started while it ran, by their numbers
@@ -37,7 +37,7 @@ func (j *job) refuse(err error) {
 
 // prepare creates the manager of a planned job.
 func (j *job) prepare(plan disdel.Plan) {
-	j.left = map[share]disdel.Millis{}
+	j.remaining = map[share]disdel.Millis{}
 	j.spec = controller.Spec{
 		ID: j.ID, Job: j.kind.input.Job, Plan: plan, Threads: plan.Threads,
 		Network: disdel.Network{Name: j.line.Network, Input: j.line.Input, Classes: j.line.Classes},
@@ -50,9 +50,9 @@ func (j *job) prepare(plan disdel.Plan) {
 			return scheduler.NewPlan(in)
 		}
 	}
-	if told := cmp.Or(j.run.cfg.Bias, 1); told != 1 || j.run.cfg.BiasNoise > 0 {
+	if bias := cmp.Or(j.run.cfg.Bias, 1); bias != 1 || j.run.cfg.BiasNoise > 0 {
 		p, _ := scheduler.PolicyOf(j.spec.Job) // the planner has refused an unknown one
-		j.spec.Policy = biasedPolicy{p, told, j.run.cfg.BiasNoise, j.ID}
+		j.spec.Policy = biasedPolicy{p, bias, j.run.cfg.BiasNoise, j.ID}
 	}
 	j.manager = controller.NewManager(j.spec)
 }
@@ -141,7 +141,7 @@ func (j *job) finish(status disdel.Status, failure *disdel.Error) {
 		j.kind.ended(now - j.Started)
 	}
 	j.giveBack()
-	j.manager, j.spec, j.left, j.stages = nil, controller.Spec{}, nil, nil
+	j.manager, j.spec, j.remaining, j.stages = nil, controller.Spec{}, nil, nil
 }
 
 func started() controller.Event { return controller.StartedEvent{} }

@@ -101,8 +101,8 @@ const asFast = 0.001
 func bestFixed(cfg Config, line sim.Job) (Trial, error) {
 	var all []Trial
 	line.Policy = disdel.PolicyStatic
-	most := min(cmp.Or(line.MaxWorkers, mostFixed), max(1, line.Rows/line.BatchSize))
-	for n := max(1, line.MinWorkers); n <= most; n++ {
+	maximum := min(cmp.Or(line.MaxWorkers, mostFixed), max(1, line.Rows/line.BatchSize))
+	for n := max(1, line.MinWorkers); n <= maximum; n++ {
 		line.Workers = n
 		t, err := try(cfg, line, Fixed)
 		if err != nil {
@@ -124,8 +124,8 @@ func bestFixed(cfg Config, line sim.Job) (Trial, error) {
 
 // cheapest is the cheapest of the trials that are as fast as the fastest.
 func cheapest(all []Trial) Trial {
-	least := slices.MinFunc(all, func(a, b Trial) int { return cmp.Compare(a.Took, b.Took) }).Took
-	fast := slices.DeleteFunc(all, func(t Trial) bool { return float64(t.Took) > (1+asFast)*float64(least) })
+	minimum := slices.MinFunc(all, func(a, b Trial) int { return cmp.Compare(a.Took, b.Took) }).Took
+	fast := slices.DeleteFunc(all, func(t Trial) bool { return float64(t.Took) > (1+asFast)*float64(minimum) })
 	return slices.MinFunc(fast, func(a, b Trial) int { return cmp.Compare(a.CostGBs, b.CostGBs) })
 }
 
@@ -259,8 +259,8 @@ type Errors struct {
 // Regrets repeats the jobs of a lab with errors in the times that policies see, and adds what they cost. It omits a
 // policy that did not finish in one of the two. Errors are those of Compare.
 func (l *Lab) Regrets(cfg Config, jobs []sim.Job, policies []string, e Errors) error {
-	add := func(told, noise float64) error {
-		cfg.Bias, cfg.BiasNoise = told, noise
+	add := func(bias, noise float64) error {
+		cfg.Bias, cfg.BiasNoise = bias, noise
 		wrong, err := Compare(cfg, jobs, policies)
 		if err != nil {
 			return err
@@ -271,7 +271,7 @@ func (l *Lab) Regrets(cfg Config, jobs []sim.Job, policies []string, e Errors) e
 				continue
 			}
 			l.Regret = append(l.Regret, Regret{
-				Policy: s.Policy, Told: told, Noise: noise, Time: s.Time / l.Policies[i].Time, Cost: s.Cost / l.Policies[i].Cost,
+				Policy: s.Policy, Told: bias, Noise: noise, Time: s.Time / l.Policies[i].Time, Cost: s.Cost / l.Policies[i].Cost,
 			})
 		}
 		return nil

@@ -14,12 +14,12 @@ import (
 
 // planner plans jobs. Jobs of a kind, which differ only in name and times, share one plan.
 type planner struct {
-	by     estimator.Estimator
-	cloud  sim.Config
-	limits disdel.PlatformLimits
-	beside int // jobs of a batch
-	kinds  map[string]*kind
-	inputs map[disdel.JobID]scheduler.PlanInput
+	by       estimator.Estimator
+	cloud    sim.Config
+	limits   disdel.PlatformLimits
+	siblings int // jobs of a batch
+	kinds    map[string]*kind
+	inputs   map[disdel.JobID]scheduler.PlanInput
 }
 
 // kind is jobs with the same plan, and the durations of those that have ended.
@@ -78,7 +78,7 @@ func (p *planner) input(line *sim.Job) (scheduler.PlanInput, error) {
 	}
 	return scheduler.PlanInput{
 		ID: line.ID, Job: job, Graph: g, Platform: p.limits, Estimator: p.by, Threads: p.threads,
-		Processors: p.limits.Processors, Siblings: p.beside,
+		Processors: p.limits.Processors, Siblings: p.siblings,
 		Data: disdel.DataInfo{
 			Name: line.Network, Train: line.Rows, HeldOut: line.HeldOut, Sample: line.Input, Classes: line.Classes,
 			SampleSize: disdel.Bytes(bytes),

@@ -115,18 +115,18 @@ func newRun(cfg Config, jobs []sim.Job) (*run, error) {
 	r := &run{cfg: cfg, byID: map[disdel.JobID]*job{}}
 	r.cloud = sim.NewCloud(&r.clock, cfg.Cloud)
 	r.planner = planner{
-		by: cfg.Estimator, cloud: cfg.Cloud, limits: r.cloud.Limits(), beside: cfg.Siblings, kinds: map[string]*kind{},
+		by: cfg.Estimator, cloud: cfg.Cloud, limits: r.cloud.Limits(), siblings: cfg.Siblings, kinds: map[string]*kind{},
 		inputs: cfg.Inputs,
 	}
 	if cfg.Admission != scheduler.AdmissionGreedy {
-		whole := scheduler.CapacityOf(r.cloud.Limits())
-		if whole.Millicores < scheduler.Unbounded {
-			whole.Millicores = int(cmp.Or(cfg.Share, scheduler.ProcessorShare) * float64(whole.Millicores))
+		capacity := scheduler.CapacityOf(r.cloud.Limits())
+		if capacity.Millicores < scheduler.Unbounded {
+			capacity.Millicores = int(cmp.Or(cfg.Share, scheduler.ProcessorShare) * float64(capacity.Millicores))
 		}
 		if cfg.Admission != scheduler.AdmissionGangLike { // the service lets single jobs share processors, too
 			by = scheduler.Sharing{By: by}
 		}
-		r.admission = scheduler.NewAdmission(by, whole)
+		r.admission = scheduler.NewAdmission(by, capacity)
 	}
 	for i := range jobs {
 		j := &job{run: r, line: &jobs[i], Outcome: Outcome{ID: jobs[i].ID, Tenant: jobs[i].Tenant, Arrived: jobs[i].At}}
@@ -234,8 +234,8 @@ func (r *run) result() Result {
 	if n := out.Cloud.Calls; n > 0 {
 		out.ColdShare = float64(out.Cloud.Cold) / float64(n)
 	}
-	if whole := disdel.GBSeconds(r.cloud.Limits().Pool, out.Makespan); whole > 0 {
-		out.UsedShare = out.Cloud.BusyGBs / whole
+	if capacity := disdel.GBSeconds(r.cloud.Limits().Pool, out.Makespan); capacity > 0 {
+		out.UsedShare = out.Cloud.BusyGBs / capacity
 	}
 	return out
 }

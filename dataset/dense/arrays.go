@@ -94,19 +94,19 @@ func (s Arrays) Input(name string) (in dataset.DenseInput, err error) {
 // pairs is the arrays of a data set.
 type pairs struct {
 	Arrays
-	parts   []*pair // for training, and perhaps held out
-	labels  *labels
-	low     float64
-	high    float64
-	whole   bool // all values are whole numbers
-	example dataset.Example
+	parts    []*pair // for training, and perhaps held out
+	labels   *labels
+	low      float64
+	high     float64
+	integers bool // all values are whole numbers
+	example  dataset.Example
 }
 
 // pair is the data and labels of a part.
 type pair struct{ x, y *array }
 
 func (p *pairs) begin() error {
-	p.low, p.high, p.whole = math.Inf(1), math.Inf(-1), true
+	p.low, p.high, p.integers = math.Inf(1), math.Inf(-1), true
 	for _, from := range [][2]dataset.Source{{p.Images, p.Labels}, {p.TestImages, p.TestLabels}} {
 		if from[0].Open == nil {
 			continue
@@ -188,7 +188,7 @@ func (p *pairs) learn() error {
 			p.look(one, row, x, wrong)
 			if text := one.y.text(y); i == 0 {
 				p.labels.add(text)
-			} else if _, ok := p.labels.of(text); !ok {
+			} else if _, ok := p.labels.index(text); !ok {
 				wrong.add(disdel.Fault{
 					Path: fmt.Sprintf("row %d", row),
 					Msg:  fmt.Sprintf("no row to learn from has the label %.40q", text),
@@ -229,7 +229,7 @@ func (p *pairs) look(one *pair, row int, x []byte, wrong *faults) {
 			return
 		}
 		p.low, p.high = min(p.low, v), max(p.high, v)
-		p.whole = p.whole && v == math.Trunc(v)
+		p.integers = p.integers && v == math.Trunc(v)
 	}
 }
 
@@ -286,7 +286,7 @@ func (p *pairs) each(yield func(dataset.DenseRow) error) error {
 	for i, one := range p.parts {
 		row.HeldOut = i == 1
 		err := one.rows(func(_ int, x, y []byte) error {
-			row.Label, _ = p.labels.of(one.y.text(y))
+			row.Label, _ = p.labels.index(one.y.text(y))
 			for k := range n {
 				v := one.x.value(x[k*one.x.size:])
 				if bytes {

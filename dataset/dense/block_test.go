@@ -26,7 +26,7 @@ func taken(text string, size int, separator rune) (records []string, err error) 
 		}
 		for _, r := range s.records {
 			fields := []string{}
-			for _, c := range s.of(r) {
+			for _, c := range s.cellsOf(r) {
 				fields = append(fields, c.text)
 			}
 			records = append(records, fmt.Sprintf("%d %q", r.line, fields))

@@ -53,7 +53,7 @@ func TestTablesThatFillMemoryAreRefused(t *testing.T) {
 	}).Input("a"); err != nil {
 		t.Errorf("separators in quotes: %v", err)
 	}
-	s := parsedBlock{block: block{text: []byte(strings.Repeat(",", 1<<20)), line: 1}, most: 2}
+	s := parsedBlock{block: block{text: []byte(strings.Repeat(",", 1<<20)), line: 1}, maximum: 2}
 	if s.split(','); cap(s.cells) > 16 || s.records[0].width != 1<<20+1 {
 		t.Errorf("%d cells are kept of a row of %d", cap(s.cells), s.records[0].width)
 	}

@@ -23,7 +23,7 @@ type column struct {
 
 	numbers, texts int
 	squares        float64           // sum of squared distances from the mean (Welford 1962)
-	whole          bool              // all numbers are whole
+	integers       bool              // all numbers are whole
 	inexact        bool              // a whole number is exactIntegers or more
 	seen           map[string]string // texts, and the same ones
 	// recent has texts by their last character: most columns have few texts, or far too many
@@ -44,7 +44,7 @@ type place struct {
 
 func newColumn(name string) column {
 	return column{
-		Column: dataset.Column{Name: name, Low: math.Inf(1), High: math.Inf(-1)}, whole: true,
+		Column: dataset.Column{Name: name, Low: math.Inf(1), High: math.Inf(-1)}, integers: true,
 		seen: map[string]string{},
 	}
 }
@@ -81,7 +81,7 @@ func (c *column) add(line int, x *cell) {
 	c.Mean += off / float64(c.numbers)
 	c.squares += off * (v - c.Mean)
 	c.Low, c.High = min(c.Low, v), max(c.High, v)
-	c.whole = c.whole && v == math.Trunc(v)
+	c.integers = c.integers && v == math.Trunc(v)
 	c.inexact = c.inexact || math.Abs(v) >= exactIntegers
 }
 
@@ -243,7 +243,7 @@ func (c *column) scale(by Scale) {
 
 // inBytes tells whether all numbers fit a byte each unchanged.
 func (c *column) inBytes() bool {
-	return c.Kind == dataset.ColumnNumber && c.whole && c.Missing == 0 && c.Low >= 0 && c.High <= math.MaxUint8
+	return c.Kind == dataset.ColumnNumber && c.integers && c.Missing == 0 && c.Low >= 0 && c.High <= math.MaxUint8
 }
 
 // write appends the values of a cell. An unknown category is stored like a missing one.
@@ -362,8 +362,8 @@ func numbersFirst(a, b string) int {
 	}
 }
 
-// of is the class of a label.
-func (l *labels) of(text string) (int32, bool) {
+// index is the class of a label.
+func (l *labels) index(text string) (int32, bool) {
 	k, ok := l.class[text]
 	if !ok {
 		k, ok = l.class[canonical(text)]

@@ -582,7 +582,7 @@ func (t *table) almostNumbers() (list []string) {
 // inexactIntegers notes columns of integers that lose their last digits, as ids do.
 func (t *table) inexactIntegers() (list []string) {
 	for i := range t.columns {
-		if c := &t.columns[i]; c.inexact && c.whole && (c.target || c.passed == "" && c.Kind == dataset.ColumnNumber) {
+		if c := &t.columns[i]; c.inexact && c.integers && (c.target || c.passed == "" && c.Kind == dataset.ColumnNumber) {
 			list = append(list, fmt.Sprintf("%s has integers of 2^53 or more, which lose their last digits; if they are ids, "+
 				"leave them out (--skip)", c.Name))
 		}

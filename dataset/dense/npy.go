@@ -22,11 +22,11 @@ import (
 // array is a NumPy array in a file that is read row by row.
 type array struct {
 	dataset.Source
-	shape []int
-	kind  byte // u, i, f: numbers; b: true or false; U, S: texts
-	size  int  // bytes of a value
-	order binary.ByteOrder
-	whole []byte // the values if they were in Fortran's order; nil: they are read from the file
+	shape     []int
+	kind      byte // u, i, f: numbers; b: true or false; U, S: texts
+	size      int  // bytes of a value
+	order     binary.ByteOrder
+	reordered []byte // the values if they were in Fortran's order; nil: they are read from the file
 }
 
 // The header of a .npy file is a Python dictionary: numpy.org/doc/stable/reference/generated/numpy.lib.format.html
@@ -161,14 +161,14 @@ func (a *array) turn(in io.Reader) error {
 	case len(data) > n*size:
 		return a.bad("more follows than its shape %v says", a.shape)
 	}
-	a.whole = make([]byte, len(data))
+	a.reordered = make([]byte, len(data))
 	index := make([]int, len(a.shape))
 	for at := range n {
 		from, stride := 0, 1
 		for d, i := range index {
 			from, stride = from+i*stride, stride*a.shape[d]
 		}
-		copy(a.whole[at*size:], data[from*size:(from+1)*size])
+		copy(a.reordered[at*size:], data[from*size:(from+1)*size])
 		for d := len(index) - 1; d >= 0; d-- {
 			if index[d]++; index[d] < a.shape[d] {
 				break
@@ -228,7 +228,7 @@ type rows struct {
 // open starts to read the rows.
 func (a *array) open() (*rows, error) {
 	r := &rows{a: a, data: make([]byte, a.rowLen()*a.size)}
-	if a.whole != nil {
+	if a.reordered != nil {
 		return r, nil
 	}
 	in, err := a.Open()
@@ -251,8 +251,8 @@ func (r *rows) close() {
 
 // next reads a row. It is valid until the next call.
 func (r *rows) next() ([]byte, error) {
-	if r.a.whole != nil {
-		r.data = r.a.whole[r.at*len(r.data) : (r.at+1)*len(r.data)]
+	if r.a.reordered != nil {
+		r.data = r.a.reordered[r.at*len(r.data) : (r.at+1)*len(r.data)]
 		r.at++
 		return r.data, nil
 	}

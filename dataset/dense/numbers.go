@@ -32,13 +32,13 @@ func decimal(text string) (v float64, ok bool) {
 // scan reads such a number at the start of a text, and returns where its characters end. Its digits and the power of
 // ten are exact, and their quotient is the nearest number (Clinger 1990).
 func scan(text string) (v float64, end int, ok bool) {
-	first, point, whole := 0, -1, uint64(0)
+	first, point, integer := 0, -1, uint64(0)
 	if text != "" && (text[0] == '-' || text[0] == '+') {
 		first = 1
 	}
 	for end = first; end < len(text); end++ {
 		if digit := text[end] - '0'; digit <= 9 {
-			whole = 10*whole + uint64(digit)
+			integer = 10*integer + uint64(digit)
 			continue
 		}
 		if text[end] != '.' || point >= 0 {
@@ -54,7 +54,7 @@ func scan(text string) (v float64, end int, ok bool) {
 	if digits <= 0 || digits >= len(tens) {
 		return 0, end, false
 	}
-	v = float64(whole) / tens[behind]
+	v = float64(integer) / tens[behind]
 	if text[0] == '-' {
 		v = -v
 	}
@@ -76,9 +76,9 @@ func scanAt(text string, at, over int) (v float64, end int, ok bool) {
 	const highest = 1 << 63
 	first := at + int((uint64((text[at]-'+')&^2)-1)>>63)
 	sign := (uint64(text[at]^'-') - 1) & highest
-	whole, digits := uint64(text[first]-'0'), 1
-	if whole > 9 || text[first+1] != '.' { // most numbers have one digit before the point
-		whole, digits = leading(text[first:])
+	integer, digits := uint64(text[first]-'0'), 1
+	if integer > 9 || text[first+1] != '.' { // most numbers have one digit before the point
+		integer, digits = leading(text[first:])
 	}
 	end = first + digits
 	behind := 0
@@ -92,7 +92,7 @@ func scanAt(text string, at, over int) (v float64, end int, ok bool) {
 		end += behind
 		digits += behind
 		if digits < len(tens) { // else it would overflow
-			whole = whole*wholeTens[behind] + part
+			integer = integer*wholeTens[behind] + part
 		}
 	}
 	switch {
@@ -102,7 +102,7 @@ func scanAt(text string, at, over int) (v float64, end int, ok bool) {
 	case digits == 0:
 		return 0, end, false
 	}
-	v = float64(int64(whole)) / tens[behind]
+	v = float64(int64(integer)) / tens[behind]
 	return math.Float64frombits(math.Float64bits(v) | sign), end, true
 }
 

@@ -20,11 +20,11 @@ type parquetFile struct {
 	meta    *parquet.File
 	columns []parquetColumn
 
-	group  int          // number of the next row group
-	reader parquet.Rows // of the current row group; nil: it is at its end
-	left   int64        // its rows that are not read yet
-	ready  []parquet.Row
-	buffer []parquet.Row
+	group     int          // number of the next row group
+	reader    parquet.Rows // of the current row group; nil: it is at its end
+	remaining int64        // its rows that are not read yet
+	ready     []parquet.Row
+	buffer    []parquet.Row
 }
 
 // parquetNames returns the names of the columns. It returns *disdel.Faults for columns that no table can have.
@@ -231,7 +231,7 @@ const rowsAtOnce = 64
 func (f *parquetFile) next() (row parquet.Row, err error) {
 	for len(f.ready) == 0 {
 		group := f.group // fill counts from 1
-		if f.left == 0 {
+		if f.remaining == 0 {
 			group++
 		}
 		if groups := len(f.meta.RowGroups()); group > groups {
@@ -248,7 +248,7 @@ func (f *parquetFile) next() (row parquet.Row, err error) {
 
 // fill reads the next rows of the current row group, or opens the next one.
 func (f *parquetFile) fill() error {
-	if f.left == 0 {
+	if f.remaining == 0 {
 		if err := f.closeRows(); err != nil {
 			return err
 		}
@@ -257,7 +257,7 @@ func (f *parquetFile) fill() error {
 		}
 		group := f.meta.RowGroups()[f.group]
 		f.group++
-		if f.left = group.NumRows(); f.left == 0 {
+		if f.remaining = group.NumRows(); f.remaining == 0 {
 			return nil
 		}
 		f.reader = group.Rows()
@@ -265,17 +265,17 @@ func (f *parquetFile) fill() error {
 	if f.buffer == nil {
 		f.buffer = make([]parquet.Row, rowsAtOnce)
 	}
-	n, err := f.reader.ReadRows(f.buffer[:min(rowsAtOnce, f.left)])
+	n, err := f.reader.ReadRows(f.buffer[:min(rowsAtOnce, f.remaining)])
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	f.ready, f.left = f.buffer[:n], f.left-int64(n)
+	f.ready, f.remaining = f.buffer[:n], f.remaining-int64(n)
 	for _, row := range f.ready {
 		if len(row) != len(f.columns) {
 			return fmt.Errorf("a row has %d values and not %d", len(row), len(f.columns))
 		}
 	}
-	if err != nil && f.left > 0 || n == 0 {
+	if err != nil && f.remaining > 0 || n == 0 {
 		return errors.New("it has fewer rows than its description says")
 	}
 	return nil

@@ -192,11 +192,11 @@ func (w *thriftWalk) list(depth int) bool {
 	if n == 15 {
 		n, ok = w.number()
 	}
-	kind, least := head&15, uint64(1)
+	kind, minimum := head&15, uint64(1)
 	if kind == thriftStruct {
-		least = leastElement
+		minimum = leastElement
 	}
-	if !ok || n > uint64(len(w.rest))/least {
+	if !ok || n > uint64(len(w.rest))/minimum {
 		return false
 	}
 	for range n {

@@ -431,7 +431,7 @@ type head struct {
 // heads reads the head of every file: its size, and whether it is gray.
 func (f *folder) heads() error {
 	wrong, at := &faults{file: f.Folder}, 0
-	given := f.Height > 0 && f.Width > 0
+	sized := f.Height > 0 && f.Width > 0
 	err := inOrder(
 		func(h *head) bool {
 			if at == len(f.files) {
@@ -452,7 +452,7 @@ func (f *folder) heads() error {
 	if err != nil {
 		return err
 	}
-	if f.resized > 0 && !given {
+	if f.resized > 0 && !sized {
 		wrong.at(0, 0, f.other.path, "it has %dx%d pixels, and %s %dx%d; %d of %d pictures differ from the first; "+
 			"bring all to one size: --size %dx%d", f.other.Width, f.other.Height, f.files[0].path, f.Width, f.Height,
 			f.resized, len(f.files), f.Height, f.Width)

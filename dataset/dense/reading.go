@@ -24,9 +24,9 @@ func inOrder[T any](next func(*T) bool, work func(*T), take func(*T) error) erro
 		done chan struct{}
 	}
 	cores := runtime.GOMAXPROCS(0)
-	most := 2*cores + 2
-	free, todo, line := make(chan *errand, most), make(chan *errand, most), make(chan *errand, most)
-	for range most {
+	maximum := 2*cores + 2
+	free, todo, line := make(chan *errand, maximum), make(chan *errand, maximum), make(chan *errand, maximum)
+	for range maximum {
 		free <- &errand{done: make(chan struct{}, 1)}
 	}
 	stop := make(chan struct{})

@@ -25,16 +25,16 @@ var errLong = errors.New("a row is longer than 16 MB; perhaps a quote is not clo
 
 // guarded reads so many bytes, and then reports that there is no end.
 type guarded struct {
-	r    io.Reader
-	left int
+	r         io.Reader
+	remaining int
 }
 
 func (g *guarded) Read(p []byte) (int, error) {
-	if g.left <= 0 {
+	if g.remaining <= 0 {
 		return 0, errLong
 	}
 	n, err := g.r.Read(p)
-	g.left -= n
+	g.remaining -= n
 	return n, err
 }
 
@@ -169,7 +169,7 @@ func noText(head []byte) (what, hint string) {
 // separator is the most frequent one in the first line.
 func separator(head []byte) rune {
 	line, _, _ := bytes.Cut(head, []byte{'\n'})
-	quoted, best, most := false, ',', 0
+	quoted, best, maximum := false, ',', 0
 	counts := map[rune]int{}
 	for _, c := range string(line) {
 		switch {
@@ -180,8 +180,8 @@ func separator(head []byte) rune {
 		}
 	}
 	for _, c := range ",;\t|" { // of several alike the first
-		if counts[c] > most {
-			best, most = c, counts[c]
+		if counts[c] > maximum {
+			best, maximum = c, counts[c]
 		}
 	}
 	return best
@@ -214,7 +214,7 @@ func (t *table) broken(from dataset.Source, err error) error {
 			Hint: "a field with quotes or separators stands in quotes, and a quote in it is doubled",
 		}}}
 	}
-	if said := new(disdel.Error); errors.As(err, &said) {
+	if known := new(disdel.Error); errors.As(err, &known) {
 		return err
 	}
 	if errors.Is(err, errLong) {
@@ -262,7 +262,7 @@ func (t *table) rows(from dataset.Source, wrong *faults, f func(row) error) erro
 				}
 				continue
 			}
-			one := row{line: r.line, cells: s.of(r)}
+			one := row{line: r.line, cells: s.cellsOf(r)}
 			if t.unlabelledRow(one.cells) {
 				wrong.unlabelled++
 				continue
@@ -325,7 +325,7 @@ type entry struct {
 // parsedBlock is a block divided into cells.
 type parsedBlock struct {
 	block
-	most    int // stored cells of a record; 0: all
+	maximum int // stored cells of a record; 0: all
 	cells   []cell
 	records []record
 	entries []entry   // of the rows, after the columns are decided
@@ -333,8 +333,8 @@ type parsedBlock struct {
 	targets []float32 // [rows targets]
 }
 
-// of returns the cells of a record, all of which are stored.
-func (s *parsedBlock) of(r record) []cell { return s.cells[r.first:][:r.width] }
+// cellsOf returns the cells of a record, all of which are stored.
+func (s *parsedBlock) cellsOf(r record) []cell { return s.cells[r.first:][:r.width] }
 
 // split divides a block into cells. A fault of its quotes becomes its error.
 func (s *parsedBlock) split(separator rune) {
@@ -380,7 +380,7 @@ func (s *parsedBlock) splitPlain(separator byte) {
 				break
 			}
 			at = end + 1
-			if n := len(s.cells) - first; s.most > 0 && n > s.most { // the row is a fault: its width is all that is told
+			if n := len(s.cells) - first; s.maximum > 0 && n > s.maximum { // the row is a fault: its width is all that is told
 				more = 1 + strings.Count(all[at:over], string(separator))
 				break
 			}
@@ -427,7 +427,7 @@ func (s *parsedBlock) splitQuoted(separator rune) error {
 		line, _ := in.FieldPos(0)
 		s.records = append(s.records, record{line: s.line - 1 + line, first: len(s.cells), width: len(texts)})
 		for i, text := range texts {
-			if s.most > 0 && i > s.most {
+			if s.maximum > 0 && i > s.maximum {
 				break
 			}
 			s.cells = append(s.cells, cell{text: trimmed(text)})
@@ -450,7 +450,7 @@ func trimmed(text string) string {
 // read divides a block and interprets its cells: their kinds, or, after the columns are decided, the results of their
 // rows.
 func (t *table) read(s *parsedBlock) {
-	s.most = len(t.columns)
+	s.maximum = len(t.columns)
 	s.split(t.Separator)
 	s.entries, s.values, s.targets = s.entries[:0], s.values[:0], s.targets[:0]
 	for k := range s.records {
@@ -458,7 +458,7 @@ func (t *table) read(s *parsedBlock) {
 		if r.width != len(t.columns) {
 			continue
 		}
-		cells := s.of(*r)
+		cells := s.cellsOf(*r)
 		for i := range cells {
 			c := &t.columns[i]
 			switch {
@@ -542,7 +542,7 @@ func (t *table) readLabel(x *cell) {
 		x.kind = aGap
 	} else if t.labels.class == nil {
 		return
-	} else if class, ok := t.labels.of(x.text); ok {
+	} else if class, ok := t.labels.index(x.text); ok {
 		x.value, x.kind = float64(class), aNumber
 	}
 }

@@ -147,7 +147,7 @@ func (t *table) row(row *dataset.SparseRow, line int, record []string) error {
 			}
 			scaled := float32(0)
 			if v != nil {
-				scaled = t.numbers[number].of(*v)
+				scaled = t.numbers[number].apply(*v)
 			}
 			switch {
 			case v == nil:
@@ -218,7 +218,7 @@ func (t *table) lines(f func(line int, record []string) error) error {
 	defer in.Close()
 	bound := &bounded{in: in}
 	text := bufio.NewReaderSize(bound, bufferBytes)
-	bound.left = longestLine
+	bound.remaining = longestLine
 	if mark, _ := text.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
 		text.Discard(len(byteOrderMark)) //nolint:errcheck // they are there
 	}
@@ -229,7 +229,7 @@ func (t *table) lines(f func(line int, record []string) error) error {
 	}
 	line, width, against := 0, len(t.fields), "schema"
 	for begun := false; ; {
-		bound.left = longestLine + bufferBytes
+		bound.remaining = longestLine + bufferBytes
 		record, err := r.Read()
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -277,17 +277,17 @@ var errLong = errors.New("the record does not end")
 
 // bounded limits the bytes of one record: a quote that is not closed would read everything else into memory.
 type bounded struct {
-	in   io.Reader
-	left int
+	in        io.Reader
+	remaining int
 }
 
 // Read implements io.Reader.
 func (b *bounded) Read(p []byte) (int, error) {
-	if b.left <= 0 {
+	if b.remaining <= 0 {
 		return 0, errLong
 	}
 	n, err := b.in.Read(p)
-	b.left -= n
+	b.remaining -= n
 	return n, err
 }
 
@@ -480,4 +480,4 @@ func (s *scaling) close() {
 	}
 }
 
-func (s *scaling) of(v float64) float32 { return float32((s.folded(v) - s.shift) * s.factor) }
+func (s *scaling) apply(v float64) float32 { return float32((s.folded(v) - s.shift) * s.factor) }

@@ -149,21 +149,21 @@ func (g *ratingMaker) items() {
 // counts draws how many ratings each user gives, in total as many as requested.
 func (g *ratingMaker) counts() []int {
 	rng := g.stream(2)
-	least, most := min(leastRatings, g.Ratings/g.Users), g.Items
+	minimum, maximum := min(leastRatings, g.Ratings/g.Users), g.Items
 	weights, sum := make([]float64, g.Users), 0.0
 	for u := range weights {
 		weights[u] = math.Exp(activity * rng.NormFloat64())
 		sum += weights[u]
 	}
-	counts, left := make([]int, g.Users), g.Ratings
+	counts, remaining := make([]int, g.Users), g.Ratings
 	for u := range counts {
-		counts[u] = min(most, least+int(float64(g.Ratings-least*g.Users)*weights[u]/sum))
-		left -= counts[u]
+		counts[u] = min(maximum, minimum+int(float64(g.Ratings-minimum*g.Users)*weights[u]/sum))
+		remaining -= counts[u]
 	}
-	for u := 0; left > 0; u = (u + 1) % g.Users {
-		more := min(left, most-counts[u], 1+left/g.Users)
+	for u := 0; remaining > 0; u = (u + 1) % g.Users {
+		more := min(remaining, maximum-counts[u], 1+remaining/g.Users)
 		counts[u] += more
-		left -= more
+		remaining -= more
 	}
 	return counts
 }

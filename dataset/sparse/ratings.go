@@ -57,9 +57,9 @@ func (r Ratings) Input(name string) (in dataset.SparseInput, err error) {
 }
 
 // count gives a name the next number, unless it has one.
-func count(of map[string]int32, name []byte) {
-	if _, known := of[string(name)]; !known {
-		of[string(name)] = int32(len(of))
+func count(counts map[string]int32, name []byte) {
+	if _, known := counts[string(name)]; !known {
+		counts[string(name)] = int32(len(counts))
 	}
 }
 

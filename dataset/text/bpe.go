@@ -15,8 +15,8 @@ type bpe struct {
 	bytes  [256]int32 // the tokens of single bytes
 	merges map[pair]merge
 	ids    map[string]int32 // tokens by their bytes
-	// whole makes a word that is a token that token, whatever the merges say.
-	whole bool
+	// wordFirst makes a word that is a token that token, whatever the merges say.
+	wordFirst bool
 }
 
 func (b *bpe) id(token string) (int32, bool) {
@@ -28,7 +28,7 @@ func (b *bpe) id(token string) (int32, bool) {
 const shortWord = 48
 
 func (b *bpe) appendWord(dst []int32, word string) []int32 {
-	if b.whole {
+	if b.wordFirst {
 		if id, ok := b.ids[word]; ok {
 			return append(dst, id)
 		}

@@ -254,7 +254,7 @@ func value(s *string, instead string) string {
 }
 
 func (r *reader) readBPE(vocabulary map[string]int32, merges []json.RawMessage, whole bool) {
-	b := &bpe{merges: make(map[pair]merge, len(merges)), ids: make(map[string]int32, len(vocabulary)), whole: whole}
+	b := &bpe{merges: make(map[pair]merge, len(merges)), ids: make(map[string]int32, len(vocabulary)), wordFirst: whole}
 	for token, id := range vocabulary {
 		if raw, ok := fromByteLetters(token); ok {
 			b.ids[raw] = id
@@ -300,7 +300,7 @@ func readMerge(raw json.RawMessage) (left, right string, ok bool) {
 
 // readTokens collects the text of every token.
 func (r *reader) readTokens(added []addedToken, vocabulary map[string]int32) {
-	const most = 1 << 24
+	const maximum = 1 << 24
 	size := int32(0)
 	for _, id := range vocabulary {
 		size = max(size, id+1)
@@ -311,9 +311,9 @@ func (r *reader) readTokens(added []addedToken, vocabulary map[string]int32) {
 			r.fault("added token %d is empty", t.ID)
 		}
 	}
-	if size > most || len(r.faults) > 0 {
-		if size > most {
-			r.fault("a token has the number %d, above %d", size-1, most)
+	if size > maximum || len(r.faults) > 0 {
+		if size > maximum {
+			r.fault("a token has the number %d, above %d", size-1, maximum)
 		}
 		return
 	}

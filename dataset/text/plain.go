@@ -91,10 +91,10 @@ func (p Plain) read() (texts []string, err error) {
 
 // beginnings are the texts as far as a tokenizer is trained on them.
 func beginnings(texts []string) []string {
-	room, out := mostTraining, slices.Clone(texts)
+	budget, out := mostTraining, slices.Clone(texts)
 	for i, text := range out {
-		out[i] = text[:min(len(text), room)]
-		room -= len(out[i])
+		out[i] = text[:min(len(text), budget)]
+		budget -= len(out[i])
 	}
 	return out
 }

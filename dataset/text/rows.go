@@ -95,7 +95,7 @@ type document struct {
 // learn reads the whole table once: classes, tokens, and every fault.
 func (r *rowReader) learn() error {
 	var texts []string // at most, of the training of the tokenizer
-	room := mostTraining
+	budget := mostTraining
 	counts := map[string]int{}
 	faults, err := r.documents(r.Source, func(d document) error {
 		if r.rows == 0 {
@@ -103,9 +103,9 @@ func (r *rowReader) learn() error {
 		}
 		r.rows++
 		counts[d.label]++
-		if r.Tokenizer == nil && room > 0 {
-			texts = append(texts, d.text[:min(len(d.text), room)])
-			room -= len(d.text)
+		if r.Tokenizer == nil && budget > 0 {
+			texts = append(texts, d.text[:min(len(d.text), budget)])
+			budget -= len(d.text)
 		}
 		return nil
 	})
@@ -232,10 +232,10 @@ func has(texts int) string {
 
 // shortened is the start of a text, in one line.
 func shortened(text string) string {
-	const most = 60
+	const maximum = 60
 	text = strings.Join(strings.Fields(text), " ")
 	for i := range text {
-		if i > most {
+		if i > maximum {
 			return text[:i] + " ..."
 		}
 	}

@@ -50,9 +50,9 @@ func next(s string) (class, int) {
 }
 
 // run is the length of the runes of a class from offset i on, at most so many.
-func run(s string, i int, c class, most int) int {
+func run(s string, i int, c class, maximum int) int {
 	from := i
-	for ; most > 0; most-- {
+	for ; maximum > 0; maximum-- {
 		k, n := next(s[i:])
 		if n == 0 || k != c {
 			break

@@ -18,11 +18,11 @@ import (
 // the most frequent pairs, merged one after the other. Equal texts give equal tokens. It returns fewer tokens if no
 // pair is left. It returns Invalid if size has no room for the bytes and the special tokens.
 func TrainBPE(texts iter.Seq[string], size int, special ...string) (*Tokenizer, error) {
-	if least := 256 + len(special); size < least {
+	if minimum := 256 + len(special); size < minimum {
 		return nil, &disdel.Error{
 			Kind: disdel.Invalid, Op: "train a tokenizer",
-			Msg:  fmt.Sprintf("%d tokens are fewer than the least, %d", size, least),
-			Hint: fmt.Sprintf("ask for %d or more: every byte needs a token", least),
+			Msg:  fmt.Sprintf("%d tokens are fewer than the least, %d", size, minimum),
+			Hint: fmt.Sprintf("ask for %d or more: every byte needs a token", minimum),
 		}
 	}
 	t := newTrainer(len(special))

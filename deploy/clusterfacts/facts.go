@@ -84,8 +84,8 @@ func (f Facts) PoolFoundAt() time.Time {
 // and that no job has contradicted stays if the new look did not measure the pool, or only found that it has at least
 // less.
 func Renewed(old, found Facts) Facts {
-	whole := old.Trusted().Pool > 0 && !old.AtLeast
-	if found.Pool == 0 && !whole || found.Pool > 0 && (!found.AtLeast || !whole || found.Pool > old.Pool) {
+	complete := old.Trusted().Pool > 0 && !old.AtLeast
+	if found.Pool == 0 && !complete || found.Pool > 0 && (!found.AtLeast || !complete || found.Pool > old.Pool) {
 		return found
 	}
 	found.Pool, found.AtLeast, found.Nodes, found.PoolAt = old.Pool, false, old.Nodes, old.PoolFoundAt()

@@ -313,11 +313,11 @@ func (d *doctor) pool(ctx context.Context) bool {
 	return true
 }
 
-func (d *doctor) largestNode() (most disdel.Bytes) {
+func (d *doctor) largestNode() (maximum disdel.Bytes) {
 	for held := range maps.Values(d.nodes) {
-		most = max(most, held)
+		maximum = max(maximum, held)
 	}
-	return most
+	return maximum
 }
 
 // runAtOnce asks for n containers, waits until no further one starts, and ends all of them.
@@ -419,13 +419,13 @@ func (d *doctor) poolFinding() Finding {
 		f.Means = "the namespace's quota allowed no more containers at once, so the pool may be larger: jobs are not held " +
 			"to this figure; --pool-memory says what the pool has"
 	}
-	if most := d.largestNode(); !facts.AtLeast && most < d.limits.MaxMemory {
+	if maximum := d.largestNode(); !facts.AtLeast && maximum < d.limits.MaxMemory {
 		f.State, f.Kind = Warning, disdel.OverLimit
 		f.Means = fmt.Sprintf("an action of more than %v that no pool holds waits for ever, and everything behind it: "+
-			"the platform allows %v", most, d.limits.MaxMemory)
+			"the platform allows %v", maximum, d.limits.MaxMemory)
 		f.Fix = "the admin gives every invoker at least what one action may have, or allows an action no more than that"
 		f.Key, f.Value = "whisk.containerPool.userMemory", fmt.Sprintf("%dm or more", d.limits.MaxMemory.MB())
-		if d.Need.Memory > most {
+		if d.Need.Memory > maximum {
 			f.State = Problem
 		}
 	}

@@ -174,12 +174,12 @@ const maxQuotaTried = 40
 
 // throttle asks for more concurrent activations than the namespace may have.
 func (r *run) throttle(ctx context.Context) (string, error) {
-	most := r.limits.Concurrent
+	maximum := r.limits.Concurrent
 	if q, err := r.executor.Quotas(ctx); err == nil && q.Concurrent > 0 {
-		most = q.Concurrent
+		maximum = q.Concurrent
 	}
-	if most == 0 || most > maxQuotaTried {
-		return "", skip("%d activations at once are allowed, and up to %d are tried", most, maxQuotaTried)
+	if maximum == 0 || maximum > maxQuotaTried {
+		return "", skip("%d activations at once are allowed, and up to %d are tried", maximum, maxQuotaTried)
 	}
 	board, store, err := r.Service.Board(ctx)
 	if err != nil {
@@ -193,7 +193,7 @@ func (r *run) throttle(ctx context.Context) (string, error) {
 	defer board.Sweep(context.WithoutCancel(ctx), probes) //nolint:errcheck // every key expires
 	var accepted []disdel.ActivationID
 	var refusal error
-	for i := range most + most/2 + 2 {
+	for i := range maximum + maximum/2 + 2 {
 		ask := disdel.ProbeRequest{Probes: probes, Member: i, Store: &store, Hold: inv.Limits.Timeout * 4 / 5}
 		if inv.Params, err = json.Marshal(ask); err != nil {
 			return "", err
@@ -215,7 +215,7 @@ func (r *run) throttle(ctx context.Context) (string, error) {
 	}
 	e := disdel.AsError(refusal)
 	if refusal == nil || e.Code != disdel.CodeQuotaConcurrent && e.Code != disdel.CodeQuotaMinute {
-		return "", fmt.Errorf("%d were taken where %d are allowed; then: %w", len(accepted), most, refusal)
+		return "", fmt.Errorf("%d were taken where %d are allowed; then: %w", len(accepted), maximum, refusal)
 	}
 	return fmt.Sprintf("%d were taken, the next one was refused and told to come later", len(accepted)), nil
 }
@@ -351,9 +351,9 @@ func (r *run) submitAndKill(ctx context.Context, name string, rounds int) (disde
 	if err := os.WriteFile(file, jobText(name, 1, rounds, smallBatch), 0o600); err != nil {
 		return "", 0, err
 	}
-	var said bytes.Buffer
+	var output bytes.Buffer
 	child := exec.CommandContext(ctx, r.Program, "submit", file, "--quiet", "--plain")
-	child.Env, child.Stderr, child.WaitDelay = r.Environment, &said, time.Second
+	child.Env, child.Stderr, child.WaitDelay = r.Environment, &output, time.Second
 	if err := child.Start(); err != nil {
 		return "", 0, err
 	}
@@ -363,7 +363,7 @@ func (r *run) submitAndKill(ctx context.Context, name string, rounds int) (disde
 	go func() {
 		defer close(ended)
 		if err := child.Wait(); err != nil && ctx.Err() == nil {
-			stop(fmt.Errorf("the process that submits the job ended: %w: %s", err, strings.TrimSpace(said.String())))
+			stop(fmt.Errorf("the process that submits the job ended: %w: %s", err, strings.TrimSpace(output.String())))
 		}
 	}()
 	id, seen, err := r.waitForRound(ctx, name)

@@ -18,12 +18,12 @@ func main() { play(os.Stdout) }
 
 // play runs 40 epochs of each law, from eight workers to at most 64.
 func play(w io.Writer) {
-	const start, most, epochs, seed = 8, 64, 40, 1
+	const start, maximum, epochs, seed = 8, 64, 40, 1
 	fmt.Fprintf(w, "%-10s %-9s %6s %6s  %s\n", "LAW", "POLICY", "TIME", "COST", "WORKERS IN THE END")
 	for _, law := range sim.Laws() {
-		best := law.BestFixed(most, epochs, seed)
+		best := law.BestFixed(maximum, epochs, seed)
 		for _, p := range []scheduler.Policy{Thrifty{}, scheduler.Coach{}} {
-			got := law.Play(p, start, most, epochs, seed)
+			got := law.Play(p, start, maximum, epochs, seed)
 			fmt.Fprintf(w, "%-10s %-9s %6.2f %6.2f  %d\n", law.Name, p.Name(), got.Seconds/best.Seconds, got.Cost/best.Cost,
 				got.Workers[epochs-1])
 		}

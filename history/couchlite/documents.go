@@ -237,7 +237,7 @@ func (f fields) text(name string) string {
 
 // id is the document's id, or a new one.
 func (f fields) id() (string, error) {
-	if _, given := f["_id"]; !given {
+	if _, found := f["_id"]; !found {
 		return newDocID(), nil
 	}
 	id := f.text("_id")

@@ -241,11 +241,12 @@ func (c *catalog) index(want index) error {
 func (s *Server) listIndexes(r *http.Request) (int, any, error) {
 	list := []any{}
 	add := func(ddoc any, name, kind string, names []string) {
-		var of []map[string]string
+		var indexes []map[string]string
 		for _, f := range names {
-			of = append(of, map[string]string{f: "asc"})
+			indexes = append(indexes, map[string]string{f: "asc"})
 		}
-		list = append(list, map[string]any{"ddoc": ddoc, "name": name, "type": kind, "def": map[string]any{"fields": of}})
+		definition := map[string]any{"fields": indexes}
+		list = append(list, map[string]any{"ddoc": ddoc, "name": name, "type": kind, "def": definition})
 	}
 	err := s.reading(r, func(c *catalog) error {
 		add(nil, "_all_docs", "special", []string{"_id"})

@@ -224,15 +224,15 @@ func (c *catalog) junction(op string, want any) test {
 		parts = append(parts, c.compile(sub))
 	}
 	return func(e *entry) matchResult {
-		least, most := yes, no
+		minimum, maximum := yes, no
 		for _, t := range parts {
 			v := t(e)
-			least, most = min(least, v), max(most, v)
+			minimum, maximum = min(minimum, v), max(maximum, v)
 		}
 		if op == "$and" {
-			return least
+			return minimum
 		}
-		return most
+		return maximum
 	}
 }
 
@@ -296,17 +296,17 @@ func markTest(k int, want any) test {
 }
 
 func operatorTest(k int, op string, arg any) test {
-	of := func(e *entry) string { return e.marks[k*markSize : (k+1)*markSize] }
+	marksOf := func(e *entry) string { return e.marks[k*markSize : (k+1)*markSize] }
 	switch op {
 	case "$eq":
 		m := markOf(arg)
-		return func(e *entry) matchResult { return asVerdict(of(e) == m) }
+		return func(e *entry) matchResult { return asVerdict(marksOf(e) == m) }
 	case "$exists":
 		there, ok := arg.(bool)
 		if !ok {
 			return constantTest(unknown)
 		}
-		return func(e *entry) matchResult { return asVerdict((of(e) != noMark) == there) }
+		return func(e *entry) matchResult { return asVerdict((marksOf(e) != noMark) == there) }
 	case "$in":
 		list, ok := arg.([]any)
 		if !ok {
@@ -316,7 +316,7 @@ func operatorTest(k int, op string, arg any) test {
 		for _, v := range list {
 			marks = append(marks, markOf(v))
 		}
-		return func(e *entry) matchResult { return asVerdict(slices.Contains(marks, of(e))) }
+		return func(e *entry) matchResult { return asVerdict(slices.Contains(marks, marksOf(e))) }
 	default:
 		return constantTest(unknown)
 	}

@@ -121,8 +121,8 @@ func (p Place) Complete(text string) string {
 			return out.String()
 		}
 		out.WriteString(program)
-		whole := before == "" || !isWord(before[len(before)-1])
-		if whole && slices.Contains(Commands, firstWord(rest)) {
+		complete := before == "" || !isWord(before[len(before)-1])
+		if complete && slices.Contains(Commands, firstWord(rest)) {
 			command, _, _ := strings.Cut(rest, program)
 			command, _, _ = strings.Cut(command, "\n")
 			out.WriteString(strings.TrimPrefix(p.flags(strings.Fields(command)), " "))

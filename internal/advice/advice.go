@@ -208,14 +208,14 @@ func (w *worker) byKind() Advice {
 	case disdel.Lost, disdel.Unavailable, disdel.Internal:
 		return submitUnchanged("the platform or a store was to blame, not the job: the same job passes once they are well")
 	case disdel.OverLimit:
-		most, field := w.record.Job.Budget()
+		maximum, field := w.record.Job.Budget()
 		over := w.record.Failure.Code == disdel.CodeOverBudget
 		switch ways := w.record.Failure.Changes; {
 		case over && len(ways) > 0:
 			return with("the job stopped before it cost more than "+field+"; what is left needs more", ways[0]...)
 		case len(ways) > 0:
 			return with("the plan does not keep a limit", ways[0]...)
-		case most > 0:
+		case maximum > 0:
 			return submitUnchanged("the job would have cost more than %s", field) // withinBudget says how much
 		}
 	}
@@ -260,23 +260,23 @@ const headroom = 1.25
 // its forecast and what it has spent tell.
 func (w *worker) withinBudget(out *Advice) {
 	r := w.record
-	most, field := r.Job.Budget()
+	maximum, field := r.Job.Budget()
 	known := slices.ContainsFunc(out.Sets, func(s string) bool { return strings.HasPrefix(s, field+"=") })
-	if most <= 0 || known || r.Status == disdel.StatusCanceled {
+	if maximum <= 0 || known || r.Status == disdel.StatusCanceled {
 		return
 	}
 	spent := r.MeteredCost()
-	whole := 2 * spent
+	total := 2 * spent
 	if done, all := len(r.Rounds), r.Plan.Rounds; done > 0 && all > done {
-		whole = math.Max(whole, spent*float64(all)/float64(done))
+		total = math.Max(total, spent*float64(all)/float64(done))
 	}
 	if f := r.Plan.Forecast; f != nil {
-		whole = math.Max(whole, f.MeteredCost().High)
+		total = math.Max(total, f.MeteredCost().High)
 	}
-	whole *= headroom
-	if whole <= most {
+	total *= headroom
+	if total <= maximum {
 		return
 	}
-	out.Why += fmt.Sprintf("; it may cost up to %.4g GB-s in all, and %s is %.4g", whole, field, most)
-	out.Sets = append(out.Sets, set(field, fmt.Sprintf("%.0fGB-s", math.Ceil(whole))))
+	out.Why += fmt.Sprintf("; it may cost up to %.4g GB-s in all, and %s is %.4g", total, field, maximum)
+	out.Sets = append(out.Sets, set(field, fmt.Sprintf("%.0fGB-s", math.Ceil(total))))
 }

@@ -240,10 +240,10 @@ func (c *course) sameLabels() *Cause {
 // unevenClasses is for a network that answers with the class of nearly all rows.
 func (c *course) unevenClasses() *Cause {
 	b := c.record.ByClass
-	given, only := b.OnlyGiven()
+	predicted, only := b.OnlyGiven()
 	class, rows, all := b.MostLabels()
 	share := float64(rows) / float64(max(1, all))
-	if !only || given != class || rows == all || share < uneven {
+	if !only || predicted != class || rows == all || share < uneven {
 		return nil
 	}
 	t := c.record.Job.Training

@@ -15,27 +15,27 @@ const (
 // Ceiling is the most memory that an action of this job may be given, and whose word that is; 0: the record does not
 // say.
 func Ceiling(r *disdel.Record) (disdel.Bytes, string) {
-	most, whose := r.Plan.Platform.MaxMemory, "the platform's maximum"
-	if m := r.Job.Resources.MaxMemory; m > 0 && (most == 0 || m < most) {
-		most, whose = m, "resources.maxMemory"
+	maximum, whose := r.Plan.Platform.MaxMemory, "the platform's maximum"
+	if m := r.Job.Resources.MaxMemory; m > 0 && (maximum == 0 || m < maximum) {
+		maximum, whose = m, "resources.maxMemory"
 	}
-	if pool := r.Plan.Platform.Pool; pool > 0 && (most == 0 || pool < most) {
-		most, whose = pool, "the pool's memory"
+	if pool := r.Plan.Platform.Pool; pool > 0 && (maximum == 0 || pool < maximum) {
+		maximum, whose = pool, "the pool's memory"
 	}
-	return most, whose
+	return maximum, whose
 }
 
 // platformMost is the ceiling without the user's own; without a known one there is no bound.
 func (w *worker) platformMost() disdel.Bytes {
 	p := w.record.Plan.Platform
-	most := p.MaxMemory
-	if p.Pool > 0 && (most == 0 || p.Pool < most) {
-		most = p.Pool
+	maximum := p.MaxMemory
+	if p.Pool > 0 && (maximum == 0 || p.Pool < maximum) {
+		maximum = p.Pool
 	}
-	if most == 0 {
+	if maximum == 0 {
 		return math.MaxInt64
 	}
-	return most
+	return maximum
 }
 
 // moreMemory raises the limit; at the ceiling it lowers what the action needs instead.
@@ -46,17 +46,17 @@ func (w *worker) moreMemory() Advice {
 	limit := w.a.Limits.Memory
 	need, why := scheduler.EnoughMemory(w.record, *w.a)
 	sum := fmt.Sprintf("%v was too little, and %d MB should do: %s", limit, need.MB(), why)
-	most, whose := Ceiling(w.record)
+	maximum, whose := Ceiling(w.record)
 	switch {
-	case most == 0 || need <= most:
+	case maximum == 0 || need <= maximum:
 		return with(sum, set("resources.memory", megabytes(need)))
 	case whose == "resources.maxMemory" && need <= w.platformMost():
-		return with(fmt.Sprintf("%s; resources.maxMemory is %v, and the platform allows %v", sum, most, w.platformMost()),
+		return with(fmt.Sprintf("%s; resources.maxMemory is %v, and the platform allows %v", sum, maximum, w.platformMost()),
 			set("resources.memory", megabytes(need)), set("resources.maxMemory", megabytes(need)))
-	case float64(most) >= atCeiling*float64(limit):
-		return with(fmt.Sprintf("%s; %s is %v", sum, whose, most), set("resources.memory", whole(most)))
+	case float64(maximum) >= atCeiling*float64(limit):
+		return with(fmt.Sprintf("%s; %s is %v", sum, whose, maximum), set("resources.memory", inMegabytes(maximum)))
 	default:
-		return w.smallerWork(need, most, fmt.Sprintf("%s; %s is %v", sum, whose, most))
+		return w.smallerWork(need, maximum, fmt.Sprintf("%s; %s is %v", sum, whose, maximum))
 	}
 }
 
@@ -101,7 +101,7 @@ func (w *worker) toldBefore(limit disdel.Bytes, why string) Advice {
 		return with(fmt.Sprintf("%s; this was planned and fits %v", why, limit), f.Changes[0]...)
 	}
 	return none("%s; the job has to become smaller, and disdel estimate FILE --max-memory %s shows how", why,
-		whole(limit))
+		inMegabytes(limit))
 }
 
 // besideTraining is for aggregate and evaluate actions. No field of a job sets their memory, but the next job of this
@@ -109,44 +109,44 @@ func (w *worker) toldBefore(limit disdel.Bytes, why string) Advice {
 func (w *worker) besideTraining() Advice {
 	task, limit := w.a.Task, w.a.Limits.Memory
 	need, why := scheduler.EnoughMemory(w.record, *w.a)
-	most, whose := Ceiling(w.record)
+	maximum, whose := Ceiling(w.record)
 	sum := fmt.Sprintf("%v was too little for the %s action", limit, task)
 	switch {
-	case most == 0 || need <= most:
+	case maximum == 0 || need <= maximum:
 		return submitUnchanged("%s; the next job of this kind gives it %d MB, since the history now knows (%s)", sum,
 			need.MB(), why)
 	case whose == "resources.maxMemory" && need <= w.platformMost():
-		return with(fmt.Sprintf("%s, and %d MB should do: %s; resources.maxMemory is %v", sum, need.MB(), why, most),
+		return with(fmt.Sprintf("%s, and %d MB should do: %s; resources.maxMemory is %v", sum, need.MB(), why, maximum),
 			set("resources.maxMemory", megabytes(need)))
-	case limit < most:
-		return submitUnchanged("%s; the next job of this kind gives it %v, the most that %s allows", sum, most, whose)
+	case limit < maximum:
+		return submitUnchanged("%s; the next job of this kind gives it %v, the most that %s allows", sum, maximum, whose)
 	default:
-		return w.smallerWork(need, most, fmt.Sprintf("%s, and %d MB should do: %s; %s is %v", sum, need.MB(), why, whose,
-			most))
+		return w.smallerWork(need, maximum, fmt.Sprintf("%s, and %d MB should do: %s; %s is %v", sum, need.MB(), why, whose,
+			maximum))
 	}
 }
 
 func megabytes(b disdel.Bytes) string { return fmt.Sprintf("%dMB", b.MB()) }
 
-// whole is a ceiling in whole megabytes, none of which is above it.
-func whole(b disdel.Bytes) string { return fmt.Sprintf("%dMB", b/disdel.MB) }
+// inMegabytes is a ceiling in whole megabytes, none of which is above it.
+func inMegabytes(b disdel.Bytes) string { return fmt.Sprintf("%dMB", b/disdel.MB) }
 
 // moreDevice raises the share of a GPU's memory; at the ceiling it lowers what the action needs instead.
 func (w *worker) moreDevice() Advice {
-	limit, most := w.a.Limits.Device, w.record.Plan.Platform.MaxDevice
-	if limit == 0 || most == 0 {
+	limit, maximum := w.a.Limits.Device, w.record.Plan.Platform.MaxDevice
+	if limit == 0 || maximum == 0 {
 		return w.smallerOnDevice("the record does not say how much of a GPU there was")
 	}
 	need, why := scheduler.DeviceMemory(*w.a, lastDeviceFactor)
 	sum := fmt.Sprintf("%v of a GPU were too little for the %s action, and %d MB should do: %s", limit, w.a.Task,
 		need.MB(), why)
 	switch {
-	case limit >= most:
-		return w.smallerOnDevice(fmt.Sprintf("it had all of a GPU, %v", most))
+	case limit >= maximum:
+		return w.smallerOnDevice(fmt.Sprintf("it had all of a GPU, %v", maximum))
 	case w.a.Task != disdel.TaskTrain:
 		return submitUnchanged("%s; the next job of this kind gets more, since the history now knows", sum)
 	default:
-		return with(sum, set("resources.gpu.memory", megabytes(min(need, most/disdel.MB*disdel.MB))))
+		return with(sum, set("resources.gpu.memory", megabytes(min(need, maximum/disdel.MB*disdel.MB))))
 	}
 }
 

@@ -21,71 +21,71 @@ func (w *worker) moreTime() Advice {
 		return submitUnchanged("it stopped answering (%s), and its timeout of %v is long enough: look at the machine "+
 			"that it ran on, then submit the job as it is", stall.Text(), w.a.Limits.Timeout)
 	}
-	need, why, told := scheduler.EnoughTime(r, placed)
-	most := r.Plan.Platform.MaxTimeout
+	need, why, measured := scheduler.EnoughTime(r, placed)
+	maximum := r.Plan.Platform.MaxTimeout
 	switch {
-	case !told:
-		return w.unknownTime(cmp.Or(most, defaultMaximum))
-	case most == 0 || need <= most:
+	case !measured:
+		return w.unknownTime(cmp.Or(maximum, defaultMaximum))
+	case maximum == 0 || need <= maximum:
 		sets := append([]string{set("resources.timeout", time.Duration(need))}, w.roomFor(2*need)...)
 		return with(fmt.Sprintf("%v should do: %s", time.Duration(need), why), sets...)
 	default:
-		return w.lessWork(need, most, why)
+		return w.lessWork(need, maximum, why)
 	}
 }
 
 // roomFor raises the job's deadline if it is shorter than the new timeout of one activation, or than the measured time
 // of all rounds.
 func (w *worker) roomFor(need disdel.Millis) []string {
-	most, field := w.record.Job.TimeLimit()
+	maximum, field := w.record.Job.TimeLimit()
 	if all, _, _ := w.wholeTime(); all > need {
 		need = all.Readable()
 	}
-	if most <= 0 || disdel.Millis(most) > need {
+	if maximum <= 0 || disdel.Millis(maximum) > need {
 		return nil
 	}
-	return []string{set(field, time.Duration(disdel.Millis(most)+need))}
+	return []string{set(field, time.Duration(disdel.Millis(maximum)+need))}
 }
 
 // unknownTime is the advice for an action without progress, if no other action of its kind finished. It is the longest
 // timeout: a timeout is only a bound, and the next record will tell how long the work takes.
-func (w *worker) unknownTime(most disdel.Millis) Advice {
+func (w *worker) unknownTime(maximum disdel.Millis) Advice {
 	limit := w.a.Limits.Timeout
 	known := fmt.Sprintf("no progress was seen in %v, and no %s action of the job finished, so its time is not "+
 		"known", limit, w.a.Task)
-	if limit >= most {
+	if limit >= maximum {
 		return none("%s; %v is the platform's maximum: it takes smaller batches or a smaller network, or a platform that "+
-			"allows more", known, most)
+			"allows more", known, maximum)
 	}
-	return with(fmt.Sprintf("%s; %v is the platform's maximum", known, most),
-		append([]string{set("resources.timeout", time.Duration(most))}, w.roomFor(most)...)...)
+	return with(fmt.Sprintf("%s; %v is the platform's maximum", known, maximum),
+		append([]string{set("resources.timeout", time.Duration(maximum))}, w.roomFor(maximum)...)...)
 }
 
 // lessWork is for work that takes longer than the platform's maximum: shorter rounds, or more workers.
-func (w *worker) lessWork(need, most disdel.Millis, why string) Advice {
+func (w *worker) lessWork(need, maximum disdel.Millis, why string) Advice {
 	r, placed := w.record, w.placed()
-	over := fmt.Sprintf("%v should do: %s; the platform's maximum is %v", time.Duration(need), why, time.Duration(most))
+	over := fmt.Sprintf("%v should do: %s; the platform's maximum is %v", time.Duration(need), why, time.Duration(maximum))
 	done, _ := placed.Done()
-	if limit := w.a.Limits.Timeout; limit > 0 && float64(most) >= 1.5*float64(limit) && need <= 2*most && done == 0 {
-		return with(over, set("resources.timeout", time.Duration(most)))
+	if limit := w.a.Limits.Timeout; limit > 0 && float64(maximum) >= 1.5*float64(limit) && need <= 2*maximum && done == 0 {
+		return with(over, set("resources.timeout", time.Duration(maximum)))
 	}
 	if w.a.Task != disdel.TaskTrain {
 		return none("%s; it takes a smaller network, less data, or a platform that allows more", over)
 	}
 	plan := r.PlanOf(&w.a.Invocation)
-	if n := disdel.Millis(plan.Epochs); n > 1 && need/n <= most {
+	if n := disdel.Millis(plan.Epochs); n > 1 && need/n <= maximum {
 		sets := []string{set("distribution.sync", disdel.SyncEpoch)}
 		if r.Job.Resources.Timeout > 0 {
-			sets = append(sets, set("resources.timeout", time.Duration(min(most, (need/n).Readable()))))
+			sets = append(sets, set("resources.timeout", time.Duration(min(maximum, (need/n).Readable()))))
 		}
 		return with(over+"; a round of one epoch instead of "+strconv.Itoa(int(n))+" fits", sets...)
 	}
 	if n := plan.Workers; n > 0 {
-		more := int(math.Ceil(float64(n) * float64(need) / float64(most)))
+		more := int(math.Ceil(float64(n) * float64(need) / float64(maximum)))
 		if more <= r.Job.Training.MostWorkers(r.Data.Train) || r.Data.Train == 0 {
 			return with(fmt.Sprintf("%s; a worker of %d has %.0f %% of the rows that one of %d had", over, more,
 				100*float64(n)/float64(more), n),
-				set("distribution.workers", more), set("resources.timeout", time.Duration(most)))
+				set("distribution.workers", more), set("resources.timeout", time.Duration(maximum)))
 		}
 	}
 	return none("%s; it takes a smaller network, less data, or a platform that allows more", over)
@@ -112,8 +112,8 @@ const shortStart = disdel.Millis(10 * time.Millisecond)
 // moreDeadline is the advice to raise the job's deadline to the time that all rounds take, by the rounds so far.
 func (w *worker) moreDeadline() Advice {
 	r := w.record
-	most, field := r.Job.TimeLimit()
-	have := time.Duration(most)
+	maximum, field := r.Job.TimeLimit()
+	have := time.Duration(maximum)
 	if have <= 0 {
 		return submitUnchanged("the record has no deadline to raise")
 	}
@@ -136,16 +136,16 @@ func (w *worker) wholeTime() (need disdel.Millis, factor float64, known string) 
 		return 0, 0, ""
 	}
 	start, all := w.startTime(), max(1, w.record.Plan.Rounds)
-	whole := start + each*disdel.Millis(all)
+	total := start + each*disdel.Millis(all)
 	if start >= shortStart {
 		known += fmt.Sprintf("; the first began after %v", start.Text())
 	}
-	return disdel.Millis(factor * float64(whole)), factor, fmt.Sprintf("%s; all %d take %v", known, all, whole.Text())
+	return disdel.Millis(factor * float64(total)), factor, fmt.Sprintf("%s; all %d take %v", known, all, total.Text())
 }
 
 // mostTime bounds the time of a job of which nothing was measured: by its forecast, or else by the timeouts of all its
 // activations.
-func (w *worker) mostTime() (most time.Duration, says string) {
+func (w *worker) mostTime() (maximum time.Duration, says string) {
 	p := w.record.Plan
 	if p.Forecast != nil && p.Forecast.Duration.High > 0 {
 		return time.Duration(p.Forecast.Duration.High.Readable()), "the forecast was up to"
@@ -179,7 +179,7 @@ func (w *worker) roundTime() (each disdel.Millis, factor float64, known string) 
 		}
 		took, by := disdel.Millis(0), 0.0
 		placed := a.placed()
-		if p, told := placed.Pace(); told {
+		if p, measured := placed.Pace(); measured {
 			took, by = p.Whole, p.Margin()
 		}
 		if a.a.Outcome == disdel.OutcomeSuccess {

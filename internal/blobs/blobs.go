@@ -124,14 +124,14 @@ func ended(r io.Reader) error {
 	}
 }
 
-// ReadUpTo reads a key, but not more than most bytes and one.
-func ReadUpTo(ctx context.Context, b Bucket, key string, most int64) ([]byte, error) {
+// ReadUpTo reads a key, but not more than maximum bytes and one.
+func ReadUpTo(ctx context.Context, b Bucket, key string, maximum int64) ([]byte, error) {
 	r, err := b.NewReader(ctx, key)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	return io.ReadAll(io.LimitReader(r, most+1))
+	return io.ReadAll(io.LimitReader(r, maximum+1))
 }
 
 // WriteAll replaces a key's content.

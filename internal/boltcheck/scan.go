@@ -146,8 +146,8 @@ func (t *tree) order(id uint64, low, high []byte) error {
 		} else if _, err := t.file.ReadAt(key, start+int64(at)); err != nil {
 			return err
 		}
-		least := bytes.Compare(before, key)
-		if least > 0 || i > 0 && least == 0 || high != nil && bytes.Compare(key, high) >= 0 {
+		minimum := bytes.Compare(before, key)
+		if minimum > 0 || i > 0 && minimum == 0 || high != nil && bytes.Compare(key, high) >= 0 {
 			return damage("the keys of page %d are not in order", id)
 		}
 		before = key

@@ -21,8 +21,8 @@ import (
 const mostJobs = 1000
 
 // withJobs calls act with the records of the named jobs.
-func withJobs(c *cli.Context, u *ui, least int, act func(list []disdel.Record) error) error {
-	if err := checkOperands(c, least, mostJobs); err != nil {
+func withJobs(c *cli.Context, u *ui, minimum int, act func(list []disdel.Record) error) error {
+	if err := checkOperands(c, minimum, mostJobs); err != nil {
 		return err
 	}
 	return withClient(c, u, records, func(ctx context.Context, at client.Client) error {

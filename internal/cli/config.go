@@ -192,8 +192,8 @@ func homeFolder(c *cli.Context) (string, error) {
 // home is the home folder of this user. home creates it if it is missing.
 func home(c *cli.Context) (string, error) {
 	dir, err := homeFolder(c)
-	var said *disdel.Error
-	if errors.As(err, &said) {
+	var fault *disdel.Error
+	if errors.As(err, &fault) {
 		return "", err
 	}
 	if err == nil {

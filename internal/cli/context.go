@@ -170,8 +170,8 @@ func (x contextCommands) importProperties() *cli.Command {
 			if file == "" {
 				file = local.WskFile()
 			}
-			said := local.ReadProperties(file)
-			if said["APIHOST"] == "" || said["AUTH"] == "" {
+			properties := local.ReadProperties(file)
+			if properties["APIHOST"] == "" || properties["AUTH"] == "" {
 				return &disdel.Error{
 					Kind: disdel.NotFound, Op: "import " + file, Msg: "it has no APIHOST with an AUTH",
 					Hint: "wsk property set --apihost HOST --auth KEY writes them; --file names another file",
@@ -181,7 +181,7 @@ func (x contextCommands) importProperties() *cli.Command {
 			if err != nil {
 				return err
 			}
-			at.APIHost, at.Key = addresses.WithScheme(said["APIHOST"]), said["AUTH"]
+			at.APIHost, at.Key = addresses.WithScheme(properties["APIHOST"]), properties["AUTH"]
 			name := c.Args().First()
 			if name == "" {
 				name = "wsk"

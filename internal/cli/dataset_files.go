@@ -487,8 +487,8 @@ func heldOut(c *cli.Context) (h sparse.HeldOut, err error) {
 
 // sparseRows reads a data set of sparse rows; named says whether the flags name one. It returns Invalid.
 func sparseRows(c *cli.Context, name string) (in dataset.SparseInput, named bool, err error) {
-	given := slices.DeleteFunc(slices.Clone(sparseFiles), func(f string) bool { return !c.IsSet(f) })
-	if len(given) == 0 {
+	flags := slices.DeleteFunc(slices.Clone(sparseFiles), func(f string) bool { return !c.IsSet(f) })
+	if len(flags) == 0 {
 		return in, false, nil
 	}
 	bad := func(msg, hint string) (dataset.SparseInput, bool, error) {
@@ -499,15 +499,15 @@ func sparseRows(c *cli.Context, name string) (in dataset.SparseInput, named bool
 		return in, true, err
 	}
 	switch {
-	case len(given) > 1 || namesArrayFiles(c):
+	case len(flags) > 1 || namesArrayFiles(c):
 		return bad("it names files of several kinds", "give one of --libsvm, --csv and --ratings")
 	case c.IsSet("csv") != c.IsSet("schema"):
 		return bad("--csv and --schema go together", "--csv FILE --schema FILE")
 	case held.ByUser && !c.IsSet("ratings"):
 		return bad("only ratings have users", "--held-out-by row")
 	}
-	from := dataset.FileSource(c.String(given[0]))
-	switch given[0] {
+	from := dataset.FileSource(c.String(flags[0]))
+	switch flags[0] {
 	case "libsvm":
 		in, err = sparse.Libsvm{Source: from, Columns: c.Int("columns"), HeldOut: held}.Input(name)
 	case "ratings":

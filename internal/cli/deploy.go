@@ -219,12 +219,12 @@ func machinesOf(c *cli.Context) (m gpu.Machines, err error) {
 			Hint: "disdel deploy gpu --share 4GB --train-memory 2GB: disdel estimate JOB says both",
 		}
 	}
-	var said service.Config
-	if err := readPool(c, &said); err != nil {
+	var config service.Config
+	if err := readPool(c, &config); err != nil {
 		return m, err
 	}
 	m = gpu.Machines{
-		Count: c.Int("machines"), GPUs: said.GPUs.Count, Memory: said.GPUs.Memory, Route: gpu.Route(c.String("route")),
+		Count: c.Int("machines"), GPUs: config.GPUs.Count, Memory: config.GPUs.Memory, Route: gpu.Route(c.String("route")),
 	}
 	if m.Share, err = disdel.ParseBytes(c.String("share")); err != nil {
 		return m, err

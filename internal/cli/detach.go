@@ -76,16 +76,16 @@ func (b backgroundProcess) start(ctx context.Context, home string) (doc detached
 		return doc, err
 	}
 	defer log.Close()
-	report, told, err := os.Pipe()
+	report, reports, err := os.Pipe()
 	if err != nil {
 		return doc, &disdel.Error{Kind: disdel.Unavailable, Op: "start in the background", Err: err}
 	}
 	defer report.Close()
-	cmd, err := b.command(log, told)
+	cmd, err := b.command(log, reports)
 	if err == nil {
 		err = cmd.Start()
 	}
-	told.Close()
+	reports.Close()
 	if err != nil {
 		os.Remove(log.Name())
 		return doc, &disdel.Error{Kind: disdel.Unavailable, Op: "start in the background", Err: err}
@@ -119,9 +119,9 @@ func (b backgroundProcess) command(log, report *os.File) (*exec.Cmd, error) {
 
 // pass passes on what the process has printed so far.
 func (b backgroundProcess) pass(log *os.File) {
-	const most = 64 << 10
-	text, _ := io.ReadAll(io.NewSectionReader(log, 0, most)) // what can be read is told
-	io.WriteString(b.messages, terminal.Clean(string(text))) //nolint:errcheck // there is no better place to tell
+	const maximum = 64 << 10
+	text, _ := io.ReadAll(io.NewSectionReader(log, 0, maximum)) // what can be read is told
+	io.WriteString(b.messages, terminal.Clean(string(text)))    //nolint:errcheck // there is no better place to tell
 }
 
 // backgroundLog makes the log of a background process, which has no job yet.

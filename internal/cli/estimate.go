@@ -225,9 +225,9 @@ func (r *questionReader) whatIf(values []string) {
 // policies removes the values about policies (policy=all, or names) from the list and returns the others.
 func (r *questionReader) policies(values []string) (others []string) {
 	for _, value := range values {
-		text, of := strings.CutPrefix(strings.TrimSpace(value), "policy=")
+		text, isPolicy := strings.CutPrefix(strings.TrimSpace(value), "policy=")
 		switch {
-		case !of:
+		case !isPolicy:
 			others = append(others, value)
 		case text == "all":
 			r.Policies = scheduler.PolicyNames()

@@ -32,8 +32,8 @@ type rule struct {
 
 // metric is a number that a record of a job may have.
 type metric struct {
-	name string
-	of   func(r *disdel.Record, result *report.JobResult) *float64 // nil: the record does not have it
+	name  string
+	value func(r *disdel.Record, result *report.JobResult) *float64 // nil: the record does not have it
 }
 
 // metrics are what rules may compare: times are in seconds, costs in GB-s, all others without a unit.
@@ -163,7 +163,7 @@ func failIfEvaluated(c *cli.Context, e *infer.Evaluation) error {
 	if err != nil {
 		return err
 	}
-	of := func(figure func(disdel.ClassFigures) float64) *float64 {
+	value := func(figure func(disdel.ClassFigures) float64) *float64 {
 		sum := 0.0
 		for i := range e.Classes {
 			sum += figure(e.Classes[i].ClassFigures)
@@ -172,9 +172,9 @@ func failIfEvaluated(c *cli.Context, e *infer.Evaluation) error {
 	}
 	values := map[string]*float64{
 		"accuracy": &e.Accuracy, "loss": &e.Loss,
-		"f1":        of(func(f disdel.ClassFigures) float64 { return f.F1 }),
-		"precision": of(func(f disdel.ClassFigures) float64 { return f.Precision }),
-		"recall":    of(func(f disdel.ClassFigures) float64 { return f.Recall }),
+		"f1":        value(func(f disdel.ClassFigures) float64 { return f.F1 }),
+		"precision": value(func(f disdel.ClassFigures) float64 { return f.Precision }),
+		"recall":    value(func(f disdel.ClassFigures) float64 { return f.Recall }),
 	}
 	if e.R2 != nil { // numbers have no classes
 		values = map[string]*float64{"loss": &e.Loss, "rmse": &e.RMSE, "mae": &e.MAE, "r2": e.R2}
@@ -225,7 +225,7 @@ func (r rule) met(rec *disdel.Record) string {
 		return "the job did not learn"
 	}
 	result := report.JobResultOf(rec)
-	return r.compared("job", r.metric.of(rec, &result))
+	return r.compared("job", r.metric.value(rec, &result))
 }
 
 // compared says why a value meets the rule, "" if it does not. nil: whose result it is has no such value.

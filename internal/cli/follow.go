@@ -125,7 +125,7 @@ func (v *view) cancels(cause error) bool {
 // wants it cancelled, leave waits for its end and returns the record.
 func (v *view) leave(ctx context.Context) (*disdel.Record, error) {
 	if v.server {
-		return nil, v.left("job %s goes on at the server")
+		return nil, v.remaining("job %s goes on at the server")
 	}
 	cause := context.Cause(v.c.Context)
 	if !errors.Is(cause, terminal.ErrHungUp) && !v.wantsBackground(ctx) {
@@ -135,8 +135,8 @@ func (v *view) leave(ctx context.Context) (*disdel.Record, error) {
 	return v.toBackground(ctx)
 }
 
-// left says that the job goes on, and returns the error for a view that was interrupted.
-func (v *view) left(text string) error {
+// remaining says that the job goes on, and returns the error for a view that was interrupted.
+func (v *view) remaining(text string) error {
 	v.ui.Say(text, v.run.ID())
 	v.sayCommands()
 	return terminal.Reported(terminal.ErrInterrupted)
@@ -198,7 +198,7 @@ func (v *view) toBackground(ctx context.Context) (*disdel.Record, error) {
 			Err: errors.New(cmp.Or(strings.TrimSpace(messages.String()), err.Error())), Hint: "disdel resume " + string(id),
 		}
 	}
-	return nil, v.left("job %s goes on in the background")
+	return nil, v.remaining("job %s goes on in the background")
 }
 
 // submitAndFollow submits a job and follows it.

@@ -104,10 +104,11 @@ func describeFlags(flags []cli.Flag) []flagDocument {
 			continue
 		}
 		d := flagDocument{Names: f.Names()}
-		if of, ok := f.(cli.DocGenerationFlag); ok {
-			d.Usage, d.Value, d.Variables = strings.ReplaceAll(of.GetUsage(), "`", ""), of.TakesValue(), of.GetEnvVars()
+		if documented, ok := f.(cli.DocGenerationFlag); ok {
+			d.Usage = strings.ReplaceAll(documented.GetUsage(), "`", "")
+			d.Value, d.Variables = documented.TakesValue(), documented.GetEnvVars()
 			if d.Value {
-				d.Default = of.GetDefaultText()
+				d.Default = documented.GetDefaultText()
 			}
 		}
 		out = append(out, d)

@@ -31,7 +31,7 @@ func historyShow(u *ui) *cli.Command {
 					return err
 				}
 				who, runs, _ := at.Records.Runner(ctx, r.ID) // where nobody can tell, the record has to do
-				said, _ := at.Records.Remarks(ctx)
+				remarks, _ := at.Records.Remarks(ctx)
 				place := placeOfJob(c, &r)
 				return u.Show(r, func(w io.Writer) {
 					render.PrintPlan(w, &r)
@@ -39,7 +39,7 @@ func historyShow(u *ui) *cli.Command {
 						fmt.Fprintln(w, render.RoundLine(round, r.Plan.Rounds))
 					}
 					render.PrintRecord(w, &r)
-					printRemarkLines(w, said[r.ID])
+					printRemarkLines(w, remarks[r.ID])
 					render.PrintFailure(w, &r, place, c.Bool("logs"))
 					render.PrintNext(w, &r, place, who, runs)
 				})

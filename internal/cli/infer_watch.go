@@ -141,11 +141,11 @@ func (w *watching) watch(ctx context.Context, models client.Models) error {
 
 // look classifies every complete file without an answer, oldest first.
 func (w *watching) look(ctx context.Context, models client.Models) error {
-	whole, err := w.whole(time.Now())
+	complete, err := w.complete(time.Now())
 	if err != nil {
 		return err
 	}
-	for _, f := range whole {
+	for _, f := range complete {
 		if err := w.answer(ctx, models, f); err != nil {
 			return err
 		}
@@ -153,8 +153,8 @@ func (w *watching) look(ctx context.Context, models client.Models) error {
 	return nil
 }
 
-// whole are the files that have not changed for long enough. An empty file counts as unfinished.
-func (w *watching) whole(now time.Time) (out []fileState, err error) {
+// complete are the files that have not changed for long enough. An empty file counts as unfinished.
+func (w *watching) complete(now time.Time) (out []fileState, err error) {
 	entries, err := os.ReadDir(w.folder)
 	if err != nil {
 		return nil, &disdel.Error{

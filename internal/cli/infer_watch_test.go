@@ -110,7 +110,7 @@ func TestAWatchWaitsForWholeFiles(t *testing.T) {
 	}
 	now := time.Now()
 	whole := func(after time.Duration) (names []string) {
-		list, err := w.whole(now.Add(after))
+		list, err := w.complete(now.Add(after))
 		if err != nil {
 			t.Fatal(err)
 		}

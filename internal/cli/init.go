@@ -95,7 +95,7 @@ var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
 // initName is the name of the data set and of the job. It returns Invalid unless the flags name one source of data.
 func initName(c *cli.Context) (string, error) {
-	given := slices.DeleteFunc(slices.Clone(initSources), func(f string) bool { return !c.IsSet(f) })
+	flags := slices.DeleteFunc(slices.Clone(initSources), func(f string) bool { return !c.IsSet(f) })
 	bad := func(msg string) error {
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: "write job file", Msg: msg,
@@ -104,21 +104,21 @@ func initName(c *cli.Context) (string, error) {
 		}
 	}
 	switch {
-	case len(given) == 0 && (c.IsSet("keras") || c.Bool("python")):
+	case len(flags) == 0 && (c.IsSet("keras") || c.Bool("python")):
 		return "", bad("a network needs data to learn from")
-	case len(given) == 0:
+	case len(flags) == 0:
 		return "", bad("there is no data to write a job file for")
 	case c.IsSet("keras") && c.Bool("python"):
 		return "", bad("--keras and --python are two networks")
-	case len(given) > 1:
-		return "", bad("--" + given[0] + " and --" + given[1] + " are two sources of data")
+	case len(flags) > 1:
+		return "", bad("--" + flags[0] + " and --" + flags[1] + " are two sources of data")
 	case c.NArg() == 1 && c.IsSet("name"):
 		return "", bad("--name and the operand are two names")
 	case c.NArg() == 1 || c.IsSet("name"):
 		return cmp.Or(c.Args().First(), c.String("name")), nil
 	}
-	name := filepath.Base(c.String(given[0]))
-	if extension := filepath.Ext(name); len(extension) > 1 && given[0] != "dataset" {
+	name := filepath.Base(c.String(flags[0]))
+	if extension := filepath.Ext(name); len(extension) > 1 && flags[0] != "dataset" {
 		name = strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), filepath.Ext(strings.TrimSuffix(name, ".gz")))
 	}
 	return cmp.Or(jobName(name), "data"), nil

@@ -71,8 +71,8 @@ func followJob(ctx context.Context, c *cli.Context, u *ui, at client.Client, job
 func jobWait(u *ui) *cli.Command {
 	wait := jobSubcommand(u, "wait", "wait for a job's end, and show its result",
 		func(ctx context.Context, c *cli.Context, at client.Client, job string) error {
-			most := c.Duration("timeout")
-			if c.IsSet("timeout") && most <= 0 {
+			maximum := c.Duration("timeout")
+			if c.IsSet("timeout") && maximum <= 0 {
 				return &disdel.Error{
 					Kind: disdel.Invalid, Op: "wait for job", Msg: "--timeout is above 0", Hint: "for example --timeout 10m",
 				}
@@ -84,8 +84,8 @@ func jobWait(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			if most > 0 {
-				timed, stop := context.WithTimeoutCause(ctx, most, errTimeIsUp)
+			if maximum > 0 {
+				timed, stop := context.WithTimeoutCause(ctx, maximum, errTimeIsUp)
 				defer stop()
 				ctx = timed
 			}

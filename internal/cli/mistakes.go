@@ -138,8 +138,8 @@ func wantedValue(flags []cli.Flag, name string) string {
 		case *cli.BoolFlag:
 			return "write " + dashed(name) + " alone"
 		}
-		if of, ok := f.(cli.DocGenerationFlag); ok {
-			return dashed(name) + ": " + strings.ReplaceAll(of.GetUsage(), "`", "")
+		if documented, ok := f.(cli.DocGenerationFlag); ok {
+			return dashed(name) + ": " + strings.ReplaceAll(documented.GetUsage(), "`", "")
 		}
 	}
 	return ""
@@ -227,12 +227,12 @@ func meantCommand(commands []*cli.Command, above, name string) string {
 	return ""
 }
 
-// checkOperands returns Invalid unless the number of operands is between least and most.
-func checkOperands(c *cli.Context, least, most int) error {
-	if n := c.NArg(); n < least || n > most {
+// checkOperands returns Invalid unless the number of operands is between minimum and maximum.
+func checkOperands(c *cli.Context, minimum, maximum int) error {
+	if n := c.NArg(); n < minimum || n > maximum {
 		return &disdel.Error{
 			Kind: disdel.Invalid,
-			Msg:  fmt.Sprintf("%s takes %s, not %d", c.Command.HelpName, operandsText(least, most), n),
+			Msg:  fmt.Sprintf("%s takes %s, not %d", c.Command.HelpName, operandsText(minimum, maximum), n),
 			Hint: c.Command.HelpName + " --help",
 		}
 	}
@@ -249,16 +249,16 @@ func withoutOperands(do cli.ActionFunc) cli.ActionFunc {
 	}
 }
 
-func operandsText(least, most int) string {
+func operandsText(minimum, maximum int) string {
 	switch {
-	case least == most && most == 0:
+	case minimum == maximum && maximum == 0:
 		return "no operand"
-	case least == most && most == 1:
+	case minimum == maximum && maximum == 1:
 		return "one operand"
-	case least == most:
-		return fmt.Sprintf("%d operands", most)
+	case minimum == maximum:
+		return fmt.Sprintf("%d operands", maximum)
 	default:
-		return fmt.Sprintf("%d to %d operands", least, most)
+		return fmt.Sprintf("%d to %d operands", minimum, maximum)
 	}
 }
 

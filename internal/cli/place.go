@@ -114,18 +114,18 @@ var partOf = map[string]string{
 // changesAddress says whether the command gives a flag another address than the job had.
 func changesAddress(c *cli.Context, ran addresses.Place, flag string) bool {
 	f, known := repeatedFlagOf(flag)
-	now, said := f.shown(c)
+	now, value := f.shown(c)
 	was, _ := ran.Value(flag)
-	return known && said && !addresses.Same(flag, was, now)
+	return known && value && !addresses.Same(flag, was, now)
 }
 
 // samePlace returns Conflict if an address of the command differs from the record's.
 func samePlace(c *cli.Context, r *disdel.Record, ran addresses.Place) error {
 	d, differ := addresses.FirstDifference(ran, func(flag string) (string, bool) {
 		f, _ := repeatedFlagOf(flag)
-		now, said := f.shown(c)
+		now, value := f.shown(c)
 		_, known := ran.Value(flag)
-		return now, said && (known || r.Place != nil)
+		return now, value && (known || r.Place != nil)
 	})
 	if !differ {
 		return nil
@@ -142,7 +142,7 @@ func samePlace(c *cli.Context, r *disdel.Record, ran addresses.Place) error {
 // sourceOfValue says who gave a flag its value.
 func sourceOfValue(c *cli.Context, flag string) string {
 	f, _ := repeatedFlagOf(flag)
-	if said := os.Getenv(f.variable); said != "" && said == fmt.Sprint(c.Value(flag)) {
+	if value := os.Getenv(f.variable); value != "" && value == fmt.Sprint(c.Value(flag)) {
 		return "the context or " + f.variable + " says"
 	}
 	return "you gave"

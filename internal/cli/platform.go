@@ -196,7 +196,7 @@ func printPlatform(w io.Writer, d platformDocument) {
 
 // usersOfActions says which users run the actions of each family of kinds.
 func usersOfActions(list []local.User) string {
-	said, order := map[string][]string{}, []string{}
+	users, order := map[string][]string{}, []string{}
 	for _, user := range list {
 		text := "refused, " + user.Refused
 		switch {
@@ -208,16 +208,16 @@ func usersOfActions(list []local.User) string {
 			text = fmt.Sprintf("the platform's user (%d)", user.UserID)
 		}
 		name, _, _ := strings.Cut(user.Kind, ":")
-		if _, ok := said[text]; !ok {
+		if _, ok := users[text]; !ok {
 			order = append(order, text)
 		}
-		if !slices.Contains(said[text], name) {
-			said[text] = append(said[text], name)
+		if !slices.Contains(users[text], name) {
+			users[text] = append(users[text], name)
 		}
 	}
 	parts := make([]string, 0, len(order))
 	for _, text := range order {
-		parts = append(parts, strings.Join(said[text], ", ")+": "+text)
+		parts = append(parts, strings.Join(users[text], ", ")+": "+text)
 	}
 	return strings.Join(parts, "; ")
 }

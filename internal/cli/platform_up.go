@@ -124,27 +124,28 @@ func servePlatform(c *cli.Context, u *ui, dir string) (err error) {
 
 // platformConfig is the configuration of a platform that several processes use.
 func platformConfig(c *cli.Context, u *ui, dir string) (cfg platform.Config, err error) {
-	said := service.Config{Home: dir}
-	if err := readPool(c, &said); err != nil {
+	config := service.Config{Home: dir}
+	if err := readPool(c, &config); err != nil {
 		return cfg, err
 	}
-	if err := readEmbedded(c, &said); err != nil {
+	if err := readEmbedded(c, &config); err != nil {
 		return cfg, err
 	}
-	pool := cmp.Or(said.Pool, local.DefaultPool())
+	pool := cmp.Or(config.Pool, local.DefaultPool())
 	cfg, err = local.Config(local.Settings{
-		Home: dir, Program: said.Program, Pool: pool, ActionMemory: said.ActionMemory, ActionTimeout: said.ActionTimeout,
-		Log: newLog(c, u), CPUScaling: c.String("cpu-scaling"), Devices: service.Devices(said.GPUs),
+		Home: dir, Program: config.Program, Pool: pool,
+		ActionMemory: config.ActionMemory, ActionTimeout: config.ActionTimeout,
+		Log: newLog(c, u), CPUScaling: c.String("cpu-scaling"), Devices: service.Devices(config.GPUs),
 	})
 	if err != nil {
 		return cfg, err
 	}
-	if most := cfg.Limits.Memory.Max; most > pool {
+	if maximum := cfg.Limits.Memory.Max; maximum > pool {
 		if c.IsSet("action-memory") {
 			return cfg, &disdel.Error{
 				Kind: disdel.Invalid, Op: "start platform",
-				Msg:  fmt.Sprintf("--action-memory %v is above the pool's %v: such an action would wait for ever", most, pool),
-				Hint: fmt.Sprintf("--pool-memory %dMB, or a smaller --action-memory", most.MB()),
+				Msg:  fmt.Sprintf("--action-memory %v is above the pool's %v: such an action would wait for ever", maximum, pool),
+				Hint: fmt.Sprintf("--pool-memory %dMB, or a smaller --action-memory", maximum.MB()),
 			}
 		}
 		cfg.Limits.Memory.Max = pool

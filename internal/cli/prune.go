@@ -299,7 +299,7 @@ func (d *prunedDocument) prune(ctx context.Context, records client.Records, befo
 		if err != nil {
 			return err
 		}
-		if _, said := remarks[r.ID]; said || r.Status < disdel.StatusSucceeded || !r.Created.Before(before) {
+		if _, hasRemark := remarks[r.ID]; hasRemark || r.Status < disdel.StatusSucceeded || !r.Created.Before(before) {
 			if r.Status != disdel.StatusSucceeded {
 				d.needed[r.Job.Model.Init.Weights] = true
 			}

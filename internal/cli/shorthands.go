@@ -44,7 +44,7 @@ var shorthandFlags = []cli.Flag{
 func overrides(c *cli.Context) []string {
 	sets := c.StringSlice("set")
 	for _, s := range shorthands {
-		if value, given := s.value(c); given {
+		if value, isSet := s.value(c); isSet {
 			sets = append(sets, s.path+"="+value)
 		}
 	}
@@ -52,7 +52,7 @@ func overrides(c *cli.Context) []string {
 }
 
 // value is what the command line gives the field, as YAML.
-func (s shorthand) value(c *cli.Context) (text string, given bool) {
+func (s shorthand) value(c *cli.Context) (text string, isSet bool) {
 	if !c.IsSet(s.flag) {
 		return "", false
 	}

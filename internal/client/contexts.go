@@ -233,22 +233,22 @@ func (c *Cluster) check() error {
 	if err := addresses.CheckAPIHost(c.APIHost); err != nil {
 		return err
 	}
-	for _, of := range []struct{ list, variable string }{
+	for _, field := range []struct{ list, variable string }{
 		{c.Redis, "DISDEL_REDIS_PASSWORD"}, {c.CouchDB, "DISDEL_COUCHDB_PASSWORD"},
 	} {
-		for _, address := range addresses.RedisServers(of.list) {
+		for _, address := range addresses.RedisServers(field.list) {
 			u, err := url.Parse(address)
 			if err != nil {
 				return &disdel.Error{
 					Kind: disdel.Invalid, Op: "add context", Msg: fmt.Sprintf("%q is no URL", disdel.Redacted(address)),
-					Hint: "a password goes into " + of.variable,
+					Hint: "a password goes into " + field.variable,
 				}
 			}
 			if _, secret := u.User.Password(); secret {
 				return &disdel.Error{
 					Kind: disdel.Invalid, Op: "add context",
 					Msg:  disdel.Redacted(address) + " has a password in it, which other users of this machine can read",
-					Hint: "leave it out, and put it into " + of.variable + " for this one command: the context keeps it",
+					Hint: "leave it out, and put it into " + field.variable + " for this one command: the context keeps it",
 				}
 			}
 		}

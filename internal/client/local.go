@@ -164,7 +164,7 @@ func (l localModels) Remove(ctx context.Context, ref string) (m model, err error
 	if m, err = s.Remove(ctx, ref); err != nil {
 		return m, err
 	}
-	if left, err := s.Versions(ctx, m.Name); err == nil && len(left) == 0 {
+	if remaining, err := s.Versions(ctx, m.Name); err == nil && len(remaining) == 0 {
 		return m, l.Forsake(ctx, tenant.ItemModel, m.Name)
 	}
 	return m, nil

@@ -60,7 +60,7 @@ func Text(w io.Writer, format Format, list []disdel.Record) error {
 				strconv.Itoa(r.Rounds[k].Round + 1),
 			}
 			for _, s := range scalars {
-				line = append(line, numberText(s.of(&r.Rounds[k])))
+				line = append(line, numberText(s.value(&r.Rounds[k])))
 			}
 			out.Write(line) //nolint:errcheck // Error tells
 		}
@@ -79,9 +79,9 @@ func modelText(m *disdel.Model) string {
 
 // scalar is a figure of a round.
 type scalar struct {
-	name string // of the column
-	tag  string // with its group, as TensorBoard has them
-	of   func(*disdel.Round) *float64
+	name  string // of the column
+	tag   string // with its group, as TensorBoard has them
+	value func(*disdel.Round) *float64
 }
 
 var scalars = []scalar{

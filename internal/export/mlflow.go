@@ -145,7 +145,7 @@ func mlflowMetrics(r *disdel.Record) (out []mlflowMetric) {
 		at := r.Created
 		for i := range r.Rounds {
 			at = at.Add(time.Duration(r.Rounds[i].Duration))
-			if v := s.of(&r.Rounds[i]); v != nil {
+			if v := s.value(&r.Rounds[i]); v != nil {
 				out = append(out, mlflowMetric{s.name, mlflowValue(numberText(v)), at.UnixMilli(), r.Rounds[i].Round + 1})
 			}
 		}

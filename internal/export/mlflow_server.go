@@ -210,14 +210,14 @@ func (s MLflowServer) failed(kind disdel.Kind, why, hint string) error {
 
 // refused is the error for an answer that is not 200.
 func (s MLflowServer) refused(status int, data []byte) error {
-	var said struct {
+	var reply struct {
 		Code    string `json:"error_code"`
 		Message string `json:"message"`
 	}
-	json.Unmarshal(data, &said) //nolint:errcheck // without it there is a status
-	why := fmt.Sprintf("HTTP %d %s %s", status, said.Code, said.Message)
+	json.Unmarshal(data, &reply) //nolint:errcheck // without it there is a status
+	why := fmt.Sprintf("HTTP %d %s %s", status, reply.Code, reply.Message)
 	switch {
-	case said.Code == "RESOURCE_DOES_NOT_EXIST":
+	case reply.Code == "RESOURCE_DOES_NOT_EXIST":
 		return s.failed(disdel.NotFound, why, "")
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		return s.failed(disdel.Denied, why,

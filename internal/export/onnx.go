@@ -62,14 +62,14 @@ func WriteONNX(w io.Writer, g *model.Graph, weights disdel.Weights, notes map[st
 		t.out.values(p.Name, sidesOf(g, p), weights[i].Data)
 	}
 	t.out.text(graphName, g.Name)
-	whole := wrapped(&t.out.message, notes)
-	if whole.size() > largest {
+	file := wrapped(&t.out.message, notes)
+	if file.size() > largest {
 		return &disdel.Error{
 			Kind: disdel.OverLimit, Op: "write ONNX", Msg: "the model is larger than 2 GB, which ONNX files cannot be",
 			Hint: "export it as safetensors",
 		}
 	}
-	return whole.write(w)
+	return file.write(w)
 }
 
 // sidesOf is the shape of an array of weights as ONNX takes it.
@@ -82,20 +82,20 @@ func sidesOf(g *model.Graph, p model.Param) []int {
 
 // wrapped is a graph as a model.
 func wrapped(g *message, notes map[string]string) *message {
-	var whole, operators message
-	whole.integer(modelVersion, irVersion)
-	whole.text(modelProducer, "disdel")
-	whole.text(modelRelease, disdel.APIVersion)
-	whole.part(modelGraph, g)
+	var file, operators message
+	file.integer(modelVersion, irVersion)
+	file.text(modelProducer, "disdel")
+	file.text(modelRelease, disdel.APIVersion)
+	file.part(modelGraph, g)
 	operators.integer(opsetNumber, opset)
-	whole.part(modelOpset, &operators)
+	file.part(modelOpset, &operators)
 	for _, key := range slices.Sorted(maps.Keys(notes)) {
 		var note message
 		note.text(noteKey, key)
 		note.text(noteValue, notes[key])
-		whole.part(modelNote, &note)
+		file.part(modelNote, &note)
 	}
-	return &whole
+	return &file
 }
 
 // fits returns Corrupt unless weights are those of a network.

@@ -417,15 +417,15 @@ func (r *importer) pool(n *step, op model.Op) {
 // roundUp pads the bottom and right of a window as ceil_mode does. It is false where that changes what a pool computes.
 func roundUp(w *model.Window, in model.Shape, op model.Op) bool {
 	more := func(size, before, after, kernel, stride int) int {
-		room := size + before + after - kernel
-		if room < 0 || room%stride == 0 {
+		span := size + before + after - kernel
+		if span < 0 || span%stride == 0 {
 			return 0
 		}
-		count := room/stride + 2
+		count := span/stride + 2
 		if (count-1)*stride >= size+before { // such a window would see padding only
 			return 0
 		}
-		return (count-1)*stride - room
+		return (count-1)*stride - span
 	}
 	bottom := more(in[1], w.Pad.Top, w.Pad.Bottom, w.Kernel.H, w.Stride.H)
 	right := more(in[2], w.Pad.Left, w.Pad.Right, w.Kernel.W, w.Stride.W)

@@ -182,10 +182,10 @@ func (r *importer) add(n *step) {
 // concat joins the channels of images, or lists of integers.
 func (r *importer) concat(n *step) {
 	var list []int
-	var whole []int64
+	var values []int64
 	for i := range n.in {
 		if v, _ := r.in(n, i); v.isList {
-			whole = append(whole, v.whole...)
+			values = append(values, v.whole...)
 			continue
 		}
 		x, ok := r.from(n, i)
@@ -199,11 +199,11 @@ func (r *importer) concat(n *step) {
 		list = append(list, x)
 	}
 	switch axis := n.whole("axis", 0); {
-	case len(list) == 0 && len(whole) <= mostFolded:
-		r.set(n, value{whole: whole, isList: true})
-	case len(list) == 1 && len(whole) == 0:
+	case len(list) == 0 && len(values) <= mostFolded:
+		r.set(n, value{whole: values, isList: true})
+	case len(list) == 1 && len(values) == 0:
 		r.layer(n, list[0])
-	case len(whole) > 0 || axis != 1 && axis != -3:
+	case len(values) > 0 || axis != 1 && axis != -3:
 		r.fault(n, "axis is %d; disdel joins the channels of images, axis 1", axis)
 	default:
 		r.layer(n, r.b.Concat(r.name(n, ""), list...))
@@ -299,10 +299,11 @@ func (r *importer) slice(n *step) {
 		return
 	}
 	in := r.b.Out(x)
-	whole := len(in) == 3 && slices.Equal(axes, []int64{2, 3}) && slices.Equal(starts, []int64{0, 0}) && len(steps) == 2 &&
+	unchanged := len(in) == 3 && len(steps) == 2 &&
+		slices.Equal(axes, []int64{2, 3}) && slices.Equal(starts, []int64{0, 0}) &&
 		len(ends) == 2 && min(steps[0], steps[1]) >= 1 && max(steps[0], steps[1]) < 1<<20 &&
 		ends[0] >= int64(in[1]) && ends[1] >= int64(in[2])
-	if !whole {
+	if !unchanged {
 		r.fault(n, "disdel reads slices of whole images with a step in height and width only")
 		return
 	}

@@ -34,7 +34,7 @@ func writeParquet(w io.Writer, list []disdel.Record) error {
 		for k := range r.Rounds {
 			v := make([]*float64, len(scalars))
 			for n, s := range scalars {
-				v[n] = s.of(&r.Rounds[k])
+				v[n] = s.value(&r.Rounds[k])
 			}
 			row := line{
 				string(r.ID), r.Job.Metadata.Name, r.Status.String(), r.Job.Model.NetworkName(), r.Data.Name, int64(r.Rounds[k].Round + 1),

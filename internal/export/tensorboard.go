@@ -77,7 +77,7 @@ func events(r *disdel.Record) []byte {
 		at = at.Add(time.Duration(round.Duration))
 		var summary []byte
 		for _, s := range scalars {
-			v := s.of(round)
+			v := s.value(round)
 			if v == nil {
 				continue
 			}

@@ -95,9 +95,9 @@ func (j *Job) lines(columns, rows int, now time.Time) []string {
 	}
 	out = append(out, j.curves(columns)...)
 	out = append(out, j.actions()...)
-	if room := rows - len(out) - 2; room > 0 && len(j.rec.Rounds) > 0 {
+	if height := rows - len(out) - 2; height > 0 && len(j.rec.Rounds) > 0 {
 		out = append(out, "")
-		for _, r := range j.rec.Rounds[max(0, len(j.rec.Rounds)-room):] {
+		for _, r := range j.rec.Rounds[max(0, len(j.rec.Rounds)-height):] {
 			out = append(out, render.RoundLine(r, j.total))
 		}
 	}
@@ -130,12 +130,12 @@ func (j *Job) head(now time.Time) []string {
 	return []string{
 		fmt.Sprintf("%s  %s  %s  %s on %s, %d workers", r.Job.Metadata.Name, j.ID, statusText(r),
 			cmp.Or(r.Job.Model.NetworkName(), "own layers"), r.Data.Name, r.Plan.Workers),
-		line, j.told(),
+		line, j.message(),
 	}
 }
 
-// told is what is to be known of the job now: why it failed, or what it waits for.
-func (j *Job) told() string {
+// message is what is to be known of the job now: why it failed, or what it waits for.
+func (j *Job) message() string {
 	if j.rec.Failure != nil {
 		return j.rec.Failure.Error()
 	}
@@ -145,8 +145,8 @@ func (j *Job) told() string {
 // curves are the job's figures by round, a line each.
 func (j *Job) curves(columns int) (out []string) {
 	for _, c := range []struct {
-		name string
-		of   func(*disdel.Round) *float64
+		name  string
+		value func(*disdel.Round) *float64
 	}{
 		{"train loss", func(r *disdel.Round) *float64 { return &r.TrainLoss }},
 		{"loss", func(r *disdel.Round) *float64 { return r.Loss }},
@@ -158,7 +158,7 @@ func (j *Job) curves(columns int) (out []string) {
 	} {
 		var values []float64
 		for i := range j.rec.Rounds {
-			if v := c.of(&j.rec.Rounds[i]); v != nil && !math.IsNaN(*v) && !math.IsInf(*v, 0) {
+			if v := c.value(&j.rec.Rounds[i]); v != nil && !math.IsNaN(*v) && !math.IsInf(*v, 0) {
 				values = append(values, *v)
 			}
 		}

@@ -81,8 +81,8 @@ func (s *Screen) Answered(text string) { s.answer = text }
 // shown is the jobs that have every word of the filter.
 func (s *Screen) shown() (out []disdel.Record) {
 	for _, r := range s.jobs {
-		of := []any{r.ID, " ", r.Job.Metadata.Name, " ", r.Status, " ", r.Job.Model.NetworkName(), " ", r.Data.Name}
-		text := strings.ToLower(fmt.Sprint(of...))
+		cells := []any{r.ID, " ", r.Job.Metadata.Name, " ", r.Status, " ", r.Job.Model.NetworkName(), " ", r.Data.Name}
+		text := strings.ToLower(fmt.Sprint(cells...))
 		matches := true
 		for word := range strings.FieldsSeq(strings.ToLower(s.filter)) {
 			matches = matches && strings.Contains(text, word)
@@ -234,9 +234,9 @@ func (s *Screen) list(rows int, now time.Time) []string {
 	if s.filter != "" {
 		out[0] += "  with " + s.filter
 	}
-	room := max(1, rows-len(out))
-	first := max(0, min(s.at-room/2, len(list)-room))
-	for i := first; i < min(len(list), first+room); i++ {
+	height := max(1, rows-len(out))
+	first := max(0, min(s.at-height/2, len(list)-height))
+	for i := first; i < min(len(list), first+height); i++ {
 		mark := "  "
 		if i == s.at {
 			mark = "> "

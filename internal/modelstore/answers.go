@@ -65,7 +65,7 @@ func (d *AnswersHeader) file() safetensors.File {
 // WriteAnswers writes a file of answers. each passes the answers to put in the order of the rows, in pieces of any
 // size: one value for each class of a row, or one value for a sparse row. WriteAnswers holds none of them in memory. It
 // returns Canceled if nobody waits for the answers any more, Internal if answers are missing, and the error of each.
-func (s *Store) WriteAnswers(ctx context.Context, key string, of AnswersHeader,
+func (s *Store) WriteAnswers(ctx context.Context, key string, header AnswersHeader,
 	each func(put func(values []float32) error) error,
 ) (ref disdel.AnswersRef, err error) {
 	if err := s.wanted(ctx, key); err != nil {
@@ -73,7 +73,7 @@ func (s *Store) WriteAnswers(ctx context.Context, key string, of AnswersHeader,
 	}
 	sum, size, unmade := sha256.New(), new(counter), error(nil)
 	err = blobs.Write(ctx, s.bucket, key, func(out io.Writer) error {
-		w := &answering{AnswersHeader: of, to: io.MultiWriter(out, sum, size), key: key}
+		w := &answering{AnswersHeader: header, to: io.MultiWriter(out, sum, size), key: key}
 		if unmade = w.all(each); unmade == nil {
 			unmade = s.wanted(ctx, key)
 		}
@@ -90,7 +90,7 @@ func (s *Store) WriteAnswers(ctx context.Context, key string, of AnswersHeader,
 		return ref, err
 	}
 	return disdel.AnswersRef{
-		Key: key, Checksum: checksum(sum.Sum(nil)), Rows: of.Rows(), Size: disdel.Bytes(*size),
+		Key: key, Checksum: checksum(sum.Sum(nil)), Rows: header.Rows(), Size: disdel.Bytes(*size),
 	}, nil
 }
 

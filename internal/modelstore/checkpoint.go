@@ -161,18 +161,19 @@ func sizeOf(f safetensors.File) (bytes int64) {
 // sameTensors checks that a file has the tensors of like, in their order. A file may have tensors without values at
 // other places.
 func sameTensors(f safetensors.File, like disdel.Weights) error {
-	left := slices.DeleteFunc(slices.Clone(like), func(t disdel.Tensor) bool { return lengthOf(t.Shape) == 0 })
+	remaining := slices.DeleteFunc(slices.Clone(like), func(t disdel.Tensor) bool { return lengthOf(t.Shape) == 0 })
 	for _, t := range f.Tensors {
 		if lengthOf(t.Shape) == 0 {
 			continue
 		}
-		if t.DType != safetensors.F32 || len(left) == 0 || t.Name != left[0].Name || !slices.Equal(t.Shape, left[0].Shape) {
+		if t.DType != safetensors.F32 || len(remaining) == 0 ||
+			t.Name != remaining[0].Name || !slices.Equal(t.Shape, remaining[0].Shape) {
 			return fmt.Errorf("tensor %q of %s %v is not the network's", t.Name, t.DType, t.Shape)
 		}
-		left = left[1:]
+		remaining = remaining[1:]
 	}
-	if len(left) > 0 {
-		return fmt.Errorf("it has no tensor %q", left[0].Name)
+	if len(remaining) > 0 {
+		return fmt.Errorf("it has no tensor %q", remaining[0].Name)
 	}
 	return nil
 }

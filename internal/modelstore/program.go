@@ -41,9 +41,9 @@ func (s *Store) writeContent(ctx context.Context, what string, keyOf func(sum st
 	return sum, blobs.Wrap(blobs.WriteAll(ctx, s.bucket, key, data), "store "+what, key)
 }
 
-// readContent reads what writeContent stored, up to most bytes.
-func (s *Store) readContent(ctx context.Context, what, key, sum string, most int64) ([]byte, error) {
-	data, err := blobs.ReadUpTo(ctx, s.bucket, key, most)
+// readContent reads what writeContent stored, up to maximum bytes.
+func (s *Store) readContent(ctx context.Context, what, key, sum string, maximum int64) ([]byte, error) {
+	data, err := blobs.ReadUpTo(ctx, s.bucket, key, maximum)
 	if err != nil {
 		return nil, blobs.Wrap(err, "read "+what, key)
 	}

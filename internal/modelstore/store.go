@@ -309,16 +309,16 @@ func listed(versions []int) string {
 
 // parseRef splits NAME:vN and NAME:TAG. For NAME alone the version is 0 and the tag is empty.
 func parseRef(ref string) (name string, version int, tag string, err error) {
-	name, of, named := strings.Cut(ref, ":")
+	name, versionText, named := strings.Cut(ref, ":")
 	switch {
 	case !named:
-	case numbered().MatchString(of):
-		version, err = strconv.Atoi(strings.TrimPrefix(of, "v"))
+	case numbered().MatchString(versionText):
+		version, err = strconv.Atoi(strings.TrimPrefix(versionText, "v"))
 		if version < 1 {
 			name = ""
 		}
-	case tagForm().MatchString(of):
-		tag = of
+	case tagForm().MatchString(versionText):
+		tag = versionText
 	default:
 		name = ""
 	}

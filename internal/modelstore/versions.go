@@ -92,10 +92,10 @@ func (s *Store) Prune(ctx context.Context, name string, keep int) (removed []Mod
 	newest := numbers[len(numbers)-max(keep, 1)]
 	list, _ := s.Versions(ctx, name) // what is damaged is no reason to keep or lose the others
 	best, _ := Best(list)
-	meant := s.newest(ctx, name, numbers)
+	chosen := s.newest(ctx, name, numbers)
 	for i := range slices.Backward(list) {
 		m := &list[i]
-		if m.Version >= newest || m.Version == best.Version || m.Version == meant || len(m.Tags) > 0 {
+		if m.Version >= newest || m.Version == best.Version || m.Version == chosen || len(m.Tags) > 0 {
 			continue
 		}
 		if err := s.remove(ctx, m); err != nil && disdel.KindOf(err) != disdel.NotFound {

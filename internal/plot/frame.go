@@ -18,10 +18,10 @@ import (
 // plot.Plot: that package parses a dozen fonts and loads a PDF writer when a program starts, which would cost every
 // action, being the same program, several megabytes.
 type frame struct {
-	whole draw.Canvas // the whole picture
-	area  draw.Canvas
-	x, y  scale
-	fonts text.Plain
+	picture draw.Canvas // the whole picture
+	area    draw.Canvas
+	x, y    scale
+	fonts   text.Plain
 }
 
 // scale is the range of values of an axis.
@@ -53,7 +53,7 @@ func (c Chart) frame(canvas draw.Canvas) (frame, error) {
 	if err != nil {
 		return frame{}, &disdel.Error{Kind: disdel.Internal, Op: "read the charts' font", Err: err}
 	}
-	f := frame{whole: canvas, area: draw.Crop(canvas, left, -right, bottom, -top)}
+	f := frame{picture: canvas, area: draw.Crop(canvas, left, -right, bottom, -top)}
 	f.fonts.Fonts = font.NewCache(font.Collection{{Font: font.Font{Typeface: "Liberation", Variant: "Sans"}, Face: face}})
 	f.x, f.y = scale{math.Inf(1), math.Inf(-1)}, scale{math.Inf(1), math.Inf(-1)}
 	for _, l := range c.Lines {
@@ -69,8 +69,8 @@ func (c Chart) frame(canvas draw.Canvas) (frame, error) {
 	for _, r := range c.Rules {
 		f.y.include(Span{Likely: r.Y})
 	}
-	f.x.room()
-	f.y.room()
+	f.x.widen()
+	f.y.widen()
 	return f, nil
 }
 
@@ -82,9 +82,9 @@ func (s *scale) include(v Span) {
 	}
 }
 
-// room leaves space around the points for their marks and labels. Amounts start at 0 unless that would squeeze the
+// widen leaves space around the points for their marks and labels. Amounts start at 0 unless that would squeeze the
 // points into less than half of the chart.
-func (s *scale) room() {
+func (s *scale) widen() {
 	if s.min > s.max { // no point
 		s.min, s.max = 0, 1
 	}
@@ -123,29 +123,29 @@ func (f frame) axes(c Chart) {
 	line, faint := draw.LineStyle{Color: black, Width: pixel}, draw.LineStyle{Color: light, Width: 0.7 * pixel}
 	for _, v := range f.x.ticks(c.X.Whole) {
 		at := f.at(v, f.y.min)
-		f.whole.StrokeLine2(faint, at.X, a.Min.Y, at.X, a.Max.Y)
-		f.whole.StrokeLine2(line, at.X, a.Min.Y, at.X, a.Min.Y-5*pixel)
-		f.whole.FillText(f.text(small, text.XCenter, text.YTop), vg.Point{X: at.X, Y: a.Min.Y - 7*pixel}, number(v))
+		f.picture.StrokeLine2(faint, at.X, a.Min.Y, at.X, a.Max.Y)
+		f.picture.StrokeLine2(line, at.X, a.Min.Y, at.X, a.Min.Y-5*pixel)
+		f.picture.FillText(f.text(small, text.XCenter, text.YTop), vg.Point{X: at.X, Y: a.Min.Y - 7*pixel}, number(v))
 	}
 	for _, v := range f.y.ticks(c.Y.Whole) {
 		at := f.at(f.x.min, v)
-		f.whole.StrokeLine2(faint, a.Min.X, at.Y, a.Max.X, at.Y)
-		f.whole.StrokeLine2(line, a.Min.X, at.Y, a.Min.X-5*pixel, at.Y)
-		f.whole.FillText(f.text(small, text.XRight, text.YCenter), vg.Point{X: a.Min.X - 8*pixel, Y: at.Y}, number(v))
+		f.picture.StrokeLine2(faint, a.Min.X, at.Y, a.Max.X, at.Y)
+		f.picture.StrokeLine2(line, a.Min.X, at.Y, a.Min.X-5*pixel, at.Y)
+		f.picture.FillText(f.text(small, text.XRight, text.YCenter), vg.Point{X: a.Min.X - 8*pixel, Y: at.Y}, number(v))
 	}
-	f.whole.StrokeLine2(line, a.Min.X, a.Min.Y, a.Max.X, a.Min.Y)
-	f.whole.StrokeLine2(line, a.Min.X, a.Min.Y, a.Min.X, a.Max.Y)
-	f.whole.FillText(f.text(large, text.XCenter, text.YTop), vg.Point{X: a.Center().X, Y: f.whole.Max.Y - 8*pixel},
+	f.picture.StrokeLine2(line, a.Min.X, a.Min.Y, a.Max.X, a.Min.Y)
+	f.picture.StrokeLine2(line, a.Min.X, a.Min.Y, a.Min.X, a.Max.Y)
+	f.picture.FillText(f.text(large, text.XCenter, text.YTop), vg.Point{X: a.Center().X, Y: f.picture.Max.Y - 8*pixel},
 		c.Title)
-	f.whole.FillText(f.text(medium, text.XCenter, text.YBottom), vg.Point{X: a.Center().X, Y: f.whole.Min.Y + 8*pixel},
+	f.picture.FillText(f.text(medium, text.XCenter, text.YBottom), vg.Point{X: a.Center().X, Y: f.picture.Min.Y + 8*pixel},
 		c.X.Name)
 	upright := f.text(medium, text.XCenter, text.YTop)
 	upright.Rotation = math.Pi / 2
-	f.whole.FillText(upright, vg.Point{X: f.whole.Min.X + 8*pixel, Y: a.Center().Y}, c.Y.Name)
+	f.picture.FillText(upright, vg.Point{X: f.picture.Min.X + 8*pixel, Y: a.Center().Y}, c.Y.Name)
 }
 
 // ticks are at most ten round numbers within the scale.
-func (s scale) ticks(whole bool) []float64 { return ticks(s.min, s.max, 10, whole) }
+func (s scale) ticks(integers bool) []float64 { return ticks(s.min, s.max, 10, integers) }
 
 // legend lists what the chart shows, from the top of the strip at the right.
 type legend struct {
@@ -167,9 +167,9 @@ func (l *legend) add(e entry) {
 	l.rows++
 	x := l.f.area.Max.X + 14*pixel
 	thumb := draw.Canvas{
-		Canvas:    l.f.whole.Canvas,
+		Canvas:    l.f.picture.Canvas,
 		Rectangle: vg.Rectangle{Min: vg.Point{X: x, Y: y - 14*pixel}, Max: vg.Point{X: x + 26*pixel, Y: y}},
 	}
 	e.thumbnail(&thumb)
-	l.f.whole.FillText(l.f.text(small, text.XLeft, text.YCenter), vg.Point{X: x + 34*pixel, Y: y - 7*pixel}, e.title())
+	l.f.picture.FillText(l.f.text(small, text.XLeft, text.YCenter), vg.Point{X: x + 34*pixel, Y: y - 7*pixel}, e.title())
 }

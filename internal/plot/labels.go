@@ -99,7 +99,7 @@ func (o *obstacles) free(at, size vg.Point, ringed bool) (best vg.Rectangle, ok 
 	}
 	right, left, middle := at.X+gap, at.X-gap-size.X, at.X-size.X/2
 	above, below, level := at.Y+gap, at.Y-gap-size.Y, at.Y-size.Y/2
-	least := len(o.lines) + 1
+	minimum := len(o.lines) + 1
 	for _, min := range []vg.Point{
 		{X: right, Y: above},
 		{X: left, Y: above},
@@ -120,8 +120,8 @@ func (o *obstacles) free(at, size vg.Point, ringed bool) (best vg.Rectangle, ok 
 				crossed++
 			}
 		}
-		if crossed < least {
-			best, least, ok = r, crossed, true
+		if crossed < minimum {
+			best, minimum, ok = r, crossed, true
 		}
 	}
 	return best, ok

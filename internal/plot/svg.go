@@ -107,7 +107,7 @@ func tickText(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 func (d *picture) xAxis(a axis, left, bottom float64) {
 	right := pageWidth - pageRight
 	d.shape("line", "", "class", "base", "x1", left, "x2", right, "y1", bottom, "y2", bottom)
-	for _, v := range ticks(a.low, a.high, pageTicks, a.whole) {
+	for _, v := range ticks(a.low, a.high, pageTicks, a.integers) {
 		x := a.at(v)
 		d.shape("line", "", "class", "base", "x1", x, "x2", x, "y1", bottom, "y2", bottom+4)
 		d.label(x, bottom+16, "middle", tickText(v))
@@ -118,25 +118,25 @@ func (d *picture) xAxis(a axis, left, bottom float64) {
 // axis is the horizontal direction of a page's picture.
 type axis struct {
 	low, high float64
-	whole     bool
+	integers  bool
 	name      string
 	at        func(float64) float64
 }
 
 // ticks are the multiples of 1, 2 or 5 times a power of ten from low to high, at most most of them; of 1 at least where
 // values are whole numbers.
-func ticks(low, high float64, most int, whole bool) []float64 {
+func ticks(low, high float64, maximum int, integers bool) []float64 {
 	if !(high > low) || math.IsInf(high-low, 0) {
 		return []float64{low}
 	}
-	step := math.Pow(10, math.Floor(math.Log10((high-low)/float64(most))))
+	step := math.Pow(10, math.Floor(math.Log10((high-low)/float64(maximum))))
 	for _, f := range []float64{1, 2, 5, 10} {
-		if (high-low)/(step*f) <= float64(most) {
+		if (high-low)/(step*f) <= float64(maximum) {
 			step *= f
 			break
 		}
 	}
-	if whole {
+	if integers {
 		step = math.Max(1, step)
 	}
 	var out []float64

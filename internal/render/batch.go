@@ -78,10 +78,10 @@ func bestOf(s *batch.Summary) (string, bool) {
 		return "", false
 	}
 	text := r.Name + prefixed(" ", choicesText(r))
-	of := metricOf(s)
-	switch v := of.Value(p.Figures()); {
+	metric := metricOf(s)
+	switch v := metric.Value(p.Figures()); {
 	case v != nil && s.By != batch.ByLoss:
-		text += ": " + of.Text(*v)
+		text += ": " + metric.Text(*v)
 	case p.Loss != nil:
 		text += ": held-out loss " + optional(p.Loss)
 	default:
@@ -92,13 +92,13 @@ func bestOf(s *batch.Summary) (string, bool) {
 
 // metricOf is the metric that a batch is compared by: of numbers the RMSE where it would be the accuracy.
 func metricOf(s *batch.Summary) disdel.Metric {
-	of := s.By.Metric()
+	metric := s.By.Metric()
 	for i := range s.Jobs {
 		if p, ok := s.Jobs[i].Result(); ok && s.By == batch.ByAccuracy && p.RMSE != 0 {
-			of, _ = disdel.FindMetric(disdel.MetricRMSE)
+			metric, _ = disdel.FindMetric(disdel.MetricRMSE)
 		}
 	}
-	return of
+	return metric
 }
 
 func countsText(all int, c *batch.Counts) string {
@@ -144,13 +144,13 @@ func begun(r *batch.Row) disdel.Millis { return cmp.Or(r.Started, r.Ended) }
 // BatchTable shows a running batch: on a terminal one table that is redrawn, elsewhere a line for each change of a job.
 type BatchTable struct {
 	picture
-	last time.Time
-	said map[int]string // by job: the newest line
+	last       time.Time
+	newestLine map[int]string // by job: the newest line
 }
 
 // NewBatchTable is an empty table.
 func NewBatchTable(u *terminal.UI) *BatchTable {
-	return &BatchTable{picture: picture{ui: u}, said: map[int]string{}}
+	return &BatchTable{picture: picture{ui: u}, newestLine: map[int]string{}}
 }
 
 // redrawEvery is the time between two pictures.
@@ -177,8 +177,8 @@ func (t *BatchTable) say(v *batch.View) {
 	for i := range v.Rows {
 		r := &v.Rows[i]
 		line := becameText(r, v.Now.At)
-		if state := r.Status.String() + r.Behind; line != "" && t.said[i] != state {
-			t.said[i] = state
+		if state := r.Status.String() + r.Behind; line != "" && t.newestLine[i] != state {
+			t.newestLine[i] = state
 			t.ui.Say("%s", line)
 		}
 	}
@@ -222,21 +222,21 @@ func (t *BatchTable) lines(v *batch.View) []string {
 	for i := range rows {
 		r := &rows[i]
 		p, ok := r.Result()
-		room := "-"
+		slots := "-"
 		if r.Started > 0 && r.Ended == 0 {
-			room = r.Room.String()
+			slots = r.Room.String()
 		}
 		cells = append(cells, append(append([]string{r.Name}, choiceValues(rows, r)...), batchStatus(r), roundText(r),
 			fourDecimals(p.TrainLoss, ok), p.Figures().Text(), seconds(time.Duration(r.Waited(v.Now.At))),
-			seconds(time.Duration(r.Ran(v.Now.At))), room))
+			seconds(time.Duration(r.Ran(v.Now.At))), slots))
 	}
 	page := &terminal.Page{Buffer: &bytes.Buffer{}, Columns: columns}
 	terminal.Table(page, terminal.Fitted(page, cells, "WAITED", "POOL", "LOSS")...)
 	out := strings.Split(strings.TrimRight(page.String(), "\n"), "\n")
 	all := poolText(v)
 	if height > 2 && len(out) > height-3 { // the last line is of all jobs
-		left := len(out) - (height - 4)
-		out = append(out[:height-4], fmt.Sprintf("and %d more", left))
+		remaining := len(out) - (height - 4)
+		out = append(out[:height-4], fmt.Sprintf("and %d more", remaining))
 	}
 	return append(out, all)
 }
@@ -448,8 +448,8 @@ func poolFigure(s *batch.Summary) report.Figure {
 		Alt: fmt.Sprintf("At most %v were reserved and %v resident", s.Pool.MostReserved, s.Pool.MostResident),
 	}
 	for i, line := range []struct {
-		name string
-		of   func(batch.Sample) disdel.Bytes
+		name   string
+		metric func(batch.Sample) disdel.Bytes
 	}{
 		{"reserved by grants", func(v batch.Sample) disdel.Bytes { return v.Reserved }},
 		{"limits of what runs", func(v batch.Sample) disdel.Bytes { return v.Held }},
@@ -458,7 +458,7 @@ func poolFigure(s *batch.Summary) report.Figure {
 		var dots []plot.Dot
 		last := 0.0
 		for _, v := range s.Pool.Samples {
-			x, y := unit.Value(v.At), float64(line.of(v))/bytesOfAPlot
+			x, y := unit.Value(v.At), float64(line.metric(v))/bytesOfAPlot
 			if len(dots) > 0 && y != last {
 				dots = append(dots, plot.Dot{X: x, Y: last})
 			}

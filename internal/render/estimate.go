@@ -248,9 +248,9 @@ func printDevice(w io.Writer, p disdel.Plan) {
 		if len(parts) > 0 {
 			text += fmt.Sprintf(" (%s)", strings.Join(parts, ", "))
 		}
-		if whole := p.Platform.MaxDevice; whole > 0 {
+		if deviceMemory := p.Platform.MaxDevice; deviceMemory > 0 {
 			text += fmt.Sprintf("; limit %v, which counts as %v of %d x %v", a.Limits.Device,
-				scheduler.DeviceShare(whole, a.Limits.Device), p.Platform.Accelerators(), whole)
+				scheduler.DeviceShare(deviceMemory, a.Limits.Device), p.Platform.Accelerators(), deviceMemory)
 		}
 		paragraph(w, label, "%s", text)
 		label = ""
@@ -283,10 +283,10 @@ func printPolicies(w io.Writer, l *simulate.Lab, price disdel.Resources) {
 
 // workersOverTime is the numbers of workers of a job in their order: "2 3 6 3".
 func workersOverTime(course []simulate.WorkerChange) string {
-	const most = 12
+	const maximum = 12
 	text := ""
 	for i, c := range course {
-		if i == most {
+		if i == maximum {
 			return text + " ..."
 		}
 		if i > 0 {

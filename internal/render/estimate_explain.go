@@ -29,8 +29,8 @@ func printExplanation(w io.Writer, e *service.Estimation) {
 		printDevice(w, *p)
 	}
 	printRisk(w, x.Actions)
-	if said := x.Precision.Meaning(); said != "" {
-		paragraph(w, string(x.Precision), "%s", said)
+	if meaning := x.Precision.Meaning(); meaning != "" {
+		paragraph(w, string(x.Precision), "%s", meaning)
 	}
 	printShares(w, x)
 	printSmaller(w, e)

@@ -261,16 +261,16 @@ func memoryChart(e *service.Estimation) plot.Chart {
 		X:     plot.Axis{Name: "workers", Whole: true}, Y: plot.Axis{Name: "peak memory (MB)"}, Own: "job file",
 	}
 	mb := inMB
-	var most disdel.Bytes
+	var maximum disdel.Bytes
 	c.Lines = whatIf{e.WhatIf}.lines(func(c scheduler.Cell) (plot.Point, bool) {
 		m := c.Memory
-		most = max(most, m.Likely, m.High)
+		maximum = max(maximum, m.Likely, m.High)
 		return plot.Point{
 			X: plot.Span{Likely: float64(c.Workers)},
 			Y: plot.Span{Low: mb(m.Low), Likely: mb(m.Likely), High: mb(m.High)}, Own: c.InFile,
 		}, m.Likely > 0
 	})
-	if limit := e.WhatIf.Ceiling; most > limit/2 && limit > 0 {
+	if limit := e.WhatIf.Ceiling; maximum > limit/2 && limit > 0 {
 		c.Rules = []plot.Rule{{Y: mb(limit), Name: fmt.Sprintf("%s, %d MB", e.WhatIf.Whose, limit.MB())}}
 	}
 	return c

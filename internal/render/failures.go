@@ -168,10 +168,10 @@ func reason(a *disdel.Activation) string {
 
 // short shortens text from outside for one line.
 func short(text string) string {
-	const most = 120
+	const maximum = 120
 	line := []rune(terminal.Clean(strings.Join(strings.Fields(text), " ")))
-	if len(line) > most {
-		line = append(line[:most], []rune("...")...)
+	if len(line) > maximum {
+		line = append(line[:maximum], []rune("...")...)
 	}
 	return string(line)
 }

@@ -17,10 +17,10 @@ import (
 // Follower shows a running job: one lasting line a round, and on a terminal one redrawn line an action.
 type Follower struct {
 	picture
-	plan  disdel.Plan
-	total int // rounds
-	last  time.Time
-	said  map[string]string // where lines stay: the newest of each action
+	plan       disdel.Plan
+	total      int // rounds
+	last       time.Time
+	newestLine map[string]string // where lines stay: the newest of each action
 
 	legs    map[int]int                  // of train actions: the newest leg of a worker
 	limits  map[disdel.Task]disdel.Bytes // of the newest invocation: failures may have raised them
@@ -45,7 +45,7 @@ func queuedText(q service.Queued) string {
 // NewFollower is a follower without events.
 func NewFollower(u *terminal.UI) *Follower {
 	return &Follower{
-		picture: picture{ui: u}, legs: map[int]int{}, limits: map[disdel.Task]disdel.Bytes{}, said: map[string]string{},
+		picture: picture{ui: u}, legs: map[int]int{}, limits: map[disdel.Task]disdel.Bytes{}, newestLine: map[string]string{},
 	}
 }
 
@@ -179,10 +179,10 @@ func (f *Follower) progress(list []disdel.Progress) {
 	}
 	for _, p := range list {
 		slot, line := fmt.Sprintf("%s %d", p.Task, p.Member), f.progressLine(p)
-		if f.said[slot] != line { // who has finished has nothing new to say
+		if f.newestLine[slot] != line { // who has finished has nothing new to say
 			fmt.Fprintln(f.ui.Err, "  "+line)
 		}
-		f.said[slot] = line
+		f.newestLine[slot] = line
 	}
 }
 
@@ -301,13 +301,13 @@ type picture struct {
 // The last picture must be erased first.
 func (p *picture) show(lines []string) {
 	columns, rows := p.ui.Size()
-	room := len(lines)
+	height := len(lines)
 	if rows > 0 {
-		room = min(room, max(1, rows-2))
+		height = min(height, max(1, rows-2))
 	}
-	for i, line := range lines[:room] {
-		if left := len(lines) - room; left > 0 && i == room-1 {
-			line = fmt.Sprintf("  and %d more", left+1)
+	for i, line := range lines[:height] {
+		if remaining := len(lines) - height; remaining > 0 && i == height-1 {
+			line = fmt.Sprintf("  and %d more", remaining+1)
 		}
 		line = terminal.Cut(line, columns)
 		fmt.Fprintln(p.ui.Err, line)
@@ -415,7 +415,7 @@ func stoppedText(w service.Waiting) string {
 
 // waitingFor names invocations by task: "train 0, 1, 2 and 5 more".
 func waitingFor(list []disdel.Invocation) string {
-	const most = 4
+	const maximum = 4
 	var tasks []disdel.Task
 	members := map[disdel.Task][]string{}
 	for _, i := range list {
@@ -427,8 +427,8 @@ func waitingFor(list []disdel.Invocation) string {
 	var parts []string
 	for _, t := range tasks {
 		m := members[t]
-		text := string(t) + " " + strings.Join(m[:min(most, len(m))], ", ")
-		if more := len(m) - most; more > 0 {
+		text := string(t) + " " + strings.Join(m[:min(maximum, len(m))], ", ")
+		if more := len(m) - maximum; more > 0 {
 			text += fmt.Sprintf(" and %d more", more)
 		}
 		parts = append(parts, text)

@@ -66,10 +66,10 @@ func AnswerFile(ctx context.Context, s *infer.Predictor, m *infer.Model, file st
 	if m.Data.HeldOut > 0 && !m.Network.Numbers() {
 		doc.Accuracy = &m.Accuracy
 	}
-	said, err := s.Infer(ctx, m, inputs.Rows)
-	doc.Classes, doc.Probabilities, doc.Actions = said.Classes, said.Probabilities, said.Actions
+	answers, err := s.Infer(ctx, m, inputs.Rows)
+	doc.Classes, doc.Probabilities, doc.Actions = answers.Classes, answers.Probabilities, answers.Actions
 	if m.Network.Numbers() {
-		doc.predict(&m.Network, said.Probabilities, inputs.Numbers)
+		doc.predict(&m.Network, answers.Probabilities, inputs.Numbers)
 		return doc, err
 	}
 	doc.compare(inputs.Labels, m.Labels)
@@ -77,10 +77,10 @@ func AnswerFile(ctx context.Context, s *infer.Predictor, m *infer.Model, file st
 }
 
 // predict converts the outputs of a network of numbers.
-func (d *Inference) predict(n *disdel.Network, outputs [][]float32, given [][]float64) {
+func (d *Inference) predict(n *disdel.Network, outputs [][]float32, targets [][]float64) {
 	d.Classes, d.Probabilities = []int{}, [][]float32{}
-	if !slices.ContainsFunc(given, func(row []float64) bool { return len(row) != len(n.Targets) }) {
-		d.Numbers = given
+	if !slices.ContainsFunc(targets, func(row []float64) bool { return len(row) != len(n.Targets) }) {
+		d.Numbers = targets
 	}
 	for _, t := range n.Targets {
 		d.TargetNames = append(d.TargetNames, t.Name)

@@ -225,8 +225,8 @@ func (l *JobList) row(r *disdel.Record, columns []jobColumn) (cells []string) {
 
 // batchRow is the line of a batch: what its jobs have in common, how many ended in which way, and the best accuracy.
 func (l *JobList) batchRow(name string, jobs []*disdel.Record, columns []jobColumn) (cells []string) {
-	best, of := jobs[0], jobs[0].Metric()
-	rank := func(r *disdel.Record) float64 { return of.Rank(of.Value(heldOutFigures(r))) }
+	best, metric := jobs[0], jobs[0].Metric()
+	rank := func(r *disdel.Record) float64 { return metric.Rank(metric.Value(heldOutFigures(r))) }
 	for _, r := range jobs {
 		if rank(r) < rank(best) {
 			best = r

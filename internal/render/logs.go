@@ -115,8 +115,8 @@ func activationLines(a *disdel.Activation, seen position) (out []LogLine) {
 				}))
 		}
 	}
-	if left := a.LogLines - len(a.Logs); a.LogLines > 0 && left > 0 {
-		add(a.Start, "printed %s before these", terminal.Counted(left, "line"))
+	if remaining := a.LogLines - len(a.Logs); a.LogLines > 0 && remaining > 0 {
+		add(a.Start, "printed %s before these", terminal.Counted(remaining, "line"))
 	}
 	for _, line := range a.Logs {
 		at, text := printed(line)

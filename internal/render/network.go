@@ -178,8 +178,8 @@ func answerSparse(ctx context.Context, s *infer.Predictor, m *infer.Model, file 
 		return Inference{}, err
 	}
 	doc := Inference{Model: m.Ref(), Targets: in.Targets, Classes: []int{}, Probabilities: [][]float32{}}
-	said, err := s.InferSparse(ctx, m, in.SparseAsk)
-	doc.Predictions, doc.Recommendations, doc.Actions = said.Predictions, said.Recommendations, said.Actions
+	answers, err := s.InferSparse(ctx, m, in.SparseAsk)
+	doc.Predictions, doc.Recommendations, doc.Actions = answers.Predictions, answers.Recommendations, answers.Actions
 	return doc, err
 }
 

@@ -124,13 +124,13 @@ func accuracyText(r *disdel.Record) string {
 func scoresText(r *disdel.Record, accuracy, loss float64) string {
 	first, more, _ := strings.Cut(r.Scores.Text(), ", ")
 	text := strings.TrimPrefix(first, "RMSE ") + " held out" + prefixed("   ", more)
-	switch of := r.Metric(); {
+	switch total := r.Metric(); {
 	case r.Data.NextToken:
-		text = fmt.Sprintf("%s held out   accuracy %.4f", of.Number(r.Scores.Perplexity), accuracy)
+		text = fmt.Sprintf("%s held out   accuracy %.4f", total.Number(r.Scores.Perplexity), accuracy)
 	case !r.Data.Numbers():
 		text = fmt.Sprintf("%.4f held out   %s", accuracy, r.Scores.Text())
-	case of.Name == disdel.MetricMAE:
-		text = fmt.Sprintf("%s held out   RMSE %.5g", of.Number(r.Scores.MAE), r.Scores.RMSE)
+	case total.Name == disdel.MetricMAE:
+		text = fmt.Sprintf("%s held out   RMSE %.5g", total.Number(r.Scores.MAE), r.Scores.RMSE)
 	}
 	text += fmt.Sprintf("   loss %.4f", loss)
 	if r.Best != nil {
@@ -284,8 +284,8 @@ func SayModel(u *terminal.UI, rec *disdel.Record) {
 
 // timeUnit is what times are shown in.
 type timeUnit struct {
-	Name string
-	of   time.Duration
+	Name  string
+	total time.Duration
 }
 
 // unitFor is the unit in which the longest time reads well.
@@ -301,7 +301,7 @@ func unitFor(longest disdel.Millis) timeUnit {
 }
 
 // Value is a time as a number of units.
-func (u timeUnit) Value(m disdel.Millis) float64 { return float64(m) / float64(u.of) }
+func (u timeUnit) Value(m disdel.Millis) float64 { return float64(m) / float64(u.total) }
 
 // Text is a time with two digits, without the unit.
 func (u timeUnit) Text(m disdel.Millis) string { return twoDigits(u.Value(m)) }

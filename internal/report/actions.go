@@ -53,10 +53,10 @@ func place(i *disdel.Invocation) string {
 // made of it, so that all of them show the same estimates.
 func ActionsOf(list []disdel.Activation) []Action {
 	out := []Action{}
-	for _, of := range disdel.BySlot(list) {
-		slot := of[0].Slot()
+	for _, attempts := range disdel.BySlot(list) {
+		slot := attempts[0].Slot()
 		u := Action{Name: slot.Name(), Task: slot.Task, Level: slot.Level, Member: slot.Member}
-		for _, a := range of {
+		for _, a := range attempts {
 			u.add(a)
 		}
 		out = append(out, u)
@@ -136,7 +136,7 @@ func (r *Report) memoryParts(a Action) []plot.Part {
 func (r *Report) memoryPlot() *Figure {
 	c, end := r.clock()
 	p := &plot.Lines{Title: "Memory of the train actions", XName: c.name, YName: "MB", To: end}
-	lines, left := r.memoryLines(c)
+	lines, remaining := r.memoryLines(c)
 	if len(lines) == 0 || end == 0 {
 		return nil
 	}
@@ -154,8 +154,8 @@ func (r *Report) memoryPlot() *Figure {
 	p.Top = 1.08 * max(top, mb(peak))
 	p.Alt = fmt.Sprintf("The highest peak is %v", peak)
 	note := "Lines are heartbeats, dots the measured peak at the end of an activation."
-	if left > 0 {
-		note += fmt.Sprintf(" The %d workers with the highest peaks are shown, %d are not.", mostLines, left)
+	if remaining > 0 {
+		note += fmt.Sprintf(" The %d workers with the highest peaks are shown, %d are not.", mostLines, remaining)
 	}
 	return figureOf(p, note)
 }
@@ -179,15 +179,15 @@ func addEstimate(p *plot.Lines, e disdel.Estimate) float64 {
 	return mb(max(expected, e.High))
 }
 
-// memoryLines is a line for each worker. left is the number of workers without a line.
-func (r *Report) memoryLines(c clock) (out []plot.Series, left int) {
+// memoryLines is a line for each worker. remaining is the number of workers without a line.
+func (r *Report) memoryLines(c clock) (out []plot.Series, remaining int) {
 	var workers []Action
 	for _, a := range r.Actions {
 		if a.Task == disdel.TaskTrain && a.Peak > 0 {
 			workers = append(workers, a)
 		}
 	}
-	if left = len(workers) - mostLines; left > 0 {
+	if remaining = len(workers) - mostLines; remaining > 0 {
 		slices.SortStableFunc(workers, func(a, b Action) int { return cmp.Compare(b.Peak, a.Peak) })
 		workers = workers[:mostLines]
 	}
@@ -207,7 +207,7 @@ func (r *Report) memoryLines(c clock) (out []plot.Series, left int) {
 		s.Dots = thin(s.Dots, mostPoints)
 		out = append(out, s)
 	}
-	return out, max(0, left)
+	return out, max(0, remaining)
 }
 
 func addMemory(s *plot.Series, a *disdel.Activation, c clock, end time.Time) {
@@ -304,8 +304,8 @@ func GPUText(r *disdel.Record) string {
 		return ""
 	}
 	text := fmt.Sprintf("a train action has %v of a GPU", share)
-	if whole := r.Plan.Platform.MaxDevice; whole > 0 {
-		text += fmt.Sprintf(" of %v", whole)
+	if deviceMemory := r.Plan.Platform.MaxDevice; deviceMemory > 0 {
+		text += fmt.Sprintf(" of %v", deviceMemory)
 	}
 	if took > 0 {
 		text += fmt.Sprintf(", and took %v at most", took)

@@ -102,9 +102,9 @@ func (r *Report) cause(f *Failure) string {
 		if a.LackedDevice() {
 			return fmt.Sprintf("%s ran out of a GPU's memory at its share of %v", who, a.Limits.Device)
 		}
-		most, whose := advice.Ceiling(r.record)
+		maximum, whose := advice.Ceiling(r.record)
 		text := fmt.Sprintf("%s ran out of memory at its limit of %v", who, a.Limits.Memory)
-		if most > 0 && a.Limits.Memory >= most {
+		if maximum > 0 && a.Limits.Memory >= maximum {
 			text += ", which is " + whose
 		}
 		return text

@@ -46,12 +46,12 @@ func figureOf(l *plot.Lines, note string) *Figure {
 func trusted(svg string) template.HTML { return template.HTML(svg) } //nolint:gosec // see above
 
 // curve is a value by round. It skips rounds without the value.
-func (r *Report) curve(name, class string, of func(*disdel.Round) *float64) (plot.Series, float64) {
-	s, most := plot.Series{Name: name, Class: class}, 0.0
+func (r *Report) curve(name, class string, metric func(*disdel.Round) *float64) (plot.Series, float64) {
+	s, maximum := plot.Series{Name: name, Class: class}, 0.0
 	var line []plot.Dot
 	places, _ := r.axis()
 	for i := range r.Rounds {
-		if v := of(&r.Rounds[i]); finite(v) {
+		if v := metric(&r.Rounds[i]); finite(v) {
 			line = append(line, plot.Dot{
 				X: places[i], Y: *v, Note: fmt.Sprintf("%s in round %d: %.4f", name, r.Rounds[i].Round+1, *v),
 			})
@@ -62,12 +62,12 @@ func (r *Report) curve(name, class string, of func(*disdel.Round) *float64) (plo
 		s.Pieces = [][]plot.Dot{thin(drawn, mostPoints)}
 	}
 	for _, d := range line {
-		most = max(most, d.Y)
+		maximum = max(maximum, d.Y)
 	}
 	if line = thin(line, mostPoints); len(line) <= 60 {
 		s.Dots = line
 	}
-	return s, most
+	return s, maximum
 }
 
 // visible is the part of a line that the options show.
@@ -113,16 +113,17 @@ func (r *Report) accuracyPlot() *Figure {
 
 // errorPlot is the RMSE by round, for jobs that predict numbers.
 func (r *Report) errorPlot() *Figure {
-	of := roundMetric(r.Rounds)
-	if of.Larger {
+	metric := roundMetric(r.Rounds)
+	if metric.Larger {
 		return nil
 	}
-	s, most := r.curve("held-out "+of.Title, "s2", func(v *disdel.Round) *float64 { return of.Value(v.Figures()) })
+	value := func(v *disdel.Round) *float64 { return metric.Value(v.Figures()) }
+	s, maximum := r.curve("held-out "+metric.Title, "s2", value)
 	if s.Empty() {
 		return nil
 	}
-	p := r.roundPlot(of.Title+" by round", "unit of the target", 1.08*most)
-	p.Alt = fmt.Sprintf("Held-out %s ends at %s", of.Title, of.Number(s.Last()))
+	p := r.roundPlot(metric.Title+" by round", "unit of the target", 1.08*maximum)
+	p.Alt = fmt.Sprintf("Held-out %s ends at %s", metric.Title, metric.Number(s.Last()))
 	p.Series = []plot.Series{s}
 	r.scale(p)
 	return figureOf(p, r.averageNote())

@@ -272,16 +272,16 @@ var ComparisonRows = []ComparisonRow{
 	{"train loss", func(e *JobResult) string { return figure(e.Train) }},
 	{"rounds", func(e *JobResult) string { return fmt.Sprint(e.Rounds) }},
 	{"workers", func(e *JobResult) string { return fmt.Sprint(e.Workers) }},
-	{"time", func(e *JobResult) string { return given(e.Duration > 0, e.Duration.Text()) }},
+	{"time", func(e *JobResult) string { return textIf(e.Duration > 0, e.Duration.Text()) }},
 	{"cost GB-s", func(e *JobResult) string { return fmt.Sprintf("%.2f", e.CostGBs) }},
-	{"peak of limit", func(e *JobResult) string { return given(e.Peak > 0, peakOfLimit(e.Peak, e.Limit)) }},
-	{"model", func(e *JobResult) string { return given(e.Model != "", e.Model) }},
-	{"labels", func(e *JobResult) string { return given(e.Labels != "", e.Labels) }},
+	{"peak of limit", func(e *JobResult) string { return textIf(e.Peak > 0, peakOfLimit(e.Peak, e.Limit)) }},
+	{"model", func(e *JobResult) string { return textIf(e.Model != "", e.Model) }},
+	{"labels", func(e *JobResult) string { return textIf(e.Labels != "", e.Labels) }},
 }
 
 func peakOfLimit(peak, limit disdel.Bytes) string { return fmt.Sprintf("%v of %v", peak, limit) }
 
-func given(known bool, text string) string {
+func textIf(known bool, text string) string {
 	if !known {
 		return "-"
 	}

@@ -23,19 +23,19 @@ func (c *Comparison) Figures() []Figure {
 	var out []Figure
 	for _, f := range []struct {
 		title, unit string
-		most        float64 // 0: the highest of all
-		of          func(*Curve) []*float64
+		maximum     float64 // 0: the highest of all
+		values      func(*Curve) []*float64
 	}{
 		{"Accuracy by round", "share of held-out rows", 1, func(k *Curve) []*float64 { return k.Accuracy }},
 		{"RMSE by round", "unit of the target", 0, func(k *Curve) []*float64 { return k.RMSE }},
 		{"Held-out loss by round", "loss", 0, func(k *Curve) []*float64 { return k.Loss }},
 		{"Training loss by round", "loss", 0, func(k *Curve) []*float64 { return k.TrainLoss }},
 	} {
-		p := &plot.Lines{Title: f.title, XName: "round", YName: f.unit, From: 1, To: 2, Top: f.most, Whole: true}
+		p := &plot.Lines{Title: f.title, XName: "round", YName: f.unit, From: 1, To: 2, Top: f.maximum, Whole: true}
 		curves := c.Curves[:min(len(c.Curves), mostCurves)]
 		points := max(mostPlaces/mostCurves, min(mostCurvePoints, mostPlaces/max(1, len(curves))))
 		for i := range curves {
-			if s := series(&curves[i], i, points, f.of(&curves[i]), p, f.most == 0); !s.Empty() {
+			if s := series(&curves[i], i, points, f.values(&curves[i]), p, f.maximum == 0); !s.Empty() {
 				p.Series = append(p.Series, s)
 			}
 		}
@@ -59,7 +59,7 @@ func (c *Comparison) Figures() []Figure {
 }
 
 // series is a job's line of so many points at most; the chart is made large enough for it.
-func series(k *Curve, number, most int, values []*float64, p *plot.Lines, grow bool) plot.Series {
+func series(k *Curve, number, maximum int, values []*float64, p *plot.Lines, grow bool) plot.Series {
 	name := fmt.Sprintf("%d %s", number+1, k.Name)
 	s := plot.Series{Name: name, Class: fmt.Sprintf("s%d", number%colors)}
 	points := k.points(values)
@@ -70,7 +70,7 @@ func series(k *Curve, number, most int, values []*float64, p *plot.Lines, grow b
 		p.To = max(p.To, v.x)
 	}
 	var line []plot.Dot
-	for _, v := range thinned(points, most) {
+	for _, v := range thinned(points, maximum) {
 		line = append(line, plot.Dot{X: v.x, Y: v.y})
 	}
 	switch {
@@ -103,15 +103,15 @@ func (k *Curve) points(values []*float64) []point {
 // thinned is at most so many points of a line, those that its shape is seen by: of each of as many stretches the one
 // that spans the largest triangle with the one chosen before and the mean of the stretch behind (Steinarsson,
 // Downsampling Time Series for Visual Representation, 2013: largest triangle, three buckets). The first and the last
-// stay. most is 3 or more.
-func thinned(line []point, most int) []point {
-	if len(line) <= most {
+// stay. maximum is 3 or more.
+func thinned(line []point, maximum int) []point {
+	if len(line) <= maximum {
 		return line
 	}
-	out := make([]point, 1, most)
+	out := make([]point, 1, maximum)
 	out[0] = line[0]
-	start := func(stretch int) int { return 1 + stretch*(len(line)-2)/(most-2) }
-	for k := range most - 2 {
+	start := func(stretch int) int { return 1 + stretch*(len(line)-2)/(maximum-2) }
+	for k := range maximum - 2 {
 		next := line[start(k+1):min(start(k+2), len(line))]
 		x, y := mean(next)
 		out = append(out, largest(line[start(k):start(k+1)], out[len(out)-1], x, y))

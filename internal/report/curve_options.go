@@ -94,10 +94,10 @@ func smoothed(line []plot.Dot, weight float64) []plot.Dot {
 		return line
 	}
 	out := make([]plot.Dot, len(line))
-	mean, left := 0.0, 1.0
+	mean, remaining := 0.0, 1.0
 	for i, d := range line {
-		mean, left = weight*mean+(1-weight)*d.Y, left*weight
-		out[i] = plot.Dot{X: d.X, Y: mean / (1 - left)}
+		mean, remaining = weight*mean+(1-weight)*d.Y, remaining*weight
+		out[i] = plot.Dot{X: d.X, Y: mean / (1 - remaining)}
 	}
 	return out
 }

@@ -33,7 +33,7 @@ func countedByClass(b *disdel.ByClass) *disdel.ByClass {
 var classHead = []string{"CLASS", "NAME", "ROWS", "PRECISION", "RECALL", "F1"}
 
 // classTable is the scores of all classes, or of the most classes with the lowest scores.
-func classTable(b *disdel.ByClass, most int) [][]string {
+func classTable(b *disdel.ByClass, maximum int) [][]string {
 	if b == nil {
 		return nil
 	}
@@ -41,9 +41,9 @@ func classTable(b *disdel.ByClass, most int) [][]string {
 	for k := range list {
 		list[k] = k
 	}
-	if len(list) > most {
+	if len(list) > maximum {
 		slices.SortStableFunc(list, func(x, y int) int { return cmp.Compare(b.Figures(x).F1, b.Figures(y).F1) })
-		list = list[:most]
+		list = list[:maximum]
 	}
 	var rows [][]string
 	for _, k := range list {
@@ -57,11 +57,11 @@ func classTable(b *disdel.ByClass, most int) [][]string {
 }
 
 // worst says which classes a table shows, empty for all.
-func worst(b *disdel.ByClass, most int) string {
-	if b == nil || len(b.Rows) <= most {
+func worst(b *disdel.ByClass, maximum int) string {
+	if b == nil || len(b.Rows) <= maximum {
 		return ""
 	}
-	return fmt.Sprintf("the %d worst of %d classes", most, len(b.Rows))
+	return fmt.Sprintf("the %d worst of %d classes", maximum, len(b.Rows))
 }
 
 // confusions says which classes are confused most often.

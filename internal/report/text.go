@@ -208,8 +208,8 @@ func (t *textWriter) classes(b *disdel.ByClass) {
 	}
 	fmt.Fprintln(&t.out)
 	t.table(classHead, rows)
-	if of := worst(b, mostClasses); of != "" {
-		t.row("", of)
+	if metric := worst(b, mostClasses); metric != "" {
+		t.row("", metric)
 	}
 }
 
@@ -238,11 +238,11 @@ func knowsTrainAccuracy(list []disdel.Round) bool {
 
 func roundTable(list []disdel.Round) [][]string {
 	var rows [][]string
-	known, of := knowsTrainAccuracy(list), roundMetric(list)
+	known, metric := knowsTrainAccuracy(list), roundMetric(list)
 	for _, r := range list {
 		cell := "-"
-		if v := of.Value(r.Figures()); v != nil {
-			cell = of.Number(*v)
+		if v := metric.Value(r.Figures()); v != nil {
+			cell = metric.Number(*v)
 		}
 		without := "-"
 		if len(r.Missing) > 0 {

@@ -88,38 +88,39 @@ func WriteValues(w io.Writer, shapes disdel.Weights, metadata map[string]string,
 	each func(take func(block []float32) error) error,
 ) error {
 	f := File{Metadata: metadata, Tensors: make([]Tensor, len(shapes))}
-	left := int64(0)
+	remaining := int64(0)
 	for i, t := range shapes {
 		f.Tensors[i] = Tensor{Name: t.Name, DType: F32, Shape: t.Shape}
 		n, err := size(F32, t.Shape)
 		if err != nil {
 			return fits(f.Tensors[i], 0)
 		}
-		left += n
+		remaining += n
 	}
 	if err := WriteHeader(w, f); err != nil {
 		return err
 	}
 	err := each(func(block []float32) error {
 		data := FromFloat32s("", nil, block).Data
-		if left -= int64(len(data)); left < 0 {
-			return unlike(left)
+		if remaining -= int64(len(data)); remaining < 0 {
+			return unlike(remaining)
 		}
 		if _, err := w.Write(data); err != nil {
 			return unwritten(err)
 		}
 		return nil
 	})
-	if err == nil && left > 0 {
-		return unlike(left)
+	if err == nil && remaining > 0 {
+		return unlike(remaining)
 	}
 	return err
 }
 
 // unlike is the error of values that do not fit their shapes: so many bytes are missing, or too many if below 0.
-func unlike(left int64) error {
+func unlike(remaining int64) error {
 	return &disdel.Error{
-		Kind: disdel.Invalid, Op: "write tensors", Msg: fmt.Sprintf("the values differ from their shapes by %d bytes", left),
+		Kind: disdel.Invalid, Op: "write tensors",
+		Msg: fmt.Sprintf("the values differ from their shapes by %d bytes", remaining),
 	}
 }
 

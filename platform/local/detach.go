@@ -117,7 +117,7 @@ func AwaitEnd(ctx context.Context, home string, pid int) error {
 
 // tail is the text of a log from an offset on.
 func tail(log *os.File, from int64) string {
-	const most = 4 << 10
-	data, _ := io.ReadAll(io.NewSectionReader(log, from, most)) // what can be read is told
+	const maximum = 4 << 10
+	data, _ := io.ReadAll(io.NewSectionReader(log, from, maximum)) // what can be read is told
 	return string(data)
 }

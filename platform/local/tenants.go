@@ -131,9 +131,9 @@ func (t tenantsCall) ask(ctx context.Context, home string, s State) error {
 		}
 		return nil
 	}
-	var told failure
-	if err := json.NewDecoder(io.LimitReader(res.Body, mostAsked)).Decode(&told); err != nil || told.Msg == "" {
+	var refusal failure
+	if err := json.NewDecoder(io.LimitReader(res.Body, mostAsked)).Decode(&refusal); err != nil || refusal.Msg == "" {
 		return silent(fmt.Errorf("it answers %s", res.Status))
 	}
-	return &disdel.Error{Kind: told.Kind, Op: "change namespaces", Msg: told.Msg}
+	return &disdel.Error{Kind: refusal.Kind, Op: "change namespaces", Msg: refusal.Msg}
 }

@@ -201,14 +201,14 @@ func (n *Net) direction(all []played) []float64 {
 			baseline[t], count[t] = baseline[t]+g, count[t]+1
 		}
 	}
-	var squares, of float64
+	var squares, norm float64
 	for _, p := range all {
 		for t, g := range p.returns {
 			d := g - baseline[t]/count[t]
-			squares, of = squares+d*d, of+1
+			squares, norm = squares+d*d, norm+1
 		}
 	}
-	sd := max(1e-9, math.Sqrt(squares/max(1, of)))
+	sd := max(1e-9, math.Sqrt(squares/max(1, norm)))
 	out := make([]float64, weights)
 	for _, p := range all {
 		for t, g := range p.returns {
@@ -221,7 +221,7 @@ func (n *Net) direction(all []played) []float64 {
 // follow makes the outputs' means imitate a Chooser, by least squares over states of its jobs and of jobs with
 // somewhat more or fewer workers.
 func (n *Net) follow(w *World, by Chooser, budget float64, lot *rand.Rand) {
-	const runs, beside, ridge = 12, 0.15, 1e-6
+	const runs, exploration, ridge = 12, 0.15, 1e-6
 	var a [hidden + 1][hidden + 1]float64
 	var b [2][hidden + 1]float64
 	for range runs {
@@ -229,7 +229,7 @@ func (n *Net) follow(w *World, by Chooser, budget float64, lot *rand.Rand) {
 		along := func(s State) Choice {
 			c := by(s)
 			chosen = append(chosen, w.Clip(c))
-			c.Workers = int(math.Round(float64(c.Workers) * math.Exp(beside*lot.NormFloat64())))
+			c.Workers = int(math.Round(float64(c.Workers) * math.Exp(exploration*lot.NormFloat64())))
 			return c
 		}
 		for i, e := range w.Run(along, budget, lot).Epochs {

@@ -41,23 +41,23 @@ const (
 )
 
 // counts returns numbers of workers up to most, each at most a factor above the previous one.
-func counts(most int, factor float64) []int {
+func counts(maximum int, factor float64) []int {
 	var out []int
-	for n := 1; n < most; n = max(n+1, int(float64(n)*factor)) {
+	for n := 1; n < maximum; n = max(n+1, int(float64(n)*factor)) {
 		out = append(out, n)
 	}
-	return append(out, max(1, most))
+	return append(out, max(1, maximum))
 }
 
 // levels returns the possible memories for a number of workers.
 func (w *World) levels(workers int) []float64 {
-	least := w.Clip(Choice{Workers: workers}).Memory
-	out := []float64{least}
+	minimum := w.Clip(Choice{Workers: workers}).Memory
+	out := []float64{minimum}
 	step := w.Step
 	if step == 0 {
 		step = 64
 	}
-	for m := least + step; m <= w.MostMemory; m += step {
+	for m := minimum + step; m <= w.MostMemory; m += step {
 		out = append(out, m)
 	}
 	return out
@@ -90,15 +90,15 @@ func (w *World) finishing(epochs int, loss float64) (best Choice, cost float64, 
 
 // few returns the memories that can be the cheapest: the least, shares of a whole processor's, and the measured ones.
 func (w *World) few(workers int) []float64 {
-	least := w.Clip(Choice{Workers: workers}).Memory
-	out := []float64{least}
+	minimum := w.Clip(Choice{Workers: workers}).Memory
+	out := []float64{minimum}
 	for _, share := range []float64{0.25, 0.5, 0.75, 1} {
-		if m := share * w.Full; m > least && m <= w.MostMemory {
+		if m := share * w.Full; m > minimum && m <= w.MostMemory {
 			out = append(out, m)
 		}
 	}
 	for _, m := range w.Memories {
-		if m.Memory > least && m.Memory <= w.MostMemory {
+		if m.Memory > minimum && m.Memory <= w.MostMemory {
 			out = append(out, m.Memory)
 		}
 	}
@@ -167,9 +167,9 @@ func (p Plan) Chooser() Chooser {
 
 // Optimum returns a plan with which the job ends about as soon as with any within a budget (0: none), without noise;
 // ok is false if none was found. Loss and cost are sums over the epochs (see After). With a price for each, every
-// epoch is chosen by itself, and the prices are found by bisection. least is a lower bound in s for the time of any
+// epoch is chosen by itself, and the prices are found by bisection. minimum is a lower bound in s for the time of any
 // plan (Lagrange's duality), except for the steps in which workers are tried.
-func (w *World) Optimum(budget float64) (plan Plan, least float64, ok bool) {
+func (w *World) Optimum(budget float64) (plan Plan, minimum float64, ok bool) {
 	return w.optimum(budget, w.menu(fineStep, w.levels))
 }
 
@@ -197,23 +197,23 @@ func (w *World) menu(factor float64, levels func(int) []float64) (out [][]offer)
 // to the target.
 const moreEpochs = 6
 
-func (w *World) optimum(budget float64, menu [][]offer) (plan Plan, least float64, ok bool) {
-	least = math.Inf(1)
+func (w *World) optimum(budget float64, menu [][]offer) (plan Plan, minimum float64, ok bool) {
+	minimum = math.Inf(1)
 	seconds := math.Inf(1)
 	from, to := w.lengths()
 	for length := from; length > 0 && length <= to; length++ {
-		p := pricing{w: w, menu: menu, budget: budget, least: math.Inf(-1)}
+		p := pricing{w: w, menu: menu, budget: budget, minimum: math.Inf(-1)}
 		if !p.begin(length) || !p.solve() {
 			continue
 		}
-		if least = min(least, p.least); p.seconds < seconds {
+		if minimum = min(minimum, p.minimum); p.seconds < seconds {
 			plan, seconds, ok = p.plan, p.seconds, true
 		}
-		if p.least > seconds { // longer plans are no faster
+		if p.minimum > seconds { // longer plans are no faster
 			break
 		}
 	}
-	return plan, least, ok
+	return plan, minimum, ok
 }
 
 // lengths returns the fewest epochs that a job can have, and the most to try; 0: it never ends.
@@ -242,7 +242,7 @@ type pricing struct {
 	chosen  []offer // by epoch, at both prices
 	plan    Plan
 	seconds float64 // of plan
-	least   float64 // lower bound of all plans
+	minimum float64 // lower bound of all plans
 }
 
 // begin is false if even one worker in every epoch misses the target.
@@ -252,8 +252,8 @@ func (p *pricing) begin(length int) bool {
 	if p.w.Target <= 0 {
 		return true
 	}
-	left := math.Pow(p.w.Fall, float64(length))
-	p.slack = p.w.Target - left*p.w.First - (1-left)*p.w.Floor
+	remaining := math.Pow(p.w.Fall, float64(length))
+	p.slack = p.w.Target - remaining*p.w.First - (1-remaining)*p.w.Floor
 	sum := 0.0
 	for i := range p.weight {
 		p.weight[i] = (1 - p.w.Fall) * p.w.PerWorker * math.Pow(p.w.Fall, float64(length-1-i))
@@ -360,7 +360,7 @@ func (p *pricing) choose(price, ofLoss float64) bool {
 		sum += weight * float64(p.chosen[i].Workers)
 		bound += value
 	}
-	p.least = max(p.least, bound)
+	p.minimum = max(p.minimum, bound)
 	return p.w.Target <= 0 || sum <= p.slack
 }
 

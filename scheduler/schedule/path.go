@@ -159,7 +159,7 @@ func (s *search) generation(best Path) []candidate {
 		all[i].value = s.w.value(all[i].course)
 	}
 	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(a.value, b.value) })
-	const smoothing, least = 0.7, 1e-3
+	const smoothing, minimum = 0.7, 1e-3
 	for k := range s.mean {
 		var sum, squares float64
 		for _, c := range all[:s.elite] {
@@ -169,7 +169,7 @@ func (s *search) generation(best Path) []candidate {
 		sd := math.Sqrt(max(0, squares/float64(s.elite)-mean*mean))
 		s.mean[k] = smoothing*mean + (1-smoothing)*s.mean[k]
 		if s.sd[k] > 0 {
-			s.sd[k] = max(least, smoothing*sd+(1-smoothing)*s.sd[k])
+			s.sd[k] = max(minimum, smoothing*sd+(1-smoothing)*s.sd[k])
 		}
 	}
 	return all

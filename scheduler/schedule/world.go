@@ -54,9 +54,9 @@ func (w *World) Clip(c Choice) Choice {
 	if step == 0 {
 		step = 64
 	}
-	least := max(w.LeastMemory, w.Program+w.Part/float64(c.Workers))
-	m := max(c.Memory, least)
-	c.Memory = min(math.Ceil(m/step-1e-9)*step, max(w.MostMemory, least))
+	minimum := max(w.LeastMemory, w.Program+w.Part/float64(c.Workers))
+	m := max(c.Memory, minimum)
+	c.Memory = min(math.Ceil(m/step-1e-9)*step, max(w.MostMemory, minimum))
 	return c
 }
 
@@ -199,13 +199,13 @@ func (w *World) epoch(s State, c Choice, lot *rand.Rand) Epoch {
 }
 
 // next is the state after an epoch, with so much left.
-func (w *World) next(e Epoch, left float64) State {
+func (w *World) next(e Epoch, remaining float64) State {
 	fetch, compute, push := w.Phases(e.Choice)
 	by := e.Took / max(1e-9, fetch+compute+push)
 	return State{
 		Epoch: e.State.Epoch + 1, Loss: e.Came, Seconds: e.Took,
 		Fetch: by * fetch, Compute: by * compute, Push: by * push,
 		Memory:    min(1, (w.Program+w.Part/float64(e.Workers))/max(1, e.Choice.Memory)),
-		Processor: by * compute / max(1e-9, e.Took), Left: left, Budget: e.Budget,
+		Processor: by * compute / max(1e-9, e.Took), Left: remaining, Budget: e.Budget,
 	}
 }

@@ -330,8 +330,8 @@ func (v *invoker) next() {
 	if len(v.running) == 0 {
 		return
 	}
-	left := v.running[0].due - v.served
-	v.ending = v.cloud.clock.After(disdel.Millis(math.Ceil(max(0, left)/v.rate())), func() {
+	remaining := v.running[0].due - v.served
+	v.ending = v.cloud.clock.After(disdel.Millis(math.Ceil(max(0, remaining)/v.rate())), func() {
 		v.advance()
 		const rounding = 1 // ns
 		for len(v.running) > 0 && v.running[0].due <= v.served+rounding {
@@ -349,10 +349,10 @@ func (v *invoker) end(a *activity, how ending) {
 	a.over = true
 	v.cloud.clock.Cancel(a.alarm)
 	now := v.cloud.clock.Now()
-	left := max(0, a.Work-(now-a.start))
+	remaining := max(0, a.Work-(now-a.start))
 	if a.place >= 0 {
 		v.advance()
-		left = disdel.Millis(max(0, a.due-v.served))
+		remaining = disdel.Millis(max(0, a.due-v.served))
 		heap.Remove(&v.running, a.place)
 		if v.demand -= a.Threads; how != done {
 			v.next()
@@ -372,7 +372,7 @@ func (v *invoker) end(a *activity, how ending) {
 	}
 	r := Reply{TimedOut: how == timedOut, Cold: a.cold, Start: a.start, Wait: a.start - a.asked, Duration: now - a.start}
 	if how == held {
-		r.Held, r.Left = true, left
+		r.Held, r.Left = true, remaining
 	}
 	a.done(r)
 	v.serve()

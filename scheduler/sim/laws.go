@@ -62,11 +62,11 @@ type Played struct {
 	Reversals int     // changes from more to fewer workers or back
 }
 
-// Play runs so many epochs of the law under a policy, from start up to most workers.
-func (l Law) Play(p scheduler.Policy, start, most, epochs int, seed uint64) Played {
+// Play runs so many epochs of the law under a policy, from start up to maximum workers.
+func (l Law) Play(p scheduler.Policy, start, maximum, epochs int, seed uint64) Played {
 	lot := rand.New(rand.NewPCG(seed, 16))
 	in := scheduler.Input{Boundary: disdel.BoundaryEpoch, Now: disdel.Setting{Workers: start}}
-	in.Bounds = scheduler.Bounds{Least: 1, Most: most, Batches: most, MostReason: "one batch a worker"}
+	in.Bounds = scheduler.Bounds{Least: 1, Most: maximum, Batches: maximum, MostReason: "one batch a worker"}
 	var out Played
 	before, way := start, 0
 	for e := range epochs {
@@ -93,10 +93,10 @@ func (l Law) Play(p scheduler.Policy, start, most, epochs int, seed uint64) Play
 func seconds(s float64) disdel.Millis { return disdel.Millis(s * float64(time.Second)) }
 
 // BestFixed plays the fixed number of workers with the least time.
-func (l Law) BestFixed(most, epochs int, seed uint64) Played {
+func (l Law) BestFixed(maximum, epochs int, seed uint64) Played {
 	var best Played
-	for n := 1; n <= most; n++ {
-		if p := l.Play(scheduler.Static{}, n, most, epochs, seed); n == 1 || p.Seconds < best.Seconds {
+	for n := 1; n <= maximum; n++ {
+		if p := l.Play(scheduler.Static{}, n, maximum, epochs, seed); n == 1 || p.Seconds < best.Seconds {
 			best = p
 		}
 	}

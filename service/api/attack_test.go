@@ -213,7 +213,7 @@ func TestOnlySoManyAtOnce(t *testing.T) {
 		return res
 	}
 	var streams []*http.Response
-	for range costStream.most {
+	for range costStream.maximum {
 		res := open("ann read")
 		if res.StatusCode != 200 {
 			t.Fatal(res.Status)

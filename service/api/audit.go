@@ -108,7 +108,7 @@ func (s *server) writeAudit(r *http.Request, who *sender, status int) {
 type refusals struct {
 	mu     sync.Mutex
 	minute int64          // guarded by mu
-	of     map[string]int // guarded by mu
+	counts map[string]int // guarded by mu
 }
 
 // mostRefusals is the number of refused requests of a tenant in a minute that have lines of their own.
@@ -118,21 +118,21 @@ const mostRefusals = 10
 func (f *refusals) admit(name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.of == nil {
-		f.of = map[string]int{}
+	if f.counts == nil {
+		f.counts = map[string]int{}
 	}
-	f.of[name]++
-	return f.of[name] <= mostRefusals
+	f.counts[name]++
+	return f.counts[name] <= mostRefusals
 }
 
 // ended returns the counts of the minute before now once, and then counts anew.
-func (f *refusals) ended(now time.Time) (of map[string]int) {
+func (f *refusals) ended(now time.Time) (counts map[string]int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if m := now.Unix() / 60; m != f.minute {
-		of, f.minute, f.of = f.of, m, nil
+		counts, f.minute, f.counts = f.counts, m, nil
 	}
-	return of
+	return counts
 }
 
 // sumUpRefusals writes one line for the refused requests of the last minute that have no lines of their own.
@@ -223,7 +223,7 @@ func (s *server) noteSignIn(r *http.Request, who *sender) {
 type failures struct {
 	mu      sync.Mutex
 	minute  int64          // guarded by mu
-	of      map[string]int // guarded by mu
+	counts  map[string]int // guarded by mu
 	waiting int            // guarded by mu: answers that are delayed now
 }
 
@@ -234,17 +234,17 @@ const (
 )
 
 // begin counts a failure. It returns how long its answer waits; end is called after that.
-func (f *failures) begin(address string, most time.Duration, now time.Time) (wait time.Duration, end func()) {
+func (f *failures) begin(address string, maximum time.Duration, now time.Time) (wait time.Duration, end func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if m := now.Unix() / 60; m != f.minute || len(f.of) >= mostAddresses {
-		f.minute, f.of = m, map[string]int{}
+	if m := now.Unix() / 60; m != f.minute || len(f.counts) >= mostAddresses {
+		f.minute, f.counts = m, map[string]int{}
 	}
-	f.of[address]++
-	if f.waiting >= mostDelayed || f.of[address] == 1 {
+	f.counts[address]++
+	if f.waiting >= mostDelayed || f.counts[address] == 1 {
 		return 0, func() {}
 	}
-	wait = min(most, firstDelay<<min(f.of[address]-2, 10))
+	wait = min(maximum, firstDelay<<min(f.counts[address]-2, 10))
 	f.waiting++
 	return wait, func() {
 		f.mu.Lock()

@@ -242,20 +242,20 @@ func (up *upload) close() {
 // mostFields bounds the fields of a form, in bytes.
 const mostFields = 64 << 10
 
-// read reads the form of a request. most bounds its files together, in bytes, packed and unpacked.
-func (up *upload) read(r *http.Request, most int64) error {
+// read reads the form of a request. maximum bounds its files together, in bytes, packed and unpacked.
+func (up *upload) read(r *http.Request, maximum int64) error {
 	form, err := r.MultipartReader()
 	if err != nil {
 		return invalid("files come as multipart/form-data", err)
 	}
-	left := most
+	remaining := maximum
 	for {
 		part, err := form.NextPart()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err == nil {
-			err = up.take(part, &left)
+			err = up.take(part, &remaining)
 		}
 		if err != nil {
 			return err
@@ -298,8 +298,8 @@ func named(file string, err error) error {
 	return &e
 }
 
-// unpack copies r, unpacked if it is packed, and reduces left by the bytes written. It unpacks only once.
-func unpack(to io.Writer, r io.Reader, left *int64) (int64, error) {
+// unpack copies r, unpacked if it is packed, and reduces remaining by the bytes written. It unpacks only once.
+func unpack(to io.Writer, r io.Reader, remaining *int64) (int64, error) {
 	in := bufio.NewReader(r)
 	plain, packed := io.Reader(in), false
 	if head, err := in.Peek(2); err == nil && head[0] == 0x1f && head[1] == 0x8b {
@@ -309,7 +309,7 @@ func unpack(to io.Writer, r io.Reader, left *int64) (int64, error) {
 		}
 		plain, packed = z, true
 	}
-	bounded := &bounded{r: plain, left: left}
+	bounded := &bounded{r: plain, remaining: remaining}
 	size, err := io.Copy(to, bounded)
 	if bounded.over {
 		return size, &disdel.Error{
@@ -325,15 +325,15 @@ func unpack(to io.Writer, r io.Reader, left *int64) (int64, error) {
 
 // bounded is a reader that ends when no bytes are left.
 type bounded struct {
-	r    io.Reader
-	left *int64
-	over bool
+	r         io.Reader
+	remaining *int64
+	over      bool
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
 	var long *http.MaxBytesError
-	if *b.left -= int64(n); *b.left < 0 || errors.As(err, &long) {
+	if *b.remaining -= int64(n); *b.remaining < 0 || errors.As(err, &long) {
 		b.over = true
 		return 0, io.ErrUnexpectedEOF
 	}

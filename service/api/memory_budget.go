@@ -19,7 +19,7 @@ type cost struct {
 	name    string // of the kind, for messages
 	base    int64  // bytes that a request takes without its body
 	factor  int64  // bytes that it takes for each byte of its body
-	most    int    // requests of the kind that a tenant may have at once
+	maximum int    // requests of the kind that a tenant may have at once
 	lasting bool   // a stream or a wait: it holds its place until the client or the job ends
 	// computes tells that answering takes processor time. A tenant may have mostComputing such requests at once, of all
 	// kinds together. It is false for requests that also wait for others: their handlers call compute where they compute.
@@ -33,18 +33,18 @@ type cost struct {
 var (
 	processors = runtime.GOMAXPROCS(0)
 
-	costLook   = cost{name: "look-ups", base: 1 << 20, most: 64}
-	costRecord = cost{name: "records", base: 16 << 20, most: max(2, processors), computes: true}
-	costList   = cost{name: "lists", base: 16 << 20, most: max(2, processors), computes: true}
-	costSubmit = cost{name: "submissions", base: 2 << 20, factor: 64, most: 64}
-	costWork   = cost{name: "estimates", base: 16 << 20, factor: 64, most: max(1, processors/2), computes: true}
-	costInfer  = cost{name: "inferences", base: 4 << 20, factor: 12, most: max(4, processors)}
-	costStream = cost{name: "streams", base: 128 << 10, most: 200, lasting: true}
-	costSend   = cost{name: "downloads", base: 1 << 20, most: 8}
-	costUpload = cost{name: "uploads", base: 32 << 20, most: 2}
+	costLook   = cost{name: "look-ups", base: 1 << 20, maximum: 64}
+	costRecord = cost{name: "records", base: 16 << 20, maximum: max(2, processors), computes: true}
+	costList   = cost{name: "lists", base: 16 << 20, maximum: max(2, processors), computes: true}
+	costSubmit = cost{name: "submissions", base: 2 << 20, factor: 64, maximum: 64}
+	costWork   = cost{name: "estimates", base: 16 << 20, factor: 64, maximum: max(1, processors/2), computes: true}
+	costInfer  = cost{name: "inferences", base: 4 << 20, factor: 12, maximum: max(4, processors)}
+	costStream = cost{name: "streams", base: 128 << 10, maximum: 200, lasting: true}
+	costSend   = cost{name: "downloads", base: 1 << 20, maximum: 8}
+	costUpload = cost{name: "uploads", base: 32 << 20, maximum: 2}
 
 	// costCompute is what a request takes besides, while it computes. A batch of submissions waits long for its turn.
-	costCompute = cost{name: "computations", most: math.MaxInt, computes: true, patience: 30 * time.Second}
+	costCompute = cost{name: "computations", maximum: math.MaxInt, computes: true, patience: 30 * time.Second}
 
 	mostComputing = max(2, processors)
 )
@@ -100,7 +100,7 @@ func (b *budget) longest(c cost) int64 {
 
 // hold reserves room for more bytes, for a request whose memory is only known from its body.
 func (b *budget) hold(ctx context.Context, who *service.Service, bytes int64) (free func(), err error) {
-	return b.take(ctx, who, cost{name: "additions", factor: 1, most: math.MaxInt}, bytes)
+	return b.take(ctx, who, cost{name: "additions", factor: 1, maximum: math.MaxInt}, bytes)
 }
 
 // full is the error of a request for which there is no memory. It says whose share is used up.
@@ -195,9 +195,9 @@ func (b *budget) lacks(who *service.Service, h *holding, c cost, size int64) err
 		}, status}
 	}
 	switch {
-	case h.kinds[c.name] >= c.most:
+	case h.kinds[c.name] >= c.maximum:
 		return refuse(http.StatusTooManyRequests, fmt.Sprintf("you have %d %s at once, and %d are the most",
-			h.kinds[c.name], c.name, c.most))
+			h.kinds[c.name], c.name, c.maximum))
 	case c.computes && who != b.operator && h.computing >= mostComputing:
 		return refuse(http.StatusTooManyRequests, fmt.Sprintf("you have %d requests that compute at once, and %d are the most",
 			h.computing, mostComputing))

@@ -91,7 +91,7 @@ func drawnRequests(t *testing.T, seed uint64) {
 func TestAFullServerHasRoomForItsOperator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		operator := &service.Service{}
-		c := cost{name: "lists", base: 1 << 20, most: 8}
+		c := cost{name: "lists", base: 1 << 20, maximum: 8}
 		b := newBudget(4*c.base, operator)
 		take := func(who *service.Service) (func(), error) { return b.take(t.Context(), who, c, 0) }
 		var first func()

@@ -144,12 +144,12 @@ var ofJobs = []struct {
 
 // newest are the results of the newest round of each unfinished job.
 func newest(p *promtext.Page, all []service.Figures) {
-	for _, of := range ofJobs {
-		p.Family(of.name, "gauge", of.help)
+	for _, family := range ofJobs {
+		p.Family(family.name, "gauge", family.help)
 		for _, f := range all {
 			for i := range f.Jobs {
-				if v := of.value(&f.Jobs[i]); v != nil {
-					p.Sample(of.name, *v, "tenant", f.Tenant, "job", string(f.Jobs[i].Job), "name", f.Jobs[i].Name)
+				if v := family.value(&f.Jobs[i]); v != nil {
+					p.Sample(family.name, *v, "tenant", f.Tenant, "job", string(f.Jobs[i].Job), "name", f.Jobs[i].Name)
 				}
 			}
 		}
@@ -165,12 +165,12 @@ func aliases(p *promtext.Page, all []service.Figures) {
 	p.Family("kubeml_job_running_total", "gauge", "Jobs that run (KubeML's name).")
 	p.Sample("kubeml_job_running_total", float64(running), "type", "train")
 	p.Sample("kubeml_job_running_total", float64(inferring), "type", "inference")
-	for _, of := range ofJobs {
-		p.Family(of.alias, "gauge", of.help+" KubeML's name.")
+	for _, family := range ofJobs {
+		p.Family(family.alias, "gauge", family.help+" KubeML's name.")
 		for _, f := range all {
 			for i := range f.Jobs {
-				if v := of.value(&f.Jobs[i]); v != nil {
-					p.Sample(of.alias, *v*of.times, "jobid", string(f.Jobs[i].Job))
+				if v := family.value(&f.Jobs[i]); v != nil {
+					p.Sample(family.alias, *v*family.times, "jobid", string(f.Jobs[i].Job))
 				}
 			}
 		}

@@ -113,8 +113,8 @@ func inferRows(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	name := "inputs"
-	if given := c.URL.Query().Get("name"); given != "" { // its ending shows a table
-		name = path.Base(given)
+	if value := c.URL.Query().Get("name"); value != "" { // its ending shows a table
+		name = path.Base(value)
 	}
 	how, err := continuation(c.URL.Query())
 	if err != nil {
@@ -129,8 +129,8 @@ func continuation(q url.Values) (how disdel.Continuation, err error) {
 	for name, to := range map[string]any{
 		"tokens": &how.Tokens, "temperature": &how.Temperature, "topK": &how.TopK, "topP": &how.TopP, "seed": &how.Seed,
 	} {
-		if given := q.Get(name); given != "" && json.Unmarshal([]byte(given), to) != nil {
-			return how, invalid(fmt.Sprintf("%s is a number, not %q", name, given), nil)
+		if value := q.Get(name); value != "" && json.Unmarshal([]byte(value), to) != nil {
+			return how, invalid(fmt.Sprintf("%s is a number, not %q", name, value), nil)
 		}
 	}
 	return how, nil

@@ -97,7 +97,7 @@ func newServer(ctx context.Context, cfg Config) *server {
 	return &server{
 		budget: newBudget(int64(cmp.Or(cfg.Share, defaultShare)), cfg.Service),
 		tokens: newTokens(cfg.Service.Tenants().Identify),
-		Config: cfg, drains: ctx, pace: pace{most: cfg.PerMinute, seen: map[string]int{}},
+		Config: cfg, drains: ctx, pace: pace{maximum: cfg.PerMinute, seen: map[string]int{}},
 		requests: requests{seen: map[answered]int{}, took: map[string]*promtext.Histogram{}},
 	}
 }
@@ -154,13 +154,13 @@ func (s *server) ours(host string) bool {
 // serve answers one request of a route.
 func (s *server) serve(c *call, route route) {
 	w, r := c.w, c.Request
-	most := min(s.MaxBody, s.budget.longest(route.cost))
+	maximum := min(s.MaxBody, s.budget.longest(route.cost))
 	if route.upload {
-		most = s.MaxUpload
+		maximum = s.MaxUpload
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, most)
+	r.Body = http.MaxBytesReader(w, r.Body, maximum)
 	if route.role != "" {
-		free, err := s.enter(c, route, most)
+		free, err := s.enter(c, route, maximum)
 		if err != nil {
 			return
 		}
@@ -195,7 +195,7 @@ func (s *server) serve(c *call, route route) {
 
 // enter checks the sender of a request, and waits for memory; free gives that back. The body of a refused request is
 // not read.
-func (s *server) enter(c *call, route route, most int64) (free func(), err error) {
+func (s *server) enter(c *call, route route, maximum int64) (free func(), err error) {
 	if c.ContentLength != 0 {
 		c.w.Header().Set("Connection", "close")
 		defer func() {
@@ -207,9 +207,9 @@ func (s *server) enter(c *call, route route, most int64) (free func(), err error
 	if err := s.admit(c, route.role); err != nil {
 		return nil, err
 	}
-	body := min(c.ContentLength, most)
+	body := min(c.ContentLength, maximum)
 	if body < 0 { // its length is unknown
-		body = most
+		body = maximum
 	}
 	if free, err = s.budget.take(c.Context(), c.Service, route.cost, body); err != nil {
 		refuse(c.w, err)
@@ -452,7 +452,7 @@ func (s *server) watch(ctx context.Context, own *service.Service, job string) (
 
 // pace counts the requests of each tenant in the current minute.
 type pace struct {
-	most int
+	maximum int
 
 	mu     sync.Mutex
 	minute int64          // guarded by mu
@@ -467,7 +467,7 @@ func (p *pace) take(tenant string, now time.Time) bool {
 		clear(p.seen)
 	}
 	p.seen[tenant]++
-	return p.seen[tenant] <= p.most
+	return p.seen[tenant] <= p.maximum
 }
 
 // Serve serves at a listener until ctx ends. Then it takes no more jobs, ends streams and waits, and gives other

@@ -74,15 +74,15 @@ func sizesOfOrigin(o *disdel.Origin) (sizes []sized) {
 
 // sized is the size of a part of a request, and its bound.
 type sized struct {
-	part       string
-	size, most int
-	unit       string
+	part          string
+	size, maximum int
+	unit          string
 }
 
 func checkSizes(sizes []sized) error {
 	for _, s := range sizes {
-		if s.size > s.most {
-			return invalid(fmt.Sprintf("%s has %d %s, and %d are the most", s.part, s.size, s.unit, s.most), nil)
+		if s.size > s.maximum {
+			return invalid(fmt.Sprintf("%s has %d %s, and %d are the most", s.part, s.size, s.unit, s.maximum), nil)
 		}
 	}
 	return nil

@@ -209,8 +209,8 @@ const (
 
 // Metric is the metric that a measure names. The names of all metrics are measures.
 func (m Measure) Metric() disdel.Metric {
-	of, _ := disdel.FindMetric(string(m))
-	return of
+	metric, _ := disdel.FindMetric(string(m))
+	return metric
 }
 
 // parseMeasure reads the name of a measure; "" is accuracy. It returns Invalid for an unknown one.
@@ -242,8 +242,8 @@ func (p Point) Figures() disdel.Figures {
 // compare is below zero if a is better. Unknown values and NaN are worse than any number.
 func (m Measure) compare(a, b Point) int {
 	order := cmp.Or(cmp.Compare(low(a.Loss), low(b.Loss)), cmp.Compare(low(&a.TrainLoss), low(&b.TrainLoss)))
-	of := m.Metric()
-	rank := func(p Point) float64 { return of.Rank(of.Value(p.Figures())) }
+	metric := m.Metric()
+	rank := func(p Point) float64 { return metric.Rank(metric.Value(p.Figures())) }
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), order)
 }
 

@@ -111,11 +111,11 @@ func (t *Tenant) add(r *Row) {
 }
 
 // mean is the mean of a time of the jobs that ran.
-func (s *Summary) mean(of func(r *Row, now disdel.Millis) disdel.Millis) (sum disdel.Millis) {
+func (s *Summary) mean(durationOf func(r *Row, now disdel.Millis) disdel.Millis) (sum disdel.Millis) {
 	n := disdel.Millis(0)
 	for i := range s.Jobs {
 		if r := &s.Jobs[i]; r.Started > 0 {
-			sum += of(r, r.Ended)
+			sum += durationOf(r, r.Ended)
 			n++
 		}
 	}

@@ -135,7 +135,7 @@ func (s *Predictor) InferData(
 			return out, err
 		}
 	}
-	leave, err := s.room(ctx, demand)
+	leave, err := s.reserve(ctx, demand)
 	if err != nil {
 		return out, err
 	}
@@ -193,8 +193,8 @@ func (s *Predictor) dataOf(ctx context.Context, t *Model, ask DataRequest) (d da
 	if t.Network.Sparse != nil {
 		d.head.Classes = 0
 	}
-	for _, of := range t.Network.Targets {
-		d.head.Classes, d.head.Targets = 0, append(d.head.Targets, of.Name)
+	for _, target := range t.Network.Targets {
+		d.head.Classes, d.head.Targets = 0, append(d.head.Targets, target.Name)
 	}
 	if d.head.Part == "" {
 		d.head.Part = disdel.PartAll

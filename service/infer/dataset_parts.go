@@ -22,11 +22,11 @@ const (
 // rowsOfAction is how many of n rows an action answers for; sample and answer are bytes and products operations of each
 // row. They are never few, unless n is small: the answer for a row must not depend on the division.
 func rowsOfAction(n, sample, answer int, products int64) int {
-	most := min(maxInputs/max(1, sample), mostAnswers/answer)
+	maximum := min(maxInputs/max(1, sample), mostAnswers/answer)
 	if products > 0 {
-		most = min(most, int(mostProducts/float64(products)))
+		maximum = min(maximum, int(mostProducts/float64(products)))
 	}
-	return min(n, max(fewRows, min(most, max(leastRows, (n+inferAtOnce-1)/inferAtOnce))))
+	return min(n, max(fewRows, min(maximum, max(leastRows, (n+inferAtOnce-1)/inferAtOnce))))
 }
 
 // parts is how many actions answer for the rows.

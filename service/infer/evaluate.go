@@ -180,13 +180,13 @@ func (e *Evaluation) conclude(names []string) {
 		if k < len(names) {
 			c.Name = names[k]
 		}
-		rows, given, hit := 0, 0, e.Confusion[k][k]
+		rows, predicted, hit := 0, 0, e.Confusion[k][k]
 		for i := range e.Confusion {
 			rows += e.Confusion[k][i]
-			given += e.Confusion[i][k]
+			predicted += e.Confusion[i][k]
 		}
 		right += hit
-		c.ClassFigures = disdel.NewClassFigures(rows, given, hit)
+		c.ClassFigures = disdel.NewClassFigures(rows, predicted, hit)
 		e.Classes = append(e.Classes, c)
 	}
 	e.Accuracy, e.Loss = over(right, e.Rows), e.Loss/float64(max(1, e.Rows))

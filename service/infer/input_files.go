@@ -153,9 +153,9 @@ func readTable(name string, data []byte, sample int) (in Inputs, err error) {
 	return in, nil
 }
 
-// tooWide returns the number of the first line with more than most fields, 0 if there is none. It runs before any field
+// tooWide returns the number of the first line with more than maximum fields, 0 if there is none. It runs before any field
 // is parsed, because a field takes many times the memory of its text.
-func tooWide(data []byte, separator rune, most int) (line int) {
+func tooWide(data []byte, separator rune, maximum int) (line int) {
 	line = 1
 	fields, quoted := 1, false
 	for _, b := range data { // separators, quotes and ends of lines are single bytes, and parts of no other letter
@@ -168,7 +168,7 @@ func tooWide(data []byte, separator rune, most int) (line int) {
 				fields = 1
 			}
 		case !quoted && rune(b) == separator:
-			if fields++; fields > most {
+			if fields++; fields > maximum {
 				return line
 			}
 		}
@@ -195,10 +195,10 @@ func numeric(record []string) bool {
 // separator returns the separator that the first line has most of.
 func separator(data []byte) rune {
 	line, _, _ := bytes.Cut(data, []byte("\n"))
-	best, most := ',', 0
+	best, maximum := ',', 0
 	for _, r := range ",;\t" {
-		if n := bytes.Count(line, []byte(string(r))); n > most {
-			best, most = r, n
+		if n := bytes.Count(line, []byte(string(r))); n > maximum {
+			best, maximum = r, n
 		}
 	}
 	return best
@@ -209,11 +209,11 @@ const mostResized = 64 << 20
 
 // resized resizes the images of an array to the network's size, side by side. It returns arrays that already fit,
 // unless their document gives a shape, and arrays without images as they are.
-func (a *array) resized(given []int, input model.Shape, side int) (array, error) {
-	if len(input) != 3 || len(given) == 0 && a.misfit(input) == "" {
+func (a *array) resized(wanted []int, input model.Shape, side int) (array, error) {
+	if len(input) != 3 || len(wanted) == 0 && a.misfit(input) == "" {
 		return *a, nil
 	}
-	shape := a.imageShape(given, input[0])
+	shape := a.imageShape(wanted, input[0])
 	if shape == nil || shape[0] != input[0] || model.Shape(shape).Len() == 0 ||
 		len(a.values)%model.Shape(shape).Len() != 0 || shape[1] == side && shape[2] == side {
 		return *a, nil
@@ -239,11 +239,11 @@ func (a *array) resized(given []int, input model.Shape, side int) (array, error)
 
 // imageShape returns the shape of an array's images, [channels height width]: that of the document, of the nested
 // lists, or of a square; nil if there is none.
-func (a *array) imageShape(given []int, channels int) []int {
+func (a *array) imageShape(shape []int, channels int) []int {
 	n := len(a.shape)
 	switch {
-	case len(given) == 3:
-		return given
+	case len(shape) == 3:
+		return shape
 	case n == 0:
 		return nil
 	case n >= 3 && a.shape[n-3] == channels:

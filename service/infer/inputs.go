@@ -51,7 +51,7 @@ func readInputs(name string, data []byte, input model.Shape, side int) (in Input
 		return readTable(name, data, sample)
 	}
 	var a array
-	var given []int
+	var shape []int
 	if strings.EqualFold(filepath.Ext(name), ".npy") || bytes.HasPrefix(data, []byte("\x93NUMPY")) {
 		if a.values, a.shape, err = dense.ReadNPY(data); err != nil {
 			return in, err
@@ -64,13 +64,13 @@ func readInputs(name string, data []byte, input model.Shape, side int) (in Input
 		if err != nil {
 			return bad("%s", err)
 		}
-		in.Labels, given, in.Numbers = doc.labels, doc.shape, doc.Numbers
+		in.Labels, shape, in.Numbers = doc.labels, doc.shape, doc.Numbers
 	}
 	if len(a.values) == 0 {
 		return bad("there are no inputs")
 	}
 	if side > 0 {
-		if a, err = a.resized(given, input, side); err != nil {
+		if a, err = a.resized(shape, input, side); err != nil {
 			return in, err
 		}
 	}

@@ -263,8 +263,8 @@ func neverFits(err error) error {
 	return &e
 }
 
-// room waits until the pool has room for a demand. The query keeps the room until leave is called.
-func (s *Predictor) room(ctx context.Context, d scheduler.Demand) (leave func(), err error) {
+// reserve waits until the pool has room for a demand. The query keeps the room until leave is called.
+func (s *Predictor) reserve(ctx context.Context, d scheduler.Demand) (leave func(), err error) {
 	if !s.cfg.Queue.Waits() {
 		return func() {}, nil
 	}

@@ -65,7 +65,7 @@ func TestAnInferenceWaitsForRoom(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		return s.room(ctx, d)
+		return s.reserve(ctx, d)
 	}
 	stopped, stop := context.WithCancel(t.Context())
 	waits := make(chan error, 1)
@@ -130,14 +130,14 @@ func TestAnInferenceIsBoundByItsTenantsQuota(t *testing.T) {
 		return d
 	}
 	demand(9, 2) // of which the pool could hold four
-	leave, err := ann.room(t.Context(), demand(1, 1))
+	leave, err := ann.reserve(t.Context(), demand(1, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	second := demand(1, 1) // there is memory for it, too
 	granted := make(chan func(), 1)
 	go func() {
-		leave, err := ann.room(t.Context(), second)
+		leave, err := ann.reserve(t.Context(), second)
 		if err != nil {
 			t.Error(err)
 			leave = func() {}

@@ -38,7 +38,7 @@ type rawRows struct {
 	table   *dataset.Table
 	convert *dense.RawRows
 	file    string
-	most    int // values of all rows together; 0: no bound
+	maximum int // values of all rows together; 0: no bound
 
 	texts   []string // of the newest row, in the order of columns
 	columns []string // of the table, and then its label or targets
@@ -98,12 +98,12 @@ func (t *Model) readRaw(name string, data []byte) (in Inputs, ok bool, err error
 
 // headerOf is the header of a table's file, cut if it is long.
 func headerOf(t *dataset.Table) string {
-	const most = 8
+	const maximum = 8
 	var names []string
-	for i := range min(len(t.Columns), most) {
+	for i := range min(len(t.Columns), maximum) {
 		names = append(names, t.Columns[i].Name)
 	}
-	if len(t.Columns) > most {
+	if len(t.Columns) > maximum {
 		names = append(names, "...")
 	}
 	return strings.Join(names, ",")
@@ -118,7 +118,7 @@ func newRawRows(t *Model, table *dataset.Table, file string, size int) *rawRows 
 		r.classes[name] = int32(k)
 	}
 	if t.MostRows > 0 {
-		r.most = freeValues + mostPerByte*size
+		r.maximum = freeValues + mostPerByte*size
 	}
 	for i := range table.Columns {
 		r.columns = append(r.columns, table.Columns[i].Name)
@@ -243,7 +243,7 @@ func (r *rawRows) readObject(dec *json.Decoder, n int) error {
 		return r.bad("%s is no JSON object of columns", where)
 	}
 	r.begin()
-	given := make([]bool, len(r.columns))
+	present := make([]bool, len(r.columns))
 	for fields := 0; dec.More(); fields++ {
 		key, err := dec.Token()
 		if err != nil || fields > len(r.columns)+mostOtherFields {
@@ -254,7 +254,7 @@ func (r *rawRows) readObject(dec *json.Decoder, n int) error {
 			return r.bad("%s is no JSON object of columns", where)
 		}
 		if at, known := r.at[fmt.Sprint(key)]; known {
-			given[at] = true
+			present[at] = true
 			if text, why := cellText(value); why != "" {
 				r.fault(where, r.columns[at], why)
 			} else {
@@ -265,7 +265,7 @@ func (r *rawRows) readObject(dec *json.Decoder, n int) error {
 	if _, err := dec.Token(); err != nil {
 		return r.bad("%s is no JSON object of columns", where)
 	}
-	if err := r.lacks(func(at int) bool { return given[at] }, where); err != nil {
+	if err := r.lacks(func(at int) bool { return present[at] }, where); err != nil {
 		return err
 	}
 	return r.end(where)
@@ -299,9 +299,9 @@ func (r *rawRows) lacks(has func(at int) bool, where string) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	const most = 12
-	if n := len(missing); n > most {
-		missing = append(missing[:most], fmt.Sprintf("and %d more", n-most))
+	const maximum = 12
+	if n := len(missing); n > maximum {
+		missing = append(missing[:maximum], fmt.Sprintf("and %d more", n-maximum))
 	}
 	err := disdel.AsError(r.bad("%s has no %s", where, strings.Join(missing, ", ")))
 	err.Hint = "the model was trained on the columns " + headerOf(r.table) +
@@ -330,10 +330,10 @@ func (r *rawRows) end(where string) error {
 	if err := r.model.checkRows(r.file, r.rows); err != nil {
 		return err
 	}
-	if r.most > 0 && len(r.values)+r.convert.Width() > r.most {
+	if r.maximum > 0 && len(r.values)+r.convert.Width() > r.maximum {
 		return &disdel.Error{
 			Kind: disdel.OverLimit, Op: "read " + r.file,
-			Msg:  fmt.Sprintf("its rows have more than %d values after texts became categories", r.most),
+			Msg:  fmt.Sprintf("its rows have more than %d values after texts became categories", r.maximum),
 			Hint: "ask for fewer rows at once, or add them as a data set and ask for its rows",
 		}
 	}
@@ -344,20 +344,20 @@ func (r *rawRows) end(where string) error {
 			r.fault(where, c.Column, c.Fault)
 		}
 	})
-	given := r.texts[len(r.table.Columns):]
+	present := r.texts[len(r.table.Columns):]
 	if r.table.Label != "" {
-		if class, ok := r.classOf(given[0]); ok && len(r.labels) == r.rows-1 {
+		if class, ok := r.classOf(present[0]); ok && len(r.labels) == r.rows-1 {
 			r.labels = append(r.labels, class)
 		}
 		return nil
 	}
 	var numbers []float64
-	for _, text := range given {
+	for _, text := range present {
 		if v, ok := dense.Number(text); ok {
 			numbers = append(numbers, v)
 		}
 	}
-	if len(numbers) == len(given) && len(r.numbers) == r.rows-1 {
+	if len(numbers) == len(present) && len(r.numbers) == r.rows-1 {
 		r.numbers = append(r.numbers, numbers)
 	}
 	return nil

@@ -84,10 +84,10 @@ func (d *description) run(
 ) (out, prints []byte, err error) {
 	ctx, stop := context.WithTimeout(ctx, limit)
 	defer stop()
-	answer, said := &head{max: maxAnswer}, &tail{max: maxPrints}
+	answer, lastPrints := &head{max: maxAnswer}, &tail{max: maxPrints}
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = s.dir, s.variables
-	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = bytes.NewReader(input), answer, said, time.Second
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = bytes.NewReader(input), answer, lastPrints, time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	err = cmd.Run()
@@ -97,7 +97,7 @@ func (d *description) run(
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	return answer.Bytes(), said.data, err
+	return answer.Bytes(), lastPrints.data, err
 }
 
 // asUser surrounds tools that the user could call: they read the user's settings.

@@ -213,8 +213,8 @@ func (d *description) make(ctx context.Context, base interpreter, dir string) er
 		}
 	}
 	for _, step := range steps {
-		if _, said, err := d.run(ctx, d.asUser(), installTimeout, nil, step[0], step[1:]...); err != nil {
-			return fmt.Errorf("%s: %w: %s", strings.Join(step[:3], " "), err, strings.TrimSpace(terminal.Clean(string(said))))
+		if _, prints, err := d.run(ctx, d.asUser(), installTimeout, nil, step[0], step[1:]...); err != nil {
+			return fmt.Errorf("%s: %w: %s", strings.Join(step[:3], " "), err, strings.TrimSpace(terminal.Clean(string(prints))))
 		}
 	}
 	if err := readOnly(draft); err != nil {

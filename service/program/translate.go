@@ -165,15 +165,15 @@ func (d *description) nativeEngine(n *disdel.CustomNetwork, rows int, factor flo
 }
 
 // setWeights gives an engine the arrays of a program: exactly those that its network has.
-func setWeights(e engine.Engine, given disdel.Weights) error {
+func setWeights(e engine.Engine, weights disdel.Weights) error {
 	var ordered disdel.Weights
 	for _, a := range engine.Of(e.State(), engine.Weight, engine.Statistic) {
-		if i := slices.IndexFunc(given, func(t disdel.Tensor) bool { return t.Name == a.Name }); i >= 0 {
-			ordered = append(ordered, given[i])
-			given = slices.Delete(given, i, i+1)
+		if i := slices.IndexFunc(weights, func(t disdel.Tensor) bool { return t.Name == a.Name }); i >= 0 {
+			ordered = append(ordered, weights[i])
+			weights = slices.Delete(weights, i, i+1)
 		}
 	}
-	return engine.SetWeights(e, append(ordered, given...))
+	return engine.SetWeights(e, append(ordered, weights...))
 }
 
 // readArrays reads a file of the program's side of the comparison.

@@ -46,7 +46,7 @@ type Queue struct {
 // are not called.
 type Waiter struct {
 	Queued   func(ahead int, why string) // jobs that go first, and what is lacking
-	Admitted func(cause string, room scheduler.Capacity, waited time.Duration)
+	Admitted func(cause string, capacity scheduler.Capacity, waited time.Duration)
 }
 
 // entry is a job of this process in the queue.

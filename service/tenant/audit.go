@@ -18,8 +18,8 @@ import (
 // Audit is the log of sign-ins, submissions, deletions, shares and tokens of a home: JSON, one line each. It has no
 // token and no password. Several processes may write it. It is safe for concurrent use.
 type Audit struct {
-	path string
-	most int64 // bytes of a file
+	path    string
+	maximum int64 // bytes of a file
 
 	mu sync.Mutex
 }
@@ -35,7 +35,7 @@ const (
 
 // NewAudit returns the log of a home. It makes no file before the first line.
 func NewAudit(home string) *Audit {
-	return &Audit{path: filepath.Join(home, AuditFile), most: mostAudited}
+	return &Audit{path: filepath.Join(home, AuditFile), maximum: mostAudited}
 }
 
 // The events of an audit log.
@@ -86,7 +86,7 @@ func (a *Audit) Write(line AuditLine) error {
 
 // append writes one line at once, so that lines of several processes do not mix.
 func (a *Audit) append(line []byte) error {
-	if info, err := os.Stat(a.path); err == nil && info.Size()+int64(len(line)) > a.most {
+	if info, err := os.Stat(a.path); err == nil && info.Size()+int64(len(line)) > a.maximum {
 		if err := a.rotate(int64(len(line))); err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func (a *Audit) rotate(more int64) error {
 		return err
 	}
 	defer files.Unlock(lock) //nolint:errcheck // the next process locks it again
-	if info, err := os.Stat(a.path); err != nil || info.Size()+more <= a.most {
+	if info, err := os.Stat(a.path); err != nil || info.Size()+more <= a.maximum {
 		return nil //nolint:nilerr // another process was faster
 	}
 	for n := keptAudits; n > 0; n-- {

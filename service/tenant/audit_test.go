@@ -47,7 +47,7 @@ func TestTheAuditLogIsRotatedBySize(t *testing.T) {
 	write := func() {
 		for w := range writers {
 			a := NewAudit(home)
-			a.most = 16 << 10
+			a.maximum = 16 << 10
 			all.Go(func() {
 				for n := range each {
 					if err := a.Write(AuditLine{Event: AuditChange, Tenant: "ann", What: fmt.Sprintf("%d of %d", n, w)}); err != nil {
@@ -59,7 +59,7 @@ func TestTheAuditLogIsRotatedBySize(t *testing.T) {
 		all.Wait()
 	}
 	a := NewAudit(home)
-	a.most = 16 << 10
+	a.maximum = 16 << 10
 	write()
 	lines, names := auditLines(t, a)
 	seen := map[string]bool{}

@@ -192,14 +192,14 @@ func poolBarOf(p queue.Pool) poolBar {
 	slices.SortFunc(bar.Parts, func(a, b poolPart) int {
 		return cmp.Or(cmp.Compare(b.Memory, a.Memory), cmp.Compare(a.Name, b.Name))
 	})
-	whole := float64(bar.Held)
+	total := float64(bar.Held)
 	if bar.Known {
-		whole = max(whole, float64(bar.Size))
+		total = max(total, float64(bar.Size))
 	}
 	from := 0.0
 	for i := range bar.Parts {
 		one := &bar.Parts[i]
-		one.Class, one.From, one.Width = fmt.Sprintf("s%d", i%8), from, 100*float64(one.Memory)/max(1, whole)
+		one.Class, one.From, one.Width = fmt.Sprintf("s%d", i%8), from, 100*float64(one.Memory)/max(1, total)
 		from += one.Width
 	}
 	return bar

@@ -30,12 +30,12 @@ const (
 )
 
 // shown converts each item to what the page shows, so that a long list takes little memory.
-func shown[T, S any](all iter.Seq2[T, error], of func(T) S) (list []S, damaged error) {
+func shown[T, S any](all iter.Seq2[T, error], show func(T) S) (list []S, damaged error) {
 	faults := 0
 	for one, err := range all {
 		switch {
 		case err == nil && len(list) < mostStored:
-			list = append(list, of(one))
+			list = append(list, show(one))
 		case err == nil:
 			return list, errors.Join(damaged, fmt.Errorf("only the first %d are shown", mostStored))
 		case faults < mostDamaged:

@@ -99,10 +99,10 @@ func (s *sessions) end(w http.ResponseWriter, r *http.Request) {
 
 // once reports whether a key is the one that signs in, and has not been used.
 func (s *sessions) once(key string) bool {
-	given := sha256.Sum256([]byte(key))
+	hash := sha256.Sum256([]byte(key))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.open || subtle.ConstantTimeCompare(given[:], s.enter[:]) != 1 {
+	if !s.open || subtle.ConstantTimeCompare(hash[:], s.enter[:]) != 1 {
 		return false
 	}
 	s.open = false

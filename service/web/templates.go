@@ -68,7 +68,7 @@ var parts = []part{
 
 // write writes a page. It renders all of it first, so that an error never leaves half a page.
 func (v *visit) write(status int, name string, what view) {
-	var content, whole bytes.Buffer
+	var content, page bytes.Buffer
 	f := frame{view: what, SignedIn: v.s != nil, May: v.role.Allows("submit"), Parts: parts}
 	err := pages().ExecuteTemplate(&content, name, struct {
 		view
@@ -76,7 +76,7 @@ func (v *visit) write(status int, name string, what view) {
 	}{what, f.May})
 	if err == nil {
 		f.Content = template.HTML(content.String()) //nolint:gosec // a template wrote it, which escapes
-		err = pages().ExecuteTemplate(&whole, "layout", f)
+		err = pages().ExecuteTemplate(&page, "layout", f)
 	}
 	if err != nil {
 		http.Error(v.w, "the page could not be written", http.StatusInternalServerError)
@@ -84,7 +84,7 @@ func (v *visit) write(status int, name string, what view) {
 	}
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	v.w.WriteHeader(status)
-	v.w.Write([]byte(terminal.Clean(whole.String()))) //nolint:errcheck // the browser went away
+	v.w.Write([]byte(terminal.Clean(page.String()))) //nolint:errcheck // the browser went away
 }
 
 func jobAddress(id disdel.JobID) string { return Root + "jobs/" + url.PathEscape(string(id)) }

@@ -60,9 +60,9 @@ func compile(folder, name, orders string, options ...string) (string, error) {
 	// Without contraction: where a device has a multiply-add, the processor rounds twice, on every machine.
 	options = append(options, "-std=gnu11", "-O2", "-ffp-contract=off", "-Wall", "-Werror=implicit",
 		"-Wno-unknown-pragmas", "-Wno-unused", "-o", to, from, "-lm")
-	said, err := exec.Command(compiler, options...).CombinedOutput()
+	output, err := exec.Command(compiler, options...).CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("compile kernels for the processor: %w\n%s", err, said)
+		return "", fmt.Errorf("compile kernels for the processor: %w\n%s", err, output)
 	}
 	return to, nil
 }

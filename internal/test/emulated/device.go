@@ -18,7 +18,7 @@ type device struct {
 	process  *exec.Cmd
 	orders   io.WriteCloser
 	answers  *bufio.Reader
-	said     bytes.Buffer // on standard error
+	output   bytes.Buffer // on standard error
 	kernels  map[string]uint64
 	programs [][]byte
 	waiting  [][]byte // orders that nothing has been read behind yet
@@ -43,7 +43,7 @@ func start(d Driver, number int) (*device, error) {
 		process: exec.Command(d.Program, args...), kernels: map[string]uint64{}, number: number, limit: limit,
 		shared: d.Shared, library: d.Library, eager: d.Eager,
 	}
-	dev.process.Stderr = &dev.said
+	dev.process.Stderr = &dev.output
 	var err error
 	if dev.orders, err = dev.process.StdinPipe(); err != nil {
 		return nil, err
@@ -130,8 +130,8 @@ func (d *device) lose(cause error) error {
 	if err := d.process.Wait(); err != nil {
 		cause = err
 	}
-	said := strings.TrimSpace(d.said.String() + " " + cause.Error())
-	d.lost = &driver.Fault{Cause: driver.DeviceLost, Said: said}
+	output := strings.TrimSpace(d.output.String() + " " + cause.Error())
+	d.lost = &driver.Fault{Cause: driver.DeviceLost, Said: output}
 	return d.lost
 }
 
@@ -240,7 +240,7 @@ func (d *device) Close() error {
 	}
 	_ = d.orders.Close()
 	if err := d.process.Wait(); err != nil {
-		d.lost = &driver.Fault{Cause: driver.DeviceLost, Said: strings.TrimSpace(d.said.String() + " " + err.Error())}
+		d.lost = &driver.Fault{Cause: driver.DeviceLost, Said: strings.TrimSpace(d.output.String() + " " + err.Error())}
 		return d.lost
 	}
 	d.lost = &driver.Fault{Cause: driver.DeviceLost, Said: "it was closed"}

@@ -375,8 +375,8 @@ func evaluation(t *testing.T, b engine.Backend) {
 	if correct != m.Correct || math.Abs(loss-m.Loss) > 1e-4*(1+loss) {
 		t.Errorf("predictions come to %d right and a loss of %v, the evaluation to %+v", correct, loss, m)
 	}
-	if said := engine.Largest(p.Values, classes); !slices.Equal(m.Classes, said) {
-		t.Errorf("the evaluation gives the classes %v, predictions %v", m.Classes, said)
+	if predicted := engine.Largest(p.Values, classes); !slices.Equal(m.Classes, predicted) {
+		t.Errorf("the evaluation gives the classes %v, predictions %v", m.Classes, predicted)
 	}
 	same(t, "after an evaluation", everything(undisturbed), everything(e))
 	steps(t, e, g, 2, 4)

@@ -28,9 +28,9 @@ func footprints(t *testing.T, b engine.Backend) {
 	if len(want.Layers) != len(g.Nodes) {
 		t.Errorf("%d layers of %d nodes", len(want.Layers), len(g.Nodes))
 	}
-	least := disdel.Bytes(4 * g.Count().Trainable)
-	if w, m := want.Sum(footprint.Weights), want.Sum(footprint.Moments); w < least || m < 2*least {
-		t.Errorf("weights %v and moments %v, of at least %v and twice that", w, m, least)
+	minimum := disdel.Bytes(4 * g.Count().Trainable)
+	if w, m := want.Sum(footprint.Weights), want.Sum(footprint.Moments); w < minimum || m < 2*minimum {
+		t.Errorf("weights %v and moments %v, of at least %v and twice that", w, m, minimum)
 	}
 	for name, change := range map[string]func(*engine.Spec){
 		"twice the batch": func(s *engine.Spec) { s.BatchSize *= 2 }, "clipping": func(s *engine.Spec) { s.ClipNorm = 1 },
@@ -56,26 +56,26 @@ func memory(t *testing.T, b engine.Backend) {
 		t.Fatal(err)
 	}
 	s := engine.Spec{Graph: g, BatchSize: 256, Optimizer: adam, Training: true}
-	said, err := b.Footprint(s)
+	estimated, err := b.Footprint(s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	x := batch(g, s.BatchSize, 1)
 	heap, resident := alive(), resident(t)
 	e := fresh(t, b, s)
-	beside := outside(t, heap, resident)
+	outsideBytes := outside(t, heap, resident)
 	if _, err := e.Step(x); err != nil {
 		t.Fatal(err)
 	}
 	took := alive() - heap
 	runtime.KeepAlive(x)
 	// The race detector shadows memory, and the kernel counts pages in lots: 1 MB is beside the point.
-	want := said.In(footprint.Host)
+	want := estimated.In(footprint.Host)
 	known := want > 0 && resident > 0 && !testing.Short()
-	if known && (beside < want-disdel.MB || beside > want+disdel.MB) {
-		t.Errorf("%v are resident beside the heap, and %v are in the footprint", beside, want)
+	if known && (outsideBytes < want-disdel.MB || outsideBytes > want+disdel.MB) {
+		t.Errorf("%v are resident beside the heap, and %v are in the footprint", outsideBytes, want)
 	}
-	if want := said.In(footprint.Heap); took > want || said.Basis == footprint.Fitted && took < want/10 {
+	if want := estimated.In(footprint.Heap); took > want || estimated.Basis == footprint.Fitted && took < want/10 {
 		t.Errorf("%v are alive on the heap, and %v are in the footprint", took, want)
 	}
 }

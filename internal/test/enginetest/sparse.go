@@ -347,13 +347,13 @@ func sparseLazy(t *testing.T, b engine.Backend, g *model.Graph) {
 		}
 		moved := 0
 		for i, v := range everything(e) {
-			first, of := rowsOf(g, v)
+			first, rows := rowsOf(g, v)
 			for k := range v.Data {
 				if v.Data[k] == before[i].Data[k] {
 					continue
 				}
 				moved++
-				if of > 0 && !touched[first+k/of] {
+				if rows > 0 && !touched[first+k/rows] {
 					t.Errorf("%s: %s[%d] moved, and no row has an entry for it", name, v.Name, k)
 				}
 			}
@@ -366,7 +366,7 @@ func sparseLazy(t *testing.T, b engine.Backend, g *model.Graph) {
 
 // rowsOf is the column of the data that an array's first row stands for, and how many values each has; 0: every batch
 // touches it.
-func rowsOf(g *model.Graph, v disdel.Tensor) (first, of int) {
+func rowsOf(g *model.Graph, v disdel.Tensor) (first, rows int) {
 	n := g.Sparse()
 	switch {
 	case v.Name == engine.StepCount, len(v.Data) == 1:
@@ -391,9 +391,9 @@ func sparseFootprints(t *testing.T, b engine.Backend, g *model.Graph) {
 	if len(want.Layers) != len(g.Nodes) {
 		t.Errorf("%d layers of %d nodes", len(want.Layers), len(g.Nodes))
 	}
-	least := disdel.Bytes(4 * g.Count().Trainable)
-	if w, m := want.Sum(footprint.Weights), want.Sum(footprint.Moments); w != least || m != 2*least {
-		t.Errorf("weights %v and moments %v, of %v and twice that", w, m, least)
+	minimum := disdel.Bytes(4 * g.Count().Trainable)
+	if w, m := want.Sum(footprint.Weights), want.Sum(footprint.Moments); w != minimum || m != 2*minimum {
+		t.Errorf("weights %v and moments %v, of %v and twice that", w, m, minimum)
 	}
 	more := s
 	more.BatchSize *= 2
@@ -453,7 +453,7 @@ func sparseRefusals(t *testing.T, b engine.Backend, g *model.Graph) {
 func sparseMemory(t *testing.T, b engine.Backend) {
 	g := SparseGraph(t, "logistic", 0, 0, 0, 1_000_000)
 	s := engine.Spec{Graph: g, BatchSize: 512, Optimizer: adam, Training: true}
-	said, err := b.Footprint(s)
+	estimated, err := b.Footprint(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -467,11 +467,11 @@ func sparseMemory(t *testing.T, b engine.Backend) {
 	}
 	took := alive() - heap
 	runtime.KeepAlive(x)
-	want := said.In(footprint.Host)
+	want := estimated.In(footprint.Host)
 	if before > 0 && !testing.Short() && (beside < want-disdel.MB || beside > want+disdel.MB) {
 		t.Errorf("%v are resident beside the heap, and %v are in the footprint", beside, want)
 	}
-	if want := said.In(footprint.Heap); took > want {
+	if want := estimated.In(footprint.Heap); took > want {
 		t.Errorf("%v are alive on the heap, and %v are in the footprint", took, want)
 	}
 }

@@ -63,10 +63,10 @@ func (p *process) wait() (res result, rec disdel.Record, err error) {
 
 // failure is what a disdel said that did not come to a record: its error is the last line, in JSON.
 func (p *process) failure() error {
-	var said struct{ Code disdel.Code }
+	var reply struct{ Code disdel.Code }
 	lines := bytes.Split(bytes.TrimSpace(p.err.Bytes()), []byte{'\n'})
-	_ = json.Unmarshal(lines[len(lines)-1], &said) // what is no JSON is no error of disdel's, and is told as it stands
-	switch said.Code {
+	_ = json.Unmarshal(lines[len(lines)-1], &reply) // what is no JSON is no error of disdel's, and is told as it stands
+	switch reply.Code {
 	case disdel.CodeNoJob: // of "@last": none was accepted
 		return errNotAccepted
 	case disdel.CodeSucceeded:

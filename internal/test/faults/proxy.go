@@ -86,14 +86,14 @@ type proxy struct {
 	flying    sync.WaitGroup
 
 	mu   sync.Mutex
-	draw func(most time.Duration) time.Duration // guarded by mu
+	draw func(maximum time.Duration) time.Duration // guarded by mu
 }
 
-// random is a duration below most; requests come side by side.
-func (x *proxy) random(most time.Duration) time.Duration {
+// random is a duration below maximum; requests come side by side.
+func (x *proxy) random(maximum time.Duration) time.Duration {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.draw(most)
+	return x.draw(maximum)
 }
 
 func (x *proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {

@@ -117,9 +117,9 @@ func (r *Rig) Undisturbed() (time.Duration, error) {
 	return time.Since(start), err
 }
 
-// random is a duration below most.
-func (r *Rig) random(most time.Duration) time.Duration {
-	return time.Duration(r.rng.Int64N(int64(most)))
+// random is a duration below maximum.
+func (r *Rig) random(maximum time.Duration) time.Duration {
+	return time.Duration(r.rng.Int64N(int64(maximum)))
 }
 
 // home makes a fresh home with the digits in it, and a job file.
@@ -210,11 +210,11 @@ func deadAggregates(rec disdel.Record) int {
 
 // wentBack is the most rounds that a job's training went back at once.
 func wentBack(rec disdel.Record) int {
-	newest, most := 0, 0
+	newest, maximum := 0, 0
 	for _, a := range rec.Activations {
 		if a.Task == disdel.TaskTrain {
-			most, newest = max(most, newest-a.Round), max(newest, a.Round)
+			maximum, newest = max(maximum, newest-a.Round), max(newest, a.Round)
 		}
 	}
-	return most
+	return maximum
 }

@@ -31,11 +31,11 @@ func Same(t *testing.T, file, text string, update bool) {
 // "<!-- end: NAME -->". update writes it first.
 func Block(t *testing.T, page, name, text string, update bool) {
 	t.Helper()
-	whole, err := os.ReadFile(page)
+	content, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, rest, found := strings.Cut(string(whole), "<!-- made: "+name+" -->\n")
+	head, rest, found := strings.Cut(string(content), "<!-- made: "+name+" -->\n")
 	_, tail, ended := strings.Cut(rest, "<!-- end: "+name+" -->\n")
 	if !found || !ended {
 		t.Fatalf("%s has no part %s", page, name)

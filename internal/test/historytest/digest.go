@@ -27,14 +27,14 @@ func digests(t *testing.T, s *history.Store) {
 		}
 		return string(r.ID) + " " + r.Status.String() + " " + r.Job.Metadata.Name + " " + peak.String()
 	})
-	look := func(of *history.Store, q history.Query, want, read int) {
+	look := func(store *history.Store, q history.Query, want, read int) {
 		t.Helper()
 		reads.Store(0)
-		got, err := d.List(ctx, of, q)
+		got, err := d.List(ctx, store, q)
 		if err != nil || len(got) != want || int(reads.Load()) != read {
 			t.Errorf("%+v: %d of %d, %d of %d read: %v", q, len(got), want, reads.Load(), read, err)
 		}
-		list, err := of.List(ctx, q)
+		list, err := store.List(ctx, q)
 		for i := range list {
 			if line := list[i].Status.String() + " " + list[i].Job.Metadata.Name + " 64.0 MB"; i < len(got) &&
 				got[i] != string(list[i].ID)+" "+line {

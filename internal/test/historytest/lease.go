@@ -112,20 +112,20 @@ func notes(t *testing.T, s *history.Store) {
 
 // identity checks that all who ask which history this is hear the same, those too who are the first at once.
 func identity(t *testing.T, s *history.Store) {
-	told := make([]string, 16)
+	identities := make([]string, 16)
 	var asking sync.WaitGroup
-	for i := range told {
+	for i := range identities {
 		asking.Go(func() {
 			var err error
-			if told[i], err = s.Identity(ctx); err != nil {
+			if identities[i], err = s.Identity(ctx); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	asking.Wait()
 	if again, err := s.Identity(ctx); err != nil || again == "" ||
-		slices.ContainsFunc(told, func(id string) bool { return id != again }) {
-		t.Errorf("it is %q, and then %q, %v", told, again, err)
+		slices.ContainsFunc(identities, func(id string) bool { return id != again }) {
+		t.Errorf("it is %q, and then %q, %v", identities, again, err)
 	}
 }
 

@@ -17,16 +17,16 @@ func remarks(t *testing.T, s *history.Store) {
 	mine.Tenant, theirs.Tenant = "ann", "bob"
 	save(t, s, mine, theirs)
 	ann := s.ForTenant("ann")
-	look := func(of *history.Store, want map[disdel.JobID]history.Remark) {
+	look := func(store *history.Store, want map[disdel.JobID]history.Remark) {
 		t.Helper()
-		got, err := of.Remarks(ctx)
+		got, err := store.Remarks(ctx)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%v %s", err, diff)
 		}
 	}
-	say := func(of *history.Store, id disdel.JobID, r history.Remark, kind disdel.Kind) {
+	say := func(store *history.Store, id disdel.JobID, r history.Remark, kind disdel.Kind) {
 		t.Helper()
-		if err := of.SetRemark(ctx, id, r); disdel.KindOf(err) != kind {
+		if err := store.SetRemark(ctx, id, r); disdel.KindOf(err) != kind {
 			t.Errorf("%+v: %v", r, err)
 		}
 	}

@@ -38,8 +38,8 @@ type Result struct {
 
 // Run lets jobs arrive at a platform with a capacity, which the allocator divides among them. Every job uses its grant
 // at once, so no grant expires. see, unless nil, gets every decision.
-func Run(by scheduler.Allocator, whole scheduler.Capacity, visits []Visit, see func(See)) Result {
-	r := run{books: scheduler.NewAdmission(by, whole), see: see, at: map[disdel.JobID]int{}}
+func Run(by scheduler.Allocator, capacity scheduler.Capacity, visits []Visit, see func(See)) Result {
+	r := run{books: scheduler.NewAdmission(by, capacity), see: see, at: map[disdel.JobID]int{}}
 	r.out.Stays = make([]Stay, len(visits))
 	for i := range visits {
 		v := &visits[i]

@@ -150,11 +150,11 @@ func (a activation) forward(l *layer, _ *Engine, _ bool) []driver.Launch {
 }
 
 func (a activation) backward(l *layer, _ *Engine) []driver.Launch {
-	of := l.out
+	source := l.out
 	if a.byInput {
-		of = l.in[0].out
+		source = l.in[0].out
 	}
-	return launches(kernel.Pointwise(a.back, l.grad, l.grad, of, l.values()))
+	return launches(kernel.Pointwise(a.back, l.grad, l.grad, source, l.values()))
 }
 
 // rectifier is a ReLU. A batch norm before it may compute it, forward and backward.

@@ -187,25 +187,25 @@ const (
 
 // sumsOf is the most that sums over the channels of an image take.
 func sumsOf(p *plan.Plan) disdel.Bytes {
-	var most disdel.Bytes
+	var maximum disdel.Bytes
 	for i := range p.Nodes {
 		switch p.Graph.Nodes[i].Op {
 		case model.OpConv, model.OpDense, model.OpBatchNorm:
-			most = max(most, kernel.SumWork(p.Nodes[i].Image))
+			maximum = max(maximum, kernel.SumWork(p.Nodes[i].Image))
 		}
 	}
-	return most
+	return maximum
 }
 
 // partsOf is the most that a weights' gradient takes beside itself.
 func partsOf(p *plan.Plan) disdel.Bytes {
-	var most disdel.Bytes
+	var maximum disdel.Bytes
 	for i := range p.Nodes {
 		if p.Spec.Training && isProduct(p, i) {
-			most = max(most, kernel.Conv{Conv: convOf(p, i)}.Work())
+			maximum = max(maximum, kernel.Conv{Conv: convOf(p, i)}.Work())
 		}
 	}
-	return most
+	return maximum
 }
 
 // hasProducts tells whether a library of products computes any of the plan: of evaluations, which every engine is made

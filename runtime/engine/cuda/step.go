@@ -40,7 +40,7 @@ func (e *Engine) start(op string, p driver.Program, rows int) error {
 	if e.lost != nil {
 		return e.lost
 	}
-	err := e.dev.Write(e.place(e.memory.control), e.told(rows), driver.InOrder)
+	err := e.dev.Write(e.place(e.memory.control), e.arguments(rows), driver.InOrder)
 	if err == nil {
 		err = e.dev.Run(p)
 	}

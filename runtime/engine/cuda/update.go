@@ -90,8 +90,8 @@ func (e *Engine) optimizer() kernel.Update {
 	return u
 }
 
-// told is the control block of a call on the slot's batch, followed by an empty result.
-func (e *Engine) told(rows int) []byte {
+// arguments is the control block of a call on the slot's batch, followed by an empty result.
+func (e *Engine) arguments(rows int) []byte {
 	c := kernel.Control{
 		Seed: uint64(e.spec.Seed), Rate: float32(-e.rate), Keep: 1, Step: int32(e.steps), Rows: int32(rows),
 		Input: e.place(e.memory.slots[e.slot].input), Labels: e.place(e.memory.slots[e.slot].labels),

@@ -145,7 +145,7 @@ const (
 	float       = 4               // bytes of a value
 )
 
-func (f factors) of(g *model.Graph, passes, batch disdel.Bytes) disdel.Bytes {
+func (f factors) bytesFor(g *model.Graph, passes, batch disdel.Bytes) disdel.Bytes {
 	return disdel.Bytes(f.outputs*float64(float*passes*outputs(g)) + f.columns*float64(float*batch*columns(g)))
 }
 
@@ -164,10 +164,10 @@ func footprintOf(s engine.Spec) engine.Footprint {
 		add(footprint.Moments, disdel.Bytes(s.Optimizer.Moments())*weights)
 		add(footprint.Gradients, weights)
 		add(footprint.Backward, once)
-		add(footprint.Workspace, stepFactors.of(s.Graph, 2*batch, batch)) // forward and backward
+		add(footprint.Workspace, stepFactors.bytesFor(s.Graph, 2*batch, batch)) // forward and backward
 		f.Layers = layersOf(s, &n)
 	} else {
-		add(footprint.Workspace, forwardFactors.of(s.Graph, batch, batch))
+		add(footprint.Workspace, forwardFactors.bytesFor(s.Graph, batch, batch))
 		f.Later = disdel.Bytes(secondShare * float64(once+f.Sum(footprint.Workspace)))
 	}
 	add(footprint.Activations, once)

@@ -80,7 +80,7 @@ func (p *param) fill() *float32 {
 			return nil
 		}
 	}
-	if !p.given {
+	if !p.isInput {
 		return nil
 	}
 	first := p.data[0] // the array changes while training

@@ -465,7 +465,7 @@ type param struct {
 	trainable bool
 	value     *tensor.Dense // shares data
 	data      []float32
-	given     bool // a user's node came with a value
+	isInput   bool // a user's node came with a value
 	dense     bool // stored [in out], the transpose of PyTorch's layout: gorgonia multiplies it as it is
 }
 
@@ -500,7 +500,7 @@ func paramsOf(p *Program) []param {
 		}
 		if v := n.Value(); v != nil {
 			values, _ := v.Data().([]float32)
-			q.given = copy(q.data, values) == len(q.data)
+			q.isInput = copy(q.data, values) == len(q.data)
 		}
 		q.value = tensor.New(tensor.WithShape(n.Shape().Clone()...), tensor.WithBacking(q.data))
 		out = append(out, q)

@@ -29,11 +29,11 @@ func (a activation) forwardRows(l *layer, w *kernel.Worker, e *Engine) {
 }
 
 func (a activation) backward(l *layer, w *kernel.Worker, _ *Engine) {
-	of := l
+	source := l
 	if a.byInput {
-		of = l.in[0]
+		source = l.in[0]
 	}
-	of.single(w, a.back, l.grad)
+	source.single(w, a.back, l.grad)
 }
 
 // single turns the gradient of values in place: f(w, dst, dy, v) is by v, the values of layer l.

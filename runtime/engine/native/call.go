@@ -167,8 +167,8 @@ func (e *Engine) checkInputs(w *kernel.Worker, x []float32) {
 	if w.ID == w.N-1 {
 		to = len(x)
 	}
-	whole := from + (to-from)/lanes*lanes
-	if sum := w.SquareSum(x[from:whole]); !finite(sum) && !allFinite(x[from:whole]) || !allFinite(x[whole:to]) {
+	filled := from + (to-from)/lanes*lanes
+	if sum := w.SquareSum(x[from:filled]); !finite(sum) && !allFinite(x[from:filled]) || !allFinite(x[filled:to]) {
 		e.odd.Store(true)
 	}
 }
@@ -210,7 +210,7 @@ func (e *Engine) Evaluate(b dataset.Batch) (disdel.Metrics, error) {
 	}
 	e.pieces(b.Input, b.Target)
 	classes, correct, loss := e.g.Output().Len(), 0, 0.0
-	e.said = e.said[:0]
+	e.predicted = e.predicted[:0]
 	for _, v := range e.losses[:b.Input.Rows] {
 		loss += v
 	}
@@ -219,7 +219,7 @@ func (e *Engine) Evaluate(b dataset.Batch) (disdel.Metrics, error) {
 	}
 	for i, y := range b.Target.Classes {
 		class := largest(e.out[i*classes : (i+1)*classes])
-		if e.said = append(e.said, int32(class)); class == int(y) {
+		if e.predicted = append(e.predicted, int32(class)); class == int(y) {
 			correct++
 		}
 	}
@@ -230,7 +230,7 @@ func (e *Engine) Evaluate(b dataset.Batch) (disdel.Metrics, error) {
 	if b.Target.Values != nil {
 		return disdel.Metrics{Rows: b.Input.Rows, Loss: loss, Correct: -1, Scores: e.out[:b.Input.Rows*classes]}, nil
 	}
-	return disdel.Metrics{Rows: b.Input.Rows, Loss: loss, Correct: correct, Classes: e.said}, nil
+	return disdel.Metrics{Rows: b.Input.Rows, Loss: loss, Correct: correct, Classes: e.predicted}, nil
 }
 
 // evaluated returns the mean loss over the targets of a language model's rows, and how many it predicts.

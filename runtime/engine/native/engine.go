@@ -59,7 +59,7 @@ type Engine struct {
 	odd       atomic.Bool // an input is not finite
 	scale     float64     // of gradients
 	stale     bool        // weights were set since batch norms that convolutions compute were worked out
-	said      []int32     // classes of the rows of the last evaluation
+	predicted []int32     // classes of the rows of the last evaluation
 	job       func(*kernel.Worker)
 	infer     func(*kernel.Worker)
 }
@@ -132,16 +132,16 @@ func (e *Engine) openPages() (err error) {
 
 // window is the most pixels of a pool's or depthwise convolution's window.
 func window(g *model.Graph) int {
-	most := 1
+	maximum := 1
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
-		most = max(most, n.Kernel.H*n.Kernel.W)
+		maximum = max(maximum, n.Kernel.H*n.Kernel.W)
 		if n.Op == model.OpGlobalAvgPool || n.Op == model.OpAdaptiveAvgPool {
 			in := g.Nodes[n.Inputs[0]].Out
-			most = max(most, in[1]*in[2])
+			maximum = max(maximum, in[1]*in[2])
 		}
 	}
-	return most
+	return maximum
 }
 
 func (e *Engine) build() {

@@ -127,21 +127,21 @@ func (l *layer) follow(e *Engine) {
 }
 
 // roundedTaps are the weights of a depthwise convolution, rounded.
-func (l *layer) roundedTaps(w *kernel.Worker, room []float32) []float32 {
+func (l *layer) roundedTaps(w *kernel.Worker, scratch []float32) []float32 {
 	all := l.weight.value
-	w.Round(room[:len(all)], all)
+	w.Round(scratch[:len(all)], all)
 	w.Sync()
-	return room
+	return scratch
 }
 
 // roundedParts rounds the weights into room, some blocks of filters at a time, and calls f with each part. f returns
 // once no worker needs it any more.
-func (l *layer) roundedParts(w *kernel.Worker, room []float32, f func(b0, b1 int)) {
+func (l *layer) roundedParts(w *kernel.Worker, scratch []float32, f func(b0, b1 int)) {
 	c := &l.v.Conv
 	step, all := c.RoundedBlocks(), c.Groups*c.Blocks()
 	for b := 0; b < all; b += step {
 		end := min(b+step, all)
-		w.Round(room[:(end-b)*c.BlockLen()], l.weight.value[b*c.BlockLen():][:(end-b)*c.BlockLen()])
+		w.Round(scratch[:(end-b)*c.BlockLen()], l.weight.value[b*c.BlockLen():][:(end-b)*c.BlockLen()])
 		w.Sync()
 		f(b, end)
 	}

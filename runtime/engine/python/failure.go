@@ -15,22 +15,22 @@ const operation = "run program"
 
 // complained is the error that a worker's answer tells of. The user's own line comes first; the whole traceback is in
 // the action's log.
-func (c *control) complained(said *complaint) error {
-	if said.Trace != "" {
-		c.process.stderr.say(strings.TrimSpace(said.Trace))
+func (c *control) complained(report *complaint) error {
+	if report.Trace != "" {
+		c.process.stderr.say(strings.TrimSpace(report.Trace))
 	}
-	e := &disdel.Error{Kind: disdel.Invalid, Op: operation, Msg: said.text()}
-	switch said.Kind {
+	e := &disdel.Error{Kind: disdel.Invalid, Op: operation, Msg: report.text()}
+	switch report.Kind {
 	case "memory":
 		e.Kind, e.Hint = disdel.OOM, "raise the memory limit, or lower training.batchSize"
-		if said.Bytes > 0 {
-			e.Msg += fmt.Sprintf(" (it asked for %v more)", said.Bytes)
+		if report.Bytes > 0 {
+			e.Msg += fmt.Sprintf(" (it asked for %v more)", report.Bytes)
 		}
 	case "diverged":
 		e.Kind, e.Hint = disdel.Diverged, "lower the learning rate, set training.clipNorm, or check the data's scale"
 	case "import":
-		if said.Module != "" {
-			e.Hint = fmt.Sprintf("add %s to requirements.txt (model.python.requirements)", topModule(said.Module))
+		if report.Module != "" {
+			e.Hint = fmt.Sprintf("add %s to requirements.txt (model.python.requirements)", topModule(report.Module))
 		}
 	case "changed":
 		e.Hint = "submit the job again: the program builds another network than the one that was described"

@@ -54,18 +54,18 @@ func (p *process) fork(ctx context.Context, streams []*os.File) (done bool, err 
 		return false, nil
 	}
 	stop := context.AfterFunc(ctx, func() { ended.Close() })
-	told, err := receiveForked(ended)
+	report, err := receiveForked(ended)
 	if !stop() { // the template kills a fork that nobody waits for
 		return false, context.Cause(ctx)
 	}
-	if err == nil && told.PID > 0 {
-		p.handle, err = unix.PidfdOpen(told.PID, 0)
+	if err == nil && report.PID > 0 {
+		p.handle, err = unix.PidfdOpen(report.PID, 0)
 	}
-	if err != nil || told.PID <= 0 {
+	if err != nil || report.PID <= 0 {
 		ended.Close()
 		return false, nil
 	}
-	p.pid = told.PID
+	p.pid = report.PID
 	go p.follow(ended)
 	return true, nil
 }
@@ -111,25 +111,25 @@ func (p *process) forking() forking {
 	return out
 }
 
-func receiveForked(from net.Conn) (told forked, err error) {
-	const most = 4 << 10
-	data := make([]byte, most)
+func receiveForked(from net.Conn) (report forked, err error) {
+	const maximum = 4 << 10
+	data := make([]byte, maximum)
 	n, err := from.Read(data)
 	if err == nil {
-		err = json.Unmarshal(data[:n], &told)
+		err = json.Unmarshal(data[:n], &report)
 	}
-	return told, err
+	return report, err
 }
 
 // follow waits for the end of a forked worker and kills what it has started.
 func (p *process) follow(from net.Conn) {
 	defer close(p.ended)
 	defer from.Close()
-	told, err := receiveForked(from)
-	if err != nil || told.Status == nil { // the template is gone, and its forks with it
+	report, err := receiveForked(from)
+	if err != nil || report.Status == nil { // the template is gone, and its forks with it
 		killed := int(unix.SIGKILL)
-		told.Status = &killed
+		report.Status = &killed
 	}
-	p.status, p.usage.Maxrss = unix.WaitStatus(*told.Status), told.Most
+	p.status, p.usage.Maxrss = unix.WaitStatus(*report.Status), report.Most
 	p.kill()
 }

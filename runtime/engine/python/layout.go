@@ -39,13 +39,13 @@ func newLayout(s *engine.Spec, c *disdel.CustomNetwork) layout {
 		l.Weights = append(l.Weights, take(model.Shape(p.Shape).Len(), floatSize))
 	}
 	for range momentNames(s) {
-		of := []int{}
+		sizes := []int{}
 		for _, p := range c.Params {
 			if p.Trainable {
-				of = append(of, take(model.Shape(p.Shape).Len(), floatSize))
+				sizes = append(sizes, take(model.Shape(p.Shape).Len(), floatSize))
 			}
 		}
-		l.Moments = append(l.Moments, of)
+		l.Moments = append(l.Moments, sizes)
 	}
 	for _, p := range c.Python.Integers {
 		l.Integers = append(l.Integers, take(model.Shape(p.Shape).Len(), integerSize))

@@ -137,13 +137,13 @@ const drainFor = 200 * time.Millisecond
 // drain waits until everything that the program has written so far was read.
 func (o *output) drain() {
 	for end := time.Now().Add(drainFor); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		left, err := 0, error(nil)
+		remaining, err := 0, error(nil)
 		raw, failed := o.from.SyscallConn()
 		if failed != nil {
 			return
 		}
-		failed = raw.Control(func(fd uintptr) { left, err = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
-		if failed != nil || err != nil || left == 0 {
+		failed = raw.Control(func(fd uintptr) { remaining, err = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
+		if failed != nil || err != nil || remaining == 0 {
 			break
 		}
 	}

@@ -172,11 +172,11 @@ func (p *process) kill() {
 	}
 	const rounds = 10 // a process may start another one while the list is read
 	for range rounds {
-		left := p.started()
-		for _, child := range left {
+		remaining := p.started()
+		for _, child := range remaining {
 			syscall.Kill(child, syscall.SIGKILL) //nolint:errcheck // as above
 		}
-		if len(left) == 0 {
+		if len(remaining) == 0 {
 			return
 		}
 	}
@@ -326,8 +326,8 @@ func (p *process) limitData(more disdel.Bytes) {
 	if !p.alive() {
 		return
 	}
-	most := uint64(statusField(p.pid, "VmData") + more)
-	limit := &unix.Rlimit{Cur: most, Max: unix.RLIM_INFINITY}
+	maximum := uint64(statusField(p.pid, "VmData") + more)
+	limit := &unix.Rlimit{Cur: maximum, Max: unix.RLIM_INFINITY}
 	unix.Prlimit(p.pid, unix.RLIMIT_DATA, limit, nil) //nolint:errcheck // the watch is there
 }
 

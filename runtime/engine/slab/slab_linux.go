@@ -44,8 +44,8 @@ func New(n int) (*Slab, error) {
 	start := 0
 	if extra > 0 {
 		start = int(-uintptr(unsafe.Pointer(&mapped[0])) % hugePage)
-		whole := size / hugePage * hugePage
-		_ = unix.Madvise(mapped[start:start+whole], unix.MADV_HUGEPAGE) // only a hint: without it pages are small
+		rounded := size / hugePage * hugePage
+		_ = unix.Madvise(mapped[start:start+rounded], unix.MADV_HUGEPAGE) // only a hint: without it pages are small
 	}
 	used := mapped[start : start+size]
 	if unix.Madvise(used, unix.MADV_POPULATE_WRITE) != nil { // kernels before 5.14

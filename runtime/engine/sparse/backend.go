@@ -84,7 +84,7 @@ type layout struct {
 // tableShape is what a table needs to know of itself: see table.
 type tableShape struct {
 	rows, width int
-	most        int // rows that a step touches, at most; 0 where nothing is trained
+	maximum     int // rows that a step touches, at most; 0 where nothing is trained
 }
 
 func newLayout(s engine.Spec) layout {
@@ -98,7 +98,7 @@ func newLayout(s engine.Spec) layout {
 	}
 	for i := range l.tables {
 		if t := &l.tables[i]; s.Training {
-			t.most = min(t.rows, l.entries)
+			t.maximum = min(t.rows, l.entries)
 		}
 	}
 	return l
@@ -107,10 +107,10 @@ func newLayout(s engine.Spec) layout {
 // values are what a table takes of the slab, by category, in values of four bytes.
 func (t tableShape) values(moments int) (weights, forMoments, gradients int) {
 	weights = t.rows * t.width
-	if t.most == 0 {
+	if t.maximum == 0 {
 		return weights, 0, 0
 	}
-	return weights, weights * moments, t.rows + t.most + t.most*t.width
+	return weights, weights * moments, t.rows + t.maximum + t.maximum*t.width
 }
 
 // sum is what all tables take of the slab.

@@ -38,7 +38,7 @@ func newTable(s tableShape, moments int, mem *slab.Slab, at int) (t table, next 
 		return mem.Int32s(at-n, n)
 	}
 	t.value = floats(s.rows * s.width)
-	if s.most == 0 {
+	if s.maximum == 0 {
 		return t, at
 	}
 	for m := range moments {
@@ -46,10 +46,10 @@ func newTable(s tableShape, moments int, mem *slab.Slab, at int) (t table, next 
 	}
 	t.slot = ints(s.rows)
 	if s.width == 1 {
-		t.marks = ints(2 * s.most)
+		t.marks = ints(2 * s.maximum)
 		return t, at
 	}
-	t.touched, t.grad = ints(s.most), floats(s.most*s.width)
+	t.touched, t.grad = ints(s.maximum), floats(s.maximum*s.width)
 	return t, at
 }
 

@@ -35,7 +35,7 @@ type sums struct {
 
 func (s sums) launch(im plan.Image) driver.Launch {
 	s.C, s.Pixels, s.Lanes, s.Parts = int32(im.C), int32(im.H*im.W), int32(im.Lanes), int32(sumParts(im))
-	return of("channel_sums", [3]int{im.C, sumParts(im), 1}, s)
+	return launchOf("channel_sums", [3]int{im.C, sumParts(im), 1}, s)
 }
 
 // BiasBack computes the gradient of a bias by channel: the sums of dy over pixels and rows.

@@ -64,7 +64,7 @@ func (c Conv) Forward(out, x, weights, bias driver.Pointer) driver.Launch {
 	a := c.args(out, x, weights)
 	a.Bias, a.ReLU = bias, flag(c.ReLU)
 	name, blocks := c.grid("convolution_forward", c.Outer(), c.OH*c.OW*c.In.Lanes, c.Groups)
-	return of(name, blocks, a)
+	return launchOf(name, blocks, a)
 }
 
 // Data computes dx of the output's gradient dy, or adds to it.
@@ -72,7 +72,7 @@ func (c Conv) Data(dx, dy, weights driver.Pointer, add bool) driver.Launch {
 	a := c.args(dx, dy, weights)
 	a.Add = flag(add)
 	name, blocks := c.grid("convolution_data", c.Inner(), c.In.H*c.In.W*c.In.Lanes, c.Groups)
-	return of(name, blocks, a)
+	return launchOf(name, blocks, a)
 }
 
 // parts is in how many the sum of a weights' gradient is divided.
@@ -102,7 +102,7 @@ func (c Conv) Weights(dw, x, dy, work driver.Pointer) []driver.Launch {
 		a.Out = dw
 	}
 	name, blocks := c.grid("convolution_weights", c.Outer(), c.Inner()*c.Taps(), c.Groups*n)
-	out := []driver.Launch{of(name, blocks, a)}
+	out := []driver.Launch{launchOf(name, blocks, a)}
 	if n > 1 {
 		out = append(out, one("sum_parts", c.weights(), struct {
 			Out, X   driver.Pointer

@@ -39,7 +39,7 @@ func (l Loss) Do(x, gradient, out driver.Pointer) []driver.Launch {
 			Classes: int32(im.C * im.H * im.W), Pixels: int32(im.H * im.W), Lanes: int32(im.Lanes), Softmax: flag(l.Softmax),
 			Kind: l.Kind,
 		}),
-		of("loss_total", [3]int{1, 1, 1}, struct{ Result, Losses, Right, Control driver.Pointer }{
+		launchOf("loss_total", [3]int{1, 1, 1}, struct{ Result, Losses, Right, Control driver.Pointer }{
 			l.Result, l.Losses, l.Right, l.Control,
 		}),
 	}

@@ -92,7 +92,7 @@ type Importing struct {
 // Do writes all of out but its border. Lanes without a row become zero.
 func (i Importing) Do(out driver.Pointer) driver.Launch {
 	im := i.Image
-	return of("import_rows", [3]int{over(im.C*im.H*im.W, 32), over(im.Lanes, 32), 1}, struct {
+	return launchOf("import_rows", [3]int{over(im.C*im.H*im.W, 32), over(im.Lanes, 32), 1}, struct {
 		Out, Control, Result            driver.Pointer
 		C, H, W, Top, Left, Full, Lanes int32
 		_                               int32

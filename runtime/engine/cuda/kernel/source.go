@@ -45,16 +45,16 @@ const product = `#define VARIANT(name) name##_%d%s
 #define HALVES %d
 %s%s`
 
-// meant are the words that a product gives a meaning of its own.
-var meant = strings.Fields("VARIANT ROWS PER_ROW HALVES PAD VALUES ROUND FRAGMENTS ROW_OF COLUMN_OF MULTIPLY DOWN " +
-	"ACROSS TILE_ROW TILE_COLUMN SIDE OTHER")
+// placeholders are the words that a product gives a meaning of its own.
+var placeholders = strings.Fields("VARIANT ROWS PER_ROW HALVES PAD VALUES ROUND FRAGMENTS ROW_OF COLUMN_OF " +
+	"MULTIPLY DOWN ACROSS TILE_ROW TILE_COLUMN SIDE OTHER")
 
 // products are those of one kind: the file that says how they multiply, with the end of their names.
 func products(how, suffix string, halves bool) string {
 	var b strings.Builder
 	for _, rows := range []int{fewRows, manyRows} {
 		fmt.Fprintf(&b, product, rows, suffix, rows, rows/16, flag(halves), text(how), text("product.cuh"))
-		for _, word := range meant {
+		for _, word := range placeholders {
 			fmt.Fprintf(&b, "#undef %s\n", word)
 		}
 	}
@@ -114,9 +114,9 @@ const perThread = 4
 // over is n divided by each, rounded up.
 func over(n, each int) int { return (n + each - 1) / each }
 
-// of is a launch of a kernel on blocks of Threads. The fields of args are those of the kernel's struct, in its order,
-// without gaps; every kind of field is as large there as it is in Go.
-func of(name string, grid [3]int, args any) driver.Launch {
+// launchOf is a launch of a kernel on blocks of Threads. The fields of args are those of the kernel's struct, in its
+// order, without gaps; every kind of field is as large there as it is in Go.
+func launchOf(name string, grid [3]int, args any) driver.Launch {
 	data, err := binary.Append(nil, binary.LittleEndian, args)
 	if err != nil {
 		panic(err) // args is no struct of numbers
@@ -126,11 +126,11 @@ func of(name string, grid [3]int, args any) driver.Launch {
 
 // each is a launch with a thread for every perThread of n values, one with a thread for every value.
 func each(name string, n int, args any) driver.Launch {
-	return of(name, [3]int{over(n, Threads*perThread), 1, 1}, args)
+	return launchOf(name, [3]int{over(n, Threads*perThread), 1, 1}, args)
 }
 
 func one(name string, n int, args any) driver.Launch {
-	return of(name, [3]int{over(n, Threads), 1, 1}, args)
+	return launchOf(name, [3]int{over(n, Threads), 1, 1}, args)
 }
 
 // flag is a C int that is 0 or 1.

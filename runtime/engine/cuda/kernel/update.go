@@ -33,7 +33,7 @@ type Update struct {
 
 // Do moves the weights of s by their gradients, unless Result says that the step went wrong.
 func (u Update) Do(s Segments) driver.Launch {
-	return of(u.Kernel, [3]int{over(s.Longest, Threads*perThread), s.Count, 1}, struct {
+	return launchOf(u.Kernel, [3]int{over(s.Longest, Threads*perThread), s.Count, 1}, struct {
 		Segments, Control, Result           driver.Pointer
 		Decay, Momentum, Nesterov           float32
 		Beta1, Rest1, Beta2, Rest2, Epsilon float32
@@ -57,6 +57,6 @@ func Clip(s Segments, limit float64, result, work driver.Pointer) []driver.Launc
 		Count, Parts          int32
 	}{work, s.At, result, limit, int32(s.Count), clipParts}
 	return []driver.Launch{
-		of("clip_squares", [3]int{clipParts, s.Count, 1}, args), of("clip_scale", [3]int{1, 1, 1}, args),
+		launchOf("clip_squares", [3]int{clipParts, s.Count, 1}, args), launchOf("clip_scale", [3]int{1, 1, 1}, args),
 	}
 }

@@ -82,5 +82,5 @@ func (w Window) DepthwiseData(dx, dy, weights driver.Pointer, add bool) driver.L
 
 // DepthwiseWeights computes dw.
 func (w Window) DepthwiseWeights(dw, x, dy driver.Pointer) driver.Launch {
-	return of("depthwise_weights", [3]int{w.In.C, w.KH * w.KW, 1}, w.complete(window{Out: dw, X: x, DY: dy}))
+	return launchOf("depthwise_weights", [3]int{w.In.C, w.KH * w.KW, 1}, w.complete(window{Out: dw, X: x, DY: dy}))
 }

@@ -14,9 +14,9 @@ type work struct {
 }
 
 // turn is its speed in operations a nanosecond, done for so long at least.
-func (w work) turn(least time.Duration) float64 {
+func (w work) turn(minimum time.Duration) float64 {
 	turns, start := 0, time.Now()
-	for time.Since(start) < least {
+	for time.Since(start) < minimum {
 		w.do()
 		turns++
 	}

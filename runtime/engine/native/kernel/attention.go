@@ -56,15 +56,15 @@ func (w *Worker) eachTask(a *Attention, back bool, f func(t *attentionTask)) {
 		*t = attentionTask{
 			Attention: a, w: w, lane: i / a.KVHeads * lanes, group: i % a.KVHeads, size: a.Width * lanes,
 		}
-		room := a.Scratch[i*length:][:length]
+		scratch := a.Scratch[i*length:][:length]
 		blocks := []*[]float32{&t.q, &t.k, &t.v, &t.o}
 		if back {
 			blocks = append(blocks, &t.dq, &t.dk, &t.dv)
 		}
 		for _, b := range blocks {
-			*b, room = room, room[size:] // a tile may read behind a block, which nobody uses
+			*b, scratch = scratch, scratch[size:] // a tile may read behind a block, which nobody uses
 		}
-		t.s, t.ds = room, room[min(len(room), block*row):]
+		t.s, t.ds = scratch, scratch[min(len(scratch), block*row):]
 		f(t)
 	}
 	w.task = attentionTask{} // which would keep the arrays alive

@@ -90,8 +90,8 @@ func (s Set) Choices() (all []Choice) {
 }
 
 // within are those of some values that lie between two.
-func within(least, most int, values ...int) []int {
-	return slices.DeleteFunc(values, func(v int) bool { return v < least || v > most })
+func within(minimum, maximum int, values ...int) []int {
+	return slices.DeleteFunc(values, func(v int) bool { return v < minimum || v > maximum })
 }
 
 // With is the set with one block of Choices as given.

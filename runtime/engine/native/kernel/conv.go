@@ -327,12 +327,12 @@ func gcd(a, b int) int {
 }
 
 func (w *Worker) backData(c *Conv, g, c0, c1 int, s portion, dy, weights, dx []float32, add bool) {
-	pixels, whole := c.In.H*c.In.W, portion{0, c.KH, 0, c.KW, 0, c.Blocks()}
+	pixels, everything := c.In.H*c.In.W, portion{0, c.KH, 0, c.KW, 0, c.Blocks()}
 	switch blocks := (c1 - c0 + 7) / 8; {
 	case w.sharesWeights(c, pixels, blocks, c.Out().Len()):
 		b0, b1 := w.share(blocks)
 		w.backPixels(c, g, c0+8*b0, min(c1, c0+8*b1), s, 0, pixels, dy, weights, dx, add)
-	case s == whole: // what follows adds nothing to these pixels
+	case s == everything: // what follows adds nothing to these pixels
 		w.take(pixels, func(from, to int) { w.backPixels(c, g, c0, c1, s, from, to, dy, weights, dx, add) })
 	default:
 		from, to := w.share(pixels)
@@ -341,12 +341,12 @@ func (w *Worker) backData(c *Conv, g, c0, c1 int, s portion, dy, weights, dx []f
 }
 
 func (w *Worker) backPixels(c *Conv, g, c0, c1 int, s portion, from, to int, dy, weights, dx []float32, add bool) {
-	whole := portion{0, c.KH, 0, c.KW, 0, c.Blocks()}
+	everything := portion{0, c.KH, 0, c.KW, 0, c.Blocks()}
 	for px := from; px < to; px++ {
 		h, v := px/c.In.W, px%c.In.W
 		rows, columns := reach(h, c.Top, c.SH, c.DH, s.r0, s.r1, c.OH), reach(v, c.Left, c.SW, c.DW, s.q0, s.q1, c.OW)
 		first := !add
-		if s != whole && first {
+		if s != everything && first {
 			r, q := reach(h, c.Top, c.SH, c.DH, 0, c.KH, c.OH), reach(v, c.Left, c.SW, c.DW, 0, c.KW, c.OW)
 			if r.count == 0 || q.count == 0 {
 				rows.count = 0

@@ -75,12 +75,12 @@ func (e *Exact) Slopes(p *Pairs, slopes []float32, places []int32, users, items 
 // Add is dst = a + b.
 func (e *Exact) Add(dst, a, b []float32) {
 	a, b = a[:len(dst)], b[:len(dst)]
-	whole := len(dst) &^ (lanes - 1)
-	if whole > 0 {
-		e.elem.dst, e.elem.a, e.elem.b, e.elem.n = p32(dst), p32(a), p32(b), int64(4*whole)
+	vectorized := len(dst) &^ (lanes - 1)
+	if vectorized > 0 {
+		e.elem.dst, e.elem.a, e.elem.b, e.elem.n = p32(dst), p32(a), p32(b), int64(4*vectorized)
 		e.add(&e.elem)
 	}
-	for k := whole; k < len(dst); k++ {
+	for k := vectorized; k < len(dst); k++ {
 		dst[k] = a[k] + b[k]
 	}
 }
@@ -91,13 +91,13 @@ const squareLanes = 8
 // SquareSum is the sum of the squares of x in float64. It is NaN or infinite only if one of x is.
 func (e *Exact) SquareSum(x []float32) float64 {
 	e.sums = [squareLanes]float64{}
-	whole := len(x) &^ (squareLanes - 1)
-	if whole > 0 {
-		e.elem.dst, e.elem.a, e.elem.n = unsafe.Pointer(&e.sums), p32(x), int64(4*whole)
+	vectorized := len(x) &^ (squareLanes - 1)
+	if vectorized > 0 {
+		e.elem.dst, e.elem.a, e.elem.n = unsafe.Pointer(&e.sums), p32(x), int64(4*vectorized)
 		e.f.squares(&e.elem)
 	}
 	s := &e.sums
-	for k, v := range x[whole:] {
+	for k, v := range x[vectorized:] {
 		s[k] += float64(v) * float64(v)
 	}
 	return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]))
@@ -107,11 +107,11 @@ func (e *Exact) SquareSum(x []float32) float64 {
 // k % 8 of marks[k/8] says of value k that local - sent is neither 0 nor below factor |x|. sent may be nil, for zeros;
 // NaN is owed. The product is rounded to float32.
 func (e *Exact) Changes(x, began, sent, local []float32, factor float32, marks []byte) {
-	whole := len(x) &^ 7
+	vectorized := len(x) &^ 7
 	for _, part := range [...]struct {
 		from, end int
 		f         func(*changeArgs)
-	}{{0, whole, e.f.changes}, {whole, len(x), changesOf}} {
+	}{{0, vectorized, e.f.changes}, {vectorized, len(x), changesOf}} {
 		if part.from == part.end {
 			continue
 		}

@@ -108,14 +108,14 @@ func (w *Worker) blocks(dst []float32, y Halves, f func(dst, y []float32)) {
 	from, to := w.chunk(len(dst))
 	for at := from; at < to; at += blockHalves {
 		n := min(blockHalves, to-at)
-		block := w.room()[:n]
+		block := w.scratch()[:n]
 		w.widen(block, y[at:], 1, n, 0, 0)
 		f(dst[at:at+n], block)
 	}
 }
 
-// room is the worker's memory for a block, which it has once it needs it.
-func (w *Worker) room() []float32 {
+// scratch is the worker's memory for a block, which it has once it needs it.
+func (w *Worker) scratch() []float32 {
 	if w.wide == nil {
 		w.wide = make([]float32, blockHalves)
 	}

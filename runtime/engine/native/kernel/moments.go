@@ -112,17 +112,17 @@ func (m *ShortMoments) writeBlock(src []float32, codes []uint8, scale *float32) 
 	for _, v := range src {
 		bits = max(bits, math.Float32bits(v)&^sign)
 	}
-	most := math.Float32frombits(bits)
-	if most < leastScale {
+	maximum := math.Float32frombits(bits)
+	if maximum < leastScale {
 		clear(codes)
 		*scale = 0
 		return
 	}
-	*scale = most
+	*scale = maximum
 	codes = codes[:len(src)]
 	if m.Squares {
 		for i, v := range src {
-			c := squaresTable.nearest(math.Float32bits(v/most) &^ sign)
+			c := squaresTable.nearest(math.Float32bits(v/maximum) &^ sign)
 			if c == 0 && v > 0 {
 				c = 1 // a step is never divided by less than its root
 			}
@@ -131,7 +131,7 @@ func (m *ShortMoments) writeBlock(src []float32, codes []uint8, scale *float32) 
 		return
 	}
 	for i, v := range src {
-		b := math.Float32bits(v / most)
+		b := math.Float32bits(v / maximum)
 		negative := uint8(int32(b) >> 31) // all bits or none
 		codes[i] = (signedTable.nearest(b&^sign) ^ negative) - negative
 	}

@@ -370,13 +370,13 @@ type piece struct {
 func (w *Worker) cutLine(way axis) {
 	w.pieces = w.pieces[:0]
 	for at := 0; at < way.n; {
-		left := way.n - at
-		rows, rs := w.nextTile(left, way.n), 4*way.x
+		remaining := way.n - at
+		rows, rs := w.nextTile(remaining, way.n), 4*way.x
 		stored := rows
 		switch {
 		case rows == 0: // a single output: the tile's rows are all the same
 			rows, rs, stored = w.Set.line[len(w.Set.line)-1], 0, 1
-		case rows > left:
+		case rows > remaining:
 			at = way.n - rows
 		}
 		w.pieces = append(w.pieces, piece{
@@ -391,22 +391,22 @@ const leastRows = 4
 
 // nextTile is how many rows the next tile has where left outputs of a line of all are not computed: the largest tile's,
 // until one or two tiles hold the rest, which are those that cost least. 0: all are fewer than any tile has.
-func (w *Worker) nextTile(left, all int) (best int) {
-	if left > 2*w.Set.line[0] {
+func (w *Worker) nextTile(remaining, all int) (best int) {
+	if remaining > 2*w.Set.line[0] {
 		return w.Set.line[0]
 	}
-	least := 0
+	minimum := 0
 	for _, first := range w.Set.line {
 		price := max(first, leastRows)
-		if first < left {
-			second := w.holds(left-first, all)
+		if first < remaining {
+			second := w.holds(remaining-first, all)
 			if second == 0 {
 				continue
 			}
 			price += max(second, leastRows)
 		}
-		if first <= all && (best == 0 || price < least) {
-			best, least = first, price
+		if first <= all && (best == 0 || price < minimum) {
+			best, minimum = first, price
 		}
 	}
 	return best

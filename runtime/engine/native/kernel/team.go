@@ -10,14 +10,14 @@ import (
 
 // Team is a number of workers that compute together.
 type Team struct {
-	workers []*Worker
-	starts  []func() // one a worker but the first: go statements of these allocate nothing
-	job     func(*Worker)
-	arrived atomic.Int32
-	turn    atomic.Uint32
-	left    atomic.Int32
-	pile    atomic.Uint64         // what is left of the things that workers take, see take
-	fault   atomic.Pointer[Panic] // the first worker's that panicked
+	workers   []*Worker
+	starts    []func() // one a worker but the first: go statements of these allocate nothing
+	job       func(*Worker)
+	arrived   atomic.Int32
+	turn      atomic.Uint32
+	remaining atomic.Int32
+	pile      atomic.Uint64         // what is left of the things that workers take, see take
+	fault     atomic.Pointer[Panic] // the first worker's that panicked
 }
 
 // Worker is one member of a team, with the argument blocks that its kernels take.
@@ -65,7 +65,7 @@ func NewTeam(s Set, n, taps int) *Team {
 		t.workers = append(t.workers, w)
 		if i > 0 {
 			t.starts = append(t.starts, func() {
-				defer t.left.Add(-1)
+				defer t.remaining.Add(-1)
 				t.work(w)
 			})
 		}
@@ -98,12 +98,12 @@ func (t *Team) Run(job func(*Worker)) {
 	for _, w := range t.workers {
 		w.piles = 0
 	}
-	t.left.Store(int32(len(t.starts)))
+	t.remaining.Store(int32(len(t.starts)))
 	for _, start := range t.starts {
 		go start()
 	}
 	t.work(t.workers[0])
-	for spins := 0; t.left.Load() > 0; spins++ {
+	for spins := 0; t.remaining.Load() > 0; spins++ {
 		pause(spins)
 	}
 	if p := t.fault.Load(); p != nil {
@@ -195,7 +195,7 @@ func (w *Worker) take(n int, f func(from, to int)) {
 // no less than a thirty-second of what each would have had of all. The word has the pile's number, and how many are
 // gone. A worker is at the next pile once all of this one are gone, so that a later number says just that.
 func (t *Team) draw(pile uint32, n int) (from, to int) {
-	const halves, least = 2, 32
+	const halves, minimum = 2, 32
 	workers := len(t.workers)
 	for {
 		word := t.pile.Load()
@@ -206,7 +206,7 @@ func (t *Team) draw(pile uint32, n int) (from, to int) {
 		if at > pile || gone >= n {
 			return 0, 0
 		}
-		to = min(n, gone+max(1, n/(least*workers), (n-gone)/(halves*workers)))
+		to = min(n, gone+max(1, n/(minimum*workers), (n-gone)/(halves*workers)))
 		if t.pile.CompareAndSwap(word, uint64(pile)<<32|uint64(to)) {
 			return gone, to
 		}

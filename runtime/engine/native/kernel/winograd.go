@@ -113,12 +113,12 @@ func (w *Worker) turnKernels(c *Conv) {
 	f, a := &w.flow, &w.wino
 	w.kernelTaps(c)
 	a.width, a.point = int64(4*16*c.In.C), 4*int64(f.c*f.k)
-	from, to, room := w.roundingRoom(c)
+	from, to, scratch := w.roundingRoom(c)
 	for b := from; b < to; b++ {
 		block := f.weights[b*c.BlockLen():][:c.BlockLen()]
 		if w.rounds {
-			w.alone(func() { w.Round(room, block) })
-			block = room
+			w.alone(func() { w.Round(scratch, block) })
+			block = scratch
 		}
 		a.src, a.dst = p(block, 0), p(f.kernels, b*c.In.C*16)
 		f.turns.weights.run(a)
@@ -140,7 +140,7 @@ func (w *Worker) kernelTaps(c *Conv) {
 // roundingRoom is this worker's part of the blocks of filters, and memory to round one in: where the panels and
 // products will be, which lie side by side. They have room for at least one block, but perhaps not for one of every
 // worker.
-func (w *Worker) roundingRoom(c *Conv) (from, to int, room []float32) {
+func (w *Worker) roundingRoom(c *Conv) (from, to int, scratch []float32) {
 	if !w.rounds {
 		from, to = w.share(c.Blocks())
 		return from, to, nil
@@ -380,7 +380,7 @@ func (w *Worker) turnDown(c *Conv, dw []float32) {
 
 // turnHalves is turnImage of an image that was shortened: a tile of some channels at a time is widened first.
 func (w *Worker) turnHalves(first, n int) {
-	const most = 8 // channels
+	const maximum = 8 // channels
 	f, a := &w.flow, &w.wino
 	from, to := w.share(f.c)
 	if from == to {
@@ -393,8 +393,8 @@ func (w *Worker) turnHalves(first, n int) {
 	nothing := int64(uintptr(p(f.zeros, 0)) - uintptr(p(tile, 0)))
 	for u := range n {
 		i0, j0, lane := f.place(first + u)
-		for c := from; c < to; c += most {
-			channels := min(most, to-c)
+		for c := from; c < to; c += maximum {
+			channels := min(maximum, to-c)
 			for t := range pixels {
 				h, v := i0+t/across-f.top, j0+t%across-f.left
 				if w.taps[t] = nothing; h < 0 || v < 0 || h >= f.in.H || v >= f.in.W {

@@ -24,7 +24,7 @@ func (p *planner) shorten() {
 			read[p.outs[in]] = i
 		}
 	}
-	whole := p.whole()
+	unsplit := p.unsplit()
 	for i := range p.g.Nodes {
 		b := p.outs[i]
 		if int(b.to) <= len(p.g.Nodes) || b == p.outs[p.head()] {
@@ -32,7 +32,7 @@ func (p *planner) shorten() {
 		}
 		v := &p.Nodes[i]
 		v.Rounded = last[b] == i
-		if v.Short = !whole[b]; !v.Short {
+		if v.Short = !unsplit[b]; !v.Short {
 			continue
 		}
 		b.short = int32(read[b])
@@ -52,9 +52,9 @@ func (p *planner) head() int {
 	return n
 }
 
-// whole are the outputs that stay as they are: what the loss takes, an input with a border, which has to stay zero, and
-// the input of a max pool whose output stays, which is compared with it. A PReLU reads float32.
-func (p *planner) whole() map[*buffer]bool {
+// unsplit are the outputs that stay as they are: what the loss takes, an input with a border, which has to stay zero,
+// and the input of a max pool whose output stays, which is compared with it. A PReLU reads float32.
+func (p *planner) unsplit() map[*buffer]bool {
 	out := map[*buffer]bool{p.outs[p.head()]: true}
 	if p.Nodes[0].Border != (Border{}) {
 		out[p.outs[0]] = true

@@ -37,15 +37,15 @@ const winogradProduct = 1.1
 func winogradTile(channels, filters, h, w, taps int, fits func(winograd.Tile) bool) winograd.Tile {
 	var best winograd.Tile
 	c, k := float64(channels), float64(filters)
-	least := c * k * float64(taps)
+	minimum := c * k * float64(taps)
 	for _, cost := range winogradCosts() {
 		if !fits(cost.tile) {
 			continue
 		}
 		rows, columns := cost.tile.Across(h, w)
 		tiles, points := float64(rows*columns), float64(cost.tile.Points())
-		if all := tiles*(points*c*k*winogradProduct+cost.input*c+cost.output*k) + cost.kernel*c*k; all < least {
-			best, least = cost.tile, all
+		if all := tiles*(points*c*k*winogradProduct+cost.input*c+cost.output*k) + cost.kernel*c*k; all < minimum {
+			best, minimum = cost.tile, all
 		}
 	}
 	return best
