@@ -226,8 +226,8 @@ func (p *Platform) viewRecords(ns string, f func(t tx, waiting []*activation) er
 	return p.store.view(func(t tx) error { return f(t, slices.DeleteFunc(waiting, t.hasRecord)) })
 }
 
-// newestWith walks a namespace's summaries and its waiting records together, newest first. record is nil for a record in
-// the store.
+// newestWith walks a namespace's summaries and its waiting records together, newest first. record is nil for a record
+// in the store.
 func (t tx) newestWith(
 	waiting []*activation, ns string, ask *query, f func(s *summary, record *activation) bool,
 ) error {

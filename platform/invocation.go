@@ -147,8 +147,8 @@ func (p *Platform) newRun(u *user, found *resolved, params json.RawMessage, caus
 	}
 }
 
-// runAction runs an action or a sequence to its end. remaining is how many more actions the outermost sequence may run, and
-// so is the result.
+// runAction runs an action or a sequence to its end. remaining is how many more actions the outermost sequence may run,
+// and so is the result.
 func (p *Platform) runAction(run *running, remaining int) int {
 	switch {
 	case run.action.Exec.Kind == sequenceKind:

@@ -90,8 +90,8 @@ func (c *compositeResult) fail(text string) {
 	c.last = response{Result: result, Status: statusApplication, Size: len(result)}
 }
 
-// runSequence runs the components in order, each with the result of the one before, until one fails. remaining is how many
-// more actions may run, and so is the result: components may have changed since the check.
+// runSequence runs the components in order, each with the result of the one before, until one fails. remaining is how
+// many more actions may run, and so is the result: components may have changed since the check.
 func (p *Platform) runSequence(run *running, remaining int) int {
 	started := time.Now()
 	c := compositeResult{last: response{Result: run.params, Status: statusSuccess, Success: true}, logs: []string{}}

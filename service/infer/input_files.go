@@ -153,8 +153,8 @@ func readTable(name string, data []byte, sample int) (in Inputs, err error) {
 	return in, nil
 }
 
-// tooWide returns the number of the first line with more than maximum fields, 0 if there is none. It runs before any field
-// is parsed, because a field takes many times the memory of its text.
+// tooWide returns the number of the first line with more than maximum fields, 0 if there is none. It runs before any
+// field is parsed, because a field takes many times the memory of its text.
 func tooWide(data []byte, separator rune, maximum int) (line int) {
 	line = 1
 	fields, quoted := 1, false
