@@ -283,3 +283,27 @@ func TestPagedMomentsOnAFullDisk(t *testing.T) {
 	e.pages.file = own
 	full.Close()
 }
+
+// Moments that cannot be read do not pass as zeros: no engine takes the state that was saved, and the next step fails.
+func TestPagedMomentsThatCannotBeRead(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	s := enginetest.On(testNetwork(t, "lenet5"), shortAdam)
+	s.StateFormat = disdel.StatePaged
+	e, err := New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if err := e.pages.file.Truncate(0); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range engine.Of(e.State(), engine.Moment) {
+		if err := a.Set(a.Copy()); a.Name != "step" && !errors.Is(err, disdel.Diverged) {
+			t.Errorf("%s: %v", a.Name, err)
+		}
+	}
+	x, y := batch(s.Graph, 8, 1)
+	if _, err := enginetest.Train(e, x, y); !errors.Is(err, disdel.Unavailable) {
+		t.Errorf("the step: %v", err)
+	}
+}
