@@ -45,8 +45,8 @@ failed=0
 tests -race $raced || failed=1
 
 # The race detector multiplies memory: tests that count it are left out above, where they say so themselves.
-apart=$(awk '/^func Test/ { sub(/\(.*/, "", $2); name = $2 } /skipUnderRace\(t\)/ { print name }' platform/*_test.go | sort -u | paste -sd'|')
-[ -n "$apart" ] || { echo "no test of platform says that it is skipped under the race detector: scripts/test.sh looks for that" >&2; exit 1; }
+apart=$(awk '/^func Test/ { sub(/\(.*/, "", $2); name = $2 } /skipUnderRace\(t\)/ { print name }' {platform,service}/*_test.go | sort -u | paste -sd'|')
+[ -n "$apart" ] || { echo "no test says that it is skipped under the race detector: scripts/test.sh looks for that" >&2; exit 1; }
 
 # The rest beside each other, since internal/cli waits much and alone takes as long as all others: what is beside it is told behind it. It
 # has a process group of its own: where this script is ended, all that it has started ends, too.
@@ -60,7 +60,7 @@ set -m
   # The benches and the generators of assembly are modules of their own.
   (cd runtime/engine/native/kernel/gen && tests ./...) || failed=1
   export CGO_ENABLED=0 # as the released program is built
-  tests -run "^($apart)\$" ./platform || failed=1
+  tests -run "^($apart)\$" ./platform ./service || failed=1
   (cd bench && tests ./...) || failed=1
   scripts/test-python.sh "$DISDEL_TEST_PROGRAM" || failed=1
   exit "$failed"

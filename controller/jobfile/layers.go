@@ -415,7 +415,7 @@ func LayersPage() []byte {
 			continue
 		}
 		d := described{k}
-		fmt.Fprintf(&out, "\n## %s\n\n%s\n\n```\n%s\n```\n", k.Name, k.Meaning, d.example())
+		fmt.Fprintf(&out, "\n## %s\n\n%s For example: `%s`\n", k.Name, k.Meaning, d.example())
 		out.WriteString("\n| option | takes | default | |\n|---|---|---|---|\n")
 		for _, o := range k.Options {
 			f, usage := child(layerPath, o.Name), o.Default
