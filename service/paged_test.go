@@ -12,7 +12,7 @@ func TestMomentsInAFileAreNotInTheProcess(t *testing.T) {
 	s := opened(t, t.TempDir())
 	peaks := map[disdel.StateFormat]disdel.Bytes{}
 	for _, format := range []disdel.StateFormat{"", disdel.StatePaged} {
-		job := small(t, "distribution.workers=1", "training.epochs=1")
+		job := small(t, "distribution.workers=1", "training.epochs=1", "data.split.train=0.1", "data.split.validation=0.9")
 		job.Model = disdel.Model{Layers: []disdel.Layer{
 			{Kind: "flatten"},
 			{Kind: "dense", Units: 8192, Activation: "relu"},
