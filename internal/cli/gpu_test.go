@@ -54,9 +54,14 @@ func (d *tool) held(n disdel.Bytes) {
 const deviceJob = `apiVersion: disdel/v1
 kind: TrainingJob
 metadata: {name: on-device}
-model: {name: digits-cnn}
+model:
+  layers:
+    - conv: {filters: 8, kernel: 3, activation: relu}
+    - maxPool: {kernel: 2}
+    - flatten: {}
+    - dense: {units: 10, activation: softmax}
 data: {source: dataset://digits, split: {train: 0.8, validation: 0.2, seed: 1}}
-training: {epochs: 2, batchSize: 128, validateEvery: 2, optimizer: {adam: {learningRate: 0.002}}}
+training: {epochs: 1, batchSize: 128, optimizer: {adam: {learningRate: 0.002}}}
 distribution: {workers: 2, aggregation: {optimizer: average}}
 reliability: {retries: {limit: 6, perWorker: 3, backoff: {initial: 20ms, max: 100ms}}}
 `
