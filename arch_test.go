@@ -190,6 +190,7 @@ var house = map[string][]string{
 	"internal/test/transcripts": {},
 	"internal/test/golden":      {},
 	"internal/test/rehearse":    {"scheduler", "scheduler/sim"},
+	"internal/test/race":        {},
 	"internal/test/wait":        {},
 	"internal/test/jsonshape":   {"internal/test/golden"},
 	"examples/policy":           {"scheduler", "scheduler/sim"},

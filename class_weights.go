@@ -64,7 +64,7 @@ func joined(texts []string) error {
 	return errors.New(strings.Join(texts, "; "))
 }
 
-// Check returns an error that lists what is wrong with the text, whatever the classes are.
+// Check returns one error for all faults of the text. It does not know the classes.
 func (w ClassWeights) Check() error {
 	_, err := w.parts()
 	return err

@@ -86,8 +86,8 @@ func stepOfClaims(h claimHolder, c claimCall, a claimAnswer) (bool, claimHolder)
 	return false, h
 }
 
-// claims is the promise of claims for porcupine: there is an order of all calls, each at a time between its start and
-// its end, in which an update has one holder whose lease runs, and in which fences only grow.
+// claims is the promise of claims for porcupine. All calls have an order, and each has its place between its start and
+// its end. In this order an update has one holder at a time, and its fences only grow.
 var claims = porcupine.Model{
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
 		byMember := map[int][]porcupine.Operation{}

@@ -12,7 +12,7 @@ import (
 // Statistics describes the training rows of a data set.
 type Statistics struct {
 	Rows    int         `json:"rows"`              // for training
-	HeldOut int         `json:"heldOut"`           // rows of a held-out part of its own; the other fields do not count them
+	HeldOut int         `json:"heldOut"`           // rows of a held-out part; no other field counts them
 	Classes []ClassRows `json:"classes,omitempty"` // nil: rows have targets or next tokens, or there are too many
 
 	Columns  []ValueStatistics `json:"columns,omitempty"`  // of a table
@@ -51,7 +51,8 @@ func (s *Store) Statistics(ctx context.Context, name string) (out Statistics, er
 	}
 	if m.Sparse != nil {
 		return out, &disdel.Error{
-			Kind: disdel.Invalid, Op: "describe data set " + name, Msg: "its rows are sparse, and only dense rows have statistics",
+			Kind: disdel.Invalid, Op: "describe data set " + name,
+			Msg:  "its rows are sparse, and only dense rows have statistics",
 			Hint: "disdel dataset show " + name + " prints the entries and targets of sparse rows",
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/race"
 	"github.com/disdel/disdel/internal/test/wait"
 )
 
@@ -196,7 +197,7 @@ func TestContainersHaveUsersOfTheirOwn(t *testing.T) {
 
 // A container of a user of its own dies for memory and with its platform as any other does.
 func TestLimitsHoldForUsersOfTheirOwn(t *testing.T) {
-	skipUnderRace(t)
+	race.SkipMemory(t)
 	p := startOpen(t)
 	newTestAction(t, p, "allocate", 60000, 128)
 	_, got := call(t, p, "POST", ns+"/actions/allocate?blocking=true", `{"mb":200}`)
@@ -252,7 +253,7 @@ def main(a):
 
 // Where no group knows what a container started, its environment tells.
 func TestDaemonsGoWithoutGroups(t *testing.T) {
-	skipUnderRace(t)
+	race.SkipMemory(t)
 	p := start(t, nil)
 	p.limiter.close()
 	p.limiter = rlimits{}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/race"
 	"github.com/disdel/disdel/internal/test/wait"
 )
 
@@ -63,7 +64,7 @@ func TestOtherRecordsAreNotLate(t *testing.T) {
 
 // A death for memory that left evidence is told at once.
 func TestALateRecordIsNotOfADeathForMemory(t *testing.T) {
-	skipUnderRace(t)
+	race.SkipMemory(t)
 	quick := start(t, func(c *Config) { c.LateRecords = time.Hour })
 	rec, _ := endOf(t, quick, "allocate", `{"mb":200}`, 60000)
 	checkRecord(t, rec, statusDeveloper, textMemoryExhausted)
@@ -138,7 +139,7 @@ func TestRefusedInvocationsCount(t *testing.T) {
 
 // Without evidence a death for memory reads as any other: the text, no annotation.
 func TestWithoutEvidenceADeathForMemoryIsADeath(t *testing.T) {
-	skipUnderRace(t)
+	race.SkipMemory(t)
 	p := start(t, func(c *Config) { c.NoEvidence = true })
 	rec, _ := endOf(t, p, "allocate", `{"mb":200}`, 60000)
 	checkRecord(t, rec, statusDeveloper, textAbnormalRun)

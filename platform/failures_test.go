@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/race"
 	"github.com/disdel/disdel/internal/test/wait"
 )
 
@@ -128,7 +129,7 @@ func TestOtherFailuresHaveOpenWhisksRecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.memory {
-				skipUnderRace(t)
+				race.SkipMemory(t)
 			}
 			p := start(t, func(cfg *Config) {
 				cfg.OOM = c.oom
@@ -162,7 +163,7 @@ func TestALogLimitOfZeroCollectsNothing(t *testing.T) {
 
 // The memory of a container's children is its own, whoever counts.
 func TestTheWatchCountsChildren(t *testing.T) {
-	skipUnderRace(t)
+	race.SkipMemory(t)
 	kinds := DefaultKinds(os.Args[0])
 	if _, ok := kinds["python:3"]; !ok {
 		t.Skip("no Python for the child")

@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/race"
 )
 
 // An action below its limit lives, one above it dies for memory, and the record has the measured peak.
 func TestMemoryLimitsAreEnforced(t *testing.T) {
-	skipUnderRace(t)
+	race.SkipMemory(t)
 	for _, style := range []OOMText{OOMAsDocker, OOMAsKubernetes} {
 		t.Run(fmt.Sprint(style), func(t *testing.T) { memoryIsEnforced(t, style) })
 	}
@@ -37,7 +38,7 @@ func memoryIsEnforced(t *testing.T, style OOMText) {
 
 // Without control groups the watch and RLIMIT_DATA do it.
 func TestTheWatchAloneEnforcesMemory(t *testing.T) {
-	skipUnderRace(t)
+	race.SkipMemory(t)
 	p := start(t, nil)
 	p.limiter.close()
 	p.limiter = rlimits{}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/race"
 )
 
 // touch brings what the limits count for this process to params.mb megabytes: by the group's own count where there is
@@ -59,7 +60,7 @@ func counter() func() disdel.Bytes {
 // Up to 95 % of its memory an action lives, beyond 105 % it dies within a second, and its neighbour notices nothing: by
 // whatever this machine offers, and by the watch alone.
 func TestMemoryLimitsAreKeptToTheFivePercent(t *testing.T) {
-	skipUnderRace(t)
+	race.SkipMemory(t)
 	t.Run("best", func(t *testing.T) {
 		p := start(t, nil)
 		if _, ok := p.limiter.(cgroups); !ok {
@@ -110,7 +111,7 @@ func fivePercent(t *testing.T, p *Platform) {
 }
 
 func TestTheRecordsPeakIsTheKernels(t *testing.T) {
-	skipUnderRace(t)
+	race.SkipMemory(t)
 	p := start(t, nil)
 	g, ok := p.limiter.(cgroups)
 	if !ok {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/race"
 	"github.com/disdel/disdel/internal/test/wait"
 )
 
@@ -128,7 +129,7 @@ func TestAnActionLargerThanThePoolWaitsSilently(t *testing.T) {
 
 // The watch of a container that is stopped sleeps, and wakes when it goes on.
 func TestTheWatchOfAStoppedContainerSleeps(t *testing.T) {
-	skipUnderRace(t)
+	race.SkipMemory(t)
 	p := start(t, func(c *Config) { c.PauseGrace = 20 * time.Millisecond })
 	newTestAction(t, p, "allocate", 60000, 128)
 	for range 2 { // cold, and out of its sleep

@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime/debug"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,15 +101,6 @@ func annotation(got map[string]any, key string) any {
 		}
 	}
 	return nil
-}
-
-// skipUnderRace leaves out what measures memory: the race detector multiplies it.
-func skipUnderRace(t *testing.T) {
-	t.Helper()
-	info, ok := debug.ReadBuildInfo()
-	if ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		t.Skip("the race detector multiplies a container's memory")
-	}
 }
 
 // childrenOf are a process's containers.

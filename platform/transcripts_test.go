@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/race"
 	"github.com/disdel/disdel/internal/test/transcripts"
 )
 
 // A client that sends what the real OpenWhisk was sent is answered as there: status, the headers that clients go by,
 // and bodies by their fields and texts. Times, ids and versions of programs are left out.
 func TestTranscriptsOfARealOpenWhisk(t *testing.T) {
-	skipUnderRace(t)
+	race.SkipMemory(t)
 	list, err := transcripts.Load()
 	if err != nil {
 		t.Fatal(err)

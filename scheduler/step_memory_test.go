@@ -142,8 +142,8 @@ func TestAFittedPlanSaysWhatItCosts(t *testing.T) {
 	}
 }
 
-// Moments are rounded where the weights take most of the memory, so that nothing else is enough. They go to a file where
-// that is not enough either. A job file's float32 rules both out.
+// Moments are rounded where the weights take most of the memory, so that nothing else is enough. They go to a file
+// where that is not enough either. A job file's float32 rules both out.
 func TestMomentsAreRoundedWhereNothingElseIsEnough(t *testing.T) {
 	in := deep(t, []disdel.Layer{
 		{Kind: "flatten"}, {Kind: "dense", Units: 1000}, {Kind: "dense", Units: 10, Activation: "softmax"},

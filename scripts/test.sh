@@ -45,7 +45,7 @@ failed=0
 tests -race $raced || failed=1
 
 # The race detector multiplies memory: tests that count it are left out above, where they say so themselves.
-apart=$(awk '/^func Test/ { sub(/\(.*/, "", $2); name = $2 } /skipUnderRace\(t\)/ { print name }' {platform,service}/*_test.go | sort -u | paste -sd'|')
+apart=$(awk '/^func Test/ { sub(/\(.*/, "", $2); name = $2 } /race\.SkipMemory\(t\)/ { print name }' {platform,service}/*_test.go | sort -u | paste -sd'|')
 [ -n "$apart" ] || { echo "no test says that it is skipped under the race detector: scripts/test.sh looks for that" >&2; exit 1; }
 
 # The rest beside each other, since internal/cli waits much and alone takes as long as all others: what is beside it is told behind it. It

@@ -233,8 +233,8 @@ func TestAnAugmentedJobGoesOnToTheSameBits(t *testing.T) {
 	}
 }
 
-// A job with adapters or frozen layers comes to the same bits when it was stopped and taken up again, with one worker
-// and with several. Of the given weights only those with an adapter have changed in its model, which has the base's names.
+// A job with adapters or frozen layers has the same bits after it was stopped and resumed, with one worker and with
+// several. In its model, which has the base's names, only given weights with an adapter have changed.
 func TestAdaptersAndFrozenLayersGoOnToTheSameBits(t *testing.T) {
 	t.Parallel()
 	s := opened(t, t.TempDir())

@@ -4,12 +4,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime/debug"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/race"
 )
 
 // ballast is an environment variable with the bytes that a container's process holds beside its work.
@@ -41,19 +40,10 @@ func heavy(t *testing.T, megabytes int) string {
 	return path
 }
 
-// skipUnderRace leaves out what measures memory: the race detector multiplies it. scripts/test.sh runs it without.
-func skipUnderRace(t *testing.T) {
-	t.Helper()
-	info, ok := debug.ReadBuildInfo()
-	if ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		t.Skip("the race detector multiplies a container's memory")
-	}
-}
-
 // A train action whose process is killed for memory goes on with steps that save memory, within the same limit. The
 // record says what changed and why.
 func TestAKilledProcessGoesOnInSmallerSteps(t *testing.T) {
-	skipUnderRace(t)
+	race.SkipMemory(t)
 	s, err := Open(t.Context(), Config{Program: heavy(t, 48), Home: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)

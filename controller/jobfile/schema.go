@@ -151,7 +151,7 @@ func (f *field) numberSchema() schemaNode {
 			s[key] = *bound
 		}
 	}
-	if f.form != number && !f.wide {
+	if f.form != number && !f.wide && f.max == nil {
 		s["maximum"] = largestInt
 	}
 	return s

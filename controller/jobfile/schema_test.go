@@ -208,3 +208,16 @@ func TestSchemaRefusesTheBadFiles(t *testing.T) {
 		t.Errorf("only %d bad files were tried", refused)
 	}
 }
+
+// The schema of a number has the bounds that the parser keeps.
+func TestTheSchemaHasTheBoundsOfFields(t *testing.T) {
+	for _, f := range fields() {
+		s := f.numberSchema()
+		if f.max != nil && s["maximum"] != *f.max {
+			t.Errorf("%s: the maximum is %v, and the schema has %v", f.path, *f.max, s["maximum"])
+		}
+		if f.min != nil && s["minimum"] != *f.min {
+			t.Errorf("%s: the minimum is %v, and the schema has %v", f.path, *f.min, s["minimum"])
+		}
+	}
+}

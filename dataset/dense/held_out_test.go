@@ -73,8 +73,8 @@ func TestEachClassKeepsItsShare(t *testing.T) {
 	})
 }
 
-// No group of a drawn table is on both sides, and both sides have a group. The held-out rows differ from the share by at
-// most the largest group.
+// No group of a drawn table is on both sides, and both sides have a group. The held-out rows differ from the share by
+// at most the largest group.
 func TestGroupsStayTogether(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		groups := append(rapid.SliceOfN(rapid.IntRange(0, 30), 0, 200).Draw(t, "groups"), 31, 32)

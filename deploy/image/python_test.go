@@ -75,7 +75,8 @@ func requirementsOf(t *testing.T) string {
 // baseOf is an image that says which Python it has, as the official ones do.
 func baseOf(t *testing.T, version string) v1.Image {
 	t.Helper()
-	layer, err := layerOf([]entry{{"/usr/local/bin", 0o755, nil}, {"/usr/local/bin/python3", 0o755, []byte("a python")}}, types.DockerLayer)
+	files := []entry{{"/usr/local/bin", 0o755, nil}, {"/usr/local/bin/python3", 0o755, []byte("a python")}}
+	layer, err := layerOf(files, types.DockerLayer)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -121,8 +121,8 @@ distribution: {workers: 1}
 reliability: {retries: {backoff: {initial: 20ms, max: 100ms}}}
 `
 
-// A limit that was too small is raised if steps may not save memory, the job passes, and the next job of its kind passes
-// at once, whatever estimates it.
+// Where steps may not save memory, a limit that was too small is raised until the job passes. The next job of its kind
+// passes at once with either estimator.
 func TestAnActionKilledForMemoryIsTriedAgainWithMore(t *testing.T) {
 	t.Parallel()
 	d := build(t)

@@ -257,8 +257,8 @@ func (r *importer) set(n *step, v value) {
 
 func (r *importer) layer(n *step, node int) { r.set(n, value{isNode: true, node: node}) }
 
-// only is the one node that uses a value. It is nil where there are others, where that node gives nothing, and where the
-// value is the graph's output.
+// only is the one node that uses a value. It is nil where there are others, where that node gives nothing, and where
+// the value is the graph's output.
 func (r *importer) only(name string) *step {
 	if u := r.users[name]; len(u) == 1 && len(u[0].out) > 0 && name != r.outputs[0].name {
 		return u[0]

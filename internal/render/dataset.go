@@ -274,7 +274,8 @@ func printStatistics(w io.Writer, s *dataset.Statistics) {
 	}
 }
 
-// bars draws a histogram, one character for each range: a dot for no value, else a bar as high as its share of the most.
+// bars draws a histogram, one character for each range: a dot for no value, else a bar as high as its share of the
+// most.
 func bars(counts []int) string {
 	heights := []rune("▁▂▃▄▅▆▇█")
 	most, out := max(1, slices.Max(append([]int{0}, counts...))), make([]rune, len(counts))

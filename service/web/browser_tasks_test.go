@@ -67,18 +67,25 @@ func (u *user) job(r *disdel.Record, section string) {
 	}
 }
 
-// sees waits for an expression to be true on a page.
-func (u *user) sees(expression string) {
-	for end := time.Now().Add(time.Minute); u.err == nil; time.Sleep(50 * time.Millisecond) {
-		yes, err := chromedp.Run(u.ctx, chromedp.Evaluate[bool]("Boolean(document.body && ("+expression+"))"))
-		switch {
-		case err == nil && yes:
-			return
-		case time.Now().After(end):
-			text, _ := chromedp.Run(u.ctx, chromedp.Evaluate[string]("document.body.innerText"))
-			u.err = fmt.Errorf("never %s, %v: %s", expression, err, text)
+// until asks for a minute whether something holds. No event of the browser tells it. missing says what it waited for.
+func (u *user) until(holds func() bool, missing func() error) {
+	for end := time.Now().Add(time.Minute); u.err == nil && !holds(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			u.err = missing()
 		}
 	}
+}
+
+// sees waits for an expression to be true on a page.
+func (u *user) sees(expression string) {
+	var err error
+	u.until(func() (yes bool) {
+		yes, err = chromedp.Run(u.ctx, chromedp.Evaluate[bool]("Boolean(document.body && ("+expression+"))"))
+		return err == nil && yes
+	}, func() error {
+		text, _ := chromedp.Run(u.ctx, chromedp.Evaluate[string]("document.body.innerText"))
+		return fmt.Errorf("never %s, %v: %s", expression, err, text)
+	})
 }
 
 // reads waits for a text on a page.
@@ -284,14 +291,10 @@ func (u *user) stores(folder string) {
 
 // arrives waits for a downloaded file.
 func (u *user) arrives(file string) {
-	for end := time.Now().Add(time.Minute); u.err == nil; time.Sleep(50 * time.Millisecond) {
-		if info, err := os.Stat(file); err == nil && info.Size() > 0 {
-			return
-		}
-		if time.Now().After(end) {
-			u.err = errors.New("no file was downloaded")
-		}
-	}
+	u.until(func() bool {
+		info, err := os.Stat(file)
+		return err == nil && info.Size() > 0
+	}, func() error { return errors.New("no file was downloaded") })
 }
 
 // drawnSeven is a picture of a seven, of 8 by 8 pixels as those of the data set digits.

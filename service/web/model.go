@@ -19,7 +19,8 @@ import (
 	"github.com/disdel/disdel/service/infer"
 )
 
-// Bounds of what a browser sends and gets: these fit the memory that a page holds. Larger files take the program disdel.
+// Bounds of what a browser sends and gets: these fit the memory that a page holds. Larger files take the program
+// disdel.
 const (
 	mostTried    = 1 << 20   // bytes of rows to try a model on
 	mostPixels   = 1 << 20   // of a picture

@@ -33,8 +33,8 @@ func style() string { return report.Style() + ownStyle }
 
 var pages = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("pages").Funcs(template.FuncMap{
-		"job": jobAddress, "model": modelAddress, "figure": figure, "when": when, "number": number, "cut": cut, "list": strings.Join,
-		"dict": dict, "clock": clock, "sentence": report.Sentence, "meaning": report.Meaning,
+		"job": jobAddress, "model": modelAddress, "figure": figure, "when": when, "number": number, "cut": cut,
+		"list": strings.Join, "dict": dict, "clock": clock, "sentence": report.Sentence, "meaning": report.Meaning,
 	}).Parse(pagesText))
 })
 

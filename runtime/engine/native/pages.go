@@ -66,8 +66,8 @@ func (f *pages) close() error {
 	return errors.Join(f.file.Close(), os.Remove(f.file.Name()))
 }
 
-// Read implements kernel.Moments. A failed read gives values that are not numbers, and the next step fails. A state that
-// is saved with them is refused by the engine that reads it: zeros would pass as moments.
+// Read implements kernel.Moments. A failed read gives values that are not numbers, and the next step fails. A state
+// that is saved with them is refused by the engine that reads it: zeros would pass as moments.
 func (p *page) Read(dst []float32, from int) {
 	if _, err := p.file.ReadAt(inBytes(dst), p.at+4*int64(from)); err != nil {
 		for i := range dst {
