@@ -81,7 +81,7 @@ var house = map[string][]string{
 	"actions/custom":     {"actions/serve", "aggregator", "runtime/engine/gorgonia", "runtime/engine/backends"},
 	"examples":           {},
 	"examples/gorgonia":  {"actions/custom", "model", "runtime/engine/gorgonia"},
-	"history":            {"history/couchlite", "internal/process"},
+	"history":            {"history/couchlite", "internal/process", "internal/spelling"},
 	"history/couchlite":  {"internal/boltcheck"},
 	"platform":           {"internal/boltcheck"},
 	"platform/clients":   {}, // tests alone

@@ -630,3 +630,24 @@ func (j *Job) Tree() any {
 	}
 	return tree
 }
+
+// Fields are all fields of the job by their paths, as --set has them: training.batchSize. Values are JSON, without the
+// quotation marks of texts.
+func (j *Job) Fields() map[string]string {
+	out := map[string]string{}
+	flatten("", j.Tree(), out)
+	return out
+}
+
+func flatten(path string, v any, out map[string]string) {
+	fields, ok := v.(map[string]any)
+	if !ok {
+		if text, err := json.Marshal(v); err == nil && v != nil {
+			out[path] = strings.Trim(string(text), `"`)
+		}
+		return
+	}
+	for name, value := range fields {
+		flatten(strings.TrimPrefix(path+"."+name, "."), value, out)
+	}
+}

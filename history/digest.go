@@ -92,7 +92,7 @@ func (d *RecordCache[T]) listPages(ctx context.Context, s *Store, q Query) ([]T,
 
 // List returns the values of List's records, newest first.
 func (d *RecordCache[T]) List(ctx context.Context, s *Store, q Query) ([]T, error) {
-	if len(q.conditions()) > 0 || !q.Since.IsZero() || q.Before != "" {
+	if len(q.conditions()) > 0 || !q.Since.IsZero() || q.Before != "" || q.Where.holds != nil {
 		return d.listPages(ctx, s, q)
 	}
 	if q.Limit == 0 {

@@ -129,3 +129,43 @@ func ExampleOpen() {
 	fmt.Println(errors.Is(err, disdel.Invalid), history.Database)
 	// Output: true disdel_history
 }
+
+func ExampleParseFilter() {
+	filter, err := history.ParseFilter("accuracy > 0.9 and tag:lenet and not state:failed")
+	if err != nil {
+		log.Fatal(err)
+	}
+	good, bad := 0.95, 0.7
+	for _, accuracy := range []*float64{&good, &bad} {
+		facts := history.FactsOf(&disdel.Record{
+			Status: disdel.StatusSucceeded, Rounds: []disdel.Round{{Accuracy: accuracy}},
+		})
+		fmt.Println(*accuracy, filter.Matches(&facts, []string{"lenet"}, time.Now()))
+	}
+	_, err = history.ParseFilter("acuracy > 0.9")
+	fmt.Println(err)
+	// Output:
+	// 0.95 true
+	// 0.7 false
+	// read filter: character 1: there is no field "acuracy"; did you mean accuracy?
+}
+
+func ExampleFields() {
+	for _, field := range history.Fields()[12:14] {
+		fmt.Printf("%s (%s): %s\n", field.Name, field.Kind, field.Meaning)
+	}
+	// Output:
+	// accuracy (number): held-out accuracy of the model, from 0 to 1 or in %
+	// best (number): highest accuracy of a round
+}
+
+func ExampleFactsOf() {
+	r := disdel.Record{Status: disdel.StatusRunning}
+	r.Job.Training.BatchSize = 32
+	facts := history.FactsOf(&r)
+	state, _ := facts.Text("state")
+	batch, _ := facts.Number("training.batchSize")
+	_, evaluated := facts.Number("accuracy")
+	fmt.Println(state, batch, evaluated)
+	// Output: running 32 false
+}

@@ -32,14 +32,15 @@ type Query struct {
 	Model   string       // network of the zoo, Python program (net.py or net.py:Net), or name of the output model
 	Dataset string
 	Status  disdel.Status
+	Where   Filter // records that it does not select are read, too
 
 	// Unreadable is called with the id of each selected record that this version cannot read. nil: they are left out.
 	Unreadable func(id disdel.JobID)
 }
 
-// Selects reports whether a record is one that the query lists. It ignores Limit and Before.
-func (q *Query) Selects(r *disdel.Record) bool {
-	return (q.Status == disdel.StatusUnknown || r.Status == q.Status) && (q.Dataset == "" || r.Data.Name == q.Dataset) &&
+// Selects reports whether a record with these tags is one that the query lists. It ignores Limit and Before.
+func (q *Query) Selects(r *disdel.Record, tags []string) bool {
+	return q.Where.matchesRecord(r, tags) && (q.Status == disdel.StatusUnknown || r.Status == q.Status) && (q.Dataset == "" || r.Data.Name == q.Dataset) &&
 		(q.Model == "" || q.names(r)) && !r.Created.Before(q.Since)
 }
 
@@ -177,8 +178,12 @@ func (s *Store) Page(ctx context.Context, q Query, bytes int) (list []disdel.Rec
 	if bytes < math.MaxInt {
 		first = min(first, firstPage)
 	}
+	tags, err := s.tagsFor(ctx, q.Where)
+	if err != nil {
+		return nil, false, err
+	}
 	err = s.each(ctx, s.searchFor(&q), first, func(r disdel.Record, size int) (more int) {
-		if !r.Created.Before(q.Since) {
+		if !r.Created.Before(q.Since) && q.Where.matchesRecord(&r, tags[r.ID].Tags) {
 			list, all = append(list, r), all+size
 		}
 		if !q.Since.IsZero() && isOlderThan(r.ID, q.Since) {
@@ -195,6 +200,14 @@ func (s *Store) Page(ctx context.Context, q Query, bytes int) (list []disdel.Rec
 		return min(remaining, 1+(bytes-all)/(1+all/len(list)))
 	})
 	return list, cut, err
+}
+
+// tagsFor reads the tags of all jobs if a filter needs them.
+func (s *Store) tagsFor(ctx context.Context, f Filter) (map[disdel.JobID]Remark, error) {
+	if !f.tags {
+		return nil, nil
+	}
+	return s.Remarks(ctx)
 }
 
 // Every job's id is between these two.

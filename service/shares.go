@@ -452,7 +452,7 @@ func (s *Service) SharedJobs(ctx context.Context, q history.Query, bytes int) (o
 		switch {
 		case disdel.KindOf(err) == disdel.Unavailable:
 			return nil, "", err
-		case err == nil && q.Selects(&rec):
+		case err == nil && q.Selects(&rec, nil): // tags are the owner's
 			rec.Job.Metadata.Name = item.Owner + "/" + cmp.Or(rec.Job.Metadata.Name, string(rec.ID))
 			out = append(out, s.shown(rec))
 		}

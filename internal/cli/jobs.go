@@ -28,6 +28,7 @@ func jobsCommand(u *ui) *cli.Command {
 			"A batch\nhas one line in the list; --batch lists its jobs, with the fields that differ between them.\n\n" +
 			"   disdel jobs --model lenet5 --since 7d --sort -accuracy\n" +
 			"   disdel jobs --label team=vision --columns name,status,accuracy,training.batchSize\n" +
+			"   disdel jobs --where 'accuracy > 0.9 and tag:lenet'\n" +
 			"   disdel jobs --batch @last\n   disdel jobs show @last\n   disdel jobs cancel small",
 		Flags: jobsFlags(),
 		Subcommands: slices.Concat([]*cli.Command{historyShow(u)}, jobSubcommands(u), []*cli.Command{
@@ -82,6 +83,9 @@ func jobsFlags() []cli.Flag {
 		},
 		&cli.StringFlag{Name: "tag", Usage: "only jobs with this `TAG`, see disdel jobs tag"},
 		&cli.StringFlag{Name: "batch", Usage: "only jobs of the batch with this `ID`; @last: of the newest one"},
+		&cli.StringFlag{
+			Name: "where", Usage: "only jobs that a `FILTER` in words selects: accuracy > 0.9 and tag:lenet and finished < 7d",
+		},
 		&cli.StringFlag{Name: "since", Usage: "only jobs of the last `TIME`, for example 90m, 12h, 7d or 2w"},
 		&cli.StringFlag{Name: "before", Usage: "only jobs older than job `ID`: the next page"},
 	}
@@ -89,7 +93,8 @@ func jobsFlags() []cli.Flag {
 
 // filtered says whether a flag leaves jobs out of the list.
 func filtered(c *cli.Context) bool {
-	return slices.ContainsFunc([]string{"model", "dataset", "status", "label", "tag", "batch", "since", "before"}, c.IsSet)
+	return slices.ContainsFunc([]string{"model", "dataset", "status", "label", "tag", "batch", "since", "before", "where"},
+		c.IsSet)
 }
 
 // listJobs prints the jobs that the flags select.
@@ -296,7 +301,7 @@ func taggedRecords(ctx context.Context, from client.Records, remarks map[disdel.
 				yield(nil, err)
 				return
 			}
-			if err == nil && f.query.Selects(&r) && !yield(&r, nil) {
+			if err == nil && f.query.Selects(&r, remarks[id].Tags) && !yield(&r, nil) {
 				return
 			}
 		}
@@ -321,6 +326,11 @@ func historyQuery(c *cli.Context) (history.Query, error) {
 			}
 		}
 	}
+	where, err := history.ParseFilter(c.String("where"))
+	if err != nil {
+		return q, err
+	}
+	q.Where = where
 	if q.Before = disdel.JobID(c.String("before")); q.Before != "" && !q.Before.Valid() {
 		return q, &disdel.Error{
 			Kind: disdel.Invalid, Msg: fmt.Sprintf("--before %.80q is no job's id", c.String("before")),

@@ -143,7 +143,9 @@ const mostAsked = 1000
 // List reads page after page: an answer of a server is bounded.
 func (r remoteRecords) List(ctx context.Context, q history.Query) (list []disdel.Record, err error) {
 	v := url.Values{}
-	for name, value := range map[string]string{"model": q.Model, "dataset": q.Dataset, "before": string(q.Before)} {
+	for name, value := range map[string]string{
+		"model": q.Model, "dataset": q.Dataset, "before": string(q.Before), "where": q.Where.String(),
+	} {
 		if value != "" {
 			v.Set(name, value)
 		}

@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -170,27 +169,14 @@ func curve(r *disdel.Record) Curve {
 
 // JobSettings is all fields of a job by their paths, and the checksum of its data.
 func JobSettings(r *disdel.Record) map[string]string {
-	out := map[string]string{"data.checksum": r.Data.Checksum, "plan.workers": fmt.Sprint(r.Plan.Workers)}
-	flatten("", r.Job.Tree(), out)
+	out := r.Job.Fields()
+	out["data.checksum"], out["plan.workers"] = r.Data.Checksum, fmt.Sprint(r.Plan.Workers)
 	delete(out, "apiVersion")
 	delete(out, "kind")
 	maps.DeleteFunc(out, func(path, _ string) bool { // follows from the program, and is measured anew each time
 		return strings.HasPrefix(path, "model.python.network.")
 	})
 	return out
-}
-
-func flatten(path string, v any, out map[string]string) {
-	fields, ok := v.(map[string]any)
-	if !ok {
-		if text, err := json.Marshal(v); err == nil && v != nil {
-			out[path] = strings.Trim(string(text), `"`)
-		}
-		return
-	}
-	for name, value := range fields {
-		flatten(strings.TrimPrefix(path+"."+name, "."), value, out)
-	}
 }
 
 // differences are the fields that are not equal in all jobs.

@@ -306,6 +306,15 @@ func TestAJobOverHTTPAndNobodyElses(t *testing.T) {
 	if bytes.Contains(data, []byte(id)) || !bytes.Contains(data, []byte(`"jobs":[`)) {
 		t.Errorf("older than the job is the job: %.200s", data)
 	}
+	for where, want := range map[string]bool{"state:succeeded+created%3C1h": true, "not+state:succeeded": false} {
+		if _, data = h.ask(operator, "GET", "/api/v1/jobs?where="+where, nil); bytes.Contains(data, []byte(id)) != want {
+			t.Errorf("%s: %s", where, data)
+		}
+	}
+	status, data = h.ask(operator, "GET", "/api/v1/jobs?where=acuracy%3E1", nil)
+	if status != 400 || !bytes.Contains(data, []byte("character 1: there is no field")) {
+		t.Errorf("a filter with a fault: %d %s", status, data)
+	}
 	if status, _ := h.ask(operator, "GET", "/api/v1/jobs?before=nothing", nil); status != 400 {
 		t.Errorf("before no job: %d", status)
 	}

@@ -48,6 +48,11 @@ func listJobs(c *call) (int, any, error) {
 		}
 		q.Since = since
 	}
+	where, err := history.ParseFilter(v.Get("where"))
+	if err != nil {
+		return 0, nil, err
+	}
+	q.Where = where
 	if q.Before = disdel.JobID(v.Get("before")); q.Before != "" && !q.Before.Valid() {
 		return 0, nil, invalid("before is the id of a job", nil)
 	}

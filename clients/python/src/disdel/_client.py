@@ -120,10 +120,14 @@ class Client:
         model: Optional[str] = None,
         dataset: Optional[str] = None,
         since: Optional[str] = None,
+        where: Optional[str] = None,
         limit: int = 20,
     ) -> List[Job]:
-        """Jobs, newest first. ``since`` is a moment such as ``2026-11-22T08:00:00Z``."""
-        path = path_of("jobs", status=status, model=model, dataset=dataset, since=since, limit=limit)
+        """Jobs, newest first. ``since`` is a moment such as ``2026-11-22T08:00:00Z``.
+
+        :param where: a filter in words, such as ``accuracy > 0.9 and tag:lenet``; see docs/reference/filters.md.
+        """
+        path = path_of("jobs", status=status, model=model, dataset=dataset, since=since, where=where, limit=limit)
         return [Job(record) for record in self._at.json("GET", path)["jobs"]]
 
     def share(self, kind: str, name: str, *, tenants: Sequence[str] = (), everybody: bool = False) -> Dict[str, Any]:
