@@ -21,14 +21,14 @@ type Layer struct {
 	Dilation   int      `json:"dilation,omitempty"`   // conv: pixels from one of the kernel to the next
 	Groups     int      `json:"groups,omitempty"`     // conv: groups of channels; the channels: depthwise. prelu: slopes
 	Bias       *bool    `json:"bias,omitempty"`       // conv, dense: nil is true
-	Eps        float64  `json:"eps,omitempty"`        // batchNorm: 0 is 1e-5
+	Eps        float64  `json:"eps,omitempty"`        // norms, transformer: 0 is 1e-5
 	Momentum   float64  `json:"momentum,omitempty"`   // batchNorm: share of the newest batch; 0 is 0.1
 	Scale      *bool    `json:"scale,omitempty"`      // batchNorm: nil is true
 	Center     *bool    `json:"center,omitempty"`     // batchNorm: nil is true
 	Rate       float64  `json:"rate,omitempty"`       // dropout: share of values dropped
 	Slope      float64  `json:"slope,omitempty"`      // leakyRelu: 0 is 0.01
 	Size       int      `json:"size,omitempty"`       // adaptiveAvgPool: side of the output; upsample: times
-	Activation string   `json:"activation,omitempty"` // conv, dense: relu or softmax
+	Activation string   `json:"activation,omitempty"` // conv, dense: behind it; transformer: between its dense layers
 
 	Vocabulary int    `json:"vocabulary,omitempty"` // embedding: tokens are 0 to Vocabulary-1
 	Width      int    `json:"width,omitempty"`      // embedding: channels of its sequence

@@ -21,6 +21,8 @@ type layerKind struct {
 	activation Op     // it; OpUnknown: the kind is none
 	keras      string // what Keras calls it, where that is another name
 	negative   bool   // its values may be below 0
+
+	inside bool // the activation that it takes stands between its own layers, and not behind them
 }
 
 // layerKinds is the table of model.layers, in the order that people look for kinds.
@@ -158,7 +160,8 @@ var layerKinds = [...]layerKind{
 	},
 	{
 		name: "transformer", meaning: "A block of a transformer: an attention, two dense layers with gelu, sums and norms.",
-		options: "heads kvHeads causal rotary hidden normFirst rate", required: "heads", add: addTransformer,
+		options: "heads kvHeads causal rotary hidden normFirst rate eps activation", required: "heads", inside: true,
+		add: addTransformer,
 	},
 	{
 		name: "lstm", meaning: "Reads a sequence from the first position to the last, with a memory (PyTorch's LSTM).",
@@ -167,6 +170,10 @@ var layerKinds = [...]layerKind{
 	{
 		name: "gru", meaning: "A smaller lstm (PyTorch's GRU).",
 		options: "units", required: "units", add: addRecurrent(OpGRU),
+	},
+	{
+		name: "tiedDense", meaning: "An output for each token: a dense layer with the weight of the embedding.",
+		add: addTiedDense,
 	},
 	{name: "sequence", meaning: "Makes a sequence of the pixels of an image.", add: single((*Builder).Sequence)},
 	{
@@ -323,8 +330,25 @@ func addEmbedding(b *Builder, name string, in []int, l *disdel.Layer) {
 
 func addTransformer(b *Builder, name string, in []int, l *disdel.Layer) {
 	b.Transformer(name, in[0], Transformer{
-		Attention: attentionOf(l), Hidden: l.Hidden, PostNorm: !isTrue(l.NormFirst), Dropout: l.Rate,
+		Attention: attentionOf(l), Hidden: l.Hidden, PostNorm: !isTrue(l.NormFirst), Dropout: l.Rate, Eps: l.Eps,
+		Activation: opNamed(l.Activation),
 	})
+}
+
+// opNamed is the Op that job files call by a name, OpUnknown if there is none.
+func opNamed(name string) Op {
+	return Op(max(0, slices.IndexFunc(ops[:], func(o op) bool { return o.name == name })))
+}
+
+// addTiedDense needs no name of the embedding: a network has one.
+func addTiedDense(b *Builder, name string, in []int, _ *disdel.Layer) {
+	for i := range b.g.Nodes {
+		if b.g.Nodes[i].Op == OpEmbedding {
+			b.TiedDense(name, in[0], i)
+			return
+		}
+	}
+	b.fail(name, "it has the weight of an embedding, and the network has none")
 }
 
 func addRecurrent(op Op) func(*Builder, string, []int, *disdel.Layer) {
@@ -420,7 +444,7 @@ func (b *Builder) addLayer(name string, l *disdel.Layer, ends map[string]int) {
 	} else {
 		b.Same(name, in[0], kind.activation)
 	}
-	if after := activationOf(l.Activation); after != nil {
+	if after := activationOf(l.Activation); after != nil && !kind.inside {
 		b.Same(name+"."+l.Activation, b.last, after.activation)
 	}
 	if _, taken := ends[name]; taken {

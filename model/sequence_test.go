@@ -2,6 +2,7 @@ package model
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -49,6 +50,7 @@ func TestSequencesThatDoNotFit(t *testing.T) {
 		"vocabulary must be":           {{Kind: "embedding", Width: 3}},
 		"must divide each other":       {embedding, {Kind: "multiHeadAttention", Heads: 4}},
 		"rotary positions turn pairs":  {embedding, {Kind: "multiHeadAttention", Heads: 2, Rotary: new(true)}},
+		"and the network has none":     {{Kind: "tiedDense"}},
 		`take is "middle"`:             {embedding, {Kind: "takePosition", Take: "middle"}},
 	} {
 		_, err := Build(disdel.Network{Input: []int{1, 1, 5}, Layers: layers})
@@ -140,5 +142,52 @@ func TestConvolutionsOfSequencesKeepPositions(t *testing.T) {
 	n.Layers[2] = disdel.Layer{Kind: "takePosition", Take: "mean"}
 	if _, err := Build(n); err == nil || !strings.Contains(err.Error(), "its 6 positions are not those of the 12 tokens") {
 		t.Error(err)
+	}
+}
+
+// Layers of a job file make the network that the zoo has: GPT-2 with its tied head, and BERT's norms and activations.
+func TestLayersSayWhatTheZooHas(t *testing.T) {
+	block := disdel.Layer{Kind: "transformer", Heads: 2, Causal: new(true), Activation: "geluTanh", Rate: 0.1}
+	layers := []disdel.Layer{
+		{Kind: "embedding", Name: "tokens", Vocabulary: 90, Width: 128},
+		{Kind: "positions", Name: "positions"},
+		{Kind: "dropout", Name: "dropout", Rate: 0.1},
+		block, block,
+		{Kind: "layerNorm", Name: "norm"},
+		{Kind: "tiedDense", Name: "head"},
+	}
+	layers[3].Name, layers[4].Name = "layers.0", "layers.1"
+	n := disdel.Network{Input: []int{1, 1, 16}, Classes: 90, NextToken: true, Layers: layers}
+	got, err := Build(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Name, n.Layers = "gpt-tiny", nil
+	want, err := Build(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range want.Nodes {
+		a, b := got.Nodes[i], want.Nodes[i]
+		a.Name, b.Name = "", "" // of flatten, which the zoo calls data
+		if !reflect.DeepEqual(a, b) {
+			t.Errorf("node %d is %+v, not %+v", i, a, b)
+		}
+	}
+	n.Layers = append(layers[:3:3], disdel.Layer{Kind: "transformer", Name: "b", Heads: 2, Eps: 1e-12, Activation: "relu"})
+	n.Name, n.NextToken = "", false
+	n.Layers = append(n.Layers, disdel.Layer{Kind: "takePosition", Take: TakeLast})
+	g, err := Build(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, node := range g.Nodes {
+		if node.Op == OpLayerNorm && node.Eps == 1e-12 || node.Name == "b.activation" && node.Op == OpReLU {
+			found++
+		}
+	}
+	if last := g.Nodes[len(g.Nodes)-1]; found != 3 || last.Op != OpTakePosition {
+		t.Errorf("%d of two norms and an activation are as the layer says; the last node is %v", found, last.Op)
 	}
 }

@@ -363,6 +363,11 @@ func Tensors(file string) (a Arrays, err error) {
 		return a, &disdel.Error{Kind: disdel.Invalid, Op: "read " + file, Err: plain(err)}
 	}
 	index, from, err := safetensors.Index(in, info.Size())
+	for _, t := range index.Tensors {
+		if asNumPy[t.DType] == "" {
+			err = fmt.Errorf("tensor %q has values of type %q", t.Name, t.DType)
+		}
+	}
 	if err != nil {
 		return a, &disdel.Error{
 			Kind: disdel.Invalid, Op: "read " + file, Msg: disdel.AsError(err).Msg,

@@ -32,6 +32,10 @@ func TestMain(m *testing.M) {
 
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	hub, err := filepath.Abs(filepath.Join("..", "export", "testdata", "hub"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata", UpdateScripts: *update, RequireExplicitExec: true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -42,6 +46,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("DISDEL_HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("NO_COLOR", "1")
+			e.Setenv("HUB", hub) // folders as a hub has them
 			e.Defer(func() { endLeftPlatform(filepath.Join(e.WorkDir, "home")) })
 			return writePages(filepath.Join(e.WorkDir, "guide"))
 		},

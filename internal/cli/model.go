@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"github.com/disdel/disdel/internal/export"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/render"
+	"github.com/disdel/disdel/internal/safetensors"
 	"github.com/disdel/disdel/service/tenant"
 )
 
@@ -265,20 +267,21 @@ func modelsToCompare(ctx context.Context, models client.Models, refs []string) (
 const (
 	toSafetensors = "safetensors"
 	toONNX        = "onnx"
+	toHub         = "hf" // a folder as the Hugging Face hub has it
 )
 
 // modelExport writes a model for other programs.
 func modelExport(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "export", Usage: "write a trained model as safetensors (weights) or ONNX", ArgsUsage: "NAME",
+		Name: "export", Usage: "write a trained model as safetensors (weights), ONNX or a hub's folder", ArgsUsage: "NAME",
 		Description: "NAME is the newest version of a trained model that learned, NAME:vN one version. The names and\n" +
 			"layouts of the weights are PyTorch's (docs/reference/weights.md).\n\n" +
-			"   disdel model export digits-cnn --file digits.safetensors\n" +
-			"   disdel model export digits-cnn --file digits.onnx",
+			"   disdel model export digits-cnn --file digits.onnx\n" +
+			"   disdel model export reviews --to hf --file ./reviews",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{
 				Name: "to", DefaultText: "as the file's extension says, else safetensors", Value: toSafetensors,
-				Usage: "`FORMAT` of the file: safetensors or onnx",
+				Usage: "`FORMAT`: safetensors, onnx, or hf, a folder that transformers loads",
 			},
 		}, fileFlags("new `FILE` to write, or - for standard output")...),
 		Action: func(c *cli.Context) error {
@@ -291,13 +294,15 @@ func modelExport(u *ui) *cli.Command {
 			}
 			doc := exportDocument{Format: format, File: fileOf(c)}
 			switch {
-			case doc.Format != toSafetensors && doc.Format != toONNX:
+			case doc.Format != toSafetensors && doc.Format != toONNX && doc.Format != toHub:
 				return &disdel.Error{
 					Kind: disdel.Invalid, Op: "export model", Msg: fmt.Sprintf("there is no format %q", doc.Format),
-					Hint: "use safetensors or onnx",
+					Hint: "use safetensors, onnx or hf",
 				}
 			case doc.File == "":
 				return missingFlag(c, "--file FILE")
+			case doc.File == standardOutput && doc.Format == toHub:
+				return badFlags("hf is several files", "name a folder with --file")
 			case doc.File == standardOutput:
 				if err := twoFormats(u, "export model", "--file -"); err != nil {
 					return err
@@ -328,6 +333,9 @@ type exportDocument struct {
 
 // export writes the complete file or nothing.
 func (d *exportDocument) export(ctx context.Context, u *ui, models client.Models, m *modelstore.Model) error {
+	if d.Format == toHub {
+		return d.exportToHub(ctx, models, m)
+	}
 	out := &checksumWriter{sum: sha256.New()}
 	if err := newFile(u, "export model", d.File, func(w io.Writer) error {
 		out.to = w
@@ -336,6 +344,43 @@ func (d *exportDocument) export(ctx context.Context, u *ui, models client.Models
 		}
 		return models.CopyWeights(ctx, out, m)
 	}); err != nil {
+		return err
+	}
+	d.Model, d.Size, d.Checksum = m.Ref(), out.size, "sha256:"+hex.EncodeToString(out.sum.Sum(nil))
+	return nil
+}
+
+// exportToHub writes a folder; the size and the checksum are those of its weights.
+func (d *exportDocument) exportToHub(ctx context.Context, models client.Models, m *modelstore.Model) error {
+	files, err := models.HubFiles(ctx, m)
+	if err != nil {
+		return err
+	}
+	var data bytes.Buffer
+	if err := models.CopyWeights(ctx, &data, m); err != nil {
+		return err
+	}
+	f, err := safetensors.Parse(data.Bytes())
+	if err != nil {
+		return err
+	}
+	weights, err := safetensors.ToWeights(f)
+	if err != nil {
+		return err
+	}
+	if err := export.ExportHub(d.File, export.HubExport{
+		Network: m.Network, Weights: weights, Labels: m.Labels, Tokenizer: files.Tokenizer, Origin: files.Origin,
+		Card: render.ModelCard(m),
+	}); err != nil {
+		return err
+	}
+	out := &checksumWriter{to: io.Discard, sum: sha256.New()}
+	written, err := os.Open(filepath.Join(d.File, export.HubWeightsFile))
+	if err != nil {
+		return err
+	}
+	defer written.Close()
+	if _, err := io.Copy(out, written); err != nil {
 		return err
 	}
 	d.Model, d.Size, d.Checksum = m.Ref(), out.size, "sha256:"+hex.EncodeToString(out.sum.Sum(nil))

@@ -23,15 +23,18 @@ import (
 // modelImport stores a model of another program.
 func modelImport(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "import", Usage: "store an ONNX model as a trained model", ArgsUsage: "NAME FILE.onnx",
-		Description: "The model becomes the next version of NAME. docs/reference/weights.md lists the operators.\n\n" +
-			"   disdel model import shop shop.onnx --dry-run\n" +
-			"   disdel model import shop shop.onnx --job tune.yaml --data digits",
+		Name: "import", Usage: "store an ONNX model, or a hub's folder, as a trained model",
+		ArgsUsage: "NAME FILE.onnx|FOLDER",
+		Description: "The model becomes the next version of NAME: docs/reference/weights.md, docs/how-to/use-a-hub-model.md.\n\n" +
+			"   disdel model import shop shop.onnx --job tune.yaml --data digits\n" +
+			"   disdel model import reviews ./bert-tiny --classes 2 --positions 128",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "dry-run", Usage: "show the layers with shapes and counts, and store nothing"},
 			&cli.BoolFlag{Name: "keep-output", Usage: "answer what the file answers: add no softmax"},
 			&cli.StringFlag{Name: "job", Usage: "also write a job `FILE` that trains the model further"},
 			&cli.StringFlag{Name: "data", Usage: "data set `NAME` of that job"},
+			&cli.IntFlag{Name: "classes", Usage: "`NUMBER` of classes for a folder without a classifier"},
+			&cli.IntFlag{Name: "positions", Usage: "`NUMBER` of tokens of a row, if fewer than the folder's"},
 		},
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 2, 2); err != nil {
@@ -44,7 +47,7 @@ func modelImport(u *ui) *cli.Command {
 					Hint: "disdel model import --help",
 				}
 			}
-			in, err := readONNX(file, c.Bool("keep-output"))
+			in, err := readModel(c, file)
 			if err != nil {
 				return err
 			}
@@ -52,7 +55,7 @@ func modelImport(u *ui) *cli.Command {
 				u.Say("note   %s", note)
 			}
 			if c.Bool("dry-run") {
-				doc, err := render.ImportedNetwork(in.Network, file)
+				doc, err := render.ImportedNetwork(in.Network, file, in.title)
 				if err != nil {
 					return err
 				}
@@ -60,8 +63,8 @@ func modelImport(u *ui) *cli.Command {
 			}
 			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
 				m, err := at.Models.Add(ctx, modelstore.Model{
-					ModelRef: disdel.ModelRef{Name: name}, Created: time.Now().UTC(), Network: in.Network,
-				}, in.Weights)
+					ModelRef: disdel.ModelRef{Name: name}, Created: time.Now().UTC(), Network: in.Network, Labels: in.Labels,
+				}, in.Weights, modelstore.HubFiles{Tokenizer: in.Tokenizer, Origin: in.Origin})
 				if err != nil {
 					return err
 				}
@@ -74,6 +77,43 @@ func modelImport(u *ui) *cli.Command {
 			})
 		},
 	}
+}
+
+// importedModel is a model of another program.
+type importedModel struct {
+	export.HubModel
+	title string
+}
+
+// readModel reads an ONNX file, or a folder as a hub has it.
+func readModel(c *cli.Context, name string) (m importedModel, err error) {
+	if info, err := os.Stat(name); err != nil || !info.IsDir() {
+		for _, flag := range []string{"classes", "positions"} {
+			if c.IsSet(flag) {
+				return m, badFlags("--"+flag+" goes with a hub's folder", "leave it out")
+			}
+		}
+		m.Imported, err = readONNX(name, c.Bool("keep-output"))
+		m.title = "Network of ONNX"
+		return m, err
+	}
+	opt := export.HubOptions{Classes: c.Int("classes"), Positions: c.Int("positions")}
+	if opt.Classes < 0 || opt.Positions < 0 || c.Bool("keep-output") {
+		return m, badFlags("a folder takes --classes and --positions above 0, and no --keep-output",
+			"disdel model import --help")
+	}
+	folder, err := os.OpenRoot(name)
+	if err != nil {
+		return m, err
+	}
+	defer folder.Close()
+	m.HubModel, err = export.ImportHub(folder, opt)
+	m.title = "Network of a hub's folder"
+	var faults *disdel.Faults
+	if errors.As(err, &faults) {
+		faults.File = name
+	}
+	return m, err
 }
 
 // readONNX reads a model, and data that it keeps in other files of its folder.

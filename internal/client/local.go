@@ -6,6 +6,7 @@ import (
 	"io"
 	"iter"
 	"math"
+	"strings"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
@@ -136,13 +137,44 @@ func (l localModels) Get(ctx context.Context, ref string) (model, error) {
 	return found.Model, err
 }
 
-func (l localModels) Add(ctx context.Context, m model, weights disdel.Weights) (model, error) {
+func (l localModels) Add(ctx context.Context, m model, weights disdel.Weights, files modelstore.HubFiles) (model,
+	error,
+) {
 	return with(ctx, l.Models, func(s *modelstore.Store) (model, error) {
 		if _, err := s.Get(ctx, m.Name); err != nil && disdel.KindOf(err) != disdel.NotFound {
 			return m, err // the name is none
 		}
-		return s.Add(ctx, m, weights)
+		return s.Add(ctx, m, weights, files)
 	})
+}
+
+// mostAncestors bounds how many models before a model are looked at.
+const mostAncestors = 100
+
+func (l localModels) HubFiles(ctx context.Context, m *model) (modelstore.HubFiles, error) {
+	found, err := l.FindModel(ctx, m.Ref())
+	if err != nil {
+		return modelstore.HubFiles{}, err
+	}
+	out, err := found.Store.HubFiles(ctx, &found.Model)
+	for range mostAncestors {
+		begin := found.Network.Init.Weights
+		if err != nil || out.Origin != nil || begin == "" || strings.HasPrefix(begin, "sha256:") {
+			break
+		}
+		if found, err = l.FindModel(ctx, begin); disdel.KindOf(err) == disdel.NotFound {
+			return out, nil // the network's own name may say how it leaves
+		} else if err != nil {
+			break
+		}
+		var before modelstore.HubFiles
+		before, err = found.Store.HubFiles(ctx, &found.Model)
+		out.Origin = before.Origin
+		if out.Tokenizer == nil {
+			out.Tokenizer = before.Tokenizer
+		}
+	}
+	return out, err
 }
 
 func (l localModels) Tag(ctx context.Context, ref, tag string) (m model, err error) {

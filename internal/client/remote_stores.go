@@ -49,7 +49,16 @@ func (r remoteModels) CopyWeights(ctx context.Context, w io.Writer, m *modelstor
 	return err
 }
 
-func (r remoteModels) Add(_ context.Context, m modelstore.Model, _ disdel.Weights) (modelstore.Model, error) {
+func (r remoteModels) HubFiles(context.Context, *modelstore.Model) (modelstore.HubFiles, error) {
+	return modelstore.HubFiles{}, &disdel.Error{
+		Kind: disdel.Invalid, Op: "export model", Msg: "a server does not send what a hub's folder needs",
+		Hint: "export the model as safetensors or ONNX, or run this command beside the server's home (--context local)",
+	}
+}
+
+func (r remoteModels) Add(_ context.Context, m modelstore.Model, _ disdel.Weights, _ modelstore.HubFiles) (
+	modelstore.Model, error,
+) {
 	return m, &disdel.Error{
 		Kind: disdel.Invalid, Op: "import model", Msg: "a server takes no models that its jobs have not trained",
 		Hint: "import it on this computer (--context local), export it as safetensors, and start a job from that file: " +

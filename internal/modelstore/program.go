@@ -118,6 +118,30 @@ func (s *Store) WriteTokenizer(ctx context.Context, file []byte) (sum string, er
 	return s.writeContent(ctx, "tokenizer", tokenizerKey, file)
 }
 
+// maxOrigin bounds what an export to a hub needs: small files, and the vectors that a network does not have.
+const maxOrigin = 256 << 20
+
+func originKey(sum string) (string, error) { return contentKey("origins", sum, ".safetensors") }
+
+// HubFiles reads what a model of a hub has besides its weights. A missing file of either kind is NotFound; it also
+// returns Corrupt if a file does not have its checksum.
+func (s *Store) HubFiles(ctx context.Context, m *Model) (f HubFiles, err error) {
+	if m.Data.Tokenizer != "" {
+		if f.Tokenizer, err = s.ReadTokenizer(ctx, m.Data.Tokenizer); err != nil {
+			return f, err
+		}
+	}
+	if m.Origin == "" {
+		return f, nil
+	}
+	key, err := originKey(m.Origin)
+	if err != nil {
+		return f, err
+	}
+	f.Origin, err = s.readContent(ctx, "origin of a model", key, m.Origin, maxOrigin)
+	return f, err
+}
+
 // maxTable is the largest description of a table's columns, in bytes.
 const maxTable = 64 << 20
 

@@ -41,6 +41,9 @@ type Model struct {
 	Evaluated *bool    `json:"evaluated,omitempty"` // nil: it was, as far as there are held-out rows
 	Warnings  []string `json:"warnings,omitempty"`  // what there is to say against it
 
+	// Origin is the checksum of what an export to a hub needs, of models that came from a hub.
+	Origin string `json:"origin,omitempty"`
+
 	Tags []string `json:"tags,omitempty"` // that mean it, where versions are listed
 }
 
@@ -216,10 +219,26 @@ func (s *Store) Commit(ctx context.Context, m Model) (Model, error) {
 	}
 }
 
-// Add stores a model that no job has trained: its weights, then its description as the next version of its name.
-func (s *Store) Add(ctx context.Context, m Model, weights disdel.Weights) (Model, error) {
+// HubFiles are what a model of a hub has besides its weights.
+type HubFiles struct {
+	Tokenizer []byte // tokenizer.json; nil: none
+	Origin    []byte // what an export to a hub needs, see export.HubModel; nil: the model came from no hub
+}
+
+// Add stores a model that no job has trained: its files and weights, then its description as the next version of its
+// name.
+func (s *Store) Add(ctx context.Context, m Model, weights disdel.Weights, files HubFiles) (_ Model, err error) {
+	if files.Tokenizer != nil {
+		if m.Data.Tokenizer, err = s.WriteTokenizer(ctx, files.Tokenizer); err != nil {
+			return m, err
+		}
+	}
+	if files.Origin != nil {
+		if m.Origin, err = s.writeContent(ctx, "origin of a model", originKey, files.Origin); err != nil {
+			return m, err
+		}
+	}
 	m.Path = WeightsPath(m.Name, disdel.JobID(fmt.Sprintf("import-%d", m.Created.UnixNano())))
-	var err error
 	m.Checksum, m.Size, err = s.WriteWeights(ctx, m.Path, weights, nil,
 		ArrayValues(len(weights), func(i int) []float32 { return weights[i].Data }))
 	if err != nil {

@@ -75,12 +75,12 @@ func KerasNetwork(text []byte, file string) (Network, error) {
 }
 
 // ImportedNetwork describes the network of an ONNX file. It returns what model.Build returns.
-func ImportedNetwork(n disdel.Network, file string) (Network, error) {
+func ImportedNetwork(n disdel.Network, file, title string) (Network, error) {
 	g, err := model.Build(n)
 	if err != nil {
 		return Network{}, err
 	}
-	return describeNetwork(g, file, "Network of ONNX"), nil
+	return describeNetwork(g, file, title), nil
 }
 
 // describeNetwork describes a graph.

@@ -30,14 +30,24 @@ const (
 	I64 DType = "I64"
 )
 
+// Types that other programs write: disdel only reads them, as numbers or as bytes.
+const (
+	F16  DType = "F16"
+	BF16 DType = "BF16"
+	F64  DType = "F64"
+	Bool DType = "BOOL"
+)
+
 // Size is the bytes of one value, 0 for a type that is not supported.
 func (d DType) Size() int {
 	switch d {
-	case U8:
+	case U8, Bool:
 		return 1
+	case F16, BF16:
+		return 2
 	case F32, I32:
 		return 4
-	case I64:
+	case I64, F64:
 		return 8
 	default:
 		return 0
@@ -372,7 +382,7 @@ func tensors(fields map[string]json.RawMessage, length int64) (f File, offsets m
 			return f, nil, corrupt("tensor %q: %v", name, err)
 		}
 		if e.DType.Size() == 0 {
-			return f, nil, corrupt("tensor %q has values of type %.20q; F32, U8, I32 and I64 are read", name, e.DType)
+			return f, nil, corrupt("tensor %q has values of type %.20q; numbers of 8 to 64 bits are read", name, e.DType)
 		}
 		want, err := size(e.DType, e.Shape)
 		from, to := e.Offsets[0], e.Offsets[1]
@@ -515,4 +525,36 @@ func ToWeights(f File) (disdel.Weights, error) {
 		out[i] = disdel.Tensor{Name: t.Name, Shape: t.Shape, Data: v}
 	}
 	return out, nil
+}
+
+// Widen writes the values of data as float32: those of F16 and BF16 exactly, those of F64 rounded. Other types than
+// those and F32 give zeros.
+func Widen(to []float32, from DType, data []byte) {
+	for i := range to {
+		switch from {
+		case F32:
+			to[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+		case F64:
+			to[i] = float32(math.Float64frombits(binary.LittleEndian.Uint64(data[8*i:])))
+		case BF16:
+			to[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(data[2*i:])) << 16)
+		case F16:
+			to[i] = half(binary.LittleEndian.Uint16(data[2*i:]))
+		default:
+			to[i] = 0
+		}
+	}
+}
+
+// half is the value of IEEE 754's binary16.
+func half(h uint16) float32 {
+	sign, exponent, fraction := uint32(h>>15)<<31, uint32(h>>10&31), uint32(h&1023)
+	switch exponent {
+	case 0: // below the least normal number
+		return math.Float32frombits(sign | math.Float32bits(float32(fraction)/(1<<24)))
+	case 31:
+		return math.Float32frombits(sign | 0x7f800000 | fraction<<13)
+	default:
+		return math.Float32frombits(sign | (exponent+127-15)<<23 | fraction<<13)
+	}
 }
