@@ -37,34 +37,38 @@
     }
     while (at) {
       const next = at.nextSibling;
-      at.remove();
+      if (at.nodeName === "TR" && at.querySelector(":checked")) at.hidden = true; else at.remove(); // ticks stay
       at = next;
     }
   }
 
   // filter hides the rows of a table that lack a word.
-  const field = document.querySelector("[data-filter]");
+  const field = document.querySelector("[data-filter], [data-search]");
   function filter() {
-    if (!field) return;
+    if (!field || !field.dataset.filter) return;
     const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
     for (const row of document.getElementById(field.dataset.filter).tBodies[0].rows) {
       const text = row.textContent.toLowerCase() + " " + (row.dataset.key || "").toLowerCase();
       row.hidden = !words.every((word) => text.includes(word));
     }
   }
-  // What is typed into the list of jobs is in the address, which is all that keeps it.
+  // The server filters the list of jobs. What is typed is in the address, which is all that keeps it.
+  let typing = 0;
   if (field) field.addEventListener("input", () => {
     filter();
-    count();
     if (!field.name) return;
     const here = new URL(location.href);
     if (field.value) here.searchParams.set(field.name, field.value); else here.searchParams.delete(field.name);
+    here.searchParams.delete("status");
     history.replaceState(null, "", here);
+    clearTimeout(typing);
+    typing = setTimeout(refresh, 150);
   });
+  for (const select of document.querySelectorAll("[data-now]")) select.addEventListener("change", () => select.form.requestSubmit());
 
   // picked says how many jobs are ticked, and lets them be compared from two on.
-  const picked = document.getElementById("picked");
   function count() {
+    const picked = document.getElementById("picked");
     if (!picked) return;
     const ticked = document.querySelectorAll("#chosen input:checked").length;
     const all = field && field.value && !ticked ? shownBoxes().length : 0;
@@ -74,15 +78,14 @@
     button.textContent = all > 1 && !button.disabled ? `Compare the ${all} shown` : "Compare";
   }
   const shownBoxes = () => [...document.querySelectorAll("#jobs tbody tr:not([hidden]) input")];
-  if (picked) {
-    const first = new URLSearchParams(location.search).get("pick");
-    for (const box of document.querySelectorAll("#chosen input")) if (box.value === first) box.checked = true;
-    document.getElementById("chosen").addEventListener("change", count);
-    document.getElementById("chosen").addEventListener("submit", () => {
-      if (!document.querySelector("#chosen input:checked")) for (const box of shownBoxes()) box.checked = true;
-    });
-    addEventListener("pageshow", count);
-  }
+  const first = new URLSearchParams(location.search).get("pick");
+  for (const box of document.querySelectorAll("#chosen input")) if (box.value === first) box.checked = true;
+  document.addEventListener("change", count);
+  document.addEventListener("submit", (event) => {
+    if (event.target.id !== "chosen" || document.querySelector("#chosen input:checked")) return;
+    for (const box of shownBoxes()) box.checked = true;
+  });
+  addEventListener("pageshow", count);
 
   // A click copies the command beside the button. Browsers allow it only on pages with TLS and of this machine.
   if (navigator.clipboard) document.documentElement.classList.add("may-copy");
@@ -235,17 +238,18 @@
   charts();
 
   // refresh asks for the page anew: one request at a time, and at most two thirds of the time.
-  const loaded = location.href; // without what is typed since: rows that the filter hides have to stay
   let asking = false, again = false;
   async function refresh() {
     if (asking) { again = true; return; }
     asking = true;
     const began = performance.now();
     try {
-      const answer = await fetch(loaded, { credentials: "same-origin" });
+      const answer = await fetch(location.href, { credentials: "same-origin" });
       if (answer.status === 401) { location.href = "/ui/login"; return; }
-      if (answer.ok) {
-        const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      if (answer.status === 400 && page.getElementById("fault")) { // a filter that is not whole yet
+        patch(document.getElementById("fault"), page.getElementById("fault"));
+      } else if (answer.ok) {
         patch(main, page.getElementById("main"));
         filter();
         count();

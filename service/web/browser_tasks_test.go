@@ -19,6 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/service"
 )
 
@@ -107,7 +108,13 @@ func (h *house) fill() (f fixtures) {
 		h.complete(r, rate)
 		r.Job.Metadata.Labels = map[string]string{"study": "lenet"}
 		f.good = r
+		if i == 0 {
+			r.Created, r.Ended = time.Now().Add(-50*time.Hour), time.Now().Add(-49*time.Hour)
+		}
 		h.save(r)
+		if i < 2 { // an old one and that of last week
+			h.tag(r, "paper")
+		}
 	}
 	f.failed, f.blind = job("ann", "wrong", 4), job("ann", "blind", 5)
 	h.complete(f.failed, 0.01)
@@ -119,6 +126,18 @@ func (h *house) fill() (f fixtures) {
 	f.blind.Learned = new(bool)
 	h.save(f.failed, f.blind)
 	return f
+}
+
+// tag gives a job a tag.
+func (h *house) tag(r *disdel.Record, tag string) {
+	h.t.Helper()
+	store, err := h.s.Tenant(r.Tenant).History(h.t.Context())
+	if err == nil {
+		err = store.SetRemark(h.t.Context(), r.ID, history.Remark{Tags: []string{tag}})
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
 }
 
 // complete gives a record the job file that it could have run from.
@@ -166,7 +185,7 @@ func TestTwelveTasks(t *testing.T) {
 	}{
 		{"which of three runs is best and what differs", func() {
 			u.part("Jobs")
-			u.try(chromedp.SendKeys("#q", "study=lenet"))
+			u.try(chromedp.SendKeys("#q", "label.study = lenet"))
 			u.link("Compare the 3 shown")
 			u.reads("sweep-3", "has the highest accuracy: 0.9", "training.optimizer.adam.learningRate")
 		}},
@@ -190,8 +209,10 @@ func TestTwelveTasks(t *testing.T) {
 		}},
 		{"find last week's run by tag", func() {
 			u.part("Jobs")
-			u.try(chromedp.SendKeys("#q", "study=lenet sweep-1"))
+			u.link("Last 7 days")
+			u.link("tag paper")
 			u.sees(`document.querySelectorAll("#jobs tbody tr:not([hidden])").length === 1`)
+			u.reads("sweep-1")
 		}},
 		{"see why a run did not learn", func() {
 			u.click(fmt.Sprintf(`a[href=%q]`, jobAddress(f.blind.ID)))

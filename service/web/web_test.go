@@ -82,6 +82,7 @@ func newHouseOf(t *testing.T, cfg service.Config) *house {
 type browser struct {
 	*house
 	cookie *http.Cookie
+	extra  string // a further cookie; "": none
 }
 
 func (h *house) signedIn(token string) *browser {
@@ -112,6 +113,9 @@ func (b *browser) answer(r *http.Request) (*http.Response, string) {
 	b.t.Helper()
 	if b.cookie != nil {
 		r.AddCookie(b.cookie)
+	}
+	if b.extra != "" {
+		r.Header.Add("Cookie", b.extra)
 	}
 	res, err := b.Client().Transport.RoundTrip(r)
 	if err != nil {
@@ -361,8 +365,12 @@ func TestEveryPageIsSound(t *testing.T) {
 	}
 	query := url.Values{"job": {string(list[0].ID), string(list[1].ID), string(list[2].ID)}}
 	b.page("/ui/compare?" + query.Encode())
-	b.page("/ui/jobs?" + url.Values{"q": {hostile}, "status": {hostile}, "sort": {hostile}}.Encode())
+	b.page("/ui/jobs?" + url.Values{
+		"q": {"x"}, "sort": {hostile}, "group": {hostile}, "cols": {"state," + hostile, hostile},
+	}.Encode())
+	b.page("/ui/jobs?" + url.Values{"sort": {hostile}, "group": {"name"}, "cols": {"name,tag," + hostile}}.Encode())
 	for _, path := range []string{
+		"/ui/jobs?" + url.Values{"q": {hostile}}.Encode(), "/ui/jobs?" + url.Values{"q": {"name = " + hostile}}.Encode(),
 		"/ui/jobs/" + url.PathEscape("none "+hostile), "/ui/nothing", "/ui/compare?job=a",
 		"/ui/jobs/" + string(list[0].ID) + "?section=none", "/ui/jobs/" + string(list[0].ID) + "/files/none",
 	} {
@@ -374,7 +382,7 @@ func TestEveryPageIsSound(t *testing.T) {
 	}
 }
 
-// The list is filtered by every word, and sorted by what is asked for.
+// The list is filtered in words, and sorted by what is asked for.
 func TestTheListOfJobs(t *testing.T) {
 	h := newHouse(t)
 	var list []*disdel.Record
@@ -386,18 +394,29 @@ func TestTheListOfJobs(t *testing.T) {
 	}
 	list[1].Status = disdel.StatusFailed
 	h.save(list...)
+	h.tag(list[0], "first")
 	b := h.signedIn("ann read")
-	for path, want := range map[string][]string{
-		"/ui/jobs":                         {"gamma", "beta", "alpha"},
-		"/ui/jobs?sort=name&dir=up":        {"alpha", "beta", "gamma"},
-		"/ui/jobs?sort=cost":               {"alpha", "beta", "gamma"},
-		"/ui/jobs?q=team%3Db":              {"beta"},
-		"/ui/jobs?q=digits+succ":           {"gamma", "alpha"},
-		"/ui/jobs?status=failed":           {"beta"},
-		"/ui/jobs?limit=2":                 {"gamma", "beta"},
-		"/ui/jobs?q=" + string(list[0].ID): {"alpha"},
-		"/ui/jobs?q=nothing":               {},
+	for address, want := range map[string][]string{
+		"":                                    {"gamma", "beta", "alpha"},
+		"sort=name&dir=up":                    {"alpha", "beta", "gamma"},
+		"sort=cost":                           {"alpha", "beta", "gamma"},
+		"sort=tag":                            {"alpha", "gamma", "beta"}, // jobs without a value come last, newest first
+		"q=label.team%3Db":                    {"beta"},
+		"q=digits+succ":                       {"gamma", "alpha"},
+		"q=cost+%3C+9":                        {"gamma"},
+		"q=not+tag:first":                     {"gamma", "beta"},
+		"q=first":                             {"alpha"},
+		"status=failed":                       {"beta"},
+		"limit=2":                             {"gamma", "beta"},
+		"limit=2&sort=cost":                   {"alpha", "beta"}, // the order is that of all jobs
+		"q=" + string(list[0].ID):             {"alpha"},
+		"q=nothing":                           {},
+		"cols=name,label.team&q=label.team:a": {"alpha"},
+		"group=state":                         {"Status:", "gamma", "alpha", "Status:", "beta"},
+		"group=tag":                           {"Tags:", "gamma", "beta", "Tags:", "alpha"},
 	} {
+		path := "/ui/jobs?" + address
+
 		doc, _ := b.page(path)
 		got := []string{}
 		for _, row := range rows(doc, "jobs") {
@@ -406,6 +425,83 @@ func TestTheListOfJobs(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %v, not %v", path, got, want)
+		}
+	}
+}
+
+// A browser keeps columns and views: the address asks for it once, and then only the cookie has it.
+func TestTheListKeepsColumnsAndViews(t *testing.T) {
+	h := newHouse(t)
+	one, two := job("ann", "one", 1), job("ann", "two", 2)
+	two.Job.Training.BatchSize = 128
+	h.save(one, two)
+	b := h.signedIn("ann read")
+	follow := func(path string) (kept string) {
+		t.Helper()
+		res, _ := b.send("GET", path, nil)
+		if res.StatusCode != 303 {
+			t.Fatalf("%s: %d", path, res.StatusCode)
+		}
+		if len(res.Cookies()) == 1 && res.Cookies()[0].MaxAge >= 0 {
+			kept = res.Cookies()[0].Name + "=" + res.Cookies()[0].Value
+		}
+		b.extra = kept
+		return res.Header.Get("Location")
+	}
+	if to := follow("/ui/jobs?cols=state&cols=workers&other=training.batchSize&keep=1&q=t"); to !=
+		"/ui/jobs?cols=state%2Cworkers%2Ctraining.batchSize&q=t" {
+		t.Errorf("columns lead to %s", to)
+	}
+	doc, text := b.page("/ui/jobs")
+	if list := rows(doc, "jobs"); len(list) != 2 || !strings.HasSuffix(list[0], "succeeded 2 128") {
+		t.Errorf("%q", list)
+	}
+	if !strings.Contains(text, `value="training.batchSize" checked`) {
+		t.Error("a chosen column is not ticked")
+	}
+	if to := follow("/ui/jobs?keep=1"); to != "/ui/jobs" {
+		t.Errorf("the usual columns are at %s", to)
+	}
+	if b.extra != "" {
+		t.Errorf("the usual columns are kept as %q", b.extra)
+	}
+	if to := follow("/ui/jobs?q=name:two&group=data&save=mine"); to != "/ui/jobs?group=data&q=name%3Atwo" {
+		t.Errorf("a saved view leads to %s", to)
+	}
+	if _, text = b.page("/ui/jobs"); !strings.Contains(text, `<a href="/ui/jobs?group=data&amp;q=name%3Atwo">mine</a>`) {
+		t.Error("the saved view is no link")
+	}
+	if follow("/ui/jobs?forget=mine"); b.extra != "" {
+		t.Errorf("a forgotten view is kept as %q", b.extra)
+	}
+	if follow("/ui/jobs?save=" + strings.Repeat("x", 40) + "&q=" + strings.Repeat("y", 4000)); b.extra != "" {
+		t.Error("a view that no cookie holds is kept")
+	}
+}
+
+// Groups have totals, and a click on a view adds its condition or removes it.
+func TestGroupsAndViews(t *testing.T) {
+	h := newHouse(t)
+	one, two := job("ann", "one", 1), job("ann", "two", 2)
+	two.Status = disdel.StatusFailed
+	h.save(one, two)
+	b := h.signedIn("ann read")
+	doc, _ := b.page("/ui/jobs?group=state")
+	if list := rows(doc, "jobs"); len(list) != 4 ||
+		list[2] != "Status: succeeded 1 job · best accuracy 0.9000 · 60.0 s in all · 1.50 GB-s" {
+		t.Errorf("%q", list)
+	}
+	for q, want := range map[string]string{
+		"":                         "state:failed",
+		"state:failed":             "",
+		"x and state:failed":       "x",
+		"a or b":                   "(a or b) and state:failed",
+		"tag:x and accuracy > 0.5": "tag:x and accuracy > 0.5 and state:failed",
+	} {
+		l := jobList{Query: q}
+		to, err := url.Parse(l.condition(url.Values{"q": {q}}, "Failed", "state:failed").Link)
+		if err != nil || to.Query().Get("q") != want {
+			t.Errorf("%q becomes %q", q, to.Query().Get("q"))
 		}
 	}
 }
