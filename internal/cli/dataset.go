@@ -126,6 +126,13 @@ func datasetAdd(u *ui) *cli.Command {
 }
 
 func addDataset(ctx context.Context, c *cli.Context, u *ui, data client.Data) error {
+	from, err := fetchFromHub(ctx, c, u, c.String("csv"))
+	if err == nil && from.folder != "" {
+		err = c.Set("csv", from.path)
+	}
+	if err != nil {
+		return err
+	}
 	doc, err := addFromFlags(ctx, c, u, data, c.Args().First(), showUnderstood)
 	if err != nil {
 		return err
@@ -133,7 +140,7 @@ func addDataset(ctx context.Context, c *cli.Context, u *ui, data client.Data) er
 	for _, w := range doc.Warnings {
 		u.Say("warning: %s", w)
 	}
-	return u.Show(doc, func(w io.Writer) { render.PrintDatasets(w, doc.Manifest) })
+	return errors.Join(from.done(), u.Show(doc, func(w io.Writer) { render.PrintDatasets(w, doc.Manifest) }))
 }
 
 // beforeAdding is called with rows that were understood, before anything is written. Its error ends the command.
@@ -353,10 +360,8 @@ func datasetAddDescription() string {
 		"or IDX arrays, or a folder with a folder of PNG and JPEG files for each class. Bytes 0..255 become 0..1;\n" +
 		"other numbers stay as they are. Arrays are [rows features], [rows height width] or [rows channels height\n" +
 		"width]; with --layout hwc, [rows height width channels].\n\n" +
-		"   disdel dataset add fashion-mnist\n" +
 		"   disdel dataset add flowers --csv iris.csv --label species\n" +
-		"   disdel dataset add pets --images pictures --size 32x32\n" +
-		"   disdel dataset add letters --images train-images.gz --labels train-labels.gz"
+		"   disdel dataset add pets --images pictures --size 32x32"
 }
 
 // datasetAddFlags are the flags of `dataset add`.
@@ -380,6 +385,6 @@ func datasetAddFlags() []cli.Flag {
 			Value: string(dataset.CHW),
 		},
 		&cli.StringFlag{Name: "classes", Usage: "`NAMES` of the classes, in label order: cat,dog"},
-		&cli.BoolFlag{Name: "overwrite", Usage: "replace a data set of this name"},
+		&cli.BoolFlag{Name: "overwrite", Usage: "replace a data set of this name"}, hubFlag,
 	}, denseFlags())
 }

@@ -41,6 +41,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"record": keepRecord, "damage": damageCheckpoint, "near": near, "document": oneDocument, "idx": writeIDX,
 			"serve": serveForScript, "table": writeTable, "array": writeArray, "torch": useTorch,
+			"hub": serveHub,
 		},
 		Condition: scriptCondition,
 		Setup: func(e *testscript.Env) error {

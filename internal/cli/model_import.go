@@ -24,10 +24,10 @@ import (
 func modelImport(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "import", Usage: "store an ONNX model, or a hub's folder, as a trained model",
-		ArgsUsage: "NAME FILE.onnx|FOLDER",
-		Description: "The model becomes the next version of NAME: docs/reference/weights.md, docs/how-to/use-a-hub-model.md.\n\n" +
-			"   disdel model import shop shop.onnx --job tune.yaml --data digits\n" +
-			"   disdel model import reviews ./bert-tiny --classes 2 --positions 128",
+		ArgsUsage: "NAME FILE.onnx|FOLDER|hf://ORG/NAME",
+		Description: "The model becomes the next version of NAME: docs/reference/weights.md, docs/how-to/use-a-hub-model.md." +
+			"\n\n   disdel model import shop shop.onnx --job tune.yaml --data digits\n" +
+			"   disdel model import reviews hf://ORG/NAME@COMMIT --classes 2 --positions 128",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "dry-run", Usage: "show the layers with shapes and counts, and store nothing"},
 			&cli.BoolFlag{Name: "keep-output", Usage: "answer what the file answers: add no softmax"},
@@ -35,6 +35,7 @@ func modelImport(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "data", Usage: "data set `NAME` of that job"},
 			&cli.IntFlag{Name: "classes", Usage: "`NUMBER` of classes for a folder without a classifier"},
 			&cli.IntFlag{Name: "positions", Usage: "`NUMBER` of tokens of a row, if fewer than the folder's"},
+			hubFlag,
 		},
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 2, 2); err != nil {
@@ -47,7 +48,11 @@ func modelImport(u *ui) *cli.Command {
 					Hint: "disdel model import --help",
 				}
 			}
-			in, err := readModel(c, file)
+			from, err := fetchFromHub(c.Context, c, u, file)
+			if err != nil {
+				return err
+			}
+			in, err := readModel(c, from.path)
 			if err != nil {
 				return err
 			}
@@ -73,7 +78,8 @@ func modelImport(u *ui) *cli.Command {
 						return err
 					}
 				}
-				return u.Show(m, func(w io.Writer) { fmt.Fprintf(w, "%s: %v of weights\n", m.Ref(), m.Size) })
+				return errors.Join(from.done(),
+					u.Show(m, func(w io.Writer) { fmt.Fprintf(w, "%s: %v of weights\n", m.Ref(), m.Size) }))
 			})
 		},
 	}

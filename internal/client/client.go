@@ -85,7 +85,8 @@ type Models interface {
 	// CopyWeights writes the weights of a model as safetensors.
 	CopyWeights(ctx context.Context, w io.Writer, m *modelstore.Model) error
 	// Add stores a model that no job has trained as the next version of its name. A server does not do that.
-	Add(ctx context.Context, m modelstore.Model, weights disdel.Weights, files modelstore.HubFiles) (modelstore.Model, error)
+	Add(ctx context.Context, m modelstore.Model, weights disdel.Weights, files modelstore.HubFiles) (
+		modelstore.Model, error)
 	// HubFiles returns the tokenizer of a model, and the origin of the model of a hub that its training began with. A
 	// server does not do that.
 	HubFiles(ctx context.Context, m *modelstore.Model) (modelstore.HubFiles, error)

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -350,5 +351,49 @@ func TestHostileHubFolders(t *testing.T) {
 	os.WriteFile(filepath.Join(dir, "model.safetensors"), append(data, header...), 0o600)
 	if _, err := readHub(t, dir, export.HubOptions{}); disdel.KindOf(err) != disdel.Corrupt {
 		t.Errorf("a header that lies: %v", err)
+	}
+}
+
+// transformers loads what is exported, misses nothing, and answers the same. DISDEL_TEST_TRANSFORMERS names a Python
+// that has it.
+func TestTransformersLoadsWhatIsExported(t *testing.T) {
+	python := os.Getenv("DISDEL_TEST_TRANSFORMERS")
+	if python == "" {
+		t.Skip("DISDEL_TEST_TRANSFORMERS names no Python with transformers")
+	}
+	for _, n := range []disdel.Network{
+		{Name: "bert-tiny", Input: []int{1, 1, 16}, Classes: 3},
+		{Name: "gpt-tiny", Input: []int{1, 1, 16}, Classes: 90, NextToken: true},
+		{Name: "gpt-tiny", Input: []int{1, 1, 16}, Classes: 4},
+		{Name: "vit-tiny-cifar", Input: []int{3, 32, 32}, Classes: 10},
+	} {
+		g, err := model.Build(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := drawnWeights(g)
+		dir, _ := writeHub(t, export.HubExport{Network: n, Weights: w})
+		x, shape := drawnRows(2*g.Input().Len()), "2x3x32x32"
+		if g.HasTokens() {
+			shape = "2x16"
+			for i := range x {
+				x[i] = float32(1 + int(1e6*math.Abs(float64(x[i])))%80)
+			}
+		}
+		rows, err := json.Marshal(x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(python, "testdata/hub/answers.py", dir, shape)
+		cmd.Stdin, cmd.Stderr = bytes.NewReader(rows), os.Stderr
+		text, err := cmd.Output()
+		var want []float32
+		if err == nil {
+			err = json.Unmarshal(text[bytes.IndexByte(text, '['):], &want)
+		}
+		if err != nil {
+			t.Fatal(n.Name, err)
+		}
+		wantClose(t, n.Name, answers(t, g, w, 2, x), want)
 	}
 }
