@@ -75,6 +75,10 @@ scenarios: ## a newcomer's first week in twenty scripts, with the time of each
 robust: deps build ## faults and attacks on the built program, from SEED (docs/reference/robustness.md); ONLY=R2,S8 chooses some
 	scripts/robust.sh "$(SEED)" "$(ONLY)"
 
+.PHONY: simulate
+simulate: ## whole jobs in virtual time, with lost messages and dying processes (SEEDS=1..10000; SEEDS=7 TRACE=1: what happens in one)
+	go test ./test/simulate -count=1 -v -timeout 60m -run UnderFaults -args -seeds "$(or $(SEEDS),1..1000)" $(if $(TRACE),-trace)
+
 .PHONY: lint
 lint: ## gofumpt, vet, go fix, staticcheck, tidy
 	scripts/lint.sh

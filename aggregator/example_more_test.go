@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+
+	"github.com/alicebob/miniredis/v2"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator"
@@ -178,4 +181,21 @@ func ExampleDeltas() {
 	must(err)
 	fmt.Printf("%s\n", all)
 	// Output: [one two]
+}
+
+// A Redis in the same process, behind a connection that a simulation makes.
+func ExampleWithDialer() {
+	server := miniredis.NewMiniRedis()
+	defer server.Close()
+	ctx := aggregator.WithDialer(context.Background(), func(context.Context, string, string) (net.Conn, error) {
+		return server.Dial()
+	})
+	s, err := aggregator.Open(ctx, disdel.Store{URLs: []string{"redis://nowhere.test:6379/0"}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close()
+	fmt.Println(s.Cancel(ctx, "job-1"), server.Keys())
+	// Output: <nil> [disdel:{job-1}:cancel]
 }

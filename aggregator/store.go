@@ -43,7 +43,7 @@ func Open(ctx context.Context, s disdel.Store) (*Store, error) {
 		}
 	}
 	store := &Store{keys: keys{prefix}, column: columnValues, lease: defaultLease}
-	store.connections = &connections{open: map[net.Conn]struct{}{}}
+	store.connections = &connections{open: map[net.Conn]struct{}{}, dial: dialerOf(ctx)}
 	var err error
 	if store.servers, err = openServers(ctx, s, store.connections); err != nil {
 		return nil, err
@@ -226,11 +226,31 @@ func entryKeys(text string) (key string, parts []string) {
 type connections struct {
 	sync.Mutex
 	open map[net.Conn]struct{}
+	dial Dialer // nil: the network's
+}
+
+// Dialer makes a connection to an address of a Redis server, as net.Dialer.DialContext does.
+type Dialer = func(ctx context.Context, network, address string) (net.Conn, error)
+
+type dialerKey struct{}
+
+// WithDialer returns a context in which Open connects with dial. Simulations use it: their servers are in the same
+// process, and their connections lose what they are told to lose.
+func WithDialer(ctx context.Context, dial Dialer) context.Context {
+	return context.WithValue(ctx, dialerKey{}, dial)
+}
+
+func dialerOf(ctx context.Context) Dialer {
+	dial, _ := ctx.Value(dialerKey{}).(Dialer)
+	return dial
 }
 
 // dialer returns a dial function that tracks its connections.
 func (l *connections) dialer(opt *redis.Options) func(ctx context.Context, network, address string) (net.Conn, error) {
-	dial := redis.NewDialer(opt)
+	dial := l.dial
+	if dial == nil {
+		dial = redis.NewDialer(opt)
+	}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dial(ctx, network, address)
 		if err != nil {

@@ -73,6 +73,22 @@ func (s *saver) now(r *disdel.Record) {
 	<-u.done
 }
 
+// within is now that gives up after d. Then the state is written later.
+func (s *saver) within(r *disdel.Record, d time.Duration) {
+	u := urgent{*r, make(chan struct{})}
+	limit := time.NewTimer(d)
+	defer limit.Stop()
+	select {
+	case s.urgent <- u:
+	case <-limit.C:
+		return // save has scheduled it
+	}
+	select {
+	case <-u.done:
+	case <-limit.C:
+	}
+}
+
 func (s *saver) write(ctx context.Context, to Recorder, r *disdel.Record, log logrus.FieldLogger) {
 	limited, stop := context.WithTimeout(ctx, saveTimeout)
 	defer stop()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/disdel/disdel"
 )
@@ -156,4 +157,34 @@ func mustTakeUp(t *testing.T, r disdel.Record, spec *Spec, c disdel.Checkpoint) 
 	if err := ContinueFrom(r, spec, c); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A checkpoint ends the training of its round. What the record tells of the round is therefore saved before.
+func TestARoundIsSavedBeforeItsCheckpoint(t *testing.T) {
+	in(t, func(t *testing.T, s *surroundings) {
+		spec, aggregations := runSpec(2, 3), 0
+		spec.Job.Reliability.CheckpointEvery = 1
+		s.invoke = func(inv disdel.Invocation) error {
+			if inv.Task != disdel.TaskAggregate || inv.Round == 2 {
+				return nil
+			}
+			aggregations++
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if _, ok := rebuilt(s.saved[len(s.saved)-1], inv.Round); !ok {
+				t.Errorf("the record lacks the workers of round %d", inv.Round)
+			}
+			return nil
+		}
+		s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+			time.Sleep(100 * time.Millisecond)
+			return passes(ctx, inv)
+		}
+		if rec, err := s.controller().Run(t.Context(), spec, disdel.DataInfo{}); err != nil || rec.Failure != nil {
+			t.Fatalf("%v, %v", rec.Failure, err)
+		}
+		if aggregations != 2 {
+			t.Errorf("%d aggregations with a checkpoint", aggregations)
+		}
+	})
 }

@@ -239,6 +239,10 @@ func (r *run) carryOut(work context.Context, orders []Order) (ended bool) {
 	for _, o := range orders {
 		switch o := o.(type) {
 		case InvokeOrder:
+			if r.checkpoints(o.Invocation) {
+				r.saver.save(r.rec)
+				r.saver.within(r.rec, saveAhead)
+			}
 			r.invoke(work, o.Invocation, o.After)
 		case AlarmOrder:
 			r.alarm(o)
@@ -283,6 +287,16 @@ func (r *run) carryOut(work context.Context, orders []Order) (ended bool) {
 		}
 	}
 	return ended
+}
+
+// saveAhead is how long an aggregation that writes a checkpoint waits for the history store.
+const saveAhead = 2 * time.Second
+
+// checkpoints tells whether an invocation writes a checkpoint. A resume that continues from it does not train its round
+// again, so what the record tells of the round is saved before.
+func (r *run) checkpoints(inv disdel.Invocation) bool {
+	var req disdel.AggregateRequest
+	return inv.Task == disdel.TaskAggregate && json.Unmarshal(inv.Params, &req) == nil && req.NextCheckpoint != ""
 }
 
 // stageBegins saves a stage before anything runs in it: a resume after the controller's death needs it.

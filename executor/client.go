@@ -36,6 +36,8 @@ type Config struct {
 	// Seal encrypts passwords in the parameters of activations, because parameters lie unencrypted in OpenWhisk's queue.
 	// Each action gets a key in its code. The action runtime must have this version.
 	Seal bool
+	// Transport carries the requests; nil: HTTP over the network. Simulations have a platform in the same process.
+	Transport http.RoundTripper
 }
 
 // Executor runs actions in one OpenWhisk namespace. It is safe for concurrent use.
@@ -68,7 +70,10 @@ func New(cfg Config) (*Executor, error) {
 	if cfg.MaxQueue == 0 {
 		cfg.MaxQueue = maxQueue
 	}
-	e := &Executor{cfg: cfg, transport: &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute}}
+	e := &Executor{cfg: cfg, transport: cfg.Transport}
+	if e.transport == nil {
+		e.transport = &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute}
+	}
 	if cfg.Seal {
 		e.key = secrets.NewKey()
 	}

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -139,10 +140,18 @@ type probe struct {
 	id     disdel.ActivationID // "": not accepted
 	served time.Time           // when its record was found
 	gone   bool                // the action does not exist
+	// OpenWhisk may lose a probe too. Another one is sent at the time again, and wait later the next.
+	again time.Time
+	wait  time.Duration
+	older []disdel.ActivationID // sent before id
 }
 
-// probeEvery is the time between probes that are not accepted.
-const probeEvery = 5 * time.Second
+const (
+	// probeEvery is the time between probes that are not accepted.
+	probeEvery = 5 * time.Second
+	// probeAgain is the time until a second probe. Each later one takes twice as long.
+	probeAgain = 5 * time.Minute
+)
 
 // probe returns the state of a probe of inv's action that was sent after since. The first caller sends it.
 func (e *Executor) probe(ctx context.Context, inv disdel.Invocation, since time.Time) probe {
@@ -156,18 +165,37 @@ func (e *Executor) probe(ctx context.Context, inv disdel.Invocation, since time.
 	if p == nil || p.sent.Before(since) || p.id == "" && !p.gone && now.Sub(p.sent) > probeEvery {
 		p = &probe{sent: now}
 		e.probes.byAction[inv.Action] = p
-		invocation := disdel.Invocation{Task: disdel.TaskProbe, Action: inv.Action}
-		id, err := e.invokePaced(ctx, invocation, map[string]any{"probe": true})
-		e.quotas.removeWaiting(waiterOf(&invocation)) // probes are not shown as waiting
-		p.id, p.gone = id, disdel.KindOf(err) == disdel.NotFound
+		e.sendProbe(ctx, inv.Action, p)
+	}
+	if p.id != "" && p.served.IsZero() && now.After(p.again) {
+		e.sendProbe(ctx, inv.Action, p)
 	}
 	if p.id != "" && p.served.IsZero() && now.Sub(p.looked) >= min(beatsEvery, e.cfg.PollEvery) {
 		p.looked = now
-		if e.hasRecord(ctx, p.id) {
+		if e.hasRecord(ctx, p.id) || slices.ContainsFunc(p.older, func(id disdel.ActivationID) bool {
+			return e.hasRecord(ctx, id)
+		}) {
 			p.served = now
 		}
 	}
 	return *p
+}
+
+// sendProbe sends a probe, beside those that were sent before.
+func (e *Executor) sendProbe(ctx context.Context, action disdel.ActionName, p *probe) {
+	invocation := disdel.Invocation{Task: disdel.TaskProbe, Action: action}
+	id, err := e.invokePaced(ctx, invocation, map[string]any{"probe": true})
+	e.quotas.removeWaiting(waiterOf(&invocation)) // probes are not shown as waiting
+	p.wait = max(2*p.wait, probeAgain)
+	p.again = time.Now().Add(p.wait)
+	p.gone = disdel.KindOf(err) == disdel.NotFound
+	if id == "" {
+		return
+	}
+	if p.id != "" {
+		p.older = append(p.older, p.id)
+	}
+	p.id = id
 }
 
 func (e *Executor) hasRecord(ctx context.Context, id disdel.ActivationID) bool {

@@ -22,7 +22,7 @@ export DISDEL_TEST_KUBECHECK="$PWD/.cache/bin/kubecheck"
 export DISDEL_TEST_COMPOSER="$PWD/.cache/composer/node_modules/openwhisk-composer"
 
 heavy='/(runtime/engine/(native|cuda|gorgonia)|internal/cli|examples/embed|estimator|model|deploy(/doctor|/verify)?)$|'\
-'/(dataset/(text|sparse)|controller/simulate)$|'\
+'/(dataset/(text|sparse)|controller/simulate|test/simulate)$|'\
 '/(runtime/engine/native/(kernel|plan)|scheduler|controller/jobfile|deploy/image|internal/export)$'
 # Tests wait for processes and servers more than they compute: twice as many at once as there are processors, and those that take
 # longest first, so that none is left alone at the end.

@@ -1,0 +1,210 @@
+package simulate
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/aggregator"
+	"github.com/disdel/disdel/dataset"
+)
+
+var (
+	seeds = flag.String("seeds", "", "seeds to run, N or FIRST..LAST; empty: new ones for as long as -for says")
+	long  = flag.Duration("for", 10*time.Second, "how long new seeds are run")
+	trace = flag.Bool("trace", false, "print what happens in each run")
+)
+
+// result is what a job came to, as far as no fault may change it.
+type result struct {
+	weights string
+	rounds  string
+}
+
+func resultOf(rec *disdel.Record) result {
+	var r result
+	if rec.Model != nil {
+		r.weights = rec.Model.Checksum
+	}
+	for _, round := range rec.Rounds {
+		r.rounds += fmt.Sprintf("%d %v; ", round.Round, round.TrainLoss)
+	}
+	return r
+}
+
+// simulation runs seeds and compares each job with the same job without faults.
+type simulation struct {
+	data disdel.DataRef
+	dir  string
+	want map[variant]result
+	hits [faults]int
+
+	lossy int // records that the history store lost in the newest run
+}
+
+func newSimulation(t *testing.T) *simulation {
+	t.Helper()
+	aggregator.SilenceRedis()
+	s := &simulation{dir: t.TempDir(), want: map[variant]result{}}
+	if shm, err := os.MkdirTemp("/dev/shm", "simulate-"); err == nil {
+		s.dir = shm
+		t.Cleanup(func() { os.RemoveAll(shm) })
+	}
+	s.data = disdel.DataRef{
+		URL: "file://" + filepath.Join(s.dir, "data"), Name: "digits",
+		Split: disdel.Split{Train: 0.8, Validation: 0.2, Seed: 1},
+	}
+	sets, err := dataset.OpenStore(t.Context(), s.data.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sets.Close()
+	in, err := dataset.Digits()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := sets.Add(t.Context(), in, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.data.Checksum = m.Checksum()
+	return s
+}
+
+// run runs a job under the weather of a seed and returns what it came to.
+func (s *simulation) run(t *testing.T, seed uint64, v variant, out io.Writer) (r result, err error) {
+	synctest.Test(t, func(*testing.T) {
+		w := newWorld(newWeather(seed, out), filepath.Join(s.dir, "run"))
+		rec, failed := w.job(v.spec(s.data, w.models))
+		late := !w.platform.idleNow()
+		if failed == nil {
+			failed = check(rec, v, w.weather.hits[saveFails] > 0)
+		}
+		w.platform.close()
+		if left := w.leftKeys(late); failed == nil && len(left) > 0 {
+			failed = fmt.Errorf("keys stay in Redis: %s", strings.Join(left, ", "))
+		}
+		s.lossy = w.weather.hits[saveFails]
+		time.Sleep(time.Minute) // goroutines of dead processes notice that they are
+		w.close()
+		for f, n := range w.weather.hits {
+			s.hits[f] += n
+		}
+		if err = failed; failed == nil {
+			r = resultOf(rec)
+		}
+	})
+	return r, err
+}
+
+// check finds what is wrong with the record of a job, whatever its faults were. Where the history store lost records,
+// the record of a resumed job may lack rounds.
+func check(rec *disdel.Record, v variant, lost bool) error {
+	switch {
+	case rec == nil:
+		return errors.New("there is no record")
+	case rec.Status != disdel.StatusSucceeded:
+		return fmt.Errorf("the job is %v: %v", rec.Status, rec.Failure)
+	case len(rec.Rounds) != v.rounds && !lost:
+		return fmt.Errorf("the record has %d rounds, not %d", len(rec.Rounds), v.rounds)
+	}
+	for i, round := range rec.Rounds {
+		if round.Round != i && !lost || len(round.Missing) > 0 {
+			return fmt.Errorf("round %d of the record is %d, without workers %v", i, round.Round, round.Missing)
+		}
+	}
+	return nil
+}
+
+// simulate runs one seed and returns what it violates.
+func (s *simulation) simulate(t *testing.T, seed uint64, out io.Writer) error {
+	v := variantOf(&weather{seed: seed})
+	want, known := s.want[v]
+	if !known {
+		var err error
+		if want, err = s.run(t, 0, v, nil); err != nil {
+			return fmt.Errorf("without faults: %w", err)
+		}
+		s.want[v] = want
+	}
+	got, err := s.run(t, seed, v, out)
+	if err == nil && (got.weights != want.weights || s.lossy == 0 && got.rounds != want.rounds) {
+		err = fmt.Errorf("the job came to %+v, and without faults to %+v", got, want)
+	}
+	return err
+}
+
+// seedRange reads -seeds.
+func seedRange(text string) (first, last uint64, err error) {
+	from, to, several := strings.Cut(text, "..")
+	if !several {
+		to = from
+	}
+	first, err = strconv.ParseUint(from, 10, 64)
+	last, bad := strconv.ParseUint(to, 10, 64)
+	return first, last, errors.Join(err, bad)
+}
+
+// A job under faults ends as the same job without them, and leaves nothing.
+func TestJobsUnderFaultsEndAsWithoutThem(t *testing.T) {
+	s := newSimulation(t)
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	began := time.Now()
+	first := uint64(began.UnixMicro())
+	last := first + 1<<32
+	if *seeds != "" {
+		var err error
+		if first, last, err = seedRange(*seeds); err != nil {
+			t.Fatalf("-seeds %s: %v", *seeds, err)
+		}
+	}
+	var out io.Writer
+	if *trace {
+		out = os.Stderr
+	}
+	runs, violations := 0, 0
+	for seed := first; seed <= last && (*seeds != "" || time.Since(began) < *long); seed++ {
+		runs++
+		if out != nil {
+			fmt.Fprintf(out, "seed %d\n", seed)
+		}
+		if err := s.simulate(t, seed, out); err != nil {
+			violations++
+			t.Errorf("seed %d: %v\nrepeat: go test ./test/simulate -run UnderFaults -seeds %d -trace", seed, err, seed)
+		}
+	}
+	t.Logf("seeds from %d: sim_runs %d, sim_violations %d, sim_runs_per_min %.0f", first, runs, violations,
+		float64(runs)/time.Since(began).Minutes())
+	for f, n := range s.hits {
+		t.Logf("%v: %d", fault(f), n)
+	}
+}
+
+// Seeds that found something once, at the state of the tree then.
+func TestSeedsThatFoundSomething(t *testing.T) {
+	s := newSimulation(t)
+	for _, seed := range []uint64{77, 84} {
+		if err := s.simulate(t, seed, nil); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+// The fault-free run itself needs every part.
+func TestAJobWithoutFaults(t *testing.T) {
+	s := newSimulation(t)
+	r, err := s.run(t, 0, variant{rounds: 2, workers: 2, checkpoint: 1}, nil)
+	if err != nil || r.weights == "" {
+		t.Fatalf("%+v, %v", r, err)
+	}
+}

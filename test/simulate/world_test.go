@@ -1,0 +1,313 @@
+package simulate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/sirupsen/logrus"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/aggregator"
+	"github.com/disdel/disdel/controller"
+	"github.com/disdel/disdel/executor"
+	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/scheduler"
+)
+
+// world is everything that one run has: the platform, Redis, the history of records, and the faults.
+type world struct {
+	weather  *weather
+	platform *platform
+	redis    *miniredis.Miniredis
+	models   string // URL
+
+	mu        sync.Mutex
+	saved     []byte // the record of the job as it was saved last
+	published int    // models
+	unswept   bool   // a controller said that it left the job's keys
+}
+
+const (
+	jobID = disdel.JobID("job-1")
+	// longest is the virtual time after which a job counts as hung. The slowest fault is an activation that never runs:
+	// its controller waits for it for its timeout and a minute.
+	longest = 6 * time.Hour
+)
+
+// newWorld makes the surroundings of one run. The folder gets its models.
+func newWorld(w *weather, folder string) *world {
+	out := &world{weather: w, redis: miniredis.NewMiniRedis(), models: "file://" + folder}
+	out.platform = newPlatform(out)
+	c, err := out.redis.Dial() // starts it
+	if err == nil {
+		c.Close() //nolint:errcheck // it was only opened
+	}
+	return out
+}
+
+// variant is a kind of job. Each has losses and weights of its own.
+type variant struct {
+	rounds, workers, checkpoint int
+	batches                     int // of a round that is less than an epoch; 0: whole epochs
+	keep                        bool
+}
+
+// variantOf draws the job of a seed.
+func variantOf(w *weather) variant {
+	pick := func(name string, n int) int { return int(w.roll(name, 0) * float64(n)) }
+	return variant{
+		rounds: 2 + pick("rounds", 2), workers: 2 + pick("workers", 2), checkpoint: pick("checkpoint", 3),
+		keep: pick("keep", 2) == 1,
+	}
+}
+
+// spec is the job of a variant on a data set.
+func (v variant) spec(data disdel.DataRef, models string) controller.Spec {
+	var job disdel.Job
+	job.Training.Epochs, job.Training.BatchSize, job.Output.Model = v.rounds, 20, "m"
+	job.Training.Optimizer = disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}
+	job.Training.Loss, job.Training.ValidateEvery = disdel.LossCrossEntropy, 1
+	if v.keep {
+		job.Distribution.Aggregation.OptimizerState = disdel.StateKeep
+	}
+	job.Distribution.Workers = v.workers
+	job.Reliability.CheckpointEvery = v.checkpoint
+	job.Reliability.Retries = disdel.Retries{
+		Limit: 1000, PerWorker: 1000, MemoryFactor: 1, TimeoutFactor: 1,
+		Backoff: disdel.Backoff{Initial: disdel.Duration(100 * time.Millisecond), Max: disdel.Duration(time.Second)},
+	}
+	limits := disdel.Limits{Memory: 512 * disdel.MB, Timeout: disdel.Millis(30 * time.Second)}
+	plan := disdel.Plan{
+		Workers: v.workers, Rounds: v.rounds, Epochs: 1, Parallel: v.workers, Levels: scheduler.Tree(v.workers, 2),
+		Shards: scheduler.Shards(60*v.workers, v.workers), HeldOut: 50, Threads: 1,
+	}
+	plan.Platform.MaxMemory, plan.Platform.MaxTimeout = limits.Memory, limits.Timeout
+	for _, task := range []disdel.Task{disdel.TaskTrain, disdel.TaskAggregate, disdel.TaskEvaluate} {
+		name := disdel.ActionName(scheduler.Package(jobID) + "/" + string(task))
+		plan.Actions = append(plan.Actions, disdel.ActionPlan{
+			Task: task, Name: name, Limits: limits, Estimate: disdel.Estimate{Likely: 12 * disdel.MB},
+		})
+	}
+	return controller.Spec{
+		ID: jobID, Job: job, Data: data, Models: models, Output: "weights/m.safetensors", Threads: 1, Plan: plan, Keeps: true,
+		Store: disdel.Store{URLs: []string{"redis://redis.test:6379/0"}},
+		Network: disdel.Network{
+			Input: []int{1, 8, 8}, Classes: 10, Init: disdel.Init{Seed: 3, Scheme: "glorot"},
+			Layers: []disdel.Layer{{Kind: "flatten"}, {Kind: "dense", Units: 10}, {Kind: "softmax"}},
+		},
+	}
+}
+
+// Save implements controller.Recorder. Only living controllers reach the history.
+type recorder struct{ of *process }
+
+// Save implements controller.Recorder.
+func (h recorder) Save(ctx context.Context, rec *disdel.Record) error {
+	w := h.of.world
+	gone := &disdel.Error{Kind: disdel.Unavailable, Op: "save record", Msg: "the history store does not answer"}
+	if !sleep(ctx, w.weather.between(time.Millisecond, 5*time.Millisecond, "save "+h.of.name)) {
+		return gone
+	}
+	first, last := len(rec.Activations) == 0, rec.Status != disdel.StatusRunning
+	if !h.of.alive() || !first && !last && w.weather.strikes(saveFails, h.of.name) {
+		return gone
+	}
+	text, err := json.Marshal(rec)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.saved = text
+	return nil
+}
+
+// sink implements controller.ModelSink.
+type sink struct{ of *process }
+
+// Commit implements controller.ModelSink.
+func (s sink) Commit(_ context.Context, _ *disdel.Record, _ disdel.Network, m disdel.ModelRef) (disdel.ModelRef, error) {
+	if !s.of.alive() {
+		return m, errKilled
+	}
+	s.of.world.mu.Lock()
+	defer s.of.world.mu.Unlock()
+	s.of.world.published++
+	m.Version = 1
+	return m, nil
+}
+
+// Discard implements controller.ModelSink.
+func (s sink) Discard(ctx context.Context, folder string) error {
+	if !s.of.alive() {
+		return errKilled
+	}
+	models, err := modelstore.Open(ctx, s.of.world.models)
+	if err != nil {
+		return err
+	}
+	return errors.Join(models.Discard(ctx, folder), models.Close())
+}
+
+// Fire implements logrus.Hook: it traces what controllers log.
+type logged struct{ of *process }
+
+// Levels implements logrus.Hook.
+func (logged) Levels() []logrus.Level { return logrus.AllLevels }
+
+// Fire implements logrus.Hook.
+func (l logged) Fire(e *logrus.Entry) error {
+	w := l.of.world
+	w.weather.note("%s: %s: %s %v", l.of.name, e.Level, e.Message, e.Data)
+	if strings.Contains(e.Message, "stay in the store") {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.unswept = true
+	}
+	return nil
+}
+
+// controlled runs the job in one controller until it ends or dies. rec is the record to resume; nil: a first run.
+func (w *world) controlled(p *process, spec controller.Spec, rec *disdel.Record) (*disdel.Record, error) {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	log.SetLevel(logrus.DebugLevel)
+	log.AddHook(logged{p})
+	ctx := aggregator.WithDialer(p.ctx, p.dial)
+	board, err := openStore(ctx, spec.Store)
+	if err != nil {
+		return nil, err
+	}
+	defer board.Close()
+	e, err := executor.New(executor.Config{
+		APIHost: "http://openwhisk.test", AuthKey: "user:key", Logger: log, Transport: http.RoundTripper(caller{p}),
+		Heartbeats: func(ctx context.Context, inv disdel.Invocation) []disdel.Progress {
+			all, _ := board.Progress(ctx, inv.Job)
+			return slices.DeleteFunc(all, func(p disdel.Progress) bool {
+				return p.Task != inv.Task || p.Round != inv.Round || p.Level != inv.Level || p.Member != inv.Member
+			})
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	c := controller.New(controller.Config{
+		Invoker: e, Recorder: recorder{p}, Store: board, Models: sink{p}, Log: log, Tick: time.Second, Keeps: true,
+	})
+	if rec == nil {
+		return c.Run(ctx, spec, disdel.DataInfo{})
+	}
+	if err := w.resume(ctx, &spec, *rec); err != nil {
+		return nil, err
+	}
+	return c.Resume(ctx, spec, *rec)
+}
+
+// openStore opens the store, again while it refuses connections.
+func openStore(ctx context.Context, at disdel.Store) (*aggregator.Store, error) {
+	for {
+		s, err := aggregator.Open(ctx, at)
+		if err == nil || ctx.Err() != nil || !sleep(ctx, time.Second) {
+			return s, err
+		}
+	}
+}
+
+// resume sets where a job continues, as package service does.
+func (w *world) resume(ctx context.Context, spec *controller.Spec, rec disdel.Record) error {
+	spec.Resumes = rec.Resumes + 1
+	controller.RaiseLimits(&spec.Plan, spec.Job, rec)
+	models, err := modelstore.Open(ctx, w.models)
+	if err != nil {
+		return err
+	}
+	defer models.Close()
+	c, _, err := models.NewestCheckpoint(ctx, controller.CheckpointFolder(rec.ID))
+	if disdel.KindOf(err) == disdel.NotFound {
+		return controller.StartOver(rec, spec)
+	}
+	if err != nil {
+		return err
+	}
+	if err := controller.CheckResume(rec, *spec, c); err != nil {
+		return err
+	}
+	return controller.ContinueFrom(rec, spec, c)
+}
+
+// last is the record that was saved last; nil: none.
+func (w *world) last() *disdel.Record {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.saved == nil {
+		return nil
+	}
+	var rec disdel.Record
+	if json.Unmarshal(w.saved, &rec) != nil {
+		return nil
+	}
+	return &rec
+}
+
+// lives is how many controllers a job has at most; the last one does not die.
+const lives = 3
+
+// job runs the job through the lives of its controllers, and returns its last record.
+func (w *world) job(spec controller.Spec) (*disdel.Record, error) {
+	began := time.Now()
+	for life := 1; ; life++ {
+		p := w.process(fmt.Sprintf("controller %d", life))
+		end := longest
+		dies := life < lives && w.weather.strikes(controllerDies, p.name)
+		if dies {
+			end = w.weather.between(0, 8*time.Second, "life")
+		}
+		alarm := time.AfterFunc(end, p.kill)
+		rec := w.last()
+		var err error
+		if rec == nil || rec.Status == disdel.StatusRunning {
+			rec, err = w.controlled(p, spec, rec)
+			for disdel.KindOf(err) == disdel.Unavailable && p.alive() { // its user tries again
+				rec, err = w.controlled(p, spec, w.last())
+			}
+		}
+		alarm.Stop()
+		if p.alive() || !dies {
+			p.kill()
+			if time.Since(began) >= longest {
+				return rec, fmt.Errorf("the job does not end: after %v it is %v", longest, rec.Status)
+			}
+			return rec, err
+		}
+		w.weather.note("%s: died", p.name)
+		time.Sleep(w.weather.between(time.Millisecond, 3*time.Second, "restart"))
+	}
+}
+
+// close ends everything.
+func (w *world) close() {
+	w.platform.close()
+	w.redis.Close()
+	os.RemoveAll(strings.TrimPrefix(w.models, "file://")) //nolint:errcheck // the whole folder goes at the end
+}
+
+// leftKeys returns the keys in Redis that should not be there. Activations of dead controllers may leave some behind the
+// last sweep, which expire.
+func (w *world) leftKeys(late bool) (out []string) {
+	for _, key := range w.redis.Keys() {
+		if !late && !w.unswept || w.redis.TTL(key) == 0 {
+			out = append(out, fmt.Sprintf("%s (%v)", key, w.redis.TTL(key)))
+		}
+	}
+	return out
+}
