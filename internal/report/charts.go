@@ -88,8 +88,8 @@ func (r *Report) lossPlot() *Figure {
 		p.Series = append(p.Series, heldOut)
 		p.Alt += fmt.Sprintf(", held-out loss at %.4f", heldOut.Last())
 	}
-	r.scale(p)
-	return figureOf(p, r.averageNote())
+	r.CurveOptions.scale(p)
+	return figureOf(p, r.CurveOptions.averageNote("; dots are the values"))
 }
 
 func (r *Report) accuracyPlot() *Figure {
@@ -108,7 +108,7 @@ func (r *Report) accuracyPlot() *Figure {
 	if r.CurveOptions.zoomed() {
 		p.Low, p.Top = 0.98*least(p.Series), min(1, 1.02*max(most, ofSeen))
 	}
-	return figureOf(p, r.averageNote())
+	return figureOf(p, r.CurveOptions.averageNote("; dots are the values"))
 }
 
 // errorPlot is the RMSE by round, for jobs that predict numbers.
@@ -125,8 +125,8 @@ func (r *Report) errorPlot() *Figure {
 	p := r.roundPlot(metric.Title+" by round", "unit of the target", 1.08*maximum)
 	p.Alt = fmt.Sprintf("Held-out %s ends at %s", metric.Title, metric.Number(s.Last()))
 	p.Series = []plot.Series{s}
-	r.scale(p)
-	return figureOf(p, r.averageNote())
+	r.CurveOptions.scale(p)
+	return figureOf(p, r.CurveOptions.averageNote("; dots are the values"))
 }
 
 // epochPlot is the training accuracy by epoch, for jobs with several epochs a round.

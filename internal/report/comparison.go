@@ -265,7 +265,12 @@ var ComparisonRows = []ComparisonRow{
 	{"labels", func(e *JobResult) string { return textIf(e.Labels != "", e.Labels) }},
 }
 
-func peakOfLimit(peak, limit disdel.Bytes) string { return fmt.Sprintf("%v of %v", peak, limit) }
+func peakOfLimit(peak, limit disdel.Bytes) string {
+	if limit == 0 {
+		return peak.String()
+	}
+	return fmt.Sprintf("%v of %v", peak, limit)
+}
 
 func textIf(known bool, text string) string {
 	if !known {

@@ -18,8 +18,9 @@ const (
 	mostNamed       = 16     // lines that a legend tells apart
 )
 
-// Figures are charts with the curves of all jobs.
-func (c *Comparison) Figures() []Figure {
+// Figures are charts with the curves of all jobs. Their axis counts rounds. A smoothed line of more than 400 rounds is
+// the average of those that the chart shows.
+func (c *Comparison) Figures(o CurveOptions) []Figure {
 	var out []Figure
 	for _, f := range []struct {
 		title, unit string
@@ -32,20 +33,25 @@ func (c *Comparison) Figures() []Figure {
 		{"Training loss by round", "loss", 0, func(k *Curve) []*float64 { return k.TrainLoss }},
 	} {
 		p := &plot.Lines{Title: f.title, XName: "round", YName: f.unit, From: 1, To: 2, Top: f.maximum, Whole: true}
+		p.Zoom = true
+		if o.zoomed() {
+			p.From, p.To = o.From, o.To
+		}
 		curves := c.Curves[:min(len(c.Curves), mostCurves)]
 		points := max(mostPlaces/mostCurves, min(mostCurvePoints, mostPlaces/max(1, len(curves))))
 		for i := range curves {
-			if s := series(&curves[i], i, points, f.values(&curves[i]), p, f.maximum == 0); !s.Empty() {
+			if s := series(&curves[i], i, points, f.values(&curves[i]), p, f.maximum == 0, &o); !s.Empty() {
 				p.Series = append(p.Series, s)
 			}
 		}
 		if len(p.Series) == 0 {
 			continue
 		}
+		o.scale(p)
 		p.Alt = fmt.Sprintf("%d jobs; the table of jobs has where they ended", len(p.Series))
-		note := ""
+		note := o.averageNote("")
 		if more := len(c.Curves) - mostCurves; more > 0 {
-			note = fmt.Sprintf("The first %d jobs are shown, %d are not.", mostCurves, more)
+			note = strings.TrimSpace(note + fmt.Sprintf(" The first %d jobs are shown, %d are not.", mostCurves, more))
 		}
 		p.Fine = len(p.Series) > mostNamed
 		one := FigureOf(p, note)
@@ -59,19 +65,21 @@ func (c *Comparison) Figures() []Figure {
 }
 
 // series is a job's line of so many points at most; the chart is made large enough for it.
-func series(k *Curve, number, maximum int, values []*float64, p *plot.Lines, grow bool) plot.Series {
+func series(k *Curve, number, maximum int, values []*float64, p *plot.Lines, grow bool,
+	o *CurveOptions,
+) plot.Series {
 	name := fmt.Sprintf("%d %s", number+1, k.Name)
 	s := plot.Series{Name: name, Class: fmt.Sprintf("s%d", number%colors)}
-	points := k.points(values)
-	for _, v := range points {
-		if grow {
-			p.Top = max(p.Top, 1.08*v.y)
-		}
-		p.To = max(p.To, v.x)
-	}
 	var line []plot.Dot
-	for _, v := range thinned(points, maximum) {
+	for _, v := range thinned(k.points(values), maximum) {
 		line = append(line, plot.Dot{X: v.x, Y: v.y})
+	}
+	line = slices.DeleteFunc(smoothed(line, o.Smooth), func(d plot.Dot) bool { return !o.has(d.X) })
+	for _, d := range line {
+		if grow {
+			p.Top = max(p.Top, 1.08*d.Y)
+		}
+		p.To = max(p.To, d.X)
 	}
 	switch {
 	case len(line) > 1:

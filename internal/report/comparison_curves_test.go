@@ -56,7 +56,7 @@ func TestAThinPart(t *testing.T) {
 	lines := func(p ComparedJob) int {
 		c := CompareJobs([]ComparedJob{p, p})
 		n := 0
-		for _, f := range c.Figures() {
+		for _, f := range c.Figures(CurveOptions{}) {
 			n += len(f.Legend)
 		}
 		return n

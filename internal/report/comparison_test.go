@@ -91,7 +91,7 @@ func TestCurves(t *testing.T) {
 	list[1].Rounds[5].TrainLoss = math.NaN()
 	list[2].Rounds = nil
 	c := Compare(list)
-	figures := c.Figures()
+	figures := c.Figures(CurveOptions{})
 	if len(figures) != 3 {
 		t.Fatalf("%d plots", len(figures))
 	}
@@ -105,7 +105,7 @@ func TestCurves(t *testing.T) {
 		}
 	}
 	none := Compare([]disdel.Record{{ID: "job-x"}, {ID: "job-y"}})
-	if len(none.Figures()) != 0 {
+	if len(none.Figures(CurveOptions{})) != 0 {
 		t.Error("plots of nothing")
 	}
 }

@@ -102,21 +102,21 @@ func smoothed(line []plot.Dot, weight float64) []plot.Dot {
 	return out
 }
 
-// averageNote tells that lines are averages, "" if they are not.
-func (r *Report) averageNote() string {
-	if w := r.CurveOptions.Smooth; w > 0 {
-		return fmt.Sprintf("Lines are averages in which the earlier rounds have the weight %g; dots are the values.", w)
+// averageNote tells that lines are averages, "" if they are not. dots says what dots are.
+func (o *CurveOptions) averageNote(dots string) string {
+	if w := o.Smooth; w > 0 {
+		return fmt.Sprintf("Lines are averages in which the earlier rounds have the weight %g%s.", w, dots)
 	}
 	return ""
 }
 
 // scale makes the y axis logarithmic if the options say so, and all values are above 0. A linear axis of a part of the
 // rounds starts near the least value.
-func (r *Report) scale(p *plot.Lines) {
+func (o *CurveOptions) scale(p *plot.Lines) {
 	switch low := least(p.Series); {
-	case r.CurveOptions.Log && low > 0 && low < p.Top:
+	case o.Log && low > 0 && low < p.Top:
 		p.Bottom = low / 1.08
-	case r.CurveOptions.zoomed():
+	case o.zoomed():
 		p.Low = 0.98 * low
 	}
 }

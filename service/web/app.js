@@ -182,6 +182,23 @@
     tip.style.left = `${Math.max(4, place + 14 + wide > innerWidth ? place - wide - 14 : place + 14)}px`;
     tip.style.top = `${Math.min(Math.max(4, box.top), innerHeight - tip.offsetHeight - 4)}px`;
   }
+  // A mark of a sweep tells its job where the pointer or the keyboard is.
+  const marked = (event) => event.target.closest && event.target.closest("[data-tip]");
+  function name(event) {
+    const mark = marked(event);
+    if (!mark) return;
+    const [head, ...rest] = mark.dataset.tip.split("; "), title = document.createElement("b");
+    title.textContent = head;
+    tip.replaceChildren(title, ...rest.map((text) => Object.assign(document.createElement("div"), { textContent: text })));
+    tip.hidden = false;
+    const box = mark.getBoundingClientRect();
+    const x = event.clientX ?? box.right, y = event.clientY ?? box.top;
+    tip.style.left = `${Math.max(4, Math.min(x + 14, innerWidth - tip.offsetWidth - 4))}px`;
+    tip.style.top = `${Math.max(4, Math.min(y + 14, innerHeight - tip.offsetHeight - 4))}px`;
+  }
+  document.addEventListener("pointerover", name);
+  document.addEventListener("focusin", name);
+  for (const end of ["pointerout", "focusout"]) document.addEventListener(end, (event) => { if (marked(event)) tip.hidden = true; });
   const fields = ["from", "to"].map((id) => document.getElementById(id));
   function zoom(svg, from, to) {
     if (!fields[0] || svg.dataset.zoom === undefined) return;

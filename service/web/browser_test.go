@@ -215,12 +215,61 @@ func TestAChartTellsItsValues(t *testing.T) {
 	point("pointermove", 1)
 	c.photograph(90, "light")
 	point("pointerup", 1)
-	c.until(`location.search.includes("from=1.8&to=3") && ` + chart + `.dataset.axis.endsWith(" 1.8 3")`)
+	c.until(`location.search.includes("from=1.8&to=3") && ` + chart + `?.dataset.axis.endsWith(" 1.8 3")`)
 	if !c.is(chart + `.querySelector("path").dataset.at === "2 0.5,3 0.3333"`) {
 		t.Error("the chart does not show the part that was chosen")
 	}
 	c.do(chromedp.Click(`#zoom a.button`))
 	c.until(`!location.search.includes("from=") && ` + chart + `?.dataset.axis.endsWith(" 1 3")`)
+}
+
+// A sweep tells of a job where the pointer is and where the keyboard comes to, and its axes are chosen. Curves of a
+// comparison are cut and smoothed.
+func TestASweepInABrowser(t *testing.T) {
+	h := newHouse(t)
+	c := newChromium(t)
+	var query strings.Builder
+	query.WriteString("/ui/compare?")
+	for i, rate := range []float64{0.1, 0.01, 0.001, 0.003} {
+		r := job("ann", fmt.Sprintf("sweep-%d", i+1), i+1)
+		h.complete(r, rate)
+		r.Job.Training.BatchSize = 32 << (i % 2)
+		r.Rounds[2].Accuracy = new(0.9 - 0.05*float64(i))
+		r.CostGBs = float64(1 + i)
+		h.save(r)
+		query.WriteString("&job=" + string(r.ID))
+	}
+	c.signIn(h, "ann submit")
+	c.do(chromedp.Navigate(h.URL+query.String()), chromedp.WaitVisible(".sweep"))
+	tip := `document.getElementById("tip").textContent`
+	if c.is(`document.querySelectorAll(".sweep").length !== 2 || document.querySelectorAll(".sweep a").length !== 8`) {
+		t.Error("not every job is in both charts")
+	}
+	c.is(`document.querySelectorAll(".sweep a")[2].dispatchEvent(new PointerEvent("pointerover", { bubbles: true }))`)
+	c.until(tip + `.startsWith("3 sweep-3")`)
+	c.is(`document.querySelectorAll(".sweep a")[0].focus()`)
+	c.do(chromedp.KeyEvent(kb.Tab))
+	c.until(tip + `.startsWith("2 sweep-2")`)
+	c.is(`document.activeElement.blur()`)
+	c.until(`document.getElementById("tip").hidden`)
+	c.is(`(() => { const y = document.getElementById("y"); y.value = "cost"; y.dispatchEvent(new Event("change")) })()`)
+	c.until(`document.querySelector("figcaption")?.textContent.startsWith("Cost in GB-s by ")`)
+	c.is(`(() => { document.getElementById("from").value = "2"; document.getElementById("to").value = "3";
+		document.getElementById("smooth").value = "0.5"; document.getElementById("zoom").requestSubmit() })()`)
+	c.until(`location.search.includes("from=2&to=3") && location.search.includes("y=cost") &&
+		document.querySelector("svg[data-zoom]")?.dataset.axis.endsWith(" 2 3")`)
+	c.do(chromedp.Navigate(h.URL+query.String()), chromedp.WaitVisible(".sweep"))
+	for _, scheme := range []string{"light", "dark"} {
+		c.prefers(scheme)
+		c.do(chromedp.EmulateViewport(400, 800))
+		if !c.is("document.documentElement.scrollWidth <= 400") {
+			t.Error("the sweep is wider than a phone")
+		}
+		for _, found := range c.axe() {
+			t.Errorf("the sweep in %s: axe finds %s", scheme, found)
+		}
+		c.photograph(91, scheme)
+	}
 }
 
 // signIn enters with a token.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 
 	"github.com/disdel/disdel"
@@ -15,7 +16,11 @@ import (
 type compared struct {
 	report.Comparison
 	Figures []report.Figure
-	Best    string // which job has the best result; "": not known
+	Curves  curveForm
+	Sweep   []report.Figure // of jobs that differ in a parameter
+	X, Y    []choice        // what the axes of the sweep may show
+	Keep    [][2]string     // of the address, in the form of the axes
+	Best    string          // which job has the best result; "": not known
 	Lines   []line
 }
 
@@ -42,7 +47,8 @@ func comparePage(v *visit) error {
 		return err
 	}
 	page := compared{Comparison: report.CompareJobs(list)}
-	page.Figures, page.Best = page.Comparison.Figures(), bestOf(page.Jobs)
+	page.Best = bestOf(page.Jobs)
+	page.draw(v.URL.Query())
 	for _, l := range report.ComparisonRows {
 		one := line{Name: l.Name}
 		for i := range page.Jobs {
@@ -52,6 +58,38 @@ func comparePage(v *visit) error {
 	}
 	v.write(http.StatusOK, "compare", view{Title: "Comparison", Here: "Jobs", Body: page})
 	return nil
+}
+
+// draw draws the curves and the sweep as the address has them.
+func (c *compared) draw(q url.Values) {
+	var options report.CurveOptions
+	c.Curves = curveFormOf(q, &options)
+	c.Curves.ByRound, options.Axis = true, ""
+	c.Curves.Keep = kept(q, "job", "x", "y")
+	c.Curves.All = Root + "compare?" + without(q, "from", "to").Encode()
+	c.Figures = c.Comparison.Figures(options)
+	x, y := q.Get("x"), q.Get("y")
+	c.Sweep, c.Keep = c.Comparison.Sweep(x, y, jobAddress), kept(q, "job", "scale", "smooth", "from", "to")
+	c.Differs = slices.DeleteFunc(c.Differs, func(d report.Difference) bool {
+		return d.Path == "metadata.name" || d.Path == "output.model"
+	})
+	for _, path := range c.Parameters() {
+		c.X = append(c.X, choice{Name: path, Link: path, Chosen: path == x})
+	}
+	for _, m := range c.Metrics() {
+		c.X = append(c.X, choice{Name: m.Name, Link: m.Key, Chosen: m.Key == x})
+		c.Y = append(c.Y, choice{Name: m.Name, Link: m.Key, Chosen: m.Key == y})
+	}
+}
+
+// kept are the parts of an address with these names.
+func kept(q url.Values, names ...string) (out [][2]string) {
+	for _, name := range names {
+		for _, value := range q[name] {
+			out = append(out, [2]string{name, value})
+		}
+	}
+	return out
 }
 
 // bestOf tells which job has the highest accuracy, or the lowest loss if no job has an accuracy.

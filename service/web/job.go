@@ -84,6 +84,7 @@ func jobPage(v *visit) error {
 	all := clone(v.URL.Query())
 	all.Del("from")
 	all.Del("to")
+	page.Curves.Keep = [][2]string{{"section", "curves"}}
 	page.Curves.All = jobAddress(rec.ID) + "?" + all.Encode()
 	if err := drawn.Sections(&out, view.parts...); err != nil {
 		return err
@@ -114,8 +115,10 @@ func (s jobSection) page(rec *disdel.Record, body oneJob) view {
 // curveForm is what is chosen of the curves' form.
 type curveForm struct {
 	Scale, Smooth, Axis string
-	From, To            string // the shown part of the axis; "": all of it
-	All                 string // address of the same curves with all rounds
+	From, To            string      // the shown part of the axis; "": all of it
+	All                 string      // address of the same curves with all rounds
+	Keep                [][2]string // further parts of the address
+	ByRound             bool        // the axis can only count rounds
 }
 
 // AxisChoices are the axes that the form offers.
