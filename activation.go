@@ -283,6 +283,8 @@ type TrainRequest struct {
 	// GPU memory that it may take; 0: as much as it needs.
 	Device Bytes `json:"limitDeviceBytes,omitempty"`
 
+	Pipeline *PipelineStage `json:"pipeline,omitempty"` // nil: the action has the whole network
+
 	Exchange *Exchange `json:"exchange,omitempty"` // nil: nothing is exchanged inside the round
 	Members  int       `json:"gang,omitempty"`     // workers that exchange
 	Steps    int       `json:"steps,omitempty"`    // of the round, on the worker that has most
@@ -290,7 +292,19 @@ type TrainRequest struct {
 
 // ID names the update that the request asks for.
 func (r *TrainRequest) ID() UpdateID {
-	return UpdateID{Job: r.Job, Round: r.Round, Member: r.Worker}
+	id := UpdateID{Job: r.Job, Round: r.Round, Member: r.Worker}
+	if p := r.Pipeline; p != nil {
+		id.Member = r.Worker*p.Stages + p.Stage
+	}
+	return id
+}
+
+// PipelineStage is one of several actions that train a network together: each has consecutive layers.
+type PipelineStage struct {
+	Stage  int `json:"stage"`  // 0 and up
+	Stages int `json:"stages"` // of the network
+	From   int `json:"from"`   // first node of the network's graph, see model.Graph.Sliced
+	To     int `json:"to"`     // the node behind the last one
 }
 
 // DataRef tells an action which data set it reads, and how.
@@ -362,6 +376,8 @@ type AggregateRequest struct {
 	Averaged       *Optimizer `json:"averaged,omitempty"` // whose moments are averaged too; nil: none
 	Network        Network    `json:"network"`
 	Hold           Millis     `json:"holdMs,omitempty"` // after which the budget holds no more, and it fails; 0: no bound
+	// Join says that the members are the stages of one network: they are put together instead of averaged.
+	Join bool `json:"join,omitempty"`
 }
 
 // AggregateResult is the result of an aggregate action.
@@ -482,7 +498,7 @@ type Progress struct {
 
 // LossText returns the loss with four decimals, and "-" before the first batch of the epoch, which has no loss yet.
 func (p Progress) LossText() string {
-	if p.Batch < 1 {
+	if p.Batch < 1 || p.Loss == 0 { // of a network's stages only the last one knows it
 		return "-"
 	}
 	return strconv.FormatFloat(p.Loss, 'f', 4, 64)

@@ -175,6 +175,9 @@ type Distribution struct {
 	Aggregation Aggregation `json:"aggregation"`
 	Missing     Missing     `json:"missing"`
 	Exchange    *Exchange   `json:"exchange,omitempty"` // inside a round; nil: updates are averaged when it ends
+	// Stages is the number of actions that train one network together, each consecutive layers of it. Each worker has so
+	// many actions. 0 and 1: an action has the whole network.
+	Stages int `json:"stages,omitempty"`
 }
 
 // The policies of a job file.

@@ -199,7 +199,7 @@ func (f *Forecast) LeastCost(goal bool) float64 {
 
 // Plan is how a job will run: what each action gets and how updates flow up the tree.
 type Plan struct {
-	Workers  int            `json:"workers"`
+	Workers  int            `json:"workers"` // train actions; with stages: replicas times stages
 	Rounds   int            `json:"rounds"`
 	Epochs   int            `json:"epochsPerRound"`
 	Platform PlatformLimits `json:"platform"`
@@ -212,15 +212,36 @@ type Plan struct {
 	// How steps save memory: as the job file says, or as the plan chose to make the job fit.
 	StepMemory StepMemory `json:"stepMemory,omitzero"`
 	// Activations in a row that one worker's round is expected to take.
-	Legs          int     `json:"legs"`
-	HeldOut       int     `json:"heldOut"`  // rows evaluated
-	Levels        []Level `json:"levels"`   // levels[0] is level 1 of the tree
-	Parallel      int     `json:"parallel"` // train actions that the pool holds at once
-	TimeoutSource Source  `json:"timeoutSource"`
+	Legs    int     `json:"legs"`
+	HeldOut int     `json:"heldOut"` // rows evaluated
+	Levels  []Level `json:"levels"`  // levels[0] is level 1 of the tree
+	// Parts of the network that train on actions of their own; worker w has stage w modulo their number. Empty: each
+	// worker has the whole network.
+	Stages        []PlannedStage `json:"stages,omitempty"`
+	Parallel      int            `json:"parallel"` // train actions that the pool holds at once
+	TimeoutSource Source         `json:"timeoutSource"`
 	// Highest cost in GB-s: Eq. 6 and evaluations, with every action at its limits.
 	CostGBs  float64   `json:"costBoundGBs"`
 	Forecast *Forecast `json:"forecast,omitempty"` // nil where nothing is known
 	Reasons  []string  `json:"reasons"`            // the arithmetic, a sentence each
+}
+
+// PlannedStage is consecutive layers of a network that an action of its own trains.
+type PlannedStage struct {
+	First  string `json:"first"` // layer
+	Last   string `json:"last"`  // layer
+	From   int    `json:"from"`  // node of the network's graph
+	To     int    `json:"to"`    // the node behind the last one
+	Memory Bytes  `json:"memoryBytes"`
+	Passes Bytes  `json:"passesBytes,omitempty"` // to the next stage, a row
+}
+
+// Replicas is how many networks are trained side by side: the workers, unless several train one in stages.
+func (p *Plan) Replicas() int { return p.Workers / max(1, len(p.Stages)) }
+
+// KnowsLoss tells whether a worker computes the loss: it has the whole network, or its last stage.
+func (p *Plan) KnowsLoss(worker int) bool {
+	return len(p.Stages) == 0 || worker%len(p.Stages) == len(p.Stages)-1
 }
 
 // Update is the size of one worker's update in a wire format, or the most if the size depends on the values.
@@ -272,6 +293,8 @@ func (p *Plan) Action(task Task) (a ActionPlan, ok bool) {
 type Level struct {
 	Height   int     `json:"height"`   // 1 and up
 	Clusters [][]int `json:"clusters"` // members of each cluster: workers at height 1, clusters of the level below above
+	// Join says that the members of a cluster are the stages of one network, whose updates are put together.
+	Join bool `json:"join,omitempty"`
 }
 
 // Setting is what a policy may change while a job runs. The planner chooses what is zero.

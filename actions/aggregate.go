@@ -71,7 +71,11 @@ func (a *aggregation) reduce(ctx context.Context) (err error) {
 	if a.req.Top {
 		what.Adjust = keepVariances
 	}
-	a.mean, err = a.store.Reduce(ctx, a.claim, what)
+	combine := a.store.Reduce
+	if a.req.Join {
+		combine = a.store.Join
+	}
+	a.mean, err = combine(ctx, a.claim, what)
 	return err
 }
 

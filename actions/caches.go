@@ -128,15 +128,20 @@ func (c *engineCache) get(backend string, n disdel.Network, s engine.Spec) (engi
 
 // engineKey identifies an engine; an empty key is never found again.
 func engineKey(backend string, n disdel.Network, s engine.Spec) string {
+	from, to := 0, 0
+	if s.Graph != nil && s.Graph.Slice != nil {
+		from, to = s.Graph.Slice.From, s.Graph.Slice.To
+	}
 	s.Graph = nil                                  // it is the network's
 	if n.Custom != nil && n.Custom.Python != nil { // a process takes seconds to start, and is the same for all workers
 		s.Seed, s.Place = 0, 0
 	}
 	text, err := json.Marshal(struct {
-		B string
-		N disdel.Network
-		C engine.Spec
-	}{backend, n, s})
+		B        string
+		N        disdel.Network
+		C        engine.Spec
+		From, To int // of a slice
+	}{backend, n, s, from, to})
 	if err != nil { // plain data only
 		return ""
 	}

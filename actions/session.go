@@ -166,6 +166,16 @@ func setFrom(ctx context.Context, url, key string, arrays []engine.Array) error 
 	return models.ReadCheckpointTo(ctx, key, func(string) (func(disdel.Tensor) error, error) { return set, nil })
 }
 
+// checkpointValues calls take with the values of a checkpoint of these shapes, in blocks.
+func checkpointValues(ctx context.Context, url, key string, like disdel.Weights, take func([]float32) error) error {
+	models, err := modelstore.Open(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer models.Close()
+	return models.ReadCheckpointValues(ctx, key, like, take)
+}
+
 func (s *session) reference(ctx context.Context, req disdel.TrainRequest, like disdel.Weights) (disdel.Weights, error) {
 	from := req.ReferenceCheckpoint
 	if req.Round == 0 { // it has weights alone, and perhaps not all: who has lost the reference begins anew
@@ -192,7 +202,7 @@ func (s *session) state(ctx context.Context, req disdel.TrainRequest, at disdel.
 		return err
 	}
 	defer models.Close()
-	return models.ReadCheckpointTo(ctx, path.Join(path.Dir(req.ReferenceCheckpoint), WorkerState(req.Worker)), begin)
+	return models.ReadCheckpointTo(ctx, path.Join(path.Dir(req.ReferenceCheckpoint), WorkerState(req.ID().Member)), begin)
 }
 
 func (s *session) saveState(ctx context.Context, id disdel.UpdateID, text string, shapes disdel.Weights,

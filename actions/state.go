@@ -294,11 +294,11 @@ func (t *trainer) recall(ctx context.Context) (mid bool, err error) {
 }
 
 // midway is where a worker's state inside a round is stored. Without an exchange it replaces the state of the round
-// before. With one it is valid only as long as its deltas are in the store, so that the state of the round before
-// stays.
+// before. With one it is valid only as long as its deltas are in the store. That of a stage is valid only as long as the
+// other stages have theirs. So the state of the round before stays.
 func (t *trainer) midway() disdel.UpdateID {
 	id := t.req.ID()
-	if t.swap != nil {
+	if t.swap != nil || t.stage != nil {
 		id.Level = 1
 	}
 	return id
@@ -430,6 +430,9 @@ func (t *trainer) pauseOrSave(ctx context.Context, last bool) (stop bool, err er
 	if t.req.Probe {
 		return t.probed(), nil
 	}
+	if t.stage != nil { // all stages pause at once
+		return false, nil
+	}
 	now := t.call.host.now()
 	if t.near(ctx) && !(last && t.at.epoch+1 == t.req.Epochs) {
 		t.res.Paused = true
@@ -448,11 +451,16 @@ func (t *trainer) pauseOrSave(ctx context.Context, last bool) (stop bool, err er
 // near tells whether the deadline is so close that the worker must store its state and end.
 func (t *trainer) near(ctx context.Context) bool {
 	deadline, limited := ctx.Deadline()
-	reserve := 2*t.longest + max(3*t.fetched, 2*t.storing) + deadline.Sub(t.start)/20
+	reserve := t.reserve(deadline)
 	if t.swap != nil { // it looks at the time so often while it waits for others
 		reserve += 2 * aggregator.IdleEvery
 	}
 	return limited && deadline.Sub(t.call.host.now()) < reserve
+}
+
+// reserve is the time before a deadline that a worker needs for another batch and for storing its state.
+func (t *trainer) reserve(deadline time.Time) time.Duration {
+	return 2*t.longest + max(3*t.fetched, 2*t.storing) + deadline.Sub(t.start)/20
 }
 
 // saveShare is how many times the duration of storing its state a worker trains before it stores again. Over a slow

@@ -62,6 +62,7 @@ type trainer struct {
 	staged  int // one more than the batch that is on its way to where the engine computes; 0: none is
 	at      position
 	swap    *exchanging    // with the others, after every step; nil: nothing
+	stage   *stage         // of the network, if the action has only a part of it; nil: it has all
 	kept    disdel.Weights // of the round before: see carried
 	own     bool           // the optimiser has the state that this worker stored
 	ref     disdel.Weights // that updates are differences to; nil: updates are weights
@@ -83,6 +84,9 @@ func (t *trainer) load(ctx context.Context) (err error) {
 	}
 	t.graph, err = model.Build(r.Network)
 	if err != nil {
+		return err
+	}
+	if err := t.cut(); err != nil {
 		return err
 	}
 	code, err := h.code.folder(ctx, r.Models, r.Network)
@@ -161,7 +165,7 @@ func (t *trainer) begin(ctx context.Context) error {
 		}
 		return t.difference(ctx, engine.Trained(t.engine))
 	}
-	reference, err := t.session.reference(ctx, t.req, t.like())
+	reference, err := t.reference(ctx)
 	if err != nil {
 		return err
 	}
@@ -180,7 +184,7 @@ func (t *trainer) push(ctx context.Context) error {
 		}
 	}
 	update := disdel.Update{
-		ID: t.req.ID(), Samples: float64(max(1, t.res.Samples)), // who found the queue empty has everybody's weights
+		ID: t.req.ID(), Samples: float64(max(1, t.rows())), // who found the queue empty has everybody's weights
 		Meta: map[string]string{aggregator.ResultKey: string(answer)},
 	}
 	if !t.req.Wire.Differences() {
@@ -241,7 +245,10 @@ func (t *trainer) first(ctx context.Context) error {
 
 // learn trains on a batch. Engines that take batches ahead get the next one while they compute; for the others the feed
 // may fill it meanwhile. then is the number of the next batch, below 0 if it is unknown.
-func (t *trainer) learn(batch, then int) (disdel.Metrics, error) {
+func (t *trainer) learn(ctx context.Context, batch, then int) (disdel.Metrics, error) {
+	if t.stage != nil {
+		return t.stage.step(ctx, batch, then)
+	}
 	ahead := t.engine.Ahead()
 	if ahead == nil {
 		input := t.feed.take(batch, then)
@@ -273,10 +280,8 @@ func (t *trainer) compute(ctx context.Context) error {
 		defer roomFor(disdel.ExchangeGarbage, t.req.Memory, slab(t.engine))()
 	}
 	t.saved = t.call.host.now()
-	for t.at.epoch < t.req.Epochs && !t.res.Reached && !t.res.Paused {
-		if err := t.epoch(ctx); err != nil {
-			return err
-		}
+	if err := t.stage.through(ctx, t.epochs); err != nil {
+		return err
 	}
 	if !t.res.Paused {
 		if err := t.endRound(); err != nil {
@@ -286,13 +291,27 @@ func (t *trainer) compute(ctx context.Context) error {
 			return err
 		}
 	}
-	t.res.Samples = min(t.at.rows, t.shard.Len())
+	t.res.Samples = t.rows()
 	t.res.Losses, t.res.Epochs, t.res.BatchesDone = t.at.losses, len(t.at.losses), t.at.done
 	if n := len(t.at.losses); n > 0 {
 		t.res.Loss = t.at.losses[n-1]
 	}
 	if !t.at.blind {
 		t.res.Accuracies = t.at.accuracies
+	}
+	t.stage.result(&t.res)
+	return nil
+}
+
+// rows are the rows that the round's update stands for.
+func (t *trainer) rows() int { return min(t.at.rows, t.shard.Len()) }
+
+// epochs trains the round's epochs that are left.
+func (t *trainer) epochs(ctx context.Context) error {
+	for t.at.epoch < t.req.Epochs && !t.res.Reached && !t.res.Paused {
+		if err := t.epoch(ctx); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -341,6 +360,9 @@ func (t *trainer) epoch(ctx context.Context) error {
 		if paused, err := t.swap.before(ctx); paused || err != nil {
 			return err
 		}
+		if err := t.stage.before(ctx); err != nil {
+			return err
+		}
 		batch, ok, err := t.swap.batch(ctx, t.at.batch)
 		if err != nil {
 			return err
@@ -383,7 +405,7 @@ func (t *trainer) step(ctx context.Context, batch, end int) error {
 	if then >= end || t.req.Exchange.Queued() { // who draws it is not known before
 		then = -1
 	}
-	m, err := t.learn(batch, then)
+	m, err := t.learn(ctx, batch, then)
 	if err != nil {
 		return err
 	}
@@ -398,7 +420,7 @@ func (t *trainer) step(ctx context.Context, batch, end int) error {
 
 func (t *trainer) beat(ctx context.Context, epoch, batches int) error {
 	return t.session.beat(ctx, disdel.Progress{
-		Task: disdel.TaskTrain, Round: t.req.Round, Member: t.req.Worker, Epoch: epoch + 1,
+		Task: disdel.TaskTrain, Round: t.req.Round, Member: t.req.ID().Member, Epoch: epoch + 1,
 		Batch: t.at.batch, Batches: batches, Loss: t.at.sum / float64(max(t.at.seen, 1)), Steps: t.swap.soFar(),
 	})
 }

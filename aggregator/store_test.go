@@ -169,6 +169,8 @@ var promises = map[string]func(*testing.T, *place){
 	"deltas of a slow reader":             deltasOfASlowReaderAreBounded,
 	"deltas are not left to the next try": deltasAreNotLeftToTheNextTry,
 	"members leave":                       membersLeave, "members are ended": membersAreEnded,
+	"stages pass values": stagesPassValues, "stages begin again": stagesBeginAgain, "stages wait": stagesWait,
+	"stages are joined":      stagesAreJoined,
 	"batches are drawn once": batchesAreDrawnOnce, "members are let go": membersAreLetGo,
 }
 

@@ -182,6 +182,11 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 		Models: s.Models, ReferenceCheckpoint: from, Given: s.given(), Store: s.Store, Memory: limits.Memory,
 		Estimate: estimate(limits, action), Device: limits.Device, Hold: w.hold,
 	}
+	if n := len(s.Plan.Stages); n > 0 {
+		part := s.Plan.Stages[worker%n]
+		req.Worker = worker / n
+		req.Pipeline = &disdel.PipelineStage{Stage: worker % n, Stages: n, From: part.From, To: part.To}
+	}
 	req.TrainRange = s.span(w.round)
 	if x := s.Job.Distribution.Exchange; x != nil {
 		req.Exchange, req.Members, req.Steps = x, s.Plan.Workers, Steps(&s.Job, &s.Plan, req.TrainRange)
@@ -301,7 +306,7 @@ func (s *Spec) aggregate(w work, height, cluster int, members []int, to outputs)
 		Top: height == len(s.Plan.Levels), Store: s.Store, Memory: limits.Memory, Estimate: estimate(limits, action),
 		Network: s.Network, Wire: a.Wire, Hold: w.hold,
 	}
-	req.Averaged = s.averaged()
+	req.Averaged, req.Join = s.averaged(), s.Plan.Levels[height-1].Join
 	for _, m := range members {
 		req.Members = append(req.Members, disdel.UpdateID{Job: s.ID, Round: w.round, Level: height - 1, Member: m})
 	}

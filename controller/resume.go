@@ -271,11 +271,14 @@ func rebuilt(r disdel.Record, round int) (out disdel.Round, ok bool) {
 			losses[a.Member], plan = *a.Loss, r.PlanOf(&a.Invocation)
 		}
 	}
-	if len(losses) == 0 || len(losses) != plan.Workers || len(plan.Shards) < plan.Workers {
+	if len(losses) == 0 || len(losses) != plan.Replicas() || len(plan.Shards) < plan.Workers {
 		return out, false
 	}
 	var sum, rows float64
 	for w := range plan.Workers {
+		if !plan.KnowsLoss(w) {
+			continue
+		}
 		n := float64(plan.Shards[w].Len())
 		sum, rows = sum+losses[w]*n, rows+n
 	}

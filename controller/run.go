@@ -443,7 +443,9 @@ func (r *run) billed() {
 func (r *run) noteLearned(a *disdel.Activation) {
 	var res disdel.TrainResult
 	if a.Task == disdel.TaskTrain && a.Outcome == disdel.OutcomeSuccess && json.Unmarshal(a.Result, &res) == nil {
-		a.Loss = &res.Loss
+		if r.rec.Plan.KnowsLoss(a.Member) {
+			a.Loss = &res.Loss
+		}
 		platform := &r.rec.Plan.Platform
 		platform.Found = max(platform.Found, res.Usage.Found)
 		platform.Kernels = addName(platform.Kernels, res.Usage.Kernels)

@@ -53,6 +53,7 @@ func sameData(in TimingInput, r *disdel.Record) bool {
 func sameShape(in TimingInput, r *disdel.Record) bool {
 	a, b := memoryOf(in.Plan), memoryOf(r.Plan)
 	return in.Plan.WorkerBatch(&in.Job) == r.Plan.WorkerBatch(&r.Job) && in.Plan.Workers == r.Plan.Workers &&
+		len(in.Plan.Stages) == len(r.Plan.Stages) &&
 		(in.Plan.Threads == r.Plan.Threads || in.Plan.Threads == 0 || r.Plan.Threads == 0) && a*4 <= b*5 && b*4 <= a*5
 }
 

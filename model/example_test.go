@@ -276,3 +276,25 @@ func ExampleSparseModel_Describe() {
 	// items.weight [1682 20]
 	// items.bias [1682]
 }
+
+// A network is cut where one array crosses: here between two blocks of ResNet.
+func ExampleGraph_Sliced() {
+	g, err := model.Build(disdel.Network{Name: "resnet50", Input: []int{3, 32, 32}, Classes: 10})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	cuts := g.Cuts()
+	second, err := g.Sliced(cuts[1], len(g.Nodes))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(len(cuts)+1, "stages at most")
+	fmt.Println(second.Nodes[1].Name, second.Input().Text(), second.Slice.Enters(), second.Slice.Leaves())
+	fmt.Println(second.Slice.Index(1) == cuts[1], second.Slice.FirstParam() > 0)
+	// Output:
+	// 18 stages at most
+	// layer1.1.conv1 256x8x8 true false
+	// true true
+}

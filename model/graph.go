@@ -228,6 +228,7 @@ type Node struct {
 type Graph struct {
 	Name  string
 	Nodes []Node
+	Slice *Slice // nil: it is a whole network
 }
 
 // Input is the shape of one sample.

@@ -198,7 +198,7 @@ func (b *planBuilder) learned(task disdel.Task, q resource) (minimum int64, by d
 
 func (b *planBuilder) sameKind(r *disdel.Record) bool {
 	was, is := r.Job.Training, b.Job.Training
-	return r.Data.Same(b.Data) && r.Plan.Workers == b.plan.Workers &&
+	return r.Data.Same(b.Data) && r.Plan.Workers == b.plan.Workers && len(r.Plan.Stages) == len(b.plan.Stages) &&
 		r.Plan.WorkerBatch(&r.Job) == b.plan.WorkerBatch(&b.Job) &&
 		was.Backend == is.Backend && was.Optimizer.Name() == is.Optimizer.Name() &&
 		was.Precision.Same(is.Precision) && r.Plan.StepMemory == b.plan.StepMemory

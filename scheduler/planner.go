@@ -65,7 +65,7 @@ func NewPlan(in PlanInput) (disdel.Plan, error) {
 
 // buildPlan plans a job as it is. suggest looks for changes if it does not fit.
 func buildPlan(in PlanInput, suggest bool) (*planBuilder, error) {
-	b := &planBuilder{PlanInput: in}
+	b := &planBuilder{PlanInput: in.withStages()}
 	b.Suggest = suggest
 	return b, b.build()
 }
@@ -74,6 +74,9 @@ func (b *planBuilder) build() error {
 	if b.timing == nil {
 		b.timing = estimator.TimingOf
 	}
+	if err := b.checkStages(); err != nil {
+		return err
+	}
 	if err := b.checkStepMemory(); err != nil {
 		return err
 	}
@@ -81,7 +84,9 @@ func (b *planBuilder) build() error {
 	for _, why := range b.PlatformReasons {
 		b.because("%s", why)
 	}
-	for _, step := range []func() error{b.workers, b.actions, b.tree, b.rounds, b.timeouts, b.bound, b.affordable} {
+	for _, step := range []func() error{
+		b.workers, b.replicate, b.actions, b.tree, b.rounds, b.timeouts, b.bound, b.affordable,
+	} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -117,8 +122,9 @@ type planBuilder struct {
 	PlanInput
 	plan  disdel.Plan
 	train disdel.Estimate
-	short bool // some action needs more memory than it may have
-	side  int  // jobs that share the processors, including this one; 0: not computed yet
+	parts []disdel.PlannedStage // of the network; nil: it is trained whole, or not cut yet
+	short bool                  // some action needs more memory than it may have
+	side  int                   // jobs that share the processors, including this one; 0: not computed yet
 }
 
 // because adds a reason to the plan.
@@ -134,7 +140,7 @@ func (b *planBuilder) input(rows, actions int) estimator.Input {
 	}
 	return estimator.Input{
 		Threads: threads, Members: b.plan.Workers,
-		Graph: b.Graph, BatchSize: t.WorkerBatch(b.plan.Workers), Rows: rows, Part: b.part(rows), Drawn: b.Data.Drawn,
+		Graph: b.Graph, BatchSize: t.WorkerBatch(b.plan.Replicas()), Rows: rows, Part: b.part(rows), Drawn: b.Data.Drawn,
 		SampleBytes: b.Data.SampleSize, Resizing: b.Data.ChangeBytes(),
 		Epochs: t.Epochs, Optimizer: t.Optimizer, ClipNorm: t.ClipNorm, Exact: t.Exact,
 		Precision: t.Precision, StepMemory: t.StepMemory, Backend: t.Backend,
@@ -162,6 +168,9 @@ func (b *planBuilder) estimate(workers int) disdel.Estimate {
 	}
 	in := b.input(rows, workers)
 	in.BatchSize = b.Job.Training.WorkerBatch(workers)
+	if b.stages() > 1 {
+		return b.estimateStages(in)
+	}
 	return b.Estimator.Train(in)
 }
 
@@ -196,7 +205,7 @@ func (b *planBuilder) workers() error {
 		b.setWorkers(paying.workers)
 		b.because("workers: %s", paying.why)
 	case known != nil:
-		b.setWorkers(known.Plan.Workers)
+		b.setWorkers(known.Plan.Replicas())
 		b.because("workers: %d, as in %s, the last job of this kind that succeeded", b.plan.Workers, known.ID)
 	default:
 		rule := estimator.ContainerRule
@@ -416,7 +425,10 @@ func (b *planBuilder) tree() error {
 		fanIn = FanIn(update)
 		b.because("aggregation: up to %d updates of %v an action, which reads at most %v a round", fanIn, update, readBytes)
 	}
-	b.plan.Levels = Tree(b.plan.Workers, fanIn)
+	b.plan.Levels = Tree(b.plan.Replicas(), fanIn)
+	if n := b.stages(); n > 1 {
+		b.plan.Levels = joined(b.plan.Levels, b.plan.Replicas(), n)
+	}
 	return nil
 }
 
@@ -437,10 +449,18 @@ func (b *planBuilder) rounds() error {
 // gang refuses a job whose workers wait for each other inside a round if not all of them can run at once.
 func (b *planBuilder) gang() error {
 	p := &b.plan
-	if b.Job.Distribution.Exchange == nil || p.Parallel >= p.Workers {
+	if b.Job.Distribution.Exchange == nil && b.stages() == 1 || p.Parallel >= p.Workers {
 		return nil
 	}
 	train, _ := p.Action(disdel.TaskTrain)
+	if n := b.stages(); n > 1 {
+		return &disdel.Error{
+			Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
+			Msg: fmt.Sprintf("%s of %d stages run at once, %d actions of %v. The pool has %v and runs %d activations at once",
+				disdel.Counted(p.Replicas(), "replica"), n, p.Workers, train.Limits.Memory, b.Platform.Pool, b.Platform.Concurrent),
+			Hint: "give the pool more memory (--pool-memory), or use fewer workers or stages",
+		}
+	}
 	return &disdel.Error{
 		Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
 		Msg: fmt.Sprintf("%d workers that exchange updates wait for each other, and %d run at once: %v each, "+

@@ -72,7 +72,7 @@ func (p *planner) moreEpochs(rec disdel.Record, req ResumeRequest) (job disdel.J
 	}
 	job.Training.Epochs -= before
 	if job.Distribution.Workers == was.Distribution.Workers {
-		job.Distribution.Workers = rec.Plan.Workers
+		job.Distribution.Workers = rec.Plan.Replicas()
 	}
 	return job, before, nil
 }

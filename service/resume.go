@@ -150,7 +150,7 @@ func (p *planner) resolveAgain(ctx context.Context, rec disdel.Record, req Resum
 	}
 	job.Model.Description = req.Description
 	if job.Distribution.Workers == was.Distribution.Workers {
-		job.Distribution.Workers = rec.Plan.Workers
+		job.Distribution.Workers = rec.Plan.Replicas()
 	}
 	p.journal.job = id
 	if r, err = p.resolve(ctx, job, Source{Name: string(id)}); err != nil {

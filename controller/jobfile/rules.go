@@ -81,6 +81,7 @@ func (r *reader) finish(job *disdel.Job) {
 	r.moments(job)
 	r.policy(job.Distribution)
 	r.exchange(job)
+	r.stages(job)
 	if !r.isSet("output.model") {
 		job.Output.Model = job.Metadata.Name
 	}
@@ -468,6 +469,36 @@ func (r *reader) exchange(job *disdel.Job) {
 		r.fault(r.places[queue], queue, "write distribution.sync: epoch", "a queue has the batches of one epoch, "+
 			"and sync is %v", d.Sync)
 	}
+}
+
+// stages refuses what several actions that train one network together do not have. It needs the job's engine.
+func (r *reader) stages(job *disdel.Job) {
+	const path = "distribution.stages"
+	if job.Distribution.Stages < 2 || !r.sound(path) {
+		return
+	}
+	not := func(wrong bool, at, hint, why string) {
+		if wrong && r.sound(at) {
+			r.fault(r.places[at], at, hint, "does not go with distribution.stages: %s", why)
+		}
+	}
+	d, t := job.Distribution, job.Training
+	not(engineOf(job) != disdel.BackendNative, backendPath, "leave it or distribution.stages out",
+		engineOf(job)+" trains whole networks")
+	not(d.Exchange != nil, "distribution.exchange", "leave it out", "no action has all weights of a step")
+	not(d.Aggregation.Wire != disdel.WireFloat32, "distribution.aggregation.wire", "write wire: float32",
+		"the updates of stages are put together value by value")
+	not(d.Aggregation.OptimizerState == disdel.StateAverage, "distribution.aggregation.optimizer", "write keep or reset",
+		"each stage has moments of its own")
+	not(d.Policy != disdel.PolicyStatic, "distribution.policy", "write policy: static", "stages are planned once")
+	not(d.Missing.Policy == disdel.MissingProceed, "distribution.missing.policy", "write retry or wait",
+		"a network without one of its stages is none")
+	not(t.EarlyStop != nil && t.EarlyStop.Metric == disdel.MetricLoss, "training.earlyStop.metric",
+		"write metric: valLoss", "only the last stage knows the training loss")
+	not(t.ClipNorm > 0, "training.clipNorm", "leave it out", "no stage has all gradients, whose norm is clipped")
+	not(!t.Precision.Plain(), "training.precision", "leave it out", "stages compute with float32")
+	not(job.Model.Init.Freeze != "", freezePath, "leave it out", "stages train all layers")
+	not(job.Model.LoRA != nil, loraPath, "leave it out", "stages train all layers")
 }
 
 // engineOf is the backend that trains a job.

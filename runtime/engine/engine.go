@@ -55,6 +55,9 @@ type Engine interface {
 	// Ahead transfers the next batch while the engine computes; nil if it computes in the caller's memory.
 	Ahead() Ahead
 
+	// Passes computes the steps of a slice of a network; nil if the engine has a whole network, or cannot.
+	Passes() Passes
+
 	// Evaluate returns the mean loss of a batch's rows, the class of each row's largest output (the first of equal ones),
 	// and how many are right. It changes no array of State. It returns Invalid and Diverged as Step does.
 	Evaluate(b dataset.Batch) (disdel.Metrics, error)

@@ -124,6 +124,9 @@ func (e *Engine) Step(b dataset.Batch) (disdel.Metrics, error) {
 // Ahead implements engine.Engine.
 func (e *Engine) Ahead() engine.Ahead { return e }
 
+// Passes implements engine.Engine: it computes whole networks.
+func (*Engine) Passes() engine.Passes { return nil }
+
 // Listener implements engine.Engine.
 func (*Engine) Listener() engine.Listener { return nil }
 

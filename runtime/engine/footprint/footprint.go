@@ -67,6 +67,12 @@ func (s *Spec) KeepsAll(backend string) error {
 			Hint: "leave model.init.freeze out, or train with the backend " + disdel.BackendNative,
 		}
 	}
+	if s.Training && s.Graph != nil && s.Graph.Slice != nil {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "make engine", Msg: backend + " trains whole networks: it has no stages",
+			Hint: "leave distribution.stages out, or train with the backend " + disdel.BackendNative,
+		}
+	}
 	if !s.Training || s.StepMemory == (disdel.StepMemory{}) {
 		return nil
 	}

@@ -105,7 +105,7 @@ func (l *layer) drop(w *kernel.Worker, e *Engine, dst, x []float32) {
 	if l.node.Op == model.OpDropout2D { // whole channels: all pixels are as the first
 		period = l.v.Image.Pixel()
 	}
-	seed := uint64(e.spec.Seed) ^ uint64(e.steps)<<20 ^ uint64(l.index)<<52 ^ uint64(e.first)*golden
+	seed := uint64(e.spec.Seed) ^ uint64(e.steps)<<20 ^ uint64(e.g.Slice.Index(l.index))<<52 ^ uint64(e.first)*golden
 	w.Dropout(dst, x, l.node.Rate, period, seed)
 	w.Sync()
 }

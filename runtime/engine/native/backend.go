@@ -99,6 +99,11 @@ func checkStepMemory(s *engine.Spec, parts bool) error {
 		out.Msg = fmt.Sprintf("training.exact: batch norm would see micro-batches of %d rows instead of %d", s.MicroBatch,
 			s.BatchSize)
 		out.Hint = "leave training.microBatch or training.exact out"
+	case s.Training && s.Graph.Slice != nil && s.Precision.Short():
+		out.Msg, out.Hint = "distribution.stages: stages compute with float32", "leave training.precision out"
+	case s.Training && s.Graph.Slice != nil && s.ClipNorm > 0:
+		out.Msg = "distribution.stages: the norm of the gradient is over all stages, and no stage has all of it"
+		out.Hint = "leave training.clipNorm out"
 	default:
 		return nil
 	}
@@ -130,10 +135,36 @@ func footprintOf(p *plan.Plan, rows int) engine.Footprint {
 // batchBytes is a batch as it is handed over, and its outputs.
 func batchBytes(p *plan.Plan, rows int) disdel.Bytes {
 	n := rows * (p.Graph.Input().Len() + outputs(p.Graph))
+	if p.Graph.Slice != nil {
+		n = passedValues(p, rows)
+	}
 	if p.Graph.PredictsTokens() && !p.Spec.Text { // a loss for each position, and whether it was right
 		n += 9 * p.Graph.Output()[1] * p.Lanes / 4
 	}
 	return 4 * disdel.Bytes(n)
+}
+
+// passedBlock is the number of values that a slice sends or receives at once.
+const passedBlock = 1 << 20
+
+// passedValues are the values of a slice's batch: rows of the data set at the network's ends, the inputs of all
+// micro-batches that wait for their gradients, and what is on its way.
+func passedValues(p *plan.Plan, rows int) int {
+	s, in, out := p.Graph.Slice, p.Graph.Input().Len(), outputs(p.Graph)
+	micro := p.Spec.BatchSize
+	n := min(passedBlock, micro*max(in, out))
+	switch {
+	case !s.Enters():
+		n += rows * in
+	case s.Leaves():
+		n += (rows + micro) * in
+	default:
+		n += 2*micro*in + rows*s.Whole.Input().Len()
+	}
+	if s.Leaves() {
+		return n + 2*micro*out
+	}
+	return n + rows*out
 }
 
 func layersOf(p *plan.Plan) []footprint.Layer {

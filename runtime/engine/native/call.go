@@ -26,6 +26,11 @@ func (e *Engine) checkBatch(op string, b *dataset.Batch) error {
 	if err := e.check(op, b.Input); err != nil {
 		return err
 	}
+	return e.checkTargets(op, b)
+}
+
+// checkTargets refuses classes or numbers that do not fit.
+func (e *Engine) checkTargets(op string, b *dataset.Batch) error {
 	bad := func(format string, args ...any) error {
 		return &disdel.Error{Kind: disdel.Invalid, Op: op, Msg: fmt.Sprintf(format, args...)}
 	}
@@ -106,22 +111,30 @@ func (e *Engine) Step(b dataset.Batch) (disdel.Metrics, error) {
 	if err := e.pages.failure(); err != nil {
 		return disdel.Metrics{}, err
 	}
-	if e.odd.Load() {
-		return disdel.Metrics{}, &disdel.Error{
-			Kind: disdel.Diverged, Op: "train", Msg: "an input of the batch is not finite",
-			Hint: "check the data for NaN and infinities",
-		}
-	}
-	if !finite(e.loss) {
-		return disdel.Metrics{}, &disdel.Error{
-			Kind: disdel.Diverged, Op: "train", Msg: fmt.Sprintf("the loss is %v", e.loss),
-			Hint: "lower the learning rate, set training.clipNorm, or check the data's scale",
-		}
+	if err := e.diverged(); err != nil {
+		return disdel.Metrics{}, err
 	}
 	if b.Target.Values != nil || e.g.PredictsTokens() {
 		e.correct = -1
 	}
 	return disdel.Metrics{Rows: b.Input.Rows, Loss: e.loss, Correct: e.correct}, nil
+}
+
+// diverged returns Diverged after a pass whose inputs or loss are not finite.
+func (e *Engine) diverged() error {
+	if e.odd.Load() {
+		return &disdel.Error{
+			Kind: disdel.Diverged, Op: "train", Msg: "an input of the batch is not finite",
+			Hint: "check the data for NaN and infinities",
+		}
+	}
+	if !finite(e.loss) {
+		return &disdel.Error{
+			Kind: disdel.Diverged, Op: "train", Msg: fmt.Sprintf("the loss is %v", e.loss),
+			Hint: "lower the learning rate, set training.clipNorm, or check the data's scale",
+		}
+	}
+	return nil
 }
 
 // passes computes a step: of the whole batch at once, or of one micro-batch after the other. It stops at an input or a

@@ -23,6 +23,7 @@ type Engine struct {
 	plan   *plan.Plan
 	mem    *slab.Slab
 	team   *kernel.Team
+	slice  *sliced // nil: the network is a whole one
 	layers []layer
 	backs  []layer // as backward passes see them, with outputs that were computed again; layers where none is
 	params []param
@@ -150,7 +151,11 @@ func (e *Engine) build() {
 		e.head = n.Inputs[0]
 	}
 	e.mask = make([]float32, e.plan.Lanes)
-	e.out = make([]float32, e.spec.BatchSize*outputs(e.g))
+	rows := e.spec.BatchSize
+	if e.g.Slice.Leaves() {
+		rows = e.plan.Spec.BatchSize
+	}
+	e.out = make([]float32, rows*outputs(e.g))
 	if e.padded = e.g.HasPadding(); e.g.PredictsTokens() && !e.plan.Spec.Text {
 		n := e.g.Output()[1] * e.plan.Lanes
 		e.positions, e.hits = make([]float64, n), make([]bool, n)
@@ -178,6 +183,7 @@ func (e *Engine) build() {
 	}
 	e.backs = e.layersBack()
 	e.job, e.infer, e.stale = e.step, e.predict, true
+	e.buildSlice()
 }
 
 // Plan is the engine's memory.

@@ -17,7 +17,7 @@ func (norm) forward(l *layer, w *kernel.Worker, e *Engine) {
 	case l.second: // running statistics stay as they are
 		w.NormAgain(&l.norm, &l.state, l.in[0].out, l.out)
 	case e.training:
-		w.NormForward(&l.norm, &l.state, l.running(), l.in[0].out, l.out)
+		w.NormForward(&l.norm, &l.state, e.statistics(l), l.in[0].out, l.out)
 	default:
 		w.NormEval(&l.norm, &l.state, l.running(), l.in[0].out, l.out)
 	}

@@ -121,13 +121,23 @@ func (p *param) convertPermuted(from, to int, f func(there, here int)) {
 
 // Init sets the weights to those of engine.InitWeights without a second copy of them in memory.
 func (e *Engine) Init(init disdel.Init) error {
-	draws := engine.NewDraws(e.g, init)
 	e.stale = true
-	for i := range e.params {
-		p := &e.params[i]
-		clear(p.value)
-		draw := draws.Of(p.Param)
-		p.convert(func(_, here int) { p.value[here] = draw() })
+	whole, first := e.g, 0
+	if s := e.g.Slice; s != nil { // it draws what the whole network would
+		whole, first = s.Whole, s.FirstParam()
+	}
+	draws := engine.NewDraws(whole, init)
+	for k, q := range whole.Params() {
+		draw := draws.Of(q)
+		if i := k - first; i >= 0 && i < len(e.params) {
+			p := &e.params[i]
+			clear(p.value)
+			p.convert(func(_, here int) { p.value[here] = draw() })
+			continue
+		}
+		for range q.Len() {
+			draw()
+		}
 	}
 	return nil
 }

@@ -218,6 +218,9 @@ func (e *Engine) Step(b dataset.Batch) (disdel.Metrics, error) {
 // Ahead implements engine.Engine: a batch can be written while the program computes with another one.
 func (e *Engine) Ahead() engine.Ahead { return e }
 
+// Passes implements engine.Engine: it computes whole networks.
+func (*Engine) Passes() engine.Passes { return nil }
+
 // Stage implements engine.Ahead.
 func (e *Engine) Stage(b dataset.Batch) error {
 	const op = "train"

@@ -255,6 +255,9 @@ func (p part) view(t *table, values []float32) view {
 // Ahead implements engine.Engine: batches are read where they lie.
 func (*Engine) Ahead() engine.Ahead { return nil }
 
+// Passes implements engine.Engine: it computes whole networks.
+func (*Engine) Passes() engine.Passes { return nil }
+
 // Listener implements engine.Engine.
 func (*Engine) Listener() engine.Listener { return nil }
 

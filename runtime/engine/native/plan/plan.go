@@ -202,6 +202,9 @@ func build(g *model.Graph, spec Spec, cuts []int) *planner {
 		for i := n - 1; i > 0; i-- {
 			p.backward(i)
 		}
+		if b := p.grads[0]; b != nil { // of a slice's input: it is read when all backward passes are done
+			b.live(p.end())
+		}
 	}
 	for k := range cuts {
 		p.recompute(cuts, k)
@@ -250,6 +253,7 @@ func image(s model.Shape, lanes int) Image {
 // shape works out the geometry of a node and whether it needs a gradient.
 func (p *planner) shape(i int) {
 	n, v := &p.g.Nodes[i], &p.Nodes[i]
+	p.needs[i] = i == 0 && p.g.Slice.Enters() && p.Spec.Training
 	if v.Image = image(n.Out, p.Lanes); p.Spec.Text {
 		v.Image = p.textImage(i)
 	} else {
@@ -296,7 +300,7 @@ func (p *planner) conv(n *model.Node, v *Node) {
 // that leave the image the channels of a kernel row are one run, which fills tiles that three channels would not.
 func (p *planner) border() Border {
 	readers := p.consumers[0]
-	if len(readers) != 1 || len(p.g.Input()) != 3 {
+	if len(readers) != 1 || len(p.g.Input()) != 3 || p.g.Slice.Enters() { // in the whole network it is no input
 		return Border{}
 	}
 	n := p.g.Nodes[readers[0]]

@@ -1,0 +1,342 @@
+package actions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/aggregator"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
+)
+
+// stage is a train action's part in a network that several actions train together. Each has consecutive layers: their
+// weights, moments and activations. The micro-batches of a step go through all stages forward, and then backward, in
+// GPipe's order.
+//
+// The stages of a replica work in step. If one is started again, all of them begin the round again, or continue where
+// all of them stored their state. The first stage pauses all.
+type stage struct {
+	t        *trainer
+	passes   engine.Passes
+	queues   *aggregator.Pipeline
+	deadline time.Time   // the earliest of all stages; zero: there is none
+	begun    int         // batches of the round that were done when this leg began
+	inputs   [][]float32 // of the micro-batches of a step that wait for their gradients
+	gradient []float32   // of the outputs of a micro-batch
+	asked    time.Time   // when the others were last looked for
+}
+
+// errOutOfTime ends a leg that waits for other stages.
+var errOutOfTime = errors.New("the activation's time is over")
+
+// cut reduces the network to the stage's layers.
+func (t *trainer) cut() (err error) {
+	if p := t.req.Pipeline; p != nil {
+		t.stage = &stage{t: t}
+		t.graph, err = t.graph.Sliced(p.From, p.To)
+	}
+	return err
+}
+
+// reference reads the weights that the round starts from; a stage keeps those of its layers.
+func (t *trainer) reference(ctx context.Context) (disdel.Weights, error) {
+	if t.stage == nil {
+		return t.session.reference(ctx, t.req, t.like())
+	}
+	return t.stage.reference(ctx)
+}
+
+func (s *stage) reference(ctx context.Context) (disdel.Weights, error) {
+	t, slice := s.t, s.t.graph.Slice
+	all, own := shapes(slice.Whole), shapes(t.graph)
+	first := lengthOf(all[:slice.FirstParam()])
+	values := make([]float32, 0, lengthOf(own))
+	at := 0
+	take := func(block []float32) error {
+		from, to := max(first-at, 0), min(first+cap(values)-at, len(block))
+		if from < to {
+			values = append(values, block[from:to]...)
+		}
+		at += len(block)
+		return nil
+	}
+	err := t.session.store.StreamReference(ctx, t.req.Job, t.req.Round, all, take)
+	if disdel.KindOf(err) == disdel.NotFound && t.req.ReferenceCheckpoint != "" {
+		at, values = 0, values[:0]
+		err = checkpointValues(ctx, t.req.Models, t.req.ReferenceCheckpoint, all, take)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i := range own {
+		n := model.Shape(own[i].Shape).Len()
+		own[i].Data, values = values[:n:n], values[n:]
+	}
+	return own, nil
+}
+
+// place is the stage's place in the job.
+func (s *stage) place() aggregator.Place {
+	r := s.t.req
+	return aggregator.Place{Round: r.Round, Replica: r.Worker, Stage: r.Pipeline.Stage, Stages: r.Pipeline.Stages}
+}
+
+func (s *stage) first() bool { return s.t.req.Pipeline.Stage == 0 }
+
+func (s *stage) last() bool { return s.t.req.Pipeline.Stage == s.t.req.Pipeline.Stages-1 }
+
+// through trains the round's steps together with the other stages. If one of them starts again, it begins again.
+func (s *stage) through(ctx context.Context, epochs func(context.Context) error) error {
+	if s == nil {
+		return epochs(ctx)
+	}
+	if s.passes = s.t.engine.Passes(); s.passes == nil {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "train stage", Job: s.t.req.Job, Msg: "the backend computes whole networks only",
+			Hint: "leave distribution.stages or training.backend out",
+		}
+	}
+	s.queues = s.t.session.store.Pipeline(s.t.session.claim, s.place())
+	for again := false; ; again = true {
+		err := s.attempt(ctx, again, epochs)
+		switch {
+		case errors.Is(err, aggregator.ErrStageRestarted):
+			continue
+		case errors.Is(err, aggregator.ErrStagesPaused):
+			s.t.res.Paused = true
+			return s.t.save(ctx)
+		case errors.Is(err, errOutOfTime): // the next leg begins where this one began
+			s.t.res.Paused, s.t.res.Waited = true, true
+			return nil
+		}
+		return err
+	}
+}
+
+// attempt trains the steps with the stages that are there now.
+func (s *stage) attempt(ctx context.Context, again bool, epochs func(context.Context) error) error {
+	if again {
+		if err := s.reload(ctx); err != nil {
+			return err
+		}
+	}
+	told := aggregator.Joined{Done: s.t.at.done}
+	told.Deadline, _ = ctx.Deadline()
+	all, err := s.queues.Join(ctx, told, func() error { return s.idle(ctx) })
+	if err != nil {
+		return err
+	}
+	s.deadline = told.Deadline
+	same := true
+	for _, j := range all {
+		same = same && j.Done == told.Done
+		if !j.Deadline.IsZero() && j.Deadline.Before(s.deadline) {
+			s.deadline = j.Deadline
+		}
+	}
+	if !same && told.Done > 0 {
+		if err := s.anew(ctx); err != nil {
+			return err
+		}
+	}
+	s.begun = s.t.at.done
+	if err := epochs(ctx); err != nil || s.t.res.Paused {
+		return err
+	}
+	return s.queues.End(ctx, func() error { return s.timely(ctx) }) // those that have seen it end deliver
+}
+
+// reload goes back to where this leg began.
+func (s *stage) reload(ctx context.Context) error {
+	t := s.t
+	t.at, t.own, t.kept = position{}, false, nil
+	mid, err := t.recall(ctx)
+	if err != nil || mid {
+		return err
+	}
+	return t.begin(ctx)
+}
+
+// anew goes back to the round's beginning, since another stage has no state of where this one is.
+func (s *stage) anew(ctx context.Context) error {
+	t := s.t
+	t.at, t.own, t.kept = position{}, false, nil
+	if t.carries() {
+		if _, err := t.recallFrom(ctx, t.req.ID()); err != nil {
+			return err
+		}
+	}
+	return t.begin(ctx)
+}
+
+// before pauses all stages before a step, if the time of one is nearly over.
+func (s *stage) before(ctx context.Context) error {
+	if s == nil || !s.first() || s.t.at.done == s.begun {
+		return nil
+	}
+	if s.deadline.IsZero() || s.deadline.Sub(s.t.call.host.now()) >= s.t.reserve(s.deadline)+2*aggregator.IdleEvery {
+		return nil
+	}
+	if err := s.queues.SendPause(ctx); err != nil {
+		return err
+	}
+	return aggregator.ErrStagesPaused
+}
+
+// partnersEvery is the time between two looks at whether other stages have delivered.
+const partnersEvery = time.Second
+
+// idle is called while the stage waits for values of others.
+func (s *stage) idle(ctx context.Context) error {
+	if now := s.t.call.host.now(); now.Sub(s.asked) >= partnersEvery {
+		s.asked = now
+		if err := s.abandoned(ctx); err != nil {
+			return err
+		}
+	}
+	return s.timely(ctx)
+}
+
+// timely ends the leg before the activation's time is over.
+func (s *stage) timely(ctx context.Context) error {
+	t := s.t
+	deadline, limited := ctx.Deadline()
+	if limited && deadline.Sub(t.call.host.now()) < 2*aggregator.IdleEvery+deadline.Sub(t.start)/20 {
+		return errOutOfTime
+	}
+	return t.beat(ctx, t.req.Epoch+t.at.epoch, 0)
+}
+
+// abandoned returns an error if another stage has delivered its update of this round, and so has ended: the stage
+// cannot compute the round without it, and the round starts again.
+func (s *stage) abandoned(ctx context.Context) error {
+	t := s.t
+	id := t.req.ID()
+	for other := range t.req.Pipeline.Stages {
+		id.Member = t.req.Worker*t.req.Pipeline.Stages + other
+		_, there, err := t.session.store.Delivered(ctx, id)
+		if err != nil {
+			return err
+		}
+		if there && other != t.req.Pipeline.Stage {
+			return &disdel.Error{
+				Kind: disdel.NotFound, Code: disdel.CodeLostUpdate, Op: "train stage", Job: t.req.Job, Subject: &id,
+				Msg: fmt.Sprintf("stage %d has ended its round, and stage %d was started again", other+1, t.req.Pipeline.Stage+1),
+			}
+		}
+	}
+	return nil
+}
+
+// step trains a batch: all micro-batches forward, then all of them backward.
+func (s *stage) step(ctx context.Context, batch, then int) (m disdel.Metrics, err error) {
+	var b dataset.Batch
+	if s.first() || s.last() {
+		b = s.t.feed.take(batch, then)
+	}
+	size := s.t.batch()
+	rows := min((batch+1)*size, s.t.shard.Len()) - batch*size
+	micro := rows
+	if n := s.t.req.MicroBatch; n > 0 {
+		micro = min(n, rows)
+	}
+	for k, first := 0, 0; first < rows; k, first = k+1, first+micro {
+		p := engine.Pass{Rows: rows, First: first, Input: dataset.Matrix{Rows: min(micro, rows-first)}}
+		if m, err = s.forward(ctx, p, k, b); err != nil {
+			return m, err
+		}
+	}
+	if s.last() {
+		return m, nil
+	}
+	for k, first := 0, 0; first < rows; k, first = k+1, first+micro {
+		p := engine.Pass{Rows: rows, First: first, Input: dataset.Matrix{Rows: min(micro, rows-first)}}
+		if m, err = s.backward(ctx, p, k, b); err != nil {
+			return m, err
+		}
+	}
+	return m, nil
+}
+
+// input is the buffer of the inputs of micro-batch k.
+func (s *stage) input(k, values int) []float32 {
+	if s.last() { // each is used once
+		k = 0
+	}
+	for len(s.inputs) <= k {
+		s.inputs = append(s.inputs, nil)
+	}
+	if cap(s.inputs[k]) < values {
+		s.inputs[k] = make([]float32, values)
+	}
+	return s.inputs[k][:values]
+}
+
+// forward computes a micro-batch and sends the outputs on. The last stage computes it backward, too.
+func (s *stage) forward(ctx context.Context, p engine.Pass, k int, b dataset.Batch) (m disdel.Metrics, err error) {
+	if err := s.take(ctx, &p, k, b); err != nil {
+		return m, err
+	}
+	if s.last() {
+		p.Target = b.Target
+		back, m, err := s.passes.Backward(p, nil)
+		if err == nil && !s.first() {
+			err = s.queues.Send(ctx, false, back)
+		}
+		return m, err
+	}
+	out, err := s.passes.Forward(p)
+	if err != nil {
+		return m, err
+	}
+	return m, s.queues.Send(ctx, true, out)
+}
+
+// take finds the inputs of a micro-batch: rows of the batch, or what the stage before sends.
+func (s *stage) take(ctx context.Context, p *engine.Pass, k int, b dataset.Batch) error {
+	n := s.t.graph.Input().Len()
+	if s.first() {
+		p.Input.Values = b.Input.Values[p.First*n:][:p.Input.Rows*n]
+		return nil
+	}
+	p.Input.Values = s.input(k, p.Input.Rows*n)
+	err := s.queues.Receive(ctx, true, p.Input.Values, func() error { return s.idle(ctx) })
+	if errors.Is(err, aggregator.ErrStagesPaused) && !s.last() {
+		return errors.Join(s.queues.SendPause(ctx), err)
+	}
+	return err
+}
+
+// backward computes a micro-batch backward, and sends the gradients on.
+func (s *stage) backward(ctx context.Context, p engine.Pass, k int, b dataset.Batch) (m disdel.Metrics, err error) {
+	n := s.t.graph.Input().Len()
+	if s.first() {
+		p.Input.Values = b.Input.Values[p.First*n:][:p.Input.Rows*n]
+	} else {
+		p.Input.Values = s.input(k, p.Input.Rows*n)
+	}
+	outputs := p.Input.Rows * s.t.graph.Output().Len()
+	if cap(s.gradient) < outputs {
+		s.gradient = make([]float32, outputs)
+	}
+	gradient := s.gradient[:outputs]
+	if err := s.queues.Receive(ctx, false, gradient, func() error { return s.idle(ctx) }); err != nil {
+		return m, err
+	}
+	back, m, err := s.passes.Backward(p, gradient)
+	if err == nil && !s.first() {
+		err = s.queues.Send(ctx, false, back)
+	}
+	return m, err
+}
+
+// result leaves loss, rows and accuracy of the round to the last stage, which alone knows them.
+func (s *stage) result(r *disdel.TrainResult) {
+	if s != nil && !s.last() {
+		r.Samples, r.Loss, r.Losses, r.Accuracies = 0, 0, nil, nil
+	}
+}

@@ -1,0 +1,408 @@
+package aggregator
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/disdel/disdel"
+)
+
+// ErrStageRestarted is returned by a Pipeline after a stage has joined again: what the stages sent each other before is
+// void, and all of them begin again.
+var ErrStageRestarted = errors.New("another stage of the network has started again")
+
+// ErrStagesPaused is returned by Receive where the stage before ended its leg.
+var ErrStagesPaused = errors.New("the stage before has paused")
+
+// Place is a stage's place in a job: the stages of a replica train one network together.
+type Place struct {
+	Round, Replica int
+	Stage, Stages  int
+}
+
+// Joined is what a stage tells the others when it joins.
+type Joined struct {
+	Done     int       // batches of the round that its state has; 0: it begins the round
+	Deadline time.Time // of its activation; zero: there is none
+}
+
+// Pipeline passes the values of micro-batches between the stages of a replica. Each boundary between two stages has a
+// queue in each direction, in order. A value is deleted when it was received. Everything is for one generation of the
+// stages: after a stage has joined again the others get ErrStageRestarted, and join again too. It is for one goroutine.
+type Pipeline struct {
+	store  *Store
+	job    disdel.JobID
+	at     Place
+	own    string // of this attempt
+	tokens []string
+	sent   map[bool]*channel
+	got    map[bool]*channel
+	buffer []byte
+}
+
+// channel is one direction of a boundary.
+type channel struct {
+	key    string
+	number uint64   // of messages so far
+	last   string   // id of the last announcement that was read
+	recent []string // entries of messages that may not have been received
+	unread []announcement
+}
+
+// announcement says where a message is.
+type announcement struct {
+	number        uint64
+	key           string
+	values, parts int
+	sums          []byte
+	pause         bool
+}
+
+// Pipeline returns the queues of a stage. The claim is that of its work.
+func (s *Store) Pipeline(c Claim, at Place) *Pipeline {
+	return &Pipeline{store: s, job: c.ID.Job, at: at, own: fmt.Sprintf("%d-%s", c.Fence, randomToken())}
+}
+
+// pipelineKey is the hash with the newest attempt of each stage.
+func (k keys) pipeline(job disdel.JobID, at Place) string {
+	return fmt.Sprintf("%s:pipeline:%d:%d", k.job(job), at.Round, at.Replica)
+}
+
+// Join tells the others that this stage is there, and waits until all are. It returns what each has told. Meanwhile it
+// calls idle every IdleEvery, and returns idle's error.
+func (p *Pipeline) Join(ctx context.Context, told Joined, idle func() error) ([]Joined, error) {
+	p.leave(ctx)
+	text, err := json.Marshal(struct {
+		Own string
+		Joined
+	}{p.own, told})
+	if err != nil {
+		return nil, wrap(err, "join stages", string(p.job))
+	}
+	key := p.store.keys.pipeline(p.job, p.at)
+	_, err = p.store.client.Pipelined(ctx, func(by redis.Pipeliner) error {
+		by.SAdd(ctx, p.store.keys.index(p.job), entry(key, 0))
+		by.HSet(ctx, key, strconv.Itoa(p.at.Stage), text)
+		by.Expire(ctx, key, keyLife)
+		return nil
+	})
+	if err != nil {
+		return nil, wrap(err, "join stages", string(p.job))
+	}
+	for {
+		all, err := p.read(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(all) == p.at.Stages {
+			return p.begin(all), nil
+		}
+		if err := p.pause(ctx, idle); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// stageEntry is the entry of a stage in the hash.
+type stageEntry struct {
+	Own string
+	Joined
+	Over string // the generation that it has computed all steps of
+}
+
+// read returns the entries of the stages that have joined, in their order.
+func (p *Pipeline) read(ctx context.Context) ([]stageEntry, error) {
+	fields, err := p.store.client.HGetAll(ctx, p.store.keys.pipeline(p.job, p.at)).Result()
+	if err != nil {
+		return nil, wrap(err, "read stages", string(p.job))
+	}
+	var out []stageEntry
+	for i := range p.at.Stages {
+		var e stageEntry
+		if text, there := fields[strconv.Itoa(i)]; !there || json.Unmarshal([]byte(text), &e) != nil {
+			continue
+		}
+		e.Over = fields[overField(i)]
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+func overField(stage int) string { return "over " + strconv.Itoa(stage) }
+
+// begin begins a generation.
+func (p *Pipeline) begin(all []stageEntry) (told []Joined) {
+	p.tokens = nil
+	for _, e := range all {
+		p.tokens, told = append(p.tokens, e.Own), append(told, e.Joined)
+	}
+	p.sent, p.got = map[bool]*channel{}, map[bool]*channel{}
+	for _, forward := range []bool{true, false} {
+		p.sent[forward] = &channel{key: p.channelKey(p.at.Stage, forward), last: "0"}
+		before := p.at.Stage - 1
+		if !forward {
+			before = p.at.Stage + 1
+		}
+		p.got[forward] = &channel{key: p.channelKey(before, forward), last: "0"}
+	}
+	return told
+}
+
+// generation names the attempts that work together.
+func (p *Pipeline) generation() string {
+	digest := sha256.New()
+	for _, t := range p.tokens {
+		digest.Write([]byte(t + "\n"))
+	}
+	return hex.EncodeToString(digest.Sum(nil)[:8])
+}
+
+// channelKey is the key of what a stage sends.
+func (p *Pipeline) channelKey(from int, forward bool) string {
+	direction := "back"
+	if forward {
+		direction = "forward"
+	}
+	return fmt.Sprintf("%s:%s:%d:%s", p.store.keys.pipeline(p.job, p.at), p.generation(), from, direction)
+}
+
+// Check returns ErrStageRestarted if a stage has joined again.
+func (p *Pipeline) Check(ctx context.Context) error {
+	_, err := p.check(ctx)
+	return err
+}
+
+func (p *Pipeline) check(ctx context.Context) ([]stageEntry, error) {
+	all, err := p.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	same := func(e stageEntry, token string) bool { return e.Own == token }
+	if !slices.EqualFunc(all, p.tokens, same) {
+		return nil, ErrStageRestarted
+	}
+	return all, nil
+}
+
+// pause waits a little, and calls idle.
+func (p *Pipeline) pause(ctx context.Context, idle func() error) error {
+	select {
+	case <-time.After(IdleEvery / 5):
+		return idle()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// End tells the others that this stage has computed all steps, and waits until all have. The updates of the stages
+// belong together only then.
+func (p *Pipeline) End(ctx context.Context, idle func() error) error {
+	key, generation := p.store.keys.pipeline(p.job, p.at), p.generation()
+	if err := p.store.client.HSet(ctx, key, overField(p.at.Stage), generation).Err(); err != nil {
+		return wrap(err, "end stages", string(p.job))
+	}
+	for {
+		all, err := p.check(ctx)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(all, func(e stageEntry) bool { return e.Over != generation }) {
+			p.leave(ctx)
+			return nil
+		}
+		if err := p.pause(ctx, idle); err != nil {
+			return err
+		}
+	}
+}
+
+// leave deletes what was sent and not received, and what was not read. A sweep deletes what it misses.
+func (p *Pipeline) leave(ctx context.Context) {
+	if p.sent == nil {
+		return
+	}
+	var entries []string
+	for _, c := range p.sent {
+		entries = append(entries, c.recent...)
+	}
+	for _, c := range p.got {
+		p.look(ctx, c, noWait) //nolint:errcheck // a sweep deletes them
+		for _, a := range c.unread {
+			entries = append(entries, entry(a.key, a.parts))
+		}
+	}
+	p.store.discard(ctx, p.job, entries...) //nolint:errcheck // the same
+	p.sent, p.got = nil, nil
+}
+
+// pipelineBlock is the number of values of a block of a message.
+const pipelineBlock = 1 << 20
+
+// keptMessages is how many of its newest messages a stage deletes itself if it begins again.
+const keptMessages = 256
+
+// Send passes values to the next stage, or to the one before. It returns OverLimit if Redis is out of memory, with the
+// size of the message.
+func (p *Pipeline) Send(ctx context.Context, forward bool, values []float32) error {
+	return p.send(ctx, forward, values, "")
+}
+
+// SendPause tells the next stage that this one ends its leg.
+func (p *Pipeline) SendPause(ctx context.Context) error { return p.send(ctx, true, nil, flag(true)) }
+
+func (p *Pipeline) send(ctx context.Context, forward bool, values []float32, pause string) error {
+	c, s := p.sent[forward], p.store
+	blocks := slices.Collect(slices.Chunk(values, pipelineBlock))
+	key := fmt.Sprintf("%s:%d", c.key, c.number)
+	sums := make([]byte, 0, 4*len(blocks))
+	for _, b := range blocks {
+		sums = binary.LittleEndian.AppendUint32(sums, crc32.Checksum(floatBytes(b), castagnoli))
+	}
+	err := s.register(ctx, p.job, entry(key, len(blocks)), entry(c.key, 0))
+	if err == nil {
+		err = forEachN(ctx, len(blocks), writeDepth, func(ctx context.Context, _, i int) error {
+			at := part(key, i)
+			return s.server(at).large.Set(ctx, at, floatBytes(blocks[i]), keyLife).Err()
+		})
+	}
+	if err == nil {
+		_, err = s.client.Pipelined(ctx, func(by redis.Pipeliner) error {
+			by.XAdd(ctx, &redis.XAddArgs{Stream: c.key, Values: []any{
+				"number", c.number, "values", len(values), "sums", sums, "pause", pause,
+			}})
+			by.Expire(ctx, c.key, keyLife)
+			return nil
+		})
+	}
+	if err = wrap(err, "send values of a stage", string(p.job)); disdel.KindOf(err) == disdel.OverLimit {
+		e := *disdel.AsError(err)
+		e.Msg = fmt.Sprintf("Redis has no room for %v of one micro-batch; each boundary between stages holds those of a step",
+			disdel.Bytes(4*len(values)))
+		e.Hint = "give Redis more memory (maxmemory), or lower training.batchSize"
+		err = &e
+	}
+	c.number++
+	c.recent = append(c.recent, entry(key, len(blocks)))
+	c.recent = c.recent[max(0, len(c.recent)-keptMessages):]
+	return err
+}
+
+// Receive returns the next values of the stage before, or of the next one: as many as the caller knows that a message
+// has. They are in a buffer of the caller's, values, if they fit. It returns ErrStagesPaused, ErrStageRestarted, and
+// Corrupt for a message that is damaged or has another size. Meanwhile it calls idle as Join does.
+func (p *Pipeline) Receive(ctx context.Context, forward bool, values []float32, idle func() error) error {
+	c := p.got[forward]
+	for len(c.unread) == 0 {
+		if err := p.look(ctx, c, IdleEvery); err != nil {
+			return err
+		}
+		if len(c.unread) > 0 {
+			break
+		}
+		if err := p.Check(ctx); err != nil {
+			return err
+		}
+		if err := idle(); err != nil {
+			return err
+		}
+	}
+	a := c.unread[0]
+	c.unread = c.unread[1:]
+	if a.pause {
+		return ErrStagesPaused
+	}
+	err := p.fetch(ctx, a, values)
+	if err == nil {
+		err = p.store.remove(ctx, p.job, []string{entry(a.key, a.parts)})
+	}
+	if err != nil {
+		if changed := p.Check(ctx); changed != nil {
+			return changed
+		}
+	}
+	return wrap(err, "read values of a stage", string(p.job))
+}
+
+// look reads announcements, and waits for them up to wait.
+func (p *Pipeline) look(ctx context.Context, c *channel, wait time.Duration) error {
+	streams, err := p.store.client.XRead(ctx, &redis.XReadArgs{
+		Streams: []string{c.key, c.last}, Count: mostNews, Block: wait,
+	}).Result()
+	if errors.Is(err, redis.Nil) {
+		return nil
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return wrap(err, "read values of a stage", string(p.job))
+	}
+	for _, stream := range streams {
+		for _, m := range stream.Messages {
+			c.last = m.ID
+			a, err := c.announced(m)
+			if err != nil {
+				return err
+			}
+			if a.number == c.number { // an earlier one was announced twice, as its sender got no answer
+				c.number++
+				c.unread = append(c.unread, a)
+			}
+		}
+	}
+	return nil
+}
+
+// announced reads an announcement.
+func (c *channel) announced(m redis.XMessage) (a announcement, err error) {
+	text := func(name string) string { return fmt.Sprint(m.Values[name]) }
+	a.number, err = strconv.ParseUint(text("number"), 10, 64)
+	if err == nil {
+		a.values, err = strconv.Atoi(text("values"))
+	}
+	if a.sums = []byte(text("sums")); err != nil || a.values < 0 || a.number > c.number {
+		return a, &disdel.Error{Kind: disdel.Corrupt, Op: "read values of a stage", Msg: "a message is missing or damaged"}
+	}
+	a.key, a.pause = fmt.Sprintf("%s:%d", c.key, a.number), text("pause") == flag(true)
+	a.parts = (a.values + pipelineBlock - 1) / pipelineBlock
+	return a, nil
+}
+
+// fetch reads a message into values.
+func (p *Pipeline) fetch(ctx context.Context, a announcement, values []float32) error {
+	damaged := &disdel.Error{Kind: disdel.Corrupt, Op: "read values of a stage", Job: p.job, Msg: "a message is damaged"}
+	if a.values != len(values) || len(a.sums) != 4*a.parts {
+		return damaged
+	}
+	size := 4*min(len(values), pipelineBlock) + bufferSpare
+	if len(p.buffer) < size {
+		p.buffer = make([]byte, size)
+	}
+	for i := range a.parts {
+		to := values[i*pipelineBlock : min((i+1)*pipelineBlock, len(values))]
+		at := part(a.key, i)
+		data, err := p.store.fetch(ctx, p.store.server(at), at, p.buffer)
+		if err != nil {
+			return err
+		}
+		if len(data) != 4*len(to) || crc32.Checksum(data, castagnoli) != binary.LittleEndian.Uint32(a.sums[4*i:]) {
+			return damaged
+		}
+		for k := range to {
+			to[k] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*k:]))
+		}
+	}
+	return nil
+}

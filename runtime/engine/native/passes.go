@@ -1,0 +1,157 @@
+package native
+
+import (
+	"fmt"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/native/kernel"
+)
+
+// sliced computes the steps of a slice of a network.
+type sliced struct {
+	*Engine
+	given  []float32    // the gradient of the outputs
+	back   []float32    // [rows][inputs] of a micro-batch; nil: the slice has the network's first layer
+	unkept [2][]float32 // running statistics that a batch norm changes when it computes a micro-batch again
+	job    func(*kernel.Worker)
+	again  bool // a micro-batch is being computed again, and backward
+}
+
+func (e *Engine) buildSlice() {
+	if e.g.Slice == nil || !e.spec.Training {
+		return
+	}
+	s := &sliced{Engine: e}
+	s.job = s.pass
+	if e.g.Slice.Enters() {
+		s.back = make([]float32, e.plan.Spec.BatchSize*e.g.Input().Len())
+	}
+	widest := 0
+	for i := range e.layers {
+		if m := e.layers[i].mean; m != nil {
+			widest = max(widest, len(m.value))
+		}
+	}
+	s.unkept = [2][]float32{make([]float32, widest), make([]float32, widest)}
+	e.slice = s
+}
+
+// Passes implements engine.Engine.
+func (e *Engine) Passes() engine.Passes {
+	if e.slice == nil {
+		return nil
+	}
+	return e.slice
+}
+
+// Forward implements engine.Passes.
+func (s *sliced) Forward(p engine.Pass) ([]float32, error) {
+	if err := s.run(p, nil, false); err != nil {
+		return nil, err
+	}
+	return s.out[:p.Input.Rows*s.g.Output().Len()], nil
+}
+
+// Backward implements engine.Passes.
+func (s *sliced) Backward(p engine.Pass, gradient []float32) (back []float32, m disdel.Metrics, err error) {
+	if err := s.run(p, gradient, true); err != nil {
+		return nil, m, err
+	}
+	if s.back != nil {
+		back = s.back[:p.Input.Rows*s.g.Input().Len()]
+	}
+	m = disdel.Metrics{Rows: p.Rows, Correct: -1}
+	if !s.g.Slice.Leaves() && p.First+p.Input.Rows == p.Rows {
+		m.Loss = s.loss / float64(p.Rows)
+		if p.Target.Values == nil {
+			m.Correct = s.correct
+		}
+	}
+	return back, m, nil
+}
+
+// run computes a micro-batch, forward only or both ways.
+func (s *sliced) run(p engine.Pass, gradient []float32, back bool) error {
+	if err := s.checkPass(p, gradient, back); err != nil {
+		return err
+	}
+	if begins := p.First == 0 && back != s.g.Slice.Leaves(); begins {
+		s.steps++
+		s.weigh(p.Target.Classes)
+	}
+	s.odd.Store(false)
+	s.batch, s.first, s.given, s.again = p.Rows, p.First, gradient, back
+	s.prepare(p.Input.Values, s.part(p.Target, p.Input.Rows), p.Input.Rows, true)
+	s.team.Run(s.job)
+	s.x, s.target, s.first, s.given, s.again = nil, dataset.Target{}, 0, nil, false
+	if err := s.pages.failure(); err != nil {
+		return err
+	}
+	return s.diverged()
+}
+
+// checkPass refuses micro-batches that do not fit.
+func (s *sliced) checkPass(p engine.Pass, gradient []float32, back bool) error {
+	rows, leaves := p.Input.Rows, s.g.Slice.Leaves()
+	bad := func(format string, args ...any) error {
+		return &disdel.Error{Kind: disdel.Invalid, Op: "train", Msg: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case rows < 1 || rows > s.plan.Spec.BatchSize || p.First < 0 || p.First+rows > p.Rows ||
+		len(p.Input.Values) != rows*s.g.Input().Len():
+		return bad("%d values for %d rows from row %d of %d", len(p.Input.Values), rows, p.First, p.Rows)
+	case !leaves && !back:
+		return bad("the last stage computes forward and backward at once")
+	case leaves && back && len(gradient) != rows*s.g.Output().Len():
+		return bad("a gradient of %d values for %d rows", len(gradient), rows)
+	case leaves:
+		return nil
+	}
+	whole := dataset.Batch{Input: dataset.Matrix{Rows: p.Rows}, Target: p.Target}
+	return s.checkTargets("train", &whole)
+}
+
+// pass is one worker's part of a micro-batch.
+func (s *sliced) pass(w *kernel.Worker) {
+	e := s.Engine
+	w.Rounding(false)
+	e.checkInputs(w, e.x)
+	w.Sync()
+	if e.odd.Load() {
+		return
+	}
+	e.forward(w)
+	head := &e.layers[e.head]
+	switch {
+	case !e.g.Slice.Leaves():
+		if e.lossOf(w, true); !finite(e.loss) {
+			return
+		}
+	case !s.again:
+		if w.ID == 0 {
+			w.Export(e.out, head.out, head.v.Image, e.rows)
+		}
+		w.Sync()
+		return
+	default:
+		w.Import(head.grad, head.v.Image, head.v.Border, s.given, e.rows)
+		w.Sync()
+	}
+	e.backward(w)
+	if in := &e.layers[0]; s.back != nil && w.ID == 0 {
+		w.Export(s.back, in.grad, in.v.Image, e.rows)
+	}
+	w.Sync()
+}
+
+// statistics are the running statistics that a batch norm's forward pass changes.
+func (e *Engine) statistics(l *layer) [2][]float32 {
+	s := e.slice
+	if s == nil || !s.again || !e.g.Slice.Leaves() {
+		return l.running()
+	}
+	n := len(l.mean.value)
+	return [2][]float32{s.unkept[0][:n], s.unkept[1][:n]}
+}

@@ -1,0 +1,193 @@
+package scheduler
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/estimator"
+)
+
+// stages is the number of actions that train one network together.
+func (in *PlanInput) stages() int { return max(1, in.Job.Distribution.Stages) }
+
+// withStages fills in what a job with stages does not say: one replica, and micro-batches, without which the stages
+// would wait for each other.
+func (in PlanInput) withStages() PlanInput {
+	d, t := &in.Job.Distribution, &in.Job.Training
+	if in.stages() == 1 {
+		return in
+	}
+	d.Workers = max(1, d.Workers)
+	if batch := t.WorkerBatch(d.Workers); t.MicroBatch == 0 && batch > 1 {
+		t.MicroBatch = microBatch(batch, in.stages())
+	}
+	return in
+}
+
+// Without training.microBatch a stage waits for at most about a fifth of a step: GPipe's bubble is
+// (stages-1)/(parts+stages-1). Kernels compute vectors of rows.
+const (
+	partsPerStage = 4
+	vectorRows    = 16
+)
+
+func microBatch(batch, stages int) int {
+	rows := (batch + partsPerStage*stages - 1) / (partsPerStage * stages)
+	return min(batch, (rows+vectorRows-1)/vectorRows*vectorRows)
+}
+
+// checkStages refuses what stages cannot train, with all faults at once.
+func (b *planBuilder) checkStages() error {
+	n := b.stages()
+	if n == 1 {
+		return nil
+	}
+	cuts := b.Graph.Cuts()
+	if n-1 <= len(cuts) && !b.Graph.HasFrozen() {
+		return nil
+	}
+	e := &disdel.Error{Kind: disdel.Invalid, Op: "plan job", Job: b.ID}
+	switch {
+	case b.Graph.HasFrozen():
+		e.Msg = "distribution.stages: frozen layers and adapters are not trained in stages"
+		e.Hint = "leave model.init.freeze and model.lora out, or distribution.stages"
+	case len(cuts) == 0:
+		e.Msg = fmt.Sprintf("distribution.stages: %s cannot be cut. Stages train chains of layers and residual blocks of "+
+			"images; networks of tokens, with shared weights or of a program are one piece", b.Graph.Name)
+		e.Hint = "leave distribution.stages out"
+	default:
+		e.Msg = fmt.Sprintf("distribution.stages: %s has at most %d stages, %d were asked for. Residual blocks are not cut",
+			b.Graph.Name, len(cuts)+1, n)
+		e.Hint = fmt.Sprintf("--set distribution.stages=%d", len(cuts)+1)
+		e.Changes = [][]string{{fmt.Sprintf("distribution.stages=%d", len(cuts)+1)}}
+	}
+	return e
+}
+
+// estimateStages estimates the action of the largest stage.
+func (b *planBuilder) estimateStages(in estimator.Input) (largest disdel.Estimate) {
+	for i, s := range b.cut(in) {
+		part, err := b.Graph.Sliced(s.From, s.To)
+		if err != nil { // cut takes only what can be cut
+			return b.Estimator.Train(in)
+		}
+		in := in
+		in.Graph = part
+		e := b.Estimator.Train(in)
+		b.parts[i].Memory = e.Total
+		if e.Total > largest.Total {
+			largest = e
+		}
+	}
+	return largest
+}
+
+// cut chooses the stages, once a plan: those with the least memory of the largest one, by what the whole network's
+// plan says of each layer.
+func (b *planBuilder) cut(in estimator.Input) []disdel.PlannedStage {
+	if b.parts != nil {
+		return b.parts
+	}
+	need := make([]float64, len(b.Graph.Nodes))
+	for i, l := range b.Estimator.Train(in).Layers {
+		if i+1 < len(need) {
+			need[i+1] = float64(l.ParameterBytes + l.ActivationBytes)
+		}
+	}
+	ends := cutEvenly(b.Graph.Cuts(), need, b.stages())
+	for i := range len(ends) - 1 {
+		s := disdel.PlannedStage{From: ends[i], To: ends[i+1]}
+		s.First, s.Last = b.Graph.Nodes[s.From].Name, b.Graph.Nodes[s.To-1].Name
+		if s.To < len(b.Graph.Nodes) {
+			part, err := b.Graph.Sliced(s.From, s.To)
+			if err == nil {
+				s.Passes = 4 * disdel.Bytes(part.Output().Len())
+			}
+		}
+		b.parts = append(b.parts, s)
+	}
+	return b.parts
+}
+
+// cutEvenly returns the ends of n parts of nodes 1 and up, 1 and the number of nodes among them, so that the largest
+// sum of need is the least. Dynamic programming over the cuts.
+func cutEvenly(cuts []int, need []float64, n int) []int {
+	at := append([]int{1}, append(cuts[:len(cuts):len(cuts)], len(need))...)
+	sums := make([]float64, len(need)+1)
+	for i, v := range need {
+		sums[i+1] = sums[i] + v
+	}
+	last := len(at) - 1
+	best := make([][]float64, n+1) // by parts and end: the largest part
+	from := make([][]int, n+1)
+	for k := range best {
+		best[k], from[k] = make([]float64, len(at)), make([]int, len(at))
+		for e := range best[k] {
+			best[k][e] = math.Inf(1)
+		}
+	}
+	best[0][0] = 0
+	for k := 1; k <= n; k++ {
+		for end := k; end <= last; end++ {
+			for begin := k - 1; begin < end; begin++ {
+				v := max(best[k-1][begin], sums[at[end]]-sums[at[begin]])
+				if v < best[k][end] {
+					best[k][end], from[k][end] = v, begin
+				}
+			}
+		}
+	}
+	out := make([]int, n+1)
+	for k, end := n, last; k >= 0; k-- {
+		out[k] = at[end]
+		end = from[k][end]
+	}
+	return out
+}
+
+// replicate gives each stage of each replica an action, with the rows of its replica.
+func (b *planBuilder) replicate() error {
+	n := b.stages()
+	if n == 1 {
+		return nil
+	}
+	b.plan.Stages = b.parts
+	b.plan.Workers *= n
+	rows := b.plan.Shards
+	b.plan.Shards = nil
+	for _, r := range rows {
+		for range n {
+			b.plan.Shards = append(b.plan.Shards, r)
+		}
+	}
+	var parts []string
+	for _, s := range b.parts {
+		parts = append(parts, fmt.Sprintf("%s to %s (%v)", s.First, s.Last, s.Memory))
+	}
+	b.because("stages: %d actions train one network, in micro-batches of %d rows: %s", n, b.plan.StepMemory.MicroBatch,
+		strings.Join(parts, ", "))
+	return nil
+}
+
+// joined puts the updates of each replica's stages together before the tree averages the replicas.
+func joined(tree []disdel.Level, replicas, stages int) []disdel.Level {
+	first := disdel.Level{Height: 1, Join: true}
+	for r := range replicas {
+		var members []int
+		for s := range stages {
+			members = append(members, r*stages+s)
+		}
+		first.Clusters = append(first.Clusters, members)
+	}
+	out := []disdel.Level{first}
+	if replicas == 1 {
+		return out
+	}
+	for _, l := range tree {
+		l.Height++
+		out = append(out, l)
+	}
+	return out
+}
