@@ -160,7 +160,7 @@ func (s *Sweep) Scatter() string {
 
 // Parallel draws a vertical axis for each scale, and a line across them for each job.
 func (s *Sweep) Parallel() string {
-	const left, top = 44.0, 36.0
+	const left, top = 56.0, 36.0
 	d := s.begin(pageHeight)
 	bottom, gap := pageHeight-pageTop, (pageWidth-2*left)/float64(max(1, len(s.Scales)-1))
 	place := func(i int, v float64) (x, y float64) {
