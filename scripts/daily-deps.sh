@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs from PyPI what exports and pictures are held against: onnxruntime and Pillow, in an environment of their own. What is there
-# already is left alone.
+# Installs from PyPI what exports and pictures are held against: onnxruntime and Pillow, in an environment of their own; and from npm
+# Lighthouse, which judges pages. What is there already is left alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,4 +14,10 @@ if [ "$(cat "$venv/.done" 2>/dev/null)" != "$want" ]; then
   python3 -m venv "$venv"
   "$venv/bin/pip" install -q --disable-pip-version-check "${PACKAGES[@]}"
   echo "$want" >"$venv/.done"
+fi
+
+LIGHTHOUSE=12.8.2
+if ! grep -qs "\"version\": \"$LIGHTHOUSE\"" .cache/lighthouse/node_modules/lighthouse/package.json; then
+  echo "installing: lighthouse $LIGHTHOUSE"
+  npm install --silent --no-audit --no-fund --prefix .cache/lighthouse "lighthouse@$LIGHTHOUSE"
 fi

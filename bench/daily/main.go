@@ -12,10 +12,11 @@ import (
 
 // tools are the programs that are measured, or measured by.
 type tools struct {
-	disdel   string
-	chromium string
-	axe      string // axe-core's script
-	python   string // with onnxruntime and Pillow
+	disdel     string
+	chromium   string
+	axe        string // axe-core's script
+	lighthouse string // Lighthouse's program for node
+	python     string // with onnxruntime and Pillow
 }
 
 func main() {
@@ -23,8 +24,10 @@ func main() {
 	flag.StringVar(&t.disdel, "program", "bin/disdel", "the built program")
 	flag.StringVar(&t.chromium, "chromium", "chromium", "the browser")
 	flag.StringVar(&t.axe, "axe", ".cache/npm/node_modules/axe-core/axe.min.js", "axe-core's script")
+	flag.StringVar(&t.lighthouse, "lighthouse", ".cache/lighthouse/node_modules/lighthouse/cli/index.js",
+		"Lighthouse's program for node")
 	flag.StringVar(&t.python, "python", ".cache/daily/bin/python", "a Python interpreter with onnxruntime and Pillow")
-	parts := flag.String("parts", "page,curves,events,axe,readers,csv,png,onnx", "what is measured")
+	parts := flag.String("parts", "page,curves,events,axe,lighthouse,readers,csv,png,onnx", "what is measured")
 	csvMB := flag.Int("csv-mb", 2048, "how large the table is that is added")
 	flag.Parse()
 	ctx := context.Background()
@@ -34,6 +37,7 @@ func main() {
 			{Name: "curves", Run: func() error { return curves(ctx, &t) }},
 			{Name: "events", Run: func() error { return events(ctx, &t) }},
 			{Name: "axe", Run: func() error { return accessible(ctx, &t) }},
+			{Name: "lighthouse", Run: func() error { return lighthouse(ctx, &t) }},
 			{Name: "readers", Run: func() error { return readers(ctx, &t) }},
 			{Name: "csv", Run: func() error { return tables(ctx, &t, *csvMB) }},
 			{Name: "png", Run: func() error { return pictures(ctx, &t) }},
