@@ -316,6 +316,8 @@ type DataRef struct {
 	Resize   int    `json:"resize,omitempty"` // sides that images are resized to; 0: as stored
 	// How training rows are changed; zero: not at all.
 	Augment Augment `json:"augment,omitzero"`
+	// OnDisk keeps the rows in a file of the action's machine; labels and targets stay in memory.
+	OnDisk bool `json:"onDisk,omitempty"`
 }
 
 // TrainResult is the result of a train action.

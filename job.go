@@ -147,7 +147,15 @@ type Data struct {
 	Resize   int    `json:"resize,omitempty"` // height and width that images are resized to, bilinear; 0: as they are
 	// How training changes images in every epoch; zero: not at all.
 	Augment Augment `json:"augment,omitzero"`
+	// Keep says where an action keeps its rows: KeepMemory or KeepDisk; "": in memory.
+	Keep string `json:"keep,omitempty"`
 }
+
+// Values of Data.Keep.
+const (
+	KeepMemory = "memory"
+	KeepDisk   = "disk" // in a file of the action's machine: memory does not grow with the rows
+)
 
 // Augment is random changes of training images, drawn for every row and epoch.
 type Augment struct {

@@ -35,6 +35,7 @@ func (h *Host) rows(ctx context.Context, key shardKey) (*dataset.Shard, error) {
 		return c.shard, nil
 	}
 	if c.shard != nil {
+		c.shard.Close() //nolint:errcheck // its file has no name any more
 		c.shard = nil
 		if e := h.built.engine; e == nil || e.Listener() == nil {
 			if err := h.built.drop(); err != nil {

@@ -108,6 +108,9 @@ func (r *resolver) data(ctx context.Context, store Datasets) error {
 		r.fault("data.resize", "take it out", "the rows of %s are %v, no images", name, m.Sample)
 		return nil
 	}
+	if r.Job.Data.Keep == disdel.KeepDisk && m.Sparse != nil {
+		r.fault("data.keep", "take it out", "the rows of %s are sparse, and stay in memory", m.Name)
+	}
 	r.Resolved.Data, r.Labels, r.found = m.Info(r.Job.Data.Split).Resized(r.Job.Data.Resize), m.ClassNames, true
 	r.Resolved.Data.Name = name // with the owner of a shared one
 	r.numericLabels(m)

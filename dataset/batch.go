@@ -149,6 +149,9 @@ func (s *Shard) Filler(threads int) *Filler {
 // view is the same rows with its own working memory, for another goroutine.
 func (s *Shard) view() *Shard {
 	v := *s
+	if s.disk != nil {
+		v.disk = s.disk.view()
+	}
 	if s.to != nil {
 		to := *s.to
 		to.row = slices.Clone(to.row)

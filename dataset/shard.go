@@ -19,6 +19,7 @@ type Shard struct {
 	sparse        *sparseRows // nil: rows are dense
 	u8            []byte
 	f32           []float32
+	disk          *diskRows // instead of u8 and f32; nil: rows are in memory
 	labels        []int32
 	targets       []float32 // instead of labels, [rows outputs], standardised
 	outputs       int       // targets of a row; 0: rows have labels
@@ -55,6 +56,9 @@ func (s *Shard) Size() disdel.Bytes {
 		return s.sparse.size()
 	}
 	n := disdel.Bytes(len(s.u8) + 4*len(s.f32) + 4*len(s.labels) + 4*len(s.targets))
+	if s.disk != nil {
+		n += disdel.Bytes(len(s.disk.row))
+	}
 	if s.to != nil {
 		n += disdel.Bytes(4 * len(s.to.row))
 	}
@@ -90,7 +94,11 @@ func (s *Shard) resized(dst []float32, row int) {
 
 // scaled writes scaled values from at on.
 func (s *Shard) scaled(dst []float32, at int) {
-	if s.u8 != nil {
+	switch {
+	case s.disk != nil:
+		s.fromDisk(dst, at)
+		return
+	case s.u8 != nil:
 		s.levels.scale(dst, s.u8[at:at+len(dst)])
 		return
 	}
@@ -137,9 +145,9 @@ func (s *Store) ReadTrain(ctx context.Context, ref disdel.DataRef, rows disdel.R
 		return s.sparseTrain(ctx, m, ref.Split, rows)
 	}
 	if !d.drawn {
-		return augmented(ref, rows.Start)(resized(ref)(s.contiguous(ctx, m, m.Train, rows)))
+		return augmented(ref, rows.Start)(resized(ref)(s.contiguous(ctx, m, m.Train, rows, ref.OnDisk)))
 	}
-	return augmented(ref, rows.Start)(resized(ref)(s.scattered(ctx, m, ref.Split, rows)))
+	return augmented(ref, rows.Start)(resized(ref)(s.scattered(ctx, m, ref, rows)))
 }
 
 // ReadHeldOut reads rows of the held-out part, with ReadTrain's errors.
@@ -155,9 +163,9 @@ func (s *Store) ReadHeldOut(ctx context.Context, ref disdel.DataRef, rows disdel
 		return s.sparseHeldOut(ctx, m, d, ref.Split, rows)
 	}
 	if !d.drawn {
-		return resized(ref)(s.contiguous(ctx, m, m.Test, rows))
+		return resized(ref)(s.contiguous(ctx, m, m.Test, rows, ref.OnDisk))
 	}
-	return resized(ref)(s.scattered(ctx, m, ref.Split,
+	return resized(ref)(s.scattered(ctx, m, ref,
 		disdel.RowRange{Start: d.train + rows.Start, End: d.train + rows.End}))
 }
 
@@ -212,9 +220,28 @@ func (m *Manifest) shard(rows int) *Shard {
 	return s
 }
 
+// shardOf makes room for rows, in memory or in a file.
+func (m *Manifest) shardOf(rows int, onDisk bool) (s *Shard, err error) {
+	if !onDisk {
+		return m.shard(rows), nil
+	}
+	s = m.shard(0)
+	if s.outputs > 0 {
+		s.targets = make([]float32, rows*s.outputs)
+	} else {
+		s.labels = make([]int32, rows)
+	}
+	s.disk, err = newDiskRows(m.Name, rows, int(m.SampleSize()))
+	return s, err
+}
+
 // contiguous reads a range of a part in stored order.
-func (s *Store) contiguous(ctx context.Context, m Manifest, p Part, rows disdel.RowRange) (*Shard, error) {
-	out, at := m.shard(rows.Len()), 0
+func (s *Store) contiguous(ctx context.Context, m Manifest, p Part, rows disdel.RowRange, onDisk bool) (*Shard, error) {
+	out, err := m.shardOf(rows.Len(), onDisk)
+	if err != nil {
+		return nil, err
+	}
+	at := 0
 	read := chunkReader{s: s, m: m}
 	for _, c := range p.Chunks {
 		from, to := max(rows.Start, at), min(rows.End, at+c.Rows)
@@ -224,7 +251,9 @@ func (s *Store) contiguous(ctx context.Context, m Manifest, p Part, rows disdel.
 				return nil, err
 			}
 			for r := from; r < to; r++ {
-				chunk.copyRow(r-at, out, r-rows.Start)
+				if err := chunk.copyRow(r-at, out, r-rows.Start); err != nil {
+					return nil, err
+				}
 			}
 		}
 		at += c.Rows
@@ -234,10 +263,14 @@ func (s *Store) contiguous(ctx context.Context, m Manifest, p Part, rows disdel.
 
 // scattered reads rows of the train part by their places in the split's random order. Besides the rows and a chunk it
 // needs four bytes for each row of the part.
-func (s *Store) scattered(ctx context.Context, m Manifest, split disdel.Split, rows disdel.RowRange) (*Shard, error) {
-	place := drawn(split, m.Train.Rows)
+func (s *Store) scattered(ctx context.Context, m Manifest, ref disdel.DataRef, rows disdel.RowRange) (*Shard, error) {
+	place := drawn(ref.Split, m.Train.Rows)
 	invert(place)
-	out, at := m.shard(rows.Len()), 0
+	out, err := m.shardOf(rows.Len(), ref.OnDisk)
+	if err != nil {
+		return nil, err
+	}
+	at := 0
 	read, filled := chunkReader{s: s, m: m}, 0
 	for _, c := range m.Train.Chunks {
 		chunk, err := read.next(ctx, c)
@@ -246,7 +279,9 @@ func (s *Store) scattered(ctx context.Context, m Manifest, split disdel.Split, r
 		}
 		for r := range c.Rows {
 			if to := int(place[at+r]); to >= rows.Start && to < rows.End {
-				chunk.copyRow(r, out, to-rows.Start)
+				if err := chunk.copyRow(r, out, to-rows.Start); err != nil {
+					return nil, err
+				}
 				filled++
 			}
 		}
@@ -261,7 +296,7 @@ type chunkRows struct {
 	n int // bytes of a row of x
 }
 
-func (c *chunkRows) copyRow(from int, out *Shard, to int) {
+func (c *chunkRows) copyRow(from int, out *Shard, to int) error {
 	row := c.x.Data[from*c.n : (from+1)*c.n]
 	if n := out.outputs; n > 0 {
 		for k := range n {
@@ -270,13 +305,17 @@ func (c *chunkRows) copyRow(from int, out *Shard, to int) {
 	} else {
 		out.labels[to] = int32(binary.LittleEndian.Uint32(c.y[4*from:]))
 	}
-	if out.u8 != nil {
+	switch {
+	case out.disk != nil:
+		return out.disk.write(to, row)
+	case out.u8 != nil:
 		copy(out.u8[to*out.sample:], row)
-		return
+		return nil
 	}
 	for k := range out.sample {
 		out.f32[to*out.sample+k] = math.Float32frombits(binary.LittleEndian.Uint32(row[4*k:]))
 	}
+	return nil
 }
 
 // chunkReader reads chunks one after the other into the same memory: besides a shard there is room for one.
@@ -451,7 +490,7 @@ func (s *Store) readStored(ctx context.Context, ref disdel.DataRef, rows disdel.
 	if m.Sparse != nil {
 		return s.readSparse(ctx, m, all, nil, rows)
 	}
-	return resized(ref)(s.contiguous(ctx, m, all, rows))
+	return resized(ref)(s.contiguous(ctx, m, all, rows, ref.OnDisk))
 }
 
 // Labels returns the classes of dense rows in order, nil for rows with targets. It is no copy.
@@ -479,7 +518,7 @@ func (s *Store) Range(ctx context.Context, m Manifest) (low, high float32, err e
 		return 0, 0, &disdel.Error{Kind: disdel.Invalid, Op: "read data set " + m.Name, Msg: "it has no training rows"}
 	}
 	rows := min(m.Train.Chunks[0].Rows, rangeRows)
-	shard, err := s.contiguous(ctx, m, m.Train, disdel.RowRange{End: rows})
+	shard, err := s.contiguous(ctx, m, m.Train, disdel.RowRange{End: rows}, false)
 	if err != nil {
 		return 0, 0, err
 	}

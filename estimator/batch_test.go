@@ -46,6 +46,27 @@ func TestADevicesNextBatchIsCounted(t *testing.T) {
 	}
 }
 
+// Rows on disk take no memory but their labels, and a row for each thread, also while they are read.
+func TestRowsOnDiskTakeNoMemory(t *testing.T) {
+	in := Input{
+		Graph: lenet(t), BatchSize: 16, Rows: 100_000, SampleBytes: 784, Epochs: 1, Optimizer: adam, Threads: 2,
+	}
+	for task, estimate := range map[string]func(Input) disdel.Estimate{
+		"train": planned.Train, "evaluate": planned.Evaluate,
+	} {
+		before := estimate(in)
+		onDisk := in
+		onDisk.OnDisk = true
+		after := estimate(onDisk)
+		if saved := before.Shard - after.Shard; saved != 784*(100_000-2) {
+			t.Errorf("%s: %v less, not the rows but two", task, saved)
+		}
+		if after.Total > before.Total-700*100_000 {
+			t.Errorf("%s: %v in all, of %v", task, after.Total, before.Total)
+		}
+	}
+}
+
 // Every thread resizes a row of its own.
 func TestThreadsResizeRowsOfTheirOwn(t *testing.T) {
 	in := Input{

@@ -17,6 +17,7 @@ type Input struct {
 	Part        int          // rows of the data set that the rows are read from; below Rows: Rows
 	Drawn       bool         // the rows are drawn at random from the part, whose rows all have a place during reading
 	SampleBytes disdel.Bytes // of one row as stored
+	OnDisk      bool         // the rows are in a file; labels and a row for each thread are in memory
 	Resizing    disdel.Bytes // of one row while a thread resizes it; 0: rows keep their stored size
 	Epochs      int
 	Optimizer   disdel.Optimizer

@@ -318,7 +318,11 @@ func deviceParts(f footprint.Footprint) (out []disdel.MemoryPart) {
 
 // rows is the memory of the action's rows with their labels, and of the image that each thread resizes.
 func (in Input) rows() disdel.Bytes {
-	return disdel.Bytes(in.Rows)*(in.SampleBytes+label) + disdel.Bytes(max(1, in.Threads))*in.Resizing
+	threads := disdel.Bytes(max(1, in.Threads))
+	if in.OnDisk {
+		return disdel.Bytes(in.Rows)*label + threads*(in.Resizing+in.SampleBytes)
+	}
+	return disdel.Bytes(in.Rows)*(in.SampleBytes+label) + threads*in.Resizing
 }
 
 // order is the memory of the order in which a train action reads its rows.
@@ -368,6 +372,9 @@ func (in Input) fitted() bool { return in.engine.Basis == footprint.Fitted }
 func (c calibration) fittedTrain(in Input) disdel.Estimate {
 	e := c.terms(in)
 	e.Shard = disdel.Bytes(in.Rows) * (in.SampleBytes + float) // and its label
+	if in.OnDisk {
+		e.Shard = in.rows()
+	}
 	e.Model = c.fittedMoved(in) + in.exchanged()
 	return e
 }

@@ -88,7 +88,9 @@ func (s *Store) Similar(ctx context.Context, job disdel.Job) ([]disdel.Record, e
 
 // isSameKind is the condition of Similar on records in memory.
 func isSameKind(a, b *disdel.Job) bool {
-	return a.Data.Source == b.Data.Source && a.Data.Resize == b.Data.Resize && a.Data.Augment == b.Data.Augment &&
+	return a.Data.Source == b.Data.Source && a.Data.Resize == b.Data.Resize &&
+		a.Data.Augment == b.Data.Augment &&
+		(a.Data.Keep == disdel.KeepDisk) == (b.Data.Keep == disdel.KeepDisk) &&
 		a.Training.SameBatch(b.Training) && a.Training.Backend == b.Training.Backend &&
 		a.Model.SameNetwork(&b.Model)
 }

@@ -142,6 +142,7 @@ func (b *planBuilder) input(rows, actions int) estimator.Input {
 		Threads: threads, Members: b.plan.Workers,
 		Graph: b.Graph, BatchSize: t.WorkerBatch(b.plan.Replicas()), Rows: rows, Part: b.part(rows), Drawn: b.Data.Drawn,
 		SampleBytes: b.Data.SampleSize, Resizing: b.Data.ChangeBytes(),
+		OnDisk: b.Job.Data.Keep == disdel.KeepDisk,
 		Epochs: t.Epochs, Optimizer: t.Optimizer, ClipNorm: t.ClipNorm, Exact: t.Exact,
 		Precision: t.Precision, StepMemory: t.StepMemory, Backend: t.Backend,
 		Moments: a.OptimizerState, Wire: a.Wire, Checkpoints: b.Job.Reliability.CheckpointEvery > 0,

@@ -46,7 +46,7 @@ func (p *planner) planned(r controller.Resolved, in scheduler.PlanInput) (contro
 		Past: scheduler.PastObservations(in.History, r.Job, r.Data), ClassNames: r.Labels,
 		Data: disdel.DataRef{
 			URL: url, Name: name, Checksum: r.Data.Checksum, Resize: r.Data.Resize,
-			Split: r.Job.Data.Split, Augment: r.Data.Augment,
+			Split: r.Job.Data.Split, Augment: r.Data.Augment, OnDisk: r.Job.Data.Keep == disdel.KeepDisk,
 		},
 		Models: p.storage("models"), Output: modelstore.WeightsPath(r.Job.Output.Model, in.ID),
 		Replan: func(job disdel.Job) (disdel.Plan, error) {
@@ -268,8 +268,8 @@ func (p *planner) earlierJobs(ctx context.Context, job disdel.Job) (earlier, err
 		return p.recordCache.get(ctx, lookUp{string(key), p.reading, many, read}, p.background)
 	}
 	similar, err := look(func(ctx context.Context) ([]disdel.Record, error) { return p.parts.History.Similar(ctx, job) },
-		job.Data.Source, job.Data.Resize, job.Data.Augment, job.Training.JobBatch(), job.Training.Shared(),
-		job.Training.Backend, job.Model)
+		job.Data.Source, job.Data.Resize, job.Data.Augment, job.Data.Keep, job.Training.JobBatch(),
+		job.Training.Shared(), job.Training.Backend, job.Model)
 	if err != nil {
 		return earlier{}, err
 	}
