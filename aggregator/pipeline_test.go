@@ -3,12 +3,14 @@ package aggregator
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/disdel/disdel"
+	own "github.com/disdel/disdel/aggregator/embedded"
 )
 
 func still() error { return nil }
@@ -162,4 +164,26 @@ func stagesAreJoined(t *testing.T, s *place) {
 	}
 	_, err = s.Join(ctx, c, Reduction{Members: ids[:1], Like: whole})
 	want(t, disdel.Corrupt, err)
+}
+
+// If Redis has no room for the values of a micro-batch, the error says how much they are.
+func TestAFullRedisSaysWhatAStageNeeds(t *testing.T) {
+	redis, err := own.StartWithin(disdel.MB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer redis.Close()
+	s, err := Open(ctx, disdel.Store{URLs: []string{redis.URL()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	p := s.Pipeline(Claim{ID: disdel.UpdateID{Job: "job-1"}}, Place{Stages: 1})
+	if _, err := p.Join(ctx, Joined{}, still); err != nil {
+		t.Fatal(err)
+	}
+	err = p.Send(ctx, true, make([]float32, 1<<20))
+	if !errors.Is(err, disdel.OverLimit) || !strings.Contains(err.Error(), "no room for 4.00 MB of one micro-batch") {
+		t.Error(err)
+	}
 }

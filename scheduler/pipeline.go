@@ -191,3 +191,48 @@ func joined(tree []disdel.Level, replicas, stages int) []disdel.Level {
 	}
 	return out
 }
+
+// mostStages bounds the search for stages that fit.
+const mostStages = 8
+
+// inStages is the change that spreads the layers over the fewest actions that fit a limit; "" if none does, or if the
+// job has what stages do not have.
+func (b *planBuilder) inStages(limit disdel.Bytes) string {
+	if b.stages() > 1 || !b.trainsInStages() {
+		return ""
+	}
+	in := WithoutMemoryLimits(b.PlanInput)
+	in.Platform.Pool, in.Job.Resources.MaxMemory = b.Platform.Pool, limit
+	for n := 2; n <= min(mostStages, len(b.Graph.Cuts())+1); n++ {
+		in.Job.Distribution.Stages = n
+		if _, err := NewPlan(in); err == nil {
+			return fmt.Sprintf("distribution.stages=%d", n)
+		}
+	}
+	return ""
+}
+
+// trainsInStages tells whether a job file may say stages beside what it says; see the rules of job files.
+func (b *planBuilder) trainsInStages() bool {
+	d, t := b.Job.Distribution, b.Job.Training
+	return !b.Graph.HasFrozen() && (t.Backend == "" || t.Backend == disdel.BackendNative) && t.Precision.Plain() &&
+		t.ClipNorm == 0 && (t.EarlyStop == nil || t.EarlyStop.Metric != disdel.MetricLoss) && d.Exchange == nil &&
+		(d.Policy == "" || d.Policy == disdel.PolicyStatic) && d.Missing.Policy != disdel.MissingProceed &&
+		(d.Aggregation.Wire == "" || d.Aggregation.Wire == disdel.WireFloat32) &&
+		d.Aggregation.OptimizerState != disdel.StateAverage
+}
+
+// largestStage names the stage that needs the most memory; "" without stages.
+func (b *planBuilder) largestStage() string {
+	var largest disdel.PlannedStage
+	number := 0
+	for i, s := range b.parts {
+		if s.Memory > largest.Memory {
+			largest, number = s, i+1
+		}
+	}
+	if number == 0 {
+		return ""
+	}
+	return fmt.Sprintf("stage %d of %d, layers %s to %s, is the largest: ", number, len(b.parts), largest.First, largest.Last)
+}

@@ -299,7 +299,7 @@ func (b *planBuilder) lastSuccess() *disdel.Record {
 
 func (b *planBuilder) tooBig(limit disdel.Bytes, who string) error {
 	e := b.train
-	return b.overMemory(e.Total, limit, who, fmt.Sprintf(
+	return b.overMemory(e.Total, limit, who, b.largestStage()+fmt.Sprintf(
 		"a train action needs %v, and %s is %v (fit %v, package %v, shard %v, model %v, margin %v)",
 		e.Total.Beside(limit), who, limit.Beside(e.Total), e.Training, e.Package, e.Shard, e.Model, e.Margin))
 }
@@ -348,6 +348,9 @@ func (b *planBuilder) lessWork(needs, limit disdel.Bytes) (sets []string, hint s
 	s := newSearch(WithoutMemoryLimits(b.PlanInput), limit)
 	changes := s.changes(max(1, b.Job.Distribution.Workers))
 	if len(changes) == 0 {
+		if set := b.inStages(limit); set != "" {
+			return []string{set}, fmt.Sprintf("layers on several actions: --set %s", set)
+		}
 		minimum, whose := s.leastOfAll()
 		return nil, fmt.Sprintf("a smaller network: the job needs %d MB as it is, and its %s action %d MB even with one row "+
 			"a batch and the optimiser and precision that need least", needs.MB(), whose, minimum.MB())
