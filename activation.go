@@ -363,7 +363,11 @@ type AggregateRequest struct {
 	Cluster    int        `json:"cluster"`
 	Attempt    int        `json:"attempt"`
 	Members    []UpdateID `json:"members"`
-	Top        bool       `json:"top"` // publish the result as the next round's reference
+	Top        bool       `json:"top"`                  // publish the result as the next round's reference
+	Shard      int        `json:"shard,omitempty"`      // part of the weights to average, from 0
+	Shards     int        `json:"shards,omitempty"`     // parts of the weights; 0: one
+	Next       bool       `json:"next,omitempty"`       // the result is a shard of the next round's reference
+	JoinShards bool       `json:"joinShards,omitempty"` // top only: Members are the shards of the next round's reference
 	Store      Store      `json:"store"`
 	Memory     Bytes      `json:"limitBytes"`
 	Estimate   Bytes      `json:"estimateBytes"`    // the garbage collector keeps the process within it

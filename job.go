@@ -197,8 +197,10 @@ const (
 
 // Aggregation shapes the tree and says what of the workers' state is averaged.
 type Aggregation struct {
-	FanIn int  `json:"fanIn"` // workers per aggregation action; 0: auto, by bytes read
-	Wire  Wire `json:"wire"`
+	FanIn int `json:"fanIn"` // workers per aggregation action; 0: auto, by bytes read
+	// Shards is into how many parts the weights are cut, each of which has aggregation actions of its own. 0: one.
+	Shards int  `json:"shards,omitempty"`
+	Wire   Wire `json:"wire"`
 	// Threshold is v of the wire significant, of MLLess' filter; other wires do not use it. See package aggregator.
 	Threshold      float64     `json:"threshold"`
 	OptimizerState StatePolicy `json:"optimizer"`  // of the optimiser's moments from round to round

@@ -295,6 +295,23 @@ type Level struct {
 	Clusters [][]int `json:"clusters"` // members of each cluster: workers at height 1, clusters of the level below above
 	// Join says that the members of a cluster are the stages of one network, whose updates are put together.
 	Join bool `json:"join,omitempty"`
+	// Parts of the weights, each of which has clusters of its own: those of the first part come first. 0: one.
+	Shards     int  `json:"shards,omitempty"`
+	JoinShards bool `json:"joinShards,omitempty"` // its cluster makes a reference of the shards of the level below
+}
+
+// Shard is the part of the weights that a cluster averages, from 0.
+func (l Level) Shard(cluster int) int { return cluster * max(1, l.Shards) / max(1, len(l.Clusters)) }
+
+// Updates is how many updates' bytes a cluster reads. A shard reads a part of each member, and a join of shards none.
+func (l Level) Updates(cluster int) float64 {
+	switch {
+	case l.Join:
+		return 1
+	case l.JoinShards:
+		return 0
+	}
+	return float64(len(l.Clusters[cluster])) / float64(max(1, l.Shards))
 }
 
 // Setting is what a policy may change while a job runs. The planner chooses what is zero.

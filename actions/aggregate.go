@@ -62,13 +62,21 @@ type aggregation struct {
 	res   disdel.AggregateResult
 }
 
-// reduce computes the mean, unless an earlier activation has delivered it. It writes the mean to the store in columns.
+// reduce computes the mean, or joins the shards of one, unless an earlier activation has delivered it. It writes the
+// mean to the store in columns.
 func (a *aggregation) reduce(ctx context.Context) (err error) {
 	if a.res.Duplicate {
 		return nil
 	}
-	what := aggregator.Reduction{Members: a.req.Members, Like: a.like, Reference: a.req.Top}
-	if a.req.Top {
+	if a.req.JoinShards {
+		a.mean, err = a.store.JoinShards(ctx, a.claim, a.req.Members, a.like)
+		return err
+	}
+	what := aggregator.Reduction{Members: a.req.Members, Like: a.like, Reference: a.req.Top || a.req.Next}
+	if a.req.Shards > 1 {
+		what.Shard = aggregator.Shard{Index: a.req.Shard, Count: a.req.Shards}
+	}
+	if what.Reference {
 		what.Adjust = keepVariances
 	}
 	combine := a.store.Reduce

@@ -32,6 +32,13 @@ func aggregateAlone(ctx context.Context, req disdel.AggregateRequest) (res disde
 // of the first attempt that ends, and how many commands that one gave.
 func (b *bench) aggregated(req disdel.AggregateRequest, blows ...blow) (disdel.AggregateResult, int) {
 	b.t.Helper()
+	req.Members = b.pushedAnew(req)
+	return b.underBlows(req, blows...)
+}
+
+// pushedAnew empties the store and pushes the updates of three members of a round.
+func (b *bench) pushedAnew(req disdel.AggregateRequest) (members []disdel.UpdateID) {
+	b.t.Helper()
 	ctx := b.t.Context()
 	if _, err := b.board.Sweep(ctx, req.Job); err != nil {
 		b.t.Fatal(err)
@@ -54,8 +61,15 @@ func (b *bench) aggregated(req disdel.AggregateRequest, blows ...blow) (disdel.A
 		if err := b.board.PushUpdate(ctx, disdel.Update{ID: id, Samples: float64(10 + m), Weights: w}); err != nil {
 			b.t.Fatal(err)
 		}
-		req.Members = append(req.Members, id)
+		members = append(members, id)
 	}
+	return members
+}
+
+// underBlows runs an aggregation, deals each attempt its blow, and returns what aggregated returns.
+func (b *bench) underBlows(req disdel.AggregateRequest, blows ...blow) (disdel.AggregateResult, int) {
+	b.t.Helper()
+	ctx := b.t.Context()
 	type answer struct {
 		res disdel.AggregateResult
 		err error
@@ -136,5 +150,52 @@ func TestAnAggregationComesToTheSameBitsWhateverCommandIsItsLast(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The weights are cut into shards, and an attempt at each of them, or at their join, ends at a drawn command: the
+// reference, its checkpoint and the model's file have the bits of one aggregation of all, and each shard counts once.
+func TestShardsComeToTheBitsOfOneAggregationWhateverCommandIsTheirLast(t *testing.T) {
+	aggregator.SilenceRedis()
+	b := setUp(t)
+	b.net = disdel.Network{Input: []int{1, 8, 8}, Classes: 10, Layers: []disdel.Layer{
+		{Kind: "flatten"}, {Kind: "dense", Units: 12000}, {Kind: "dense", Units: 10},
+	}}
+	top := disdel.AggregateRequest{
+		Job: "job-1", Level: 1, Top: true, Network: b.net, Models: "file://" + t.TempDir(), WeightsKey: "w.safetensors",
+		NextCheckpoint: "checkpoints/job-1/000001/reference.safetensors",
+	}
+	want, _ := b.aggregated(top)
+	rng := rand.New(rand.NewPCG(3, 35))
+	for _, shards := range []int{2, 3, 4} {
+		members := b.pushedAnew(top)
+		join := top
+		join.Level, join.JoinShards = 2, true
+		killed := rng.IntN(shards + 1) // the last is the join
+		for s := range shards {
+			req := disdel.AggregateRequest{
+				Job: "job-1", Level: 1, Cluster: s, Shard: s, Shards: shards, Next: true, Members: members, Network: b.net,
+			}
+			var blows []blow
+			if s == killed {
+				blows = []blow{{1 + rng.IntN(12), fate(rng.IntN(int(fates)))}, {1 + rng.IntN(12), fate(rng.IntN(int(fates)))}}
+			}
+			if res, _ := b.underBlows(req, blows...); !res.Duplicate && res.Weight != 33 {
+				t.Errorf("%v: shard %d of %d: %+v", blows, s, shards, res)
+			}
+			again, _ := b.underBlows(req)
+			if !again.Duplicate {
+				t.Errorf("shard %d of %d counts twice", s, shards)
+			}
+			join.Members = append(join.Members, disdel.UpdateID{Job: "job-1", Level: 1, Member: s})
+		}
+		var blows []blow
+		if killed == shards {
+			blows = []blow{{1 + rng.IntN(12), fate(rng.IntN(int(fates)))}}
+		}
+		got, _ := b.underBlows(join, blows...)
+		if got.Saved == nil || got.Saved.Checksum != want.Saved.Checksum || got.Checksum != want.Checksum {
+			t.Errorf("%d shards, %d killed by %v: other bits than one aggregation: %+v", shards, killed, blows, got)
+		}
 	}
 }

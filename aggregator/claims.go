@@ -232,8 +232,12 @@ func (s *Store) runCommit(ctx context.Context, t stagedValue, work disdel.Update
 		s.keys.work(work), t.key, s.keys.value(h.kind, h.id), s.keys.counts(h.id.Job), s.keys.index(h.id.Job), table,
 		s.keys.references(h.id.Job),
 	}
-	reply, err := commitScript.Run(ctx, s.client, keys, h.kind.String(), strconv.FormatUint(fence, 10),
-		binary.LittleEndian.AppendUint64(nil, h.fence), h.digest(), h.id.Round, field, t.entry(),
+	name, version := h.kind.String(), h.id.Round
+	if h.kind == kindShard { // it follows the rules of the update that was claimed for it
+		name, version = kindUpdate.String(), work.Round
+	}
+	reply, err := commitScript.Run(ctx, s.client, keys, name, strconv.FormatUint(fence, 10),
+		binary.LittleEndian.AppendUint64(nil, h.fence), h.digest(), version, field, t.entry(),
 		entry(s.keys.work(work), 0), seconds(keyLife), s.slack).StringSlice()
 	if err != nil {
 		return "", "", err

@@ -49,9 +49,10 @@ const (
 	kindUpdate kind = iota
 	kindReference
 	kindState
+	kindShard // a shard of a reference; its round is that of the reference
 )
 
-var kindNames = [...]string{"update", "reference", "state"}
+var kindNames = [...]string{"update", "reference", "state", "shard"}
 
 func (k kind) String() string { return kindNames[k] }
 
@@ -59,7 +60,7 @@ func (k kind) String() string { return kindNames[k] }
 // without it.
 func (k kind) lost() disdel.Code {
 	switch k {
-	case kindUpdate:
+	case kindUpdate, kindShard:
 		return disdel.CodeLostUpdate
 	case kindReference:
 		return disdel.CodeLostReference
@@ -68,10 +69,14 @@ func (k kind) lost() disdel.Code {
 	}
 }
 
-// subject is the id in an error about a value. A reference has only a job and a round.
+// subject is the id in an error about a value. A reference has only a job and a round. That of a shard is the update
+// that an aggregation claimed for it, in the round before.
 func (k kind) subject(id disdel.UpdateID) *disdel.UpdateID {
-	if k == kindReference {
+	switch k {
+	case kindReference:
 		id = disdel.UpdateID{Job: id.Job, Round: id.Round}
+	case kindShard:
+		id.Round--
 	}
 	return &id
 }
@@ -88,6 +93,7 @@ type head struct {
 	codec      codec // codec of wire
 	difference bool  // the values are differences to the round's reference
 	layout     layout
+	division   division
 	meta       map[string]string
 	sums       []uint32 // CRC32C of each column
 }
@@ -98,9 +104,9 @@ func (h *head) inline() bool { return h.layout.columns() == 1 }
 // encode returns the bytes of the head.
 func (h *head) encode() ([]byte, error) {
 	var meta []byte
-	if len(h.meta) > 0 {
+	if all := h.division.addTo(h.meta); len(all) > 0 {
 		var err error
-		if meta, err = json.Marshal(h.meta); err != nil {
+		if meta, err = json.Marshal(all); err != nil {
 			return nil, err
 		}
 	}
@@ -248,6 +254,9 @@ func parseHead(data []byte) (*head, error) {
 	}
 	if metaSize > 0 {
 		if err := json.Unmarshal(r.take(metaSize), &h.meta); err != nil {
+			return nil, fmt.Errorf("meta: %w", err)
+		}
+		if err := h.division.takeFrom(h.meta); err != nil {
 			return nil, fmt.Errorf("meta: %w", err)
 		}
 	}

@@ -199,3 +199,36 @@ func ExampleWithDialer() {
 	fmt.Println(s.Cancel(ctx, "job-1"), server.Keys())
 	// Output: <nil> [disdel:{job-1}:cancel]
 }
+
+// Two aggregations average half of the columns each. The reference has the columns of both.
+func ExampleStore_JoinShards() {
+	ctx := context.Background()
+	s, stop := open(ctx)
+	defer stop()
+	const values = 600_000 // three columns
+	worker, weights := disdel.UpdateID{Job: "job-1"}, one(make([]float32, values)...)
+	weights[0].Data[values-1] = 7
+	must(s.PushUpdate(ctx, disdel.Update{ID: worker, Samples: 100, Weights: weights}))
+	var shards []disdel.UpdateID
+	for i := range 2 {
+		id := disdel.UpdateID{Job: "job-1", Level: 1, Member: i}
+		claim, _, err := s.Claim(ctx, id, "activation", 1)
+		must(err)
+		mean, err := s.Reduce(ctx, claim, aggregator.Reduction{
+			Members: []disdel.UpdateID{worker}, Like: one(make([]float32, values)...),
+			Shard: aggregator.Shard{Index: i, Count: 2}, Reference: true,
+		})
+		must(err)
+		must(s.CommitMean(ctx, mean))
+		shards = append(shards, id)
+	}
+	claim, _, err := s.Claim(ctx, disdel.UpdateID{Job: "job-1", Level: 2}, "activation", 1)
+	must(err)
+	mean, err := s.JoinShards(ctx, claim, shards, weights)
+	must(err)
+	must(s.CommitMean(ctx, mean))
+	next, err := s.Reference(ctx, "job-1", 1, weights)
+	must(err)
+	fmt.Println(mean.Samples, "samples, last value", next[0].Data[values-1])
+	// Output: 100 samples, last value 7
+}

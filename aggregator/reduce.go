@@ -19,6 +19,9 @@ type Reduction struct {
 	Like    disdel.Weights    // names and shapes of every member; its data is ignored
 	// Reference makes the mean the reference of the next round. Otherwise it is the update that is claimed.
 	Reference bool
+	// Shard is the part of the values to average; the zero value is all. With Reference, the mean is a shard of the next
+	// reference, which Store.JoinShards publishes.
+	Shard Shard
 	// Adjust changes values of the mean before they are stored. It gets a part of one tensor at a time, in order. nil
 	// changes nothing.
 	Adjust func(tensor string, values []float32)
@@ -44,7 +47,13 @@ func (s *Store) Reduce(ctx context.Context, c Claim, what Reduction) (Mean, erro
 	}
 	defer s.connections.interruptAfter(ctx)()
 	r := newReduction(s, what.Members, what.Like)
-	r.adjust = what.Adjust
+	r.adjust, r.shard = what.Adjust, what.Shard
+	if err := what.Shard.check(r.layout); err != nil {
+		return Mean{}, &disdel.Error{
+			Kind: disdel.Invalid, Op: "average updates", Job: c.ID.Job, Msg: err.Error(),
+			Hint: "use fewer shards",
+		}
+	}
 	err := r.readHeads(ctx)
 	if err != nil {
 		return Mean{}, s.countDamage(ctx, what.Members[0].Job, err)
@@ -79,6 +88,7 @@ type reduction struct {
 	members     []disdel.UpdateID
 	like        disdel.Weights
 	layout      layout
+	shard       Shard
 	terms       []reductionTerm
 	total       float64 // samples of all members
 	differences float64 // samples of members that are differences
@@ -111,9 +121,12 @@ func newReduction(s *Store, members []disdel.UpdateID, like disdel.Weights) *red
 func (r *reduction) head(c Claim, reference bool) *head {
 	h := &head{
 		kind: kindUpdate, id: c.ID, attempt: c.Attempt, fence: c.Fence, samples: r.total, wire: disdel.WireFloat32,
-		codec: float32s{}, layout: r.layout,
+		codec: float32s{}, layout: r.layout, division: division{Shard: r.shard},
 	}
-	if reference {
+	switch {
+	case reference && r.shard.Count > 1:
+		h.kind, h.id.Round = kindShard, c.ID.Round+1
+	case reference:
 		h.kind, h.id, h.attempt, h.samples = kindReference, referenceID(c.ID.Job, c.ID.Round+1), 0, 1
 	}
 	return h
@@ -204,6 +217,9 @@ func (r *reduction) begin(k kind, id disdel.UpdateID, data []byte) error {
 	if h.layout.column != r.layout.column {
 		return corruptError(k, id, "columns of %d values, not %d", h.layout.column, r.layout.column)
 	}
+	if s := h.division.Shard; s != (Shard{}) && s != r.shard {
+		return corruptError(k, id, "it is shard %d of %d, not %d of %d", s.Index, s.Count, r.shard.Index, r.shard.Count)
+	}
 	if id.Job != r.members[0].Job || id.Round != r.members[0].Round {
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: "average updates", Job: id.Job,
@@ -235,13 +251,14 @@ func (r *reduction) begin(k kind, id disdel.UpdateID, data []byte) error {
 // readColumns adds the terms column by column and emits the means.
 func (r *reduction) readColumns(ctx context.Context) error {
 	n := len(r.terms)
+	from, to := r.shard.columns(r.layout)
 	fetch := func(ctx context.Context, i int, buf []byte) ([]byte, error) {
 		h := r.terms[i%n].head
-		data, err := r.store.fetchPart(ctx, h, i/n, buf)
+		data, err := r.store.fetchPart(ctx, h, from+i/n, buf)
 		return data, fetchError(err, h.kind, h.id)
 	}
-	use := func(i int, data []byte) error { return r.fold(i/n, i%n, data) }
-	return readAheadKeeping(ctx, n*r.layout.columns(), r.columnSize()+bufferSpare, 1, fetch, use)
+	use := func(i int, data []byte) error { return r.fold(from+i/n, i%n, data) }
+	return readAheadKeeping(ctx, n*(to-from), r.columnSize()+bufferSpare, 1, fetch, use)
 }
 
 // longestColumn is the most bytes of column k in any format.

@@ -143,8 +143,10 @@ func (p *place) all() map[string]*redis.Client {
 var promises = map[string]func(*testing.T, *place){
 	"an update comes back as it went": updatesComeBack, "what is missing is NotFound": missingIsNotFound,
 	"large updates travel in parts": partsTravel, "damage is refused": damageIsRefused,
-	"damaged parts are refused":   damagedPartsAreRefused,
-	"reduce is the weighted mean": reduceIsTheMean, "reduce adds in the members order": reduceKeepsOrder,
+	"damaged parts are refused":            damagedPartsAreRefused,
+	"shards have the bits of a whole mean": shardsHaveTheBitsOfAWholeMean,
+	"a shard commits once":                 shardsCommitOnce,
+	"reduce is the weighted mean":          reduceIsTheMean, "reduce adds in the members order": reduceKeepsOrder,
 	"reduce takes whatever is said of an update": reduceTakesWhatIsSaid,
 	"narrow formats travel as differences":       narrowFormatsTravel,
 	"references are per round":                   referencesPerRound, "a reference is published once": referencesOnce,

@@ -46,14 +46,15 @@ func (s *Store) Cancel(ctx context.Context, job disdel.JobID) error {
 // heartbeats too; running actions soon send new ones.
 func (s *Store) DropRound(ctx context.Context, job disdel.JobID, round int) error {
 	return s.drop(ctx, job, []string{s.keys.progress(job)}, append(deltaPrefixes(round), fmt.Sprintf("update:%d:", round),
-		fmt.Sprintf("work:%d:", round), fmt.Sprintf("state:%d:", round), fmt.Sprintf("reference:%d:", round))...)
+		fmt.Sprintf("work:%d:", round), fmt.Sprintf("state:%d:", round), fmt.Sprintf("reference:%d:", round),
+		fmt.Sprintf("shard:%d:", round))...)
 }
 
 // Forget deletes the updates, claims and deltas of a round that will run again in another way, for example with other
 // shards. Results that are still made for the old one are refused, because their claims are gone.
 func (s *Store) Forget(ctx context.Context, job disdel.JobID, round int) error {
 	return s.drop(ctx, job, nil, append(deltaPrefixes(round), fmt.Sprintf("update:%d:", round),
-		fmt.Sprintf("work:%d:", round))...)
+		fmt.Sprintf("work:%d:", round), fmt.Sprintf("shard:%d:", round+1))...)
 }
 
 // drop deletes the values of a job whose keys have one of the prefixes, and the keys in more.

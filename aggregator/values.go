@@ -89,7 +89,7 @@ func (s *Store) begin(ctx context.Context, h *head) (stagedValue, error) {
 	h.token = binary.LittleEndian.Uint64(token[:])
 	h.sums = make([]uint32, h.layout.columns())
 	t := stagedValue{head: h, key: s.keys.staged(h)}
-	if h.inline() {
+	if h.inline() || h.division.Pieces != nil {
 		return t, nil
 	}
 	t.parts = h.layout.columns()
@@ -250,7 +250,7 @@ func isTransient(err error) bool {
 
 // fetchPart reads column k and checks its length and checksum.
 func (s *Store) fetchPart(ctx context.Context, h *head, k int, buf []byte) ([]byte, error) {
-	key := part(s.keys.staged(h), k)
+	key := part(s.keys.columns(h, k), k)
 	data, err := s.fetch(ctx, s.server(key), key, buf)
 	switch {
 	case errors.Is(err, redis.Nil):

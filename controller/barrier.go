@@ -76,15 +76,21 @@ func (b *barrier) without(level, member int) (next []disdel.Slot) {
 	return b.advance(level, member)
 }
 
-// advance starts the cluster above a member of level once no other member of it is awaited.
-func (b *barrier) advance(level, member int) []disdel.Slot {
+// advance starts the clusters above a member of level of which no other member is awaited.
+func (b *barrier) advance(level, member int) (next []disdel.Slot) {
 	if level == len(b.levels) {
 		return nil
 	}
-	i := slices.IndexFunc(b.levels[level].Clusters, func(c []int) bool { return slices.Contains(c, member) })
-	if i < 0 {
-		return nil
+	for i, c := range b.levels[level].Clusters {
+		if slices.Contains(c, member) { // of each shard of the weights one
+			next = append(next, b.started(level, i)...)
+		}
 	}
+	return next
+}
+
+// started starts a cluster above a level once no member of it is awaited.
+func (b *barrier) started(level, i int) []disdel.Slot {
 	there := 0
 	for _, other := range b.levels[level].Clusters[i] {
 		switch b.members[level][other] {

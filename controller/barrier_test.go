@@ -15,7 +15,8 @@ import (
 func TestABarrierStartsEveryClusterOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		workers := rapid.IntRange(1, 12).Draw(t, "workers")
-		plan := disdel.Plan{Workers: workers, Levels: scheduler.Tree(workers, rapid.IntRange(2, 4).Draw(t, "fanIn"))}
+		tree := scheduler.Tree(workers, rapid.IntRange(2, 4).Draw(t, "fanIn"))
+		plan := disdel.Plan{Workers: workers, Levels: scheduler.Sharded(tree, rapid.IntRange(1, 4).Draw(t, "shards"))}
 		b := newBarrier(plan)
 		open, started, below := b.start(), map[disdel.Slot]bool{}, map[disdel.Slot]bool{}
 		if len(open) != workers {
@@ -45,6 +46,9 @@ func TestABarrierStartsEveryClusterOnce(t *testing.T) {
 					if !below[under] {
 						t.Fatalf("%v is made of %v, which did not deliver", n, under)
 					}
+				}
+				if l := plan.Levels[n.Level-1]; l.JoinShards && len(b.present(n)) < len(l.Clusters[0]) {
+					t.Fatalf("%v joins %v only", n, b.present(n))
 				}
 				if len(b.present(n)) == 0 || n == b.top() && len(b.outstanding()) > 0 {
 					t.Fatalf("%v starts with %v, and %v are waited for", n, b.present(n), b.outstanding())

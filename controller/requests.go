@@ -306,7 +306,11 @@ func (s *Spec) aggregate(w work, height, cluster int, members []int, to outputs)
 		Top: height == len(s.Plan.Levels), Store: s.Store, Memory: limits.Memory, Estimate: estimate(limits, action),
 		Network: s.Network, Wire: a.Wire, Hold: w.hold,
 	}
-	req.Averaged, req.Join = s.averaged(), s.Plan.Levels[height-1].Join
+	level := s.Plan.Levels[height-1]
+	req.Averaged, req.Join, req.JoinShards = s.averaged(), level.Join, level.JoinShards
+	if level.Shards > 1 {
+		req.Shard, req.Shards, req.Next = level.Shard(cluster), level.Shards, s.Plan.Levels[height].JoinShards
+	}
 	for _, m := range members {
 		req.Members = append(req.Members, disdel.UpdateID{Job: s.ID, Round: w.round, Level: height - 1, Member: m})
 	}

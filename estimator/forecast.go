@@ -225,10 +225,10 @@ func (w *pool) sum(in TimingInput, legs int) parts {
 func (w *pool) use(in TimingInput, legs int) (gbs float64) {
 	all := w.known(in)
 	p, rounds := in.Plan, float64(max(1, in.Plan.Rounds))
-	train, updates := all[disdel.TaskTrain], 0
+	train, updates := all[disdel.TaskTrain], 0.0
 	for _, l := range p.Levels {
-		for _, c := range l.Clusters {
-			updates += len(c)
+		for c := range l.Clusters {
+			updates += l.Updates(c)
 		}
 	}
 	aggregate, ok := all[disdel.TaskAggregate]
@@ -239,7 +239,7 @@ func (w *pool) use(in TimingInput, legs int) (gbs float64) {
 	workers, clusters := float64(p.Workers), float64(p.ActionCount(disdel.TaskAggregate))
 	seconds := map[disdel.Task]float64{
 		disdel.TaskTrain:     workers*(train.cold+train.warm*(pieces-1)) + train.each*allRows(in),
-		disdel.TaskAggregate: clusters*(aggregate.cold+aggregate.warm*(rounds-1)) + rounds*aggregate.each*float64(updates),
+		disdel.TaskAggregate: clusters*(aggregate.cold+aggregate.warm*(rounds-1)) + rounds*aggregate.each*updates,
 		disdel.TaskEvaluate:  evaluations(in, all, int(rounds)),
 	}
 	for _, a := range p.Actions {
@@ -275,11 +275,11 @@ func aggregations(p disdel.Plan, all map[disdel.Task]known, rounds float64) (sec
 		k = known{cold: train.cold, warm: train.warm}
 	}
 	for _, l := range p.Levels {
-		maximum := 0
-		for _, c := range l.Clusters {
-			maximum = max(maximum, len(c))
+		maximum := 0.0
+		for c := range l.Clusters {
+			maximum = max(maximum, l.Updates(c))
 		}
-		seconds += k.cold + k.warm*(rounds-1) + rounds*k.each*float64(maximum)
+		seconds += k.cold + k.warm*(rounds-1) + rounds*k.each*maximum
 	}
 	return seconds
 }

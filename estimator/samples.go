@@ -1,6 +1,7 @@
 package estimator
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -245,8 +246,9 @@ func (s timeScale) sample(r *disdel.Record, a disdel.Activation, seconds float64
 	if n == 0 || a.Outcome == disdel.OutcomeTimeout {
 		n = units(r.Plan, r.Plan.WorkerBatch(&r.Job), r.Data, a.Task)
 	}
+	read := float64(max(1, n))
 	if a.Task == disdel.TaskAggregate {
-		n = members(r.Plan, a)
+		read = updates(r.Plan, a)
 	}
 	load, fetch, push := a.Phases["load"].Seconds(), a.Phases["fetch"].Seconds(), a.Phases["push"].Seconds()
 	variable, known := a.Phases["compute"]
@@ -260,15 +262,16 @@ func (s timeScale) sample(r *disdel.Record, a disdel.Activation, seconds float64
 	rest, busy := max(0, seconds-grows-load-fetch-push), s.busy/measuredSlowdown(r.Plan, &a)
 	return timeSample{
 		job: r.ID, cold: a.Cold, fixed: (rest + load*s.load + (fetch+push)*s.weights) * s.crowd * busy,
-		each: grows / float64(max(1, n)) * s.work * s.threads * busy,
+		each: grows / read * s.work * s.threads * busy,
 	}
 }
 
-func members(p disdel.Plan, a disdel.Activation) int {
+// updates is how many updates an aggregation read, and 1 where nothing tells, or where it joined shards.
+func updates(p disdel.Plan, a disdel.Activation) float64 {
 	if a.Level < 1 || a.Level > len(p.Levels) || a.Member >= len(p.Levels[a.Level-1].Clusters) {
 		return 1
 	}
-	return len(p.Levels[a.Level-1].Clusters[a.Member])
+	return cmp.Or(p.Levels[a.Level-1].Updates(a.Member), 1)
 }
 
 // unfinished is how long an activation that timed out would have taken, in seconds.

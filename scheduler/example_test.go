@@ -133,6 +133,18 @@ func ExampleTree() {
 	// of 300 MB each, an action is given 6
 }
 
+// Three workers in clusters of at most two, and the weights in two shards: each shard has a tree, and the last level
+// joins them.
+func ExampleSharded() {
+	for _, level := range scheduler.Sharded(scheduler.Tree(3, 2), 2) {
+		fmt.Println(level.Height, level.Clusters, level.Shards, level.JoinShards)
+	}
+	// Output:
+	// 1 [[0] [1 2] [0] [1 2]] 2 false
+	// 2 [[0 1] [2 3]] 2 false
+	// 3 [[0 1]] 0 true
+}
+
 func ExampleShards() {
 	for _, rows := range scheduler.Shards(10, 3) {
 		fmt.Print(rows.Start, "-", rows.End, " ")

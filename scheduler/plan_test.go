@@ -238,3 +238,44 @@ func TestFanInGoesByTheUpdatesSize(t *testing.T) {
 		}
 	}
 }
+
+// A plan has as many shards as the job asks for, and no more than the weights have columns; then it says so.
+func TestPlansHaveNoMoreShardsThanColumns(t *testing.T) {
+	for _, c := range []struct {
+		network     string
+		asked, want int
+		says        string
+	}{
+		{"lenet5", 4, 1, "1 shard instead of 4, because weights of "},
+		{"mlp", 0, 1, ""},
+		{"vgg16", 3, 3, "the weights in 3 shards"},
+		{"vgg16", 1024, 541, "541 shards instead of 1024"},
+	} {
+		in := planInput(t)
+		in.Job.Distribution.Workers, in.Job.Distribution.Aggregation.Shards = 3, c.asked
+		in.Platform.MaxMemory, in.Platform.Pool, in.Platform.Concurrent = 16*disdel.GB, 64*disdel.GB, 0
+		sides := []int{1, 28, 28}
+		if c.network == "vgg16" {
+			sides = []int{3, 224, 224}
+		}
+		g, err := model.Build(disdel.Network{Name: c.network, Input: sides, Classes: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Graph = g
+		p, err := NewPlan(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		top, shards := p.Levels[len(p.Levels)-1], 1
+		if top.JoinShards {
+			shards = len(top.Clusters[0])
+		}
+		if text := strings.Join(p.Reasons, "\n"); shards != c.want || !strings.Contains(text, c.says) {
+			t.Errorf("%s: %d shards of %d, want %d:\n%s", c.network, shards, c.asked, c.want, text)
+		}
+		if n := p.ActionCount(disdel.TaskAggregate); c.want > 1 && n != c.want+1 {
+			t.Errorf("%s: %d aggregations for %d shards", c.network, n, c.want)
+		}
+	}
+}

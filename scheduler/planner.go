@@ -429,12 +429,32 @@ func (b *planBuilder) tree() error {
 		fanIn = FanIn(update)
 		b.because("aggregation: up to %d updates of %v an action, which reads at most %v a round", fanIn, update, readBytes)
 	}
-	b.plan.Levels = Tree(b.plan.Replicas(), fanIn)
+	b.plan.Levels = Sharded(Tree(b.plan.Replicas(), fanIn), b.shards())
 	if n := b.stages(); n > 1 {
 		b.plan.Levels = joined(b.plan.Levels, b.plan.Replicas(), n)
 	}
 	return nil
 }
+
+// shards is into how many parts an aggregation cuts the weights.
+func (b *planBuilder) shards() int {
+	asked, update := b.Job.Distribution.Aggregation.Shards, b.plan.Update(disdel.WireFloat32)
+	if asked <= 1 || b.stages() > 1 {
+		return 1
+	}
+	most := int((update + columnBytes - 1) / columnBytes)
+	n := max(1, min(asked, most))
+	if n < asked {
+		b.because("aggregation: %s instead of %d, because weights of %v have %s", disdel.Counted(n, "shard"), asked, update,
+			disdel.Counted(most, "column"))
+	} else {
+		b.because("aggregation: the weights in %d shards, with actions side by side, and one that joins them", n)
+	}
+	return n
+}
+
+// columnBytes is the part of an update that an aggregation moves at once. Shards have whole columns.
+const columnBytes = 1000 * disdel.KB
 
 // rounds divides the epochs, and decides how many train actions run at once.
 func (b *planBuilder) rounds() error {
@@ -587,6 +607,37 @@ func Tree(workers, fanIn int) []disdel.Level {
 		levels = append(levels, disdel.Level{Height: len(levels) + 1, Clusters: clusters(members, fanIn)})
 	}
 	return levels
+}
+
+// Sharded gives each of so many parts of the weights its own clusters at every level of a tree, and adds a level with
+// one cluster that joins the parts. It returns the tree as it is for fewer than two shards.
+func Sharded(tree []disdel.Level, shards int) []disdel.Level {
+	if shards < 2 {
+		return tree
+	}
+	var out []disdel.Level
+	for i, l := range tree {
+		sharded := disdel.Level{Height: l.Height, Shards: shards}
+		below := 0 // clusters of a shard at the level below; shards share the workers
+		if i > 0 {
+			below = len(tree[i-1].Clusters)
+		}
+		for s := range shards {
+			for _, c := range l.Clusters {
+				var members []int
+				for _, m := range c {
+					members = append(members, s*below+m)
+				}
+				sharded.Clusters = append(sharded.Clusters, members)
+			}
+		}
+		out = append(out, sharded)
+	}
+	join := disdel.Level{Height: len(tree) + 1, Clusters: [][]int{make([]int, shards)}, JoinShards: true}
+	for s := range shards {
+		join.Clusters[0][s] = s
+	}
+	return append(out, join)
 }
 
 func clusters(members, fanIn int) [][]int {

@@ -95,8 +95,12 @@ func storeNeed(job disdel.Job, plan disdel.Plan, g *model.Graph) aggregator.Need
 		Workers: plan.Workers, Update: aggregator.WireBytes(weights, wire),
 		Reference: aggregator.WireBytes(weights, disdel.WireFloat32),
 	}
-	for _, l := range plan.Levels[:max(0, len(plan.Levels)-1)] {
-		n.Outputs += len(l.Clusters)
+	below := plan.Levels[:max(0, len(plan.Levels)-1)]
+	if len(below) > 0 && plan.Levels[len(below)].JoinShards { // the shards that it joins are the reference
+		below = below[:len(below)-1]
+	}
+	for _, l := range below {
+		n.Outputs += len(l.Clusters) / max(1, l.Shards)
 	}
 	var carried disdel.Weights
 	if a.OptimizerState == disdel.StateKeep {

@@ -250,7 +250,7 @@ func TestExplain(t *testing.T) {
 		{
 			"distribution.aggregation",
 			"distribution.aggregation  object\n  Shape of the aggregation tree, and what of the workers' state is averaged.\n" +
-				"  example  aggregation: {fanIn: 4}\n  fields   fanIn, wire, threshold, optimizer, statistics\n",
+				"  example  aggregation: {fanIn: 4}\n  fields   fanIn, shards, wire, threshold, optimizer, statistics\n",
 		},
 	} {
 		if got, err := Explain(c.path); got != c.want || err != nil {

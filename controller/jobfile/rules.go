@@ -488,6 +488,7 @@ func (r *reader) stages(job *disdel.Job) {
 	not(d.Exchange != nil, "distribution.exchange", "leave it out", "no action has all weights of a step")
 	not(d.Aggregation.Wire != disdel.WireFloat32, "distribution.aggregation.wire", "write wire: float32",
 		"the updates of stages are put together value by value")
+	not(d.Aggregation.Shards > 1, "distribution.aggregation.shards", "leave it out", "stages are put together whole")
 	not(d.Aggregation.OptimizerState == disdel.StateAverage, "distribution.aggregation.optimizer", "write keep or reset",
 		"each stage has moments of its own")
 	not(d.Policy != disdel.PolicyStatic, "distribution.policy", "write policy: static", "stages are planned once")

@@ -45,7 +45,7 @@ func (j *job) work(inv disdel.Invocation) work {
 	case disdel.TaskAggregate:
 		w.Work = j.line.Aggregate
 		if l := inv.Level - 1; l >= 0 && l < len(plan.Levels) && inv.Member < len(plan.Levels[l].Clusters) {
-			w.Work += times(j.line.EachUpdate, float64(len(plan.Levels[l].Clusters[inv.Member])))
+			w.Work += times(j.line.EachUpdate, plan.Levels[l].Updates(inv.Member))
 		}
 	default:
 		w.Work, w.rows = j.line.Evaluate, j.line.HeldOut

@@ -287,6 +287,12 @@ func levelsText(levels []disdel.Level) string {
 	parts := make([]string, len(levels))
 	for i, l := range levels {
 		parts[i] = fmt.Sprintf("%d at level %d", len(l.Clusters), l.Height)
+		switch {
+		case l.Shards > 1:
+			parts[i] += fmt.Sprintf(" (%d shards)", l.Shards)
+		case l.JoinShards:
+			parts[i] += " (joins the shards)"
+		}
 	}
 	return "aggregation " + strings.Join(parts, ", ")
 }
