@@ -79,6 +79,14 @@ robust: deps build ## faults and attacks on the built program, from SEED (docs/r
 simulate: ## whole jobs in virtual time, with lost messages and dying processes (SEEDS=1..10000; SEEDS=7 TRACE=1: what happens in one)
 	go test ./test/simulate -count=1 -v -timeout 60m -run UnderFaults -args -seeds "$(or $(SEEDS),1..1000)" $(if $(TRACE),-trace)
 
+.PHONY: simulate-bugs
+simulate-bugs: ## bugs that were put in by hand (test/simulate/bugs), each found by simulation within SEEDS=500 seeds
+	SEEDS=$(SEEDS) scripts/simulate-bugs.sh
+
+.PHONY: bench-trust
+bench-trust: ## figures of the tests: simulated runs a minute, violations, bugs that were planted and found (PARTS=sim,planted: those alone)
+	scripts/bench-trust.sh "$(PARTS)"
+
 .PHONY: lint
 lint: ## gofumpt, vet, go fix, staticcheck, tidy
 	scripts/lint.sh

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
@@ -38,6 +39,8 @@ type Config struct {
 	Seal bool
 	// Transport carries the requests; nil: HTTP over the network. Simulations have a platform in the same process.
 	Transport http.RoundTripper
+	// Jitter draws a duration from 0 up to most, which spreads retries; nil: at random. Simulations draw it from a seed.
+	Jitter func(most time.Duration) time.Duration
 }
 
 // Executor runs actions in one OpenWhisk namespace. It is safe for concurrent use.
@@ -69,6 +72,9 @@ func New(cfg Config) (*Executor, error) {
 	}
 	if cfg.MaxQueue == 0 {
 		cfg.MaxQueue = maxQueue
+	}
+	if cfg.Jitter == nil {
+		cfg.Jitter = func(most time.Duration) time.Duration { return rand.N(most + 1) }
 	}
 	e := &Executor{cfg: cfg, transport: cfg.Transport}
 	if e.transport == nil {

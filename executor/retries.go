@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math/rand/v2"
 	"net"
 	"os"
 	"sync"
@@ -57,7 +56,7 @@ func repeat[T any](ctx context.Context, e *Executor, patience, busy time.Duratio
 		default:
 			pause = min(max(2*pause, firstPause), longestPause)
 		}
-		next := time.Now().Add(pause/2 + rand.N(pause/2+1))
+		next := time.Now().Add(pause/2 + e.cfg.Jitter(pause/2))
 		if !sleep(ctx, time.Until(next)) {
 			return v, &disdel.Error{Kind: disdel.Canceled, Op: failure.Op, Err: context.Cause(ctx)}
 		}

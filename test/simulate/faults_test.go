@@ -88,15 +88,26 @@ func (w *weather) next(name string) float64 {
 	return w.roll(name, n)
 }
 
+// mostStarts is how many containers of a run fail to start: after three in a row a job takes its image for broken.
+const mostStarts = 2
+
 // strikes tells whether a fault happens to what now.
 func (w *weather) strikes(f fault, what string) bool {
-	if w.rates[f] == 0 || w.next(fmt.Sprintf("%d %s", f, what)) >= w.rates[f] {
+	if w.rates[f] == 0 || w.next(fmt.Sprintf("%d %s", f, what)) >= w.rates[f] || !w.counted(f) {
 		return false
 	}
-	w.mu.Lock()
-	w.hits[f]++
-	w.mu.Unlock()
 	w.note("%v: %s", f, what)
+	return true
+}
+
+// counted counts a fault, unless there were enough of its kind.
+func (w *weather) counted(f fault) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if f == startFails && w.hits[f] == mostStarts {
+		return false
+	}
+	w.hits[f]++
 	return true
 }
 

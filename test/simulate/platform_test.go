@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net"
 	"net/http"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -36,10 +38,11 @@ type platform struct {
 	records    map[string][]byte // by activation
 	idle       map[string][]*container
 	all        []*container
-	started    int // activations and containers so far
-	containers int
+	started    int            // activations so far
+	containers map[string]int // so far, by the activation that they started for
 	running    sync.WaitGroup
 	busy       int
+	tidy       bool // no activation ran when the job's package was removed, nor has one since
 }
 
 // deployed is an action.
@@ -57,6 +60,7 @@ type container struct {
 func newPlatform(w *world) *platform {
 	return &platform{
 		world: w, actions: map[string]deployed{}, records: map[string][]byte{}, idle: map[string][]*container{},
+		containers: map[string]int{},
 	}
 }
 
@@ -70,6 +74,8 @@ func (c caller) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
 		body, _ = io.ReadAll(r.Body)
 	}
+	// each request has rolls of its own, whichever of several at once comes first
+	name = fmt.Sprintf("%s, %s %s %s", name, r.Method, r.URL.Path, p.world.digest(body))
 	reset := &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 	delay := w.between(200*time.Microsecond, 3*time.Millisecond, "call "+name)
 	if w.strikes(callLate, name) {
@@ -129,6 +135,8 @@ func (p *platform) answer(r *http.Request, body []byte) (int, string) {
 		return 200, `{}`
 	case kind == "actions" && r.Method == http.MethodPost:
 		return p.invoke(name, body)
+	case kind == "packages" && r.Method == http.MethodDelete:
+		p.tidy = p.busy == 0
 	case kind == "packages" && r.Method == http.MethodGet:
 		return 200, p.listed(name)
 	}
@@ -144,7 +152,7 @@ func (p *platform) listed(pkg string) string {
 		Name    string  `json:"name"`
 		Actions []named `json:"actions"`
 	}{Name: pkg}
-	for name := range p.actions {
+	for _, name := range slices.Sorted(maps.Keys(p.actions)) {
 		if own, ok := strings.CutPrefix(name, pkg+"/"); ok {
 			out.Actions = append(out.Actions, named{own})
 		}
@@ -161,11 +169,11 @@ func (p *platform) invoke(action string, params []byte) (int, string) {
 	}
 	p.started++
 	id := fmt.Sprintf("%032x", p.started)
-	w := p.world.weather
-	w.note("%s: activation %d accepted", action, p.started)
-	if !w.strikes(neverRuns, action) {
-		p.run(id, action, a, params, !w.strikes(recordLost, action))
-		if w.strikes(runsTwice, action) {
+	w, what := p.world.weather, action+" "+p.world.digest(params)
+	w.note("%s: activation %d accepted", what, p.started)
+	if !w.strikes(neverRuns, what) {
+		p.run(id, action, a, params, !w.strikes(recordLost, what))
+		if w.strikes(runsTwice, what) {
 			p.run(id, action, a, params, false)
 		}
 	}
@@ -175,13 +183,14 @@ func (p *platform) invoke(action string, params []byte) (int, string) {
 // run starts an activation. The caller holds the lock.
 func (p *platform) run(id, action string, a deployed, params []byte, recorded bool) {
 	p.busy++
+	p.tidy = false
 	p.running.Go(func() {
 		rec := p.serve(id, action, a, params)
 		if recorded {
-			w := p.world.weather
-			delay := w.between(time.Millisecond, 20*time.Millisecond, "record")
-			if w.strikes(recordLate, action) {
-				delay = w.between(20*time.Millisecond, 10*time.Second, "record late")
+			w, what := p.world.weather, action+" "+p.world.digest(params)
+			delay := w.between(time.Millisecond, 20*time.Millisecond, "record "+what)
+			if w.strikes(recordLate, what) {
+				delay = w.between(20*time.Millisecond, 10*time.Second, "late "+what)
 			}
 			time.Sleep(delay)
 		}
@@ -196,11 +205,11 @@ func (p *platform) run(id, action string, a deployed, params []byte, recorded bo
 
 // serve runs an activation in a container and returns its record.
 func (p *platform) serve(id, action string, a deployed, params []byte) []byte {
-	w, invoked := p.world.weather, time.Now()
-	time.Sleep(w.between(time.Millisecond, 30*time.Millisecond, "queue"))
-	c, cold := p.container(action)
+	w, invoked, what := p.world.weather, time.Now(), action+" "+p.world.digest(params)
+	time.Sleep(w.between(time.Millisecond, 30*time.Millisecond, "queue "+what))
+	c, cold := p.container(action, what)
 	r := outcome{id: id, start: time.Now(), queued: time.Since(invoked), cold: cold}
-	if w.strikes(startFails, action) {
+	if w.strikes(startFails, what) {
 		c.kill()
 		r.fails("action developer error", "The action did not initialize and exited unexpectedly.")
 		return r.json()
@@ -218,9 +227,9 @@ func (p *platform) serve(id, action string, a deployed, params []byte) []byte {
 		}
 	})
 	end := a.timeout
-	dies := w.strikes(containerDies, action)
+	dies := w.strikes(containerDies, what)
 	if dies {
-		end = w.between(0, 3*time.Second, "death")
+		end = w.between(0, 3*time.Second, "death "+what)
 	}
 	t := time.NewTimer(end)
 	defer t.Stop()
@@ -259,30 +268,23 @@ func (p *platform) handle(ctx context.Context, c *container, task disdel.Task, p
 }
 
 // container is an idle container of an action, or a new one.
-func (p *platform) container(action string) (c *container, cold bool) {
+func (p *platform) container(action, what string) (c *container, cold bool) {
 	p.mu.Lock()
 	if n := len(p.idle[action]); n > 0 {
 		c, p.idle[action] = p.idle[action][n-1], p.idle[action][:n-1]
 		p.mu.Unlock()
 		return c, false
 	}
-	p.containers++
-	name := fmt.Sprintf("container %d", p.containers)
+	p.containers[what]++
+	name := fmt.Sprintf("container %d of %s", p.containers[what], what)
 	p.mu.Unlock()
-	time.Sleep(p.world.weather.between(50*time.Millisecond, 600*time.Millisecond, "start"))
+	time.Sleep(p.world.weather.between(50*time.Millisecond, 600*time.Millisecond, name))
 	table := engine.Table{Backends: []engine.Backend{slowBackend{weather: p.world.weather, name: name}}}
 	c = &container{p.world.process(name), actions.NewHost(memory, table)}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.all = append(p.all, c)
 	return c, true
-}
-
-// idleNow tells whether no activation runs.
-func (p *platform) idleNow() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.busy == 0
 }
 
 // close waits for all activations and ends all containers.

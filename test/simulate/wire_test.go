@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -54,14 +55,15 @@ func (p *process) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 		return nil, refused
 	}
 	there, back := newPipe(), newPipe()
-	client := &conn{in: back, out: there, of: p, faulty: true}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	name := fmt.Sprintf("%s, connection %d", p.name, len(p.conns)+1)
+	client := &conn{in: back, out: there, of: p, name: name, faulty: true}
 	if p.dead {
 		return nil, refused
 	}
 	p.conns = append(p.conns, client)
-	p.world.redis.Server().ServeConn(&conn{in: there, out: back, of: p})
+	p.world.redis.Server().ServeConn(&conn{in: there, out: back, of: p, name: name + ", answers"})
 	return client, ctx.Err()
 }
 
@@ -174,6 +176,7 @@ func (q *pipe) take(b []byte) (n int, err error, until time.Time) {
 type conn struct {
 	in, out *pipe
 	of      *process
+	name    string
 	faulty  bool
 }
 
@@ -182,7 +185,8 @@ func (c *conn) Read(b []byte) (int, error) { return c.in.read(b) }
 
 // Write implements net.Conn.
 func (c *conn) Write(b []byte) (int, error) {
-	w, name := c.of.world.weather, c.of.name
+	unlimited()
+	w, name := c.of.world.weather, c.name
 	delay := w.between(50*time.Microsecond, 500*time.Microsecond, name)
 	if w.strikes(storeLate, name) {
 		delay = w.between(10*time.Millisecond, 8*time.Second, "late "+name)

@@ -1,13 +1,16 @@
 package simulate
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -29,12 +32,20 @@ type world struct {
 	weather  *weather
 	platform *platform
 	redis    *miniredis.Miniredis
+	dir      string // of the data set and the models
 	models   string // URL
 
 	mu        sync.Mutex
 	saved     []byte // the record of the job as it was saved last
 	published int    // models
 	unswept   bool   // a controller said that it left the job's keys
+}
+
+// digest is a short name of a request. It does not depend on the folder of this process.
+func (w *world) digest(request []byte) string {
+	h := fnv.New32a()
+	h.Write(bytes.ReplaceAll(request, []byte(w.dir), nil))
+	return fmt.Sprintf("%08x", h.Sum32())
 }
 
 const (
@@ -44,9 +55,11 @@ const (
 	longest = 6 * time.Hour
 )
 
-// newWorld makes the surroundings of one run. The folder gets its models.
+// newWorld makes the surroundings of one run. The folder has the data set, and gets the models.
 func newWorld(w *weather, folder string) *world {
-	out := &world{weather: w, redis: miniredis.NewMiniRedis(), models: "file://" + folder}
+	out := &world{
+		weather: w, redis: miniredis.NewMiniRedis(), dir: folder, models: "file://" + filepath.Join(folder, "run"),
+	}
 	out.platform = newPlatform(out)
 	c, err := out.redis.Dial() // starts it
 	if err == nil {
@@ -108,7 +121,7 @@ func (v variant) spec(data disdel.DataRef, models string) controller.Spec {
 	}
 }
 
-// Save implements controller.Recorder. Only living controllers reach the history.
+// recorder implements controller.Recorder. Only living controllers reach the history.
 type recorder struct{ of *process }
 
 // Save implements controller.Recorder.
@@ -136,7 +149,8 @@ func (h recorder) Save(ctx context.Context, rec *disdel.Record) error {
 type sink struct{ of *process }
 
 // Commit implements controller.ModelSink.
-func (s sink) Commit(_ context.Context, _ *disdel.Record, _ disdel.Network, m disdel.ModelRef) (disdel.ModelRef, error) {
+func (s sink) Commit(_ context.Context, _ *disdel.Record, _ disdel.Network, m disdel.ModelRef,
+) (disdel.ModelRef, error) {
 	if !s.of.alive() {
 		return m, errKilled
 	}
@@ -159,7 +173,7 @@ func (s sink) Discard(ctx context.Context, folder string) error {
 	return errors.Join(models.Discard(ctx, folder), models.Close())
 }
 
-// Fire implements logrus.Hook: it traces what controllers log.
+// logged implements logrus.Hook: it traces what controllers log.
 type logged struct{ of *process }
 
 // Levels implements logrus.Hook.
@@ -191,6 +205,7 @@ func (w *world) controlled(p *process, spec controller.Spec, rec *disdel.Record)
 	defer board.Close()
 	e, err := executor.New(executor.Config{
 		APIHost: "http://openwhisk.test", AuthKey: "user:key", Logger: log, Transport: http.RoundTripper(caller{p}),
+		Jitter: func(most time.Duration) time.Duration { return w.weather.between(0, most+1, "jitter "+p.name) },
 		Heartbeats: func(ctx context.Context, inv disdel.Invocation) []disdel.Progress {
 			all, _ := board.Progress(ctx, inv.Job)
 			return slices.DeleteFunc(all, func(p disdel.Progress) bool {
@@ -301,11 +316,11 @@ func (w *world) close() {
 	os.RemoveAll(strings.TrimPrefix(w.models, "file://")) //nolint:errcheck // the whole folder goes at the end
 }
 
-// leftKeys returns the keys in Redis that should not be there. Activations of dead controllers may leave some behind the
-// last sweep, which expire.
-func (w *world) leftKeys(late bool) (out []string) {
+// leftKeys returns the keys in Redis that should not be there. Activations that still run when the job ends may leave
+// some behind the last sweep: these expire.
+func (w *world) leftKeys() (out []string) {
 	for _, key := range w.redis.Keys() {
-		if !late && !w.unswept || w.redis.TTL(key) == 0 {
+		if w.platform.tidy && !w.unswept || w.redis.TTL(key) == 0 {
 			out = append(out, fmt.Sprintf("%s (%v)", key, w.redis.TTL(key)))
 		}
 	}
