@@ -42,10 +42,16 @@ func main() {
 	seed := flag.Uint64("seed", 1, "of the drawn networks")
 	pairs := flag.Int("pairs", 60, "networks and ways to save memory that are drawn")
 	side := flag.Int("side", 64, "pixels of a side of the images of ResNet-50")
+	only := flag.Bool("stages", false, "print the figures of stages only")
 	flag.Parse()
+	if *only {
+		rig.Main(func() error { return stages(*side) })
+		return
+	}
 	rig.Main(func() error {
 		for _, f := range []func() error{
-			zoo, largest, func() error { return recompute(*side) }, func() error { return drawn(*seed, *pairs) },
+			zoo, largest, func() error { return recompute(*side) },
+			func() error { return stages(*side) }, func() error { return drawn(*seed, *pairs) },
 		} {
 			if err := f(); err != nil {
 				return err
