@@ -116,3 +116,12 @@ func TestStagesAreAHint(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A job that is planned again while it runs keeps its replicas: a setting counts train actions.
+func TestASettingCountsTheStages(t *testing.T) {
+	var job disdel.Job
+	job.Distribution.Stages = 3
+	if job = ApplySetting(job, disdel.Setting{Workers: 6}, 0); job.Distribution.Workers != 2 {
+		t.Errorf("%d workers", job.Distribution.Workers)
+	}
+}

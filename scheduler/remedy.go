@@ -420,7 +420,8 @@ func (d *remedyFinder) moreWorkers(n int, why string) (Remedy, bool) {
 	if maximum := d.Job.Distribution.MaxWorkers; maximum > 0 {
 		n = min(n, maximum)
 	}
-	if d.a.Task != disdel.TaskTrain || d.Job.Distribution.Workers > 0 || n <= d.Plan.Workers {
+	if d.a.Task != disdel.TaskTrain || d.Job.Distribution.Workers > 0 || d.Job.Distribution.Stages > 1 ||
+		n <= d.Plan.Workers {
 		return Remedy{}, false
 	}
 	r := Remedy{Limits: d.a.Limits, Workers: n}

@@ -9,6 +9,7 @@ import (
 // ApplySetting returns a job with a setting, and with so many rows per batch and worker; 0: unchanged.
 func ApplySetting(job disdel.Job, s disdel.Setting, batch int) disdel.Job {
 	d := &job.Distribution
+	s.Workers /= max(1, d.Stages) // a setting counts train actions
 	d.Workers, d.Aggregation.FanIn, job.Resources.Memory = s.Workers, s.FanIn, s.Memory
 	switch {
 	case s.AverageEvery > 0:
