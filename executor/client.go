@@ -76,7 +76,10 @@ func New(cfg Config) (*Executor, error) {
 	if cfg.Jitter == nil {
 		cfg.Jitter = func(most time.Duration) time.Duration { return rand.N(most + 1) }
 	}
-	e := &Executor{cfg: cfg, transport: cfg.Transport}
+	e := &Executor{
+		cfg: cfg, transport: cfg.Transport,
+		probes: probes{turn: make(chan struct{}, 1), byAction: map[disdel.ActionName]*probe{}},
+	}
 	if e.transport == nil {
 		e.transport = &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute}
 	}

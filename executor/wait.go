@@ -3,7 +3,6 @@ package executor
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -127,9 +126,10 @@ func (w *waiting) failNeverServed(ctx context.Context) disdel.Activation {
 	return c.close()
 }
 
-// probes has the newest probe of each action.
+// probes has the newest probe of each action. Only one wait at a time sends or looks up probes; the others wait until
+// their contexts end.
 type probes struct {
-	mu       sync.Mutex
+	turn     chan struct{} // holds a value while a probe has its turn
 	byAction map[disdel.ActionName]*probe
 }
 
@@ -155,11 +155,12 @@ const (
 
 // probe returns the state of a probe of inv's action that was sent after since. The first caller sends it.
 func (e *Executor) probe(ctx context.Context, inv disdel.Invocation, since time.Time) probe {
-	e.probes.mu.Lock()
-	defer e.probes.mu.Unlock()
-	if e.probes.byAction == nil {
-		e.probes.byAction = map[disdel.ActionName]*probe{}
+	select {
+	case e.probes.turn <- struct{}{}:
+	case <-ctx.Done():
+		return probe{}
 	}
+	defer func() { <-e.probes.turn }()
 	now := time.Now()
 	p := e.probes.byAction[inv.Action]
 	if p == nil || p.sent.Before(since) || p.id == "" && !p.gone && now.Sub(p.sent) > probeEvery {

@@ -88,6 +88,8 @@ func newSimulation(t *testing.T) *simulation {
 
 // run runs a job under the weather of a seed and returns what it came to.
 func (s *simulation) run(t *testing.T, seed uint64, v variant, out io.Writer) (r result, err error) {
+	hangs := time.AfterFunc(2*time.Minute, func() { panic(fmt.Sprintf("seed %d hangs: virtual time stands still", seed)) })
+	defer hangs.Stop()
 	rand.Seed(int64(seed)) //nolint:staticcheck // go-redis draws its pauses from it
 	synctest.Test(t, func(*testing.T) {
 		w := newWorld(newWeather(seed, out), s.dir)
@@ -199,11 +201,11 @@ func TestJobsUnderFaultsEndAsWithoutThem(t *testing.T) {
 	}
 }
 
-// Seeds that found something: a lost probe (50), and a round that was missing from the record of a resumed job (199).
-// Without their repairs (test/simulate/bugs/one-probe.patch, checkpoint-before-the-record.patch) they fail.
+// Seeds that found something: a lost probe (50), a round that was missing from the record of a resumed job (199), and a
+// wait that held a lock while it asked the platform (10006). Without their repairs they fail, or hang.
 func TestSeedsThatFoundSomething(t *testing.T) {
 	s := newSimulation(t)
-	for _, seed := range []uint64{50, 199} {
+	for _, seed := range []uint64{50, 199, 10006} {
 		if err := s.simulate(t, seed, nil); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 		}
