@@ -130,7 +130,7 @@ func ExampleOpen() {
 	// Output: true disdel_history
 }
 
-func ExampleParseFilter() {
+func ExampleFilter() {
 	filter, err := history.ParseFilter("accuracy > 0.9 and tag:lenet and not state:failed")
 	if err != nil {
 		log.Fatal(err)
@@ -159,7 +159,7 @@ func ExampleFields() {
 	// best (number): highest accuracy of a round
 }
 
-func ExampleFactsOf() {
+func ExampleJobFacts() {
 	r := disdel.Record{Status: disdel.StatusRunning}
 	r.Job.Training.BatchSize = 32
 	facts := history.FactsOf(&r)
