@@ -130,7 +130,7 @@ func (q *pipe) setDeadline(t time.Time) {
 
 func (q *pipe) read(b []byte) (int, error) {
 	for {
-		n, err, until := q.take(b)
+		n, until, err := q.take(b)
 		if n > 0 || err != nil {
 			return n, err
 		}
@@ -148,28 +148,28 @@ func (q *pipe) read(b []byte) (int, error) {
 }
 
 // take returns what has arrived, or when to look again; zero: when something changes.
-func (q *pipe) take(b []byte) (n int, err error, until time.Time) {
+func (q *pipe) take(b []byte) (n int, until time.Time, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now()
 	if !q.deadline.IsZero() && !q.deadline.After(now) {
-		return 0, os.ErrDeadlineExceeded, until
+		return 0, until, os.ErrDeadlineExceeded
 	}
 	if len(q.packets) == 0 {
-		return 0, q.end, q.deadline
+		return 0, q.deadline, q.end
 	}
 	head := &q.packets[0]
 	if head.at.After(now) {
 		if until = q.deadline; until.IsZero() || head.at.Before(until) {
 			until = head.at
 		}
-		return 0, nil, until
+		return 0, until, nil
 	}
 	n = copy(b, head.data)
 	if head.data = head.data[n:]; len(head.data) == 0 {
 		q.packets = q.packets[1:]
 	}
-	return n, nil, until
+	return n, until, nil
 }
 
 // conn is one end of a connection to Redis. The client's end is the one with faults.

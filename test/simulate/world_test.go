@@ -71,7 +71,6 @@ func newWorld(w *weather, folder string) *world {
 // variant is a kind of job. Each has losses and weights of its own.
 type variant struct {
 	rounds, workers, checkpoint int
-	batches                     int // of a round that is less than an epoch; 0: whole epochs
 	keep                        bool
 }
 
