@@ -134,7 +134,7 @@ func (s *stage) attempt(ctx context.Context, again bool, epochs func(context.Con
 	same := true
 	for _, j := range all {
 		same = same && j.Done == told.Done
-		if !j.Deadline.IsZero() && j.Deadline.Before(s.deadline) {
+		if !j.Deadline.IsZero() && (s.deadline.IsZero() || j.Deadline.Before(s.deadline)) {
 			s.deadline = j.Deadline
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/race"
 )
 
 // drawnInput is dense rows of a drawn type and shape, with classes or numbers to predict.
@@ -96,6 +97,7 @@ func TestMemoryDoesNotGrowWithRowsOnDisk(t *testing.T) {
 		readOnDisk(t, rows)
 		return
 	}
+	race.SkipMemory(t)
 	if testing.Short() || inMemory(os.TempDir()) && inMemory("/var/tmp") {
 		t.Skip("writes 168 MB, and there is no disk")
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // SkipMemory leaves out a test that measures memory, which the race detector multiplies. scripts/test.sh runs such tests
-// of platform and service without it.
+// of platform, service and dataset without it.
 func SkipMemory(t *testing.T) {
 	t.Helper()
 	info, ok := debug.ReadBuildInfo()
