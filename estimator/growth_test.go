@@ -64,6 +64,11 @@ func TestMoreNeverTakesLessMemory(t *testing.T) {
 			in := drawnInput(t)
 			more := in
 			change(t, &more)
+			// Rows are read in chunks of whole rows. A chunk of larger rows may be smaller by a row, and has fewer labels.
+			slack := disdel.Bytes(0)
+			if what == "sample" {
+				slack = 2 * (disdel.Bytes(max(in.Rows, in.Part))*label + more.SampleBytes)
+			}
 			evaluate := func(in Input) (disdel.Estimate, error) { return planned.Evaluate(in), nil }
 			for task, estimate := range map[disdel.Task]func(Input) (disdel.Estimate, error){
 				disdel.TaskTrain: planned.TrainOrRefuse, disdel.TaskEvaluate: evaluate,
@@ -73,7 +78,7 @@ func TestMoreNeverTakesLessMemory(t *testing.T) {
 				if err1 != nil || err2 != nil { // no engine trains so, for example a batch norm in parts
 					continue
 				}
-				if b.Low < a.Low || b.Likely < a.Likely || b.High < a.High || b.Total < a.Total {
+				if b.Low+slack < a.Low || b.Likely+slack < a.Likely || b.High+slack < a.High || b.Total+slack < a.Total {
 					t.Fatalf("%s: %d <= %d <= %d, total %d; with more %d <= %d <= %d, total %d", task, a.Low, a.Likely, a.High,
 						a.Total, b.Low, b.Likely, b.High, b.Total)
 				}

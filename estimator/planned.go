@@ -42,14 +42,14 @@ type calibration struct {
 
 // calibrated is the calibration of this version.
 var calibrated = calibration{
-	Package: 6*disdel.MB + 944*disdel.KB, Thread: 192 * disdel.KB, Chunk: 4 * disdel.MB,
+	Package: 7*disdel.MB + 320*disdel.KB, Thread: 192 * disdel.KB, Chunk: 4 * disdel.MB,
 	Push:      transferOverhead{minimum: 256 * disdel.KB, share: 2, maximum: 6*disdel.MB + 512*disdel.KB},
 	Fetch:     transferOverhead{share: 1, maximum: 3*disdel.MB + 256*disdel.KB},
 	Reduce:    reducing{minimum: 102 * disdel.KB, reused: 550 * disdel.KB, share: 0.06, first: 0.1},
 	Upload:    transferOverhead{minimum: disdel.MB, share: 1.2, maximum: 14 * disdel.MB},
 	TrainNode: 4500, EvaluateNode: 3200, AggregateNode: 500,
 	IdleSigma: 400 * disdel.KB, HeapSigma: 0.015, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
-	Aggregator: 112 * disdel.KB, Residuals: residuals(),
+	Aggregator: 192 * disdel.KB, Residuals: residuals(),
 }
 
 // quantiles are the 5 % and the 95 % quantile of the difference between peak and likely peak, in standard deviations.
