@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/estimator"
@@ -387,4 +388,33 @@ func (s search) sets(job disdel.Job, p *FitPoint) []string {
 		out = append(out, "training.optimizerState=float32")
 	}
 	return out
+}
+
+// roomForPython is the hint for a limit that Python and a program's packages nearly fill alone; "" for other jobs.
+func (b *planBuilder) roomForPython(needs, limit disdel.Bytes) string {
+	c := b.Graph.Custom()
+	if c == nil || c.Python == nil || c.Python.Floor < limit/2 {
+		return ""
+	}
+	return fmt.Sprintf("more memory for actions, on the embedded platform --action-memory %dMB: Python with the "+
+		"program's packages takes %v before it computes", b.limit(needs).MB(), c.Python.Floor)
+}
+
+// lessWork returns a change of the job that makes every action fit a limit, and the hint for it. needs is what the job
+// needs as it is. Like disdel estimate --max-memory it plans the change, so that the hint never names one that does not
+// help.
+func (b *planBuilder) lessWork(needs, limit disdel.Bytes) (sets []string, hint string) {
+	s := newSearch(WithoutMemoryLimits(b.PlanInput), limit)
+	changes := s.changes(max(1, b.Job.Distribution.Workers))
+	if len(changes) == 0 {
+		if set := b.inStages(limit); set != "" {
+			return []string{set}, fmt.Sprintf("layers on several actions: --set %s", set)
+		}
+		minimum, whose := s.leastOfAll()
+		return nil, fmt.Sprintf("a smaller network: the job needs %d MB as it is, and its %s action %d MB even with one row "+
+			"a batch and the optimiser and precision that need least", needs.MB(), whose, minimum.MB())
+	}
+	sets = changes[0].Set
+	return sets, fmt.Sprintf("less work: --set '%s'; disdel estimate FILE --max-memory %dMB shows more ways",
+		strings.Join(sets, "' --set '"), limit/disdel.MB)
 }

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"fmt"
 	"cmp"
 	"container/heap"
 	"math"
@@ -464,4 +465,29 @@ func (p *profile) cut(at disdel.Millis) int {
 	}
 	p.steps = slices.Insert(p.steps, i+1, step{at, p.steps[i].free})
 	return i + 1
+}
+
+// gang refuses a job whose workers wait for each other inside a round if not all of them can run at once.
+func (b *planBuilder) gang() error {
+	p := &b.plan
+	if b.Job.Distribution.Exchange == nil && b.stages() == 1 || p.Parallel >= p.Workers {
+		return nil
+	}
+	train, _ := p.Action(disdel.TaskTrain)
+	if n := b.stages(); n > 1 {
+		return &disdel.Error{
+			Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
+			Msg: fmt.Sprintf("%s of %d stages run at once, %d actions of %v. The pool has %v and runs %d activations at once",
+				disdel.Counted(p.Replicas(), "replica"), n, p.Workers, train.Limits.Memory, b.Platform.Pool, b.Platform.Concurrent),
+			Hint: "give the pool more memory (--pool-memory), or use fewer workers or stages",
+		}
+	}
+	return &disdel.Error{
+		Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
+		Msg: fmt.Sprintf("%d workers that exchange updates wait for each other, and %d run at once: %v each, "+
+			"the pool has %v, and "+
+			"%d activations run at once", p.Workers, p.Parallel, train.Limits.Memory, b.Platform.Pool, b.Platform.Concurrent),
+		Hint:    fmt.Sprintf("--set distribution.workers=%d, or leave distribution.exchange out", max(1, p.Parallel)),
+		Changes: [][]string{{fmt.Sprintf("distribution.workers=%d", max(1, p.Parallel))}},
+	}
 }

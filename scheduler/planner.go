@@ -331,35 +331,6 @@ func (b *planBuilder) overMemory(needs, limit disdel.Bytes, who, msg string) err
 	return out
 }
 
-// roomForPython is the hint for a limit that Python and a program's packages nearly fill alone; "" for other jobs.
-func (b *planBuilder) roomForPython(needs, limit disdel.Bytes) string {
-	c := b.Graph.Custom()
-	if c == nil || c.Python == nil || c.Python.Floor < limit/2 {
-		return ""
-	}
-	return fmt.Sprintf("more memory for actions, on the embedded platform --action-memory %dMB: Python with the "+
-		"program's packages takes %v before it computes", b.limit(needs).MB(), c.Python.Floor)
-}
-
-// lessWork returns a change of the job that makes every action fit a limit, and the hint for it. needs is what the job
-// needs as it is. Like disdel estimate --max-memory it plans the change, so that the hint never names one that does not
-// help.
-func (b *planBuilder) lessWork(needs, limit disdel.Bytes) (sets []string, hint string) {
-	s := newSearch(WithoutMemoryLimits(b.PlanInput), limit)
-	changes := s.changes(max(1, b.Job.Distribution.Workers))
-	if len(changes) == 0 {
-		if set := b.inStages(limit); set != "" {
-			return []string{set}, fmt.Sprintf("layers on several actions: --set %s", set)
-		}
-		minimum, whose := s.leastOfAll()
-		return nil, fmt.Sprintf("a smaller network: the job needs %d MB as it is, and its %s action %d MB even with one row "+
-			"a batch and the optimiser and precision that need least", needs.MB(), whose, minimum.MB())
-	}
-	sets = changes[0].Set
-	return sets, fmt.Sprintf("less work: --set '%s'; disdel estimate FILE --max-memory %dMB shows more ways",
-		strings.Join(sets, "' --set '"), limit/disdel.MB)
-}
-
 // actions gives every task an action with its limit.
 func (b *planBuilder) actions() error {
 	limit, who := b.ceiling()
@@ -468,31 +439,6 @@ func (b *planBuilder) rounds() error {
 	}
 	b.atOnce()
 	return b.gang()
-}
-
-// gang refuses a job whose workers wait for each other inside a round if not all of them can run at once.
-func (b *planBuilder) gang() error {
-	p := &b.plan
-	if b.Job.Distribution.Exchange == nil && b.stages() == 1 || p.Parallel >= p.Workers {
-		return nil
-	}
-	train, _ := p.Action(disdel.TaskTrain)
-	if n := b.stages(); n > 1 {
-		return &disdel.Error{
-			Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
-			Msg: fmt.Sprintf("%s of %d stages run at once, %d actions of %v. The pool has %v and runs %d activations at once",
-				disdel.Counted(p.Replicas(), "replica"), n, p.Workers, train.Limits.Memory, b.Platform.Pool, b.Platform.Concurrent),
-			Hint: "give the pool more memory (--pool-memory), or use fewer workers or stages",
-		}
-	}
-	return &disdel.Error{
-		Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
-		Msg: fmt.Sprintf("%d workers that exchange updates wait for each other, and %d run at once: %v each, "+
-			"the pool has %v, and "+
-			"%d activations run at once", p.Workers, p.Parallel, train.Limits.Memory, b.Platform.Pool, b.Platform.Concurrent),
-		Hint:    fmt.Sprintf("--set distribution.workers=%d, or leave distribution.exchange out", max(1, p.Parallel)),
-		Changes: [][]string{{fmt.Sprintf("distribution.workers=%d", max(1, p.Parallel))}},
-	}
 }
 
 // atOnce computes how many train actions run at once: as many as the pool, the platform's concurrency and an
