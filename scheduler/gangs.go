@@ -1,9 +1,9 @@
 package scheduler
 
 import (
-	"fmt"
 	"cmp"
 	"container/heap"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
