@@ -158,7 +158,7 @@ serverless: build ## deploy, invoke, logs and remove by the serverless framework
 	scripts/serverless.sh
 
 .PHONY: suites
-suites: deps build ## what others test their clients of OpenWhisk with, and adapters of Python libraries: how many cases pass (ONLY=cases, wskdeploy, serverless, frameworks)
+suites: deps build ## what others test their clients of OpenWhisk with, and adapters of Python libraries: how many cases pass (ONLY=cases, wskdeploy, serverless, frameworks, hub)
 	scripts/suites.sh
 
 .PHONY: bench-aggregator

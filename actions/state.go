@@ -294,8 +294,8 @@ func (t *trainer) recall(ctx context.Context) (mid bool, err error) {
 }
 
 // midway is where a worker's state inside a round is stored. Without an exchange it replaces the state of the round
-// before. With one it is valid only as long as its deltas are in the store. That of a stage is valid only as long as the
-// other stages have theirs. So the state of the round before stays.
+// before. With one it is valid only as long as its deltas are in the store. A stage's state is valid only as long as
+// the other stages have theirs. So the state of the round before stays.
 func (t *trainer) midway() disdel.UpdateID {
 	id := t.req.ID()
 	if t.swap != nil || t.stage != nil {

@@ -22,8 +22,8 @@
 //
 // An aggregate action claims its own update, one level up the tree, and renews the claim. It calls Store.Reduce on its
 // members, which stages the mean, and Store.CommitMean, which makes it an update. At the top the mean becomes the next
-// reference, and Store.DropRound follows. Several aggregations can each average a Shard of the columns; Store.JoinShards then
-// makes the reference of their means. A round is the version of the reference that its updates start from.
+// reference, and Store.DropRound follows. Several aggregations can each average a Shard of the columns. Then
+// Store.JoinShards makes the reference of their means. A round is the version of the reference that its updates start from.
 // Store.WithSlack accepts updates that start from an older version.
 //
 // # Formats

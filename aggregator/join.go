@@ -9,9 +9,9 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Join puts the updates of stages together to one of the whole network: their tensors one behind another, which must be
-// those of what.Like. It holds a few columns, as Reduce does. The samples are those of the first member; CommitMean
-// makes the result visible. It returns Invalid for updates in another format than float32, and the errors of Reduce.
+// Join concatenates the updates of stages to an update of the whole network. The tensors of all stages, in order, must
+// equal what.Like in name and shape. Join holds a few columns, as Reduce does. The samples are those of the first
+// member. CommitMean makes the result visible. Join returns Invalid for updates in another format than float32, and the errors of Reduce.
 func (s *Store) Join(ctx context.Context, c Claim, what Reduction) (Mean, error) {
 	defer s.connections.interruptAfter(ctx)()
 	heads, bodies, err := s.stageHeads(ctx, what)

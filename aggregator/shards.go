@@ -88,10 +88,11 @@ func (k keys) columns(h *head, column int) string {
 	return k.staged(&owner)
 }
 
-// JoinShards makes the next reference of shards of it: the means of Reduce with Reference and a Shard, in order of their
-// index. It reads only their heads, because the reference has the columns of the shards. CommitMean publishes the
-// reference. JoinShards returns NotFound if a shard is not committed, and Corrupt if it is damaged or not the expected one.
-// A shard lives as long as its reference: DropRound of the next round deletes both.
+// JoinShards makes the next reference from its shards, which Reduce made with Reference and a Shard. They are in the
+// order of their index. JoinShards reads only their heads, because the reference has the columns of the shards.
+// CommitMean publishes the reference. A shard lives as long as its reference: DropRound of the next round deletes both.
+//
+// JoinShards returns NotFound for a shard that is not committed, and Corrupt for one that is damaged or another one.
 func (s *Store) JoinShards(ctx context.Context, c Claim, shards []disdel.UpdateID, like disdel.Weights) (Mean, error) {
 	defer s.connections.interruptAfter(ctx)()
 	l := newLayout(like, s.column)

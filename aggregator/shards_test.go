@@ -55,7 +55,9 @@ func shardedMean(s *place, job disdel.JobID, clusters [][]disdel.UpdateID, like 
 	if shards == 1 {
 		return nil
 	}
-	return step(disdel.UpdateID{Job: job, Level: 3}, func(c Claim) (Mean, error) { return s.JoinShards(ctx, c, top, like) })
+	return step(disdel.UpdateID{Job: job, Level: 3}, func(c Claim) (Mean, error) {
+		return s.JoinShards(ctx, c, top, like)
+	})
 }
 
 // bitsOfShards compares the references of 2 to 5 shards with that of one, through trees of two levels.

@@ -40,8 +40,8 @@ type Query struct {
 
 // Selects reports whether a record with these tags is one that the query lists. It ignores Limit and Before.
 func (q *Query) Selects(r *disdel.Record, tags []string) bool {
-	return q.Where.matchesRecord(r, tags) && (q.Status == disdel.StatusUnknown || r.Status == q.Status) && (q.Dataset == "" || r.Data.Name == q.Dataset) &&
-		(q.Model == "" || q.names(r)) && !r.Created.Before(q.Since)
+	return (q.Status == disdel.StatusUnknown || r.Status == q.Status) && (q.Dataset == "" || r.Data.Name == q.Dataset) &&
+		(q.Model == "" || q.names(r)) && !r.Created.Before(q.Since) && q.Where.matchesRecord(r, tags)
 }
 
 // names tells whether Model is a name of a record's network, of its program or of its trained model.

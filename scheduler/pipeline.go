@@ -234,5 +234,6 @@ func (b *planBuilder) largestStage() string {
 	if number == 0 {
 		return ""
 	}
-	return fmt.Sprintf("stage %d of %d, layers %s to %s, is the largest: ", number, len(b.parts), largest.First, largest.Last)
+	return fmt.Sprintf("stage %d of %d, layers %s to %s, is the largest: ", number, len(b.parts), largest.First,
+		largest.Last)
 }

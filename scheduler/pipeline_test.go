@@ -84,7 +84,7 @@ func TestStagesShareTheMemory(t *testing.T) {
 	}
 	one, _ := whole.Action(disdel.TaskTrain)
 	three, _ := p.Action(disdel.TaskTrain)
-	if p.Workers != 6 || p.Replicas() != 2 || len(p.Shards) != 6 || p.Shards[0] != p.Shards[2] || p.Shards[2] == p.Shards[3] {
+	if s := p.Shards; p.Workers != 6 || p.Replicas() != 2 || len(s) != 6 || s[0] != s[2] || s[2] == s[3] {
 		t.Errorf("%d workers, %v", p.Workers, p.Shards)
 	}
 	if l := p.Levels; len(l) != 2 || !l[0].Join || len(l[0].Clusters) != 2 || l[1].Join || l[1].Height != 2 {

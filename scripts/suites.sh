@@ -2,8 +2,9 @@
 # Runs what others test their clients of OpenWhisk with against the embedded platform, and prints "suite NAME: PASSED of ALL":
 # cases of wsk, of npm's openwhisk and of its openwhisk-composer, written anew in our words (platform/clients/testdata/suites);
 # the integration tests that wskdeploy brings, as they are; and the serverless framework. It also tests the adapters of Keras,
-# Hugging Face and scikit-learn. It needs bin/disdel (make build) and what scripts/test-deps.sh installs.
-# ONLY=cases, wskdeploy, serverless or frameworks runs one part.
+# Hugging Face and scikit-learn, and that transformers loads exported folders. It needs bin/disdel (make build), and what
+# scripts/test-deps.sh installs.
+# ONLY=cases, wskdeploy, serverless, frameworks or hub runs one part.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 program=${PROGRAM:-$PWD/bin/disdel}
@@ -60,8 +61,16 @@ frameworks() {
   grep -E '^(FAILED|SKIPPED)' "$work/frameworks" || true
 }
 
+# hub has transformers load the folders that disdel writes.
+hub() {
+  local python
+  python=$(scripts/frameworks.sh)
+  DISDEL_TEST_TRANSFORMERS="$python" go test -vet=off -count=1 -run Transformers ./internal/export >"$work/hub" 2>&1 || failed=1
+  echo "suite hub: $(tail -1 "$work/hub")"
+}
+
 work=$(mktemp -d)
 end() { "$program" --home "$work/home" platform down >/dev/null 2>&1 || true; rm -rf "$work"; }
 trap end EXIT
-for part in ${ONLY:-cases wskdeploy serverless frameworks}; do "$part"; done
+for part in ${ONLY:-cases wskdeploy serverless frameworks hub}; do "$part"; done
 exit $failed

@@ -80,7 +80,7 @@ func lighthouse(ctx context.Context, t *tools) error {
 	})
 }
 
-// mostTries bounds how often Lighthouse looks at a page: on a busy machine it misses the start of the page now and then.
+// mostTries bounds how often Lighthouse looks at a page: on a busy machine it sometimes misses the start of the page.
 const mostTries = 3
 
 // audit has Lighthouse judge a page as somebody sees it who has signed in, on a desk.

@@ -50,6 +50,30 @@ func TestFaultsChangeNothing(t *testing.T) {
 	}
 }
 
+// A stage that is killed, or a disdel that is, leaves the same bits: all stages of the network begin again together.
+func TestKillsOfStagesChangeNothing(t *testing.T) {
+	t.Parallel()
+	for name, kill := range map[string]func(*faults.Rig, int) (faults.Tally, error){
+		"kill -9 of actions": (*faults.Rig).KillActions, "kill -9 of disdel": (*faults.Rig).KillController,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rig := faults.Seeded(build(t).path, t.TempDir(), faults.StagedJob(2, 1), 7)
+			rig.Log, rig.Pace = t.Output(), 300*time.Millisecond
+			if _, err := rig.Undisturbed(); err != nil {
+				t.Fatal(err)
+			}
+			n, err := kill(rig, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n.Faults < 2 || n.Jobs == 0 || n.Lost > 0 || n.Changed > 0 {
+				t.Errorf("%+v", n)
+			}
+		})
+	}
+}
+
 // A worker that is killed while it exchanges updates after every step makes its steps again, to the bit: in lock-step,
 // with the filter, and apart by a slack (make bench-exchange has 200 kills).
 func TestKillsInsideARoundChangeNothing(t *testing.T) {

@@ -25,8 +25,8 @@ func modelImport(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "import", Usage: "store an ONNX model, or a hub's folder, as a trained model",
 		ArgsUsage: "NAME FILE.onnx|FOLDER|hf://ORG/NAME",
-		Description: "The model becomes the next version of NAME: docs/reference/weights.md, docs/how-to/use-a-hub-model.md." +
-			"\n\n   disdel model import shop shop.onnx --job tune.yaml --data digits\n" +
+		Description: "The model becomes the next version of NAME: docs/reference/weights.md, " +
+			"docs/how-to/use-a-hub-model.md.\n\n   disdel model import shop shop.onnx --job tune.yaml --data digits\n" +
 			"   disdel model import reviews hf://ORG/NAME@COMMIT --classes 2 --positions 128",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "dry-run", Usage: "show the layers with shapes and counts, and store nothing"},

@@ -133,10 +133,10 @@ var hubFamilies = map[string]*hubFamily{
 	},
 }
 
-// Tensors that are no weight of the network, and that an export writes all the same.
+// Tensors that are no weight of the network. An export writes them, too.
 const (
-	hubTypes    = "bert.embeddings.token_type_embeddings.weight" // rows of one part have the first of them at each position
-	hubTiedHead = "lm_head.weight"                               // the embedding once more
+	hubTypes    = "bert.embeddings.token_type_embeddings.weight" // texts of one part use its first row
+	hubTiedHead = "lm_head.weight"                               // a copy of the embedding
 )
 
 // tensors are the names of the tensors that make an array of the network, one below the other; nil: none. Only

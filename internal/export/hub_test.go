@@ -164,8 +164,9 @@ func wholeFile(t testing.TB, dir string) []byte {
 	return out.Bytes()
 }
 
-// Networks of the zoo leave as a hub has them, and come back with the same bits.
-func TestZooNetworksGoToAHubAndBack(t *testing.T) {
+// eachOnHub calls do with networks of the zoo, drawn weights, and the folder that both were written to.
+func eachOnHub(t *testing.T, do func(n disdel.Network, g *model.Graph, w disdel.Weights, dir string)) {
+	t.Helper()
 	for _, n := range []disdel.Network{
 		{Name: "bert-tiny", Input: []int{1, 1, 16}, Classes: 3},
 		{Name: "gpt-tiny", Input: []int{1, 1, 16}, Classes: 90, NextToken: true},
@@ -178,13 +179,20 @@ func TestZooNetworksGoToAHubAndBack(t *testing.T) {
 		}
 		w := drawnWeights(g)
 		dir, _ := writeHub(t, export.HubExport{Network: n, Weights: w})
+		do(n, g, w, dir)
+	}
+}
+
+// Networks of the zoo leave as a hub has them, and come back with the same bits.
+func TestZooNetworksGoToAHubAndBack(t *testing.T) {
+	eachOnHub(t, func(n disdel.Network, g *model.Graph, w disdel.Weights, dir string) {
 		m, _ := mustReadHub(t, dir, export.HubOptions{})
 		for i := range w {
 			if got := m.Weights[i]; got.Name != w[i].Name || !slices.Equal(got.Data, w[i].Data) {
 				t.Errorf("%s: %s differs from %s", n.Name, got.Name, w[i].Name)
 			}
 		}
-	}
+	})
 }
 
 // Positions that were trained leave without the vector of BERT's first part, which the hub's program adds.
@@ -361,18 +369,7 @@ func TestTransformersLoadsWhatIsExported(t *testing.T) {
 	if python == "" {
 		t.Skip("DISDEL_TEST_TRANSFORMERS names no Python with transformers")
 	}
-	for _, n := range []disdel.Network{
-		{Name: "bert-tiny", Input: []int{1, 1, 16}, Classes: 3},
-		{Name: "gpt-tiny", Input: []int{1, 1, 16}, Classes: 90, NextToken: true},
-		{Name: "gpt-tiny", Input: []int{1, 1, 16}, Classes: 4},
-		{Name: "vit-tiny-cifar", Input: []int{3, 32, 32}, Classes: 10},
-	} {
-		g, err := model.Build(n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w := drawnWeights(g)
-		dir, _ := writeHub(t, export.HubExport{Network: n, Weights: w})
+	eachOnHub(t, func(n disdel.Network, g *model.Graph, w disdel.Weights, dir string) {
 		x, shape := drawnRows(2*g.Input().Len()), "2x3x32x32"
 		if g.HasTokens() {
 			shape = "2x16"
@@ -395,5 +392,5 @@ func TestTransformersLoadsWhatIsExported(t *testing.T) {
 			t.Fatal(n.Name, err)
 		}
 		wantClose(t, n.Name, answers(t, g, w, 2, x), want)
-	}
+	})
 }

@@ -17,6 +17,8 @@ const (
 
 	mostViews     = 12
 	mostViewsText = 3000 // bytes of a cookie
+
+	viewsFull = "full" // of an address: the view was not kept
 )
 
 // readyViews are conditions that a click adds to the filter.
@@ -52,7 +54,11 @@ func keepChoices(v *visit, q url.Values) (to string, ok bool) {
 		views.Set(cut(save), rest.Encode())
 	}
 	views.Del(forget)
-	if text := views.Encode(); (save != "" || forget != "") && len(text) <= mostViewsText && len(views) <= mostViews {
+	switch text := views.Encode(); {
+	case save == "" && forget == "":
+	case len(text) > mostViewsText || len(views) > mostViews:
+		rest.Set(viewsFull, "1")
+	default:
 		keepCookie(v, viewsCookie, text)
 	}
 	return jobsAddress(rest), true

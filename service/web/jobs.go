@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -40,7 +41,7 @@ type row struct {
 // jobList is the page of jobs.
 type jobList struct {
 	Query    string
-	Fault    *disdel.Error // of the filter; nil: none
+	Fault    *disdel.Error // of the filter or of a view; nil: none
 	Views    []choice      // conditions to add to the filter, and saved views
 	Saved    []choice
 	Groups   []group
@@ -87,6 +88,11 @@ func jobsPage(v *visit) error {
 	filter, err := history.ParseFilter(page.Query)
 	if err != nil {
 		page.Fault, status = disdel.AsError(err), http.StatusBadRequest
+	}
+	if q.Has(viewsFull) {
+		q.Del(viewsFull)
+		page.Fault = &disdel.Error{Kind: disdel.OverLimit, Msg: fmt.Sprintf("the view was not saved: the browser keeps %d "+
+			"views of about %d characters in all. Forget one first, or bookmark this page", mostViews, mostViewsText)}
 	}
 	list, err := v.searchJobs(&page, filter, q)
 	if err != nil {

@@ -382,7 +382,7 @@ func TestEveryPageIsSound(t *testing.T) {
 	}
 }
 
-// The list is filtered in words, and sorted by what is asked for.
+// The list of jobs shows only jobs that match the filter, in the chosen order.
 func TestTheListOfJobs(t *testing.T) {
 	h := newHouse(t)
 	var list []*disdel.Record
@@ -476,6 +476,10 @@ func TestTheListKeepsColumnsAndViews(t *testing.T) {
 	}
 	if follow("/ui/jobs?save=" + strings.Repeat("x", 40) + "&q=" + strings.Repeat("y", 4000)); b.extra != "" {
 		t.Error("a view that no cookie holds is kept")
+	}
+	full := follow("/ui/jobs?save=long&group=" + strings.Repeat("y", 4000))
+	if _, text = b.page(full); !strings.Contains(text, "Forget one first") {
+		t.Error("the page does not say that the view was not saved")
 	}
 }
 

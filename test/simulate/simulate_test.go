@@ -120,8 +120,8 @@ func (s *simulation) run(t *testing.T, seed uint64, v variant, out io.Writer) (r
 // errGaveUp is the end of a job whose containers ended three times before they took a request.
 var errGaveUp = errors.New("the job gave up, as it should")
 
-// check finds what is wrong with the record of a job, whatever its faults were. Where the history store lost records,
-// the record of a resumed job may lack rounds.
+// check returns the first fault of a job's record: the job failed, or its rounds are not the expected ones. If the
+// history store lost records, the record of a resumed job may lack rounds.
 func check(rec *disdel.Record, v variant, w *weather) error {
 	lost, deaths := w.hits[saveFails] > 0, w.hits[startFails]+w.hits[containerDies]
 	switch {

@@ -68,6 +68,12 @@ reliability:
 `, epochs, checkpointEvery)
 }
 
+// StagedJob is the file of a job that trains two networks side by side, each in two stages.
+func StagedJob(epochs, checkpointEvery int) []byte {
+	return []byte(strings.NewReplacer("workers: 4", "workers: 2\n  stages: 2", "optimizer: average", "optimizer: keep",
+		"batchSize: 16", "batchSize: 64, microBatch: 16").Replace(string(Job(epochs, checkpointEvery))))
+}
+
 // ExchangeJob is the file of a job whose workers exchange updates after every step, as exchange says, on ExchangeData.
 // A round is an epoch and has some 80 steps. more are further lines of its distribution.
 func ExchangeJob(epochs int, exchange string, more ...string) []byte {
