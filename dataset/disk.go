@@ -79,7 +79,7 @@ func (d *diskRows) write(row int, data []byte) error {
 // disk fails: nothing can be trained without the row, and the action is tried again elsewhere.
 func (d *diskRows) read(from int64, n int) []byte {
 	if _, err := d.file.ReadAt(d.row[:n], from); err != nil {
-		panic(&disdel.Error{Kind: disdel.Unavailable, Op: "read rows from disk", Err: err})
+		panic(&disdel.Error{Kind: disdel.Unavailable, Op: "read rows from disk", Err: err, Hint: "check the action's disk"})
 	}
 	return d.row[:n]
 }

@@ -382,11 +382,7 @@ func (s *Server) call(ctx context.Context, h Handler, req runRequest) (any, erro
 		defer func() {
 			if r := recover(); r != nil {
 				s.tell(&req, fmt.Sprintf("panic: %v\n%s%s", r, origin(r), debug.Stack()))
-				o = outcome{nil, &disdel.Error{
-					Kind: disdel.Internal, Code: disdel.CodePanicked, Op: string(s.task),
-					Msg:  fmt.Sprintf("the action panicked: %v", r),
-					Hint: "this is a defect of disdel; please report it with the activation's log",
-				}}
+				o = outcome{nil, panicked(s.task, r)}
 			}
 		}()
 		o.result, o.err = h(ctx, req.Value)
@@ -417,6 +413,19 @@ func (s *Server) tell(req *runRequest, text string) {
 		text = mark + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+mark) + "\n"
 	}
 	fmt.Fprint(s.cfg.Stderr, text)
+}
+
+// panicked is the error of a panic. A panic with an error of disdel is that error: a disk of rows fails where nothing can
+// return one.
+func panicked(task disdel.Task, raised any) error {
+	if err, ok := raised.(*disdel.Error); ok {
+		return err
+	}
+	return &disdel.Error{
+		Kind: disdel.Internal, Code: disdel.CodePanicked, Op: string(task),
+		Msg:  fmt.Sprintf("the action panicked: %v", raised),
+		Hint: "this is a defect of disdel; please report it with the activation's log",
+	}
 }
 
 // origin is the stack of the goroutine in which a panic began, even if it was raised again in another one.

@@ -164,6 +164,23 @@ func TestAPanicInAKernelIsAnswered(t *testing.T) {
 	}
 }
 
+// A panic with an error of disdel is that error: a disk that fails is no defect, and the action is tried again.
+func TestAPanicWithAnErrorIsThatError(t *testing.T) {
+	s := New(map[disdel.Task]Handler{"train": func(context.Context, json.RawMessage) (any, error) {
+		panic(&disdel.Error{Kind: disdel.Unavailable, Op: "read rows from disk", Msg: "input/output error"})
+	}}, Config{Stderr: t.Output()})
+	var text string
+	for _, c := range [][2]string{{"/init", initBody("train")}, {"/run", `{"value":{}}`}} {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, c[0], strings.NewReader(c[1])))
+		text = w.Body.String()
+	}
+	var answer struct{ Error disdel.Error }
+	if err := json.Unmarshal([]byte(text), &answer); err != nil || answer.Error.Kind != disdel.Unavailable {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
 // The scenarios of OpenWhisk's documentation of action containers.
 func TestTheContractOfInitAndRun(t *testing.T) {
 	big := strings.Repeat("x", 1<<20)

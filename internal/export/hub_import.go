@@ -36,11 +36,12 @@ type HubOptions struct {
 	Positions int
 }
 
-// Bounds of a folder's small files, in bytes.
+// Bounds of a folder. Sizes are in bytes.
 const (
 	mostConfig    = 1 << 20
 	mostIndex     = 32 << 20
 	mostTokenizer = 64 << 20
+	mostDrawn     = 100_000 // classes of a classifier that is drawn
 	mostKept      = 1 << 20 // of a tensor that is no weight of the network and is written again
 )
 
@@ -355,8 +356,18 @@ func (r *hubReader) readHead() {
 		s.tied = !s.tied || r.config["tie_word_embeddings"] != false
 	case !classifies && r.opt.Classes > 0:
 		s.outputs = r.opt.Classes
+		r.boundDrawn("--classes")
+	case !classifies:
+		r.boundDrawn("config.json num_labels")
 	case classifies && r.opt.Classes > 0 && r.opt.Classes != s.outputs:
 		r.fault("--classes", "the folder has a classifier of %d classes; model.init.replaceHead replaces it", s.outputs)
+	}
+}
+
+// boundDrawn refuses a classifier that would take memory for a number alone: no tensor of the folder has its size.
+func (r *hubReader) boundDrawn(path string) {
+	if n := r.sizes.outputs; n > mostDrawn {
+		r.fault(path, "%d classes; a classifier that the folder lacks has at most %d", n, mostDrawn)
 	}
 }
 

@@ -343,7 +343,16 @@ func TestHostileHubFolders(t *testing.T) {
 			}
 		}
 	}
-	dir := hubFolder(t, "distilbert")
+	dir := hubFolder(t, "bert-masked") // has no classifier
+	change(t, dir, func(c map[string]any) { delete(c, "id2label"); c["num_labels"] = 1 << 24 })
+	var faults *disdel.Faults
+	if _, err := readHub(t, dir, export.HubOptions{}); !errors.As(err, &faults) {
+		t.Errorf("2^24 classes of a new classifier: %v", err)
+	}
+	if _, err := readHub(t, dir, export.HubOptions{Classes: 1 << 24}); !errors.As(err, &faults) {
+		t.Errorf("2^24 classes that were asked for: %v", err)
+	}
+	dir = hubFolder(t, "distilbert")
 	index := filepath.Join(dir, "model.safetensors.index.json")
 	for _, text := range []string{
 		`{"weight_map":{"a":"../bert/model.safetensors"}}`, `{"weight_map":{"a":"/etc/passwd"}}`, `[`,
