@@ -415,8 +415,8 @@ func (s *Server) tell(req *runRequest, text string) {
 	fmt.Fprint(s.cfg.Stderr, text)
 }
 
-// panicked is the error of a panic. A panic with an error of disdel is that error: a disk of rows may fail where nothing
-// can return one.
+// panicked is the error of a panic. A panic with an error of disdel is that error: a disk of rows may fail in code that
+// returns none.
 func panicked(task disdel.Task, raised any) error {
 	if err, ok := raised.(*disdel.Error); ok {
 		return err
