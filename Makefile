@@ -2,6 +2,9 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
+# Without paths in what is compiled, clones and worktrees share Go's build cache: a second clone compiles nothing anew.
+export GOFLAGS := $(shell go env GOFLAGS) -trimpath
+
 # A program without C needs no library of the machine that it runs on, nor a C compiler on the one that builds it.
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 REVISION := $(shell git rev-parse HEAD 2>/dev/null)
@@ -18,7 +21,7 @@ help: ## this list
 .PHONY: build
 build: ## bin/disdel and bin/disdel-runtime, the action runtime alone: static files
 	$(BUILD) -o bin/disdel ./cmd/disdel
-	$(BUILD) -trimpath -o bin/disdel-runtime ./cmd/disdel-runtime
+	$(BUILD) -o bin/disdel-runtime ./cmd/disdel-runtime
 	scripts/check-static.sh bin/disdel bin/disdel-runtime
 
 .PHONY: release
@@ -41,8 +44,8 @@ cuda-tools: cuda ## what gpu-check and bench-gpu need, built beforehand: copy bi
 	scripts/cuda-env.sh go test -c -tags nvidia -o bin/test-gpu ./runtime/engine/cuda/device
 
 .PHONY: test-cuda
-test-cuda: ## what can be tested of the engine for GPUs where there is none: build, vet, kernels' text, tests; says how many want a device
-	scripts/test-cuda.sh
+test-cuda: ## what can be tested of the engine for GPUs where there is none: build, vet, kernels' text, tests; says how many want a device (REST=1: what `make test` leaves)
+	scripts/test-cuda.sh $(if $(REST),rest)
 
 .PHONY: gpu-check
 gpu-check: ## all networks on the GPU against the processor, and PyTorch where python3 has it, then figures, in gpu-report.md; says so where there is no GPU
