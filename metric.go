@@ -127,3 +127,100 @@ func (o *Observation) Figures() Figures { return Figures{o.HeldOut, o.Accuracy, 
 
 // Metric returns the figure by which the job is compared with others.
 func (r *Record) Metric() Metric { return r.Data.Metric(r.Job.Training.Loss) }
+
+// Target is a number that every row of a data set of dense rows has, and that networks learn to predict. Networks
+// learn it standardised, so that one learning rate suits targets of any unit.
+type Target struct {
+	Name      string  `json:"name"`
+	Mean      float64 `json:"mean"`      // of the training rows
+	Deviation float64 `json:"deviation"` // standard deviation of the training rows, above 0
+	Low       float64 `json:"low"`       // the least of the training rows
+	High      float64 `json:"high"`      // the largest of the training rows
+}
+
+// Standard converts a value in the target's unit to the number that networks learn: less Mean, over Deviation.
+func (t Target) Standard(value float64) float32 { return float32((value - t.Mean) / t.Deviation) }
+
+// Value converts a network's output to the target's unit. It is the inverse of Standard.
+func (t Target) Value(output float32) float64 { return float64(output)*t.Deviation + t.Mean }
+
+// Numbers tells whether the targets are numbers to predict, which have no accuracy.
+func (d DataInfo) Numbers() bool { return len(d.Targets) > 0 || d.Sparse != nil && d.Classes < 2 }
+
+// Numbers tells whether the network predicts numbers, which have no accuracy.
+func (n *Network) Numbers() bool { return len(n.Targets) > 0 || n.Sparse != nil && n.Classes < 2 }
+
+// Values converts a row of outputs to the units of the targets.
+func (n *Network) Values(outputs []float32) []float64 {
+	out := make([]float64, len(n.Targets))
+	for k, t := range n.Targets {
+		out[k] = t.Value(outputs[k])
+	}
+	return out
+}
+
+// Metric returns the figure by which jobs on this data are compared if they train with a loss: the accuracy of
+// classes, of a language model the perplexity, and of numbers the mean absolute error for LossMAE, else the root
+// of the mean squared error.
+func (d DataInfo) Metric(loss string) Metric {
+	name := MetricRMSE
+	switch {
+	case d.NextToken:
+		name = MetricPerplexity
+	case !d.Numbers():
+		name = MetricAccuracy
+	case loss == LossMAE:
+		name = MetricMAE
+	}
+	m, _ := FindMetric(name)
+	return m
+}
+
+// ErrorSums adds up the errors of predicted numbers, by target and in its unit.
+type ErrorSums struct {
+	targets []Target
+	sums    []errorSum // by target
+	rows    int
+}
+
+type errorSum struct{ squares, absolute, values, valueSquares float64 }
+
+// NewErrorSums returns sums for these targets. Without targets Add does nothing.
+func NewErrorSums(targets []Target) *ErrorSums {
+	return &ErrorSums{targets: targets, sums: make([]errorSum, len(targets))}
+}
+
+// Add adds rows: the outputs of a network and the standardised targets, all values of a row one after the other.
+func (e *ErrorSums) Add(outputs, targets []float32) {
+	n := len(e.targets)
+	if n == 0 {
+		return
+	}
+	e.rows += len(targets) / n
+	for i, v := range targets {
+		s, unit := &e.sums[i%n], e.targets[i%n].Deviation
+		off, value := unit*(float64(outputs[i])-float64(v)), unit*float64(v)
+		s.squares += off * off
+		s.absolute += math.Abs(off)
+		s.values += value
+		s.valueSquares += value * value
+	}
+}
+
+// Scores returns the RMSE, the MAE and R2 of all rows, each the mean over the targets. R2 is nil if every target is the
+// same in all rows.
+func (e *ErrorSums) Scores() (s Scores) {
+	var r2, explained float64
+	n := float64(max(1, e.rows))
+	for _, t := range e.sums {
+		s.RMSE += math.Sqrt(t.squares/n) / float64(len(e.sums))
+		s.MAE += t.absolute / n / float64(len(e.sums))
+		if spread := t.valueSquares - t.values*t.values/n; spread > 1e-12*t.valueSquares {
+			r2, explained = r2+1-t.squares/spread, explained+1
+		}
+	}
+	if explained > 0 {
+		s.R2 = new(r2 / explained)
+	}
+	return s
+}

@@ -1,8 +1,11 @@
 package aggregator
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/disdel/disdel"
 )
@@ -152,4 +155,285 @@ func sumOf(runs []int) int {
 		n += r
 	}
 	return n
+}
+
+// float32s sends float32 values, four bytes each.
+type float32s struct{}
+
+func (float32s) plain() bool { return true }
+
+func (float32s) size(runs []int) (minimum, maximum int) { return exactSize(4 * sumOf(runs)) }
+
+func (float32s) encode(dst []byte, c encodeInput) []byte { return appendFloats(dst, c.values) }
+
+// appendFloats appends values as little-endian float32.
+func appendFloats(dst []byte, v []float32) []byte {
+	at := len(dst)
+	dst = slices.Grow(dst, 4*len(v))[:at+4*len(v)]
+	for i, x := range v {
+		binary.LittleEndian.PutUint32(dst[at+4*i:], math.Float32bits(x))
+	}
+	return dst
+}
+
+func (f float32s) decode(dst []float32, runs []int, b []byte) error {
+	if err := checkSize(f, runs, len(b)); err != nil {
+		return err
+	}
+	for i := range dst {
+		dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+	return nil
+}
+
+func (f float32s) add(s sums, c column, runs []int, space *scratch) (bad int, err error) {
+	if err := checkSize(f, runs, len(c.bytes)); err != nil {
+		return -1, err
+	}
+	if s.add(c.bytes, c.weight) {
+		return -1, nil
+	}
+	return addDecoded(f, s, c, runs, space) // which finds the value
+}
+
+// bfloat16s sends the upper half of a float32, rounded: two bytes for each value.
+type bfloat16s struct{}
+
+func (bfloat16s) plain() bool { return false }
+
+func (bfloat16s) size(runs []int) (minimum, maximum int) { return exactSize(2 * sumOf(runs)) }
+
+func (bfloat16s) encode(dst []byte, c encodeInput) []byte {
+	for _, x := range c.values {
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(math.Float32bits(roundBfloat16(x))>>16))
+	}
+	return dst
+}
+
+// roundBfloat16 rounds to 8 bits of mantissa, ties to even.
+func roundBfloat16(x float32) float32 {
+	bits := math.Float32bits(x)
+	bits += 0x7fff + bits>>16&1
+	return math.Float32frombits(bits &^ 0xffff)
+}
+
+func (f bfloat16s) decode(dst []float32, runs []int, b []byte) error {
+	if err := checkSize(f, runs, len(b)); err != nil {
+		return err
+	}
+	for i := range dst {
+		dst[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(b[2*i:])) << 16)
+	}
+	return nil
+}
+
+func (f bfloat16s) add(s sums, c column, runs []int, space *scratch) (bad int, err error) {
+	return addDecoded(f, s, c, runs, space)
+}
+
+// blockValues is how many int8 values share a scale: 260 bytes for 256 values, 0.254 of float32.
+const blockValues = 256
+
+// int8s sends blocks of values as a scale, which is the block's largest value over 127, and multiples of it.
+type int8s struct{}
+
+func (int8s) plain() bool { return false }
+
+func (int8s) size(runs []int) (minimum, maximum int) {
+	n := 0
+	for _, r := range runs {
+		n += r + 4*((r+blockValues-1)/blockValues)
+	}
+	return exactSize(n)
+}
+
+func (int8s) encode(dst []byte, c encodeInput) []byte {
+	v := c.values
+	for _, r := range c.runs {
+		for b := range slices.Chunk(v[:r], blockValues) {
+			dst = encodeBlock(dst, b)
+		}
+		v = v[r:]
+	}
+	return dst
+}
+
+func encodeBlock(dst []byte, v []float32) []byte {
+	scale := blockScale(v)
+	dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(scale))
+	for _, x := range v {
+		dst = append(dst, byte(quantise(x, scale)))
+	}
+	return dst
+}
+
+func blockScale(v []float32) float32 {
+	largest := float32(0)
+	for _, x := range v {
+		largest = max(largest, x, -x)
+	}
+	return largest / 127
+}
+
+func quantise(x, scale float32) int8 {
+	if scale == 0 {
+		return 0
+	}
+	return int8(min(127, max(-127, math.RoundToEven(float64(x)/float64(scale)))))
+}
+
+func (f int8s) decode(dst []float32, runs []int, b []byte) error {
+	if err := checkSize(f, runs, len(b)); err != nil {
+		return err
+	}
+	for _, r := range runs {
+		for block := range slices.Chunk(dst[:r], blockValues) {
+			b = decodeBlock(block, b)
+		}
+		dst = dst[r:]
+	}
+	return nil
+}
+
+func decodeBlock(dst []float32, b []byte) []byte {
+	scale := math.Float32frombits(binary.LittleEndian.Uint32(b))
+	for i, q := range b[4 : 4+len(dst)] {
+		dst[i] = float32(float32(int8(q)) * scale)
+	}
+	return b[4+len(dst):]
+}
+
+func (f int8s) add(s sums, c column, runs []int, space *scratch) (bad int, err error) {
+	return addDecoded(f, s, c, runs, space)
+}
+
+// significant sends only entries that changed enough since they were sent last (Gimeno Sarroca and Sánchez-Artigas,
+// MLLess, FGCS 2023, section 4.1: the per-parameter significance filter). The sum of a worker's unsent updates of entry
+// i is sent at step t if
+//
+//	|sum of u_i| / |x_i| > v_t, with v_t = v / sqrt(t),
+//
+// where x_i is the weight after the worker's own updates. We compare |sum of u_i| > v_t |x_i| instead: for a weight of
+// 0 every nonzero sum is sent, a sum of 0 never is, and v = 0 sends all nonzero sums. Steps are rounds here, from t =
+// 1. x_i is the weight at the round's end without the unsent updates.
+//
+// A column has, for each run of values of one tensor, the number of entries, and each entry's distance from the
+// previous one (from index -1 for the first, so never 0) and its value. Numbers are varints, values float32.
+type significant struct {
+	threshold float64 // v_t
+}
+
+// significantAt is the codec for the round of f.
+func significantAt(f Format) significant {
+	return significant{threshold: f.Threshold / math.Sqrt(float64(1+f.Round))}
+}
+
+func (significant) plain() bool { return false }
+
+// size counts at most one byte of distance for each skipped value.
+func (significant) size(runs []int) (minimum, maximum int) {
+	for _, r := range runs {
+		maximum += len(binary.AppendUvarint(nil, uint64(r))) + 5*r
+	}
+	return len(runs), maximum
+}
+
+func (c significant) encode(dst []byte, out encodeInput) []byte {
+	values, weights := out.values, out.weights()
+	for _, r := range out.runs {
+		dst = c.encodeRun(dst, values[:r], weights[:r])
+		values, weights = values[r:], weights[r:]
+	}
+	return dst
+}
+
+// encodeRun encodes the values in one pass. It reserves the largest room for their number, which comes first, and
+// closes the gap at the end.
+func (c significant) encodeRun(dst []byte, values, weights []float32) []byte {
+	start := len(dst)
+	dst = binary.AppendUvarint(dst, uint64(len(values)))
+	entries, count, before := len(dst), 0, -1
+	weights = weights[:len(values)]
+	for i, x := range values {
+		if x == 0 || !c.passes(x, weights[i]) {
+			continue
+		}
+		dst = binary.AppendUvarint(dst, uint64(i-before))
+		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(x))
+		before = i
+		count++
+	}
+	number := binary.PutUvarint(dst[start:], uint64(count))
+	if start+number == entries {
+		return dst
+	}
+	return dst[:start+number+copy(dst[start+number:], dst[entries:])]
+}
+
+func (c significant) passes(owed, weight float32) bool {
+	return math.Abs(float64(owed)) > c.threshold*math.Abs(float64(weight))
+}
+
+func (c significant) decode(dst []float32, runs []int, b []byte) error {
+	clear(dst)
+	return c.each(runs, b, func(i int, x float32) bool {
+		dst[i] = x
+		return true
+	})
+}
+
+// add adds only the sent entries, without decoding the whole column.
+func (c significant) add(s sums, in column, runs []int, _ *scratch) (bad int, err error) {
+	bad = -1
+	err = c.each(runs, in.bytes, func(i int, x float32) bool {
+		if overflow(math.Float32bits(x))>>31 != 0 {
+			bad = i
+			return false
+		}
+		s[i] += float64(in.weight * float64(x))
+		return true
+	})
+	return bad, err
+}
+
+var errTruncated = errors.New("the entries are cut off")
+
+// each calls use with the entries of a column and their indices until it returns false. It checks what it reads.
+func (c significant) each(runs []int, b []byte, use func(i int, x float32) bool) error {
+	if err := checkSize(c, runs, len(b)); err != nil {
+		return err
+	}
+	start := 0
+	for _, r := range runs {
+		count, n := binary.Uvarint(b)
+		if n <= 0 {
+			return errTruncated
+		}
+		if count > uint64(r) {
+			return fmt.Errorf("%d entries of %d values", count, r)
+		}
+		b = b[n:]
+		place := -1
+		for range count {
+			gap, n := binary.Uvarint(b)
+			switch {
+			case n <= 0 || len(b) < n+4:
+				return errTruncated
+			case gap == 0:
+				return fmt.Errorf("place %d comes twice", start+place)
+			case gap > uint64(r-1-place):
+				return fmt.Errorf("an entry lies beyond the %d values of its tensor", r)
+			}
+			place += int(gap)
+			if !use(start+place, math.Float32frombits(binary.LittleEndian.Uint32(b[n:]))) {
+				return nil
+			}
+			b = b[n+4:]
+		}
+		start += r
+	}
+	if len(b) > 0 {
+		return fmt.Errorf("%d bytes more than its entries", len(b))
+	}
+	return nil
 }

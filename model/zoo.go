@@ -283,3 +283,304 @@ func vgg16(adaptive bool) func(*Builder, int) {
 		b.Dense("fc3", b.Last(), classes)
 	}
 }
+
+// kerasNorm is Keras' BatchNormalization as its layer's own defaults have it: epsilon 1e-3, momentum 0.99, which counts
+// the old statistics where ours counts the new ones.
+var kerasNorm = Norm{Eps: 1e-3, Momentum: 0.01}
+
+// afterZeros is a square window of stride 2 behind Keras' ZeroPadding2D(((0, 1), (0, 1))): zeros below and right only.
+func afterZeros(kernel int) Window {
+	return Window{Kernel: Sides{kernel, kernel}, Stride: Sides{2, 2}, Pad: Padding{Bottom: 1, Right: 1}}
+}
+
+// mobileNetV1 is keras/src/applications/mobilenet.py with alpha and depth_multiplier 1 (Howard 2017, table 1).
+func mobileNetV1(b *Builder, classes int) {
+	normReLU6 := func(conv int, name string) {
+		b.Norm(name+"_bn", conv, kerasNorm)
+		b.Same(name+"_relu", b.Last(), OpReLU6)
+	}
+	normReLU6(b.Conv("conv1", 0, 32, afterZeros(3), 1, false), "conv1")
+	for i, block := range []struct{ filters, stride int }{
+		{64, 1},
+		{128, 2},
+		{128, 1},
+		{256, 2},
+		{256, 1},
+		{512, 2},
+		{512, 1},
+		{512, 1},
+		{512, 1},
+		{512, 1},
+		{512, 1},
+		{1024, 2},
+		{1024, 1},
+	} {
+		deep, point := fmt.Sprintf("conv_dw_%d", i+1), fmt.Sprintf("conv_pw_%d", i+1)
+		in, w := b.Last(), Square(3, 1, 1)
+		if block.stride == 2 {
+			w = afterZeros(3)
+		}
+		c := b.Out(in)[0]
+		normReLU6(b.Conv(deep, in, c, w, c, false), deep)
+		normReLU6(b.Conv(point, b.Last(), block.filters, Square(1, 1, 0), 1, false), point)
+	}
+	b.GlobalPool("global_average_pooling2d", b.Last())
+	b.Dropout("dropout", b.Last(), 1e-3)
+	b.Conv("conv_preds", b.Last(), classes, Square(1, 1, 0), 1, true)
+	b.Flatten("reshape_2", b.Last())
+}
+
+// inception builds keras/src/applications/inception_v3.py (Szegedy 2015, figures 5 to 7). Its layers have the names
+// that Keras gives them in a new session: conv2d, conv2d_1, ...
+type inception struct {
+	*Builder
+	convs, pools int
+}
+
+// numbered is Keras' name of the n-th layer of a kind, from 0.
+func numbered(kind string, n int) string {
+	if n == 0 {
+		return kind
+	}
+	return fmt.Sprintf("%s_%d", kind, n)
+}
+
+// conv is Keras' conv2d_bn: a convolution without bias, a batch norm without scale, ReLU.
+func (k *inception) conv(in, filters, height, width, stride int, same bool) int {
+	n := k.convs
+	k.convs++
+	w := Window{Kernel: Sides{height, width}, Stride: Sides{stride, stride}}
+	if same {
+		w = w.SamePad(k.Out(in)[1], k.Out(in)[2])
+	}
+	out := k.Conv(numbered("conv2d", n), in, filters, w, 1, false)
+	norm := kerasNorm
+	norm.NoScale = true
+	out = k.Norm(numbered("batch_normalization", n), out, norm)
+	return k.Same(numbered("activation", n), out, OpReLU)
+}
+
+// same is a convolution of stride 1 that keeps the size.
+func (k *inception) same(in, filters, height, width int) int {
+	return k.conv(in, filters, height, width, 1, true)
+}
+
+func (k *inception) maxPool(in, n int) int {
+	return k.Pool(numbered("max_pooling2d", n), in, OpMaxPool, Square(3, 2, 0))
+}
+
+// average is the pool that every block without stride has; TensorFlow does not count the padding.
+func (k *inception) average(in int) int {
+	n := k.pools
+	k.pools++
+	return k.Pool(numbered("average_pooling2d", n), in, OpAvgPool, Square(3, 1, 1))
+}
+
+// inceptionV3 needs 75x75 pixels, as Keras does: below, the last valid window does not fit.
+func inceptionV3(b *Builder, classes int) {
+	k := &inception{Builder: b}
+	x := k.conv(0, 32, 3, 3, 2, false)
+	x = k.conv(x, 32, 3, 3, 1, false)
+	x = k.maxPool(k.same(x, 64, 3, 3), 0)
+	x = k.conv(x, 80, 1, 1, 1, false)
+	x = k.maxPool(k.conv(x, 192, 3, 3, 1, false), 1)
+	for i, pooled := range []int{32, 64, 64} {
+		x = k.blockA(fmt.Sprintf("mixed%d", i), x, pooled)
+	}
+	x = k.reduceA("mixed3", x)
+	for i, inner := range []int{128, 160, 160, 192} {
+		x = k.blockB(fmt.Sprintf("mixed%d", i+4), x, inner)
+	}
+	x = k.reduceB("mixed8", x)
+	for i := range 2 {
+		x = k.blockC(i, x)
+	}
+	b.Flatten("avg_pool.flatten", b.GlobalPool("avg_pool", x))
+	b.Dense("predictions", b.Last(), classes)
+}
+
+// blockA has branches of 1x1, 5x5, double 3x3 and a pool: 35x35 pixels at the standard input.
+func (k *inception) blockA(name string, x, pooled int) int {
+	one := k.same(x, 64, 1, 1)
+	five := k.same(k.same(x, 48, 1, 1), 64, 5, 5)
+	double := k.same(k.same(k.same(x, 64, 1, 1), 96, 3, 3), 96, 3, 3)
+	pool := k.same(k.average(x), pooled, 1, 1)
+	return k.Concat(name, one, five, double, pool)
+}
+
+func (k *inception) reduceA(name string, x int) int {
+	three := k.conv(x, 384, 3, 3, 2, false)
+	double := k.conv(k.same(k.same(x, 64, 1, 1), 96, 3, 3), 96, 3, 3, 2, false)
+	return k.Concat(name, three, double, k.maxPool(x, 2))
+}
+
+// blockB has branches of 1x7 and 7x1: 17x17 pixels.
+func (k *inception) blockB(name string, x, inner int) int {
+	one := k.same(x, 192, 1, 1)
+	seven := k.same(k.same(k.same(x, inner, 1, 1), inner, 1, 7), 192, 7, 1)
+	double := k.same(k.same(k.same(x, inner, 1, 1), inner, 7, 1), inner, 1, 7)
+	double = k.same(k.same(double, inner, 7, 1), 192, 1, 7)
+	pool := k.same(k.average(x), 192, 1, 1)
+	return k.Concat(name, one, seven, double, pool)
+}
+
+func (k *inception) reduceB(name string, x int) int {
+	three := k.conv(k.same(x, 192, 1, 1), 320, 3, 3, 2, false)
+	seven := k.same(k.same(k.same(x, 192, 1, 1), 192, 1, 7), 192, 7, 1)
+	seven = k.conv(seven, 192, 3, 3, 2, false)
+	return k.Concat(name, three, seven, k.maxPool(x, 3))
+}
+
+// blockC forks within its branches: 8x8 pixels.
+func (k *inception) blockC(i, x int) int {
+	fork := func(name string, in int) int {
+		return k.Concat(name, k.same(in, 384, 1, 3), k.same(in, 384, 3, 1))
+	}
+	one := k.same(x, 320, 1, 1)
+	three := fork(fmt.Sprintf("mixed9_%d", i), k.same(x, 384, 1, 1))
+	double := fork(numbered("concatenate", i), k.same(k.same(x, 448, 1, 1), 384, 3, 3))
+	pool := k.same(k.average(x), 192, 1, 1)
+	return k.Concat(fmt.Sprintf("mixed%d", 9+i), one, three, double, pool)
+}
+
+// convBN adds a convolution without bias and its batch norm.
+func convBN(b *Builder, conv, bn string, in, filters int, w Window) int {
+	return b.BatchNorm(bn, b.Conv(conv, in, filters, w, 1, false))
+}
+
+// imageNetStem is conv 7x7/2, batch norm, ReLU, max pool 3x3/2.
+func imageNetStem(b *Builder) {
+	convBN(b, "conv1", "bn1", 0, 64, Square(7, 2, 3))
+	b.Same("relu", b.Last(), OpReLU)
+	b.Pool("maxpool", b.Last(), OpMaxPool, Square(3, 2, 1))
+}
+
+// basicBlock is two 3x3 convolutions beside a shortcut; project makes the shortcut where shapes differ.
+func basicBlock(b *Builder, name string, filters, stride int, project func(in int) int) {
+	in := b.Last()
+	convBN(b, name+".conv1", name+".bn1", in, filters, Square(3, stride, 1))
+	b.Same(name+".relu1", b.Last(), OpReLU)
+	out := convBN(b, name+".conv2", name+".bn2", b.Last(), filters, Square(3, 1, 1))
+	short := in
+	if stride > 1 || b.Out(in)[0] != filters {
+		short = project(in)
+	}
+	b.Add(name+".add", out, short)
+	b.Same(name+".relu2", b.Last(), OpReLU)
+}
+
+// stages calls block for every block of a network, in order; all stages but the first start with stride 2.
+func stages(blocks []int, block func(stage, i, stride int)) {
+	for s, n := range blocks {
+		for i := range n {
+			stride := 1
+			if i == 0 && s > 0 {
+				stride = 2
+			}
+			block(s, i, stride)
+		}
+	}
+}
+
+// shortcut is torchvision's: a 1x1 convolution and its batch norm.
+func shortcut(b *Builder, name string, filters, stride int) func(in int) int {
+	return func(in int) int {
+		return convBN(b, name+".downsample.0", name+".downsample.1", in, filters, Square(1, stride, 0))
+	}
+}
+
+// resnetBasic is torchvision's ResNet of basic blocks (He 2015, table 1).
+func resnetBasic(blocks ...int) func(*Builder, int) {
+	return func(b *Builder, classes int) {
+		imageNetStem(b)
+		stages(blocks, func(s, i, stride int) {
+			name := fmt.Sprintf("layer%d.%d", s+1, i)
+			basicBlock(b, name, 64<<s, stride, shortcut(b, name, 64<<s, stride))
+		})
+		b.GlobalPool("avgpool", b.Last())
+		classifier(b, "fc", classes)
+	}
+}
+
+// resnetBottleneck is torchvision's ResNet of bottlenecks, with the stride in the 3x3 convolution ("V1.5"): He's paper
+// and Keras have it in the first 1x1. Source: torchvision/models/resnet.py.
+func resnetBottleneck(blocks ...int) func(*Builder, int) {
+	return func(b *Builder, classes int) {
+		imageNetStem(b)
+		stages(blocks, func(s, i, stride int) {
+			bottleneck(b, fmt.Sprintf("layer%d.%d", s+1, i), 64<<s, stride)
+		})
+		b.GlobalPool("avgpool", b.Last())
+		classifier(b, "fc", classes)
+	}
+}
+
+func bottleneck(b *Builder, name string, filters, stride int) {
+	in := b.Last()
+	convBN(b, name+".conv1", name+".bn1", in, filters, Square(1, 1, 0))
+	b.Same(name+".relu1", b.Last(), OpReLU)
+	convBN(b, name+".conv2", name+".bn2", b.Last(), filters, Square(3, stride, 1))
+	b.Same(name+".relu2", b.Last(), OpReLU)
+	out := convBN(b, name+".conv3", name+".bn3", b.Last(), 4*filters, Square(1, 1, 0))
+	short := in
+	if stride > 1 || b.Out(in)[0] != 4*filters {
+		short = shortcut(b, name, 4*filters, stride)(in)
+	}
+	b.Add(name+".add", out, short)
+	b.Same(name+".relu3", b.Last(), OpReLU)
+}
+
+// resnetCIFAR has 6n+2 layers on 16, 32 and 64 channels (He 2015, section 4.2); project takes shortcuts of option B.
+func resnetCIFAR(n int, project bool) func(*Builder, int) {
+	return func(b *Builder, classes int) {
+		convBN(b, "conv1", "bn1", 0, 16, Square(3, 1, 1))
+		b.Same("relu", b.Last(), OpReLU)
+		stages([]int{n, n, n}, func(s, i, stride int) {
+			name := fmt.Sprintf("layer%d.%d", s+1, i)
+			short := shortcut(b, name, 16<<s, stride)
+			if !project {
+				short = func(in int) int { return b.Downsample(name+".downsample", in, 16<<s, stride) }
+			}
+			basicBlock(b, name, 16<<s, stride, short)
+		})
+		b.GlobalPool("avgpool", b.Last())
+		classifier(b, "fc", classes)
+	}
+}
+
+// resnetNorm is the batch norm of Keras' ResNets.
+var resnetNorm = Norm{Eps: 1.001e-5, Momentum: 0.01}
+
+// resnetKeras is version 1 of Keras Applications (keras/src/applications/resnet.py): biases everywhere, the stride in
+// the first 1x1 convolution.
+func resnetKeras(blocks ...int) func(*Builder, int) {
+	return func(b *Builder, classes int) {
+		normKeras(b, "conv1_conv", "conv1_bn", 0, 64, Square(7, 2, 3))
+		b.Same("conv1_relu", b.Last(), OpReLU)
+		b.Pool("pool1_pool", b.Last(), OpMaxPool, Square(3, 2, 1)) // after ReLU, Keras' zeros are no larger than any pixel
+		stages(blocks, func(s, i, stride int) {
+			bottleneckKeras(b, fmt.Sprintf("conv%d_block%d", s+2, i+1), 64<<s, stride, i == 0)
+		})
+		b.GlobalPool("avg_pool", b.Last())
+		classifier(b, "predictions", classes)
+	}
+}
+
+func normKeras(b *Builder, conv, bn string, in, filters int, w Window) int {
+	return b.Norm(bn, b.Conv(conv, in, filters, w, 1, true), resnetNorm)
+}
+
+func bottleneckKeras(b *Builder, name string, filters, stride int, project bool) {
+	in := b.Last()
+	short := in
+	if project {
+		short = normKeras(b, name+"_0_conv", name+"_0_bn", in, 4*filters, Square(1, stride, 0))
+	}
+	normKeras(b, name+"_1_conv", name+"_1_bn", in, filters, Square(1, stride, 0))
+	b.Same(name+"_1_relu", b.Last(), OpReLU)
+	normKeras(b, name+"_2_conv", name+"_2_bn", b.Last(), filters, Square(3, 1, 1))
+	b.Same(name+"_2_relu", b.Last(), OpReLU)
+	out := normKeras(b, name+"_3_conv", name+"_3_bn", b.Last(), 4*filters, Square(1, 1, 0))
+	b.Add(name+"_add", short, out)
+	b.Same(name+"_out", b.Last(), OpReLU)
+}

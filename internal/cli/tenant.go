@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/platform"
 	"github.com/disdel/disdel/scheduler"
@@ -147,4 +149,165 @@ func readQuota(c *cli.Context, was scheduler.Quota) (*scheduler.Quota, error) {
 		q.Cost = cost
 	}
 	return q, scheduler.CheckQuota(*q, platform.DefaultConfig().Limits.Memory.Min)
+}
+
+func tenantToken(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "token", Usage: "list, create and revoke the tokens of a tenant",
+		Description: "   disdel tenant token create ann --name laptop --role submit\n   disdel tenant token list ann\n" +
+			"   disdel tenant token revoke ann laptop",
+		Subcommands: []*cli.Command{tokenList(u), tokenCreate(u), tokenRevoke(u)},
+		Action:      needSubcommand,
+	}
+}
+
+func tokenList(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "list", Usage: "list the tokens of a tenant, with the time of their last sign-in", ArgsUsage: "TENANT",
+		Action: func(c *cli.Context) error {
+			if err := checkOperands(c, 1, 1); err != nil {
+				return err
+			}
+			return withOwnHome(c, u, records, func(ctx context.Context, s *service.Service) error {
+				all, err := s.Tenants().Tokens(ctx, c.Args().First())
+				if err != nil {
+					return err
+				}
+				return u.Show(append([]tenant.TokenInfo{}, all...), func(w io.Writer) { render.PrintTokens(w, all) })
+			})
+		},
+	}
+}
+
+func tokenCreate(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "create", Usage: "create one more token for a tenant; it is shown only once", ArgsUsage: "TENANT",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "name", Usage: "`NAME` of the token, such as laptop or ci"},
+			roleFlag,
+		},
+		Action: func(c *cli.Context) error {
+			if err := checkOperands(c, 1, 1); err != nil {
+				return err
+			}
+			return withOwnHome(c, u, records, func(ctx context.Context, s *service.Service) error {
+				made := madeTenant{Name: c.Args().First(), Role: tenant.Role(c.String("role"))}
+				token, info, err := s.Tenants().CreateToken(ctx, made.Name, c.String("name"), made.Role)
+				if err != nil {
+					return err
+				}
+				made.Token, made.Label = token, info.Label()
+				u.Say("the token is shown this once: keep it in a file that nobody else reads")
+				return u.Show(made, func(w io.Writer) { fmt.Fprintln(w, made.Token) })
+			})
+		},
+	}
+}
+
+func tokenRevoke(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "revoke", Usage: "revoke one token of a tenant", ArgsUsage: "TENANT TOKEN",
+		Description: "TOKEN is the token's name, or the start of its hash, as `disdel tenant token list` shows it.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "force", Aliases: []string{"yes"}, Hidden: true, Usage: "does nothing by now"},
+		},
+		Action: func(c *cli.Context) error {
+			if err := checkOperands(c, 2, 2); err != nil {
+				return err
+			}
+			name := c.Args().First()
+			return withOwnHome(c, u, records, func(ctx context.Context, s *service.Service) error {
+				gone, err := s.Tenants().RevokeToken(ctx, name, c.Args().Get(1))
+				if err != nil {
+					return err
+				}
+				return u.Show(madeTenant{Name: name, Role: gone.Role, Label: gone.Label()}, func(w io.Writer) {
+					fmt.Fprintf(w, "%s of %s is revoked; its open streams and uploads end within two seconds\n", gone.Label(), name)
+				})
+			})
+		},
+	}
+}
+
+// shareCommands are the commands share and unshare of items of a kind. noun is what people call an item.
+func shareCommands(u *ui, kind tenant.ItemKind, noun string) []*cli.Command {
+	operand, command := "NAME", "disdel "+string(kind)
+	if kind == tenant.ItemJob {
+		operand, command = "JOB", "disdel jobs"
+	}
+	return []*cli.Command{
+		{
+			Name: "share", Usage: "let other tenants read a " + noun, ArgsUsage: operand,
+			Description: "Other tenants see it as OWNER/NAME. They cannot change or delete it. Without flags the command\n" +
+				"shows who can read it.\n\n" +
+				"   " + command + " share small --with ann,bob\n   " + command + " share small --all",
+			Flags: []cli.Flag{
+				&cli.StringSliceFlag{Name: "with", Usage: "`TENANT` that may read it (repeatable)"},
+				&cli.BoolFlag{Name: "all", Usage: "every tenant may read it"},
+			},
+			Action: shareAction(u, kind, func(ctx context.Context, c *cli.Context, at client.Shares, name string) (
+				tenant.Share, error,
+			) {
+				if len(c.StringSlice("with")) == 0 && !c.Bool("all") {
+					return at.ShareOf(ctx, kind, name)
+				}
+				return at.Share(ctx, kind, name, c.StringSlice("with"), c.Bool("all"))
+			}),
+		},
+		{
+			Name: "unshare", Usage: "stop sharing a " + noun, ArgsUsage: operand,
+			Description: "Without flags nobody but the owner can read it any more. Jobs that already read it go on.\n\n" +
+				"   " + command + " unshare small --with bob\n   " + command + " unshare small",
+			Flags: []cli.Flag{
+				&cli.StringSliceFlag{Name: "with", Usage: "`TENANT` that may no longer read it (repeatable)"},
+				&cli.BoolFlag{Name: "all", Usage: "only the tenants that were named may still read it"},
+			},
+			Action: shareAction(u, kind, func(ctx context.Context, c *cli.Context, at client.Shares, name string) (
+				tenant.Share, error,
+			) {
+				return at.Unshare(ctx, kind, name, c.StringSlice("with"), c.Bool("all"))
+			}),
+		},
+	}
+}
+
+// shareAction runs a command about the sharing of one item, and shows who can read the item then.
+func shareAction(u *ui, kind tenant.ItemKind,
+	act func(ctx context.Context, c *cli.Context, at client.Shares, name string) (tenant.Share, error),
+) cli.ActionFunc {
+	need := storage
+	if kind == tenant.ItemJob {
+		need = records
+	}
+	return func(c *cli.Context) error {
+		if err := checkOperands(c, 1, 1); err != nil {
+			return err
+		}
+		return withClient(c, u, need|records, func(ctx context.Context, at client.Client) error {
+			share, err := act(ctx, c, at.Shares, c.Args().First())
+			if err != nil {
+				return err
+			}
+			return u.Show(share, func(w io.Writer) { fmt.Fprintf(w, "%s\n", shareText(&share)) })
+		})
+	}
+}
+
+// shareText says who can read an item besides its owner.
+func shareText(s *tenant.Share) string {
+	what := fmt.Sprintf("%s %s", s.Kind, s.Name)
+	if s.Kind == tenant.ItemDataset {
+		what = "data set " + s.Name
+	}
+	named := disdel.Counted(len(s.With), "named tenant") + ": " + strings.Join(s.With, ", ")
+	switch {
+	case s.All && len(s.With) > 0:
+		return what + " is shared with all tenants, and with " + named
+	case s.All:
+		return what + " is shared with all tenants"
+	case len(s.With) > 0:
+		return what + " is shared with " + named
+	default:
+		return what + " is not shared"
+	}
 }

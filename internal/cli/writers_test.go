@@ -18,7 +18,7 @@ var direct = []string{
 	"internal/cli/app.go newApp", "internal/cli/config.go newLog", "internal/cli/dataset.go datasetSample",
 	"internal/cli/detach.go detach", "internal/cli/platform_up.go detachFailed",
 	"internal/cli/platform_up.go requestLogger",
-	"internal/cli/report.go showReport", "internal/cli/simulate.go simulateCommand",
+	"internal/cli/report.go showReport", "internal/cli/lab.go simulateCommand",
 	"internal/cli/file_flags.go newFile", "internal/cli/init.go initialize", "internal/cli/report.go writePage",
 	"internal/cli/infer.go inferToOutput",
 	"internal/cli/job.go followLogs", "internal/cli/completion.go completeCommand",

@@ -189,3 +189,109 @@ func (s *elasticSearch) fewer(workers int, t disdel.Millis) {
 
 // workersText prints "1 worker", "2 workers".
 func workersText(n int) string { return disdel.Counted(n, "worker") }
+
+// KubeML is the rule of KubeML's scheduler as in its code (ThroughputBasedPolicy; section 3.4.2 of the thesis says
+// less). After every epoch there is one worker more if the epoch took at most 1.05 times the reference time, and one
+// less if it took at least 1.2 times as long. The rule has no bounds of its own; the job's apply. One thing differs
+// from the code: an epoch's time includes its aggregation here.
+type KubeML struct{}
+
+// The rule's two thresholds.
+const (
+	kubeMLGood = 1.05
+	kubeMLBad  = 1.2
+)
+
+// Name returns the policy's name in job files.
+func (KubeML) Name() string { return disdel.PolicyKubeML }
+
+// Meaning returns what explain says.
+func (KubeML) Meaning() string { return "is the rule that KubeML published" }
+
+// Decide follows the rule from the job's first epoch on.
+func (KubeML) Decide(in Input) disdel.Decision {
+	out := unchanged(in)
+	if in.Boundary != disdel.BoundaryEpoch {
+		return out
+	}
+	var by disdel.Millis // the reference epoch's time
+	step := 0
+	for _, e := range epochs(in.Seen) {
+		took := e.duration
+		switch {
+		case by == 0:
+			by, step, out.Why = took, 1, fmt.Sprintf("the first epoch took %s: one worker more", took.Text())
+		case float64(took) <= kubeMLGood*float64(by):
+			out.Why = fmt.Sprintf("an epoch took %s, after one of %s: one worker more", took.Text(), by.Text())
+			by, step = took, 1
+		case float64(took) >= kubeMLBad*float64(by):
+			out.Why = fmt.Sprintf("an epoch took %s, after one of %s: one worker less", took.Text(), by.Text())
+			by, step = took, -1
+		default:
+			step = 0
+			out.Why = fmt.Sprintf("an epoch took %s, and %s is what it goes by: as many workers", took.Text(), by.Text())
+		}
+	}
+	out.Next.Workers += step
+	return out
+}
+
+// Plateau halves the workers when the training loss stalls: when three epochs in a row have not fallen more than 1 %
+// below the reference loss. The reference is the first epoch's loss, and then that of each epoch that did; so a loss
+// that falls slowly but steadily is no stall. After a halving it waits for three more epochs. Of an odd number the
+// larger half stays, one worker at least.
+type Plateau struct{}
+
+// The constants of plateau.
+const (
+	plateauGain   = 0.99 // of the reference loss: an epoch below it is an improvement
+	plateauEpochs = 3    // in a row without an improvement
+)
+
+// Name returns the policy's name in job files.
+func (Plateau) Name() string { return "plateau" }
+
+// Meaning returns what explain says.
+func (Plateau) Meaning() string {
+	return "halves them where the training loss has not fallen by more than 1 % for three epochs"
+}
+
+// Decide tells whether the newest epoch ends a stall.
+func (Plateau) Decide(in Input) disdel.Decision {
+	out := unchanged(in)
+	if in.Boundary != disdel.BoundaryEpoch {
+		return out
+	}
+	var by float64 // the reference loss
+	still := 0     // epochs in a row without improvement, since the newest halving
+	stalled := false
+	for i, e := range epochs(in.Seen) {
+		loss := e.meanLoss()
+		stalled = false
+		switch {
+		case i == 0:
+			by, out.Why = loss, fmt.Sprintf("train loss %.4f in the first epoch", loss)
+		case loss < plateauGain*by:
+			out.Why = fmt.Sprintf("train loss %.4f, after %.4f", loss, by)
+			by, still = loss, 0
+		default:
+			still++
+			out.Why = fmt.Sprintf("train loss %.4f: not more than 1 %% below %.4f for %d of %d epochs",
+				loss, by, still, plateauEpochs)
+			if stalled = still == plateauEpochs; stalled {
+				still = 0
+			}
+		}
+	}
+	switch n := in.Now.Workers; {
+	case out.Why == "":
+	case !stalled:
+		out.Why += ": as many workers"
+	case n == 1:
+		out.Why += ": one worker stays"
+	default:
+		out.Next.Workers = (n + 1) / 2
+		out.Why += ": half as many workers"
+	}
+	return out
+}
