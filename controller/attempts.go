@@ -33,10 +33,33 @@ type attempts struct {
 
 	limits map[disdel.Task]disdel.Limits // raised after failures
 	batch  int                           // rows of a batch of evaluations; 0: the job's
+	passed map[disdel.Task]passed        // activations that succeeded
+}
+
+// passed is the longest successful activation of a task in a stage.
+type passed struct {
+	stage   int
+	longest disdel.Millis
 }
 
 func newAttempts() attempts {
-	return attempts{slots: map[disdel.Slot]slotAttempts{}, limits: map[disdel.Task]disdel.Limits{}}
+	return attempts{
+		slots: map[disdel.Slot]slotAttempts{}, limits: map[disdel.Task]disdel.Limits{}, passed: map[disdel.Task]passed{},
+	}
+}
+
+// succeeded remembers how long a task takes. Another stage has other shards or batches. The last leg of several and
+// work that an earlier attempt had delivered say nothing about the whole work.
+func (t *attempts) succeeded(a disdel.Activation) {
+	if a.Leg > 0 || a.Recovered != "" {
+		return
+	}
+	p := t.passed[a.Task]
+	if p.stage != a.Stage {
+		p = passed{stage: a.Stage}
+	}
+	p.longest = max(p.longest, a.Duration)
+	t.passed[a.Task] = p
 }
 
 // begin starts a round.
@@ -119,10 +142,13 @@ func (t *attempts) remedy(a disdel.Activation, job disdel.Job, plan disdel.Plan,
 	if t.answered(a) || e.firstDeath(a) {
 		n.Job = 0
 	}
-	return scheduler.FindRemedy(scheduler.RemedyInput{
-		Activation: a, Job: job, Plan: plan, Patient: waitsFor(job, a), Attempts: n,
-		Planned: planned,
-	})
+	in := scheduler.RemedyInput{
+		Activation: a, Job: job, Plan: plan, Patient: waitsFor(job, a), Attempts: n, Planned: planned,
+	}
+	if p := t.passed[a.Task]; p.stage == a.Stage {
+		in.Passed = p.longest
+	}
+	return scheduler.FindRemedy(in)
 }
 
 // tried counts a failure that is retried.

@@ -164,3 +164,27 @@ func TestKilledContainersDoNotCountAgainstTheJob(t *testing.T) {
 		})
 	}
 }
+
+// A worker that gets nothing done in time, while the same work was in time before, waited for something slow. It is
+// tried again, and only so often as reliability.retries allows.
+func TestATimeoutThatOthersKeptIsRetried(t *testing.T) {
+	for _, late := range []int{1, 100} { // attempts of round 1 that are not in time
+		in(t, func(t *testing.T, s *surroundings) {
+			spec := runSpec(1, 2)
+			timeout := spec.Plan.Actions[0].Limits.Timeout
+			spec.Plan.Platform.MaxTimeout = timeout
+			s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+				a, err := passes(ctx, inv)
+				if a.Duration = timeout / 10; inv.Task == disdel.TaskTrain && inv.Round == 1 && inv.Attempt <= late {
+					a.Outcome, a.Result, a.Duration = disdel.OutcomeTimeout, nil, timeout
+					a.Failure = &disdel.Error{Kind: disdel.Timeout, Msg: "not in time"}
+				}
+				return a, err
+			}
+			rec, err := s.controller().Run(t.Context(), spec, disdel.DataInfo{})
+			if err != nil || (rec.Status == disdel.StatusSucceeded) != (late == 1) {
+				t.Errorf("%d attempts that are late: %v: %v, %v", late, rec.Status, rec.Failure, err)
+			}
+		})
+	}
+}

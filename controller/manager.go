@@ -133,6 +133,7 @@ func (m *Manager) activationEnded(a disdel.Activation) []Order {
 	case a.Outcome != disdel.OutcomeSuccess:
 		return m.failed(a)
 	}
+	m.attempts.succeeded(a)
 	switch a.Task {
 	case disdel.TaskTrain:
 		return m.trained(a)

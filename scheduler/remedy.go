@@ -45,6 +45,8 @@ type RemedyInput struct {
 	Attempts   Attempts
 	Planned    *PlanInput // what the job was planned from; nil: unknown, and a smaller batch is a guess
 	Patient    bool       // the job waits for this work: retries are not limited
+	// The longest successful activation of the same task in this stage of the job; 0: none yet.
+	Passed disdel.Millis
 }
 
 // Remedy is the reaction to a failed activation.
@@ -468,6 +470,10 @@ func (d *remedyFinder) time() Remedy {
 	at := fmt.Sprintf("the timeout is at %s of %v", who, maximum)
 	if done, _ := d.a.Done(); done > 0 && d.a.Task == disdel.TaskTrain {
 		return d.retryUnchanged(0, "%s: the round goes on from its stored state, %s", at, d.a.DoneText())
+	}
+	if passed := d.Passed; passed > 0 && passed < limit {
+		return d.retryUnchanged(d.pause(), "%s, and others of this job needed at most %v: what it waited for was slow", at,
+			passed)
 	}
 	// only the user can raise it: starting takes as long with any number of workers
 	if platform := d.Plan.Platform.MaxTimeout; maximum < platform {

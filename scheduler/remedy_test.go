@@ -135,6 +135,16 @@ func TestDecide(t *testing.T) {
 			"workers 2 4",
 			"the platform's maximum of 5m0s",
 		},
+		{
+			"time at the maximum, while others were fast", disdel.OutcomeTimeout, disdel.Timeout,
+			[]change{late, func(in *RemedyInput) { in.Passed = minutes(1) }},
+			"again", "others of this job needed at most 1m0s",
+		},
+		{
+			"time at the maximum, as long as others", disdel.OutcomeTimeout, disdel.Timeout,
+			[]change{late, func(in *RemedyInput) { in.Passed = minutes(5) }},
+			"workers 2 4", "the platform's maximum of 5m0s",
+		},
 		{"time fixed by the user", disdel.OutcomeTimeout, disdel.Timeout, []change{func(in *RemedyInput) {
 			in.Job.Resources.Timeout, in.Job.Distribution.Workers = disdel.Duration(time.Minute), 2
 		}}, "no", "resources.timeout of 1m0s, and nothing came of it"},

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -117,8 +118,17 @@ func (s *simulation) run(t *testing.T, seed uint64, v variant, out io.Writer) (r
 	return r, err
 }
 
-// errGaveUp is the end of a job whose containers ended three times before they took a request.
+// errGaveUp is the end of a job whose containers ended three times before they took a request, or whose first action of
+// a kind waited for late messages until its timeout: nothing tells then that a longer timeout would not be needed.
 var errGaveUp = errors.New("the job gave up, as it should")
+
+// tooLate tells whether a job gave up after a timeout, without any success of the same task.
+func tooLate(rec *disdel.Record, w *weather) bool {
+	return strings.Contains(rec.Failure.NotRetried, "the timeout is at the platform's maximum") && w.hits[storeLate] > 0 &&
+		!slices.ContainsFunc(rec.Activations, func(a disdel.Activation) bool {
+			return a.Outcome == disdel.OutcomeSuccess && strings.HasPrefix(rec.Failure.Op, string(a.Task))
+		})
+}
 
 // check returns the first fault of a job's record: the job failed, or its rounds are not the expected ones. If the
 // history store lost records, the record of a resumed job may lack rounds.
@@ -128,6 +138,8 @@ func check(rec *disdel.Record, v variant, w *weather) error {
 	case rec == nil:
 		return errors.New("there is no record")
 	case rec.Failure != nil && strings.Contains(rec.Failure.Error(), "its image is broken") && deaths >= 3:
+		return errGaveUp
+	case rec.Failure != nil && tooLate(rec, w):
 		return errGaveUp
 	case rec.Status != disdel.StatusSucceeded:
 		return fmt.Errorf("the job is %v: %v", rec.Status, rec.Failure)
@@ -206,11 +218,12 @@ func TestJobsUnderFaultsEndAsWithoutThem(t *testing.T) {
 	}
 }
 
-// Seeds that found something: a lost probe (50), a round that was missing from the record of a resumed job (199), and a
-// wait that held a lock while it asked the platform (10006). Without their repairs they fail, or hang.
+// Seeds that found something: a lost probe (50), a round that was missing from the record of a resumed job (199), a
+// wait that held a lock while it asked the platform (10006), and a timeout that ended a job although other actions of
+// it had been in time (41583: an aggregation, 40896: a worker). Without their repairs they fail, or hang.
 func TestSeedsThatFoundSomething(t *testing.T) {
 	s := newSimulation(t)
-	for _, seed := range []uint64{50, 199, 10006} {
+	for _, seed := range []uint64{50, 199, 10006, 41583, 40896} {
 		if err := s.simulate(t, seed, nil); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 		}
