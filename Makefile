@@ -213,12 +213,12 @@ bench-daily: deps build ## figures of daily use: pages, their readers, tables, p
 	bin/bench-daily $(if $(PARTS),-parts $(PARTS)) $(if $(CSV_MB),-csv-mb $(CSV_MB))
 
 .PHONY: bench-page
-bench-page: deps build ## figures of the page: its weight, twelve tasks of a user in Chromium, first paint of 1,000 jobs, findings of axe, scores of Lighthouse
+bench-page: deps build ## figures of the page: its weight, twelve tasks of a user in Chromium, first paint, frames while it scrolls, age of what it shows, axe, Lighthouse
 	DISDEL_TEST_CHROMIUM="$$(command -v chromium)" DISDEL_TEST_AXE="$(CURDIR)/.cache/npm/node_modules/axe-core/axe.min.js" \
 		go test -count=1 -v -run 'TestTwelveTasks|TestTheWeightOfAJobsPage' ./service/web | sed -n 's/.*\(figure page_\)/\1/p;/^--- FAIL/p'
 	$(BENCH)daily ./daily
 	scripts/daily-deps.sh
-	bin/bench-daily -parts page,axe,lighthouse
+	bin/bench-daily -parts page,scroll,curves,events,axe,lighthouse
 
 .PHONY: bench-tenants
 bench-tenants: build ## figures of many jobs of many tenants: real batches, who stops whom, servers under load and attack (PARTS=small,batches: those alone)

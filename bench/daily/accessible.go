@@ -24,8 +24,8 @@ type violation struct {
 const examine = `axe.run(document, { resultTypes: ["violations"] }).then((found) => found.violations.map((v) =>
 	({ id: v.id, impact: v.impact, help: v.help, where: v.nodes[0].html.slice(0, 120) })))`
 
-// accessible counts what axe-core finds serious or critical on all pages, in light and dark, on a screen and on a
-// phone.
+// accessible counts what axe-core finds on all pages, on a screen and on a phone: everything, and what is serious or
+// critical.
 func accessible(ctx context.Context, t *tools) error {
 	script, err := os.ReadFile(t.axe)
 	if err != nil {
@@ -50,30 +50,31 @@ func accessible(ctx context.Context, t *tools) error {
 		if err := s.own.AddDigits(ctx); err != nil {
 			return err
 		}
-		serious := 0
+		all, serious := 0, 0
 		for _, path := range views(ids) {
 			for _, width := range []int64{1280, 400} {
-				n, err := b.examine(path, width, string(script))
+				found, bad, err := b.examine(path, width, string(script))
 				if err != nil {
 					return err
 				}
-				serious += n
+				all, serious = all+found, serious+bad
 			}
 		}
+		rig.Figure("axe_findings", float64(all), "findings")
 		rig.Figure("axe_serious", float64(serious), "findings")
 		return nil
 	})
 }
 
-func (b *browser) examine(path string, width int64, script string) (serious int, err error) {
+func (b *browser) examine(path string, width int64, script string) (all, serious int, err error) {
 	if err := chromedp.Do(b.ctx, chromedp.EmulateViewport(width, 900)); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if _, err := b.show(path); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](script+"; true")); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	found, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]violation](examine, chromedp.EvalAwaitPromise))
 	for _, v := range found {
@@ -82,5 +83,5 @@ func (b *browser) examine(path string, width int64, script string) (serious int,
 			serious++
 		}
 	}
-	return serious, err
+	return len(found), serious, err
 }

@@ -27,13 +27,14 @@ func main() {
 	flag.StringVar(&t.lighthouse, "lighthouse", ".cache/lighthouse/node_modules/lighthouse/cli/index.js",
 		"Lighthouse's program for node")
 	flag.StringVar(&t.python, "python", ".cache/daily/bin/python", "a Python interpreter with onnxruntime and Pillow")
-	parts := flag.String("parts", "page,curves,events,axe,lighthouse,readers,csv,png,onnx", "what is measured")
+	parts := flag.String("parts", "page,scroll,curves,events,axe,lighthouse,readers,csv,png,onnx", "what is measured")
 	csvMB := flag.Int("csv-mb", 2048, "how large the table is that is added")
 	flag.Parse()
 	ctx := context.Background()
 	rig.Main(func() error {
 		return rig.RunParts([]rig.Part{
 			{Name: "page", Run: func() error { return pages(ctx, &t) }},
+			{Name: "scroll", Run: func() error { return scrolling(ctx, &t) }},
 			{Name: "curves", Run: func() error { return curves(ctx, &t) }},
 			{Name: "events", Run: func() error { return events(ctx, &t) }},
 			{Name: "axe", Run: func() error { return accessible(ctx, &t) }},

@@ -98,6 +98,10 @@
     setTimeout(() => { button.textContent = label; }, 1500);
   });
 
+  // A browser lays out the rows of a long list as they come into view, so that the page shows soon. Half a second later it
+  // lays out all, since a list that is laid out scrolls without gaps between frames.
+  addEventListener("load", () => setTimeout(() => document.documentElement.classList.add("settled"), 500));
+
   // The key / goes to the filter of the page, or to the list of jobs.
   document.addEventListener("keydown", (event) => {
     if (event.key !== "/" || event.ctrlKey || event.metaKey || event.target.closest("input, select, textarea")) return;

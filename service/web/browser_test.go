@@ -296,6 +296,9 @@ func TestInABrowser(t *testing.T) {
 	)
 	c.until(`document.getElementById("state")?.textContent === "live"`)
 
+	// The rows of a list are laid out soon, so that it scrolls without gaps.
+	c.until(`getComputedStyle(document.querySelector("#jobs tbody tr")).contentVisibility === "visible"`)
+
 	// Somebody filters and marks; then the job goes on.
 	row := fmt.Sprintf("document.querySelector('tr[data-key=%q]')", live.ID)
 	c.do(
