@@ -87,8 +87,8 @@ simulate-bugs: ## bugs that were put in by hand (test/simulate/bugs), each found
 	SEEDS=$(SEEDS) scripts/simulate-bugs.sh
 
 .PHONY: bench-trust
-bench-trust: ## figures of the tests: simulated runs a minute, violations, bugs that were planted and found (PARTS=sim,planted: those alone)
-	scripts/bench-trust.sh "$(PARTS)"
+bench-trust: ## figures of the tests: simulated runs a minute, violations, bugs that were planted and found (PARTS=mutants MUTANTS=40 SEED=1: small changes of the code that tests notice)
+	MUTANTS=$(MUTANTS) SEED=$(SEED) scripts/bench-trust.sh "$(PARTS)"
 
 .PHONY: lint
 lint: ## gofumpt, vet, go fix, staticcheck, tidy

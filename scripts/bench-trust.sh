@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Prints figures of the tests. The argument chooses parts, with commas: sim runs seeds from 1 to SEEDS (1000) in two processes at once,
-# planted looks for the bugs that were put in by hand. Empty: all parts.
+# planted looks for the bugs that were put in by hand, mutants changes the code in MUTANTS (40) places, drawn from SEED (1), and
+# lists those that no test of the package notices. Empty: sim and planted.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 parts=",${1:-sim,planted},"
@@ -27,4 +28,7 @@ if [[ $parts == *,sim,* ]]; then
 fi
 if [[ $parts == *,planted,* ]]; then
   SEEDS=${SEEDS:-} scripts/simulate-bugs.sh
+fi
+if [[ $parts == *,mutants,* ]]; then
+  go -C tools run ./mutate -root .. -n "${MUTANTS:-40}" -seed "${SEED:-1}"
 fi
