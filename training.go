@@ -120,6 +120,7 @@ type Optimizer struct {
 	Adam    *Adam    `json:"adam,omitempty"`
 	AdamW   *Adam    `json:"adamw,omitempty"`
 	Lion    *Lion    `json:"lion,omitempty"`
+	LAMB    *LAMB    `json:"lamb,omitempty"`
 	RMSprop *RMSprop `json:"rmsprop,omitempty"`
 	Adagrad *Adagrad `json:"adagrad,omitempty"`
 	// Own is the optimiser of a user's Python program. No job file has it.
@@ -157,6 +158,8 @@ func (o Optimizer) row() (r optimizerRow) {
 		r = optimizerRow{"adamw", &o.AdamW.LearningRate, o.AdamW.WeightDecay, [2]string{"exp_avg", "exp_avg_sq"}, nil}
 	case o.Lion != nil:
 		r = optimizerRow{"lion", &o.Lion.LearningRate, o.Lion.WeightDecay, [2]string{"exp_avg"}, nil}
+	case o.LAMB != nil:
+		r = optimizerRow{"lamb", &o.LAMB.LearningRate, o.LAMB.WeightDecay, [2]string{"exp_avg", "exp_avg_sq"}, nil}
 	case o.RMSprop != nil:
 		r = optimizerRow{"rmsprop", &o.RMSprop.LearningRate, o.RMSprop.WeightDecay, [2]string{"square_avg"}, nil}
 		if o.RMSprop.Momentum != 0 {
@@ -171,7 +174,7 @@ func (o Optimizer) row() (r optimizerRow) {
 }
 
 // Name returns the name of the field that is set, as a job file has it: "sgd", "adam", "adamw",
-// "lion", "rmsprop" or "adagrad"; "own" for that of a Python program, "" for none.
+// "lion", "lamb", "rmsprop" or "adagrad"; "own" for that of a Python program, "" for none.
 func (o Optimizer) Name() string { return o.row().name }
 
 // Rate is the learning rate that a schedule starts from, 0 without an optimiser.
@@ -185,7 +188,7 @@ func (o Optimizer) Rate() float64 {
 // WithRate returns the optimiser with another learning rate.
 func (o Optimizer) WithRate(rate float64) Optimizer {
 	o.SGD, o.Adam, o.AdamW, o.Lion = copied(o.SGD), copied(o.Adam), copied(o.AdamW), copied(o.Lion)
-	o.RMSprop, o.Adagrad, o.Own = copied(o.RMSprop), copied(o.Adagrad), copied(o.Own)
+	o.LAMB, o.RMSprop, o.Adagrad, o.Own = copied(o.LAMB), copied(o.RMSprop), copied(o.Adagrad), copied(o.Own)
 	if r := o.row(); r.rate != nil {
 		*r.rate = rate
 	}
@@ -261,6 +264,22 @@ type Lion struct {
 // WithDefaults has the betas that zeros mean.
 func (l Lion) WithDefaults() Lion {
 	l.Beta1, l.Beta2 = cmp.Or(l.Beta1, 0.9), cmp.Or(l.Beta2, 0.99)
+	return l
+}
+
+// LAMB is the optimiser of You and others (2019) for large batches: every array of weights moves by Adam's direction, as
+// far as the norm of the array says. Zero betas and epsilon mean 0.9, 0.999 and 1e-6.
+type LAMB struct {
+	LearningRate float64 `json:"learningRate"`
+	Beta1        float64 `json:"beta1,omitempty"`
+	Beta2        float64 `json:"beta2,omitempty"`
+	Epsilon      float64 `json:"epsilon,omitempty"`
+	WeightDecay  float64 `json:"weightDecay,omitempty"` // share of the weights in the direction
+}
+
+// WithDefaults has the betas and the epsilon that zeros mean.
+func (l LAMB) WithDefaults() LAMB {
+	l.Beta1, l.Beta2, l.Epsilon = cmp.Or(l.Beta1, 0.9), cmp.Or(l.Beta2, 0.999), cmp.Or(l.Epsilon, 1e-6)
 	return l
 }
 

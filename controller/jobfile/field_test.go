@@ -127,6 +127,8 @@ func withField(path, value string) (text string, sets []string) {
 		sets = append(sets, "training.optimizer.adamw={}")
 	case strings.HasPrefix(path, "training.optimizer.lion."):
 		sets = append(sets, "training.optimizer.lion={}")
+	case strings.HasPrefix(path, "training.optimizer.lamb."):
+		sets = append(sets, "training.optimizer.lamb={}")
 	case strings.HasPrefix(path, "training.optimizer.rmsprop."):
 		sets = append(sets, "training.optimizer.rmsprop={}")
 	case strings.HasPrefix(path, "training.optimizer.adagrad."):

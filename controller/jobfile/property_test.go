@@ -146,7 +146,7 @@ func anyTraining(t *rapid.T) disdel.Training {
 		LearningRate: positive.Draw(t, "rate"), Beta1: share.Draw(t, "beta1"),
 		Beta2: share.Draw(t, "beta2"), Epsilon: positive.Draw(t, "epsilon"), WeightDecay: decay,
 	}
-	switch rapid.SampledFrom([]string{"sgd", "adam", "adamw", "lion", "rmsprop", "adagrad"}).Draw(t, "optimizer") {
+	switch rapid.SampledFrom([]string{"sgd", "adam", "adamw", "lion", "lamb", "rmsprop", "adagrad"}).Draw(t, "optimizer") {
 	case "sgd":
 		tr.Optimizer.SGD = &disdel.SGD{
 			LearningRate: positive.Draw(t, "rate"), Momentum: share.Draw(t, "momentum"),
@@ -159,6 +159,8 @@ func anyTraining(t *rapid.T) disdel.Training {
 			LearningRate: positive.Draw(t, "rate"), Beta1: share.Draw(t, "beta1"), Beta2: share.Draw(t, "beta2"),
 			WeightDecay: decay,
 		}
+	case "lamb":
+		tr.Optimizer.LAMB = new(disdel.LAMB(*adam))
 	case "rmsprop":
 		tr.Optimizer.RMSprop = &disdel.RMSprop{
 			LearningRate: positive.Draw(t, "rate"), Alpha: share.Draw(t, "alpha"), Epsilon: positive.Draw(t, "epsilon"),
@@ -171,7 +173,7 @@ func anyTraining(t *rapid.T) disdel.Training {
 	default:
 		tr.Optimizer.AdamW = adam
 	}
-	if tr.Backend == disdel.BackendNative && tr.Optimizer.Moments() > 0 && tr.Optimizer.Adagrad == nil {
+	if tr.Backend == disdel.BackendNative && tr.Optimizer.Moments() > 0 && tr.Optimizer.Adagrad == nil && tr.Optimizer.LAMB == nil {
 		tr.StateFormat = rapid.SampledFrom([]disdel.StateFormat{"", disdel.StateInt8, disdel.StatePaged}).Draw(t, "moments")
 	}
 	switch rapid.IntRange(0, 2).Draw(t, "schedule") {

@@ -558,6 +558,8 @@ func (r *reader) shortMoments(t *disdel.Training) {
 	case t.StateFormat.Paged():
 	case t.Optimizer.Adagrad != nil:
 		r.fault(r.places[path], path, "leave it out or choose rmsprop", "8 bits lose what %s adds to its sums", name)
+	case t.Optimizer.LAMB != nil:
+		r.fault(r.places[path], path, "write paged or choose adamw", "%s needs moments that are not rounded to 8 bits", name)
 	case t.Exact:
 		r.fault(r.places[path], path, "leave it or training.exact out", "8 bits round moments")
 	}

@@ -59,7 +59,7 @@ func (e *Engine) segments() kernel.Segments {
 
 // lacksOptimizer returns Invalid for an optimiser that has no kernel here.
 func lacksOptimizer(o disdel.Optimizer) error {
-	if o.RMSprop == nil && o.Adagrad == nil {
+	if o.RMSprop == nil && o.Adagrad == nil && o.LAMB == nil {
 		return nil
 	}
 	return &disdel.Error{

@@ -86,6 +86,7 @@ func TestTheEngineAgreesOnEveryLossAndOptimizer(t *testing.T) {
 		"rmsprop":  {RMSprop: &disdel.RMSprop{LearningRate: 0.001, Momentum: 0.9, WeightDecay: 0.1}},
 		"adagrad":  {Adagrad: &disdel.Adagrad{LearningRate: 0.01}},
 		"lion":     {Lion: &disdel.Lion{LearningRate: 0.001, WeightDecay: 0.1, Beta1: 0.8, Beta2: 0.95}},
+		"lamb":     {LAMB: &disdel.LAMB{LearningRate: 0.01, WeightDecay: 0.1, Epsilon: 1e-3}},
 		"adamw":    {AdamW: &disdel.Adam{LearningRate: 0.01, WeightDecay: 0.1, Beta1: 0.8, Beta2: 0.99, Epsilon: 1e-3}},
 	} {
 		for _, c := range []struct {

@@ -230,6 +230,8 @@ func TestOptimizersFollowTheirFormulas(t *testing.T) {
 		{"rmsprop", disdel.Optimizer{RMSprop: &disdel.RMSprop{LearningRate: 0.1, Alpha: 0.75}}, 1, 1 - 0.1*2},
 		{"adagrad", disdel.Optimizer{Adagrad: &disdel.Adagrad{LearningRate: 0.1}}, 2, 1 - 0.1*(1+1/math.Sqrt2)},
 		{"lion", disdel.Optimizer{Lion: &disdel.Lion{LearningRate: 0.1, WeightDecay: 0.2}}, 1, 1*(1-0.1*0.2) - 0.1},
+		// a step is a share of the weight, whatever the gradient
+		{"lamb", disdel.Optimizer{LAMB: &disdel.LAMB{LearningRate: 0.1, WeightDecay: 0.2}}, 2, 0.9 * 0.9},
 		{"adamw", disdel.Optimizer{AdamW: &disdel.Adam{LearningRate: 0.1, WeightDecay: 0.2}}, 1, 1*(1-0.1*0.2) - 0.1},
 	} {
 		if got := step(c.o, c.steps); math.Abs(float64(got)-c.want) > 1e-5 {

@@ -54,6 +54,8 @@ func newOptimizer(o disdel.Optimizer, sizes []int) optimizer {
 		return newAdam(*o.AdamW, true, sizes)
 	case o.Lion != nil:
 		return &lion{newMoments(sizes, "exp_avg"), o.Lion.WithDefaults()}
+	case o.LAMB != nil:
+		return &lamb{newMoments(sizes, o.MomentNames()...), o.LAMB.WithDefaults()}
 	case o.RMSprop != nil:
 		return &rooted{newMoments(sizes, o.MomentNames()...), o.RMSprop.WithDefaults(), false}
 	case o.Adagrad != nil:
@@ -158,6 +160,40 @@ func (l *lion) step(k int, w, grad []float32) {
 		}
 		w[i] -= float32(c.LearningRate * (sign + c.WeightDecay*float64(w[i])))
 		m[i] = float32(c.Beta2*mean + (1-c.Beta2)*slope)
+	}
+}
+
+// lamb is algorithm 2 of You and others (2019): an array moves by rate |w| / |u| u, where u is Adam's direction and the
+// decay of the weights. Weights of zero move by rate u.
+type lamb struct {
+	*moments
+	cfg disdel.LAMB
+}
+
+func (l *lamb) next()                { l.steps++ }
+func (l *lamb) setRate(rate float64) { l.cfg.LearningRate = rate }
+func (l *lamb) state() *moments      { return l.moments }
+
+func (l *lamb) step(k int, w, grad []float32) {
+	c := l.cfg
+	first, second := 1-math.Pow(c.Beta1, float64(l.steps)), 1-math.Pow(c.Beta2, float64(l.steps))
+	m, v := l.arrays[0][k], l.arrays[1][k]
+	direction := func(i int) float64 {
+		return float64(m[i])/first/(math.Sqrt(float64(v[i])/second)+c.Epsilon) + c.WeightDecay*float64(w[i])
+	}
+	var weights, directions float64
+	for i, g := range grad {
+		m[i] = float32(c.Beta1*float64(m[i]) + (1-c.Beta1)*float64(g))
+		v[i] = float32(c.Beta2*float64(v[i]) + (1-c.Beta2)*float64(g)*float64(g))
+		weights += float64(w[i]) * float64(w[i])
+		directions += direction(i) * direction(i)
+	}
+	trust := 1.0
+	if weights > 0 && directions > 0 {
+		trust = math.Sqrt(weights / directions)
+	}
+	for i := range w {
+		w[i] -= float32(c.LearningRate * trust * direction(i))
 	}
 }
 

@@ -89,6 +89,9 @@ func checkStepMemory(s *engine.Spec, parts bool) error {
 	case s.Training && s.StateFormat.Short() && s.Optimizer.Adagrad != nil:
 		out.Msg = "training.optimizerState: 8 bits lose what adagrad adds to its sums"
 		out.Hint = "leave training.optimizerState out, or choose rmsprop"
+	case s.Training && s.StateFormat.Short() && s.Optimizer.LAMB != nil:
+		out.Msg = "training.optimizerState: lamb reads its moments again before a step, and 8 bits would have rounded them"
+		out.Hint = "write paged, leave training.optimizerState out, or choose adamw"
 	case s.Training && s.StateFormat.Short() && (s.Exact || s.Optimizer.Moments() == 0):
 		out.Msg = "training.optimizerState: an exact training, or one without moments, has none of 8 bits"
 		out.Hint = "leave training.optimizerState out"

@@ -6,6 +6,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
+	"github.com/disdel/disdel/runtime/engine/native/plan"
 )
 
 // Reset puts the arrays of a role back to what they are before the first step. Dropout's random numbers go by the count
@@ -53,14 +54,62 @@ func (e *Engine) update(w *kernel.Worker, params []*param) {
 		if !p.Trainable {
 			continue
 		}
-		e.move(w, p, 0, p.total[:p.used])
+		if e.spec.Optimizer.LAMB != nil {
+			e.moveWhole(w, p)
+			continue
+		}
+		u := e.step()
+		e.move(w, &u, p, 0, p.total[:p.used])
 		if !p.stirred && e.spec.Optimizer.WeightDecay() == 0 {
 			continue
 		}
-		for at := p.idleAt(); at < len(p.value); at += len(e.zeros) {
-			e.move(w, p, at, e.zeros[:min(len(e.zeros), len(p.value)-at)])
-		}
+		e.moveIdle(w, &u, p)
 	}
+}
+
+// moveIdle moves the weights of idle taps.
+func (e *Engine) moveIdle(w *kernel.Worker, u *kernel.Update, p *param) {
+	for at := p.idleAt(); at < len(p.value); at += len(e.zeros) {
+		e.move(w, u, p, at, e.zeros[:min(len(e.zeros), len(p.value)-at)])
+	}
+}
+
+// trustParts is in how many parts the norms of an array are added up, so that their bits do not depend on the number of
+// workers. The last part has the idle taps.
+const trustParts = 17
+
+// moveWhole moves the weights of an array by LAMB, for which the norms of the whole array come first.
+func (e *Engine) moveWhole(w *kernel.Worker, p *param) {
+	u := e.step()
+	e.eachPart(w, &u, p, true)
+	w.Sync()
+	var norms [2]float64
+	for _, part := range p.norms {
+		norms[0], norms[1] = norms[0]+part[0], norms[1]+part[1]
+	}
+	u.Trust = kernel.TrustRatio(norms)
+	e.eachPart(w, &u, p, false)
+}
+
+// eachPart updates those parts of an array that are the worker's own, by itself.
+func (e *Engine) eachPart(w *kernel.Worker, u *kernel.Update, p *param, measure bool) {
+	id, n := w.ID, w.N
+	w.ID, w.N = 0, 1
+	blocks := plan.MomentBlocks(p.used)
+	for k := id; k < trustParts; k += n {
+		if u.Norms = nil; measure {
+			u.Norms = &p.norms[k]
+			*u.Norms = [2]float64{}
+		}
+		if k == trustParts-1 {
+			e.moveIdle(w, u, p)
+			continue
+		}
+		from := min(blocks*k/(trustParts-1)*plan.MomentBlock, p.used)
+		to := min(blocks*(k+1)/(trustParts-1)*plan.MomentBlock, p.used)
+		e.move(w, u, p, from, p.total[from:to])
+	}
+	w.ID, w.N = id, n
 }
 
 // sum adds the gradients of a pass to those of the step's earlier passes.
@@ -78,20 +127,24 @@ func (e *Engine) sum(w *kernel.Worker, params []*param) {
 	w.Sync()
 }
 
+// step is the update of the current step.
+func (e *Engine) step() kernel.Update {
+	return kernel.Update{Optimizer: e.spec.Optimizer, Rate: e.rate, Scale: e.scale, Step: e.steps}
+}
+
 // move moves as many weights of an array as there are gradients, from an index in memory on.
-func (e *Engine) move(w *kernel.Worker, p *param, from int, gradients []float32) {
+func (e *Engine) move(w *kernel.Worker, u *kernel.Update, p *param, from int, gradients []float32) {
 	part := func(values []float32) []float32 {
 		if values == nil {
 			return nil
 		}
 		return values[from:][:len(gradients)]
 	}
-	u := kernel.Update{Optimizer: e.spec.Optimizer, Rate: e.rate, Scale: e.scale, Step: e.steps}
 	if e.plan.Spec.MomentsApart() {
-		w.UpdateApart(&u, part(p.value), gradients, p.apart, p.apartAt(from))
+		w.UpdateApart(u, part(p.value), gradients, p.apart, p.apartAt(from))
 		return
 	}
-	w.Update(&u, part(p.value), gradients, part(p.moments[0]), part(p.moments[1]))
+	w.Update(u, part(p.value), gradients, part(p.moments[0]), part(p.moments[1]))
 }
 
 // clip scales all gradients so that their norm is at most ClipNorm (Pascanu 2013) and updates all weights.

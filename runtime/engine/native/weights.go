@@ -17,6 +17,7 @@ type param struct {
 	apart       []kernel.Moments // the same where they are kept in 8 bits or in a file
 	used        int              // values that have a gradient
 	stirred     bool             // moments of idle taps are not all zero
+	norms       [][2]float64     // LAMB: squared norms of the weights and of the direction, by parts
 
 	conv      *plan.Conv // of convolutions and dense layers
 	depthwise bool
@@ -42,6 +43,9 @@ func (e *Engine) buildParams() {
 		}
 		if v.Permuted && e.g.Nodes[p.Node].Op == model.OpDense {
 			q.order = e.flattened(v.Inputs[0])
+		}
+		if e.spec.Training && e.spec.Optimizer.LAMB != nil {
+			q.norms = make([][2]float64, trustParts)
 		}
 		e.params = append(e.params, q)
 	}

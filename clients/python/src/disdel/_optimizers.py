@@ -39,6 +39,8 @@ def of_job(described: Mapping[str, Any], parameters: Sequence[Any]) -> Any:
         return torch.optim.RMSprop(parameters, lr=rate, alpha=alpha, eps=eps, weight_decay=decay, momentum=momentum)
     if name == "adagrad":
         return torch.optim.Adagrad(parameters, lr=rate, eps=options.get("epsilon") or 1e-10, weight_decay=decay)
+    if name == "lamb":
+        return _lamb(parameters, rate, betas, options.get("epsilon") or 1e-6, decay)
     if name == "lion":
         return _lion(parameters, rate, betas, decay)
     raise Refused("unsupported", "the optimiser %s is not known to the Python worker" % name)
@@ -90,6 +92,34 @@ def _lion(parameters: Sequence[Any], rate: float, betas: Tuple[float, float], de
                     mean.mul_(beta2).add_(p.grad, alpha=1 - beta2)
 
     return Lion()
+
+
+def _lamb(parameters: Sequence[Any], rate: float, betas: Tuple[float, float], eps: float, decay: float) -> Any:
+    """LAMB of You and others (2019), which PyTorch does not have."""
+    import torch
+
+    class Lamb(torch.optim.Optimizer):  # type: ignore[misc, unused-ignore]
+        def __init__(self) -> None:
+            super().__init__(parameters, {"lr": rate, "betas": betas, "eps": eps, "weight_decay": decay})
+
+        @torch.no_grad()  # type: ignore[untyped-decorator, unused-ignore]
+        def step(self, closure: Optional[Callable[[], Any]] = None) -> None:
+            for group in self.param_groups:
+                beta1, beta2 = group["betas"]
+                for p in (p for p in group["params"] if p.grad is not None):
+                    state = self.state[p]
+                    state["step"] = state.get("step", 0) + 1
+                    mean = state.setdefault("exp_avg", torch.zeros_like(p))
+                    square = state.setdefault("exp_avg_sq", torch.zeros_like(p))
+                    mean.mul_(beta1).add_(p.grad, alpha=1 - beta1)
+                    square.mul_(beta2).addcmul_(p.grad, p.grad, value=1 - beta2)
+                    root = (square / (1 - beta2 ** state["step"])).sqrt_().add_(group["eps"])
+                    move = (mean / (1 - beta1 ** state["step"])).div_(root).add_(p, alpha=group["weight_decay"])
+                    weights, length = float(p.norm()), float(move.norm())
+                    trust = weights / length if weights > 0 and length > 0 else 1.0
+                    p.add_(move, alpha=-group["lr"] * trust)
+
+    return Lamb()
 
 
 def state_of(optimizer: Any) -> Tuple[List[str], bool]:

@@ -13,6 +13,10 @@ type Update struct {
 	Rate      float64 // of this step, in place of the optimiser's own
 	Scale     float64 // of gradients
 	Step      int     // 1 and up
+	// Trust is LAMB's ratio of the whole array. Norms, where it is not nil, asks for what the ratio is made of instead:
+	// the moments change, the squared norms of the weights and of the direction are added, and no weight moves.
+	Trust float64
+	Norms *[2]float64
 }
 
 // Update moves weights x by gradient g. m and v are the optimiser's moments, nil where it has none.
@@ -26,6 +30,8 @@ func (w *Worker) Update(u *Update, x, g, m, v []float32) {
 		w.Adam(u.adam(o.AdamW, 0, o.AdamW.WeightDecay), x, g, m, v)
 	case o.Lion != nil:
 		w.Lion(u.lion(o.Lion), x, g, m)
+	case o.LAMB != nil:
+		w.lamb(u, x, g, m, v)
 	case o.RMSprop != nil, o.Adagrad != nil:
 		w.Rooted(u.rooted(), x, g, m, v)
 	}
@@ -33,7 +39,7 @@ func (w *Worker) Update(u *Update, x, g, m, v []float32) {
 
 // SquareMoment tells whether a moment of an optimiser is a mean or a sum of squares.
 func SquareMoment(o disdel.Optimizer, moment int) bool {
-	if o.Adam != nil || o.AdamW != nil {
+	if o.Adam != nil || o.AdamW != nil || o.LAMB != nil {
 		return moment == 1
 	}
 	return (o.RMSprop != nil || o.Adagrad != nil) && moment == 0
@@ -70,6 +76,52 @@ func (u *Update) adam(o *disdel.Adam, decay, decoupled float64) Adam {
 func (u *Update) lion(o *disdel.Lion) Lion {
 	l := o.WithDefaults()
 	return Lion{Rate: u.Rate, Beta1: l.Beta1, Beta2: l.Beta2, DecoupledDecay: l.WeightDecay, Scale: u.Scale}
+}
+
+// lamb updates weights by You and others (2019), whose phi is the norm itself. See Update.Norms: the first call of a step
+// needs all workers' ends before the second.
+func (w *Worker) lamb(u *Update, x, g, m, v []float32) {
+	l := u.Optimizer.LAMB.WithDefaults()
+	from, to := w.chunk(len(x))
+	x, g, m, v = x[from:to], g[from:to], m[from:to], v[from:to]
+	step := float64(u.Step)
+	d := direction{
+		float32(1 / (1 - math.Pow(l.Beta1, step))), float32(1 / (1 - math.Pow(l.Beta2, step))), float32(l.Epsilon),
+		float32(l.WeightDecay),
+	}
+	if u.Norms == nil {
+		far := float32(u.Rate * u.Trust)
+		for i, weight := range x {
+			x[i] = weight - float32(far*d.of(weight, m[i], v[i]))
+		}
+		return
+	}
+	scale, beta1, rest1 := float32(u.Scale), float32(l.Beta1), float32(1-l.Beta1)
+	beta2, rest2 := float32(l.Beta2), float32(1-l.Beta2)
+	for i, slope := range g {
+		slope = float32(scale * slope)
+		m[i] = float32(beta1*m[i]) + float32(rest1*slope)
+		v[i] = float32(beta2*v[i]) + float32(float32(rest2*slope)*slope)
+		to := float64(d.of(x[i], m[i], v[i]))
+		u.Norms[0] += float64(x[i]) * float64(x[i])
+		u.Norms[1] += to * to
+	}
+}
+
+// direction is where LAMB moves weights: by Adam's step and their decay.
+type direction struct{ first, second, epsilon, decay float32 }
+
+func (d *direction) of(x, m, v float32) float32 {
+	root := float32(math.Sqrt(float64(float32(v * d.second))))
+	return float32(m*d.first)/(root+d.epsilon) + float32(d.decay*x)
+}
+
+// TrustRatio is LAMB's for an array with these squared norms of weights and direction. Weights of zero move as Adam's.
+func TrustRatio(norms [2]float64) float64 {
+	if norms[0] > 0 && norms[1] > 0 {
+		return math.Sqrt(norms[0] / norms[1])
+	}
+	return 1
 }
 
 // rooted is RMSprop, or Adagrad, whose sum of squares forgets nothing.
