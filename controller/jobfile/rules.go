@@ -403,7 +403,7 @@ func nearWord(word string, words []string) string {
 
 // sparse fills in the defaults of a model of sparse rows, and refuses what such a model cannot have.
 func (r *reader) sparse(job *disdel.Job) {
-	const rank, loss, backend = "model.rank", "training.loss", "training.backend"
+	const rank, loss, backend, lamb = "model.rank", "training.loss", "training.backend", "training.optimizer.lamb"
 	m, isSparse := model.FindSparse(job.Model.Name)
 	if !m.Ratings && r.isSet(rank) && r.sound(rank, "model.name") {
 		r.fault(r.places[rank], rank, "take it out, or write name: pmf", "only pmf has a rank")
@@ -423,6 +423,9 @@ func (r *reader) sparse(job *disdel.Job) {
 		job.Training.Backend = disdel.BackendSparse
 	case job.Training.Backend != disdel.BackendSparse && r.sound(backend):
 		r.fault(r.places[backend], backend, "leave it out", "%s is trained by %s alone", m.Name, disdel.BackendSparse)
+	}
+	if job.Training.Optimizer.LAMB != nil && r.sound(lamb) {
+		r.fault(r.places[lamb], lamb, "choose adamw", "a step needs whole arrays, and %s updates rows of the batch", m.Name)
 	}
 	if m.Ratings && !r.isSet(rank) {
 		job.Model.Rank = cmp.Or(job.Model.Rank, model.DefaultRank)

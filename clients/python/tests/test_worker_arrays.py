@@ -155,22 +155,40 @@ def test_a_rate_of_the_job_scales_the_programs_own(make: Make) -> None:
             assert numpy.allclose(worker.weights()[key], want, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", ["Adagrad", "NAdam", "Lion", "LBFGS", "Adadelta", "RMSprop", "Adamax", "AdamW"])
+@pytest.mark.parametrize("name", ["Adagrad", "NAdam", "Lion", "Lamb", "LBFGS", "Adadelta", "RMSprop", "Adamax", "AdamW"])
 def test_the_state_of_optimisers_is_known(tmp_path: Path, name: str) -> None:
     from disdel._optimizers import of_job, state_of
 
     parameters = [torch.nn.Parameter(torch.zeros(4, 5))]
-    if name == "Lion":
-        optimizer = of_job({"lion": {"learningRate": 0.1}}, parameters)
+    if name in ("Lion", "Lamb"):
+        optimizer = of_job({name.lower(): {"learningRate": 0.1}}, parameters)
     else:
         optimizer = getattr(torch.optim, name)(parameters, lr=0.1)
     want = {
         "Adagrad": ["sum"], "NAdam": [], "Lion": ["exp_avg"], "LBFGS": [], "Adadelta": ["square_avg", "acc_delta"],
         "RMSprop": ["square_avg"], "Adamax": ["exp_avg", "exp_inf"], "AdamW": MOMENTS,
+        "Lamb": MOMENTS,
     }  # fmt: skip
     moments, opaque = state_of(optimizer)
     assert moments == want[name] and opaque == (name in ("NAdam", "LBFGS"))
     assert name == "Adagrad" or not optimizer.state  # the optimiser itself has made no step
+
+
+def test_lamb_moves_an_array_by_a_share_of_its_norm() -> None:
+    from disdel._optimizers import of_job
+
+    weights, zeros = torch.nn.Parameter(torch.tensor([3.0, 4.0])), torch.nn.Parameter(torch.zeros(2))
+    optimizer = of_job({"lamb": {"learningRate": 0.1, "epsilon": 1e-12}}, [weights, zeros])
+    weights.grad, zeros.grad = torch.tensor([2.0, -7.0]), torch.tensor([5.0, -0.1])
+    optimizer.step()  # Adam's first direction is the sign
+    assert torch.allclose(weights, torch.tensor([3 - 0.5 / 2**0.5, 4 + 0.5 / 2**0.5]))
+    assert torch.allclose(zeros, torch.tensor([-0.1, 0.1]))
+    decayed = torch.nn.Parameter(torch.tensor([3.0, 4.0]))
+    optimizer = of_job({"lamb": {"learningRate": 0.1, "weightDecay": 2.0}}, [decayed])
+    for k in range(2):  # without a gradient the direction is the decay, and the step still has the norm's share
+        decayed.grad = torch.zeros(2)
+        optimizer.step()
+    assert torch.allclose(decayed, 0.81 * torch.tensor([3.0, 4.0]))
 
 
 @pytest.mark.parametrize(

@@ -222,7 +222,7 @@ func paths(t *testing.T, f func(t *testing.T)) {
 // From the same weights and batches the losses of 50 steps are PyTorch's, to 1e-4 relative.
 func TestLossCurvesArePyTorchs(t *testing.T) {
 	files, err := filepath.Glob("testdata/curves/*.json")
-	if err != nil || len(files) != 16 {
+	if err != nil || len(files) != 17 {
 		t.Fatal(files, err)
 	}
 	paths(t, func(t *testing.T) {
@@ -254,6 +254,8 @@ func replay(t *testing.T, network, optimizer string, losses []float64) {
 	switch optimizer {
 	case "adam":
 		cfg.Optimizer = disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.002}}
+	case "lamb":
+		cfg.Optimizer = disdel.Optimizer{LAMB: &disdel.LAMB{LearningRate: 0.01, WeightDecay: 0.01}}
 	case "rmsprop":
 		cfg.Optimizer = disdel.Optimizer{RMSprop: &disdel.RMSprop{LearningRate: 0.001, Momentum: 0.5, WeightDecay: 0.01}}
 	case "adagrad":

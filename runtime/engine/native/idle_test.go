@@ -36,6 +36,7 @@ func TestIdleWeightsMoveAsAGradientOfZeroSays(t *testing.T) {
 		"sgd":      {disdel.Optimizer{SGD: &disdel.SGD{LearningRate: rate}}, 0, 0, stays},
 		"momentum": {disdel.Optimizer{SGD: &disdel.SGD{LearningRate: rate, Momentum: momentum}}, 0, 0.1, stays},
 		"adam":     {disdel.Optimizer{Adam: &disdel.Adam{LearningRate: rate}}, 0, 0, stays},
+		"lamb":     {disdel.Optimizer{LAMB: &disdel.LAMB{LearningRate: rate}}, 0, 0.1, stays},
 		"decay": {
 			disdel.Optimizer{SGD: &disdel.SGD{LearningRate: rate, WeightDecay: decay}},
 			0, 0.1,

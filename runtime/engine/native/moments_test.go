@@ -91,6 +91,7 @@ func TestShortMomentsTakeAQuarter(t *testing.T) {
 	for _, change := range []func(*engine.Spec){
 		func(s *engine.Spec) { s.Exact = true }, func(s *engine.Spec) { s.Optimizer = sgd1 },
 		func(s *engine.Spec) { s.Optimizer = disdel.Optimizer{Adagrad: &disdel.Adagrad{LearningRate: 1}} },
+		func(s *engine.Spec) { s.Optimizer = disdel.Optimizer{LAMB: &disdel.LAMB{LearningRate: 1}} },
 	} {
 		s := enginetest.On(g, shortAdam)
 		change(&s)
@@ -187,6 +188,9 @@ func TestPagedMomentsKeepTheBits(t *testing.T) {
 		for _, change := range []func(*engine.Spec){
 			func(*engine.Spec) {}, func(s *engine.Spec) { s.MicroBatch, s.ClipNorm = 16, 0.5 },
 			func(s *engine.Spec) { s.Optimizer = disdel.Optimizer{Adagrad: &disdel.Adagrad{LearningRate: 0.01}} },
+			func(s *engine.Spec) {
+				s.Optimizer, s.ClipNorm = disdel.Optimizer{LAMB: &disdel.LAMB{LearningRate: 0.01, WeightDecay: 0.01}}, 0.5
+			},
 			func(s *engine.Spec) {
 				s.Optimizer = disdel.Optimizer{RMSprop: &disdel.RMSprop{LearningRate: 0.001, Momentum: 0.9, WeightDecay: 0.01}}
 			},

@@ -58,7 +58,7 @@ func (e *Engine) update(w *kernel.Worker, params []*param) {
 			e.moveWhole(w, p)
 			continue
 		}
-		u := e.step()
+		u := e.updateOfStep()
 		e.move(w, &u, p, 0, p.total[:p.used])
 		if !p.stirred && e.spec.Optimizer.WeightDecay() == 0 {
 			continue
@@ -80,7 +80,7 @@ const trustParts = 17
 
 // moveWhole moves the weights of an array by LAMB, for which the norms of the whole array come first.
 func (e *Engine) moveWhole(w *kernel.Worker, p *param) {
-	u := e.step()
+	u := e.updateOfStep()
 	e.eachPart(w, &u, p, true)
 	w.Sync()
 	var norms [2]float64
@@ -127,8 +127,8 @@ func (e *Engine) sum(w *kernel.Worker, params []*param) {
 	w.Sync()
 }
 
-// step is the update of the current step.
-func (e *Engine) step() kernel.Update {
+// updateOfStep is the update of the current step.
+func (e *Engine) updateOfStep() kernel.Update {
 	return kernel.Update{Optimizer: e.spec.Optimizer, Rate: e.rate, Scale: e.scale, Step: e.steps}
 }
 

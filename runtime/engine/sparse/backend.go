@@ -68,6 +68,8 @@ func (b Backend) layout(s *engine.Spec) (layout, error) {
 	switch {
 	case s.BatchSize < 1:
 		return bad("", "a batch of %d rows", s.BatchSize)
+	case s.Optimizer.LAMB != nil:
+		return bad("choose adamw", "a step of lamb needs the norms of whole tables, and touches only rows of the batch here")
 	case s.Loss != loss:
 		return bad("leave training.loss out", "there is no loss %q of %s, which has %s", s.Loss, s.Graph.Name, loss)
 	}

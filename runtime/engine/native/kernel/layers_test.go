@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/runtime/engine/native/plan"
 )
 
@@ -185,6 +186,20 @@ func TestOptimizersFollowTheirFormulas(t *testing.T) {
 				func(_ int, q *state, g float64) {
 					q.m += g * g
 					q.x -= 0.1 * g / (math.Sqrt(q.m) + 1e-3)
+				},
+			},
+			"lamb": {
+				func(k int, x, g, _, m, s []float32) {
+					o := disdel.Optimizer{LAMB: &disdel.LAMB{Epsilon: 1e-3, WeightDecay: 0.1}}
+					u := Update{Optimizer: o, Rate: 0.1, Scale: 0.5, Step: k, Norms: new([2]float64)}
+					w.Update(&u, x, g, m, s)
+					u.Norms, u.Trust = nil, 0.7
+					w.Update(&u, x, g, m, s)
+				},
+				func(k int, q *state, g float64) {
+					q.m, q.s = 0.9*q.m+0.1*0.5*g, 0.999*q.s+0.001*0.25*g*g
+					mean, square := q.m/(1-math.Pow(0.9, float64(k))), q.s/(1-math.Pow(0.999, float64(k)))
+					q.x -= 0.1 * 0.7 * (mean/(math.Sqrt(square)+1e-3) + 0.1*q.x)
 				},
 			},
 			"adamw": {

@@ -164,7 +164,9 @@ func (w *Worker) UpdateApart(u *Update, x, g []float32, moments []Moments, from 
 		}
 		w.Update(u, x[at:to], g[at:to], wide[0], wide[1])
 		for i := range moments {
-			moments[i].Write(wide[i], from+at)
+			if u.Trust == 0 { // LAMB's second pass changes no moment
+				moments[i].Write(wide[i], from+at)
+			}
 		}
 	}
 	w.ID, w.N = id, n

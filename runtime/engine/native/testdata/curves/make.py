@@ -175,6 +175,25 @@ def loss_of(model, x, y):
     return F.cross_entropy(model(x), y)
 
 
+class Lamb(torch.optim.Optimizer):
+    """Algorithm 2 of You and others, "Large batch optimization for deep learning" (2019), with Adam's corrections."""
+
+    def __init__(self, parameters, lr, weight_decay):
+        super().__init__(parameters, {"lr": lr, "betas": (0.9, 0.999), "eps": 1e-6, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            b1, b2 = group["betas"]
+            for p in group["params"]:
+                s = self.state[p]
+                n = s["n"] = s.get("n", 0) + 1
+                s["m"] = b1 * s.get("m", 0) + (1 - b1) * p.grad
+                s["v"] = b2 * s.get("v", 0) + (1 - b2) * p.grad**2
+                u = s["m"] / (1 - b1**n) / ((s["v"] / (1 - b2**n)).sqrt() + group["eps"]) + group["weight_decay"] * p
+                p -= group["lr"] * p.norm() / u.norm() * u
+
+
 NETWORKS = {
     "lenet5": ((1, 28, 28), lambda: LeNet5((1, 28, 28), CLASSES)),
     "resnet8-test": ((3, 12, 12), ResNet8),
@@ -188,6 +207,7 @@ OPTIMIZERS = {
     "sgd": lambda parameters: torch.optim.SGD(parameters, lr=0.05, momentum=0.9),
     "adam": lambda parameters: torch.optim.Adam(parameters, lr=0.002),
     "rmsprop": lambda parameters: torch.optim.RMSprop(parameters, lr=0.001, momentum=0.5, weight_decay=0.01),
+    "lamb": lambda parameters: Lamb(parameters, lr=0.01, weight_decay=0.01),
     "adagrad": lambda parameters: torch.optim.Adagrad(parameters, lr=0.02, weight_decay=0.01),
 }
 #: All networks have curves of the first two, and this one of all.
