@@ -173,7 +173,8 @@ func anyTraining(t *rapid.T) disdel.Training {
 	default:
 		tr.Optimizer.AdamW = adam
 	}
-	if tr.Backend == disdel.BackendNative && tr.Optimizer.Moments() > 0 && tr.Optimizer.Adagrad == nil && tr.Optimizer.LAMB == nil {
+	rounds := tr.Optimizer.Adagrad == nil && tr.Optimizer.LAMB == nil
+	if tr.Backend == disdel.BackendNative && tr.Optimizer.Moments() > 0 && rounds {
 		tr.StateFormat = rapid.SampledFrom([]disdel.StateFormat{"", disdel.StateInt8, disdel.StatePaged}).Draw(t, "moments")
 	}
 	switch rapid.IntRange(0, 2).Draw(t, "schedule") {
