@@ -212,6 +212,13 @@ bench-daily: deps build ## figures of daily use: pages, their readers, tables, p
 	$(BENCH)daily ./daily
 	bin/bench-daily $(if $(PARTS),-parts $(PARTS)) $(if $(CSV_MB),-csv-mb $(CSV_MB))
 
+.PHONY: bench-imports
+bench-imports: build ## figures of what people have already: networks of torchvision and ONNX, hub folders, Parquet, CSV (PARTS=torchvision: those alone; ONLY=vgg: builders with this name; TABLE_MB=2000)
+	$(BENCH)imports ./imports
+	$(BENCH)daily ./daily
+	bin/bench-imports -python "$$(scripts/import-deps.sh)" $(if $(PARTS),-parts $(PARTS)) $(if $(ONLY),-only $(ONLY)) $(if $(TABLE_MB),-table-mb $(TABLE_MB))
+	$(if $(PARTS),,bin/bench-daily -parts csv $(if $(TABLE_MB),-csv-mb $(TABLE_MB)))
+
 .PHONY: bench-page
 bench-page: deps build ## figures of the page: its weight, twelve tasks of a user in Chromium, first paint, frames while it scrolls, age of what it shows, axe, Lighthouse
 	DISDEL_TEST_CHROMIUM="$$(command -v chromium)" DISDEL_TEST_AXE="$(CURDIR)/.cache/npm/node_modules/axe-core/axe.min.js" \

@@ -10,8 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
-	"time"
 
 	"github.com/disdel/disdel/bench/rig"
 )
@@ -31,19 +29,14 @@ func tables(ctx context.Context, t *tools, megabytes int) (err error) {
 	cmd := exec.CommandContext(ctx, t.disdel, "dataset", "add", "table", "--csv", file, "--quiet")
 	cmd.Env = append(os.Environ(), "DISDEL_HOME="+filepath.Join(folder, "home"))
 	cmd.Stderr = os.Stderr
-	began := time.Now()
-	if err := cmd.Run(); err != nil {
+	use, err := rig.Measure(cmd)
+	if err != nil {
 		return err
 	}
-	took := time.Since(began)
-	use, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	if !ok {
-		return errors.New("the system does not say what a process used")
-	}
 	rig.Figure("csv_mb", float64(size)/1e6, "MB")
-	rig.Figure("csv_mb_per_s", float64(size)/1e6/took.Seconds(), "MB/s")
-	rig.Figure("csv_cpu_s", (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(), "s")
-	rig.Figure("add_rss_mb", float64(use.Maxrss)*1024/1e6, "MB")
+	rig.Figure("csv_mb_per_s", float64(size)/1e6/use.Wall.Seconds(), "MB/s")
+	rig.Figure("csv_cpu_s", use.CPU.Seconds(), "s")
+	rig.Figure("add_rss_mb", float64(use.Peak)/1e6, "MB")
 	return nil
 }
 

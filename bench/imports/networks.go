@@ -1,0 +1,214 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/rig"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/export"
+	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/native"
+)
+
+// exact is by how much answers may differ, as a share of the largest one where that is above 1.
+const exact = 1e-5
+
+// errUnread marks a file that disdel does not read, with the reason.
+var errUnread = errors.New("not read")
+
+// builders imports every classification network of torchvision, and compares a drawn row's answer.
+func builders(ctx context.Context, t *tools, only string) error {
+	list, err := t.run(ctx, "torchvision_onnx.py", "--list")
+	if err != nil {
+		return err
+	}
+	all, agree := 0, 0
+	for name := range strings.FieldsSeq(list) {
+		if !strings.Contains(name, only) {
+			continue
+		}
+		all++
+		var off float64
+		err := rig.Folder(func(folder string) error {
+			_, err := t.run(ctx, "torchvision_onnx.py", name, folder)
+			if err == nil {
+				off, err = difference(folder, name, 1)
+			}
+			return err
+		})
+		if told(name, off, err) {
+			agree++
+		}
+	}
+	rig.Figure("torchvision_all", float64(all), "networks")
+	rig.Figure("torchvision_builders", float64(agree), "networks")
+	return nil
+}
+
+// told prints how a network came in, and tells whether it agrees.
+func told(name string, off float64, err error) bool {
+	switch {
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "%s: %.400s\n", name, strings.ReplaceAll(err.Error(), "\n", "; "))
+	case !(off <= exact):
+		fmt.Fprintf(os.Stderr, "%s is off by %g\n", name, off)
+	default:
+		fmt.Fprintf(os.Stderr, "%s agrees, off by %.1g\n", name, off)
+		return true
+	}
+	return false
+}
+
+// graphs imports the zoo's networks as disdel writes them, and ONNX's own cases of one input and one output.
+func graphs(ctx context.Context, t *tools) error {
+	read, agree, refused := 0, 0, 0
+	take := func(name string, off float64, err error) {
+		if errors.Is(err, errUnread) {
+			refused++
+			return
+		}
+		read++
+		if told(name, off, err) {
+			agree++
+		}
+	}
+	for _, e := range model.Zoo() {
+		off, err := returned(&e)
+		take(e.Name, off, err)
+	}
+	err := rig.Folder(func(folder string) error {
+		list, err := t.run(ctx, "onnx_cases.py", folder)
+		for line := range strings.Lines(list) {
+			var name string
+			var rows int
+			if _, err := fmt.Sscan(line, &name, &rows); err != nil {
+				return fmt.Errorf("onnx_cases.py says %q", line)
+			}
+			off, err := difference(folder, name, rows)
+			take(name, off, err)
+		}
+		return err
+	})
+	rig.Figure("onnx_read", float64(read), "graphs")
+	rig.Figure("onnx_agree", float64(agree), "graphs")
+	rig.Figure("onnx_refused", float64(refused), "graphs")
+	return err
+}
+
+// returned writes a network of the zoo as ONNX, reads that, and returns by how much the answers differ.
+func returned(e *model.Entry) (float64, error) {
+	g, err := model.Build(disdel.Network{Name: e.Name, Input: e.Input, Classes: e.Classes})
+	if err != nil {
+		return 0, err
+	}
+	weights := engine.InitWeights(g, disdel.Init{Seed: 1})
+	var file bytes.Buffer
+	if err := export.WriteONNX(&file, g, weights, nil); err != nil {
+		return 0, fmt.Errorf("%w: %w", errUnread, err)
+	}
+	x := make([]float32, g.Input().Len())
+	for i := range x {
+		x[i] = float32(math.Sin(float64(i)))
+	}
+	want, err := answers(g, weights, 1, x)
+	if err != nil {
+		return 0, err
+	}
+	in, err := export.ImportONNX(file.Bytes(), nil, false)
+	if err != nil {
+		return 0, err // disdel reads what it writes
+	}
+	return apart(in, 1, x, want)
+}
+
+// difference imports NAME.onnx of a folder, and compares its answers with those in NAME.values.
+func difference(folder, name string, rows int) (off float64, err error) {
+	file, err := os.ReadFile(filepath.Join(folder, name+".onnx"))
+	if err != nil {
+		return 0, err
+	}
+	raw, err := os.ReadFile(filepath.Join(folder, name+".values"))
+	if err != nil {
+		return 0, err
+	}
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	values := make([]float32, len(raw)/4)
+	if err := binary.Read(bytes.NewReader(raw), binary.LittleEndian, values); err != nil {
+		return 0, err
+	}
+	in, err := export.ImportONNX(file, root, true)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", errUnread, err)
+	}
+	n := rows * model.Shape(in.Network.Input).Len()
+	return apart(in, rows, values[:n], values[n:])
+}
+
+// apart is the largest difference of a network's answers from those wanted.
+func apart(in export.Imported, rows int, x, want []float32) (float64, error) {
+	g, err := model.Build(in.Network)
+	if err != nil {
+		return 0, err
+	}
+	got, err := answers(g, in.Weights, rows, x)
+	if err != nil {
+		return 0, err
+	}
+	if len(got) != len(want) {
+		return 0, fmt.Errorf("%d answers, not %d", len(got), len(want))
+	}
+	off, largest := 0.0, 1.0
+	for i, v := range want {
+		d := math.Abs(float64(v) - float64(got[i]))
+		if math.IsNaN(d) {
+			return d, nil
+		}
+		off, largest = max(off, d), max(largest, math.Abs(float64(v)))
+	}
+	return off / largest, nil
+}
+
+// answers are what the native engine computes for rows.
+func answers(g *model.Graph, weights disdel.Weights, rows int, x []float32) (out []float32, err error) {
+	e, err := native.Backend{}.New(engine.Spec{Graph: g, BatchSize: rows, Threads: 2})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	if err := engine.SetWeights(e, weights); err != nil {
+		return nil, err
+	}
+	y, err := e.Predict(dataset.Dense(rows, x, nil))
+	if err != nil {
+		return nil, err
+	}
+	return append(out, y.Values...), nil
+}
+
+// run runs a program of bench/peer and returns what it prints.
+func (t *tools) run(ctx context.Context, program string, arguments ...string) (string, error) {
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, t.python, append([]string{filepath.Join("bench", "peer", program)}, arguments...)...)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		said := strings.TrimSpace(stderr.String())
+		err = fmt.Errorf("%s %v: %w: %s", program, arguments, err, said[strings.LastIndexByte(said, '\n')+1:])
+	}
+	return string(out), err
+}
