@@ -446,13 +446,19 @@ func (s *Service) SharedJobs(ctx context.Context, q history.Query, bytes int) (o
 	if err != nil {
 		return nil, "", err
 	}
+	var tags map[disdel.JobID][]string
+	if q.Where.String() != "" {
+		if tags, err = s.SharedTags(ctx); err != nil {
+			return nil, "", err
+		}
+	}
 	limit, read := cmp.Or(q.Limit, history.DefaultLimit), 0
 	for i, item := range list {
 		rec, size, err := s.ownedBy(item.Owner).sharedRecord(ctx, disdel.JobID(item.Name))
 		switch {
 		case disdel.KindOf(err) == disdel.Unavailable:
 			return nil, "", err
-		case err == nil && q.Selects(&rec, nil): // tags are the owner's
+		case err == nil && q.Selects(&rec, tags[rec.ID]):
 			rec.Job.Metadata.Name = item.Owner + "/" + cmp.Or(rec.Job.Metadata.Name, string(rec.ID))
 			out = append(out, s.shown(rec))
 		}
@@ -465,6 +471,30 @@ func (s *Service) SharedJobs(ctx context.Context, q history.Query, bytes int) (o
 		}
 	}
 	return out, "", nil
+}
+
+// SharedTags returns the tags of the jobs that other tenants share with this one. Only the owner of a job changes its
+// tags. Notes about jobs are not shared.
+func (s *Service) SharedTags(ctx context.Context) (map[disdel.JobID][]string, error) {
+	list, err := errorless(s.sharedItems(ctx, tenant.ItemJob))
+	if err != nil {
+		return nil, err
+	}
+	out, byOwner := map[disdel.JobID][]string{}, map[string]map[disdel.JobID]history.Remark{}
+	for _, item := range list {
+		if _, read := byOwner[item.Owner]; !read {
+			h, err := s.ownedBy(item.Owner).History(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if byOwner[item.Owner], err = h.Remarks(ctx); err != nil {
+				return nil, err
+			}
+		}
+		id := disdel.JobID(item.Name)
+		out[id] = byOwner[item.Owner][id].Tags
+	}
+	return out, nil
 }
 
 // sharedBefore lists the jobs that others share with the tenant and that are older than one, the newest first.

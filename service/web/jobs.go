@@ -150,7 +150,7 @@ func (v *visit) searchJobs(page *jobList, filter history.Filter, q url.Values) (
 	return list[:min(len(list), limit)], nil
 }
 
-// withTags adds the tags to rows.
+// withTags adds the tags to rows. The tags of a shared job are those of its owner.
 func (v *visit) withTags(list []row) ([]row, error) {
 	h, err := v.s.History(v.Context())
 	if err != nil {
@@ -160,8 +160,16 @@ func (v *visit) withTags(list []row) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
+	shared, err := v.s.SharedTags(v.Context())
+	if err != nil {
+		return nil, err
+	}
 	for i := range list {
-		list[i].Tags = remarks[list[i].ID].Tags
+		id := list[i].ID
+		list[i].Tags = remarks[id].Tags
+		if len(list[i].Tags) == 0 {
+			list[i].Tags = shared[id]
+		}
 	}
 	return list, nil
 }

@@ -116,16 +116,23 @@ func TestAModelsPage(t *testing.T) {
 	}
 }
 
-// A tenant can clone a job that another one shares with it, and only the owner continues it.
+// A tenant can clone a job that another one shares with it and sees its tags, and only the owner continues it.
 func TestASharedJobIsCloned(t *testing.T) {
 	h := newHouse(t)
 	r := job("ann", "small", 1)
 	h.save(r)
+	h.tag(r, "paper")
 	if _, err := h.s.Tenant("ann").Share(t.Context(), tenant.ItemJob, string(r.ID), nil, true); err != nil {
 		t.Fatal(err)
 	}
 	address := jobAddress(r.ID)
 	_, text := h.signedIn("bob submit").page(address)
+	for query, count := range map[string]int{"tag:paper": 1, "tag:other": 0} {
+		_, list := h.signedIn("bob submit").page("/ui/jobs?cols=tag&q=" + query)
+		if got := strings.Count(list, "<tr data-key="); got != count || count > 0 && !strings.Contains(list, ">paper<") {
+			t.Errorf("%s selects %d shared jobs, want %d with the owner's tags", query, got, count)
+		}
+	}
 	if strings.Contains(text, "/resume") || !strings.Contains(text, "Clone") {
 		t.Error("the page offers to continue a job of another tenant, or does not offer to clone it")
 	}
