@@ -253,7 +253,11 @@ func (r *Report) peakTile() Tile {
 			top = a
 		}
 	}
-	return Tile{"peak memory", top.Peak.String(), fmt.Sprintf("limit %v, estimate %v", top.Limit, top.Estimate)}
+	note := fmt.Sprintf("limit %v", top.Limit)
+	if top.Estimate > 0 {
+		note += fmt.Sprintf(", estimate %v", top.Estimate)
+	}
+	return Tile{"peak memory", top.Peak.String(), note}
 }
 
 // Curves are the plots of the rounds.

@@ -109,6 +109,66 @@
     if (field) field.focus(); else if (document.querySelector("nav")) location.href = "/ui/jobs";
   });
 
+  // The key ? and Ctrl K open a list of the links of the page. What is typed shortens it, and Enter goes to the first.
+  const go = document.getElementById("go");
+  if (go) {
+    const asked = go.querySelector("input"), found = go.querySelector("ul");
+    const list = () => {
+      const links = new Map(), words = asked.value.toLowerCase().split(/\s+/).filter(Boolean);
+      for (const link of document.querySelectorAll("header a, main a[href]")) {
+        const text = link.textContent.trim();
+        if (text && words.every((word) => text.toLowerCase().includes(word))) links.set(link.href, links.get(link.href) || text);
+      }
+      found.replaceChildren(...[...links].slice(0, 9).map(([href, text]) => {
+        const item = document.createElement("li");
+        item.append(Object.assign(document.createElement("a"), { href, textContent: text }));
+        return item;
+      }));
+    };
+    document.addEventListener("keydown", (event) => {
+      const command = event.key === "k" && (event.ctrlKey || event.metaKey);
+      if (!command && (event.key !== "?" || event.target.closest("input, select, textarea")) || go.open) return;
+      event.preventDefault();
+      asked.value = "";
+      list();
+      go.showModal();
+    });
+    asked.addEventListener("input", () => {
+      if (asked.value === "?") asked.value = ""; // the key that opened the list
+      list();
+    });
+    go.firstElementChild.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const first = found.querySelector("a");
+      if (first) { go.close(); first.click(); }
+    });
+  }
+
+  // A drawing becomes the picture that a model is asked about, as large as the pictures that it learned from.
+  const canvas = document.getElementById("draw");
+  if (canvas) {
+    const pen = canvas.getContext("2d"), file = document.getElementById("tried");
+    const clear = () => { pen.fillStyle = "#000"; pen.fillRect(0, 0, canvas.width, canvas.height); };
+    const line = (event) => { pen.lineTo(event.offsetX, event.offsetY); pen.stroke(); };
+    clear();
+    Object.assign(pen, { lineWidth: canvas.width / 9, lineCap: "round", lineJoin: "round", strokeStyle: "#fff" });
+    canvas.parentElement.hidden = false;
+    canvas.addEventListener("pointerdown", (event) => { pen.beginPath(); line(event); event.preventDefault(); });
+    canvas.addEventListener("pointermove", (event) => { if (event.buttons) line(event); });
+    canvas.addEventListener("pointerup", () => {
+      const small = document.createElement("canvas"), to = small.getContext("2d");
+      [small.width, small.height] = [Number(canvas.dataset.width), Number(canvas.dataset.height)];
+      to.imageSmoothingQuality = "high";
+      to.drawImage(canvas, 0, 0, small.width, small.height);
+      small.toBlob((data) => {
+        const files = new DataTransfer();
+        files.items.add(new File([data], "drawing.png", { type: "image/png" }));
+        file.files = files.files;
+      });
+    });
+    canvas.nextElementSibling.addEventListener("click", () => { clear(); file.value = ""; });
+  }
+
   // A job file is checked while it is typed: half a second after the last key, one check at a time.
   const typed = document.querySelector("[data-check]");
   if (typed) {
@@ -287,6 +347,7 @@
   function progress(actions) {
     const now = document.getElementById("now");
     if (!now) return;
+    if (!actions.length) { now.replaceChildren(); return; }
     const table = document.createElement("table");
     table.createCaption().textContent = "Running now";
     const cells = (row, kind, list) => list.forEach((text) => {

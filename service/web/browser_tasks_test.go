@@ -276,6 +276,36 @@ func TestTwelveTasks(t *testing.T) {
 	}
 	t.Logf("figure page_tasks_failed %d tasks", failed)
 
+	// A drawing is a picture to ask about. The key ? opens a list of links.
+	u.clicks, u.err = 0, nil
+	u.try(chromedp.Navigate(h.URL+modelAddress("digits:v1")), chromedp.WaitVisible("#draw"))
+	u.sees(`["pointerdown", "pointermove", "pointerup"].every((kind, i) => {
+		const canvas = document.getElementById("draw"), box = canvas.getBoundingClientRect();
+		return canvas.dispatchEvent(new PointerEvent(kind, { bubbles: true, buttons: 1,
+			clientX: box.left + 90 + i, clientY: box.top + 20 + 120 * i / 2 })) || true })`)
+	u.sees(`document.getElementById("tried").files.length === 1`)
+	for _, scheme := range []string{"light", "dark"} {
+		c.prefers(scheme)
+		c.photograph(61, scheme+"-model")
+	}
+	u.link("Ask")
+	u.sees(`document.querySelectorAll("#answers tbody tr").length === 1`)
+	u.try(chromedp.KeyEvent("?"))
+	if u.sees(`document.getElementById("go").open`); u.err != nil {
+		t.Fatal(u.err)
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		c.prefers(scheme)
+		for _, found := range c.axe() {
+			t.Errorf("the list of links in %s: axe finds %s", scheme, found)
+		}
+		c.photograph(62, scheme+"-links")
+	}
+	u.try(chromedp.KeyEvent("Data s\r"))
+	if u.sees(`document.querySelector("h1").innerText === "Data sets"`); u.err != nil {
+		t.Fatal(u.err)
+	}
+
 	// The estimate beside a job file is as accessible as the rest.
 	u.clicks, u.err = 0, nil
 	u.try(chromedp.Navigate(h.URL+"/ui/submit"), chromedp.WaitVisible("#file"))

@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/service/queue"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // How many jobs of each kind the first page shows.
@@ -30,6 +32,7 @@ type home struct {
 	Models  []row
 	Pool    poolBar
 	Server  string // the address for the flag --server; "": commands need none
+	Key     string // of the button that runs the quickstart; "": the user may not start jobs
 }
 
 // waitingJob is a job in the queue with what it waits for.
@@ -55,6 +58,9 @@ func homePage(v *visit) error {
 		return err
 	}
 	page := home{Pool: poolBarOf(p)}
+	if v.role.Allows(tenant.RoleSubmit) {
+		page.Key = rand.Text()
+	}
 	if options := v.place(); len(options) > 0 {
 		page.Server = options[0].Value
 	}

@@ -222,7 +222,7 @@ type jobHead struct {
 func headOf(rec *disdel.Record, now time.Time) jobHead {
 	result := report.JobResultOf(rec)
 	h := jobHead{
-		ID: rec.ID, Name: rec.Job.Metadata.Name, State: result.StatusText(), Badge: badgeOf(&result),
+		ID: rec.ID, Name: cmp.Or(rec.Job.Metadata.Name, shortID(rec.ID)), State: result.StatusText(), Badge: badgeOf(&result),
 		Labels: result.Labels, Rounds: rec.Plan.Rounds, Done: min(len(rec.Rounds), rec.Plan.Rounds),
 		Cost: rec.MeteredCost(), Budget: rec.Job.Resources.MaxCost, Peak: result.Peak, Limit: result.Limit,
 		About: fmt.Sprintf("%s on %s, %d workers", cmp.Or(rec.Job.Model.NetworkName(), "own layers"), rec.Data.Name,

@@ -207,6 +207,7 @@ func rowOf(r *disdel.Record) row {
 	out := row{
 		JobResult: report.JobResultOf(r), Facts: history.FactsOf(r), Short: shortID(r.ID), Created: r.Created,
 	}
+	out.Name = cmp.Or(out.Name, out.Short)
 	out.Badge = badgeOf(&out.JobResult)
 	if out.Limit > 0 {
 		out.Tenth = int(min(10, 10*out.Peak/out.Limit))
@@ -220,7 +221,7 @@ func (r *row) Took() string {
 	case r.Duration > 0:
 		return r.Duration.Text()
 	case r.Status.Unfinished() && !r.Created.IsZero():
-		return disdel.Millis(time.Since(r.Created).Round(time.Second)).Text()
+		return disdel.Millis(max(0, time.Since(r.Created)).Round(time.Second)).Text() // the controller's clock may be ahead
 	default:
 		return ""
 	}

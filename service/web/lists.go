@@ -10,6 +10,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/service/infer"
@@ -111,7 +112,8 @@ func showDatasets(v *visit, status int, added *addedData) error {
 // pool is the page of the platform's pool.
 type pool struct {
 	queue.Pool
-	Bar poolBar
+	Bar  poolBar
+	Wait []waitingJob
 }
 
 // known tells whether the size of a pool is known.
@@ -132,7 +134,11 @@ func poolPage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	page := pool{Pool: p, Bar: poolBarOf(p)}
+	list, err := listRows(v.Context(), v.s, v.site.rows, history.Query{Limit: usualJobs})
+	if err != nil {
+		return err
+	}
+	page := pool{Pool: p, Bar: poolBarOf(p), Wait: waitingJobs(p, list, nil)}
 	v.write(http.StatusOK, "pool", view{Title: "Pool", Here: "Pool", Live: Root + "live/jobs", Body: page})
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
@@ -33,6 +35,8 @@ const (
 type oneModel struct {
 	trained
 	Address string
+	Own     bool          // the tenant may change it
+	Drawn   []int         // width and height of a picture that it takes; nil: it takes other rows
 	Refused *disdel.Error // why there is no answer; nil: nobody asked, or there is one
 	Answers []answer
 	Notes   []string
@@ -47,15 +51,44 @@ type answer struct {
 func modelAddress(ref string) string { return Root + "models/" + url.PathEscape(ref) }
 
 func modelPage(v *visit) error {
-	found, err := v.s.FindModel(v.Context(), v.PathValue("model"))
+	page, err := v.model()
 	if err != nil {
 		return err
 	}
-	return modelOf(found.Model).write(v, http.StatusOK)
+	return page.write(v, http.StatusOK)
 }
 
-func modelOf(m modelstore.Model) *oneModel {
-	return &oneModel{trained: trainedOf(m), Address: modelAddress(m.Ref())}
+// model is the page of the model that the address names, with the tags of the version.
+func (v *visit) model() (*oneModel, error) {
+	found, err := v.s.FindModel(v.Context(), v.PathValue("model"))
+	if err != nil {
+		return nil, err
+	}
+	m := found.Model
+	// Damaged versions have no tags.
+	versions, _ := found.Store.Versions(v.Context(), strings.TrimPrefix(m.Name, found.Owner+"/"))
+	if i := slices.IndexFunc(versions, func(o modelstore.Model) bool { return o.Version == m.Version }); i >= 0 {
+		m.Tags = versions[i].Tags
+	}
+	page := &oneModel{trained: trainedOf(m), Address: modelAddress(m.Ref()), Own: found.Owner == ""}
+	if in := m.Network.Input; len(in) == 3 && in[0] != 2 && in[0] <= 3 && min(in[1], in[2]) >= smallestDrawn {
+		page.Drawn = []int{in[2], in[1]}
+	}
+	return page, nil
+}
+
+// smallestDrawn is the least width of a picture that somebody can draw.
+const smallestDrawn = 8
+
+// promoteModel gives a tag to a version of a model of the tenant.
+func promoteModel(v *visit) error {
+	v.Body = http.MaxBytesReader(v.w, v.Body, mostForm)
+	m, err := client.Local(v.s).Models.Tag(v.Context(), v.PathValue("model"), v.PostFormValue("tag"))
+	if err != nil {
+		return err
+	}
+	http.Redirect(v.w, v.Request, modelAddress(m.Ref()), http.StatusSeeOther)
+	return nil
 }
 
 func (p *oneModel) write(v *visit, status int) error {
@@ -63,25 +96,51 @@ func (p *oneModel) write(v *visit, status int) error {
 	return nil
 }
 
-// tryModel asks a model about the rows or the picture of a file.
+// tryModel asks a model about the rows or the picture of a file, or about rows that were typed.
 func tryModel(v *visit) error {
 	m, err := v.s.Trained(v.Context(), v.PathValue("model"))
 	if err != nil {
 		return err
 	}
-	page := modelOf(m.Model)
-	head, data, err := v.file(mostTried, "disdel infer takes a larger file")
+	page, err := v.model()
+	if err != nil {
+		return err
+	}
+	name, data, err := v.tried(m)
 	if err != nil {
 		return err
 	}
 	m.MostRows, m.MostPixels = mostAnswers, mostPixels
-	doc, err := render.AnswerFile(v.Context(), v.s.Predictor, m, head.Filename, data, disdel.Continuation{})
+	doc, err := render.AnswerFile(v.Context(), v.s.Predictor, m, name, data, disdel.Continuation{})
 	if err != nil {
 		page.Refused = disdel.AsError(err)
 		return page.write(v, http.StatusUnprocessableEntity)
 	}
 	page.Notes, page.Answers = doc.Warnings, answersOf(&doc, m)
 	return page.write(v, http.StatusOK)
+}
+
+// tried are the rows that a form asks about: those of its file, else the text of its field "rows" under a name that
+// tells their format.
+func (v *visit) tried(m *infer.Model) (name string, data []byte, err error) {
+	head, data, err := v.file(mostTried, "disdel infer takes a larger file")
+	typed := strings.TrimSpace(v.PostFormValue("rows"))
+	switch {
+	case err == nil && (len(data) > 0 || typed == ""):
+		return head.Filename, data, nil
+	case err != nil && (typed == "" || !errors.Is(err, http.ErrMissingFile)):
+		return "", nil, err
+	}
+	data = []byte(strings.ReplaceAll(typed, "\r\n", "\n") + "\n")
+	switch _, texts := m.Texts("rows.txt", data); {
+	case strings.HasPrefix(typed, "[") || strings.HasPrefix(typed, "{"):
+		name = "rows.json"
+	case texts:
+		name = "rows.txt"
+	default:
+		name = "rows.csv"
+	}
+	return name, data, nil
 }
 
 // answersOf are the answers of a document, one for each row.

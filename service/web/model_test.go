@@ -78,8 +78,8 @@ func TestATableIsUploaded(t *testing.T) {
 	}
 }
 
-// A model's page answers for a picture, refuses other files with the reason, and gives the model as ONNX. Another
-// tenant does not see it.
+// A model's page answers for a picture and typed rows, gives the model a tag, refuses other files with the reason, and
+// gives the model as ONNX. Another tenant does not see it.
 func TestAModelsPage(t *testing.T) {
 	h := newHouse(t)
 	b := h.signedIn("ann submit")
@@ -107,6 +107,30 @@ func TestAModelsPage(t *testing.T) {
 	if res, text := b.send("GET", address+"/onnx", nil); res.StatusCode != http.StatusOK ||
 		!strings.Contains(text, "digits:v1") || !strings.Contains(res.Header.Get("Content-Disposition"), `"digits.onnx"`) {
 		t.Errorf("%d %v", res.StatusCode, res.Header)
+	}
+	for name, typed := range map[string]string{
+		"a table": strings.TrimSuffix(strings.Repeat("0,", 64), ","),
+		"JSON":    "{\"inputs\": [[" + strings.TrimSuffix(strings.Repeat("0,", 64), ",") + "]]}",
+	} {
+		res, text := b.upload(address, "", nil, map[string]string{"rows": typed})
+		if got := rows(b.sound(address, text), "answers"); res.StatusCode != http.StatusOK || len(got) != 1 {
+			t.Errorf("rows typed as %s: %d %v", name, res.StatusCode, words(b.sound(address, text)))
+		}
+	}
+	promote := map[string][]string{"tag": {"prod"}}
+	if res, text := b.send("POST", address+"/tag", promote); res.StatusCode != http.StatusSeeOther {
+		t.Errorf("promote: %d %s", res.StatusCode, text)
+	}
+	if doc, _ := b.page(address); !strings.Contains(words(doc), "· prod") {
+		t.Errorf("no tag: %s", words(doc))
+	}
+	for tag, want := range map[string]int{"": 400, hostile: 400, "v1": 400} {
+		if res, _ := b.send("POST", address+"/tag", map[string][]string{"tag": {tag}}); res.StatusCode != want {
+			t.Errorf("tag %q: %d", tag, res.StatusCode)
+		}
+	}
+	if res, _ := h.signedIn("ann read").send("POST", address+"/tag", promote); res.StatusCode != http.StatusForbidden {
+		t.Errorf("a reader promotes: %d", res.StatusCode)
 	}
 	bob := h.signedIn("bob submit")
 	for _, path := range []string{address, address + "/onnx"} {

@@ -179,6 +179,28 @@ func submitJob(v *visit) error {
 	return nil
 }
 
+// quickstart adds the data set digits if it is missing, and trains a small network on it.
+func quickstart(v *visit) error {
+	if err := v.draining(); err != nil {
+		return err
+	}
+	v.Body = http.MaxBytesReader(v.w, v.Body, mostForm)
+	if err := v.s.AddDigits(v.Context()); err != nil {
+		return err
+	}
+	req, err := v.site.Read(draft)
+	if err != nil {
+		return err
+	}
+	req.Key = v.PostFormValue("key")
+	run, err := v.s.Submit(v.Context(), req)
+	if err != nil {
+		return err
+	}
+	v.started(run)
+	return nil
+}
+
 // refuse keeps why a job would not be taken.
 func (f *submitForm) refuse(err error) {
 	if faults, ok := errors.AsType[*disdel.Faults](err); ok {

@@ -12,6 +12,34 @@ import (
 // small is the draft of the form, as one epoch by one worker.
 var small = strings.NewReplacer("epochs: 3", "epochs: 1", "workers: 2", "workers: 1").Replace(draft)
 
+// A home without jobs runs the quickstart by a button. A second click returns the first one's job. A reader has no
+// button.
+func TestTheQuickstartIsAButton(t *testing.T) {
+	h := newHouse(t)
+	b, reader := h.signedIn("ann submit"), h.signedIn("ann read")
+	if doc, text := b.page("/ui/"); !strings.Contains(text, `action="/ui/quickstart"`) {
+		t.Fatal(words(doc))
+	}
+	if _, text := reader.page("/ui/"); strings.Contains(text, "/ui/quickstart") {
+		t.Error("a reader is offered what is refused")
+	}
+	form := url.Values{"key": {"a key of the first click"}}
+	res, text := b.send("POST", "/ui/quickstart", form)
+	first := res.Header.Get("Location")
+	if res.StatusCode != http.StatusSeeOther {
+		t.Fatalf("%d %s", res.StatusCode, text)
+	}
+	if res, _ = b.send("POST", "/ui/quickstart", form); res.Header.Get("Location") != first {
+		t.Errorf("a second click: %d %s, want %s", res.StatusCode, res.Header.Get("Location"), first)
+	}
+	if r := h.wait("ann", strings.TrimPrefix(first, "/ui/jobs/")); r.Status != disdel.StatusSucceeded {
+		t.Errorf("%v %v", r.Status, r.Failure)
+	}
+	if res, _ := reader.send("POST", "/ui/quickstart", form); res.StatusCode != http.StatusForbidden {
+		t.Errorf("a reader runs it: %d", res.StatusCode)
+	}
+}
+
 // The form shows all faults of a job file with their places, or the estimate. Checking starts nothing.
 func TestAFormIsChecked(t *testing.T) {
 	h := newHouse(t)
