@@ -102,11 +102,11 @@ func TestValuesOfParquetAreTexts(t *testing.T) {
 	from := parquetOf(t, typed{
 		-7, 1<<64 - 1, -5, 19782, time.Date(2024, 2, 29, 12, 30, 0, 250000000, time.UTC), "a\nb", nil,
 	})
-	names, err := parquetNames(from)
+	names, err := parquetNames(from, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, file, err := parquetRows(from, names)
+	next, file, err := parquetRows(from, names, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,6 +200,36 @@ func TestNestedColumnsAreRefusedByName(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), name+": it is nested") {
 			t.Errorf("%s is not told: %v", name, err)
 		}
+	}
+}
+
+// Nested columns of Parquet are passed over if they are left out. Flat columns beside them keep their values.
+func TestNestedColumnsAreSkipped(t *testing.T) {
+	type point struct{ X, Y int64 }
+	type nested struct {
+		A     int64             `parquet:"a"`
+		Tags  []string          `parquet:"tags,list"`
+		Map   map[string]string `parquet:"map"`
+		B     float64           `parquet:"b"`
+		Place point             `parquet:"place"`
+		Many  []int64           `parquet:"many"`
+		Day   int32             `parquet:"day,date"`
+		Label string            `parquet:"z"`
+	}
+	from := parquetOf(t,
+		nested{1, []string{"x", "y"}, map[string]string{"k": "v"}, 2.5, point{1, 2}, []int64{7, 8, 9}, 19782, "no"},
+		nested{3, nil, nil, 4.5, point{3, 4}, nil, 19783, "yes"})
+	skip := []string{"tags", "map", "place", "many", "day"}
+	in, err := CSV{Source: from, Skip: skip, Label: "z"}.Input("rows")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := CSV{Source: dataset.TextSource("a.csv", "a,b,z\n1,2.5,no\n3,4.5,yes\n"), Label: "z"}.Input("rows")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(all(t, want), all(t, in)); diff != "" {
+		t.Error(diff)
 	}
 }
 

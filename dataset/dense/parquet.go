@@ -13,12 +13,14 @@ import (
 	"github.com/disdel/disdel/dataset"
 )
 
-// parquetFile is an open Parquet file of flat columns.
+// parquetFile is an open Parquet file whose columns are flat, or left out.
 type parquetFile struct {
 	name    string
 	local   *os.File
 	meta    *parquet.File
 	columns []parquetColumn
+	skip    map[string]bool // names of columns that may be nested, because they are left out
+	flat    []flatColumn    // what is read
 
 	group     int          // number of the next row group
 	reader    parquet.Rows // of the current row group; nil: it is at its end
@@ -27,9 +29,21 @@ type parquetFile struct {
 	buffer    []parquet.Row
 }
 
+// flatColumn is a column with one value in each row.
+type flatColumn struct{ column, leaf int } // its index among the columns, and among the file's leaves
+
+// flatGroup is a row group of which only some leaves are read.
+type flatGroup struct {
+	parquet.RowGroup
+	chunks []parquet.ColumnChunk
+}
+
+func (g flatGroup) ColumnChunks() []parquet.ColumnChunk { return g.chunks }
+
 // parquetNames returns the names of the columns. It returns *disdel.Faults for columns that no table can have.
-func parquetNames(from dataset.Source) ([]string, error) {
-	f, err := openParquet(from)
+// Columns in skip may be nested.
+func parquetNames(from dataset.Source, skip map[string]bool) ([]string, error) {
+	f, err := openParquet(from, skip)
 	if err != nil {
 		return nil, err
 	}
@@ -42,8 +56,8 @@ func parquetNames(from dataset.Source) ([]string, error) {
 }
 
 // parquetRows reads the rows of a Parquet file.
-func parquetRows(from dataset.Source, names []string) (nextRow, io.Closer, error) {
-	f, err := openParquet(from)
+func parquetRows(from dataset.Source, names []string, skip map[string]bool) (nextRow, io.Closer, error) {
+	f, err := openParquet(from, skip)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -67,8 +81,8 @@ func parquetRows(from dataset.Source, names []string) (nextRow, io.Closer, error
 		}
 		clear(cells)
 		for i, v := range row {
-			if !v.IsNull() {
-				cells[at[i]] = f.columns[i].text(v)
+			if column := f.flat[i].column; !v.IsNull() {
+				cells[at[column]] = f.columns[column].text(v)
 			}
 		}
 		return true, nil
@@ -79,12 +93,12 @@ func parquetRows(from dataset.Source, names []string) (nextRow, io.Closer, error
 const largestFooter = 16 << 20
 
 // openParquet opens a file and reads its description.
-func openParquet(from dataset.Source) (*parquetFile, error) {
+func openParquet(from dataset.Source, skip map[string]bool) (*parquetFile, error) {
 	local, err := localFile(from)
 	if err != nil {
 		return nil, err
 	}
-	f := &parquetFile{name: from.Name, local: local}
+	f := &parquetFile{name: from.Name, local: local, skip: skip}
 	if err := f.open(); err != nil {
 		f.Close() //nolint:errcheck // nothing was written
 		return nil, err
@@ -195,33 +209,54 @@ func (f *parquetFile) guard(what string, read func() error) (err error) {
 	return f.damaged(what, err)
 }
 
-// choose finds out how the values of each column become texts, and refuses columns that no table can have.
+// choose finds out how the values of each column become texts, and refuses columns that no table can have. It passes
+// over nested columns that the user leaves out.
 func (f *parquetFile) choose() error {
 	wrong, seen := &faults{file: f.name}, map[string]bool{}
 	list, elements := f.meta.Root().Columns(), f.meta.Metadata().Schema
-	flat := len(elements) == 1+len(list)
 	if len(list) > mostColumns {
 		return tooManyColumns(f.name)
 	}
+	element, leaf := 1, 0 // of the schema's list, which has each column before its parts
 	for i, c := range list {
 		column, why := parquetColumn{name: c.Name()}, ""
+		nested := !c.Leaf() || c.Repeated()
 		switch {
-		case !c.Leaf(), c.Repeated():
+		case nested && f.skip[c.Name()]:
+		case nested:
 			why = "it is nested, and a cell has one value"
 		case seen[c.Name()]:
 			why = "another column has the same name"
-		case flat: // otherwise another column is refused
-			column.text, why = textOf(c, &elements[1+i])
+		case element < len(elements):
+			column.text, why = textOf(c, &elements[element])
 		}
 		if why != "" {
 			wrong.add(disdel.Fault{
-				Path: c.Name(), Msg: why, Hint: "leave the column out of the file, or write its parts as columns of their own",
+				Path: c.Name(), Msg: why, Hint: "leave the column out (--skip), or write its parts as columns of their own",
 			})
 		}
+		leaves, parts := sizeOf(c)
+		if !nested {
+			f.flat = append(f.flat, flatColumn{i, leaf})
+		}
+		element, leaf = element+parts, leaf+leaves
 		seen[c.Name()] = true
 		f.columns = append(f.columns, column)
 	}
 	return wrong.err()
+}
+
+// sizeOf counts the leaves of a column, and all of its parts with itself.
+func sizeOf(c *parquet.Column) (leaves, parts int) {
+	if c.Leaf() {
+		return 1, 1
+	}
+	parts = 1
+	for _, child := range c.Columns() {
+		l, p := sizeOf(child)
+		leaves, parts = leaves+l, parts+p
+	}
+	return leaves, parts
 }
 
 // rowsAtOnce is how many rows are read at once.
@@ -260,7 +295,7 @@ func (f *parquetFile) fill() error {
 		if f.remaining = group.NumRows(); f.remaining == 0 {
 			return nil
 		}
-		f.reader = group.Rows()
+		f.reader = f.flatRows(group)
 	}
 	if f.buffer == nil {
 		f.buffer = make([]parquet.Row, rowsAtOnce)
@@ -271,14 +306,24 @@ func (f *parquetFile) fill() error {
 	}
 	f.ready, f.remaining = f.buffer[:n], f.remaining-int64(n)
 	for _, row := range f.ready {
-		if len(row) != len(f.columns) {
-			return fmt.Errorf("a row has %d values and not %d", len(row), len(f.columns))
+		if len(row) != len(f.flat) {
+			return fmt.Errorf("a row has %d values and not %d", len(row), len(f.flat))
 		}
 	}
 	if err != nil && f.remaining > 0 || n == 0 {
 		return errors.New("it has fewer rows than its description says")
 	}
 	return nil
+}
+
+// flatRows reads the flat columns of a row group. Nested ones may have any number of values in a row.
+func (f *parquetFile) flatRows(group parquet.RowGroup) parquet.Rows {
+	all := group.ColumnChunks()
+	chunks := make([]parquet.ColumnChunk, len(f.flat))
+	for i, c := range f.flat {
+		chunks[i] = all[c.leaf]
+	}
+	return parquet.NewRowGroupRowReader(flatGroup{group, chunks})
 }
 
 // closeRows closes the row group that was read; until then its rows are valid.

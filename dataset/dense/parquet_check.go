@@ -20,21 +20,22 @@ const (
 	pageValue      = 8         // bytes of a value of a page besides the page itself, about
 )
 
-// checkPages reads the headers of all pages of a row group. It returns an error for sizes that do not fit the file, and
-// Invalid if its pages need more memory than mostPages.
+// checkPages reads the headers of all pages of a row group's flat columns. It returns an error for sizes that do not
+// fit the file, and Invalid if its pages need more memory than mostPages.
 func (f *parquetFile) checkPages(group int) error {
 	described, total := &f.meta.Metadata().RowGroups[group], int64(0)
-	if len(described.Columns) != len(f.columns) {
-		return fmt.Errorf("it has %d columns and not %d", len(described.Columns), len(f.columns))
-	}
-	for i := range described.Columns {
-		c := &described.Columns[i]
+	for _, flat := range f.flat {
+		name := f.columns[flat.column].name
+		if flat.leaf >= len(described.Columns) {
+			return fmt.Errorf("column %s is missing", name)
+		}
+		c := &described.Columns[flat.leaf]
 		if c.FilePath != "" {
-			return fmt.Errorf("column %s is in another file", f.columns[i].name)
+			return fmt.Errorf("column %s is in another file", name)
 		}
 		largest, err := f.checkColumn(&c.MetaData, described.NumRows)
 		if err != nil {
-			return fmt.Errorf("column %s: %w", f.columns[i].name, err)
+			return fmt.Errorf("column %s: %w", name, err)
 		}
 		total += largest
 	}

@@ -94,7 +94,10 @@ func (t *table) convert() error {
 		return objectRows(from, names, skip)
 	}
 	if t.format == formatParquet {
-		names, open = parquetNames, parquetRows
+		names = func(from dataset.Source) ([]string, error) { return parquetNames(from, skip) }
+		open = func(from dataset.Source, names []string) (nextRow, io.Closer, error) {
+			return parquetRows(from, names, skip)
+		}
 	}
 	if t.names, err = names(t.Source); err != nil {
 		return err
