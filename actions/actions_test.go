@@ -17,6 +17,7 @@ import (
 	"github.com/disdel/disdel/aggregator/embedded"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/internal/test/race"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/backends"
@@ -229,6 +230,7 @@ func TestTrainingAgainGivesTheSameBits(t *testing.T) {
 // A schedule goes by the epochs of the whole job, whatever round it is: from where its factor is 0, weights stay as
 // they are, and the next job on the same warm process learns again.
 func TestAScheduleSetsTheRateOfEveryEpoch(t *testing.T) {
+	race.SkipSequential(t)
 	b := setUp(t)
 	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()

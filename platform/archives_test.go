@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/disdel/disdel/internal/test/race"
 )
 
 // inArchive is a file of a zip archive.
@@ -182,6 +184,7 @@ func hostileArchives(t *testing.T, begin, text string) []script {
 
 // An archive with more files than any action has is refused before it is unpacked.
 func TestAnArchiveOfManyFilesIsRefused(t *testing.T) {
+	race.SkipSequential(t)
 	for family, begin := range map[string]inArchive{
 		"python:": {"__main__.py", "def main(a): return {}", 0}, "nodejs:": {"index.js", "exports.main = () => ({})", 0},
 	} {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/race"
 )
 
 // damagedState fills a store and returns its file's bytes.
@@ -94,6 +95,7 @@ func told(dir string) (string, error) {
 // Whatever becomes of the file, nothing that was not stored is told, no stack trace is, and what is damaged is named:
 // flipped bits, pages written over, the end cut off.
 func TestADamagedStateIsNeverBelieved(t *testing.T) {
+	race.SkipSequential(t)
 	whole := damagedState(t)
 	parent, n, path := t.TempDir(), 0, ""
 	read := func(data []byte) (string, error) {

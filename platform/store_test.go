@@ -11,6 +11,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/boltcheck"
+	"github.com/disdel/disdel/internal/test/race"
 )
 
 // What was created, and what ran, is there after a restart; and a folder belongs to one platform at a time.
@@ -92,6 +93,7 @@ func fileMany(t *testing.T, s *store, ns string, n int) {
 
 // The newest 30 of very many: the walk passes 30 records, not all.
 func TestTheNewestOfManyActivationsAreReadAlone(t *testing.T) {
+	race.SkipSequential(t)
 	const many = 100_000
 	s := tempStore(t, many)
 	fileMany(t, s, "ns", many)

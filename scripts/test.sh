@@ -47,8 +47,10 @@ failed=0
 # shellcheck disable=SC2086 # one argument a package
 tests -race $raced || failed=1
 
-# The race detector multiplies memory: tests that count it are left out above, where they say so themselves.
-apart=$(awk '/^func Test/ { sub(/\(.*/, "", $2); name = $2 } /race\.SkipMemory\(t\)/ { print name }' {platform,service,dataset}/*_test.go | sort -u | paste -sd'|')
+# Tests that say so themselves are left out above: those that measure memory, which the race detector multiplies, and those that do one thing
+# after the other for long.
+apart_of=(platform service service/api dataset actions)
+apart=$(awk '/^func Test/ { sub(/\(.*/, "", $2); name = $2 } /race\.Skip(Memory|Sequential)\(t\)/ { print name }' ${apart_of[@]/%//*_test.go} | sort -u | paste -sd'|')
 [ -n "$apart" ] || { echo "no test says that it is skipped under the race detector: scripts/test.sh looks for that" >&2; exit 1; }
 
 # The rest beside each other, since internal/cli waits much and alone takes as long as all others: what is beside it is told behind it. It
@@ -63,7 +65,7 @@ set -m
   # The benches and the generators of assembly are modules of their own.
   (cd runtime/engine/native/kernel/gen && tests ./...) || failed=1
   export CGO_ENABLED=0 # as the released program is built
-  tests -run "^($apart)\$" ./platform ./service ./dataset || failed=1
+  tests -run "^($apart)\$" "${apart_of[@]/#/./}" || failed=1
   (cd bench && tests ./...) || failed=1
   scripts/test-python.sh "$DISDEL_TEST_PROGRAM" || failed=1
   exit "$failed"

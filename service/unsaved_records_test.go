@@ -23,6 +23,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history/couchlite"
+	"github.com/disdel/disdel/internal/test/race"
 	"github.com/disdel/disdel/internal/test/wait"
 )
 
@@ -60,6 +61,7 @@ func fill(t *testing.T, dir string, leave int64) (free func()) {
 
 // Wherever the room ends by the end of a job, its record is kept whole.
 func TestTheRoomSetAsideIsEnough(t *testing.T) {
+	race.SkipSequential(t)
 	home := smallDisk(t, 8)
 	s, err := Open(t.Context(), Config{Program: testProgram, Home: home})
 	if err != nil {

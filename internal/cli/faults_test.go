@@ -12,6 +12,10 @@ import (
 // delivered twice, a seeded job ends with the bits of the same job left alone.
 func TestFaultsChangeNothing(t *testing.T) {
 	t.Parallel()
+	alone := faults.Seeded(build(t).path, t.TempDir(), faults.Job(1, 2), 7)
+	if _, err := alone.Undisturbed(); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		name   string
 		redis  bool
@@ -33,12 +37,8 @@ func TestFaultsChangeNothing(t *testing.T) {
 			if _, err := exec.LookPath("redis-server"); c.redis && err != nil {
 				t.Skip("redis-server is not installed; scripts/test-deps.sh installs it")
 			}
-			rig := faults.Seeded(build(t).path, t.TempDir(), faults.Job(2, 2), 7)
-			rig.Log = t.Output()
-			if _, err := rig.Undisturbed(); err != nil {
-				t.Fatal(err)
-			}
-			rig.Pace = c.pace
+			rig := alone.Beside(t.TempDir(), 7)
+			rig.Log, rig.Pace = t.Output(), c.pace
 			n, err := c.run(rig, c.faults)
 			if err != nil {
 				t.Fatal(err)
@@ -53,16 +53,17 @@ func TestFaultsChangeNothing(t *testing.T) {
 // A stage that is killed, or a disdel that is, leaves the same bits: all stages of the network begin again together.
 func TestKillsOfStagesChangeNothing(t *testing.T) {
 	t.Parallel()
+	alone := faults.Seeded(build(t).path, t.TempDir(), faults.StagedJob(1, 1), 7)
+	if _, err := alone.Undisturbed(); err != nil {
+		t.Fatal(err)
+	}
 	for name, kill := range map[string]func(*faults.Rig, int) (faults.Tally, error){
 		"kill -9 of actions": (*faults.Rig).KillActions, "kill -9 of disdel": (*faults.Rig).KillController,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rig := faults.Seeded(build(t).path, t.TempDir(), faults.StagedJob(2, 1), 7)
+			rig := alone.Beside(t.TempDir(), 7)
 			rig.Log, rig.Pace = t.Output(), 300*time.Millisecond
-			if _, err := rig.Undisturbed(); err != nil {
-				t.Fatal(err)
-			}
 			n, err := kill(rig, 2)
 			if err != nil {
 				t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/apitypes"
 	"github.com/disdel/disdel/internal/client"
+	"github.com/disdel/disdel/internal/test/race"
 	"github.com/disdel/disdel/scheduler"
 )
 
@@ -95,6 +96,7 @@ func TestGridsAreBounded(t *testing.T) {
 // TestAListHasAPageOfBoundedSize lists drawn large records: each answer has a bounded size, the pages together have
 // each record once and in order, and the client's list is that of the home.
 func TestAListHasAPageOfBoundedSize(t *testing.T) {
+	race.SkipSequential(t)
 	h := newHouse(t, Config{})
 	rec := h.submitted()
 	all, err := h.s.Tenant("ann").History(t.Context())

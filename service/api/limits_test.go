@@ -20,6 +20,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/apitypes"
+	"github.com/disdel/disdel/internal/test/race"
 	"github.com/disdel/disdel/service"
 )
 
@@ -42,6 +43,7 @@ func packed(t *testing.T, data []byte, times int) []byte {
 // TestFormsAreUnpackedOnce sends forms that are packed never, once and several times. Some are larger unpacked than an
 // upload may be, and the rows of some pass the tenant's share. The server judges each form after unpacking it once.
 func TestFormsAreUnpackedOnce(t *testing.T) {
+	race.SkipSequential(t)
 	h := newHouse(t, Config{MaxUpload: 32 << 20, Share: 64 * disdel.MB})
 	idx := func(rows, columns int) []byte {
 		head := []byte{0, 0, 8, 2, 0, 0, 0, byte(rows)}

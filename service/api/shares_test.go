@@ -16,6 +16,7 @@ import (
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/apitypes"
 	"github.com/disdel/disdel/internal/client"
+	"github.com/disdel/disdel/internal/test/race"
 	testwait "github.com/disdel/disdel/internal/test/wait"
 	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/service/tenant"
@@ -172,6 +173,7 @@ func TestARevokedTokenEndsItsUpload(t *testing.T) {
 
 // A client lists more jobs than a server lists at once.
 func TestAClientListsMoreJobsThanAServerAtOnce(t *testing.T) {
+	race.SkipSequential(t)
 	h := newHouse(t, Config{})
 	at, err := client.Remote(client.Server{URL: h.URL, Token: h.tokens["ann read"]})
 	if err != nil {

@@ -123,6 +123,15 @@ func (r *Rig) Undisturbed() (time.Duration, error) {
 	return time.Since(start), err
 }
 
+// Beside returns a rig for the same job in another folder, with moments and victims of its own. It expects what the
+// undisturbed job of r came to.
+func (r *Rig) Beside(dir string, seed uint64) *Rig {
+	other := Seeded(r.Program, dir, r.Job, seed)
+	other.Data, other.Pace, other.PerJob, other.Log = r.Data, r.Pace, r.PerJob, r.Log
+	other.Differs, other.want = r.Differs, r.want
+	return other
+}
+
 // random is a duration below maximum.
 func (r *Rig) random(maximum time.Duration) time.Duration {
 	return time.Duration(r.rng.Int64N(int64(maximum)))
