@@ -3,7 +3,6 @@ package dense
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -32,11 +31,12 @@ type column struct {
 	// different is the number of different texts; with tooMany there are more
 	different int
 	odd       []place
+	unread    place          // the first text that cannot be a category
 	example   string         // the first text that is not missing
 	index     map[string]int // of categories, after close
 }
 
-// place is a text that is no number.
+// place is a text that is no number, or no category.
 type place struct {
 	line int
 	text string
@@ -67,7 +67,7 @@ func (c *column) add(line int, x *cell) {
 		c.example = strings.Clone(x.text)
 	}
 	if !c.tooMany && c.recent[ending(x.text)] != x.text {
-		c.see(x.text)
+		c.see(line, x.text)
 	}
 	if x.kind != aNumber {
 		if c.texts++; len(c.odd) < mostFaults {
@@ -97,7 +97,7 @@ func ending(text string) int {
 }
 
 // see notes a text, while there are few.
-func (c *column) see(text string) {
+func (c *column) see(line int, text string) {
 	kept, ok := c.seen[text]
 	switch {
 	case ok:
@@ -108,6 +108,9 @@ func (c *column) see(text string) {
 		c.different++
 		kept = strings.Clone(text) // so that the block's memory can be freed
 		c.seen[kept] = kept
+		if c.unread.line == 0 && (!utf8.ValidString(kept) || len(kept) > longestName) {
+			c.unread = place{line, kept}
+		}
 	}
 	c.recent[ending(kept)] = kept
 }
@@ -142,8 +145,8 @@ func (c *column) close(at int, wrong *faults) {
 		wrong.at(c.odd[0].line, at+1, c.Name,
 			"it has more than %d different texts, as names and ids have: leave it out (--skip)%s; to learn from words of "+
 				"texts: disdel explain text", mostCategories, nearNumber(c.odd[0].text))
-	case c.unreadable() != "":
-		wrong.add(disdel.Fault{Column: at + 1, Path: c.Name, Msg: c.unreadable()})
+	case c.unread.line > 0:
+		wrong.at(c.unread.line, at+1, c.Name, "%s", unreadable(c.unread.text))
 	case len(c.seen) == 1:
 		c.passed = "it is the same in all rows"
 	default:
@@ -194,17 +197,12 @@ func (c *column) asTarget() disdel.Target {
 // notUTF8 is the message for a text that is not UTF-8.
 const notUTF8 = "no text in UTF-8; if it is in Latin-1: iconv -f latin1 -t utf-8 FILE > OUT"
 
-// unreadable says which of a column's texts cannot be a category, "" if all can.
-func (c *column) unreadable() string {
-	for _, text := range slices.Sorted(maps.Keys(c.seen)) {
-		switch {
-		case !utf8.ValidString(text):
-			return fmt.Sprintf("%.40q is %s", text, notUTF8)
-		case len(text) > longestName:
-			return fmt.Sprintf("%.40q goes on for %d bytes, as no category does: leave it out (--skip)", text, len(text))
-		}
+// unreadable says why a text cannot be a category.
+func unreadable(text string) string {
+	if !utf8.ValidString(text) {
+		return fmt.Sprintf("%.40q is %s", text, notUTF8)
 	}
-	return ""
+	return fmt.Sprintf("%.40q goes on for %d bytes, as no category does: leave it out (--skip)", text, len(text))
 }
 
 // nearNumber is an addition to a message for a text that is a number except for its comma or its percent sign; "" for
