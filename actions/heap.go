@@ -17,6 +17,9 @@ import (
 // system between phases: nobody else could use that memory, and returning it would take most of a short round. The
 // collector's limit is still the same, so that the peak is the same.
 func (h *Host) limitHeap(limit, estimate, slab disdel.Bytes) {
+	if h.shared {
+		return
+	}
 	h.relaxed = estimate > 0 && estimate <= small && limit >= 2*estimate
 	h.free()
 	target := limit / 100 * 96
@@ -67,7 +70,7 @@ const (
 
 // free returns garbage to the system, above all the weights that came in, so that the next phase can use the memory.
 func (h *Host) free() {
-	if !h.relaxed {
+	if !h.relaxed && !h.shared {
 		debug.FreeOSMemory()
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/runtime/engine"
 )
 
 // Steps that exchange get room for their garbage where the limit by the estimate has none, never beyond the
@@ -42,5 +43,21 @@ func TestStepsLeaveTheCollectorRoom(t *testing.T) {
 			t.Errorf("a limit of %d and a target of %d %%, which was %d %%", limit, percent, has)
 		}
 		restore()
+	}
+}
+
+// A host that shares its process leaves the limit of the process alone, one that does not sets it.
+func TestASharedHostLeavesTheCollectorAlone(t *testing.T) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
+	for _, shared := range []bool{true, false} {
+		h := NewHost(func(...int) (disdel.Bytes, disdel.Bytes) { return 0, 0 }, engine.Table{})
+		if shared {
+			h.Shared()
+		}
+		debug.SetMemoryLimit(int64(disdel.GB))
+		h.limitHeap(512*disdel.MB, 12*disdel.MB, 0)
+		if kept := debug.SetMemoryLimit(-1) == int64(disdel.GB); kept != shared {
+			t.Errorf("shared %v: the limit is %d", shared, debug.SetMemoryLimit(-1))
+		}
 	}
 }

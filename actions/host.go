@@ -30,6 +30,7 @@ type Host struct {
 	warm    bool
 	found   int          // processors of the container, before actions choose their threads
 	limit   disdel.Bytes // of the container's memory, see Within
+	shared  bool         // other hosts are in the process, see Shared
 	relaxed bool         // the action is small, its limit far above its estimate: garbage is kept between phases
 	shard   shardCache
 	built   engineCache
@@ -56,6 +57,9 @@ func (h *Host) Memory() (resident, peak disdel.Bytes) {
 
 // Within sets the memory limit of the host's container, 0 for none. Probes report it.
 func (h *Host) Within(limit disdel.Bytes) { h.limit = limit }
+
+// Shared tells the host that its process holds other hosts, too. It then leaves the garbage collector as it is.
+func (h *Host) Shared() { h.shared = true }
 
 // Handlers is the table of tasks.
 func (h *Host) Handlers() map[disdel.Task]Handler {
@@ -264,10 +268,15 @@ const ownThreads = "/proc/self/task"
 // readProcessorTime reads the schedstat files of the process's threads below a folder like /proc/self/task. The kernel
 // documents them in Documentation/scheduler/sched-stats. It is zero where the kernel keeps none.
 func readProcessorTime(folder string) (sum processorTime) {
-	files, _ := filepath.Glob(filepath.Join(folder, "*", "schedstat"))
-	for _, file := range files {
+	all, err := os.Open(folder)
+	if err != nil {
+		return sum
+	}
+	defer all.Close()
+	threads, _ := all.Readdirnames(-1) // unlike filepath.Glob it does not ask for each of them
+	for _, thread := range threads {
 		var t processorTime
-		text, err := os.ReadFile(file)
+		text, err := os.ReadFile(filepath.Join(folder, thread, "schedstat"))
 		if err != nil { // the thread has ended
 			continue
 		}

@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"net"
 	"net/http"
 	"os"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -281,6 +279,7 @@ func (p *platform) container(action, what string) (c *container, cold bool) {
 	time.Sleep(p.world.weather.between(50*time.Millisecond, 600*time.Millisecond, name))
 	table := engine.Table{Backends: []engine.Backend{slowBackend{weather: p.world.weather, name: name}}}
 	c = &container{p.world.process(name), actions.NewHost(memory, table)}
+	c.host.Shared()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.all = append(p.all, c)
@@ -296,12 +295,8 @@ func (p *platform) close() {
 	}
 }
 
-// unlimited takes back the limit that an action has set of the heap of its process, which here is everybody's.
-func unlimited() { debug.SetMemoryLimit(math.MaxInt64) }
-
 // memory is what a container measures.
 func memory(...int) (resident, peak disdel.Bytes) {
-	unlimited()
 	return 40 * disdel.MB, 50 * disdel.MB
 }
 
@@ -362,7 +357,6 @@ type slowBackend struct {
 
 // New implements engine.Backend.
 func (b slowBackend) New(s engine.Spec) (engine.Engine, error) {
-	unlimited()
 	e, err := b.Backend.New(s)
 	if err != nil {
 		return nil, err
@@ -377,7 +371,6 @@ type slowEngine struct {
 
 // Step implements engine.Engine.
 func (e slowEngine) Step(b dataset.Batch) (disdel.Metrics, error) {
-	unlimited()
 	w := e.backend.weather
 	d := w.between(5*time.Millisecond, 120*time.Millisecond, "step "+e.backend.name)
 	if w.strikes(slowStep, e.backend.name) {

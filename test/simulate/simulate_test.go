@@ -190,7 +190,7 @@ func seedRange(text string) (first, last uint64, err error) {
 func TestJobsUnderFaultsEndAsWithoutThem(t *testing.T) {
 	s := newSimulation(t)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // goroutines then take turns in the same order
-	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	defer debug.SetGCPercent(debug.SetGCPercent(1500))
 	began := time.Now()
 	from, to, err := seedRange(*seeds)
 	if err != nil {

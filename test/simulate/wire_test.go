@@ -185,7 +185,6 @@ func (c *conn) Read(b []byte) (int, error) { return c.in.read(b) }
 
 // Write implements net.Conn.
 func (c *conn) Write(b []byte) (int, error) {
-	unlimited()
 	w, name := c.of.world.weather, c.name
 	delay := w.between(50*time.Microsecond, 500*time.Microsecond, name)
 	if w.strikes(storeLate, name) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"unsafe"
 
 	"github.com/disdel/disdel"
@@ -35,11 +36,14 @@ type Set struct {
 // Sets lists what this processor can run, the fastest first; the last is always portable. Their blocks are the default.
 func Sets() []Set { return sets() }
 
+// available are the sets of this processor. To make them takes longer than to make an engine for a small network.
+var available = sync.OnceValue(sets)
+
 // Choose returns the fastest set, or the one that the environment names, with the blocks that suit this machine. It
 // returns Invalid for a name that this processor does not have, and for blocks that there are not.
 func Choose() (Set, error) {
 	name := os.Getenv(Variable)
-	all := sets()
+	all := available()
 	var names []string
 	for _, s := range all {
 		if s.Name == name || name == "" {
