@@ -41,6 +41,7 @@ type platform struct {
 	running    sync.WaitGroup
 	busy       int
 	tidy       bool // no activation ran when the job's package was removed, nor has one since
+	tidied     time.Time
 }
 
 // deployed is an action.
@@ -134,7 +135,7 @@ func (p *platform) answer(r *http.Request, body []byte) (int, string) {
 	case kind == "actions" && r.Method == http.MethodPost:
 		return p.invoke(name, body)
 	case kind == "packages" && r.Method == http.MethodDelete:
-		p.tidy = p.busy == 0
+		p.tidy, p.tidied = p.busy == 0, time.Now()
 	case kind == "packages" && r.Method == http.MethodGet:
 		return 200, p.listed(name)
 	}

@@ -204,8 +204,21 @@ func (c *conn) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
+// broke remembers when the last command on a broken connection arrives.
+func (w *world) broke(out *pipe) {
+	out.mu.Lock()
+	last := out.last
+	out.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if last.After(time.Now()) && last.After(w.onTheWay) {
+		w.onTheWay = last
+	}
+}
+
 // reset breaks the client's end. What was sent arrives.
 func (c *conn) reset(err error) {
+	c.of.world.broke(c.out)
 	c.in.close(err, true)
 	c.out.close(io.EOF, false)
 }

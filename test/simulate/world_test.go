@@ -36,9 +36,10 @@ type world struct {
 	models   string // URL
 
 	mu        sync.Mutex
-	saved     []byte // the record of the job as it was saved last
-	published int    // models
-	unswept   bool   // a controller said that it left the job's keys
+	saved     []byte    // the record of the job as it was saved last
+	published int       // models
+	unswept   bool      // a controller said that it left the job's keys
+	onTheWay  time.Time // when the last command of a broken connection arrives
 }
 
 // digest is a short name of a request. It does not depend on the folder of this process.
@@ -316,10 +317,11 @@ func (w *world) close() {
 }
 
 // leftKeys returns the keys in Redis that should not be there. Activations that still run when the job ends may leave
-// some behind the last sweep: these expire.
+// some behind the last sweep, and so may commands of dead processes that arrive after it (seed 70112): these expire.
 func (w *world) leftKeys() (out []string) {
+	swept := w.platform.tidy && !w.unswept && w.onTheWay.Before(w.platform.tidied)
 	for _, key := range w.redis.Keys() {
-		if w.platform.tidy && !w.unswept || w.redis.TTL(key) == 0 {
+		if swept || w.redis.TTL(key) == 0 {
 			out = append(out, fmt.Sprintf("%s (%v)", key, w.redis.TTL(key)))
 		}
 	}
