@@ -145,8 +145,8 @@ var house = map[string][]string{
 	"service/batch": {"controller/jobfile", "service"},
 	// A service over HTTP.
 	"service/api": {
-		"controller/jobfile", "dataset", "history", "internal/...", "scheduler", "service", "service/infer", "service/tenant",
-		"service/web",
+		"controller/jobfile", "dataset", "history", "internal/...", "scheduler", "service", "service/infer",
+		"service/program", "service/tenant", "service/web",
 	},
 	// The same for a browser, mounted by service/api.
 	"service/web": {

@@ -66,6 +66,10 @@ type Config struct {
 	// does. Jobs of a batch begin with more workers if each has little. 0: no known bound.
 	ActionMillicores int
 
+	// PackageIndex is where the packages come from that Python programs of this Service's tenants require: the URL of an
+	// index, such as https://pypi.org/simple, or a folder of wheels. "": none are installed.
+	PackageIndex string
+
 	// Tune changes the settings of the embedded platform before it starts. nil: no change.
 	Tune func(*platform.Config)
 
@@ -125,6 +129,9 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 		}
 	}
 	cfg.Home = home
+	if err := cfg.checkPackageIndex(); err != nil {
+		return nil, err
+	}
 	if cfg.Log == nil {
 		quiet := logrus.New()
 		quiet.SetOutput(io.Discard)

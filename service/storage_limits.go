@@ -14,6 +14,7 @@ import (
 	"github.com/disdel/disdel/internal/blobs"
 	"github.com/disdel/disdel/internal/files"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/service/program"
 )
 
 // checkStorage returns OverLimit with the arithmetic if Redis has no room for what a job's actions keep there, and
@@ -219,11 +220,12 @@ func (p *planner) claimRedis(n aggregator.Need) (release func(), err error) {
 	return release, nil
 }
 
-// stored is the size of a tenant's data sets, models, weights, checkpoints and records.
+// stored is the size of a tenant's data sets, models, weights, checkpoints, records and environments.
 func (s *Service) stored(ctx context.Context) (all disdel.Bytes, err error) {
 	if all, err = s.recordBytes(ctx); err != nil {
 		return 0, err
 	}
+	all += program.SizeOf(s.pythonFolder())
 	for _, folder := range []string{"datasets", "models"} {
 		bucket, err := blobs.Open(ctx, s.storage(folder))
 		if err != nil {

@@ -244,8 +244,9 @@ func (l *storedList) addBucket(ctx context.Context, url string, itemOf func(key 
 	return nil
 }
 
-// addHistory adds the records, and for the home also the platform's log. A tenant's records are in the home's file.
+// addHistory adds the records and environments, and for the home also the platform's log. A tenant's records are in the home's file.
 func (l *storedList) addHistory(ctx context.Context, s *Service) error {
+	l.addEnvironments(filepath.Join(s.pythonFolder(), "environments"))
 	if s.whose() == "" {
 		for name, pattern := range map[string]string{
 			"audit log": tenant.AuditFile + "*", "records that the history did not take": "unsaved/*",
@@ -255,7 +256,6 @@ func (l *storedList) addHistory(ctx context.Context, s *Service) error {
 		l.addFiles(StoredLogs, "", filepath.Join(s.cfg.Home, backgroundFolder, "*.log"))
 		l.addFile(StoredLogs, local.Log(s.cfg.Home))
 		l.addFile(StoredJobs, local.HistoryFile(s.cfg.Home))
-		l.addEnvironments(s.environments())
 		return nil
 	}
 	size, err := s.recordBytes(ctx)

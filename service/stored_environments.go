@@ -1,7 +1,6 @@
 package service
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,10 +9,8 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/files"
 	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/service/program"
 )
-
-// environments is the folder with the virtual environments of Python programs, which commands of this home have made.
-func (s *Service) environments() string { return filepath.Join(s.cfg.Home, "python", "environments") }
 
 // addEnvironments adds each virtual environment with all of its files. It counts as written when it was used last.
 func (l *storedList) addEnvironments(below string) {
@@ -24,17 +21,7 @@ func (l *storedList) addEnvironments(below string) {
 		if err != nil {
 			continue
 		}
-		var size int64
-		filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error { //nolint:errcheck // files may vanish meanwhile
-			if err != nil || !e.Type().IsRegular() {
-				return nil //nolint:nilerr // as above
-			}
-			if info, err := e.Info(); err == nil {
-				size += info.Size()
-			}
-			return nil
-		})
-		l.add(StoredEnvironments, filepath.Base(dir), size, used.ModTime())
+		l.add(StoredEnvironments, filepath.Base(dir), int64(program.SizeOf(dir)), used.ModTime())
 	}
 }
 
@@ -68,9 +55,9 @@ func runsIn(interpreter, environment string) bool {
 // removeEnvironment deletes a virtual environment, unless a command is just making it.
 func (s *Service) removeEnvironment(name string) error {
 	const op = "delete the environment"
-	dir := filepath.Join(s.environments(), name)
+	dir := filepath.Join(s.pythonFolder(), "environments", name)
 	used, err := os.Stat(dir)
-	if err != nil || s.whose() != "" {
+	if err != nil {
 		return &disdel.Error{Kind: disdel.NotFound, Op: op, Msg: "there is no environment " + name}
 	}
 	lock, err := files.Lock(dir + ".lock")

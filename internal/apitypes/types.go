@@ -24,7 +24,10 @@ type Submission struct {
 	Files map[string]string `json:"files,omitempty"`
 	Sets  []string          `json:"sets,omitempty"` // PATH=VALUE
 	// Program is model.python with its code and description. The archive is sent before it, to /api/v1/programs.
-	Program   *disdel.Python `json:"program,omitempty"`
+	Program *disdel.Python `json:"program,omitempty"`
+	// Environment has the packages of the program's requirements. Their text is sent before it, to /api/v1/environments.
+	Environment string `json:"environment,omitempty"`
+
 	Priority  int            `json:"priority,omitempty"`
 	Estimator string         `json:"estimator,omitempty"`
 	Risk      *float64       `json:"risk,omitempty"`
@@ -136,6 +139,11 @@ type Weights struct {
 // ModelList is a list of trained models.
 type ModelList struct {
 	Models []modelstore.Model `json:"models"`
+}
+
+// Environment names the virtual environment that a server has made.
+type Environment struct {
+	Environment string `json:"environment"`
 }
 
 // Program is the stored code of a Python program.

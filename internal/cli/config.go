@@ -55,6 +55,7 @@ func config(c *cli.Context, u *ui, needs need) (cfg service.Config, err error) {
 	cfg.Log, cfg.Admission = newLog(c, u), c.String("admission")
 	cfg.Place = runsAt(c)
 	cfg.TakeOver = needs&takeOverJobs != 0
+	cfg.PackageIndex = c.String("package-index")
 	for _, part := range []struct {
 		need need
 		read func() error

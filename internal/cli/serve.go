@@ -56,6 +56,10 @@ func serveCommand(u *ui) *cli.Command {
 			&cli.DurationFlag{
 				Name: "drain", Value: 10 * time.Second, Usage: "`TIME` that running requests have to finish at shutdown",
 			},
+			&cli.StringFlag{
+				Name: "package-index", EnvVars: []string{"DISDEL_PACKAGE_INDEX"},
+				Usage: "install packages for clients' Python programs from this `URL`, or a folder of wheels",
+			},
 			admissionFlag,
 		},
 		Action: func(c *cli.Context) error {

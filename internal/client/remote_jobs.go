@@ -2,6 +2,7 @@ package client
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -11,6 +12,8 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -33,23 +36,45 @@ func (r remoteJobs) submission(ctx context.Context, req service.Request) (apityp
 	if err := sendInitialWeights(ctx, remoteModels(r), &req); err != nil {
 		return apitypes.Submission{}, err
 	}
-	if req.Job.Model.Python != nil && req.Job.Model.Python.Requirements != "" {
-		return apitypes.Submission{}, &disdel.Error{
-			Kind: disdel.Denied, Op: "submit job", Msg: "a server installs no packages for its clients",
-			Hint: "leave requirements out if the server's Python has the packages, or leave out --server",
-		}
-	}
 	if req.Job.Model.Custom != "" || req.Job.Model.Description != nil {
 		return apitypes.Submission{}, &disdel.Error{
 			Kind: disdel.Denied, Op: "submit job", Msg: "a server runs no programs of its clients",
 			Hint: "name a network or layers in the job file, or leave out --server",
 		}
 	}
+	environment, err := r.environment(ctx, &req)
+	if err != nil {
+		return apitypes.Submission{}, err
+	}
 	text, err := jobfile.Print(req.Job)
 	return apitypes.Submission{
 		File: string(text), Name: req.Source.Name, Priority: req.Priority, Estimator: req.Estimator, Risk: req.Risk,
 		Probe: req.Probe, Siblings: req.Siblings, Origin: req.Origin, Program: req.Job.Model.Python,
+		Environment: environment,
 	}, err
+}
+
+// environment has the server install the packages that the job's program requires. It returns the name of their
+// environment, "" if the program requires none.
+func (r remoteJobs) environment(ctx context.Context, req *service.Request) (name string, err error) {
+	p := req.Job.Model.Python
+	if p == nil || p.Requirements == "" {
+		return "", nil
+	}
+	file := p.Requirements
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(folderOf(req.Source.Name), file)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", &disdel.Error{Kind: disdel.Invalid, Op: "read requirements", Err: err}
+	}
+	var out apitypes.Environment
+	err = r.ask(ctx, request{
+		method: http.MethodPost, path: []string{"environments"}, raw: bytes.NewReader(text), size: int64(len(text)),
+		header: http.Header{"Content-Type": {"text/plain"}},
+	}, &out)
+	return out.Environment, err
 }
 
 // placed gives faults their lines in the user's file.

@@ -78,14 +78,22 @@ func (c *call) request() (req service.Request, s apitypes.Submission, done func(
 	if done, err = c.compute(); err != nil {
 		return req, s, nil, err
 	}
-	if req, err = convert(&s, c.Header.Get("Idempotency-Key")); err != nil {
+	interpreter := ""
+	if s.Environment != "" {
+		interpreter, err = c.Service.Interpreter(s.Environment)
+	}
+	if err == nil {
+		req, err = convert(&s, c.Header.Get("Idempotency-Key"), interpreter)
+	}
+	if err != nil {
 		done()
 	}
 	return req, s, done, err
 }
 
 // convert converts a submission to a request of a service. A file that the job file names comes with the submission.
-func convert(s *apitypes.Submission, key string) (req service.Request, err error) {
+// interpreter is the Python of its environment, "" without one.
+func convert(s *apitypes.Submission, key, interpreter string) (req service.Request, err error) {
 	origin, err := sentOrigin(s.Origin)
 	if err != nil {
 		return req, err
@@ -104,7 +112,7 @@ func convert(s *apitypes.Submission, key string) (req service.Request, err error
 		}
 	}
 	if err == nil {
-		err = takeProgram(&file.Job, s.Program)
+		err = takeProgram(&file.Job, s.Program, interpreter)
 	}
 	if err == nil {
 		err = checkSizes([]sized{{"metadata.labels", len(file.Job.Metadata.Labels), mostLabels, "labels"}})
@@ -118,12 +126,13 @@ func convert(s *apitypes.Submission, key string) (req service.Request, err error
 
 // fromPage converts a job file that a user of the page sends.
 func fromPage(file string) (service.Request, error) {
-	return convert(&apitypes.Submission{File: file}, "")
+	return convert(&apitypes.Submission{File: file}, "", "")
 }
 
 // takeProgram completes the Python program of a job by the description that its client made. The server looks at no
-// program itself: code of clients runs in actions only, and there by the server's own Python.
-func takeProgram(job *disdel.Job, sent *disdel.Python) error {
+// program itself: code of clients runs in actions only, and there by the server's own Python or that of an environment
+// which the server has made.
+func takeProgram(job *disdel.Job, sent *disdel.Python, interpreter string) error {
 	m := job.Model.Python
 	if m == nil || sent == nil || sent.Network == nil {
 		return nil // without a description, the check of the job refuses it
@@ -131,19 +140,20 @@ func takeProgram(job *disdel.Job, sent *disdel.Python) error {
 	asked := disdel.Python{File: sent.File, Entry: sent.Entry, Arguments: sent.Arguments, Requirements: sent.Requirements}
 	n := sent.Network
 	switch {
-	case m.Requirements != "":
+	case m.Requirements != "" && interpreter == "":
 		return &disdel.Error{
-			Kind: disdel.Denied, Op: "submit job", Msg: "this server installs no packages for its clients",
-			Hint: "leave out model.python.requirements if the server's Python has the packages",
+			Kind: disdel.Invalid, Op: "submit job", Msg: "the packages of the program's requirements come first",
+			Hint: "use the command disdel, or POST the text of the requirements to /api/v1/environments, and name the answer " +
+				"in environment",
 		}
 	case !m.Same(&asked) || n == nil || n.Python == nil || n.Python.Code != sent.Code:
 		return invalid("program is not the one that the job file names", nil)
 	}
 	described := *n.Python
-	described.Interpreter = ""
+	described.Interpreter = interpreter
 	network := *n
 	network.Python = &described
-	m.Code, m.Network = sent.Code, &network
+	m.Code, m.Network, m.Interpreter = sent.Code, &network, interpreter
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"path"
 	"strconv"
+	"time"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/apitypes"
@@ -18,6 +19,7 @@ import (
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/service/infer"
+	"github.com/disdel/disdel/service/program"
 )
 
 func listModels(c *call) (int, any, error) {
@@ -204,6 +206,20 @@ func putProgram(c *call) (int, any, error) {
 	}
 	code, err := store.WriteProgram(c.Context(), archive)
 	return http.StatusCreated, apitypes.Program{Code: code}, err
+}
+
+// installPackages makes the virtual environment for the text of a requirements.txt. The answer has its name, which a
+// submission names.
+func installPackages(c *call) (int, any, error) {
+	text, err := io.ReadAll(io.LimitReader(c.Body, program.MaxRequirements+1))
+	if err != nil {
+		return 0, nil, err
+	}
+	c.out.SetReadDeadline(time.Time{}) //nolint:errcheck // there is none then: packages take as long as they take
+	ctx, stop := c.lasting()
+	defer stop()
+	name, err := c.Service.InstallPackages(ctx, string(text))
+	return http.StatusCreated, apitypes.Environment{Environment: name}, err
 }
 
 func listWeights(c *call) (int, any, error) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
+	"github.com/disdel/disdel/internal/apitypes"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/service"
 )
@@ -66,10 +67,43 @@ func TestAProgramOverHTTPNeedsItsDescriptionAndItsCode(t *testing.T) {
 			p.Network.Python.Code = p.Code
 		},
 		"program is not the one that the job file names": func(p *disdel.Python) { p.Network.Python.Code = "sha256:other" },
-		"a server installs no packages":                  func(p *disdel.Python) { p.Requirements = "requirements.txt" },
+		"read requirements": func(p *disdel.Python) { p.Requirements = "requirements.txt" },
 	} {
 		if err := ann.Jobs.Check(ctx, request(change)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("want %q: %v", says, err)
+		}
+	}
+}
+
+// A program's packages come before its job. A server without an index refuses them, and a job without them; nobody
+// names an environment of another tenant or a path as one.
+func TestPackagesOfAProgramComeFirst(t *testing.T) {
+	h := newHouse(t, Config{MaxUpload: 1 << 20})
+	h.submitted()
+	if status, text := h.ask("ann submit", "POST", "/api/v1/environments", "numpy"); status != 403 ||
+		!strings.Contains(string(text), "--package-index") {
+		t.Errorf("status %d: %s, want 403 with the way on", status, text)
+	}
+	if status, _ := h.ask("ann read", "POST", "/api/v1/environments", "numpy"); status != 403 {
+		t.Errorf("status %d for a reader, want 403", status)
+	}
+	file := strings.Replace(pythonJob, "entry: Net", "entry: Net, requirements: r.txt", 1)
+	python := &disdel.Python{
+		File: "net.py", Entry: "Net", Requirements: "r.txt", Code: "sha256:0",
+		Network: &disdel.CustomNetwork{Python: &disdel.PythonNetwork{Code: "sha256:0"}},
+	}
+	for environment, says := range map[string]string{
+		"":                       "the packages of the program's requirements come first",
+		"00aa":                   "no longer has the program's packages",
+		"..":                     "no longer has the program's packages",
+		"../tenants/bob/00aa":    "no longer has the program's packages",
+		"/usr":                   "no longer has the program's packages",
+		"../../../../../../usr/": "no longer has the program's packages",
+	} {
+		s := apitypes.Submission{File: file, Program: python, Environment: environment}
+		status, text := h.ask("ann submit", "POST", "/api/v1/jobs", s)
+		if status < 400 || status >= 500 || !strings.Contains(string(text), says) {
+			t.Errorf("environment %q: status %d: %s, want %q", environment, status, text, says)
 		}
 	}
 }

@@ -98,6 +98,10 @@ var routes = []route{
 		method: "POST", path: "/api/v1/programs", role: tenant.RoleSubmit,
 		answer: putProgram, upload: true, cost: costUpload,
 	},
+	{
+		method: "POST", path: "/api/v1/environments", role: tenant.RoleSubmit,
+		answer: installPackages, upload: true, cost: costUpload,
+	},
 	{method: "GET", path: "/api/v1/stored", role: tenant.RoleRead, answer: listStored, cost: costList},
 	{
 		method: "DELETE", path: "/api/v1/stored/{kind}/{name}", role: tenant.RoleSubmit,
@@ -132,7 +136,7 @@ func removeStored(c *call) (int, any, error) {
 	item := service.StoredItem{Kind: service.StoredKind(c.PathValue("kind")), Name: c.PathValue("name")}
 	switch item.Kind {
 	case service.StoredData, service.StoredModels, service.StoredCheckpoints, service.StoredWeights, service.StoredAnswers,
-		service.StoredLogs:
+		service.StoredLogs, service.StoredEnvironments:
 	default:
 		return 0, nil, &disdel.Error{Kind: disdel.NotFound, Op: "delete an item", Msg: "there is no such kind"}
 	}

@@ -54,6 +54,10 @@ type description struct {
 	source  string // the program's file or folder, absolute
 	temp    string // folder of this description alone
 	modules string // folder for PYTHONPATH
+
+	index string       // of a server: the only source of packages
+	most  disdel.Bytes // of a server: the size of an environment
+	room  func(ctx context.Context) (most disdel.Bytes, release func(), err error)
 }
 
 // prepare makes names absolute and the folders that every child process needs.
@@ -89,7 +93,12 @@ func (d *description) path(name string) string {
 	return filepath.Join(d.Dir, name)
 }
 
-func (d *description) op() string { return "program " + d.Python.File }
+func (d *description) op() string {
+	if d.index != "" {
+		return "install packages"
+	}
+	return "program " + d.Python.File
+}
 
 func (d *description) invalid(msg, hint string) error {
 	return &disdel.Error{Kind: disdel.Invalid, Op: d.op(), Msg: msg, Hint: hint}

@@ -155,7 +155,7 @@ func (d *description) virtual(ctx context.Context, base interpreter, unmet []str
 	if err != nil {
 		return base, &disdel.Error{Kind: disdel.Invalid, Op: d.op(), Err: err}
 	}
-	sum := sha256.Sum256([]byte(base.path + "\x00" + base.version + "\x00" + string(text)))
+	sum := sha256.Sum256([]byte(base.path + "\x00" + base.version + "\x00" + d.index + string(text)))
 	dir := filepath.Join(d.Cache, "environments", hex.EncodeToString(sum[:8]))
 	made := interpreter{path: filepath.Join(dir, "bin", "python"), version: base.version}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
@@ -200,27 +200,43 @@ func (d *description) make(ctx context.Context, base interpreter, dir string) er
 		return err
 	}
 	defer os.RemoveAll(draft) //nolint:errcheck // nothing is there after the rename
-	requirements := d.path(d.Python.Requirements)
-	python := filepath.Join(draft, "bin", "python")
-	steps := [][]string{
-		{base.path, "-m", "venv", "--system-site-packages", draft},
-		{python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", requirements},
+	fill := d.fill
+	if d.index != "" {
+		fill = d.fillBounded
 	}
-	if uv, err := exec.LookPath("uv"); err == nil {
-		steps = [][]string{
-			{uv, "venv", "-q", "--system-site-packages", "--python", base.path, draft},
-			{uv, "pip", "install", "-q", "--link-mode", "copy", "--python", python, "-r", requirements},
-		}
-	}
-	for _, step := range steps {
-		if _, prints, err := d.run(ctx, d.asUser(), installTimeout, nil, step[0], step[1:]...); err != nil {
-			return fmt.Errorf("%s: %w: %s", strings.Join(step[:3], " "), err, strings.TrimSpace(terminal.Clean(string(prints))))
-		}
+	if err := fill(ctx, d.steps(base, draft), draft); err != nil {
+		return err
 	}
 	if err := readOnly(draft); err != nil {
 		return err
 	}
 	return os.Rename(draft, dir)
+}
+
+// steps are the commands that make an environment in a folder and install the packages.
+func (d *description) steps(base interpreter, draft string) [][]string {
+	python := filepath.Join(draft, "bin", "python")
+	packages := append(d.sources(), "-r", d.path(d.Python.Requirements))
+	if uv, err := exec.LookPath("uv"); err == nil {
+		return [][]string{
+			{uv, "venv", "-q", "--system-site-packages", "--python", base.path, draft},
+			append([]string{uv, "pip", "install", "-q", "--link-mode", "copy", "--python", python}, packages...),
+		}
+	}
+	return [][]string{
+		{base.path, "-m", "venv", "--system-site-packages", draft},
+		append([]string{python, "-m", "pip", "install", "-q", "--disable-pip-version-check"}, packages...),
+	}
+}
+
+// fill installs packages as the user would.
+func (d *description) fill(ctx context.Context, steps [][]string, _ string) error {
+	for _, step := range steps {
+		if _, prints, err := d.run(ctx, d.asUser(), installTimeout, nil, step[0], step[1:]...); err != nil {
+			return fmt.Errorf("%s: %w: %s", strings.Join(step[:3], " "), err, strings.TrimSpace(terminal.Clean(string(prints))))
+		}
+	}
+	return nil
 }
 
 // readOnly takes the right to write from every file of an environment, which programs share.

@@ -21,3 +21,15 @@ func ExampleDescribe() {
 	}
 	fmt.Println(python.Code, len(archive), python.Network.Python.Memory)
 }
+
+// A server installs what a client's program requires, from an index that its operator chose.
+func ExamplePackages_Install() {
+	name, err := program.Packages{
+		Requirements: "einops >= 0.7\n", Index: "https://pypi.org/simple", Cache: "/var/lib/disdel/python/tenants/ann",
+	}.Install(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("/var/lib/disdel/python/tenants/ann/environments/" + name + "/bin/python")
+}
