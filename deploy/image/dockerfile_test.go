@@ -72,3 +72,39 @@ func TestTheDockerfileMakesTheSameImage(t *testing.T) {
 		}
 	}
 }
+
+// The image with Python is run as the other, and its build names files that the repository has. requirements.txt is the
+// user's. Nobody here runs a container engine.
+func TestTheDockerfileForPythonNamesFilesThatExist(t *testing.T) {
+	text, err := os.ReadFile("../Dockerfile.python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	build, last, _ := strings.Cut(string(text), "FROM python:$PYTHON-slim-bookworm\n")
+	config, err := plainImage.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"USER " + config.Config.User, fmt.Sprintf("ENTRYPOINT [%q]", config.Config.Entrypoint[0]), "EXPOSE 8080",
+		"COPY --from=build /disdel-runtime " + programPath, pythonVariable + "=/usr/local/bin/python3",
+	} {
+		if !strings.Contains(last, line) {
+			t.Errorf("the Dockerfile for Python lacks %q", line)
+		}
+	}
+	if !strings.Contains(build, " -o /disdel-runtime ./cmd/disdel-runtime") {
+		t.Error("the Dockerfile for Python does not build the runtime")
+	}
+	names := []string{"cmd/disdel-runtime"}
+	for line := range strings.Lines(string(text)) {
+		if words := strings.Fields(line); len(words) > 2 && words[0] == "COPY" && !strings.HasPrefix(words[1], "--") {
+			names = append(names, words[1:len(words)-1]...)
+		}
+	}
+	for _, name := range names {
+		if _, err := os.Stat("../../" + name); err != nil && name != "requirements.txt" {
+			t.Errorf("the Dockerfile for Python names %s: %v", name, err)
+		}
+	}
+}
