@@ -78,8 +78,8 @@ func (s *Service) claimEnvironment(ctx context.Context) (most disdel.Bytes, rele
 	return most, release, err
 }
 
-// Interpreter returns the Python of an environment that InstallPackages has made for the same tenant. It returns NotFound
-// for another name.
+// Interpreter returns the Python of an environment that InstallPackages has made for the same tenant. It returns
+// NotFound for another name.
 func (s *Service) Interpreter(environment string) (path string, err error) {
 	path = filepath.Join(s.pythonFolder(), "environments", environment, "bin", "python")
 	if _, err = os.Stat(path); err != nil || !filepath.IsLocal(environment) || filepath.Base(environment) != environment {

@@ -244,7 +244,8 @@ func (l *storedList) addBucket(ctx context.Context, url string, itemOf func(key 
 	return nil
 }
 
-// addHistory adds the records and environments, and for the home also the platform's log. A tenant's records are in the home's file.
+// addHistory adds the records and environments, and for the home also the platform's log. A tenant's records are in the
+// home's file.
 func (l *storedList) addHistory(ctx context.Context, s *Service) error {
 	l.addEnvironments(filepath.Join(s.pythonFolder(), "environments"))
 	if s.whose() == "" {
