@@ -42,6 +42,8 @@ type Layer struct {
 	NormFirst  *bool  `json:"normFirst,omitempty"`  // transformer: norms before the sums, or behind; nil is true
 	Take       string `json:"take,omitempty"`       // takePosition: mean, first or last
 
+	Bidirectional *bool `json:"bidirectional,omitempty"` // lstm, gru: a second one reads backwards; nil is false
+
 	// Windows that differ by side, which the file gives as lists under the names above. One that is not zero takes the
 	// place of its number; one of equal sides is never read from a file.
 	SizeHW     [2]int `json:"-"` // height, width
@@ -85,6 +87,8 @@ type layerOptions struct {
 	Hidden     int    `json:"hidden,omitempty"`
 	NormFirst  *bool  `json:"normFirst,omitempty"`
 	Take       string `json:"take,omitempty"`
+
+	Bidirectional *bool `json:"bidirectional,omitempty"`
 }
 
 func (o layerOptions) layer(kind string) Layer {
@@ -97,6 +101,7 @@ func (o layerOptions) layer(kind string) Layer {
 		SamePad: o.Padding.same, Vocabulary: o.Vocabulary, Width: o.Width, Padded: o.Padded,
 		Learned: o.Learned, Heads: o.Heads, KVHeads: o.KVHeads, Causal: o.Causal, Rotary: o.Rotary,
 		Hidden: o.Hidden, NormFirst: o.NormFirst, Take: o.Take, Slope: o.Slope, Size: o.Size.one, SizeHW: o.Size.two,
+		Bidirectional: o.Bidirectional,
 	}
 }
 
@@ -110,7 +115,7 @@ func (l Layer) MarshalJSON() ([]byte, error) {
 		Padding:  padding{l.Padding, l.PaddingAt, l.SamePad}, Vocabulary: l.Vocabulary, Width: l.Width,
 		Padded: l.Padded, Learned: l.Learned, Heads: l.Heads, KVHeads: l.KVHeads, Causal: l.Causal,
 		Rotary: l.Rotary, Hidden: l.Hidden, NormFirst: l.NormFirst, Take: l.Take, Slope: l.Slope,
-		Size: windowSide{l.Size, l.SizeHW},
+		Size: windowSide{l.Size, l.SizeHW}, Bidirectional: l.Bidirectional,
 	}})
 }
 

@@ -375,16 +375,23 @@ func (b *Builder) Add(name string, in ...int) int {
 	return b.add(Node{Name: name, Op: OpAdd, Inputs: in, Out: b.Out(in[0])})
 }
 
-// Concat joins images of one size along channels.
+// Concat joins images of one size, or sequences of as many positions, along channels.
 func (b *Builder) Concat(name string, in ...int) int {
-	_, h, w := b.image(name, in[0])
+	size, sequence := b.image, len(b.Out(in[0])) == 2
+	if sequence {
+		size = func(name string, in int) (c, h, w int) { c, h = b.sequence(name, in); return c, h, 1 }
+	}
+	_, h, w := size(name, in[0])
 	channels := 0
 	for _, n := range in {
-		c, nh, nw := b.image(name, n)
+		c, nh, nw := size(name, n)
 		if nh != h || nw != w {
 			b.fail(name, "cannot join %dx%d and %dx%d pixels", h, w, nh, nw)
 		}
 		channels += c
+	}
+	if sequence {
+		return b.add(Node{Name: name, Op: OpConcat, Inputs: in, Out: Shape{channels, h}})
 	}
 	return b.add(Node{Name: name, Op: OpConcat, Inputs: in, Out: Shape{channels, h, w}})
 }

@@ -77,6 +77,7 @@ const (
 	OpGRU          // the same of the three gates of a GRU (Cho 2014)
 	OpSequence     // the pixels of an image, by rows, as positions
 	OpClassToken   // puts a position before the others, weight [1 channels], as ViT does
+	OpReverse      // positions in reverse order; padding stays where it is
 	OpTakePosition // Take: the mean of the positions, the first or the last; a vector of the channels
 	OpCustom       // Custom: a whole network that only an action's own binary computes
 	OpLinear       // Sparse: the sum of a sparse row's entries, each times the weight of its column, and a bias
@@ -156,6 +157,7 @@ var ops = [...]op{
 		name: "classToken", weighs: true, macs: noProducts,
 		weight: func(n *Node, _ Shape) []int { return []int{1, n.Out[0]} },
 	},
+	OpReverse:      {name: "reverse", weighs: true},
 	OpTakePosition: {name: "takePosition", weighs: true},
 	OpCustom:       {name: "custom", weighs: true, params: customParams},
 	OpLinear: {

@@ -165,11 +165,11 @@ var layerKinds = [...]layerKind{
 	},
 	{
 		name: "lstm", meaning: "Reads a sequence from the first position to the last, with a memory (PyTorch's LSTM).",
-		options: "units", required: "units", add: addRecurrent(OpLSTM),
+		options: "units bidirectional", required: "units", add: addRecurrent(OpLSTM),
 	},
 	{
 		name: "gru", meaning: "A smaller lstm (PyTorch's GRU).",
-		options: "units", required: "units", add: addRecurrent(OpGRU),
+		options: "units bidirectional", required: "units", add: addRecurrent(OpGRU),
 	},
 	{
 		name: "tiedDense", meaning: "An output for each token: a dense layer with the weight of the embedding.",
@@ -213,7 +213,7 @@ func activationOf(name string) *layerKind {
 var optionDefaults = map[string]string{
 	"stride": "1", "padding": "0", "dilation": "1", "groups": "1", "bias": "true", "activation": "none",
 	"eps": "1e-05", "momentum": "0.1", "scale": "true", "center": "true", "learned": "true", "padded": "false",
-	"kvHeads": "heads", "causal": "false", "rotary": "false",
+	"kvHeads": "heads", "causal": "false", "rotary": "false", "bidirectional": "false",
 	"hidden": "4 x channels", "normFirst": "true", "rate": "0", "slope": "0.01",
 }
 
@@ -352,7 +352,13 @@ func addTiedDense(b *Builder, name string, in []int, _ *disdel.Layer) {
 }
 
 func addRecurrent(op Op) func(*Builder, string, []int, *disdel.Layer) {
-	return func(b *Builder, name string, in []int, l *disdel.Layer) { b.Recurrent(name, in[0], op, l.Units) }
+	return func(b *Builder, name string, in []int, l *disdel.Layer) {
+		if isSet(l.Bidirectional) {
+			b.Bidirectional(name, in[0], op, l.Units)
+			return
+		}
+		b.Recurrent(name, in[0], op, l.Units)
+	}
 }
 
 func attentionOf(l *disdel.Layer) Attention {

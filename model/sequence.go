@@ -143,6 +143,9 @@ func (b *Builder) checkTokens(vocabulary int) {
 		if n.Op == OpAttention && !n.Causal {
 			b.fail(n.Name, "it reads the tokens that it should predict; write causal: true")
 		}
+		if n.Op == OpReverse {
+			b.fail(n.Name, "it reads the tokens that it should predict; leave bidirectional out")
+		}
 		if n.Op == OpConv && n.Pad.Bottom > 0 {
 			b.fail(n.Name, "it reads the tokens that it should predict; write padding: [kernel - 1, 0, 0, 0]")
 		}
@@ -240,6 +243,22 @@ func (b *Builder) Recurrent(name string, in int, op Op, units int) int {
 	_, positions := b.sequence(name, in)
 	x := b.dense(name+".input", in, op.Gates()*units, true)
 	return b.add(Node{Name: name, Op: op, Inputs: []int{x}, Out: Shape{units, positions}, Units: units})
+}
+
+// Bidirectional adds a recurrent layer NAME and a second one, NAME.reverse, that reads each row from its last position that
+// is no padding to its first. NAME.both joins the channels of both, so it has 2 x units (Schuster 1997, as PyTorch has it).
+func (b *Builder) Bidirectional(name string, in int, op Op, units int) int {
+	forth := b.Recurrent(name, in, op, units)
+	back := b.Recurrent(name+".reverse", b.reverse(name+".reverse.order", in), op, units)
+	return b.Concat(name+".both", forth, b.reverse(name+".reverse.back", back))
+}
+
+// reverse adds the positions of a sequence in reverse order.
+func (b *Builder) reverse(name string, in int) int {
+	b.sequence(name, in)
+	n := Node{Name: name, Op: OpReverse, Inputs: []int{in}, Out: b.Out(in)}
+	b.mask(&n)
+	return b.add(n)
 }
 
 // mask has a node leave out padding, where the embedding says that there is any.

@@ -113,6 +113,15 @@ func TestLanguageModels(t *testing.T) {
 	if err := layers(true, 300); err != nil {
 		t.Error(err)
 	}
+	yes := true
+	_, err := Build(disdel.Network{Input: []int{1, 1, 16}, Classes: 300, NextToken: true, Layers: []disdel.Layer{
+		{Kind: "embedding", Vocabulary: 300, Width: 8},
+		{Kind: "gru", Units: 8, Bidirectional: &yes},
+		{Kind: "dense", Units: 300},
+	}})
+	if err == nil || !strings.Contains(err.Error(), "leave bidirectional out") {
+		t.Error(err)
+	}
 	if err := layers(false, 300); err == nil || !strings.Contains(err.Error(), "causal") {
 		t.Error(err)
 	}

@@ -230,7 +230,7 @@ func (t *translator) special(n *model.Node, o operator) error {
 		t.gelu(n, o)
 	case model.OpGELUTanh, model.OpScale, model.OpEmbedding, model.OpPositions, model.OpLayerNorm, model.OpRMSNorm,
 		model.OpAttention, model.OpLSTM, model.OpGRU, model.OpSequence,
-		model.OpClassToken, model.OpTakePosition:
+		model.OpClassToken, model.OpTakePosition, model.OpReverse:
 		return t.refused(n)
 	case model.OpCustom:
 		return &disdel.Error{

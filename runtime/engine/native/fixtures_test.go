@@ -155,13 +155,16 @@ func testNetwork(t testing.TB, name string) *model.Graph {
 		}
 		return g
 	}
-	if name == "encoder-test" || name == "recurrent-test" || name == "language-test" {
+	if name == "encoder-test" || name == "recurrent-test" || name == "both-ways-test" || name == "language-test" {
 		b := model.NewBuilder(name, model.Shape{30})
 		switch name {
 		case "encoder-test":
 			encoder(b)
 		case "language-test":
 			language(b)
+		case "both-ways-test":
+			x := b.Bidirectional("lstm", b.Embedding("tokens", 0, 19, 16, true), model.OpLSTM, 12)
+			b.Dense("fc", b.TakePosition("mean", b.Bidirectional("gru", x, model.OpGRU, 10), model.TakeMean), 10)
 		default:
 			x := b.Recurrent("lstm", b.Embedding("tokens", 0, 19, 16, true), model.OpLSTM, 12)
 			b.Dense("fc", b.TakePosition("last", b.Recurrent("gru", x, model.OpGRU, 20), model.TakeLast), 10)
@@ -222,7 +225,7 @@ func paths(t *testing.T, f func(t *testing.T)) {
 // From the same weights and batches the losses of 50 steps are PyTorch's, to 1e-4 relative.
 func TestLossCurvesArePyTorchs(t *testing.T) {
 	files, err := filepath.Glob("testdata/curves/*.json")
-	if err != nil || len(files) != 17 {
+	if err != nil || len(files) != 19 {
 		t.Fatal(files, err)
 	}
 	paths(t, func(t *testing.T) {

@@ -70,6 +70,8 @@ func kindOf(n *model.Node) kind {
 		return recurrent{forth: (*kernel.Worker).GRU, back: (*kernel.Worker).GRUBack}
 	case model.OpClassToken:
 		return classToken{}
+	case model.OpReverse:
+		return reverse{}
 	case model.OpTakePosition:
 		return takePosition{}
 	case model.OpPReLU:

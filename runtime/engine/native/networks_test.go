@@ -229,6 +229,14 @@ func networks() map[string]func(b *model.Builder) {
 			x := b.Recurrent("l", b.Embedding("e", 0, 5, 6, false), model.OpLSTM, 5)
 			end(b, b.TakePosition("take", b.Recurrent("m", x, model.OpLSTM, 17), model.TakeLast))
 		},
+		"tokens both ways": func(b *model.Builder) {
+			x := b.Bidirectional("l", b.Embedding("e", 0, 5, 6, true), model.OpLSTM, 5)
+			end(b, b.TakePosition("take", b.Bidirectional("g", x, model.OpGRU, 9), model.TakeMean))
+		},
+		"tokens both ways unpadded": func(b *model.Builder) {
+			x := b.Bidirectional("l", b.Embedding("e", 0, 5, 6, false), model.OpGRU, 7)
+			end(b, b.TakePosition("take", x, model.TakeFirst))
+		},
 		"tokens gru": func(b *model.Builder) {
 			x := b.Embedding("e", 0, 5, 6, false)
 			x = b.Add("add", x, b.Recurrent("g", x, model.OpGRU, 6))

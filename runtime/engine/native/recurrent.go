@@ -68,6 +68,22 @@ func (k recurrent) backward(l *layer, w *kernel.Worker, _ *Engine) {
 	w.Sync()
 }
 
+// reverse turns the order of positions around.
+type reverse struct {
+	gathering
+	byLanes
+}
+
+func (reverse) forward(l *layer, w *kernel.Worker, _ *Engine) {
+	w.Reverse(l.sequence(), l.tokens(), l.in[0].out, l.out, false)
+	w.Sync()
+}
+
+func (reverse) passGradient(l *layer, w *kernel.Worker, k int, add bool) {
+	w.Reverse(l.sequence(), l.tokens(), l.grad, l.in[k].grad, add)
+	w.Sync()
+}
+
 // passGradient passes on what backward left in place of the gates.
 func (recurrent) passGradient(l *layer, w *kernel.Worker, k int, add bool) {
 	r := l.recurrent(l.grad, cleared(w, l.in[k].grad, add))

@@ -243,6 +243,42 @@ const (
 	TakeLast  Take = "last"
 )
 
+// Reverse writes the positions of each row in reverse order; padding stays where it is. With add it adds them to y. It
+// undoes itself, and so it is its own way back.
+func (w *Worker) Reverse(s Sequence, tokens Tokens, x, y []float32, add bool) {
+	from, to := w.share(s.C)
+	for r := range s.Lanes {
+		for first, last := 0, s.H-1; first <= last; {
+			switch {
+			case tokens.isPadding(&s, first, r):
+				s.exchange(first, first, r, from, to, x, y, add)
+				first++
+			case tokens.isPadding(&s, last, r):
+				s.exchange(last, last, r, from, to, x, y, add)
+				last--
+			default:
+				s.exchange(first, last, r, from, to, x, y, add)
+				first, last = first+1, last-1
+			}
+		}
+	}
+}
+
+// exchange is Reverse for two positions of a row, which may be the same one.
+func (s *Sequence) exchange(a, b, r, from, to int, x, y []float32, add bool) {
+	for c := from; c < to; c++ {
+		i, k := (a*s.C+c)*s.Lanes+r, (b*s.C+c)*s.Lanes+r
+		switch {
+		case !add:
+			y[i], y[k] = x[k], x[i]
+		case a == b:
+			y[i] += x[i]
+		default:
+			y[i], y[k] = y[i]+x[k], y[k]+x[i]
+		}
+	}
+}
+
 // TakePosition writes one position of each row, or the mean of all, as a vector y of the channels. Padding does not
 // count; a row of nothing else has its first position.
 func (w *Worker) TakePosition(s Sequence, take Take, tokens Tokens, x, y []float32) {

@@ -112,6 +112,7 @@ var kinds = [...]kind{
 	},
 	model.OpSequence:     {lanes: true},
 	model.OpClassToken:   {weights: true, keeps: always, lanes: true},
+	model.OpReverse:      {keeps: always, lanes: true},
 	model.OpTakePosition: {keeps: always, lanes: true},
 }
 

@@ -133,6 +133,23 @@ class Recurrent(nn.Module):
         return self.fc(y[torch.arange(len(x)), last])
 
 
+class BothWays(nn.Module):
+    """An LSTM and a GRU of two directions that read no padding; the mean of the other positions."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens = nn.Embedding(19, 16, padding_idx=0)
+        self.lstm = nn.LSTM(16, 12, batch_first=True, bidirectional=True)
+        self.gru = nn.GRU(24, 10, batch_first=True, bidirectional=True)
+        self.fc = nn.Linear(20, CLASSES)
+
+    def forward(self, x):
+        kept = x != 0
+        rows = nn.utils.rnn.pack_padded_sequence(self.tokens(x.long()), kept.sum(1), True, enforce_sorted=False)
+        y, _ = nn.utils.rnn.pad_packed_sequence(self.gru(self.lstm(rows)[0])[0], True, total_length=x.shape[1])
+        return self.fc((y * kept[..., None]).sum(1) / kept.sum(1, keepdim=True))
+
+
 class Common(nn.Module):
     """Activations and pools that programs have besides."""
 
@@ -200,6 +217,7 @@ NETWORKS = {
     "mobilenet-test": ((3, 16, 16), MobileNet),
     "encoder-test": ((30,), Encoder),
     "recurrent-test": ((30,), Recurrent),
+    "both-ways-test": ((30,), BothWays),
     "common-test": ((3, 12, 12), Common),
     "language-test": ((30,), Language),
 }
@@ -245,6 +263,8 @@ def parameter(name, shape, norm):
 RENAMED = {
     "weight_ih_l0": "{}.input.weight", "bias_ih_l0": "{}.input.bias",
     "weight_hh_l0": "{}.weight", "bias_hh_l0": "{}.bias",
+    "weight_ih_l0_reverse": "{}.reverse.input.weight", "bias_ih_l0_reverse": "{}.reverse.input.bias",
+    "weight_hh_l0_reverse": "{}.reverse.weight", "bias_hh_l0_reverse": "{}.reverse.bias",
 }
 
 
