@@ -239,6 +239,18 @@ type PlannedStage struct {
 // Replicas is how many networks are trained side by side: the workers, unless several train one in stages.
 func (p *Plan) Replicas() int { return p.Workers / max(1, len(p.Stages)) }
 
+// SavedBy describes how the plan saves memory, for example "2 stages and micro-batches of 16 rows".
+func (p *Plan) SavedBy() string {
+	switch n := len(p.Stages); {
+	case n == 0:
+		return p.StepMemory.String()
+	case p.StepMemory == (StepMemory{}):
+		return fmt.Sprintf("%d stages", n)
+	default:
+		return fmt.Sprintf("%d stages and %s", n, p.StepMemory)
+	}
+}
+
 // KnowsLoss tells whether a worker computes the loss: it has the whole network, or its last stage.
 func (p *Plan) KnowsLoss(worker int) bool {
 	return len(p.Stages) == 0 || worker%len(p.Stages) == len(p.Stages)-1
@@ -320,7 +332,11 @@ type Setting struct {
 	Memory       Bytes `json:"memoryBytes,omitempty"` // of a train action; 0: by the estimate
 	FanIn        int   `json:"fanIn,omitempty"`       // workers of one aggregation action; 0: by the bytes that it reads
 	AverageEvery int   `json:"every,omitempty"`       // batches from one average to the next; 0: whole epochs
+	Stages       int   `json:"stages,omitempty"`      // actions that train one network together; 0: one has all of it
 }
+
+// Replicas is the number of networks that are trained side by side, as Plan.Replicas.
+func (s Setting) Replicas() int { return s.Workers / max(1, s.Stages) }
 
 // Position is the progress of a job's training: complete epochs, and batches of the next one on every worker.
 type Position struct {
@@ -337,20 +353,21 @@ type Stage struct {
 	From   Position `json:"from"`
 	To     Position `json:"to"` // the job's end
 	Setting
-	BatchSize     int          `json:"batchSize"`
-	StepMemory    StepMemory   `json:"stepMemory,omitzero"` // how its steps save memory
-	Epochs        int          `json:"epochsPerRound"`
-	PerEpoch      int          `json:"roundsPerEpoch,omitempty"` // with K: rounds of a whole epoch
-	Shards        []RowRange   `json:"shards"`                   // by worker
-	Levels        []Level      `json:"levels"`
-	Actions       []ActionPlan `json:"actions"` // without the layers of their estimates, which the plan has
-	Legs          int          `json:"legs"`
-	Parallel      int          `json:"parallel"`
-	Threads       int          `json:"threads,omitempty"`
-	TimeoutSource Source       `json:"timeoutSource,omitempty"`
-	CostGBs       float64      `json:"costBoundGBs,omitempty"` // of the whole job, by the plan that the stage began with
-	Forecast      *Forecast    `json:"forecast,omitempty"`     // the same
-	Reasons       []string     `json:"reasons,omitempty"`      // what a change costs, and the arithmetic
+	BatchSize     int            `json:"batchSize"`
+	StepMemory    StepMemory     `json:"stepMemory,omitzero"` // how its steps save memory
+	Parts         []PlannedStage `json:"parts,omitempty"`     // of the network, as Plan.Stages
+	Epochs        int            `json:"epochsPerRound"`
+	PerEpoch      int            `json:"roundsPerEpoch,omitempty"` // with K: rounds of a whole epoch
+	Shards        []RowRange     `json:"shards"`                   // by worker
+	Levels        []Level        `json:"levels"`
+	Actions       []ActionPlan   `json:"actions"` // without the layers of their estimates, which the plan has
+	Legs          int            `json:"legs"`
+	Parallel      int            `json:"parallel"`
+	Threads       int            `json:"threads,omitempty"`
+	TimeoutSource Source         `json:"timeoutSource,omitempty"`
+	CostGBs       float64        `json:"costBoundGBs,omitempty"` // of the whole job, by the plan that the stage began with
+	Forecast      *Forecast      `json:"forecast,omitempty"`     // the same
+	Reasons       []string       `json:"reasons,omitempty"`      // what a change costs, and the arithmetic
 	// nil: the plan that the job began with.
 	Decision *Decision `json:"decision,omitempty"`
 }
@@ -447,7 +464,9 @@ func (p *Plan) AsStage(job Job) Stage {
 		Rounds: p.Rounds, To: Position{Epoch: job.Training.Epochs},
 		Setting: Setting{
 			Workers: p.Workers, Memory: job.Resources.Memory, FanIn: job.Distribution.Aggregation.FanIn, AverageEvery: p.Batches,
+			Stages: len(p.Stages),
 		},
+		Parts:     p.Stages,
 		BatchSize: p.WorkerBatch(&job), StepMemory: p.StepMemory, Epochs: p.Epochs,
 		Shards: p.Shards, Levels: p.Levels, Actions: withoutLayers(p.Actions),
 		Legs: p.Legs, Parallel: p.Parallel, Threads: p.Threads,
@@ -554,7 +573,7 @@ func (s *Stage) ApplyTo(p Plan) Plan {
 	}
 	p.Workers, p.Epochs, p.Batches, p.Shards, p.Levels = s.Workers, s.Epochs, s.AverageEvery, s.Shards, s.Levels
 	p.Actions, p.Legs, p.Parallel, p.Threads = actions, s.Legs, s.Parallel, s.Threads
-	p.StepMemory = s.StepMemory
+	p.StepMemory, p.Stages = s.StepMemory, s.Parts
 	p.TimeoutSource, p.CostGBs, p.Forecast, p.Reasons = s.TimeoutSource, s.CostGBs, s.Forecast, s.Reasons
 	if p.BatchSize > 0 {
 		p.BatchSize = s.BatchSize
@@ -567,6 +586,9 @@ func (s *Stage) Text() string {
 	workers := "1 worker"
 	if s.Workers != 1 {
 		workers = strconv.Itoa(s.Workers) + " workers"
+	}
+	if n := s.Setting.Stages; n > 0 {
+		workers += fmt.Sprintf(" in %d stages", n)
 	}
 	text := fmt.Sprintf("round %d on: %s, batch %d", s.First+1, workers, s.BatchSize)
 	if s.Decision != nil && s.Decision.Why != "" {

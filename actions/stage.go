@@ -42,6 +42,14 @@ func (t *trainer) cut() (err error) {
 	return err
 }
 
+// part says which layers the action trains. State of other layers is not its own: a failure may change the stages.
+func (t *trainer) part() (p disdel.PipelineStage) {
+	if t.req.Pipeline != nil {
+		p = *t.req.Pipeline
+	}
+	return p
+}
+
 // reference reads the weights that the round starts from; a stage keeps those of its layers.
 func (t *trainer) reference(ctx context.Context) (disdel.Weights, error) {
 	if t.stage == nil {

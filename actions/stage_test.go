@@ -201,6 +201,30 @@ func TestStagesPauseTogether(t *testing.T) {
 	}
 }
 
+// Stages leave the state of an action with the whole network, which was killed or paused before there were stages, and
+// train the round from its beginning.
+func TestStagesLeaveTheStateOfOneAction(t *testing.T) {
+	other := setUp(t)
+	req := other.chain()
+	req.Epochs, req.OptimizerState = 3, disdel.StateKeep
+	want := other.whole(req)
+	b := setUp(t)
+	mine := b.chain()
+	mine.Epochs, mine.OptimizerState = req.Epochs, req.OptimizerState
+	h := NewHost(probe, backends.Standard(nil))
+	defer h.Close()
+	if res := b.leg(h, mine, 60*time.Millisecond); !res.Paused {
+		t.Fatalf("%+v", res)
+	}
+	all := b.staged(mine, 2)
+	for i := range all {
+		all[i].Attempt++
+	}
+	if got := b.through(all, unharmed, nil); !equal(got, want) {
+		t.Error("the stages come to other weights")
+	}
+}
+
 // A stage whose partner has delivered and is gone does not wait for it: the round begins again.
 func TestAStageAloneEndsTheRound(t *testing.T) {
 	b := setUp(t)

@@ -50,9 +50,10 @@ func (p *position) endEpoch() float64 {
 
 // note is the part of a worker's state that is not in tensors. Floats survive JSON with the same bits.
 type note struct {
-	Log       string `json:",omitempty"` // of the round's deltas, which the state was made of; "": of none
-	Kept      bool   // only what goes from round to round, written at a round's end
-	BatchSize int    `json:"Batch"` // rows of a batch that the position counts in
+	Log       string               `json:",omitempty"` // of the round's deltas, which the state was made of; "": of none
+	Kept      bool                 // only what goes from round to round, written at a round's end
+	Part      disdel.PipelineStage `json:",omitzero"` // of the network; zero: all of it
+	BatchSize int                  `json:"Batch"`     // rows of a batch that the position counts in
 	Shard     disdel.RowRange
 	Epoch     int
 	Next      int
@@ -77,7 +78,7 @@ func (t *trainer) note(kept bool) (string, error) {
 		log = ""
 	}
 	text, err := json.Marshal(note{
-		Log: log, Kept: kept, BatchSize: t.batch(), Shard: t.req.Shard,
+		Log: log, Kept: kept, Part: t.part(), BatchSize: t.batch(), Shard: t.req.Shard,
 		Epoch: p.epoch, Next: p.batch, Done: p.done, Rows: p.rows,
 		Seen: p.seen, Sum: p.sum, Losses: p.losses, Right: right, Accuracies: p.accuracies,
 	})
@@ -308,7 +309,7 @@ func (t *trainer) recallFrom(ctx context.Context, at disdel.UpdateID) (mid bool,
 	r := t.recollection()
 	err = t.session.state(ctx, t.req, at, func(text string) (func(disdel.Tensor) error, error) {
 		var n note
-		if json.Unmarshal([]byte(text), &n) != nil || !n.Kept && !t.goesOn(&n) {
+		if json.Unmarshal([]byte(text), &n) != nil || n.Part != t.part() || !n.Kept && !t.goesOn(&n) {
 			return nil, nil
 		}
 		if mid = !n.Kept; mid {

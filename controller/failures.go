@@ -108,7 +108,7 @@ func (m *Manager) retry(s disdel.Slot, a disdel.Activation, r scheduler.Remedy) 
 // remedied retries failed work as the remedy and then the job's policy say: unchanged, or in a new stage with another
 // batch, other workers or steps that save memory. Only a train action's failure starts a stage.
 func (m *Manager) remedied(a disdel.Activation, r scheduler.Remedy) []Order {
-	asked := r.BatchSize > 0 || r.Workers > 0 || r.StepMemory != (disdel.StepMemory{})
+	asked := r.BatchSize > 0 || r.Workers > 0 || r.StepMemory != (disdel.StepMemory{}) || r.Stages > 0
 	if a.Task != disdel.TaskTrain {
 		return m.retry(a.Slot(), a, r)
 	}
@@ -166,7 +166,7 @@ func (m *Manager) divided(d disdel.Decision) (at disdel.Position, ok bool) {
 	if batch == 0 {
 		batch = was
 	}
-	if d.Next.Workers != m.spec.Plan.Workers || batch > was || at.Batch*was%batch != 0 {
+	if d.Next.Replicas() != m.spec.Plan.Replicas() || batch > was || at.Batch*was%batch != 0 {
 		return at, false
 	}
 	at.Batch = at.Batch * was / batch

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/disdel/disdel"
@@ -69,5 +70,53 @@ func TestAKilledJobGoesOnInSmallerSteps(t *testing.T) {
 	}
 	if c, err := continued(rec, spec, 0); err != nil || c.plan.StepMemory != saved || c.stage.StepMemory != saved {
 		t.Errorf("resumed: %+v, %v", c.stage.StepMemory, err)
+	}
+}
+
+// After a kill the job goes on in stages, if the remedy says so. A resume keeps them.
+func TestAKilledJobGoesOnInStages(t *testing.T) {
+	spec := runSpec(1, 1)
+	plan := spec.Plan
+	spec.Replan = func(j disdel.Job) (disdel.Plan, error) {
+		p := plan
+		n := max(1, j.Distribution.Stages)
+		for i := range n {
+			p.Stages = append(p.Stages, disdel.PlannedStage{From: 1 + i, To: 2 + i})
+		}
+		if n == 1 {
+			p.Stages = nil
+		}
+		p.Workers = j.Distribution.Workers * n
+		p.Shards = slices.Repeat(plan.Shards[:1], p.Workers)
+		return p, nil
+	}
+	m := NewManager(spec)
+	m.Step(StartedEvent{})
+	o := m.invoke(disdel.Slot{Task: disdel.TaskTrain})
+	a := disdel.Activation{Invocation: o.Invocation, Outcome: disdel.OutcomeOutOfMemory}
+	orders := m.remedied(a, scheduler.Remedy{Retry: true, Limits: a.Limits, Stages: 2, Why: "in stages"})
+	var parts []disdel.PipelineStage
+	rec := disdel.Record{Job: spec.Job, Plan: m.spec.Plan, Stages: []disdel.Stage{spec.begins()}}
+	for _, o := range orders {
+		if s, ok := o.(StageOrder); ok {
+			rec.Stages = append(rec.Stages, s.Stage)
+		}
+		if i, ok := o.(InvokeOrder); ok {
+			var r disdel.TrainRequest
+			if err := json.Unmarshal(i.Invocation.Params, &r); err != nil || r.Pipeline == nil {
+				t.Fatalf("%s: %v", i.Invocation.Params, err)
+			}
+			parts = append(parts, *r.Pipeline)
+		}
+	}
+	want := []disdel.PipelineStage{{Stages: 2, From: 1, To: 2}, {Stage: 1, Stages: 2, From: 2, To: 3}}
+	if !slices.Equal(parts, want) || len(rec.Stages) != 2 || rec.Stages[1].Setting.Stages != 2 {
+		t.Fatalf("%+v, %d stages in the record", parts, len(rec.Stages))
+	}
+	if c, err := continued(rec, spec, 0); err != nil || len(c.plan.Stages) != 2 || len(c.stage.Parts) != 2 {
+		t.Errorf("resumed: %+v, %v", c.stage.Setting, err)
+	}
+	if p := rec.Stages[0].ApplyTo(m.spec.Plan); len(p.Stages) != 0 {
+		t.Errorf("the stage before has %d parts", len(p.Stages))
 	}
 }

@@ -101,6 +101,9 @@ func continued(r disdel.Record, spec Spec, round int) (c continuation, err error
 	if next.Workers == r.Plan.Workers {
 		next.Workers = c.in.Workers
 	}
+	if next.Stages != c.in.Stages && spec.Job.Distribution.Stages == was.Distribution.Stages { // a remedy changed them
+		next.Stages, next.Workers = c.in.Stages, c.in.Workers
+	}
 	if next.Memory == was.Resources.Memory {
 		next.Memory = c.in.Memory
 	}
@@ -111,7 +114,7 @@ func continued(r disdel.Record, spec Spec, round int) (c continuation, err error
 		next.AverageEvery = c.in.AverageEvery
 	}
 	if spec.Job.Training.SameBatch(was.Training) {
-		c.job.Training = c.job.Training.WithWorkerBatch(c.in.BatchSize, c.in.Workers)
+		c.job.Training = c.job.Training.WithWorkerBatch(c.in.BatchSize, c.in.Replicas())
 	}
 	saves := c.in.StepMemory != r.AllStages()[0].StepMemory && // a remedy chose it
 		spec.Job.Training.StepMemory == was.Training.StepMemory

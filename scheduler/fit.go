@@ -100,6 +100,9 @@ func (s search) needs(a disdel.ActionPlan) disdel.Bytes {
 // maximum returns the largest number of workers for a batch.
 func (s search) maximum(batch int) int {
 	n := s.in.Job.Training.Resized(batch).MostWorkers(s.in.Data.Train)
+	if s.in.stages() > 1 { // more replicas need more actions at once, and none of them needs less
+		return min(n, max(1, s.asked.Distribution.Workers))
+	}
 	if c := s.in.Platform.Concurrent; c > 0 {
 		n = min(n, c)
 	}
@@ -124,7 +127,11 @@ func (s search) point(batch, workers int) *FitPoint {
 	if slices.ContainsFunc(p.Actions, func(a disdel.ActionPlan) bool { return s.needs(a) > s.limit }) {
 		return nil
 	}
-	return &FitPoint{BatchSize: batch, Workers: workers, Plan: p, Set: in.Job.Training.StepMemory.Sets()}
+	w := way{memory: in.Job.Training.StepMemory}
+	if n := in.stages(); n != max(1, s.asked.Distribution.Stages) {
+		w.stages = n
+	}
+	return &FitPoint{BatchSize: batch, Workers: workers, Plan: p, Set: w.sets()}
 }
 
 // largestLimit returns the largest memory limit of a plan's actions, and that action's task.
@@ -169,7 +176,10 @@ func (s search) minimum(batch int) (minimum disdel.Bytes, task disdel.Task) {
 	}
 	try()
 	for w := range s.ways(batch) {
-		in.Job.Training.StepMemory = w.memory
+		w.apply(&in.Job)
+		if w.stages > 0 {
+			in.Job.Distribution.Workers = max(1, s.asked.Distribution.Workers)
+		}
 		try()
 	}
 	return minimum, task

@@ -81,6 +81,7 @@ func (b *planBuilder) estimateStages(in estimator.Input) (largest disdel.Estimat
 			largest = e
 		}
 	}
+	largest.Extra += secondForward
 	return largest
 }
 
@@ -198,7 +199,7 @@ const mostStages = 8
 // inStages is the change that spreads the layers over the fewest actions that fit a limit; "" if none does, or if the
 // job has what stages do not have.
 func (b *planBuilder) inStages(limit disdel.Bytes) string {
-	if b.stages() > 1 || !b.trainsInStages() {
+	if b.Job.Distribution.Stages > 1 || !b.trainsInStages() {
 		return ""
 	}
 	in := WithoutMemoryLimits(b.PlanInput)
@@ -215,11 +216,65 @@ func (b *planBuilder) inStages(limit disdel.Bytes) string {
 // trainsInStages tells whether a job file may say stages beside what it says; see the rules of job files.
 func (b *planBuilder) trainsInStages() bool {
 	d, t := b.Job.Distribution, b.Job.Training
-	return !b.Graph.HasFrozen() && t.Backend == "" && t.Precision.Plain() &&
+	native := t.Backend == "" || t.Backend == disdel.BackendNative // the default of job files
+	return !b.Graph.HasFrozen() && native && t.Precision.Plain() &&
 		t.ClipNorm == 0 && (t.EarlyStop == nil || t.EarlyStop.Metric != disdel.MetricLoss) && d.Exchange == nil &&
 		(d.Policy == "" || d.Policy == disdel.PolicyStatic) && d.Missing.Policy != disdel.MissingProceed &&
 		(d.Aggregation.Wire == "" || d.Aggregation.Wire == disdel.WireFloat32) &&
-		d.Aggregation.OptimizerState != disdel.StateAverage
+		d.Aggregation.OptimizerState != disdel.StateAverage && d.Aggregation.Shards <= 1
+}
+
+// secondForward is what a step in stages computes more: each stage computes forward twice, a third of a step.
+const secondForward = 1.0 / 3
+
+// mayFitInStages tells whether stages could fit a limit; 0: there is none. Each stage has the program and its rows, and
+// an evaluation has the whole network. It costs one estimate, stages cost dozens.
+func (b *planBuilder) mayFitInStages(limit disdel.Bytes) bool {
+	return limit == 0 || b.train.Package+b.train.Shard <= limit &&
+		b.Estimator.Evaluate(b.input(b.Data.HeldOut, 1)).Total <= limit
+}
+
+// stageWays yields the ways to train the network in stages, with each format of moments, unless the job file says how
+// many there are. The plan chooses micro-batches for them, and estimates them only if it is made.
+func (b *planBuilder) stageWays(states []disdel.StateFormat, yield func(way) bool) {
+	if b.Job.Distribution.Stages != 0 || !b.trainsInStages() {
+		return
+	}
+	own := b.Job.Training.StepMemory
+	for _, state := range states {
+		for n := 2; n <= min(mostStages, len(b.Graph.Cuts())+1); n++ {
+			w := way{
+				stages: n, extra: secondForward, norms: b.hasNorms(), rounds: state != own.StateFormat && state.Short(),
+				memory: disdel.StepMemory{MicroBatch: own.MicroBatch, StateFormat: state},
+			}
+			if !yield(w) {
+				return
+			}
+		}
+	}
+}
+
+// apply makes a job save memory in this way.
+func (w way) apply(job *disdel.Job) {
+	job.Training.StepMemory = w.memory
+	if w.stages > 0 {
+		job.Distribution.Stages = w.stages
+	}
+}
+
+// sets are the fields of a job file that say the same, in the form of --set.
+func (w way) sets() []string {
+	out := w.memory.Sets()
+	if w.stages > 0 {
+		out = append(out, fmt.Sprintf("distribution.stages=%d", w.stages))
+	}
+	return out
+}
+
+// String describes the way in words, for example "2 stages and moments of 8 bits".
+func (w way) String() string {
+	p := disdel.Plan{StepMemory: w.memory, Stages: make([]disdel.PlannedStage, w.stages)}
+	return p.SavedBy()
 }
 
 // largestStage names the stage that needs the most memory; "" without stages.

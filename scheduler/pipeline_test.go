@@ -121,7 +121,98 @@ func TestStagesAreAHint(t *testing.T) {
 func TestASettingCountsTheStages(t *testing.T) {
 	var job disdel.Job
 	job.Distribution.Stages = 3
-	if job = ApplySetting(job, disdel.Setting{Workers: 6}, 0); job.Distribution.Workers != 2 {
+	if job = ApplySetting(job, disdel.Setting{Workers: 6, Stages: 3}, 0); job.Distribution.Workers != 2 {
 		t.Errorf("%d workers", job.Distribution.Workers)
+	}
+}
+
+// chainWithin is a job that nothing but stages makes fit its limit: that of three stages.
+func chainWithin(t *testing.T) PlanInput {
+	t.Helper()
+	in := denseChain(t)
+	in.Job.Training.Optimizer = disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1}}
+	in.Job.Distribution.Stages = 3
+	p, err := NewPlan(WithoutMemoryLimits(in))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Job.Distribution.Stages = 0
+	in.Platform.MaxMemory, _ = largestLimit(p)
+	in.Platform.MinMemory, in.Job.Resources.MaxMemory = disdel.MB, 0
+	return in
+}
+
+// A job gets stages by itself only if nothing else makes it fit and its file allows that. The reasons name the ways
+// that were turned down.
+func TestStagesAreTheLastWayToFit(t *testing.T) {
+	in := chainWithin(t)
+	p, err := NewPlan(in)
+	if replicas := in.Job.Distribution.Workers; err != nil || len(p.Stages) < 2 || p.Workers != replicas*len(p.Stages) {
+		t.Fatalf("%d stages, %d workers, %v", len(p.Stages), p.Workers, err)
+	}
+	text := strings.Join(p.Reasons, "\n")
+	for _, want := range []string{
+		"fit: whole batches and all activations: a train action needs", "fit: micro-batches of",
+		fmt.Sprintf("fit: %d stages: a train action needs", len(p.Stages)),
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	s := p.AsStage(in.Job)
+	if s.Setting.Stages != len(p.Stages) || s.Replicas() != in.Job.Distribution.Workers || len(s.Parts) != len(p.Stages) {
+		t.Errorf("recorded %+v", s.Setting)
+	}
+	again := in
+	again.Job, again.Decided = ApplySetting(in.Job, s.Setting, 0), true
+	if q, err := NewPlan(again); err != nil || len(q.Stages) != len(p.Stages) || q.Workers != p.Workers {
+		t.Errorf("planned again: %d stages, %d workers, %v", len(q.Stages), q.Workers, err)
+	}
+	if f := FitMemory(in, in.Platform.MaxMemory, 0); f.Given == nil ||
+		!slices.Contains(f.Given.Set, fmt.Sprintf("distribution.stages=%d", len(p.Stages))) {
+		t.Errorf("fit %+v", f.Given)
+	}
+	roomy := WithoutMemoryLimits(in)
+	if q, err := NewPlan(roomy); err != nil || len(q.Stages) != 0 {
+		t.Errorf("a job that fits has %d stages, %v", len(q.Stages), err)
+	}
+	for name, change := range map[string]func(*disdel.Job){
+		"fit none":     func(j *disdel.Job) { j.Training.Fit = disdel.FitNone },
+		"stages 1":     func(j *disdel.Job) { j.Distribution.Stages = 1 },
+		"clipped":      func(j *disdel.Job) { j.Training.ClipNorm = 1 },
+		"an averaging": func(j *disdel.Job) { j.Distribution.Aggregation.OptimizerState = disdel.StateAverage },
+	} {
+		other := in
+		change(&other.Job)
+		if q, err := NewPlan(other); err == nil {
+			t.Errorf("%s: %d stages", name, len(q.Stages))
+		}
+	}
+}
+
+// A train action that was killed at the ceiling gets stages if nothing else fits.
+func TestAKilledActionGetsStages(t *testing.T) {
+	in := chainWithin(t)
+	roomy := WithoutMemoryLimits(in)
+	roomy.Job.Distribution.Workers = 2
+	p, err := NewPlan(roomy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	train, _ := p.Action(disdel.TaskTrain)
+	a := disdel.Activation{Outcome: disdel.OutcomeOutOfMemory}
+	a.Task, a.Limits, a.Estimate = disdel.TaskTrain, train.Limits, train.Estimate.Total
+	roomy.Job.Resources.MaxMemory = train.Limits.Memory
+	r := FindRemedy(RemedyInput{Activation: a, Job: roomy.Job, Plan: p, Planned: &roomy})
+	if !r.Retry || r.Stages < 2 || !strings.Contains(r.Why, "stages") {
+		t.Fatalf("%+v", r)
+	}
+	now := disdel.Setting{Workers: 2}
+	d := DecideInBounds(Static{}, Input{
+		Boundary: disdel.BoundaryFailure, Now: now, Bounds: Bounds{Least: 1, Most: 2, Batches: 2},
+		Failure: &Failure{Activation: a, Remedy: r},
+	})
+	if d.Next.Stages != r.Stages || d.Next.Workers != 2*r.Stages || d.Next.Replicas() != 2 {
+		t.Errorf("decided %+v", d.Next)
 	}
 }

@@ -171,7 +171,10 @@ func DecideInBounds(p Policy, in Input) disdel.Decision {
 	c.shape()
 	c.batch()
 	if c.d.StepMemory = (disdel.StepMemory{}); in.Failure != nil { // policies do not choose it
-		c.d.StepMemory = in.Failure.Remedy.StepMemory
+		r := in.Failure.Remedy
+		if c.d.StepMemory = r.StepMemory; r.Stages > 0 {
+			c.d.Next.Stages, c.d.Next.Workers = r.Stages, r.Stages*in.Now.Replicas()
+		}
 	}
 	return c.d
 }

@@ -55,6 +55,7 @@ type Remedy struct {
 	Limits             disdel.Limits      // of the next attempt
 	BatchSize, Workers int                // above 0: plan again with these
 	StepMemory         disdel.StepMemory  // not zero: plan again with it
+	Stages             int                // above 0: plan again with so many
 	After              time.Duration      // pause before the next attempt
 	Adjustment         *disdel.Adjustment // nil: the same limits
 	Why                string             // of the retry or the refusal
@@ -334,9 +335,9 @@ func (d *remedyFinder) ceiling() (maximum disdel.Bytes, who string) {
 func (d *remedyFinder) search(need, limit disdel.Bytes) (search, KilledAction) {
 	in := *d.Planned
 	in.Job = d.Job
-	in.Job.Training.StepMemory = d.Plan.StepMemory
+	in.Job.Training.StepMemory, in.Job.Distribution.Stages = d.Plan.StepMemory, max(1, len(d.Plan.Stages))
 	k := KilledAction{
-		Task: d.a.Task, Need: need, Batch: d.Plan.WorkerBatch(&d.Job), Workers: max(1, d.Plan.Workers),
+		Task: d.a.Task, Need: need, Batch: d.Plan.WorkerBatch(&d.Job), Workers: max(1, d.Plan.Replicas()),
 	}
 	return k.search(in, limit), k
 }
@@ -351,20 +352,23 @@ func (d *remedyFinder) savingSteps(need disdel.Bytes, all bool) (Remedy, bool) {
 	limit := d.a.Limits.Memory
 	s, k := d.search(need, limit)
 	s.in.Job.Training.StepMemory = d.Planned.Job.Training.StepMemory
+	if d.Planned.Job.Distribution.Stages == 0 && len(d.Plan.Stages) == 0 {
+		s.in.Job.Distribution.Stages = 0 // it may get some
+	}
 	batch := s.in.Job.Training.JobBatch()
 	for w := range s.ways(batch) {
-		if w.memory == d.Plan.StepMemory || !all && (w.norms || w.rounds) {
+		if w.memory == d.Plan.StepMemory && w.stages == 0 || !all && (w.norms || w.rounds || w.stages > 0) {
 			continue
 		}
-		s.in.Job.Training.StepMemory = w.memory
+		w.apply(&s.in.Job)
 		p := s.point(batch, k.Workers)
 		if p == nil {
 			continue
 		}
 		train, _ := p.Plan.Action(disdel.TaskTrain)
 		needs := s.needs(train)
-		why := fmt.Sprintf("%s fit %v; a step computes %.2g %% more", w.memory, limit.Beside(needs), 100*w.extra)
-		r := Remedy{Limits: d.a.Limits, StepMemory: w.memory}
+		why := fmt.Sprintf("%s fit %v; a step computes %.2g %% more", w, limit.Beside(needs), 100*w.extra)
+		r := Remedy{Limits: d.a.Limits, StepMemory: w.memory, Stages: w.stages}
 		return d.adjusted(r, disdel.FieldStepMemory, disdel.Quantity{Memory: need}, disdel.Quantity{Memory: needs}, why), true
 	}
 	return Remedy{}, false
@@ -422,7 +426,7 @@ func (d *remedyFinder) moreWorkers(n int, why string) (Remedy, bool) {
 	if maximum := d.Job.Distribution.MaxWorkers; maximum > 0 {
 		n = min(n, maximum)
 	}
-	if d.a.Task != disdel.TaskTrain || d.Job.Distribution.Workers > 0 || d.Job.Distribution.Stages > 1 ||
+	if d.a.Task != disdel.TaskTrain || d.Job.Distribution.Workers > 0 || len(d.Plan.Stages) > 0 ||
 		n <= d.Plan.Workers {
 		return Remedy{}, false
 	}

@@ -9,8 +9,9 @@ import (
 // ApplySetting returns a job with a setting, and with so many rows per batch and worker; 0: unchanged.
 func ApplySetting(job disdel.Job, s disdel.Setting, batch int) disdel.Job {
 	d := &job.Distribution
-	s.Workers /= max(1, d.Stages) // a setting counts train actions
-	d.Workers, d.Aggregation.FanIn, job.Resources.Memory = s.Workers, s.FanIn, s.Memory
+	// a setting counts train actions
+	d.Stages, d.Workers = max(1, s.Stages), s.Replicas()
+	d.Aggregation.FanIn, job.Resources.Memory = s.FanIn, s.Memory
 	switch {
 	case s.AverageEvery > 0:
 		d.Sync = disdel.SyncEvery(s.AverageEvery)
@@ -18,7 +19,7 @@ func ApplySetting(job disdel.Job, s disdel.Setting, batch int) disdel.Job {
 		d.Sync = disdel.SyncEpoch
 	}
 	if batch > 0 {
-		job.Training = job.Training.WithWorkerBatch(batch, s.Workers)
+		job.Training = job.Training.WithWorkerBatch(batch, s.Replicas())
 	}
 	return job
 }

@@ -16,6 +16,7 @@ const leastMicroBatch = 16
 // way is a way to save memory in training steps, and what it costs.
 type way struct {
 	memory  disdel.StepMemory
+	stages  int          // actions that train one network together; 0: as the job file says
 	extra   float64      // what a step computes more, as a share
 	norms   bool         // batch norms see fewer rows
 	rounds  bool         // moments are rounded, which is worse
@@ -27,7 +28,7 @@ type way struct {
 // gives stays. Ways that keep moments in another form come last. They are estimated only if nothing before them was
 // enough, and they may reach the limit; 0: there is no limit. Moments in a file come behind those of 8 bits: nobody
 // knows how much disk an action has, nor how fast it is. Those that change what batch norms see come behind the others
-// of their kind. Else the cheapest is first.
+// of their kind. Else the cheapest is first. Stages come last.
 func (b *planBuilder) stepMemories(rows int, limit disdel.Bytes) iter.Seq[way] {
 	own := b.Job.Training.StepMemory.StateFormat
 	states := []disdel.StateFormat{own}
@@ -44,8 +45,11 @@ func (b *planBuilder) stepMemories(rows int, limit disdel.Bytes) iter.Seq[way] {
 				}
 			}
 			if limit > 0 && len(ways) > 0 && !slices.ContainsFunc(ways, func(w way) bool { return w.bound <= limit }) {
-				return
+				break
 			}
+		}
+		if b.mayFitInStages(limit) {
+			b.stageWays(states, yield)
 		}
 	}
 }
@@ -63,14 +67,13 @@ func (b *planBuilder) stepsWith(state disdel.StateFormat, rows int) (out []way) 
 	if own.Recompute == "" {
 		again = append(again, disdel.RecomputeAuto)
 	}
-	norms := slices.ContainsFunc(b.Graph.Nodes, func(n model.Node) bool { return n.Op == model.OpBatchNorm })
 	for _, part := range parts {
 		for _, r := range again {
 			m := disdel.StepMemory{MicroBatch: part, Recompute: r, StateFormat: state}
 			if m == own {
 				continue
 			}
-			w := way{memory: m, norms: norms && part > 0}
+			w := way{memory: m, norms: part > 0 && b.hasNorms()}
 			in := b.input(0, b.plan.Workers)
 			in.BatchSize, in.StepMemory = rows, m
 			if e, err := b.Estimator.TrainOrRefuse(in); err == nil {
@@ -88,6 +91,11 @@ func (b *planBuilder) stepsWith(state disdel.StateFormat, rows int) (out []way) 
 	return out
 }
 
+// hasNorms tells whether the network has batch norms, which see the rows of a micro-batch.
+func (b *planBuilder) hasNorms() bool {
+	return slices.ContainsFunc(b.Graph.Nodes, func(n model.Node) bool { return n.Op == model.OpBatchNorm })
+}
+
 // withoutMoments is less than an action needs with moments of any format: those of no bytes. Corrections of the
 // estimate count in proportion.
 func withoutMoments(e disdel.Estimate) disdel.Bytes {
@@ -102,18 +110,18 @@ func fitted(in PlanInput, short *planBuilder) (disdel.Plan, bool) {
 	needs := func(what string, n disdel.Bytes) string {
 		return fmt.Sprintf("fit: %s: a train action needs %v, and %s is %v", what, n.Beside(limit), who, limit.Beside(n))
 	}
-	why := []string{needs(in.Job.Training.StepMemory.String(), short.train.Total)}
+	why := []string{needs(way{memory: in.Job.Training.StepMemory}.String(), short.train.Total)}
 	rows := in.Job.Training.WorkerBatch(max(1, in.Job.Distribution.Workers, short.plan.Workers))
 	for w := range short.stepMemories(rows, limit) {
 		if w.minimum > limit {
-			why = append(why, needs(w.memory.String(), w.minimum))
+			why = append(why, needs(w.String(), w.minimum))
 			continue
 		}
-		in.Job.Training.StepMemory = w.memory
+		w.apply(&in.Job)
 		b, err := buildPlan(in, false)
 		if err == nil {
 			b.plan.Reasons = append(b.plan.Reasons, why...)
-			b.because("fit: %s: a train action needs %v of %v; a step computes %.2g %% more", w.memory, b.train.Total, limit,
+			b.because("fit: %s: a train action needs %v of %v; a step computes %.2g %% more", w, b.train.Total, limit,
 				100*w.extra)
 			if w.norms {
 				b.because("fit: batch norm sees the rows of a micro-batch, not those of the batch")
@@ -126,7 +134,11 @@ func fitted(in PlanInput, short *planBuilder) (disdel.Plan, bool) {
 			}
 			return b.plan, true
 		}
-		why = append(why, needs(w.memory.String(), b.train.Total))
+		if b.train.Total <= limit { // something else does not fit, for example the pool
+			why = append(why, fmt.Sprintf("fit: %s: %s", w, disdel.AsError(err).Msg))
+			continue
+		}
+		why = append(why, needs(w.String(), b.train.Total))
 	}
 	return disdel.Plan{}, false
 }
@@ -144,7 +156,7 @@ func (s search) ways(batch int) iter.Seq[way] {
 // fitted is the point of the best way to save memory with which there is one.
 func (s search) fitted(batch int, find func(search) *FitPoint) *FitPoint {
 	for w := range s.ways(batch) {
-		s.in.Job.Training.StepMemory = w.memory
+		w.apply(&s.in.Job)
 		if p := find(s); p != nil {
 			return p
 		}
@@ -159,7 +171,7 @@ func (s search) fittedLargest() (best *FitPoint) {
 		if w.rounds && best != nil {
 			break
 		}
-		s.in.Job.Training.StepMemory = w.memory
+		w.apply(&s.in.Job)
 		if p := s.fewest(s.largest(s.maximum)); p != nil && (best == nil || p.BatchSize > best.BatchSize) {
 			best = p
 		}

@@ -32,6 +32,7 @@ type Cell struct {
 	Note   string `json:"note,omitempty"` // why it cannot be planned
 	// How steps save memory, which the plan chose to make the cell fit.
 	StepMemory disdel.StepMemory `json:"stepMemory,omitzero"`
+	Stages     int               `json:"stages,omitempty"` // that the plan has
 
 	Device disdel.Bytes `json:"deviceBytes,omitempty"` // accelerator memory of a train action
 }
@@ -120,7 +121,7 @@ func cell(in PlanInput, workers, batch int) Cell {
 	c.Memory, c.Device = train.Estimate.Peak(), train.Estimate.Device
 	if err == nil {
 		c.Limit, c.Parallel, c.Forecast = train.Limits.Memory, p.Parallel, p.Forecast
-		c.StepMemory = p.StepMemory
+		c.StepMemory, c.Stages = p.StepMemory, len(p.Stages)
 	}
 	return c
 }

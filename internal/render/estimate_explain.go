@@ -200,7 +200,7 @@ func printFit(w io.Writer, f scheduler.Fit, job disdel.Job, name string) {
 	terminal.Table(w, rows...)
 	if f.Given != nil && len(f.Given.Set) > 0 {
 		train, _ := f.Given.Plan.Action(disdel.TaskTrain)
-		paragraph(w, "fits by", "%s; a step computes %.2g %% more: %s", f.Given.Plan.StepMemory, 100*train.Estimate.Extra,
+		paragraph(w, "fits by", "%s; a step computes %.2g %% more: %s", f.Given.Plan.SavedBy(), 100*train.Estimate.Extra,
 			setArguments(f.Given.Set))
 	}
 	if f.Given == nil {

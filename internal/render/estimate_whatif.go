@@ -139,6 +139,9 @@ func mark(c scheduler.Cell, before string) string {
 	for _, set := range c.StepMemory.Sets() {
 		out = append(out, strings.TrimPrefix(set, "training."))
 	}
+	if c.Stages > 0 {
+		out = append(out, fmt.Sprintf("stages=%d", c.Stages))
+	}
 	if len(out) == 0 {
 		return ""
 	}

@@ -94,8 +94,8 @@ func (r *Report) learns() string {
 	if !j.Training.Precision.Plain() {
 		text += ", " + string(j.Training.Precision)
 	}
-	if m := r.record.Plan.StepMemory; m != (disdel.StepMemory{}) {
-		text += ", " + m.String()
+	if p := r.record.Plan; p.StepMemory != (disdel.StepMemory{}) || len(p.Stages) > 0 {
+		text += ", " + p.SavedBy()
 	}
 	return text
 }
@@ -104,6 +104,9 @@ func (r *Report) learns() string {
 func (r *Report) planText() string {
 	p := r.record.Plan
 	text := many(p.Workers, "worker")
+	if n := len(p.Stages); n > 0 {
+		text += fmt.Sprintf(" (%s in %d stages)", many(p.Replicas(), "network"), n)
+	}
 	if p.Parallel > 0 && p.Parallel < p.Workers {
 		text += fmt.Sprintf(" (%d at once)", p.Parallel)
 	}
