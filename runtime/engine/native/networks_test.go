@@ -230,7 +230,7 @@ func networks() map[string]func(b *model.Builder) {
 			end(b, b.TakePosition("take", b.Recurrent("m", x, model.OpLSTM, 17), model.TakeLast))
 		},
 		"tokens both ways": func(b *model.Builder) {
-			x := b.Bidirectional("l", b.Embedding("e", 0, 5, 6, true), model.OpLSTM, 5)
+			x := b.Bidirectional("l", b.Embedding("e", 0, 5, 6, false), model.OpLSTM, 5)
 			end(b, b.TakePosition("take", b.Bidirectional("g", x, model.OpGRU, 9), model.TakeMean))
 		},
 		"tokens both ways unpadded": func(b *model.Builder) {
