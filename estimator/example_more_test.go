@@ -80,10 +80,8 @@ func ExampleCost() {
 		ran(disdel.TaskEvaluate, 0, 12, 16, disdel.OutcomeSuccess),
 	}
 	fmt.Printf("Eq. 6: 12 s x 3 x 0.25 GB = %.1f GB-s\n", estimator.Cost(done))
-	fmt.Printf("by use: %.1f GB-s\n", estimator.Spent(done))
 	// Output:
 	// Eq. 6: 12 s x 3 x 0.25 GB = 9.0 GB-s
-	// by use: 6.0 GB-s
 }
 
 // Two costs under two names: Eq. 6 counts a worker for as long as the job runs, the cost by use for as long as it ran.
@@ -106,22 +104,6 @@ func ExampleLossesOf() {
 	})
 	fmt.Printf("%d attempt, %v, %.1f GB-s\n", l.Attempts, l.Duration, l.Cost)
 	// Output: 1 attempt, 8s, 2.0 GB-s
-}
-
-// The strategy of Fig. 2: 300 s, and 240 s more with every retry. An action that needs 700 s fails twice.
-func ExampleFixedStep() {
-	seconds := func(n int) disdel.Limits {
-		return disdel.Limits{Timeout: disdel.Millis(n) * disdel.Millis(time.Second)}
-	}
-	failed, ok := estimator.FixedStep{First: seconds(300), Step: seconds(240)}.Failures(seconds(700))
-	for _, l := range failed {
-		fmt.Println(l.Timeout)
-	}
-	fmt.Println(ok)
-	// Output:
-	// 5m0s
-	// 9m0s
-	// true
 }
 
 // planned is two workers for three rounds on a platform with OpenWhisk's timeouts.

@@ -3,6 +3,7 @@ package estimator
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -97,11 +98,7 @@ func peaksOf(r *disdel.Record, task disdel.Task) []float64 {
 			top[at] = max(top[at], float64(a.Peak))
 		}
 	}
-	out := make([]float64, 0, len(top))
-	for _, p := range top {
-		out = append(out, p)
-	}
-	return out
+	return slices.Collect(maps.Values(top))
 }
 
 // layered is the network name of jobs that list their layers. Two such networks need not have anything in common.

@@ -61,9 +61,6 @@ func ParseFilter(text string) (Filter, error) {
 // String is the text of the filter, "" for the zero Filter.
 func (f Filter) String() string { return f.text }
 
-// NeedsTags tells whether the filter asks for the tags of jobs.
-func (f Filter) NeedsTags() bool { return f.tags }
-
 // Matches tells whether the filter selects a job with these tags. Ages are counted to now.
 func (f Filter) Matches(job *JobFacts, tags []string, now time.Time) bool {
 	return f.holds == nil || f.holds(&subject{job, tags, now})

@@ -57,10 +57,10 @@ func TestFilters(t *testing.T) {
 			t.Errorf("%q does not give %v: %v", text, want, err)
 		}
 	}
-	if f, _ := ParseFilter("tag:x"); !f.NeedsTags() {
+	if f, _ := ParseFilter("tag:x"); !f.tags {
 		t.Error("a filter by tag needs no tags")
 	}
-	if f, _ := ParseFilter("accuracy > 0.5"); f.NeedsTags() {
+	if f, _ := ParseFilter("accuracy > 0.5"); f.tags {
 		t.Error("a filter by accuracy needs tags")
 	}
 }

@@ -2,6 +2,7 @@ package platform
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -89,13 +90,7 @@ func ParseEmulation(list string) (Emulation, error) {
 }
 
 func emulationError(msg string) error {
-	var names []string
-	for name := range emulations {
-		names = append(names, name)
-	}
-	for name := range emulationParts {
-		names = append(names, name)
-	}
+	names := slices.AppendSeq(slices.Collect(maps.Keys(emulations)), maps.Keys(emulationParts))
 	slices.Sort(names)
 	return &disdel.Error{Kind: disdel.Invalid, Op: "configure platform", Msg: msg, Hint: "known are " +
 		strings.Join(names, ", ")}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	shared "github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/platform"
 	"github.com/disdel/disdel/runtime/engine/backends"
@@ -23,7 +24,7 @@ var standard = disdel.Limits{Memory: 256 * disdel.MB, Timeout: disdel.Millis(tim
 // retries are DiSDeL's Fig. 2 from the default limits on: 240 s more with every retry, and as much memory as the
 // default. The bounds are the platform's, which let every job pass: the paper raised OpenWhisk's too, and its figure
 // goes to 1,740 s.
-var retries = estimator.FixedStep{
+var retries = shared.FixedStep{
 	First: standard,
 	Step:  disdel.Limits{Memory: standard.Memory, Timeout: disdel.Millis(4 * time.Minute / scale)},
 	Most:  disdel.Limits{Memory: 2 * disdel.GB, Timeout: disdel.Millis(30 * time.Minute / scale)},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/disdel/disdel"
+	shared "github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/executor"
 	"github.com/disdel/disdel/runtime/engine/backends"
@@ -75,7 +76,7 @@ type tally struct {
 func tallyOf(runs ...disdel.Record) tally {
 	var t tally
 	for _, r := range runs {
-		losses, spent := estimator.LossesOf(r.Activations), estimator.Spent(r.Activations)
+		losses, spent := estimator.LossesOf(r.Activations), shared.Spent(r.Activations)
 		t.passed = r.Status == disdel.StatusSucceeded
 		t.activations += losses.Attempts
 		train, _ := r.Plan.Action(disdel.TaskTrain)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/estimator"
+	"github.com/disdel/disdel/bench/rig"
 )
 
 // with runs part of an experiment on a platform of its own.
@@ -70,8 +70,8 @@ func (b *bench) once(ctx context.Context, r *testbed, env string, t task, turn i
 }
 
 // steps are the retries of Fig. 2: 300 s, then 240 s more each time.
-func (s scale) steps() estimator.FixedStep {
-	return estimator.FixedStep{
+func (s scale) steps() rig.FixedStep {
+	return rig.FixedStep{
 		First: disdel.Limits{Memory: largestAction, Timeout: disdel.Millis(s.time(300 * time.Second))},
 		Step:  disdel.Limits{Timeout: disdel.Millis(s.time(240 * time.Second))},
 		Most:  disdel.Limits{Memory: largestAction, Timeout: disdel.Millis(s.time(120 * time.Minute))},

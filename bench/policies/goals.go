@@ -198,6 +198,6 @@ func (k truth) record(in scheduler.PlanInput, lot *rand.Rand) disdel.Record {
 		})
 		r.Phases.Total += disdel.Millis(now.Sub(begun))
 	}
-	r.UsedGBs, r.CostGBs = estimator.Spent(r.Activations), estimator.Cost(r.Activations)
+	r.UsedGBs, r.CostGBs = rig.Spent(r.Activations), estimator.Cost(r.Activations)
 	return r
 }

@@ -371,16 +371,16 @@ func TestExplainSaysWhatIsPossible(t *testing.T) {
 	}
 }
 
-// LayersPage writes docs/reference/layers.md from the table of layers: go test -rewrite updates the file.
+// docs/reference/layers.md is made from the table of layers: go test -rewrite updates the file.
 func TestTheCommittedPageOfLayersIsTheTables(t *testing.T) {
 	const page = "../../docs/reference/layers.md"
 	if *rewrite {
-		if err := os.WriteFile(page, LayersPage(), 0o644); err != nil {
+		if err := os.WriteFile(page, layersPage(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	committed, err := os.ReadFile(page)
-	if err != nil || string(committed) != string(LayersPage()) {
+	if err != nil || string(committed) != string(layersPage()) {
 		t.Errorf("docs/reference/layers.md is stale (%v): go test ./controller/jobfile -rewrite", err)
 	}
 }
@@ -410,4 +410,45 @@ func TestTheCommittedSchemaIsTheTables(t *testing.T) {
 	if err != nil || string(committed) != string(Schema()) {
 		t.Errorf("schema.json is stale (%v): go test ./controller/jobfile -rewrite", err)
 	}
+}
+
+// layersPage is docs/reference/layers.md: every kind of layer with its options.
+func layersPage() []byte {
+	var out strings.Builder
+	out.WriteString("# Layers\n\nThe kinds of `model.layers` in a job file, one an item of the list; `disdel explain " +
+		"model.layers.conv` prints the same.\n" +
+		"Made from the program's own table: `go test ./controller/jobfile -rewrite`.\n\n" +
+		"Every layer takes a `name` (default: its place, 0, 1, ...) and `from`, the layer or layers whose output it takes " +
+		"(default: the\n" +
+		"one before; `input` is the data).\n\n")
+	var plain strings.Builder // kinds without options, as a table
+	for _, k := range model.Kinds() {
+		if d := (described{k}); len(k.Options) == 0 {
+			fmt.Fprintf(&plain, "| `%s` | %s |\n", d.example(), k.Meaning)
+		} else {
+			fmt.Fprintf(&out, "- [%s](#%s)\n", k.Name, strings.ToLower(k.Name))
+		}
+	}
+	out.WriteString("- [Layers without options](#layers-without-options)\n")
+	for _, k := range model.Kinds() {
+		if len(k.Options) == 0 {
+			continue
+		}
+		d := described{k}
+		fmt.Fprintf(&out, "\n## %s\n\n%s For example: `%s`\n", k.Name, k.Meaning, d.example())
+		out.WriteString("\n| option | takes | default | |\n|---|---|---|---|\n")
+		for _, o := range k.Options {
+			f, usage := child(layerPath, o.Name), o.Default
+			if o.Required {
+				usage = "required"
+			}
+			takes := strings.Join(nonEmpty(f.form.String(), f.rule()), ", ")
+			if o.Name == "activation" {
+				takes = orList(model.Activations())
+			}
+			fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", o.Name, takes, usage, f.meaning)
+		}
+	}
+	out.WriteString("\n## Layers without options\n\n| layer | what it does |\n|---|---|\n" + plain.String())
+	return []byte(out.String())
 }

@@ -3,6 +3,7 @@ package dense
 import (
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -134,11 +135,7 @@ func (t *table) limitGroups(h *heldOutRows) error {
 		h.limit = uint64(h.Share * math.MaxUint64)
 		return nil
 	}
-	hashes := make([]uint64, 0, len(groups))
-	for hash := range groups {
-		hashes = append(hashes, hash)
-	}
-	slices.Sort(hashes)
+	hashes := slices.Sorted(maps.Keys(groups))
 	if len(hashes) < 2 && wrong.err() == nil && all > 0 {
 		return t.heldOutFault(fmt.Sprintf("all rows are in one group of %s", t.names[h.group]),
 			"name a column with several groups: --group COLUMN")

@@ -45,9 +45,6 @@ func missingTexts(more []string) map[string]bool {
 // Width is the number of values of a row.
 func (r *RawRows) Width() int { return r.width }
 
-// IsMissing reports whether a text stands for no value.
-func (r *RawRows) IsMissing(text string) bool { return r.missing[trimmed(text)] }
-
 // RawCell says what was found in a cell of a row.
 type RawCell struct {
 	Column  string

@@ -193,12 +193,7 @@ func CheckStorage(address string) error {
 }
 
 func anySet(variables []string) bool {
-	for _, name := range variables {
-		if os.Getenv(name) != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(variables, func(name string) bool { return os.Getenv(name) != "" })
 }
 
 // sharedSettings says whether the SDK's settings files exist.

@@ -131,7 +131,7 @@ func exportJobs(c *cli.Context, u *ui, list []disdel.Record) error {
 		return err
 	}
 	return u.Show(exported{len(list), format, output}, func(w io.Writer) {
-		fmt.Fprintf(w, "%s: %s\n", terminal.OneLine(output), terminal.Counted(len(list), "job"))
+		fmt.Fprintf(w, "%s: %s\n", terminal.OneLine(output), disdel.Counted(len(list), "job"))
 	})
 }
 
@@ -146,7 +146,7 @@ func sendToMLflow(c *cli.Context, u *ui, list []disdel.Record) error {
 	}
 	at := disdel.Redacted(server.URL)
 	return u.Show(exported{len(list), export.MLflow, at}, func(w io.Writer) {
-		fmt.Fprintf(w, "%s: %s in the experiment disdel\n", at, terminal.Counted(len(list), "job"))
+		fmt.Fprintf(w, "%s: %s in the experiment disdel\n", at, disdel.Counted(len(list), "job"))
 	})
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/disdel/disdel/history/couchlite"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/render"
-	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/platform/local"
 )
 
@@ -72,7 +71,7 @@ func historyRepair(u *ui) *cli.Command {
 				return err
 			}
 			return u.Show(repairedDocument{done.Kept, done.Aside}, func(w io.Writer) {
-				fmt.Fprintf(w, "%s kept; the file as it was is %s\n", terminal.Counted(done.Kept, "record"), done.Aside)
+				fmt.Fprintf(w, "%s kept; the file as it was is %s\n", disdel.Counted(done.Kept, "record"), done.Aside)
 			})
 		},
 	}

@@ -109,7 +109,7 @@ func (w *watching) run(ctx context.Context, models client.Models) (err error) {
 	}
 	doc := watchDocument{w.output, w.answered, w.failed}
 	return w.ui.Show(doc, func(out io.Writer) {
-		fmt.Fprintf(out, "%s: %s answered, %d of them with an error\n", doc.Output, terminal.Counted(doc.Answered, "file"),
+		fmt.Fprintf(out, "%s: %s answered, %d of them with an error\n", doc.Output, disdel.Counted(doc.Answered, "file"),
 			doc.Failed)
 	})
 }
@@ -278,7 +278,7 @@ func (l *answerLine) text() string {
 	case len(l.Classes) == 1:
 		return fmt.Sprintf("%s: class %d, probability %.4f", name, l.Classes[0], l.Probabilities[0][l.Classes[0]])
 	default:
-		return fmt.Sprintf("%s: %s", name, terminal.Counted(
+		return fmt.Sprintf("%s: %s", name, disdel.Counted(
 			max(len(l.Classes), len(l.Values), len(l.Predictions), len(l.Recommendations)), "answer"))
 	}
 }

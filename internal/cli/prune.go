@@ -16,7 +16,6 @@ import (
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/render"
-	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/service"
 )
 
@@ -171,7 +170,7 @@ func unneeded(ctx context.Context, records client.Records, kinds []service.Store
 // prune shows items, asks, and deletes them.
 func prune(ctx context.Context, c *cli.Context, u *ui, records client.Records, items []service.StoredItem) error {
 	doc := cleanedDocument{append([]service.StoredItem{}, items...), sizeOf(items), c.Bool("dry-run")}
-	done := fmt.Sprintf("%s, %v", terminal.Counted(len(items), "item"), doc.Size)
+	done := fmt.Sprintf("%s, %v", disdel.Counted(len(items), "item"), doc.Size)
 	print := func(verb string) func(w io.Writer) {
 		return func(w io.Writer) {
 			render.PrintStored(w, items, time.Now())
@@ -258,14 +257,14 @@ func (d *prunedDocument) print(w io.Writer) {
 	if d.DryRun {
 		done = "would be deleted"
 	}
-	fmt.Fprintf(w, "%s: %s\n", terminal.Counted(len(d.Jobs), "record"), done)
+	fmt.Fprintf(w, "%s: %s\n", disdel.Counted(len(d.Jobs), "record"), done)
 	if len(d.Weights) == 0 {
 		return
 	}
 	for _, k := range d.Weights {
 		fmt.Fprintf(w, "%s  %v\n", k.Ref, k.Size)
 	}
-	fmt.Fprintf(w, "%s of weights: %s\n", terminal.Counted(len(d.Weights), "file"), done)
+	fmt.Fprintf(w, "%s of weights: %s\n", disdel.Counted(len(d.Weights), "file"), done)
 }
 
 // pruneWeights deletes weights that were sent before a time and that no unfinished job names. Jobs that have started

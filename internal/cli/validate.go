@@ -50,7 +50,7 @@ func validateAll(ctx context.Context, u *ui, c *cli.Context, jobs client.Jobs) e
 		}
 	}
 	if first != nil {
-		first = &disdel.Error{Kind: disdel.KindOf(first), Op: "validate", Msg: terminal.Counted(len(list), "problem")}
+		first = &disdel.Error{Kind: disdel.KindOf(first), Op: "validate", Msg: disdel.Counted(len(list), "problem")}
 	}
 	if u.Format != "table" {
 		return errors.Join(u.Show(list, func(io.Writer) {}), first)

@@ -230,7 +230,7 @@ func (s *Screen) list(rows int, now time.Time) []string {
 	list := s.shown()
 	head := fmt.Sprintf("  %-24s %-10s %-16s %-12s %8s %7s %8s %8s", "JOB", "STATUS", "MODEL", "DATA", "TIME", "ROUNDS",
 		"LOSS", "ACCURACY")
-	out := []string{fmt.Sprintf("disdel  %s", terminal.Counted(len(list), "job")), head}
+	out := []string{fmt.Sprintf("disdel  %s", disdel.Counted(len(list), "job")), head}
 	if s.filter != "" {
 		out[0] += "  with " + s.filter
 	}

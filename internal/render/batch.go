@@ -199,7 +199,7 @@ func becameText(r *batch.Row, now disdel.Millis) string {
 	}
 	text := fmt.Sprintf("%s  %s after %s", name, batchStatus(r), seconds(time.Duration(r.Ran(now))))
 	if p, ok := r.Result(); ok {
-		text += fmt.Sprintf("  %s  train loss %.4f", terminal.Counted(p.Epochs, "epoch"), p.TrainLoss)
+		text += fmt.Sprintf("  %s  train loss %.4f", disdel.Counted(p.Epochs, "epoch"), p.TrainLoss)
 		if p.Accuracy != nil {
 			text += fmt.Sprintf("  held-out loss %s  accuracy %s", optional(p.Loss), optional(p.Accuracy))
 		} else if scores := p.Scores.Text(); scores != "" {
@@ -467,7 +467,7 @@ func poolFigure(s *batch.Summary) report.Figure {
 		}
 		p.Series = append(p.Series, plot.Series{Name: line.name, Class: fmt.Sprintf("s%d", i), Pieces: [][]plot.Dot{dots}})
 	}
-	return report.LinesFigure(p, "")
+	return report.FigureOf(p, "")
 }
 
 // ganttFigure is when each job waited and ran.
@@ -540,5 +540,5 @@ func curveFigure(s *batch.Summary) (report.Figure, bool) {
 	if len(s.Jobs) > len(p.Series) {
 		note = fmt.Sprintf("The best %d of %d jobs are shown.", len(p.Series), len(s.Jobs))
 	}
-	return report.LinesFigure(p, note), true
+	return report.FigureOf(p, note), true
 }

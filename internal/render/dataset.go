@@ -43,7 +43,7 @@ func PrintDatasets(w io.Writer, list ...dataset.Manifest) {
 	for _, m := range list {
 		held, learned := "by split", fmt.Sprint(m.Classes)
 		if n := len(m.Targets); n > 0 {
-			learned = terminal.Counted(n, "number")
+			learned = disdel.Counted(n, "number")
 		}
 		if m.Test.Rows > 0 {
 			held = fmt.Sprint(m.Test.Rows)
@@ -77,7 +77,7 @@ func PrintDataset(w io.Writer, s Dataset) {
 			about = "about "
 		}
 		fmt.Fprintf(w, "same      %s%d of %s are also training rows\n", about, m.Duplicates,
-			terminal.Counted(m.Test.Rows, "held-out row"))
+			disdel.Counted(m.Test.Rows, "held-out row"))
 	}
 	for _, line := range [][2]string{{"licence", m.License}, {"classes", strings.Join(quoted(m.ClassNames), ", ")}} {
 		if line[1] != "" {
@@ -88,7 +88,7 @@ func PrintDataset(w io.Writer, s Dataset) {
 
 // PrintRemovedDataset says what is gone.
 func PrintRemovedDataset(w io.Writer, r dataset.Removed) {
-	fmt.Fprintf(w, "removed data set %s: %s, %v\n", terminal.OneLine(r.Name), terminal.Counted(r.Files, "file"), r.Size)
+	fmt.Fprintf(w, "removed data set %s: %s, %v\n", terminal.OneLine(r.Name), disdel.Counted(r.Files, "file"), r.Size)
 }
 
 // printSparseSet adds what is known of sparse rows: their entries, and what a loss is held against.
@@ -99,7 +99,7 @@ func printSparseSet(w io.Writer, m dataset.Manifest) {
 	}
 	fmt.Fprintf(w, "\nrows      %d entries in all, at most %d a row\n", d.Entries, d.Most)
 	if d.Ratings() {
-		fmt.Fprintf(w, "ratings   by %s of %s\n", terminal.Counted(d.Users, "user"), terminal.Counted(d.Items, "item"))
+		fmt.Fprintf(w, "ratings   by %s of %s\n", disdel.Counted(d.Users, "user"), disdel.Counted(d.Items, "item"))
 	}
 	loss := disdel.LossSquared
 	if m.Classes == 2 {
@@ -134,7 +134,7 @@ func PrintAddedDataset(w io.Writer, s Dataset) {
 // PrintUnderstood prints what the files of a data set were taken for. Understood is set.
 func PrintUnderstood(w io.Writer, s Dataset) {
 	u := s.Understood
-	fmt.Fprintf(w, "read      %s\nrows      %s to learn from", terminal.OneLine(u.Kind), terminal.Counted(u.Rows, "row"))
+	fmt.Fprintf(w, "read      %s\nrows      %s to learn from", terminal.OneLine(u.Kind), disdel.Counted(u.Rows, "row"))
 	if u.HeldOut > 0 {
 		fmt.Fprintf(w, ", %d held out", u.HeldOut)
 	}

@@ -205,7 +205,7 @@ func FailAll(u *terminal.UI, op string, wrong []error, files []batch.File) error
 	kind := disdel.KindOf(wrong[0])
 	if u.Format != "table" {
 		return errors.Join(u.Show(list, func(io.Writer) {}),
-			&disdel.Error{Kind: kind, Op: op, Msg: terminal.Counted(len(list), "problem")})
+			&disdel.Error{Kind: kind, Op: op, Msg: disdel.Counted(len(list), "problem")})
 	}
 	return terminal.Reported(&disdel.Error{Kind: kind, Op: op, Msg: "nothing was run"})
 }

@@ -34,7 +34,7 @@ type Follower struct {
 func queuedText(q service.Queued) string {
 	text := "until other jobs have given back what it needs"
 	if q.Ahead > 0 {
-		text = "behind " + terminal.Counted(q.Ahead, "job")
+		text = "behind " + disdel.Counted(q.Ahead, "job")
 	}
 	if q.Why != "" {
 		text += ": " + q.Why
@@ -240,8 +240,8 @@ func PrintPlan(w io.Writer, r *disdel.Record) {
 	fmt.Fprintf(w, "job    %s (%s)\n", terminal.Clean(r.Job.Metadata.Name), r.ID)
 	fmt.Fprintf(w, "learn  %s on %s: %d rows, %d held out, batch %s, %s, %s\n",
 		terminal.Clean(modelText(&r.Job.Model)), terminal.Clean(r.Data.Name), r.Data.Train, r.Data.HeldOut, p.BatchText(&r.Job),
-		terminal.Counted(r.Job.Training.Epochs, "epoch"), r.Job.Training.Optimizer.Name())
-	fmt.Fprintf(w, "plan   %s, %d at once, %s, %s\n", terminal.Counted(p.Workers, "train action"), p.Parallel,
+		disdel.Counted(r.Job.Training.Epochs, "epoch"), r.Job.Training.Optimizer.Name())
+	fmt.Fprintf(w, "plan   %s, %d at once, %s, %s\n", disdel.Counted(p.Workers, "train action"), p.Parallel,
 		roundsText(p), levelsText(p.Levels))
 	if wire := r.Job.Distribution.Aggregation.Wire; wire != "" && wire != disdel.WireFloat32 {
 		fmt.Fprintf(w, "       wire      %s: %d x %s a round; float32 would be %s each\n", wire, p.Workers, p.Update(wire),
@@ -257,7 +257,7 @@ func PrintPlan(w io.Writer, r *disdel.Record) {
 	}
 	if f := p.Forecast; f != nil {
 		fmt.Fprintf(w, "expect %s; %s (%s, %s)\n", timeText(f.Duration), costText(f.Cost), basisText(f),
-			terminal.Counted(f.Samples, "activation"))
+			disdel.Counted(f.Samples, "activation"))
 		if f.Note != "" {
 			fmt.Fprintf(w, "       %s\n", f.Note)
 		}
@@ -267,9 +267,9 @@ func PrintPlan(w io.Writer, r *disdel.Record) {
 // roundsText says how the epochs are divided.
 func roundsText(p disdel.Plan) string {
 	if p.Batches > 0 {
-		return terminal.Counted(p.Rounds, "round") + fmt.Sprintf(" of %d batches", p.Batches)
+		return disdel.Counted(p.Rounds, "round") + fmt.Sprintf(" of %d batches", p.Batches)
 	}
-	return terminal.Counted(p.Rounds, "round") + " of " + terminal.Counted(p.Epochs, "epoch")
+	return disdel.Counted(p.Rounds, "round") + " of " + disdel.Counted(p.Epochs, "epoch")
 }
 
 // timeText is the time of a forecast: "41 to 58 s, likely 50 s".

@@ -238,7 +238,7 @@ func (l *JobList) batchRow(name string, jobs []*disdel.Record, columns []jobColu
 		case "job":
 			text = name
 		case "name":
-			text = terminal.Counted(len(jobs), "job")
+			text = disdel.Counted(len(jobs), "job")
 		case "status":
 			text = l.batchStatus(jobs)
 		case "age", "created":
@@ -286,7 +286,7 @@ func BatchColumns(list []disdel.Record) []string {
 
 // modelText is the network that a job trains.
 func modelText(m *disdel.Model) string {
-	return cmp.Or(m.NetworkName(), terminal.Counted(len(m.Layers), "layer"))
+	return cmp.Or(m.NetworkName(), disdel.Counted(len(m.Layers), "layer"))
 }
 
 // highestPeak is the highest peak of memory of a job's actions, and the limit of that action.

@@ -83,7 +83,7 @@ func PrintLogLines(w io.Writer, r *disdel.Record, lines []LogLine) {
 		fmt.Fprintln(w, terminal.Clean(l.String()))
 	}
 	if r.Omitted > 0 {
-		fmt.Fprintf(w, "the record of this long job left out %s that passed\n", terminal.Counted(r.Omitted, "activation"))
+		fmt.Fprintf(w, "the record of this long job left out %s that passed\n", disdel.Counted(r.Omitted, "activation"))
 	}
 }
 
@@ -116,7 +116,7 @@ func activationLines(a *disdel.Activation, seen position) (out []LogLine) {
 		}
 	}
 	if remaining := a.LogLines - len(a.Logs); a.LogLines > 0 && remaining > 0 {
-		add(a.Start, "printed %s before these", terminal.Counted(remaining, "line"))
+		add(a.Start, "printed %s before these", disdel.Counted(remaining, "line"))
 	}
 	for _, line := range a.Logs {
 		at, text := printed(line)

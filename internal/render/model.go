@@ -104,8 +104,8 @@ func printModel(w io.Writer, m *modelstore.Model) {
 		fmt.Fprintf(w, "inputs    %.4g to %.4g\n", m.Inputs.Low, m.Inputs.High)
 	}
 	fmt.Fprintf(w, "data      %s (%d rows)\naccuracy  %s\ntrained   %s by %s, %s, job %s\nweights   %s, %s, %s\n",
-		terminal.OneLine(m.Data.Name), m.Data.Train, modelAccuracy(m), terminal.Counted(m.Epochs, "epoch"),
-		terminal.Counted(m.Workers, "worker"),
+		terminal.OneLine(m.Data.Name), m.Data.Train, modelAccuracy(m), disdel.Counted(m.Epochs, "epoch"),
+		disdel.Counted(m.Workers, "worker"),
 		m.Created.Local().Format("2006-01-02 15:04:05"), terminal.OneLine(string(m.Job)), terminal.OneLine(m.Path), m.Size,
 		terminal.OneLine(strings.TrimPrefix(m.Checksum, "sha256:")))
 	for _, text := range m.Warnings {
@@ -135,7 +135,7 @@ func predictedText(n *disdel.Network) string {
 	if len(names) == 0 {
 		return fmt.Sprintf("%d classes", n.Classes)
 	}
-	return terminal.Counted(len(names), "number") + ": " + strings.Join(names, ", ")
+	return disdel.Counted(len(names), "number") + ": " + strings.Join(names, ", ")
 }
 
 func modelAccuracy(m *modelstore.Model) string {

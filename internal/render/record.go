@@ -43,7 +43,7 @@ func actionRows(list []disdel.Activation) []actionRow {
 func PrintRecord(w io.Writer, r *disdel.Record) {
 	fmt.Fprintf(w, "job       %s (%s)  %s\n", terminal.Clean(r.Job.Metadata.Name), r.ID, r.Status)
 	if len(r.Rounds) > 0 {
-		fmt.Fprintf(w, "%-8s  %s   %s%s\n", r.Metric().Title, accuracyText(r), terminal.Counted(len(r.Rounds), "round"),
+		fmt.Fprintf(w, "%-8s  %s   %s%s\n", r.Metric().Title, accuracyText(r), disdel.Counted(len(r.Rounds), "round"),
 			prefixed("   stopped early: ", r.Stopped))
 	}
 	if r.Continued != nil {
@@ -67,7 +67,7 @@ func PrintRecord(w io.Writer, r *disdel.Record) {
 		fmt.Fprintf(w, "gpu       %s\n", text)
 	}
 	if l := r.Losses; l.Attempts > 0 {
-		fmt.Fprintf(w, "losses    %s: %s, %.2f GB-s\n", terminal.Counted(l.Attempts, "failed attempt"),
+		fmt.Fprintf(w, "losses    %s: %s, %.2f GB-s\n", disdel.Counted(l.Attempts, "failed attempt"),
 			secondsText(l.Duration), l.Cost)
 	}
 	fmt.Fprintln(w)

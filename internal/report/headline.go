@@ -34,7 +34,7 @@ func (r *Report) headline() string {
 		parts = append(parts, s)
 	}
 	if r.Status == disdel.StatusRunning || r.Status == disdel.StatusFailed || r.Status == disdel.StatusCanceled {
-		parts = append(parts, fmt.Sprintf("%d of %s done", r.done(), many(r.record.Plan.Rounds, "round")))
+		parts = append(parts, fmt.Sprintf("%d of %s done", r.done(), disdel.Counted(r.record.Plan.Rounds, "round")))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -77,20 +77,13 @@ func (r *Report) accuracyText() string {
 	return text
 }
 
-func many(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
 // learns says which network was trained on which data.
 func (r *Report) learns() string {
 	j := r.Job
-	network := cmp.Or(j.Model.NetworkName(), many(len(j.Model.Layers), "layer"))
+	network := cmp.Or(j.Model.NetworkName(), disdel.Counted(len(j.Model.Layers), "layer"))
 	text := fmt.Sprintf("%s on %s: %d rows, %d held out, batch %s, %s, %s", network, cmp.Or(r.Data.Name, j.Data.Source),
 		r.Data.Train, r.Data.HeldOut,
-		r.record.Plan.BatchText(&j), many(j.Training.Epochs, "epoch"), cmp.Or(j.Training.Optimizer.Name(), "no optimiser"))
+		r.record.Plan.BatchText(&j), disdel.Counted(j.Training.Epochs, "epoch"), cmp.Or(j.Training.Optimizer.Name(), "no optimiser"))
 	if !j.Training.Precision.Plain() {
 		text += ", " + string(j.Training.Precision)
 	}
@@ -103,19 +96,19 @@ func (r *Report) learns() string {
 // planText says how the work was distributed.
 func (r *Report) planText() string {
 	p := r.record.Plan
-	text := many(p.Workers, "worker")
+	text := disdel.Counted(p.Workers, "worker")
 	if n := len(p.Stages); n > 0 {
-		text += fmt.Sprintf(" (%s in %d stages)", many(p.Replicas(), "network"), n)
+		text += fmt.Sprintf(" (%s in %d stages)", disdel.Counted(p.Replicas(), "network"), n)
 	}
 	if p.Parallel > 0 && p.Parallel < p.Workers {
 		text += fmt.Sprintf(" (%d at once)", p.Parallel)
 	}
-	text += ", " + many(p.Rounds, "round")
+	text += ", " + disdel.Counted(p.Rounds, "round")
 	switch {
 	case p.Batches > 0:
 		text += fmt.Sprintf(" of %d batches", p.Batches)
 	case p.Epochs > 0:
-		text += " of " + many(p.Epochs, "epoch")
+		text += " of " + disdel.Counted(p.Epochs, "epoch")
 	}
 	if wire := r.Job.Distribution.Aggregation.Wire; wire != "" && wire != disdel.WireFloat32 {
 		text += fmt.Sprintf(", wire %s: %d x %v a round", wire, p.Workers, p.Update(wire))
@@ -136,28 +129,28 @@ func (r *Report) planText() string {
 func (t Troubles) notes() []string {
 	var out []string
 	if t.Attempts > 0 {
-		out = append(out, fmt.Sprintf("%s failed, which took %s and %.2f GB-s", many(t.Attempts, "attempt"), span(t.Duration),
+		out = append(out, fmt.Sprintf("%s failed, which took %s and %.2f GB-s", disdel.Counted(t.Attempts, "attempt"), span(t.Duration),
 			t.Cost))
 	}
 	for _, m := range t.Missing {
 		out = append(out, fmt.Sprintf("round %d: the mean was taken without %s", m.Round+1, workersText(m.Missing)))
 	}
 	if t.Duplicates > 0 {
-		out = append(out, many(t.Duplicates, "result")+" came twice or too late, and changed nothing")
+		out = append(out, disdel.Counted(t.Duplicates, "result")+" came twice or too late, and changed nothing")
 	}
 	if n := len(t.Outages); n > 0 {
 		var away time.Duration
 		for _, o := range t.Outages {
 			away += max(0, o.Until.Sub(o.Since))
 		}
-		text := fmt.Sprintf("OpenWhisk did not answer %s", many(n, "time"))
+		text := fmt.Sprintf("OpenWhisk did not answer %s", disdel.Counted(n, "time"))
 		if away > 0 {
 			text += ", for " + span(disdel.Millis(away)) + " in all"
 		}
 		out = append(out, text+" ("+t.Outages[n-1].Why+")")
 	}
 	if t.Resumes > 0 {
-		out = append(out, "the job was taken up again "+many(t.Resumes, "time"))
+		out = append(out, "the job was taken up again "+disdel.Counted(t.Resumes, "time"))
 	}
 	if c := t.Checkpoint; c != nil {
 		out = append(out, fmt.Sprintf("newest checkpoint: %v before round %d, at %s", c.Size, c.Round+1, c.Path))
@@ -267,7 +260,7 @@ func (c *Compared) forecastText(actual disdel.Millis, cost float64) []string {
 	if u := c.Used; u.Likely > 0 {
 		spent += fmt.Sprintf("; by use %.2f to %.2f, likely %.2f", u.Low, u.High, u.Likely)
 	}
-	out := []string{time, spent, fmt.Sprintf("from %s, %s", c.Source, many(c.Samples, "measured activation"))}
+	out := []string{time, spent, fmt.Sprintf("from %s, %s", c.Source, disdel.Counted(c.Samples, "measured activation"))}
 	if c.Goal != nil {
 		out = append(out, c.Goal.String())
 	}

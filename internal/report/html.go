@@ -357,9 +357,6 @@ type Sheet struct {
 	Tables  []Table
 }
 
-// LinesFigure is a chart of lines with its legend.
-func LinesFigure(l *plot.Lines, note string) Figure { return *figureOf(l, note) }
-
 // GanttFigure is a chart of who did what when, with the parts' names that its legend has.
 func GanttFigure(g *plot.Gantt, note string, legend []plot.Key) Figure {
 	return Figure{Title: g.Title, Note: note, SVG: trusted(g.SVG()), Legend: slices.Clone(legend)}

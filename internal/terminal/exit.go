@@ -217,7 +217,7 @@ func PrintFaults(faults *disdel.Faults, source []byte, w io.Writer) {
 			fmt.Fprint(w, snippet(lines[f.Line-1], f.Line, f.Column))
 		}
 	}
-	fmt.Fprintln(w, Counted(len(faults.Faults), "problem"))
+	fmt.Fprintln(w, disdel.Counted(len(faults.Faults), "problem"))
 }
 
 // SourceLines splits a text at every line end that YAML knows.

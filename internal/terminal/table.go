@@ -108,14 +108,6 @@ func ShortIDs(w io.Writer, rows [][]string) [][]string {
 	return out
 }
 
-// Counted is "1 round", "2 rounds".
-func Counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 // Program is the command that runs this program again: its name, or go run if go run built it.
 func Program() string {
 	path, err := os.Executable()

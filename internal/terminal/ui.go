@@ -271,7 +271,7 @@ func (u *UI) failDocument(err error) {
 	var e *disdel.Error
 	switch {
 	case errors.As(err, &faults):
-		d.File, d.Faults, d.Message = faults.File, u.complete(faults).Faults, Counted(len(faults.Faults), "problem")
+		d.File, d.Faults, d.Message = faults.File, u.complete(faults).Faults, disdel.Counted(len(faults.Faults), "problem")
 	case errors.As(err, &e):
 		d.Message, d.Hint, d.Job = u.shown(cmp.Or(Headline(e), e.Kind.String())), u.shown(e.Hint), e.Job
 		d.Code, d.Changes = e.Code, e.Changes

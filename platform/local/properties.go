@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/disdel/disdel"
@@ -62,20 +63,11 @@ func withProperties(path string, set [][2]string) ([]byte, error) {
 	}
 	for line := range strings.Lines(string(old)) {
 		name, _, _ := strings.Cut(line, "=")
-		if !hasProperty(set, strings.TrimSpace(name)) {
+		if !slices.ContainsFunc(set, func(p [2]string) bool { return p[0] == strings.TrimSpace(name) }) {
 			out.WriteString(strings.TrimRight(line, "\n") + "\n")
 		}
 	}
 	return out.Bytes(), nil
-}
-
-func hasProperty(set [][2]string, name string) bool {
-	for _, p := range set {
-		if p[0] == name {
-			return true
-		}
-	}
-	return false
 }
 
 // Key is the user's OpenWhisk key: DISDEL_AUTH; or the key of `disdel platform up` in the same home, if apihost is its

@@ -92,7 +92,7 @@ func (c *contest) behind(rung, at int) (stop []beaten) {
 		}
 		c.out[job], c.stopped[job] = true, rung
 		stop = append(stop, beaten{job, fmt.Sprintf("it fell behind: %d of %d jobs were better after %s",
-			on, c.jobs, counted(at, "epoch"))})
+			on, c.jobs, disdel.Counted(at, "epoch"))})
 	}
 	return stop
 }
@@ -111,11 +111,4 @@ func (c *contest) goOn(rung int) int {
 		n = (n + c.Factor - 1) / c.Factor
 	}
 	return max(1, n)
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

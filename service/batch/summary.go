@@ -66,7 +66,7 @@ func (s *Summary) Err() error {
 		}
 	}
 	return &disdel.Error{
-		Kind: kind, Op: "run batch", Msg: fmt.Sprintf("%d of %s %s%s", bad, counted(len(s.Jobs), "job"), verb, first),
+		Kind: kind, Op: "run batch", Msg: fmt.Sprintf("%d of %s %s%s", bad, disdel.Counted(len(s.Jobs), "job"), verb, first),
 	}
 }
 
