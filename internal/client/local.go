@@ -235,6 +235,8 @@ func (l localModels) WriteProgram(ctx context.Context, archive []byte) (string, 
 	return with(ctx, l.Models, func(s *modelstore.Store) (string, error) { return s.WriteProgram(ctx, archive) })
 }
 
+func (localModels) InstallPackages(context.Context, string) (string, error) { return "", nil }
+
 func (l localModels) Answer(ctx context.Context, ref, file string, text []byte, how disdel.Continuation) (
 	doc render.Inference, m modelstore.Model, err error,
 ) {

@@ -87,6 +87,10 @@ func (j programJobs) describe(ctx context.Context, req *service.Request) error {
 	if data.Sparse != nil {
 		return nil
 	}
+	// A server that refuses the packages says so before the program is described, which takes minutes.
+	if _, err := installPackages(ctx, j.models, req); err != nil {
+		return err
+	}
 	info := data.Info(req.Job.Data.Split).Resized(req.Job.Data.Resize)
 	found, err := j.programs.look(ctx, program.Options{
 		Python: *m, Dir: folderOf(req.Source.Name), Input: info.Sample, Classes: info.Classes,
@@ -103,6 +107,20 @@ func (j programJobs) describe(ctx context.Context, req *service.Request) error {
 	}
 	req.Job.Model.Python = &found.python
 	return err
+}
+
+// installPackages has a server install the packages that the job's program requires. It returns the name of their
+// environment, "" if the program requires none or no server runs the job.
+func installPackages(ctx context.Context, models Models, req *service.Request) (environment string, err error) {
+	p := req.Job.Model.Python
+	if p == nil || p.Requirements == "" {
+		return "", nil
+	}
+	file := p.Requirements
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(folderOf(req.Source.Name), file)
+	}
+	return models.InstallPackages(ctx, file)
 }
 
 // ProgramPath is the field of the job file with the program.

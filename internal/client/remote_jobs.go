@@ -2,7 +2,6 @@ package client
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -12,8 +11,6 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -42,7 +39,7 @@ func (r remoteJobs) submission(ctx context.Context, req service.Request) (apityp
 			Hint: "name a network or layers in the job file, or leave out --server",
 		}
 	}
-	environment, err := r.environment(ctx, &req)
+	environment, err := installPackages(ctx, remoteModels(r), &req)
 	if err != nil {
 		return apitypes.Submission{}, err
 	}
@@ -52,29 +49,6 @@ func (r remoteJobs) submission(ctx context.Context, req service.Request) (apityp
 		Probe: req.Probe, Siblings: req.Siblings, Origin: req.Origin, Program: req.Job.Model.Python,
 		Environment: environment,
 	}, err
-}
-
-// environment has the server install the packages that the job's program requires. It returns the name of their
-// environment, "" if the program requires none.
-func (r remoteJobs) environment(ctx context.Context, req *service.Request) (name string, err error) {
-	p := req.Job.Model.Python
-	if p == nil || p.Requirements == "" {
-		return "", nil
-	}
-	file := p.Requirements
-	if !filepath.IsAbs(file) {
-		file = filepath.Join(folderOf(req.Source.Name), file)
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return "", &disdel.Error{Kind: disdel.Invalid, Op: "read requirements", Err: err}
-	}
-	var out apitypes.Environment
-	err = r.ask(ctx, request{
-		method: http.MethodPost, path: []string{"environments"}, raw: bytes.NewReader(text), size: int64(len(text)),
-		header: http.Header{"Content-Type": {"text/plain"}},
-	}, &out)
-	return out.Environment, err
 }
 
 // placed gives faults their lines in the user's file.

@@ -105,6 +105,19 @@ func (r remoteModels) WriteProgram(ctx context.Context, archive []byte) (string,
 	return out.Code, err
 }
 
+func (r remoteModels) InstallPackages(ctx context.Context, file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", &disdel.Error{Kind: disdel.Invalid, Op: "read requirements", Err: err}
+	}
+	var out apitypes.Environment
+	err = r.ask(ctx, request{
+		method: http.MethodPost, path: []string{"environments"}, raw: bytes.NewReader(text), size: int64(len(text)),
+		header: http.Header{"Content-Type": {"text/plain"}},
+	}, &out)
+	return out.Environment, err
+}
+
 func (r remoteModels) Answer(ctx context.Context, ref, file string, text []byte, how disdel.Continuation) (
 	doc render.Inference, m modelstore.Model, err error,
 ) {
