@@ -1,6 +1,6 @@
 // Command release builds what users download: an archive of the static programs for each platform, a package
 // for Debian, a list of their parts in CycloneDX (https://cyclonedx.org/docs/1.6/json/), the licences of these parts,
-// and SHA-256 sums.
+// SHA-256 sums, and a statement of how they were made.
 //
 // The same commit and the same Go give the same bytes, wherever they are built: archives have the time of the commit,
 // programs have neither paths nor build ids, and Go's linker adds no time.
@@ -41,6 +41,7 @@ func main() {
 type release struct {
 	root, version, revision string
 
+	dirty   bool      // files differ from the commit
 	time    time.Time // of the commit
 	out     string
 	scratch string // folder of programs before they are packed
@@ -67,7 +68,7 @@ func run(root, version, out string, platforms []string, dirty bool) error {
 		}
 		names = append(names, made...)
 	}
-	return r.sums(names)
+	return r.finish(names, platforms)
 }
 
 // describe reads the commit. It refuses files that differ from it, since nobody could build the same again.
@@ -79,6 +80,7 @@ func (r *release) describe(dirty bool) error {
 	if changes != "" && !dirty {
 		return fmt.Errorf("files differ from the commit; commit them, or try with -dirty:\n%s", changes)
 	}
+	r.dirty = changes != ""
 	if r.revision, err = r.git("rev-parse", "HEAD"); err != nil {
 		return err
 	}
@@ -183,16 +185,28 @@ func (r *release) build(program, to, system, machine string) error {
 	return err
 }
 
-// sums writes SHA256SUMS, which `sha256sum -c` reads.
-func (r *release) sums(names []string) error {
+// finish writes the statement of how the files were made, and SHA256SUMS, which `sha256sum -c` reads.
+func (r *release) finish(names, platforms []string) error {
 	slices.Sort(names)
 	var text strings.Builder
+	var subjects []subject
 	for _, name := range names {
 		data, err := os.ReadFile(filepath.Join(r.out, name))
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&text, "%x  %s\n", sha256.Sum256(data), name)
+		sum := fmt.Sprintf("%x", sha256.Sum256(data))
+		subjects = append(subjects, subject{name, map[string]string{"sha256": sum}})
+		fmt.Fprintf(&text, "%s  %s\n", sum, name)
 	}
+	statement, err := r.provenance(subjects, platforms)
+	if err != nil {
+		return err
+	}
+	name := "disdel_" + r.version + ".intoto.json"
+	if err := os.WriteFile(filepath.Join(r.out, name), statement, 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintf(&text, "%x  %s\n", sha256.Sum256(statement), name)
 	return os.WriteFile(filepath.Join(r.out, "SHA256SUMS"), []byte(text.String()), 0o644)
 }

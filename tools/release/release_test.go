@@ -4,11 +4,13 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -163,6 +165,56 @@ func TestDebianVersions(t *testing.T) {
 	} {
 		if got := debianVersion(from); got != want {
 			t.Errorf("%q is %q, not %q", from, got, want)
+		}
+	}
+}
+
+// The statement names every file with the sum that SHA256SUMS has, the commit, and that nobody signed it. Every
+// build writes the same.
+func TestTheStatementNamesEveryFile(t *testing.T) {
+	r := release{root: "..", version: "v1", revision: strings.Repeat("a", 40), dirty: true}
+	var before []byte
+	for range 2 {
+		r.out = t.TempDir()
+		for _, name := range []string{"b.deb", "a.tar.gz"} {
+			if err := os.WriteFile(filepath.Join(r.out, name), []byte(name), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := r.finish([]string{"b.deb", "a.tar.gz"}, []string{"linux/amd64"}); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(filepath.Join(r.out, "disdel_v1.intoto.json"))
+		if err != nil || before != nil && !bytes.Equal(before, text) {
+			t.Fatalf("two statements differ, %v", err)
+		}
+		before = text
+	}
+	check := exec.Command("sha256sum", "--quiet", "-c", "SHA256SUMS")
+	check.Dir = r.out
+	if out, err := check.CombinedOutput(); err != nil {
+		t.Errorf("%s, %v", out, err)
+	}
+	sums, err := os.ReadFile(filepath.Join(r.out, "SHA256SUMS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s statement
+	if err := json.Unmarshal(before, &s); err != nil || len(s.Subject) != 2 || s.Subject[0].Name != "a.tar.gz" {
+		t.Fatalf("%+v, %v", s.Subject, err)
+	}
+	for _, f := range s.Subject {
+		if line := f.Digest["sha256"] + "  " + f.Name + "\n"; !bytes.Contains(sums, []byte(line)) {
+			t.Errorf("SHA256SUMS has no line %q", line)
+		}
+	}
+	build := s.Predicate.Build
+	if !build.External.Dirty || build.Internal.Signed || build.Dependencies[0].Digest["gitCommit"] != r.revision {
+		t.Errorf("%+v", build)
+	}
+	for _, word := range []string{`"https://in-toto.io/Statement/v1"`, `"https://slsa.dev/provenance/v1"`, "#unsigned"} {
+		if !bytes.Contains(before, []byte(word)) {
+			t.Errorf("the statement has no %s", word)
 		}
 	}
 }
