@@ -2,6 +2,7 @@ package dense
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/disdel/disdel/dataset"
 )
@@ -56,7 +57,7 @@ type RawCell struct {
 // that has a fault or an unknown text. A cell with a fault counts as missing.
 func (r *RawRows) Append(to []float32, texts []string, tell func(RawCell)) []float32 {
 	for i := range r.columns {
-		c, x := &r.columns[i], cell{text: trimmed(texts[i])}
+		c, x := &r.columns[i], cell{text: trimmed(strings.ReplaceAll(texts[i], "\r\n", "\n"))} // as CSV is read
 		v, isNumber := number(x.text)
 		k, isCategory := c.index[x.text]
 		switch {

@@ -60,7 +60,7 @@ func (t *table) sniff() ([][]string, error) {
 		in.Discard(len(byteOrderMark)) //nolint:errcheck // they have been read
 		head = head[len(byteOrderMark):]
 	}
-	if why, hint := noText(head); why != "" {
+	if why, hint := noText(head); why != "" && t.format == formatCSV {
 		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "read " + t.Name, Msg: why, Hint: hint}
 	}
 	if t.Separator == 0 {
@@ -246,6 +246,7 @@ func (t *table) rows(from dataset.Source, wrong *faults, f func(row) error) erro
 		held.begin()
 	}
 	cut, begun, width := newCutter(file, blockBytes), !t.header, t.width()
+	cut.countRows = t.format != formatCSV
 	return inOrder(func(s *parsedBlock) bool { return cut.next(&s.block) }, t.read, func(s *parsedBlock) error {
 		if s.err != nil {
 			return t.broken(from, s.err)
@@ -411,6 +412,7 @@ func (s *parsedBlock) splitQuoted(separator rune) error {
 	in := csv.NewReader(bytes.NewReader(s.text))
 	in.FieldsPerRecord = -1
 	separate(in, separator)
+	breaks := 0 // within the cells so far
 	for {
 		texts, err := in.Read()
 		var where *csv.ParseError
@@ -425,12 +427,14 @@ func (s *parsedBlock) splitQuoted(separator rune) error {
 			return err
 		}
 		line, _ := in.FieldPos(0)
-		s.records = append(s.records, record{line: s.line - 1 + line, first: len(s.cells), width: len(texts)})
+		s.records = append(s.records, record{line: s.line - 1 + line - breaks, first: len(s.cells), width: len(texts)})
 		for i, text := range texts {
-			if s.maximum > 0 && i > s.maximum {
-				break
+			if s.countRows {
+				breaks += strings.Count(text, "\n")
 			}
-			s.cells = append(s.cells, cell{text: trimmed(text)})
+			if s.maximum == 0 || i <= s.maximum {
+				s.cells = append(s.cells, cell{text: trimmed(text)})
+			}
 		}
 	}
 }
@@ -552,6 +556,8 @@ type block struct {
 	text []byte
 	line int   // that it begins at
 	err  error // if its last record does not end; then the block does not count
+
+	countRows bool // line numbers are those of rows: line breaks within cells do not count
 }
 
 // blockBytes is the approximate size of a block: large enough to be worth passing on, small enough that its cells,
@@ -565,6 +571,8 @@ type cutter struct {
 	rest []byte // that was read beyond the newest block
 	line int
 	over bool
+
+	countRows bool
 }
 
 // newCutter starts to read a text after its byte order mark.
@@ -582,7 +590,7 @@ func (c *cutter) next(b *block) bool {
 	if c.over {
 		return false
 	}
-	*b = block{text: append(b.text[:0], c.rest...), line: c.line}
+	*b = block{text: append(b.text[:0], c.rest...), line: c.line, countRows: c.countRows}
 	c.rest = c.rest[:0]
 	for want := c.size; ; want *= 2 {
 		if err := c.fill(b, want); err != nil {
@@ -595,7 +603,7 @@ func (c *cutter) next(b *block) bool {
 		if end := recordsEnd(b.text); end > 0 {
 			c.rest = append(c.rest, b.text[end:]...)
 			b.text = b.text[:end]
-			c.line += bytes.Count(b.text, []byte{'\n'})
+			c.line += b.lines()
 			return true
 		}
 		if len(b.text) >= longestRecord {
@@ -603,6 +611,22 @@ func (c *cutter) next(b *block) bool {
 			return true
 		}
 	}
+}
+
+// lines is the number of lines of a block that ends with a record, or of its rows.
+func (b *block) lines() (n int) {
+	if !b.countRows || bytes.IndexByte(b.text, '"') < 0 {
+		return bytes.Count(b.text, []byte{'\n'})
+	}
+	quoted := false
+	for _, c := range b.text {
+		if c == '"' {
+			quoted = !quoted
+		} else if c == '\n' && !quoted {
+			n++
+		}
+	}
+	return n
 }
 
 // fill reads until the block has so many bytes.

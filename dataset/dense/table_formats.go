@@ -159,8 +159,8 @@ func sameNames(file string, names, theirs []string, format tableFormat) error {
 // nextRow sets the cells of the next row. It returns false for a line without a row, and io.EOF at the end.
 type nextRow func(cells []string) (bool, error)
 
-// asText returns a source of the rows of a file as CSV without a header. Line i of the text is line i of the file, or its
-// row i: line breaks within cells become spaces.
+// asText returns a source of the rows of a file as CSV without a header. Record i of the text is line i of the file,
+// or its row i; cells may have line breaks. The text has a byte order mark, so that none of the first cell is taken for it.
 func asText(
 	from dataset.Source, names []string, open func(dataset.Source, []string) (nextRow, io.Closer, error),
 ) dataset.Source {
@@ -171,6 +171,7 @@ func asText(
 		}
 		r := &rowText{next: next, Closer: file, cells: make([]string, len(names))}
 		r.csv = csv.NewWriter(&r.text)
+		r.text.WriteString(byteOrderMark)
 		return r, nil
 	}}
 }
@@ -204,19 +205,12 @@ func (r *rowText) row() error {
 	if !isRow {
 		return r.text.WriteByte('\n')
 	}
-	for i, cell := range r.cells {
-		if strings.ContainsAny(cell, "\r\n") {
-			r.cells[i] = lineBreaks.Replace(cell)
-		}
-	}
 	if err := r.csv.Write(r.cells); err != nil {
 		return err
 	}
 	r.csv.Flush()
 	return r.csv.Error()
 }
-
-var lineBreaks = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ")
 
 // objectNames returns the keys of all objects in the order in which they appear. It returns *disdel.Faults for lines that
 // are no flat objects.
