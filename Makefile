@@ -87,7 +87,7 @@ simulate-bugs: ## bugs that were put in by hand (test/simulate/bugs), each found
 	SEEDS=$(SEEDS) scripts/simulate-bugs.sh
 
 .PHONY: bench-trust
-bench-trust: ## figures of the tests: simulated runs a minute, violations, bugs that were planted and found (PARTS=mutants MUTANTS=40 SEED=1: small changes of the code that tests notice)
+bench-trust: ## figures of the tests: simulated runs and violations, planted bugs, a release built twice, checks that hold (PARTS=sim,planted,reproducible,rows chooses; PARTS=mutants MUTANTS=40 SEED=1: small changes of the code that tests notice)
 	MUTANTS=$(MUTANTS) SEED=$(SEED) scripts/bench-trust.sh "$(PARTS)"
 
 .PHONY: lint

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Prints figures of the tests. The argument chooses parts, with commas: sim runs seeds from 1 to SEEDS (1000) in two processes at once,
 # planted looks for the bugs that were put in by hand, mutants changes the code in MUTANTS (40) places, drawn from SEED (1), and
-# lists those that no test of the package notices. Empty: sim and planted.
+# lists those that no test of the package notices. reproducible builds a release twice. rows runs the checks of
+# docs/reference/robustness.md from SEED, or those in ONLY; this takes longest. Empty: all but mutants.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-parts=",${1:-sim,planted},"
+parts=",${1:-sim,planted,reproducible,rows},"
 seeds=${SEEDS:-1000}
 
 simulate() { # FIRST LAST
@@ -29,6 +30,12 @@ fi
 if [[ $parts == *,planted,* ]]; then
   SEEDS=${SEEDS:-} scripts/simulate-bugs.sh
 fi
+if [[ $parts == *,reproducible,* ]]; then
+  scripts/release-check.sh
+fi
 if [[ $parts == *,mutants,* ]]; then
   go -C tools run ./mutate -root .. -n "${MUTANTS:-40}" -seed "${SEED:-1}"
+fi
+if [[ $parts == *,rows,* ]]; then
+  make --no-print-directory robust SEED="${SEED:-1}" ONLY="${ONLY:-}" | grep -E '^(figure|robust:) | failed; again: '
 fi

@@ -62,6 +62,7 @@ func TestRobust(t *testing.T) {
 		only = strings.Split(text, ",")
 	}
 	count := map[state]int{}
+	held := 0
 	var skipped []string
 	for _, c := range checks {
 		count[c.state]++
@@ -89,8 +90,11 @@ func TestRobust(t *testing.T) {
 		})
 		if parts > 0 || inner.Skipped() {
 			skipped = append(skipped, c.id)
+		} else if c.state == holds && !inner.Failed() {
+			held++
 		}
 	}
+	fmt.Printf("figure rows_held %d (of %d checks: those that ran here in full and passed)\n", held, len(checks))
 	fmt.Printf("robust: of %d checks %d hold, %d in part, %d belong to later parts\n", len(checks), count[holds],
 		count[part], count[later])
 	if len(skipped) > 0 {
