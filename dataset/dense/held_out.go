@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/disdel/disdel"
@@ -58,7 +59,11 @@ func (h *heldOutRows) holds(label int, cells []cell) bool {
 	if h.group >= 0 {
 		return h.hash(cells[h.group].text, 0) <= h.limit
 	}
-	text := cells[label].text
+	return h.holdsClass(cells[label].text)
+}
+
+// holdsClass tells whether the next row of a class is held out, by the text of its label.
+func (h *heldOutRows) holdsClass(text string) bool {
 	c := h.classes[text]
 	if c == nil {
 		name := canonical(text)
@@ -156,6 +161,70 @@ func (t *table) heldOutFault(msg, hint string) error {
 	return &disdel.Error{Kind: disdel.Invalid, Op: "read " + t.Name, Msg: msg, Hint: hint}
 }
 
+const shareHint = "--held-out takes a share above 0, at most 0.5"
+
+// shareFault says why the share cannot be held out, "" if it can.
+func (h *HeldOut) shareFault() string {
+	if h.Share > 0 && h.Share <= 0.5 {
+		return ""
+	}
+	return fmt.Sprintf("a share of %g cannot be held out", h.Share)
+}
+
+// Of holds out the share of each class of arrays, pictures or texts, up to one row; each class has a training row. It
+// returns Invalid for a share or rows that it cannot divide: rows in groups, without classes, with held-out rows of their
+// own, or with too few rows of every class. For tables see CSV.HeldOut.
+func (h HeldOut) Of(in dataset.DenseInput) (dataset.DenseInput, error) {
+	if why, hint := h.faultOf(&in); why != "" {
+		return in, &disdel.Error{Kind: disdel.Invalid, Op: "hold out rows of " + in.Name, Msg: why, Hint: hint}
+	}
+	rows := func() *heldOutRows { return &heldOutRows{HeldOut: h, group: -1, classes: map[string]*classRows{}} }
+	counting, u := rows(), &in.Understood
+	u.Classes = slices.Clone(u.Classes)
+	for label := range u.Classes {
+		name, c := strconv.Itoa(label), &u.Classes[label]
+		for range c.Rows {
+			if counting.holdsClass(name) {
+				c.Rows--
+				u.Rows--
+				u.HeldOut++
+			}
+		}
+	}
+	if u.HeldOut == 0 {
+		return in, &disdel.Error{
+			Kind: disdel.Invalid, Op: "hold out rows of " + in.Name, Msg: "its classes have too few rows to hold out any",
+			Hint: "hold out a larger share, or add rows",
+		}
+	}
+	u.Kind += counting.rule()
+	each := in.Each
+	in.Each = func(yield func(dataset.DenseRow) error) error {
+		held := rows()
+		return each(func(row dataset.DenseRow) error {
+			row.HeldOut = held.holdsClass(strconv.Itoa(int(row.Label)))
+			return yield(row)
+		})
+	}
+	return in, nil
+}
+
+// faultOf says why rows cannot be divided, "" if they can.
+func (h *HeldOut) faultOf(in *dataset.DenseInput) (why, hint string) {
+	switch {
+	case h.shareFault() != "":
+		return h.shareFault(), shareHint
+	case h.Group != "":
+		return "its rows have no column " + h.Group + " of groups", "give the held-out groups as files of their own"
+	case in.NextToken || len(in.Targets) > 0:
+		return "its rows have no classes that could keep their shares", "each job draws its held-out rows (data.split)"
+	case in.Understood.HeldOut > 0:
+		return "the held-out rows are in files of their own", "leave those files out, or the rule that holds out rows"
+	default:
+		return "", ""
+	}
+}
+
 // checkHeldOut returns Invalid for a rule that holds out no rows of the table.
 func (c *CSV) checkHeldOut() error {
 	bad := func(msg, hint string) error {
@@ -164,8 +233,8 @@ func (c *CSV) checkHeldOut() error {
 	switch h := c.HeldOut; {
 	case h == nil:
 		return nil
-	case !(h.Share > 0 && h.Share <= 0.5):
-		return bad(fmt.Sprintf("a share of %g cannot be held out", h.Share), "--held-out takes a share above 0, at most 0.5")
+	case h.shareFault() != "":
+		return bad(h.shareFault(), shareHint)
 	case c.Test != nil:
 		return bad("the held-out rows are in a file of their own", "leave that file out, or the rule that holds out rows")
 	case h.Group == "" && len(c.Targets) > 0:
@@ -178,12 +247,15 @@ func (c *CSV) checkHeldOut() error {
 
 // heldOutRule says how rows were held out, for a person.
 func (t *table) heldOutRule() string {
-	share := fmt.Sprintf("%.4g %%", 100*t.held.Share)
 	if t.held.group < 0 {
-		return "; " + share + " of each class are held out"
+		return t.held.rule()
 	}
+	share := fmt.Sprintf("%.4g %%", 100*t.held.Share)
 	return "; about " + share + " are held out, as whole groups of " + t.names[t.held.group]
 }
+
+// rule says how the rows of classes are held out.
+func (h *heldOutRows) rule() string { return fmt.Sprintf("; %.4g %% of each class are held out", 100*h.Share) }
 
 // heldOutPart is the source of the held-out rows: their own file, or the only file with a rule.
 func (t *table) heldOutPart() *dataset.Source {

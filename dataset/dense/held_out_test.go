@@ -1,6 +1,7 @@
 package dense
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -148,4 +149,91 @@ func TestLongIntegersAreNoted(t *testing.T) {
 		"last digits; if they are ids, leave them out (--skip)" {
 		t.Errorf("the notes are %q", notes)
 	}
+}
+
+// Each class of drawn arrays keeps its share up to one row and has a training row. What is printed is what is held out.
+func TestEachClassOfArraysKeepsItsShare(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		labels := rapid.SliceOfN(rapid.ByteRange(0, 3), 0, 200).Draw(t, "labels")
+		labels = append(labels, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3)
+		rule := HeldOut{
+			Share: rapid.SampledFrom([]float64{0.5, 0.34, 0.4}).Draw(t, "share"), Seed: rapid.Int64().Draw(t, "seed"),
+		}
+		in, err := rule.Of(numbered(t, labels))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, held := make([]int, 4), make([]int, 4)
+		heldOut := sides(t, in)
+		for i, y := range labels {
+			if rows[y]++; heldOut[i] {
+				held[y]++
+			}
+		}
+		total := 0
+		for y, n := range rows {
+			total += held[y]
+			if math.Abs(float64(held[y])-rule.Share*float64(n)) > 1 || held[y] == n {
+				t.Errorf("class %d: %d of %d rows are held out", y, held[y], n)
+			}
+			if got := in.Understood.Classes[y].Rows; got != n-held[y] {
+				t.Errorf("class %d has %d training rows, and %d are printed", y, n-held[y], got)
+			}
+		}
+		if u := in.Understood; u.HeldOut != total || u.Rows != len(labels)-total {
+			t.Errorf("%d of %d rows are held out, and %d and %d are printed", total, len(labels), u.HeldOut, u.Rows)
+		}
+	})
+}
+
+// numbered is rows whose only value is their number.
+func numbered(t rapid.TB, labels []byte) dataset.DenseInput {
+	values := make([]int64, len(labels))
+	for i := range values {
+		values[i] = int64(i)
+	}
+	x := npy("<i8", "False", fmt.Sprintf("%d, 1", len(labels)), bytesOf(binary.LittleEndian, values))
+	y := npy("|u1", "False", fmt.Sprintf("%d,", len(labels)), labels)
+	in, err := Arrays{
+		Images: dataset.TextSource("x", x), Labels: dataset.TextSource("y", y), AsIs: true,
+	}.Input("numbered")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+// Rows that a rule cannot divide are refused, with a next step.
+func TestRowsThatCannotBeDividedAreRefused(t *testing.T) {
+	usual := numbered(t, []byte{0, 1, 0, 1, 0, 1})
+	text, own := usual, usual
+	text.NextToken, own.Understood.HeldOut = true, 1
+	for _, c := range []struct {
+		want string
+		in   dataset.DenseInput
+		rule HeldOut
+	}{
+		{"a share of 0.9 cannot", usual, HeldOut{Share: 0.9}},
+		{"no column patient of groups", usual, HeldOut{Share: 0.5, Group: "patient"}},
+		{"no classes", text, HeldOut{Share: 0.5}},
+		{"in files of their own", own, HeldOut{Share: 0.5}},
+		{"too few rows", usual, HeldOut{Share: 0.001, Seed: 1}},
+	} {
+		_, err := c.rule.Of(c.in)
+		if refused, ok := errors.AsType[*disdel.Error](err); !ok || !strings.Contains(err.Error(), c.want) || refused.Hint == "" {
+			t.Errorf("%s: %v", c.want, err)
+		}
+	}
+}
+
+func ExampleHeldOut_Of() {
+	in, err := Arrays{
+		Images: dataset.TextSource("x.npy", npy("|u1", "False", "4, 1", []byte{0, 255, 9, 8})),
+		Labels: dataset.TextSource("y.npy", npy("|u1", "False", "4,", []byte{0, 1, 1, 0})),
+	}.Input("stripes")
+	if err == nil {
+		in, err = HeldOut{Share: 0.5}.Of(in)
+	}
+	fmt.Println(in.Understood.Rows, in.Understood.HeldOut, err)
+	// Output: 2 2 <nil>
 }

@@ -223,7 +223,7 @@ func addProgramRows(ctx context.Context, c *cli.Context, u *ui, data client.Data
 	set render.Dataset, err error,
 ) {
 	if err := rejectFlags(c, "--program", "images", "labels", "test-images", "test-labels", "csv", "npz", "safetensors",
-		"libsvm", "ratings", "format", "size", "gray"); err != nil {
+		"libsvm", "ratings", "format", "size", "gray", "stratify", "group", "held-out"); err != nil {
 		return set, err
 	}
 	file, entry, ok := programOperand(c.String("program"))

@@ -88,7 +88,7 @@ func denseFlags() []cli.Flag {
 			Name:  "kind",
 			Usage: "kinds of columns of --csv: `NAME=KIND` with number, category or skip (repeatable; default: detect)",
 		},
-		&cli.BoolFlag{Name: "stratify", Usage: "hold out the same share of each class of --csv"},
+		&cli.BoolFlag{Name: "stratify", Usage: "hold out the same share of each class"},
 		&cli.StringFlag{
 			Name:  "group",
 			Usage: "`COLUMN` of --csv whose texts are groups: no group is both held out and for training",
@@ -138,9 +138,9 @@ func denseRows(c *cli.Context, name string) (in dataset.DenseInput, named bool, 
 	if c.IsSet("target") && (!c.IsSet("csv") || c.IsSet("schema")) {
 		return in, true, badFlags("--target names columns of a table", "write --csv FILE --target COLUMN")
 	}
-	if (c.Bool("stratify") || c.IsSet("group")) && (!c.IsSet("csv") || c.IsSet("schema") || c.IsSet("text")) {
-		return in, true, badFlags("--stratify and --group hold out rows of a table",
-			"write --csv FILE --stratify, or --csv FILE --group COLUMN")
+	rule, err := heldOutOfArrays(c, images)
+	if err != nil {
+		return in, true, err
 	}
 	if c.IsSet("kind") && (!c.IsSet("csv") || c.IsSet("schema")) {
 		return in, true, badFlags("--kind names columns of a table", "write --csv FILE --kind COLUMN=category")
@@ -165,7 +165,33 @@ func denseRows(c *cli.Context, name string) (in dataset.DenseInput, named bool, 
 	default:
 		return in, false, nil
 	}
+	if err == nil && rule != nil {
+		in, err = rule.Of(in)
+	}
 	return in, true, err
+}
+
+// heldOutOfArrays is the rule that holds out rows of arrays, pictures or texts; nil: there is none, or the rows are
+// others. It returns Invalid for flags that do not go with the rows.
+func heldOutOfArrays(c *cli.Context, images string) (*dense.HeldOut, error) {
+	table := c.IsSet("csv") && !c.IsSet("schema") && !c.IsSet("text")
+	sparse := c.IsSet("libsvm") || c.IsSet("ratings") || c.IsSet("schema")
+	ruleless := !c.Bool("stratify") && !c.IsSet("group")
+	switch {
+	case table || ruleless && (sparse || !c.IsSet("held-out")):
+		return nil, nil
+	case c.IsSet("group"):
+		return nil, badFlags("--group names a column of a table", "write --csv FILE --group COLUMN; of other rows, give the "+
+			"held-out groups as files of their own (--test-images, --test-csv)")
+	case c.IsSet("text-files"):
+		return nil, badFlags("--text-files makes rows without classes", "leave --stratify and --held-out out: each job "+
+			"draws its held-out rows (data.split)")
+	case !c.IsSet("text") && !c.IsSet("npz") && !c.IsSet("safetensors") && images == "":
+		return nil, badFlags("--stratify and --held-out hold out rows of tables, arrays, pictures and texts",
+			"leave them out: each job draws its held-out rows (data.split)")
+	default:
+		return heldOutRule(c)
+	}
 }
 
 func badFlags(msg, hint string) error {
@@ -220,7 +246,7 @@ func denseCSV(c *cli.Context, name string) (in dataset.DenseInput, err error) {
 	if table.Kinds, err = columnKinds(c.StringSlice("kind")); err != nil {
 		return in, err
 	}
-	if table.HeldOut, err = heldOutOfTable(c); err != nil {
+	if table.HeldOut, err = heldOutRule(c); err != nil {
 		return in, err
 	}
 	if file := c.String("test-csv"); file != "" {
@@ -247,14 +273,14 @@ func denseCSV(c *cli.Context, name string) (in dataset.DenseInput, err error) {
 // usualHeldOut is the share of rows that --stratify and --group hold out, as jobs do.
 const usualHeldOut = 0.2
 
-// heldOutOfTable is the rule that holds out rows of a table; nil: there is none. It returns Invalid.
-func heldOutOfTable(c *cli.Context) (*dense.HeldOut, error) {
+// heldOutRule is the rule that holds out rows; nil: there is none. It returns Invalid.
+func heldOutRule(c *cli.Context) (*dense.HeldOut, error) {
 	rule := &dense.HeldOut{Share: usualHeldOut, Group: c.String("group"), Seed: c.Int64("seed")}
 	switch given := c.IsSet("held-out"); {
 	case c.Bool("stratify") && c.IsSet("group"):
 		return nil, badFlags("--stratify and --group are two rules", "leave one of them out")
 	case !c.Bool("stratify") && !c.IsSet("group") && given:
-		return nil, badFlags("--held-out of a table needs a rule", "add --stratify or --group COLUMN; without them each job "+
+		return nil, badFlags("--held-out needs a rule", "add --stratify, or --group COLUMN of a table; without them each job "+
 			"draws its held-out rows (data.split)")
 	case !c.Bool("stratify") && !c.IsSet("group"):
 		return nil, nil
@@ -297,7 +323,7 @@ func givenKinds(list []string) (out []string) {
 // textRows reads a table of texts.
 func textRows(c *cli.Context, name string) (in dataset.DenseInput, err error) {
 	if err := rejectFlags(c, "--text", "images", "labels", "npz", "safetensors", "libsvm", "ratings", "schema", "target",
-		"skip", "kind", "missing", "scale", "shape", "separator", "header", "size", "gray", "held-out", "classes"); err != nil {
+		"skip", "kind", "missing", "scale", "shape", "separator", "header", "size", "gray", "classes"); err != nil {
 		return in, err
 	}
 	if !c.IsSet("csv") || !c.IsSet("label") {
