@@ -94,6 +94,10 @@ bench-trust: ## figures of the tests: simulated runs and violations, planted bug
 lint: ## gofumpt, vet, go fix, staticcheck, tidy
 	scripts/lint.sh
 
+.PHONY: vulncheck
+vulncheck: ## published weaknesses that the programs reach (govulncheck asks vuln.go.dev; DB=file:///COPY reads a copy of that database)
+	@go tool -modfile=tools/go.mod govulncheck $(if $(DB),-db "$(DB)") $(or $(PACKAGES),./cmd/...)
+
 .PHONY: house
 house: ## figures of the size of the repository: lines, files, packages, words of the glossary
 	go -C tools run ./house -root ..
