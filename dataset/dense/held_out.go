@@ -255,7 +255,9 @@ func (t *table) heldOutRule() string {
 }
 
 // rule says how the rows of classes are held out.
-func (h *heldOutRows) rule() string { return fmt.Sprintf("; %.4g %% of each class are held out", 100*h.Share) }
+func (h *heldOutRows) rule() string {
+	return fmt.Sprintf("; %.4g %% of each class are held out", 100*h.Share)
+}
 
 // heldOutPart is the source of the held-out rows: their own file, or the only file with a rule.
 func (t *table) heldOutPart() *dataset.Source {

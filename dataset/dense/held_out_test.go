@@ -220,7 +220,8 @@ func TestRowsThatCannotBeDividedAreRefused(t *testing.T) {
 		{"too few rows", usual, HeldOut{Share: 0.001, Seed: 1}},
 	} {
 		_, err := c.rule.Of(c.in)
-		if refused, ok := errors.AsType[*disdel.Error](err); !ok || !strings.Contains(err.Error(), c.want) || refused.Hint == "" {
+		refused, ok := errors.AsType[*disdel.Error](err)
+		if !ok || !strings.Contains(err.Error(), c.want) || refused.Hint == "" {
 			t.Errorf("%s: %v", c.want, err)
 		}
 	}

@@ -280,8 +280,8 @@ func heldOutRule(c *cli.Context) (*dense.HeldOut, error) {
 	case c.Bool("stratify") && c.IsSet("group"):
 		return nil, badFlags("--stratify and --group are two rules", "leave one of them out")
 	case !c.Bool("stratify") && !c.IsSet("group") && given:
-		return nil, badFlags("--held-out needs a rule", "add --stratify, or --group COLUMN of a table; without them each job "+
-			"draws its held-out rows (data.split)")
+		return nil, badFlags("--held-out needs a rule", "add --stratify, or --group COLUMN of a table; without them each "+
+			"job draws its held-out rows (data.split)")
 	case !c.Bool("stratify") && !c.IsSet("group"):
 		return nil, nil
 	case given:
