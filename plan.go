@@ -61,7 +61,7 @@ func (p PlatformLimits) Accelerators() int {
 // Estimate is the memory one action is expected to need at its peak, term by term.
 type Estimate struct {
 	Total  Bytes  `json:"totalBytes"` // m_a: what the limit is set from; the likely peak and the margin
-	Method string `json:"method"`     // "paper", "planned", "learned", or "measured" for what no plan knows
+	Method string `json:"method"`     // "paper", "planned", "learned", "measured" for what no plan knows, or "given"
 	// The interval: the peak is Likely, and within Low and High in nine cases of ten; above Total in Risk of them.
 	Low    Bytes   `json:"lowBytes"`
 	Likely Bytes   `json:"likelyBytes"`

@@ -38,7 +38,8 @@ func (r *resolver) python(m *disdel.Python) bool {
 	if r.translates(m, d.Python.Translation) {
 		return r.Job.Model.Translated()
 	}
-	r.Network.Custom = d
+	m, d = ownDescription(*m, *d, *d.Python)
+	r.Job.Model.Python, r.Network.Custom = m, d
 	for _, w := range d.Python.Warnings {
 		r.Notes = append(r.Notes, m.Name()+": "+w)
 	}
@@ -46,6 +47,14 @@ func (r *resolver) python(m *disdel.Python) bool {
 		r.ownOptimizer(m, *own)
 	}
 	return true
+}
+
+// ownDescription copies a description, whose memory the service may learn: clients keep theirs for other jobs.
+func ownDescription(m disdel.Python, d disdel.CustomNetwork, p disdel.PythonNetwork) (*disdel.Python,
+	*disdel.CustomNetwork,
+) {
+	d.Python, m.Network = &p, &d
+	return &m, &d
 }
 
 // mostMemory bounds the sizes of a description: sums of them stay exact.

@@ -51,7 +51,8 @@ func (e Estimator) samples(past []disdel.Record) []sample {
 			ratio := cmp.Or(a.Estimate.Ratio, 1)
 			planned := float64(cmp.Or(a.Estimate.Likely, a.Estimate.Total-a.Estimate.Margin)) / ratio
 			peaks := peaksOf(stage, a.Task)
-			if planned <= 0 || len(peaks) == 0 || a.Estimate.Method == MethodPaper {
+			if planned <= 0 || len(peaks) == 0 || a.Estimate.Method == MethodPaper ||
+				a.Estimate.Method == disdel.MemoryGiven {
 				continue
 			}
 			out = append(out, sample{

@@ -74,6 +74,9 @@ func (b *planBuilder) build() error {
 	if b.timing == nil {
 		b.timing = estimator.TimingOf
 	}
+	if err := b.checkGiven(); err != nil {
+		return err
+	}
 	if err := b.checkStages(); err != nil {
 		return err
 	}
@@ -172,7 +175,11 @@ func (b *planBuilder) estimate(workers int) disdel.Estimate {
 	if b.stages() > 1 {
 		return b.estimateStages(in)
 	}
-	return b.Estimator.Train(in)
+	return b.given(b.Estimator.Train(in))
+}
+
+func (b *planBuilder) evaluation() disdel.Estimate {
+	return b.given(b.Estimator.Evaluate(b.input(b.Data.HeldOut, 1)))
 }
 
 // ceiling returns the most memory an action of this job may get, and what sets it.
@@ -343,7 +350,7 @@ func (b *planBuilder) actions() error {
 	}{
 		{disdel.TaskTrain, b.train},
 		{disdel.TaskAggregate, b.Estimator.Aggregate(b.input(0, 1))},
-		{disdel.TaskEvaluate, b.Estimator.Evaluate(b.input(b.Data.HeldOut, 1))},
+		{disdel.TaskEvaluate, b.evaluation()},
 	}
 	for _, v := range estimates {
 		if v.e.Total > limit {
@@ -371,10 +378,14 @@ func (b *planBuilder) actions() error {
 					"since that was too low for %s, a job of the same network", v.task, times, id)
 			}
 		}
-		if v.task == disdel.TaskTrain && b.Job.Resources.Memory > 0 {
-			memory = b.Job.Resources.Memory
+		if own := b.Job.Resources.Memory; own > 0 && (v.task == disdel.TaskTrain || v.e.Method == disdel.MemoryGiven) {
+			memory = own
 		}
-		b.because("%s memory: estimate %v, with its margin %v, limit %v", v.task, v.e.Expected(), v.e.Total, memory)
+		if v.e.Method == disdel.MemoryGiven {
+			b.because("%s memory: limit %v, as resources.memory says; the program's memory is unknown", v.task, memory)
+		} else {
+			b.because("%s memory: estimate %v, with its margin %v, limit %v", v.task, v.e.Expected(), v.e.Total, memory)
+		}
 		device, err := b.device(v.task, v.e)
 		if err != nil {
 			return err
@@ -629,7 +640,7 @@ func (b *planBuilder) jobsAtOnce(workers int) int {
 	}
 	needed := disdel.Bytes(workers)*train + b.limit(b.Estimator.Aggregate(one.input(0, 1)).Total)
 	if b.Data.HeldOut > 0 {
-		needed += b.limit(b.Estimator.Evaluate(one.input(b.Data.HeldOut, 1)).Total)
+		needed += b.limit(one.evaluation().Total)
 	}
 	return min(at, max(1, int(pool/needed)))
 }

@@ -117,6 +117,7 @@ func (p *planner) planInput(ctx context.Context, r controller.Resolved) (in sche
 	if len(past.all) > 0 && p.embedded() { // otherwise there is no forecast to correct
 		limits.Busy = p.load.now(ctx)
 	}
+	learnMemory(r.Graph.Custom(), ofProgram(&r.Job, past.all))
 	by, err := p.estimator(r.Job, past.all)
 	processors := p.processors(ctx, past.all)
 	in = scheduler.PlanInput{
@@ -140,7 +141,8 @@ func (p *planner) estimator(job disdel.Job, past []disdel.Record) (estimator.Est
 		}
 	}
 	method := cmp.Or(p.Estimator, estimator.MethodPlanned)
-	if same := ofProgram(&job, past); p.Estimator == "" && len(same) > 0 {
+	same := ofProgram(&job, past)
+	if p.Estimator == "" && len(same) > 0 && job.Model.Python.Network.Python.Basis != disdel.MemoryLearned {
 		method, past = estimator.MethodLearned, same
 	}
 	return estimator.New(backends.Standard(nil), method, risk, past)

@@ -112,7 +112,8 @@ var memoryKnown = map[string]string{
 	disdel.MemoryTraced:  "traced: disdel followed the operations of a step, without computing them",
 	disdel.MemoryProbed:  "probed: disdel measured steps of small batches in a process of their own",
 	disdel.MemoryLearned: "learned: earlier jobs of this program measured it",
-	disdel.MemoryGiven:   "given: disdel could not look into the program; set resources.memory, and watch the first job",
+	disdel.MemoryGiven: "given: resources.memory says it, since disdel could neither trace nor probe the program; " +
+		"later jobs of the program learn from the peaks of this one",
 }
 
 // printProgram writes what is known of a Python program, and what is not.
@@ -158,6 +159,10 @@ func versionsText(p *disdel.PythonNetwork) string {
 
 // printPeak writes the interval of a train action's peak, and what is behind it.
 func printPeak(w io.Writer, e disdel.Estimate) {
+	if e.Method == disdel.MemoryGiven {
+		paragraph(w, "peak", "unknown: the limit is the %v of resources.memory (%s)", e.Total, e.Method)
+		return
+	}
 	peak := e.Peak()
 	text := fmt.Sprintf("likely %v, interval -", peak.Likely)
 	if peak.High > 0 {

@@ -110,7 +110,7 @@ func memoryNext(r *disdel.Record, task disdel.Task) string {
 	if task == disdel.TaskTrain && r.Job.Resources.Memory > 0 {
 		return " (--set resources.memory=auto)"
 	}
-	if a, _ := r.Plan.Action(task); a.Estimate.Method == "learned" {
+	if a, _ := r.Plan.Action(task); a.Estimate.Method == "learned" || a.Estimate.Method == disdel.MemoryGiven {
 		return "; the next job's limit learns from this peak"
 	}
 	return " (--estimator learned goes by peaks)"
