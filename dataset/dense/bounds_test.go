@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,5 +57,28 @@ func TestTablesThatFillMemoryAreRefused(t *testing.T) {
 	s := parsedBlock{block: block{text: []byte(strings.Repeat(",", 1<<20)), line: 1}, maximum: 2}
 	if s.split(','); cap(s.cells) > 16 || s.records[0].width != 1<<20+1 {
 		t.Errorf("%d cells are kept of a row of %d", cap(s.cells), s.records[0].width)
+	}
+}
+
+// Pickles of every binary protocol are refused with the reason, and so are a million columns in each text format.
+func TestPicklesAndAMillionColumnsAreRefused(t *testing.T) {
+	const columns = 1_000_000
+	var object strings.Builder
+	for i := range columns {
+		fmt.Fprintf(&object, `,"c%d":1`, i)
+	}
+	cases := map[string]string{
+		strings.Repeat("1,", columns-1) + "0\n":   "more than 65536 columns",
+		"{" + object.String()[1:] + ",\"y\":0}\n": "more than 65536 columns",
+	}
+	for protocol := byte(2); protocol <= 5; protocol++ {
+		cases["\x80"+string(rune(protocol))+"\x95\x00]q."] = "a Python pickle, and reading one runs the code in it"
+	}
+	for text, says := range cases {
+		_, err := CSV{Source: dataset.TextSource("rows", text)}.Input("rows")
+		refused, ok := errors.AsType[*disdel.Error](err)
+		if !ok || refused.Kind != disdel.Invalid || refused.Hint == "" || !strings.Contains(err.Error(), says) {
+			t.Errorf("%.10q: %v", text, err)
+		}
 	}
 }

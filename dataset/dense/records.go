@@ -155,6 +155,9 @@ func noText(head []byte) (what, hint string) {
 		return "its first line is what spreadsheets read the separator from", "leave that line out: tail -n +2 FILE > OUT"
 	case is("PK"):
 		return "it is a zip archive, perhaps a spreadsheet", "save the sheet as CSV"
+	case head[0] == 0x80 && len(head) > 1 && head[1] >= 2 && head[1] <= 5: // the protocol; no UTF-8 starts like this
+		return "it is a Python pickle, and reading one runs the code in it", "write the rows as CSV or Parquet: " +
+			"df.to_parquet('rows.parquet')"
 	case is("\x93NUMPY"):
 		return "it is a NumPy array", "--images FILE --labels FILE"
 	case bytes.IndexByte(head, 0) >= 0:
