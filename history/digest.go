@@ -107,11 +107,7 @@ func (d *RecordCache[T]) List(ctx context.Context, s *Store, q Query) ([]T, erro
 
 // Get returns the values of some records, ordered by id. It returns NotFound for a missing one.
 func (d *RecordCache[T]) Get(ctx context.Context, s *Store, ids []disdel.JobID) ([]T, error) {
-	marks, err := s.revisionsOf(ctx, ids)
-	if err != nil {
-		return nil, err
-	}
-	out, err := d.lookUp(ctx, s, marks)
+	out, err := d.Find(ctx, s, ids)
 	if err == nil && len(out) < len(ids) {
 		for _, id := range ids { // the error says what is wrong
 			if _, err := s.Get(ctx, id); err != nil {
@@ -120,6 +116,15 @@ func (d *RecordCache[T]) Get(ctx context.Context, s *Store, ids []disdel.JobID) 
 		}
 	}
 	return out, err
+}
+
+// Find is Get that leaves out records that are missing or that this version cannot read.
+func (d *RecordCache[T]) Find(ctx context.Context, s *Store, ids []disdel.JobID) ([]T, error) {
+	marks, err := s.revisionsOf(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	return d.lookUp(ctx, s, marks)
 }
 
 // lookUp returns the values of those records that s shows. It reads the changed ones.

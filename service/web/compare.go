@@ -114,8 +114,12 @@ func bestOf(list []report.JobResult) string {
 
 // comparedJobs reads what a comparison shows of jobs, each of which is the tenant's or shared with it.
 func (v *visit) comparedJobs(names []string) (list []report.ComparedJob, err error) {
+	list, others, err := v.ownJobs(names)
+	if err != nil {
+		return nil, err
+	}
 	ids := map[*service.Service][]disdel.JobID{}
-	for _, name := range names {
+	for _, name := range others {
 		at, id, err := v.s.FindJob(v.Context(), name)
 		if err != nil {
 			return nil, err
@@ -135,6 +139,27 @@ func (v *visit) comparedJobs(names []string) (list []report.ComparedJob, err err
 	}
 	slices.SortFunc(list, func(a, b report.ComparedJob) int { return cmp.Compare(a.JobResult.ID, b.JobResult.ID) })
 	return list, nil
+}
+
+// ownJobs are those of the jobs that are named by their whole id and are the tenant's own. They are read together, and
+// only where they changed since the last time: FindJob reads a whole record for each. others are the other names.
+func (v *visit) ownJobs(names []string) (list []report.ComparedJob, others []string, err error) {
+	h, err := v.s.History(v.Context())
+	if err != nil {
+		return nil, nil, err
+	}
+	var ids []disdel.JobID
+	for _, name := range names {
+		if id := disdel.JobID(name); id.Valid() {
+			ids = append(ids, id)
+		}
+	}
+	list, err = v.site.parts.Find(v.Context(), h, ids)
+	found := map[string]bool{}
+	for i := range list {
+		found[string(list[i].JobResult.ID)] = true
+	}
+	return list, slices.DeleteFunc(slices.Clone(names), func(name string) bool { return found[name] }), err
 }
 
 // compareFigures sorts unknown figures first.
