@@ -187,6 +187,11 @@ func (e Estimator) computes(asked string, custom *disdel.CustomNetwork) string {
 	return e.engines.Name(asked, custom)
 }
 
+// Default tells whether a backend computes networks that name none.
+func (e Estimator) Default(backend string) bool {
+	return e.computes(backend, nil) == e.computes("", nil)
+}
+
 // finish corrects the terms by earlier jobs, and adds interval, margin and total.
 func (e Estimator) finish(task disdel.Task, in Input, est disdel.Estimate) disdel.Estimate {
 	risk := e.risk

@@ -32,6 +32,13 @@ func ExampleEstimator() {
 	// choose estimator: there is no estimator "pepper" - did you mean "paper"?
 }
 
+// Stages, for example, are trained by the backend of jobs that name none.
+func ExampleEstimator_Default() {
+	e, err := estimator.New(backends.Standard(nil), estimator.MethodPlanned, 0, nil)
+	fmt.Println(e.Default(""), e.Default(disdel.BackendNative), e.Default(disdel.BackendGorgonia), err)
+	// Output: true true false <nil>
+}
+
 // Eq. 1: m_a = fit + pkg + dta + mod + saf.
 // The peak of a train action lies in this interval in nine cases of ten.
 func ExampleMemoryInterval() {

@@ -216,8 +216,7 @@ func (b *planBuilder) inStages(limit disdel.Bytes) string {
 // trainsInStages tells whether a job file may say stages beside what it says; see the rules of job files.
 func (b *planBuilder) trainsInStages() bool {
 	d, t := b.Job.Distribution, b.Job.Training
-	native := t.Backend == "" || t.Backend == disdel.BackendNative // the default of job files
-	return !b.Graph.HasFrozen() && native && t.Precision.Plain() &&
+	return !b.Graph.HasFrozen() && b.Estimator.Default(t.Backend) && t.Precision.Plain() &&
 		t.ClipNorm == 0 && (t.EarlyStop == nil || t.EarlyStop.Metric != disdel.MetricLoss) && d.Exchange == nil &&
 		(d.Policy == "" || d.Policy == disdel.PolicyStatic) && d.Missing.Policy != disdel.MissingProceed &&
 		(d.Aggregation.Wire == "" || d.Aggregation.Wire == disdel.WireFloat32) &&

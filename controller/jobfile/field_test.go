@@ -98,6 +98,7 @@ func withField(path, value string) (text string, sets []string) {
 		if kind, ok := kinds[option]; ok {
 			needed := map[string]string{
 				"embedding": "vocabulary: 9, width: 9", "multiHeadAttention": "heads: 1", "transformer": "heads: 1",
+				"lstm": "units: 1",
 			}
 			sets = append(sets, "model.layers=[{"+kind+": {"+needed[kind]+"}}]")
 			path = "model.layers[0]." + kind + "." + option
