@@ -44,7 +44,7 @@ func TestDrawnFaultsOfTablesAreTold(t *testing.T) {
 				}
 				text.WriteString(strings.Join(cells, ",") + "\n")
 			}
-			got, keys := addedTable(t, text.String())
+			keys, got := addedTable(t, text.String())
 			var faults *disdel.Faults
 			if !errors.As(got, &faults) || disdel.KindOf(got) != disdel.Invalid {
 				t.Errorf("%s, seed %d: %v", name, seed, got)
@@ -67,8 +67,8 @@ func TestDrawnFaultsOfTablesAreTold(t *testing.T) {
 	}
 }
 
-// addedTable adds a table with a target, and returns the error and the names of the data sets that are there then.
-func addedTable(t *testing.T, text string) (err error, names []string) {
+// addedTable adds a table with a target, and returns the names of the data sets that are there then, and the error.
+func addedTable(t *testing.T, text string) (names []string, err error) {
 	t.Helper()
 	s, wrong := dataset.OpenStore(t.Context(), "mem://")
 	if wrong != nil {
@@ -86,5 +86,5 @@ func addedTable(t *testing.T, text string) (err error, names []string) {
 	for _, m := range list {
 		names = append(names, m.Name)
 	}
-	return err, names
+	return names, err
 }
