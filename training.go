@@ -267,8 +267,8 @@ func (l Lion) WithDefaults() Lion {
 	return l
 }
 
-// LAMB is the optimiser of You and others (2019) for large batches: every array of weights moves by Adam's direction, as
-// far as the norm of the array says. Zero betas and epsilon mean 0.9, 0.999 and 1e-6.
+// LAMB is the optimiser of You and others (2019) for large batches: every array of weights moves by Adam's direction,
+// as far as the norm of the array says. Zero betas and epsilon mean 0.9, 0.999 and 1e-6.
 type LAMB struct {
 	LearningRate float64 `json:"learningRate"`
 	Beta1        float64 `json:"beta1,omitempty"`

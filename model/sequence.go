@@ -245,8 +245,9 @@ func (b *Builder) Recurrent(name string, in int, op Op, units int) int {
 	return b.add(Node{Name: name, Op: op, Inputs: []int{x}, Out: Shape{units, positions}, Units: units})
 }
 
-// Bidirectional adds a recurrent layer NAME and a second one, NAME.reverse, that reads each row from its last position that
-// is no padding to its first. NAME.both joins the channels of both, so it has 2 x units (Schuster 1997, as PyTorch has it).
+// Bidirectional adds a recurrent layer NAME and a second one, NAME.reverse, that reads each row from its last position
+// that is no padding to its first. NAME.both joins the channels of both, so it has 2 x units (Schuster 1997, as PyTorch
+// has it).
 func (b *Builder) Bidirectional(name string, in int, op Op, units int) int {
 	forth := b.Recurrent(name, in, op, units)
 	back := b.Recurrent(name+".reverse", b.reverse(name+".reverse.order", in), op, units)

@@ -91,8 +91,9 @@ func withField(path, value string) (text string, sets []string) {
 			"rate": "dropout", "units": "dense", "shape": "input",
 			"eps": "batchNorm", "momentum": "batchNorm", "scale": "batchNorm", "center": "batchNorm",
 			"vocabulary": "embedding", "width": "embedding", "padded": "embedding", "learned": "positions",
-			"heads": "multiHeadAttention", "kvHeads": "multiHeadAttention", "causal": "multiHeadAttention", "bidirectional": "lstm",
-			"rotary": "multiHeadAttention", "take": "takePosition", "hidden": "transformer", "normFirst": "transformer",
+			"heads": "multiHeadAttention", "kvHeads": "multiHeadAttention", "causal": "multiHeadAttention",
+			"bidirectional": "lstm",
+			"rotary":        "multiHeadAttention", "take": "takePosition", "hidden": "transformer", "normFirst": "transformer",
 			"slope": "leakyRelu", "size": "adaptiveAvgPool",
 		}
 		if kind, ok := kinds[option]; ok {

@@ -172,8 +172,8 @@ func (h *HeldOut) shareFault() string {
 }
 
 // Of holds out the share of each class of arrays, pictures or texts, up to one row; each class has a training row. It
-// returns Invalid for a share or rows that it cannot divide: rows in groups, without classes, with held-out rows of their
-// own, or with too few rows of every class. For tables see CSV.HeldOut.
+// returns Invalid for a share or rows that it cannot divide: rows in groups, without classes, with held-out rows of
+// their own, or with too few rows of every class. For tables see CSV.HeldOut.
 func (h HeldOut) Of(in dataset.DenseInput) (dataset.DenseInput, error) {
 	if why, hint := h.faultOf(&in); why != "" {
 		return in, &disdel.Error{Kind: disdel.Invalid, Op: "hold out rows of " + in.Name, Msg: why, Hint: hint}

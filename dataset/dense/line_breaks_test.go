@@ -22,7 +22,9 @@ type noted struct {
 
 // notedRows are more rows than a block has. Their first cell looks like the start of an archive.
 func notedRows() (rows []noted) {
-	notes := []string{"PK\nx", "a b", "a\nb", "a\r\nb", "say \"\n\"", "\n,\n", strings.Repeat("long\n", 40) + ".", "\ufeffmark"}
+	notes := []string{
+		"PK\nx", "a b", "a\nb", "a\r\nb", "say \"\n\"", "\n,\n", strings.Repeat("long\n", 40) + ".", "\ufeffmark",
+	}
 	for i := range 1600 {
 		rows = append(rows, noted{notes[i%len(notes)], float64(i), []string{"yes\nno", "yes no"}[i%2]})
 	}

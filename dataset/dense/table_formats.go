@@ -160,7 +160,8 @@ func sameNames(file string, names, theirs []string, format tableFormat) error {
 type nextRow func(cells []string) (bool, error)
 
 // asText returns a source of the rows of a file as CSV without a header. Record i of the text is line i of the file,
-// or its row i; cells may have line breaks. The text has a byte order mark, so that none of the first cell is taken for it.
+// or its row i; cells may have line breaks. The text has a byte order mark, so that none of the first cell is
+// taken for it.
 func asText(
 	from dataset.Source, names []string, open func(dataset.Source, []string) (nextRow, io.Closer, error),
 ) dataset.Source {

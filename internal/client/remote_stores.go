@@ -350,7 +350,8 @@ func (r remoteShares) Share(ctx context.Context, kind tenant.ItemKind, name stri
 	out tenant.Share, err error,
 ) {
 	return out, r.ask(ctx, request{
-		method: http.MethodPut, path: []string{"shares", string(kind), name}, body: apitypes.ShareRequest{With: with, All: all},
+		method: http.MethodPut, path: []string{"shares", string(kind), name},
+		body: apitypes.ShareRequest{With: with, All: all},
 	}, &out)
 }
 

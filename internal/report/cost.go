@@ -55,8 +55,8 @@ func (r *Report) byUse() []string {
 // staticText compares the job with its first number of workers kept all the time.
 func staticText(s *disdel.CostWithoutPolicy, took disdel.Millis, used float64) string {
 	return fmt.Sprintf("with %s throughout training would have taken about %s for %.2f GB-s by use, as its first %s; the "+
-		"job took %s for %.2f in all", disdel.Counted(s.Workers, "worker"), span(s.Took), s.UsedGBs, disdel.Counted(s.Epochs, "epoch"),
-		span(took), used)
+		"job took %s for %.2f in all", disdel.Counted(s.Workers, "worker"), span(s.Took), s.UsedGBs,
+		disdel.Counted(s.Epochs, "epoch"), span(took), used)
 }
 
 // ample is how far a limit must be above the measurement to be worth a line.

@@ -83,7 +83,8 @@ func (r *Report) learns() string {
 	network := cmp.Or(j.Model.NetworkName(), disdel.Counted(len(j.Model.Layers), "layer"))
 	text := fmt.Sprintf("%s on %s: %d rows, %d held out, batch %s, %s, %s", network, cmp.Or(r.Data.Name, j.Data.Source),
 		r.Data.Train, r.Data.HeldOut,
-		r.record.Plan.BatchText(&j), disdel.Counted(j.Training.Epochs, "epoch"), cmp.Or(j.Training.Optimizer.Name(), "no optimiser"))
+		r.record.Plan.BatchText(&j), disdel.Counted(j.Training.Epochs, "epoch"),
+		cmp.Or(j.Training.Optimizer.Name(), "no optimiser"))
 	if !j.Training.Precision.Plain() {
 		text += ", " + string(j.Training.Precision)
 	}
@@ -129,8 +130,8 @@ func (r *Report) planText() string {
 func (t Troubles) notes() []string {
 	var out []string
 	if t.Attempts > 0 {
-		out = append(out, fmt.Sprintf("%s failed, which took %s and %.2f GB-s", disdel.Counted(t.Attempts, "attempt"), span(t.Duration),
-			t.Cost))
+		out = append(out, fmt.Sprintf("%s failed, which took %s and %.2f GB-s", disdel.Counted(t.Attempts, "attempt"),
+			span(t.Duration), t.Cost))
 	}
 	for _, m := range t.Missing {
 		out = append(out, fmt.Sprintf("round %d: the mean was taken without %s", m.Round+1, workersText(m.Missing)))

@@ -37,8 +37,8 @@ type Packages struct {
 
 // Install makes a virtual environment with the packages, unless the folder has one for the same text. It returns the
 // name of its folder. Only wheels are installed: no code of a package runs. Install returns Invalid for a text with
-// other lines than package names, and for packages that cannot be had; OverLimit, Timeout, Unavailable for an index that
-// does not answer; and the errors of Room.
+// other lines than package names, and for packages that cannot be had; OverLimit, Timeout, Unavailable for an index
+// that does not answer; and the errors of Room.
 func (p Packages) Install(ctx context.Context) (name string, err error) {
 	if err := p.check(); err != nil {
 		return "", err
@@ -65,8 +65,8 @@ func (p Packages) Install(ctx context.Context) (name string, err error) {
 
 const askOperator = "ask whoever runs the server"
 
-// plainRequirement is a name with extras, versions, a marker and hashes. Its other forms name files and addresses, which
-// a server would read for its client.
+// plainRequirement is a name with extras, versions, a marker and hashes. Its other forms name files and addresses,
+// which a server would read for its client.
 var plainRequirement = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*\s*(\[[\w\s,.-]*\])?\s*` +
 	`(\(?\s*(===?|~=|!=|<=?|>=?)\s*[\w.*+!-]+\s*(,\s*(===?|~=|!=|<=?|>=?)\s*[\w.*+!-]+\s*)*\)?)?\s*` +
 	`(;[\w\s.,'"()<>=!~]*)?(\s+--hash=\w+:[0-9a-f]+)*$`)
@@ -162,7 +162,8 @@ func (d *description) installer() surroundings {
 
 func (d *description) tooLarge(most disdel.Bytes) error {
 	return &disdel.Error{
-		Kind: disdel.OverLimit, Op: d.op(), Msg: fmt.Sprintf("the packages need more than the %v that are left for them", most),
+		Kind: disdel.OverLimit, Op: d.op(),
+		Msg: fmt.Sprintf("the packages need more than the %v that are left for them", most),
 		Hint: "name fewer packages, delete what you no longer need (disdel du lists it), or " + askOperator +
 			" for a larger --disk",
 	}

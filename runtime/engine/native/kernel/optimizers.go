@@ -78,8 +78,8 @@ func (u *Update) lion(o *disdel.Lion) Lion {
 	return Lion{Rate: u.Rate, Beta1: l.Beta1, Beta2: l.Beta2, DecoupledDecay: l.WeightDecay, Scale: u.Scale}
 }
 
-// lamb updates weights by You and others (2019), whose phi is the norm itself. See Update.Norms: the first call of a step
-// needs all workers' ends before the second.
+// lamb updates weights by You and others (2019), whose phi is the norm itself. See Update.Norms: the first call of a
+// step needs all workers' ends before the second.
 func (w *Worker) lamb(u *Update, x, g, m, v []float32) {
 	l := u.Optimizer.LAMB.WithDefaults()
 	from, to := w.chunk(len(x))
