@@ -239,18 +239,6 @@ type PlannedStage struct {
 // Replicas is how many networks are trained side by side: the workers, unless several train one in stages.
 func (p *Plan) Replicas() int { return p.Workers / max(1, len(p.Stages)) }
 
-// SavedBy describes how the plan saves memory, for example "2 stages and micro-batches of 16 rows".
-func (p *Plan) SavedBy() string {
-	switch n := len(p.Stages); {
-	case n == 0:
-		return p.StepMemory.String()
-	case p.StepMemory == (StepMemory{}):
-		return fmt.Sprintf("%d stages", n)
-	default:
-		return fmt.Sprintf("%d stages and %s", n, p.StepMemory)
-	}
-}
-
 // KnowsLoss tells whether a worker computes the loss: it has the whole network, or its last stage.
 func (p *Plan) KnowsLoss(worker int) bool {
 	return len(p.Stages) == 0 || worker%len(p.Stages) == len(p.Stages)-1

@@ -77,6 +77,18 @@ func (m StepMemory) String() string {
 	return strings.Join(ways, " and ")
 }
 
+// SavedBy describes how the plan saves memory, for example "2 stages and micro-batches of 16 rows".
+func (p *Plan) SavedBy() string {
+	switch n := len(p.Stages); {
+	case n == 0:
+		return p.StepMemory.String()
+	case p.StepMemory == (StepMemory{}):
+		return fmt.Sprintf("%d stages", n)
+	default:
+		return fmt.Sprintf("%d stages and %s", n, p.StepMemory)
+	}
+}
+
 // Fitting says whether a plan may save memory where a job does not fit.
 type Fitting string
 
