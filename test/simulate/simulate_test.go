@@ -218,9 +218,12 @@ func TestJobsUnderFaultsEndAsWithoutThem(t *testing.T) {
 	}
 }
 
-// Seeds that found something: a lost probe (50), a round that was missing from the record of a resumed job (199), a
-// wait that held a lock while it asked the platform (10006), and a timeout that ended a job although other actions of
-// it had been in time (41583: an aggregation, 40896: a worker). Without their repairs they fail, or hang.
+// Each of these seeds found a bug, and without its repair the seed fails or hangs:
+//   - 50: a probe was lost.
+//   - 199: the record of a resumed job lacked a round.
+//   - 10006: a wait held a lock while it asked the platform.
+//   - 41583 (an aggregation) and 40896 (a worker): a timeout ended a job, although other actions of the job had been in
+//     time.
 func TestSeedsThatFoundSomething(t *testing.T) {
 	s := newSimulation(t)
 	for _, seed := range []uint64{50, 199, 10006, 41583, 40896} {
