@@ -24,7 +24,8 @@ func (b *bencher) frameworks() error {
 	there := *b
 	there.programs, there.python = filepath.Join(b.programs, "frameworks"), b.libraries
 	programs := []string{
-		"torch_step:Net", "torch_loop:train", "keras_fit:train", "huggingface:train", "scikit:train", "arrays:Net",
+		"torch_step:Net", "torch_loop:train", "keras_fit:train", "huggingface:train", "lightning_fit:train", "scikit:train",
+		"arrays:Net",
 	}
 	same := 0
 	for _, p := range programs {
@@ -38,7 +39,8 @@ func (b *bencher) frameworks() error {
 			continue
 		}
 		rec, err := there.submit(module+".py:"+entry, d, fmt.Sprint("training.epochs=", epochs),
-			fmt.Sprint("training.batchSize=", rows), "distribution.aggregation.optimizer=average")
+			fmt.Sprint("training.batchSize=", rows), "distribution.aggregation.optimizer=average",
+			"resources.memory=2GB") // a busy machine may not measure Keras in time
 		if err != nil || len(rec.Rounds) == 0 {
 			fmt.Fprintf(os.Stderr, "bench: %s as a job: %v\n", module, err)
 			continue

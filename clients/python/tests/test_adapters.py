@@ -234,10 +234,17 @@ LIGHTNING = """
 
         def training_step(self, batch, number):
             x, y = batch
+            self.log("rows", float(len(x)))
             return torch.nn.functional.cross_entropy(self(x), y)
+
+        def validation_step(self, batch, number):
+            raise RuntimeError("nobody calls it")
 
         def configure_optimizers(self):
             return torch.optim.Adam(self.parameters(), lr=0.01)
+
+        def _register_sharded_tensor_state_dict_hooks_if_available(self):
+            pass  # Debian's PyTorch 1.13 cannot import its sharded tensors on Python 3.11
 
     def train(run):
         disdel.lightning.fit(run, Net())
@@ -290,3 +297,64 @@ def test_trainers_have_the_losses_of_the_plain_loop(make: Make, library: str) ->
     head = trained(again, 3)
     cold = make(code, model, form="loop", entry="train", moments=moments, state=again.kill()).ready(None)
     assert head + [cold.step(n, batch(n), round=n // 4)["loss"] for n in range(3, 4)] == got[:4]
+
+
+REFUSED = LIGHTNING + """
+    class Manual(Net):
+        def __init__(self):
+            super().__init__()
+            self.automatic_optimization = False
+
+    class Several(Net):
+        def configure_optimizers(self):
+            return [torch.optim.SGD(self.parameters(), lr=0.1), torch.optim.SGD(self.parameters(), lr=0.1)]
+
+    class Nothing(Net):
+        def configure_optimizers(self):
+            return None
+
+    class Scheduled(Net):
+        def configure_optimizers(self):
+            optimizer = torch.optim.SGD(self.parameters(), lr=0.1)
+            return [optimizer], [torch.optim.lr_scheduler.StepLR(optimizer, 2)]
+
+    class Named(Net):
+        def configure_optimizers(self):
+            optimizer = torch.optim.SGD(self.parameters(), lr=0.1)
+            scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2)
+            return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler}}
+
+    class Skips(Net):
+        def training_step(self, batch, number):
+            return None
+
+    def other(run, kind, **options):
+        disdel.lightning.fit(run, globals()[kind](), **options)
+"""
+
+
+@pytest.mark.parametrize("library", ["lightning", "pytorch_lightning"])
+def test_lightning_refuses_what_a_round_cannot_do(make: Make, library: str) -> None:
+    needs("torch", library)
+    code = REFUSED.replace("lightning\n", library + " as lightning\n", 1)
+    worker = make(code, [("out.weight", (3, 16), True), ("out.bias", (3,), True)], form="loop", entry="other")
+
+    def loaded(**arguments: Any) -> Dict[str, Any]:
+        told: Dict[str, Any] = worker.ask("load", **{**worker.load, "arguments": arguments}).get("error", {})
+        return told
+
+    for arguments, words in (
+        ({"kind": "Manual"}, "automatic_optimization = False"),
+        ({"kind": "Several"}, "returns 2 optimisers. Return one"),
+        ({"kind": "Nothing"}, "returns no optimisers"),
+        ({"kind": "Scheduled"}, "the scheduler StepLR, which would begin anew in each round"),
+        ({"kind": "Named"}, "set training.schedule in the job file"),
+        ({"kind": "Net", "accumulate_grad_batches": 2}, "raise training.batchSize"),
+    ):
+        told = loaded(**arguments)
+        assert told.get("kind") == "user" and words in told["message"], (arguments, told)
+        assert " in other" in told["place"], told
+    assert loaded(kind="Skips") == {}
+    assert "training_step returned None" in worker.step(0, batch(0))["error"]["message"]
+    assert loaded(kind="Net") == {} and worker.step(0, batch(0))["loss"] > 0
+    assert "rows 8" in worker.printed()
