@@ -27,6 +27,7 @@ type stage struct {
 	begun    int         // batches of the round that were done when this leg began
 	inputs   [][]float32 // of the micro-batches of a step that wait for their gradients
 	gradient []float32   // of the outputs of a micro-batch
+	shared   []float32   // of a weight that the first and the last stage share
 	asked    time.Time   // when the others were last looked for
 }
 
@@ -243,8 +244,13 @@ func (s *stage) abandoned(ctx context.Context) error {
 // step trains a batch: all micro-batches forward, then all of them backward.
 func (s *stage) step(ctx context.Context, batch, then int) (m disdel.Metrics, err error) {
 	var b dataset.Batch
-	if s.first() || s.last() {
+	if s.first() || s.last() || s.t.graph.ReadsTokens() {
 		b = s.t.feed.take(batch, then)
+	}
+	if weight := s.passes.Shared(); weight != nil && s.first() {
+		if err := s.queues.SendShared(ctx, weight); err != nil {
+			return m, err
+		}
 	}
 	size := s.t.batch()
 	rows := min((batch+1)*size, s.t.shard.Len()) - batch*size
@@ -290,12 +296,7 @@ func (s *stage) forward(ctx context.Context, p engine.Pass, k int, b dataset.Bat
 		return m, err
 	}
 	if s.last() {
-		p.Target = b.Target
-		back, m, err := s.passes.Backward(p, nil)
-		if err == nil && !s.first() {
-			err = s.queues.Send(ctx, false, back)
-		}
-		return m, err
+		return s.end(ctx, p, b)
 	}
 	out, err := s.passes.Forward(p)
 	if err != nil {
@@ -304,9 +305,39 @@ func (s *stage) forward(ctx context.Context, p engine.Pass, k int, b dataset.Bat
 	return m, s.queues.Send(ctx, true, out)
 }
 
+// end computes a micro-batch in the last stage, forward and backward. A weight that the first stage changes comes with
+// the first micro-batch, and its gradients go back.
+func (s *stage) end(ctx context.Context, p engine.Pass, b dataset.Batch) (m disdel.Metrics, err error) {
+	p.Target = b.Target
+	weight := s.passes.Shared()
+	if weight != nil && p.First == 0 {
+		if err := s.queues.ReceiveShared(ctx, weight, func() error { return s.idle(ctx) }); err != nil {
+			return m, err
+		}
+	}
+	p.Shared = s.sharedGradient(len(weight))
+	back, m, err := s.passes.Backward(p, nil)
+	if err == nil && weight != nil {
+		err = s.queues.SendShared(ctx, p.Shared)
+	}
+	if err == nil && !s.first() {
+		err = s.queues.Send(ctx, false, back)
+	}
+	return m, err
+}
+
+// sharedGradient is the buffer of the gradient of a shared weight.
+func (s *stage) sharedGradient(values int) []float32 {
+	if len(s.shared) != values {
+		s.shared = make([]float32, values)
+	}
+	return s.shared
+}
+
 // take finds the inputs of a micro-batch: rows of the batch, or what the stage before sends.
 func (s *stage) take(ctx context.Context, p *engine.Pass, k int, b dataset.Batch) error {
 	n := s.t.graph.Input().Len()
+	p.Tokens = b.Input.Values
 	if s.first() {
 		p.Input.Values = b.Input.Values[p.First*n:][:p.Input.Rows*n]
 		return nil
@@ -322,7 +353,7 @@ func (s *stage) take(ctx context.Context, p *engine.Pass, k int, b dataset.Batch
 // backward computes a micro-batch backward, and sends the gradients on.
 func (s *stage) backward(ctx context.Context, p engine.Pass, k int, b dataset.Batch) (m disdel.Metrics, err error) {
 	n := s.t.graph.Input().Len()
-	if s.first() {
+	if p.Tokens = b.Input.Values; s.first() {
 		p.Input.Values = b.Input.Values[p.First*n:][:p.Input.Rows*n]
 	} else {
 		p.Input.Values = s.input(k, p.Input.Rows*n)
@@ -334,6 +365,11 @@ func (s *stage) backward(ctx context.Context, p engine.Pass, k int, b dataset.Ba
 	gradient := s.gradient[:outputs]
 	if err := s.queues.Receive(ctx, false, gradient, func() error { return s.idle(ctx) }); err != nil {
 		return m, err
+	}
+	if p.Shared = s.sharedGradient(len(s.passes.Shared())); len(p.Shared) > 0 {
+		if err := s.queues.ReceiveShared(ctx, p.Shared, func() error { return s.idle(ctx) }); err != nil {
+			return m, err
+		}
 	}
 	back, m, err := s.passes.Backward(p, gradient)
 	if err == nil && !s.first() {

@@ -184,20 +184,30 @@ func TestStagesPauseTogether(t *testing.T) {
 	req.Epochs = 3
 	want := b.whole(req)
 	var legs atomic.Int32
+	clock := nearlyOver()
 	got := b.through(b.staged(req, 2), unharmed, func(stage int, h *Host) time.Time {
-		end := time.Now().Add(2 * time.Hour)
-		if stage == 0 { // its clock moves by a millisecond with every look
+		if stage == 0 {
 			legs.Add(1)
-			begun, looks := end.Add(-900*time.Millisecond), atomic.Int64{}
-			h.now = func() time.Time { return begun.Add(time.Duration(looks.Add(1)) * time.Millisecond) }
 		}
-		return end
+		return clock(stage, h)
 	})
 	if !equal(got, want) {
 		t.Error("the legs come to other weights")
 	}
 	if n := legs.Load(); n < 2 || n > 100 {
 		t.Errorf("%d legs", n)
+	}
+}
+
+// nearlyOver gives the first stage a clock that moves by a millisecond with every look, and little time.
+func nearlyOver() func(stage int, h *Host) time.Time {
+	return func(stage int, h *Host) time.Time {
+		end := time.Now().Add(2 * time.Hour)
+		if stage == 0 {
+			begun, looks := end.Add(-900*time.Millisecond), atomic.Int64{}
+			h.now = func() time.Time { return begun.Add(time.Duration(looks.Add(1)) * time.Millisecond) }
+		}
+		return end
 	}
 }
 

@@ -47,9 +47,37 @@ type Pipeline struct {
 	at     Place
 	own    string // of this attempt
 	tokens []string
-	sent   map[bool]*channel
-	got    map[bool]*channel
+	sent   map[direction]*channel
+	got    map[direction]*channel
 	buffer []byte
+}
+
+// direction is where values go: to the next stage, to the one before, or between the first and the last one.
+type direction string
+
+const (
+	forwards  direction = "forward"
+	backwards direction = "back"
+	shared    direction = "shared"
+)
+
+func directionOf(forward bool) direction {
+	if forward {
+		return forwards
+	}
+	return backwards
+}
+
+// sender is the stage that this one receives from.
+func (p *Pipeline) sender(d direction) int {
+	switch d {
+	case forwards:
+		return p.at.Stage - 1
+	case backwards:
+		return p.at.Stage + 1
+	default:
+		return p.at.Stages - 1 - p.at.Stage
+	}
 }
 
 // channel is one direction of a boundary.
@@ -148,14 +176,10 @@ func (p *Pipeline) begin(all []stageEntry) (told []Joined) {
 	for _, e := range all {
 		p.tokens, told = append(p.tokens, e.Own), append(told, e.Joined)
 	}
-	p.sent, p.got = map[bool]*channel{}, map[bool]*channel{}
-	for _, forward := range []bool{true, false} {
-		p.sent[forward] = &channel{key: p.channelKey(p.at.Stage, forward), last: "0"}
-		before := p.at.Stage - 1
-		if !forward {
-			before = p.at.Stage + 1
-		}
-		p.got[forward] = &channel{key: p.channelKey(before, forward), last: "0"}
+	p.sent, p.got = map[direction]*channel{}, map[direction]*channel{}
+	for _, d := range []direction{forwards, backwards, shared} {
+		p.sent[d] = &channel{key: p.channelKey(p.at.Stage, d), last: "0"}
+		p.got[d] = &channel{key: p.channelKey(p.sender(d), d), last: "0"}
 	}
 	return told
 }
@@ -170,12 +194,8 @@ func (p *Pipeline) generation() string {
 }
 
 // channelKey is the key of what a stage sends.
-func (p *Pipeline) channelKey(from int, forward bool) string {
-	direction := "back"
-	if forward {
-		direction = "forward"
-	}
-	return fmt.Sprintf("%s:%s:%d:%s", p.store.keys.pipeline(p.job, p.at), p.generation(), from, direction)
+func (p *Pipeline) channelKey(from int, d direction) string {
+	return fmt.Sprintf("%s:%s:%d:%s", p.store.keys.pipeline(p.job, p.at), p.generation(), from, d)
 }
 
 // Check returns ErrStageRestarted if a stage has joined again.
@@ -256,14 +276,22 @@ const keptMessages = 256
 // Send passes values to the next stage, or to the one before. It returns OverLimit if Redis is out of memory, with the
 // size of the message.
 func (p *Pipeline) Send(ctx context.Context, forward bool, values []float32) error {
-	return p.send(ctx, forward, values, "")
+	return p.send(ctx, directionOf(forward), values, "")
+}
+
+// SendShared passes values of a weight that the first and the last stage share: from one of them to the other. It
+// returns OverLimit as Send does.
+func (p *Pipeline) SendShared(ctx context.Context, values []float32) error {
+	return p.send(ctx, shared, values, "")
 }
 
 // SendPause tells the next stage that this one ends its leg.
-func (p *Pipeline) SendPause(ctx context.Context) error { return p.send(ctx, true, nil, flag(true)) }
+func (p *Pipeline) SendPause(ctx context.Context) error {
+	return p.send(ctx, forwards, nil, flag(true))
+}
 
-func (p *Pipeline) send(ctx context.Context, forward bool, values []float32, pause string) error {
-	c, s := p.sent[forward], p.store
+func (p *Pipeline) send(ctx context.Context, to direction, values []float32, pause string) error {
+	c, s := p.sent[to], p.store
 	blocks := slices.Collect(slices.Chunk(values, pipelineBlock))
 	key := fmt.Sprintf("%s:%d", c.key, c.number)
 	sums := make([]byte, 0, 4*len(blocks))
@@ -303,7 +331,16 @@ func (p *Pipeline) send(ctx context.Context, forward bool, values []float32, pau
 // has. They are in a buffer of the caller's, values, if they fit. It returns ErrStagesPaused, ErrStageRestarted, and
 // Corrupt for a message that is damaged or has another size. Meanwhile it calls idle as Join does.
 func (p *Pipeline) Receive(ctx context.Context, forward bool, values []float32, idle func() error) error {
-	c := p.got[forward]
+	return p.receive(ctx, directionOf(forward), values, idle)
+}
+
+// ReceiveShared returns the next values of SendShared of the other stage, as Receive does.
+func (p *Pipeline) ReceiveShared(ctx context.Context, values []float32, idle func() error) error {
+	return p.receive(ctx, shared, values, idle)
+}
+
+func (p *Pipeline) receive(ctx context.Context, from direction, values []float32, idle func() error) error {
+	c := p.got[from]
 	for len(c.unread) == 0 {
 		if err := p.look(ctx, c, IdleEvery); err != nil {
 			return err

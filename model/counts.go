@@ -40,7 +40,7 @@ func (g *Graph) appendParams(out []Param, i int) []Param {
 func (g *Graph) appendTrained(out []Param, i int) []Param {
 	n := &g.Nodes[i]
 	switch row := &ops[n.Op]; {
-	case n.Tied > 0:
+	case n.Tied > 0 || n.Borrows:
 	case row.params != nil:
 		return row.params(g, out, i)
 	case row.weight != nil:

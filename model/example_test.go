@@ -298,3 +298,21 @@ func ExampleGraph_Sliced() {
 	// layer1.1.conv1 256x8x8 true false
 	// true true
 }
+
+// The last slice of a language model computes with the weight of the embedding, which the first one trains.
+func ExampleGraph_Borrowed() {
+	g, err := model.Build(disdel.Network{Name: "gpt-tiny", Input: []int{1, 1, 24}, Classes: 280, NextToken: true})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	cuts := g.Cuts()
+	last, err := g.Sliced(cuts[len(cuts)-1], len(g.Nodes))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	p, ok := last.Borrowed()
+	fmt.Println(p.Name, p.Shape, ok, last.ReadsTokens())
+	// Output: tokens.weight [280 128] true true
+}

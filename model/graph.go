@@ -211,6 +211,8 @@ type Node struct {
 
 	Vocabulary int    // of an embedding: tokens are 0 to Vocabulary-1
 	Tied       int    // of a dense layer: the embedding whose weight it has; 0: it has its own
+	Lent       bool   // of an embedding: a layer of a later slice has its weight, too (see Graph.Sliced)
+	Borrows    bool   // of a dense layer: the weight is that of an embedding in an earlier slice
 	Padded     bool   // of an embedding: token 0 fills rows that are shorter than others
 	Fixed      bool   // positions are sines (Vaswani 2017), and nothing is learned
 	Heads      int    // of an attention: that the queries are of

@@ -70,10 +70,16 @@ func (g *Graph) Vocabulary() int {
 
 // PredictsTokens tells whether a network is a language model: at each position it has an output for each token that may
 // come next.
-func (g *Graph) PredictsTokens() bool { return len(g.Output()) == 2 }
+func (g *Graph) PredictsTokens() bool { return len(g.Output()) == 2 && !g.Slice.Leaves() }
 
 // HasPadding tells whether token 0 fills rows that are shorter than others.
-func (g *Graph) HasPadding() bool { n := g.embedding(); return n != nil && n.Padded }
+func (g *Graph) HasPadding() bool {
+	if g.Slice != nil {
+		g = g.Slice.Whole
+	}
+	n := g.embedding()
+	return n != nil && n.Padded
+}
 
 // embedding is the node that reads the tokens, nil where the network takes none.
 func (g *Graph) embedding() *Node {

@@ -11,8 +11,11 @@ import (
 // network's own input.
 type Slice struct {
 	Whole *Graph
-	From  int // the node of the network that is node 1 here
+	From  int // the node of the network that is node 1 here, or node 2 behind the tokens
 	To    int // the first node of the network behind the slice
+
+	// Tokens says that node 1 is the network's tokens, which attentions behind the embedding read for their masks.
+	Tokens bool
 }
 
 // Enters tells whether the slice begins behind the network's first layer, so that its input has a gradient. nil is a
@@ -27,7 +30,15 @@ func (s *Slice) Index(node int) int {
 	if s == nil || node == 0 {
 		return node
 	}
-	return node + s.From - 1
+	return node + s.From - s.inputs()
+}
+
+// inputs is the number of nodes that come before the slice's own.
+func (s *Slice) inputs() int {
+	if s.Tokens {
+		return 2
+	}
+	return 1
 }
 
 // FirstParam is the index of the slice's first array among the network's Params. The others follow it there.
@@ -37,14 +48,14 @@ func (s *Slice) FirstParam() int {
 
 // Cuts are the nodes before which a network may be cut into slices: layers of products, pools and sums whose earlier
 // nodes hand over one array, the output of one of them. A residual block is never cut, and neither are a layer and the
-// activation behind it. A slice trains with the bits of the whole network. Networks with shared weights, those of
-// sequences, sparse ones and programs have no cuts.
+// activation behind it. A slice trains with the bits of the whole network. An embedding is in the first slice, and a
+// layer with its weight in the last one. Networks of images as outputs, sparse ones and programs have no cuts.
 func (g *Graph) Cuts() []int {
-	if g.Custom() != nil || g.Sparse() != nil || g.HasTokens() || len(g.Output()) != 1 {
+	if g.Custom() != nil || g.Sparse() != nil || len(g.Output()) > 2 {
 		return nil
 	}
 	var out []int
-	for at := 2; at < len(g.Nodes); at++ {
+	for at := 2; at < len(g.Nodes) && g.Nodes[at-1].Tied == 0; at++ {
 		// A dense layer behind a flatten has its columns in the order of the image before it.
 		before, one := g.crossing(at)
 		op := g.Nodes[before].Op
@@ -61,7 +72,8 @@ func (g *Graph) Cuts() []int {
 // cutBefore tells whether a slice may begin with an op.
 func cutBefore(o Op) bool {
 	return slices.Contains([]Op{
-		OpConv, OpDense, OpMaxPool, OpAvgPool, OpFlatten, OpAdaptiveAvgPool, OpGlobalAvgPool,
+		OpConv, OpDense, OpMaxPool, OpAvgPool, OpFlatten, OpAdaptiveAvgPool, OpGlobalAvgPool, OpLayerNorm, OpRMSNorm,
+		OpTakePosition,
 	}, o)
 }
 
@@ -78,12 +90,21 @@ func (g *Graph) hasParams(from, to int) bool {
 	return slices.ContainsFunc(g.Params(), func(p Param) bool { return p.Node >= from && p.Node < to })
 }
 
-// crossing returns the node before a cut whose output nodes behind it read. one is false if there are several.
+// layersRead are the inputs of a node without the tokens of a mask.
+func (n *Node) layersRead() []int {
+	if n.Masked {
+		return n.Inputs[:len(n.Inputs)-1]
+	}
+	return n.Inputs
+}
+
+// crossing returns the node before a cut whose output nodes behind it read. one is false if there are several. Tokens
+// of masks do not count, since each slice reads them itself.
 func (g *Graph) crossing(at int) (before int, one bool) {
 	before = -1
-	for _, n := range g.Nodes[at:] {
-		for _, in := range append(slices.Clone(n.Inputs), n.Tied) {
-			if in >= at || in == 0 && n.Tied == 0 && !slices.Contains(n.Inputs, 0) {
+	for i := at; i < len(g.Nodes); i++ {
+		for _, in := range g.Nodes[i].layersRead() {
+			if in >= at {
 				continue
 			}
 			if before >= 0 && before != in {
@@ -106,7 +127,8 @@ func (g *Graph) Sliced(from, to int) (*Graph, error) {
 			Msg: fmt.Sprintf("there is no slice from node %d to %d", from, to),
 		}
 	}
-	out := &Graph{Name: g.Name, Slice: &Slice{Whole: g, From: from, To: to}}
+	s := &Slice{Whole: g, From: from, To: to}
+	out := &Graph{Name: g.Name, Slice: s}
 	input := g.Nodes[0]
 	if from > 1 {
 		before, _ := g.crossing(from)
@@ -114,11 +136,55 @@ func (g *Graph) Sliced(from, to int) (*Graph, error) {
 	}
 	out.Nodes = append(out.Nodes, input)
 	for _, n := range g.Nodes[from:to] {
-		n.Inputs = slices.Clone(n.Inputs)
-		for k, in := range n.Inputs {
-			n.Inputs[k] = max(0, in-from+1) // the only earlier one is the input
+		if from > 1 && n.Masked {
+			s.Tokens = true
+			tokens := g.Nodes[0]
+			tokens.Name, tokens.Out = "tokens of masks", g.Nodes[n.Inputs[len(n.Inputs)-1]].Out
+			out.Nodes = append(out.Nodes, tokens)
+			break
 		}
-		out.Nodes = append(out.Nodes, n)
+	}
+	for _, n := range g.Nodes[from:to] {
+		out.Nodes = append(out.Nodes, s.own(n))
 	}
 	return out, nil
+}
+
+// own is a node of the network as a node of the slice.
+func (s *Slice) own(n Node) Node {
+	n.Inputs = slices.Clone(n.Inputs)
+	for k, in := range n.Inputs {
+		switch {
+		case in >= s.From:
+			n.Inputs[k] = in - s.From + s.inputs()
+		case n.Masked && s.Tokens && k == len(n.Inputs)-1:
+			n.Inputs[k] = 1
+		default: // the only earlier one is the input
+			n.Inputs[k] = 0
+		}
+	}
+	switch whole := s.Whole.Nodes; {
+	case n.Tied > 0 && n.Tied >= s.From:
+		n.Tied = n.Tied - s.From + s.inputs()
+	case n.Tied > 0:
+		n.Tied, n.Borrows = 0, true
+	case n.Op == OpEmbedding:
+		n.Lent = slices.ContainsFunc(whole[s.To:], func(n Node) bool { return n.Tied > 0 })
+	}
+	return n
+}
+
+// ReadsTokens tells whether a slice computes with the network's tokens besides its input: for masks, or for the loss of
+// a language model.
+func (g *Graph) ReadsTokens() bool { return g.Slice != nil && (g.Slice.Tokens || g.PredictsTokens()) }
+
+// Borrowed is the weight of an embedding in another slice that a dense layer of this one computes with. It is not among
+// Params: the slice with the embedding trains it. ok is false if there is none.
+func (g *Graph) Borrowed() (p Param, ok bool) {
+	i := slices.IndexFunc(g.Nodes, func(n Node) bool { return n.Borrows })
+	if i < 0 {
+		return p, false
+	}
+	e := g.Slice.Whole.embedding()
+	return Param{Name: e.Name + ".weight", Node: i, Shape: []int{e.Vocabulary, e.Units}, Frozen: true}, true
 }

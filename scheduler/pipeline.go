@@ -55,7 +55,7 @@ func (b *planBuilder) checkStages() error {
 		e.Hint = "leave model.init.freeze and model.lora out, or distribution.stages"
 	case len(cuts) == 0:
 		e.Msg = fmt.Sprintf("distribution.stages: %s cannot be cut. Stages train chains of layers and residual blocks of "+
-			"images; networks of tokens, with shared weights or of a program are one piece", b.Graph.Name)
+			"images or of tokens; networks of sparse rows or of a program are one piece", b.Graph.Name)
 		e.Hint = "leave distribution.stages out"
 	default:
 		e.Msg = fmt.Sprintf("distribution.stages: %s has at most %d stages, %d were asked for. Residual blocks are not cut",

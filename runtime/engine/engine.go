@@ -148,6 +148,10 @@ type Pass struct {
 	First  int            // row of the step that the micro-batch begins with
 	Input  dataset.Matrix // of the micro-batch: rows of the data set, or outputs of the slice before
 	Target dataset.Target // of the whole step; only the network's last slice takes it
+	Tokens []float32      // rows of the whole step, for slices with Graph.ReadsTokens
+	// Shared is for Backward, where Passes.Shared has values: the gradient of the micro-batch by the shared weight. The
+	// slice with the later layer writes it, that with the embedding reads it.
+	Shared []float32
 }
 
 // Passes computes the steps of a slice of a network. The micro-batches of a step come in the order of their rows,
@@ -163,4 +167,9 @@ type Passes interface {
 	// mean loss of the step with the last one. The last micro-batch of a step changes the weights. back is the gradient
 	// of the input, valid until the next call; nil if the slice has the network's first layer.
 	Backward(p Pass, gradient []float32) (back []float32, m disdel.Metrics, err error)
+
+	// Shared is the weight that an embedding in this slice shares with a layer of another one, in the layout in which
+	// both compute; nil: there is none. The slice with the embedding changes it. The other one has to be given its
+	// values before each step.
+	Shared() []float32
 }

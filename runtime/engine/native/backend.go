@@ -155,8 +155,10 @@ const passedBlock = 1 << 20
 func passedValues(p *plan.Plan, rows int) int {
 	s, in, out := p.Graph.Slice, p.Graph.Input().Len(), outputs(p.Graph)
 	micro := p.Spec.BatchSize
-	n := min(passedBlock, micro*max(in, out))
+	n := min(passedBlock, micro*max(in, out)) + sharedValues(p)
 	switch {
+	case s.Leaves() && s.Enters() && p.Graph.ReadsTokens():
+		n += (rows+micro)*in + rows*s.Whole.Input().Len()
 	case !s.Enters():
 		n += rows * in
 	case s.Leaves():
@@ -168,6 +170,16 @@ func passedValues(p *plan.Plan, rows int) int {
 		return n + 2*micro*out
 	}
 	return n + rows*out
+}
+
+// sharedValues are those of a weight that another slice has, too: its gradient comes or goes apart from the others.
+func sharedValues(p *plan.Plan) int {
+	for i := range p.Params {
+		if q := &p.Params[i]; p.Graph.Nodes[q.Node].Lent || p.Graph.Nodes[q.Node].Borrows {
+			return q.Value.Len
+		}
+	}
+	return 0
 }
 
 func layersOf(p *plan.Plan) []footprint.Layer {

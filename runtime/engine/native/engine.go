@@ -242,6 +242,10 @@ func (e *Engine) forward(w *kernel.Worker) {
 	} else {
 		w.Import(in.out, in.v.Image, in.v.Border, e.x, e.rows)
 	}
+	if e.readsMasks() {
+		t := &e.layers[1]
+		w.Import(t.out, t.v.Image, t.v.Border, e.slice.tokens, e.rows)
+	}
 	e.scaleNorms(w)
 	w.Sync()
 	e.settle(w, in)
@@ -262,6 +266,7 @@ func (e *Engine) backward(w *kernel.Worker) {
 			e.backs[k].forward(w, e)
 		}
 		l.backward(w, e)
+		e.giveBack(w, l)
 		if len(l.params) == 0 {
 			continue
 		}

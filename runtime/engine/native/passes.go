@@ -17,6 +17,8 @@ type sliced struct {
 	unkept [2][]float32 // running statistics that a batch norm changes when it computes a micro-batch again
 	job    func(*kernel.Worker)
 	again  bool // a micro-batch is being computed again, and backward
+	tokens []float32
+	shared []float32 // the gradient of the weight that another slice has, too
 }
 
 func (e *Engine) buildSlice() {
@@ -64,12 +66,33 @@ func (s *sliced) Backward(p engine.Pass, gradient []float32) (back []float32, m 
 	}
 	m = disdel.Metrics{Rows: p.Rows, Correct: -1}
 	if !s.g.Slice.Leaves() && p.First+p.Input.Rows == p.Rows {
-		m.Loss = s.loss / float64(p.Rows)
-		if p.Target.Values == nil {
+		m.Loss = s.loss / float64(max(1, s.counted))
+		if p.Target.Values == nil && !s.g.PredictsTokens() {
 			m.Correct = s.correct
 		}
 	}
 	return back, m, nil
+}
+
+// Shared implements engine.Passes.
+func (s *sliced) Shared() []float32 {
+	for i := range s.layers {
+		if l := &s.layers[i]; l.node.Lent || l.node.Borrows {
+			return l.weight.value[:l.weight.used]
+		}
+	}
+	return nil
+}
+
+// readsMasks tells whether node 1 is the tokens of masks.
+func (e *Engine) readsMasks() bool { return e.slice != nil && e.g.Slice.Tokens }
+
+// giveBack copies the gradient of a weight that an embedding in another slice has, where l has such a weight.
+func (e *Engine) giveBack(w *kernel.Worker, l *layer) {
+	if l.node.Borrows && l.trains() {
+		w.Copy(e.slice.shared, l.weight.grad[:l.weight.used])
+		w.Sync()
+	}
 }
 
 // run computes a micro-batch, forward only or both ways.
@@ -80,9 +103,17 @@ func (s *sliced) run(p engine.Pass, gradient []float32, back bool) error {
 	if begins := p.First == 0 && back != s.g.Slice.Leaves(); begins {
 		s.steps++
 		s.weigh(p.Target.Classes)
+		if s.counted = p.Rows; s.g.PredictsTokens() {
+			s.counted = s.targets(p.Tokens)
+		}
 	}
 	s.odd.Store(false)
 	s.batch, s.first, s.given, s.again = p.Rows, p.First, gradient, back
+	s.shared, s.tokens = p.Shared, nil
+	if s.g.ReadsTokens() {
+		n := s.g.Slice.Whole.Input().Len()
+		s.tokens = p.Tokens[p.First*n:][:p.Input.Rows*n]
+	}
 	s.prepare(p.Input.Values, s.part(p.Target, p.Input.Rows), p.Input.Rows, true)
 	s.team.Run(s.job)
 	s.x, s.target, s.first, s.given, s.again = nil, dataset.Target{}, 0, nil, false
@@ -104,10 +135,15 @@ func (s *sliced) checkPass(p engine.Pass, gradient []float32, back bool) error {
 		return bad("%d values for %d rows from row %d of %d", len(p.Input.Values), rows, p.First, p.Rows)
 	case !leaves && !back:
 		return bad("the last stage computes forward and backward at once")
+	case s.g.ReadsTokens() && len(p.Tokens) != p.Rows*s.g.Slice.Whole.Input().Len():
+		return bad("%d tokens for %d rows", len(p.Tokens), p.Rows)
+	case back && len(p.Shared) != len(s.Shared()):
+		return bad("a shared gradient of %d values for a weight of %d", len(p.Shared), len(s.Shared()))
 	case leaves && back && len(gradient) != rows*s.g.Output().Len():
 		return bad("a gradient of %d values for %d rows", len(gradient), rows)
-	case leaves:
-		return nil
+	}
+	if err := s.checkTokens("train", p.Input.Values); err != nil || leaves {
+		return err
 	}
 	whole := dataset.Batch{Input: dataset.Matrix{Rows: p.Rows}, Target: p.Target}
 	return s.checkTargets("train", &whole)

@@ -2,6 +2,8 @@ package native
 
 import (
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -40,7 +42,9 @@ func stepThrough(t *rapid.T, all []*Engine, b dataset.Batch, micro int) (m disde
 	rows, last := b.Input.Rows, len(all)-1
 	var inputs [][][]float32 // by slice and micro-batch
 	at := func(i, first int, x []float32) engine.Pass {
-		p := engine.Pass{Rows: rows, First: first, Input: dataset.Matrix{Rows: min(micro, rows-first), Values: x}}
+		p := engine.Pass{
+			Rows: rows, First: first, Input: dataset.Matrix{Rows: min(micro, rows-first), Values: x}, Tokens: b.Input.Values,
+		}
 		if i == last {
 			p.Target = b.Target
 		}
@@ -63,10 +67,16 @@ func stepThrough(t *rapid.T, all []*Engine, b dataset.Batch, micro int) (m disde
 		}
 		inputs = append(inputs, next)
 	}
-	gradients := make([][]float32, len(first))
+	copy(all[last].Passes().Shared(), all[0].Passes().Shared())
+	gradients, shared := make([][]float32, len(first)), make([][]float32, len(first))
 	for i, e := range slices.Backward(all) {
 		for k, x := range inputs[i] {
-			back, got, err := e.Passes().Backward(at(i, k*micro, x), gradients[k])
+			p := at(i, k*micro, x)
+			if n := len(e.Passes().Shared()); n > 0 {
+				shared[k] = append(shared[k], make([]float32, n-len(shared[k]))...)
+				p.Shared = shared[k]
+			}
+			back, got, err := e.Passes().Backward(p, gradients[k])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,70 +90,133 @@ func stepThrough(t *rapid.T, all []*Engine, b dataset.Batch, micro int) (m disde
 
 // Slices change their weights, moments and statistics by the bits of the whole network with the same micro-batches.
 func TestSlicesHaveTheBitsOfTheWholeNetwork(t *testing.T) {
-	optimizers := []disdel.Optimizer{
-		{SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9}}, {Adam: &disdel.Adam{LearningRate: 0.01}},
-	}
 	cut := 0
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawnNetwork(t, true)
-		s := enginetest.On(g, engine.Spec{
-			BatchSize: 19, Training: true, Threads: 2, Seed: 7,
-			StepMemory: disdel.StepMemory{
-				MicroBatch: rapid.SampledFrom([]int{0, 4, 17}).Draw(t, "microBatch"),
-				Recompute:  rapid.SampledFrom([]disdel.Recompute{"", disdel.RecomputeAuto}).Draw(t, "recompute"),
-			},
-			Optimizer: rapid.SampledFrom(optimizers).Draw(t, "optimizer"),
-		})
-		whole, err := New(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer whole.Close()
-		if err := whole.Init(disdel.Init{Seed: 5}); err != nil {
-			t.Fatal(err)
-		}
-		cuts := g.Cuts()
-		for len(cuts) > rapid.IntRange(0, 3).Draw(t, "cuts") {
-			cuts = slices.Delete(cuts, 0, 1)
-		}
-		cut = max(cut, len(cuts))
-		all := slicesOf(t, g, cuts, s)
-		defer func() {
-			for _, e := range all {
-				e.Close()
-			}
-		}()
-		for k := range 3 {
-			x, y := batch(g, 19-k, uint64(k))
-			b := dataset.Dense(19-k, x, y)
-			want, err := whole.Step(b)
-			if err != nil {
-				t.Fatal(err)
-			}
-			micro := s.MicroBatch
-			if micro == 0 {
-				micro = 19
-			}
-			if got := stepThrough(t, all, b, micro); got.Loss != want.Loss || got.Correct != want.Correct {
-				t.Fatalf("%+v, want %+v", got, want)
-			}
-		}
-		var weights, moments disdel.Weights
-		for _, e := range all {
-			weights = append(weights, engine.Weights(e)...)
-			moments = append(moments, engine.Moments(e)[1:]...)
-		}
-		for _, want := range append(engine.Weights(whole), engine.Moments(whole)[1:]...) {
-			all := append(weights, moments...)
-			i := slices.IndexFunc(all, func(v disdel.Tensor) bool { return v.Name == want.Name })
-			if i < 0 || !slices.Equal(all[i].Data, want.Data) {
-				t.Fatalf("%s differs", want.Name)
-			}
-		}
+		cut = max(cut, sliceAndCompare(t, g, func(rows int, seed uint64) dataset.Batch {
+			x, y := batch(g, rows, seed)
+			return dataset.Dense(rows, x, y)
+		}))
 	})
 	if cut < 3 {
 		t.Errorf("no network had more than %d cuts", cut)
 	}
+}
+
+// The same for networks of tokens: with masks for padding in all slices, and with a last layer that shares the weight
+// of the embedding.
+func TestSlicesOfTokensHaveTheBitsOfTheWholeNetwork(t *testing.T) {
+	cut := 0
+	rapid.Check(t, func(t *rapid.T) {
+		g := drawnTransformer(t)
+		cut = max(cut, sliceAndCompare(t, g, func(rows int, seed uint64) dataset.Batch {
+			rng := rand.New(rand.NewPCG(seed, 3))
+			x, y := make([]float32, rows*g.Input().Len()), make([]int32, rows)
+			for i := range x {
+				if n := g.Input().Len(); i%n < 3 || rng.IntN(4) > 0 && x[i-1] > 0 {
+					x[i] = float32(1 + rng.IntN(36))
+				}
+			}
+			for i := range y {
+				y[i] = int32(rng.IntN(3))
+			}
+			return dataset.Dense(rows, x, y)
+		}))
+	})
+	if cut < 3 {
+		t.Errorf("no network had more than %d cuts", cut)
+	}
+}
+
+// drawnTransformer is a network of 37 tokens: a classifier or a language model.
+func drawnTransformer(t *rapid.T) *model.Graph {
+	b := model.NewBuilder("drawn", model.Shape{1, 1, 7})
+	padded, post := rapid.Bool().Draw(t, "padded"), rapid.Bool().Draw(t, "post-norm")
+	tokens := b.Embedding("e", b.Flatten("tokens", 0), 37, 8, padded)
+	x := b.Dropout("dropout", b.Positions("p", tokens, rapid.Bool().Draw(t, "sines")), 0.1)
+	kind := rapid.SampledFrom([]string{"tied", "untied", "first", "mean"}).Draw(t, "kind")
+	language := kind == "tied" || kind == "untied"
+	for i := range rapid.IntRange(1, 3).Draw(t, "blocks") {
+		x = b.Transformer(fmt.Sprintf("b%d", i), x, model.Transformer{
+			Attention: model.Attention{Heads: 2, Causal: language}, PostNorm: post, Dropout: 0.1,
+		})
+	}
+	switch kind {
+	case "tied":
+		b.TiedDense("head", x, tokens)
+	case "untied":
+		b.Dense("head", x, 37)
+	default:
+		b.Dense("fc", b.TakePosition("take", x, kind), 3)
+	}
+	g, err := b.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// sliceAndCompare trains a network whole and in drawn slices, and returns the number of cuts.
+func sliceAndCompare(t *rapid.T, g *model.Graph, draw func(rows int, seed uint64) dataset.Batch) int {
+	optimizers := []disdel.Optimizer{
+		{SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9}},
+		{Adam: &disdel.Adam{LearningRate: 0.01}},
+		{LAMB: &disdel.LAMB{LearningRate: 0.01}},
+	}
+	s := enginetest.On(g, engine.Spec{
+		BatchSize: 19, Training: true, Threads: 2, Seed: 7,
+		StepMemory: disdel.StepMemory{
+			MicroBatch: rapid.SampledFrom([]int{0, 4, 17}).Draw(t, "microBatch"),
+			Recompute:  rapid.SampledFrom([]disdel.Recompute{"", disdel.RecomputeAuto}).Draw(t, "recompute"),
+		},
+		Optimizer: rapid.SampledFrom(optimizers).Draw(t, "optimizer"),
+	})
+	whole, err := New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer whole.Close()
+	if err := whole.Init(disdel.Init{Seed: 5}); err != nil {
+		t.Fatal(err)
+	}
+	cuts := g.Cuts()
+	for len(cuts) > rapid.IntRange(0, 3).Draw(t, "cuts") {
+		i := rapid.IntRange(0, len(cuts)-1).Draw(t, "without")
+		cuts = slices.Delete(cuts, i, i+1)
+	}
+	all := slicesOf(t, g, cuts, s)
+	defer func() {
+		for _, e := range all {
+			e.Close()
+		}
+	}()
+	for k := range 3 {
+		b := draw(19-k, uint64(k))
+		want, err := whole.Step(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		micro := s.MicroBatch
+		if micro == 0 {
+			micro = 19
+		}
+		if got := stepThrough(t, all, b, micro); got.Loss != want.Loss || got.Correct != want.Correct {
+			t.Fatalf("%+v, want %+v", got, want)
+		}
+	}
+	var weights, moments disdel.Weights
+	for _, e := range all {
+		weights = append(weights, engine.Weights(e)...)
+		moments = append(moments, engine.Moments(e)[1:]...)
+	}
+	for _, want := range append(engine.Weights(whole), engine.Moments(whole)[1:]...) {
+		all := append(weights, moments...)
+		i := slices.IndexFunc(all, func(v disdel.Tensor) bool { return v.Name == want.Name })
+		if i < 0 || !slices.Equal(all[i].Data, want.Data) {
+			t.Fatalf("%s differs", want.Name)
+		}
+	}
+	return len(cuts)
 }
 
 // A slice refuses what would not be the bits of the whole network, and micro-batches that do not fit.

@@ -37,8 +37,12 @@ func (embedding) forward(l *layer, w *kernel.Worker, _ *Engine) {
 	w.Sync()
 }
 
-func (embedding) backward(l *layer, w *kernel.Worker, _ *Engine) {
-	if !l.tied() { // else the layer with the same weight has written its gradient
+func (embedding) backward(l *layer, w *kernel.Worker, e *Engine) {
+	switch {
+	case l.node.Lent:
+		w.Copy(l.weight.grad[:l.weight.used], e.slice.shared)
+		w.Sync()
+	case !l.tied(): // else the layer with the same weight has written its gradient
 		w.Clear(l.weight.grad)
 		w.Sync()
 	}

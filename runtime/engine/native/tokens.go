@@ -30,17 +30,25 @@ func outputs(g *model.Graph) int {
 	return g.Output().Len()
 }
 
+// tokens are the network's tokens for the rows of a pass.
+func (e *Engine) tokens() []float32 {
+	if e.slice != nil {
+		return e.slice.tokens
+	}
+	return e.x
+}
+
 // nextToken is the loss of a language model for the rows of a pass.
 func (e *Engine) nextToken() *kernel.NextToken {
 	return &kernel.NextToken{
-		Sequence: e.layers[e.head].sequence(), Tokens: e.x, Padded: e.padded, Losses: e.positions, Right: e.hits,
+		Sequence: e.layers[e.head].sequence(), Tokens: e.tokens(), Padded: e.padded, Losses: e.positions, Right: e.hits,
 	}
 }
 
 // targets counts the positions of rows that have a target: not the last one, and none before padding.
 func (e *Engine) targets(x []float32) int {
 	n := kernel.NextToken{Tokens: x, Padded: e.padded}
-	n.H = e.g.Input().Len()
+	n.H = e.g.Output()[1]
 	count := 0
 	for r := range len(x) / n.H {
 		for t := range n.H {

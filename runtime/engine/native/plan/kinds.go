@@ -88,7 +88,9 @@ var kinds = [...]kind{
 	model.OpAdd:        {keeps: always, text: true},
 	model.OpConcat:     {keeps: always},
 	model.OpDownsample: {keeps: always},
-	model.OpEmbedding:  {weights: true, readsInput: true, keeps: always, lanes: true, text: true},
+	model.OpEmbedding: {
+		weights: true, shape: (*planner).shapeEmbedding, readsInput: true, keeps: always, lanes: true, text: true,
+	},
 	model.OpPositions: {
 		weights: true, work: (*planner).workPositions, passes: true, inPlace: true, keeps: always, lanes: true,
 		text: true,
@@ -152,6 +154,13 @@ func (p *planner) shapeDense(i int) {
 	}
 	if p.ByRows {
 		v.Conv.In.Depth = p.Nodes[in].Image.Row()
+	}
+}
+
+// shapeEmbedding lays out the weight as products of a later slice read it.
+func (p *planner) shapeEmbedding(i int) {
+	if n := &p.g.Nodes[i]; n.Lent {
+		p.Nodes[i].Conv = Dense(n.Units, n.Vocabulary, p.Lanes)
 	}
 }
 

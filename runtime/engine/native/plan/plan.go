@@ -335,6 +335,9 @@ func MomentValues(n int) int { return MomentBlocks(n) * (MomentBlock/momentsPerV
 // params gives every array of weights its place; they live as long as the plan.
 func (p *planner) params() {
 	all := p.g.Params()
+	if q, ok := p.g.Borrowed(); ok {
+		all = append(all, q)
+	}
 	p.Params = make([]Param, 0, len(all))
 	p.buffers = make([]*buffer, 0, (3+p.Spec.Moments)*len(all)/2+len(p.g.Nodes))
 	for _, q := range all {
@@ -353,6 +356,9 @@ func (p *planner) params() {
 		p.Params = append(p.Params, out)
 		k := len(p.Params) - 1
 		p.later(&p.Params[k].Value, Weights, q.Node, size+idle, 0, p.end()+1)
+		if n := &p.g.Nodes[q.Node]; p.Spec.Training && n.Borrows && !n.Frozen {
+			p.later(&p.Params[k].Grad, Gradients, q.Node, size, p.back(q.Node), p.back(q.Node))
+		}
 		if !p.Spec.Training || !q.Trainable {
 			continue
 		}
