@@ -283,6 +283,7 @@ func modelExport(u *ui) *cli.Command {
 				Name: "to", DefaultText: "as the file's extension says, else safetensors", Value: toSafetensors,
 				Usage: "`FORMAT`: safetensors, onnx, or hf, a folder that transformers loads",
 			},
+			pythonFlag,
 		}, fileFlags("new `FILE` to write, or - for standard output")...),
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 1, 1); err != nil {
@@ -311,7 +312,7 @@ func modelExport(u *ui) *cli.Command {
 			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
 				m, err := at.Models.Get(ctx, c.Args().First())
 				if err == nil {
-					err = doc.export(ctx, u, at.Models, &m)
+					err = doc.export(ctx, u, at.Models, &m, programs(c))
 				}
 				if err != nil || doc.File == standardOutput {
 					return err
@@ -332,7 +333,9 @@ type exportDocument struct {
 }
 
 // export writes the complete file or nothing.
-func (d *exportDocument) export(ctx context.Context, u *ui, models client.Models, m *modelstore.Model) error {
+func (d *exportDocument) export(ctx context.Context, u *ui, models client.Models, m *modelstore.Model,
+	python *client.Programs,
+) error {
 	if d.Format == toHub {
 		return d.exportToHub(ctx, models, m)
 	}
@@ -340,7 +343,7 @@ func (d *exportDocument) export(ctx context.Context, u *ui, models client.Models
 	if err := newFile(u, "export model", d.File, func(w io.Writer) error {
 		out.to = w
 		if d.Format == toONNX {
-			return writeONNX(ctx, out, models, m)
+			return writeONNX(ctx, out, models, m, python)
 		}
 		return models.CopyWeights(ctx, out, m)
 	}); err != nil {
@@ -401,8 +404,10 @@ func (m *checksumWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// writeONNX writes the network, its weights, and the names that answers need.
-func writeONNX(ctx context.Context, w io.Writer, models client.Models, m *modelstore.Model) error {
+// writeONNX writes the network, its weights, and the names that answers need. A program writes its own network.
+func writeONNX(ctx context.Context, w io.Writer, models client.Models, m *modelstore.Model,
+	python *client.Programs,
+) error {
 	var weights bytes.Buffer
 	if err := models.CopyWeights(ctx, &weights, m); err != nil {
 		return err
@@ -411,5 +416,16 @@ func writeONNX(ctx context.Context, w io.Writer, models client.Models, m *models
 	if err != nil {
 		return err
 	}
-	return export.ConvertONNX(w, m.Network, weights.Bytes(), notes)
+	custom := m.Network.Custom
+	if custom == nil || custom.Python == nil {
+		return export.ConvertONNX(w, m.Network, weights.Bytes(), notes)
+	}
+	archive, err := models.ReadProgram(ctx, m)
+	if err != nil {
+		return err
+	}
+	if err := python.WriteONNX(ctx, w, *custom, archive, weights.Bytes()); err != nil {
+		return err
+	}
+	return export.AppendNotes(w, notes)
 }

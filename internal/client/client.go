@@ -107,6 +107,8 @@ type Models interface {
 	RemoveWeights(ctx context.Context, ref string) error
 	// WriteProgram stores the archive of a Python program, and returns its digest.
 	WriteProgram(ctx context.Context, archive []byte) (code string, err error)
+	// ReadProgram reads the archive of the Python program whose network a model has.
+	ReadProgram(ctx context.Context, m *modelstore.Model) ([]byte, error)
 	// InstallPackages has a server install the packages of a requirements.txt, and returns the name of their environment,
 	// which a submission names. Here describing a program installs them: the name is "".
 	InstallPackages(ctx context.Context, file string) (environment string, err error)

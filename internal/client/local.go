@@ -235,6 +235,12 @@ func (l localModels) WriteProgram(ctx context.Context, archive []byte) (string, 
 	return with(ctx, l.Models, func(s *modelstore.Store) (string, error) { return s.WriteProgram(ctx, archive) })
 }
 
+func (l localModels) ReadProgram(ctx context.Context, m *modelstore.Model) ([]byte, error) {
+	return with(ctx, l.Models, func(s *modelstore.Store) ([]byte, error) {
+		return s.ReadProgram(ctx, m.Network.Custom.Python.Code)
+	})
+}
+
 func (localModels) InstallPackages(context.Context, string) (string, error) { return "", nil }
 
 func (l localModels) Answer(ctx context.Context, ref, file string, text []byte, how disdel.Continuation) (

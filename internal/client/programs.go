@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -107,6 +108,11 @@ func (j programJobs) describe(ctx context.Context, req *service.Request) error {
 	}
 	req.Job.Model.Python = &found.python
 	return err
+}
+
+// WriteONNX has a program of this machine write its network, with trained weights, as package program does.
+func (p *Programs) WriteONNX(ctx context.Context, w io.Writer, n disdel.CustomNetwork, archive, weights []byte) error {
+	return program.ExportONNX(ctx, w, program.Options{Interpreter: p.Interpreter, Cache: p.Cache}, n, archive, weights)
 }
 
 // installPackages has a server install the packages that the job's program requires. It returns the name of their

@@ -3,6 +3,8 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
@@ -103,6 +105,20 @@ func (r remoteModels) WriteProgram(ctx context.Context, archive []byte) (string,
 		header: http.Header{"Content-Type": {"application/zip"}},
 	}, &out)
 	return out.Code, err
+}
+
+func (r remoteModels) ReadProgram(ctx context.Context, m *modelstore.Model) ([]byte, error) {
+	res, err := r.send(ctx, request{method: http.MethodGet, path: []string{"models", m.Ref(), "program"}})
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	archive, err := io.ReadAll(io.LimitReader(res.Body, modelstore.MaxProgram+1))
+	sum := sha256.Sum256(archive)
+	if code := m.Network.Custom.Python.Code; err == nil && code != "sha256:"+hex.EncodeToString(sum[:]) {
+		err = &disdel.Error{Kind: disdel.Corrupt, Op: "read program", Msg: code + " has not come whole"}
+	}
+	return archive, err
 }
 
 func (r remoteModels) InstallPackages(ctx context.Context, file string) (string, error) {

@@ -89,13 +89,25 @@ func wrapped(g *message, notes map[string]string) *message {
 	file.part(modelGraph, g)
 	operators.integer(opsetNumber, opset)
 	file.part(modelOpset, &operators)
+	file.notes(notes)
+	return &file
+}
+
+// notes adds the metadata of a model.
+func (m *message) notes(notes map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(notes)) {
 		var note message
 		note.text(noteKey, key)
 		note.text(noteValue, notes[key])
-		file.part(modelNote, &note)
+		m.part(modelNote, &note)
 	}
-	return &file
+}
+
+// AppendNotes writes metadata behind a whole ONNX file, which then has both: messages of protobuf may be joined.
+func AppendNotes(w io.Writer, notes map[string]string) error {
+	var file message
+	file.notes(notes)
+	return file.write(w)
 }
 
 // fits returns Corrupt unless weights are those of a network.
@@ -235,9 +247,8 @@ func (t *translator) special(n *model.Node, o operator) error {
 	case model.OpCustom:
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: "write ONNX",
-			Msg: t.source.Name + " is a program, and disdel cannot write programs as ONNX yet",
-			Hint: "export its weights, --to safetensors, and load them into the program: " +
-				"net.load_state_dict(safetensors.torch.load_file(FILE)), then torch.onnx.export",
+			Msg:  t.source.Name + " is a program, which only its own Python writes as ONNX",
+			Hint: "disdel model export NAME --to onnx",
 		}
 	default:
 		return t.refused(n)

@@ -83,6 +83,28 @@ func weights(c *call) (int, any, error) {
 	return 0, nil, nil
 }
 
+// sendProgram sends the archive of the Python program whose network a model has.
+func sendProgram(c *call) (int, any, error) {
+	m, err := c.Service.FindModel(c.Context(), c.PathValue("model"))
+	if err != nil {
+		return 0, nil, err
+	}
+	custom := m.Network.Custom
+	if custom == nil || custom.Python == nil {
+		return 0, nil, &disdel.Error{Kind: disdel.NotFound, Op: "read program", Msg: m.Ref() + " has no Python program"}
+	}
+	if err := c.hold(modelstore.MaxProgram); err != nil {
+		return 0, nil, err
+	}
+	archive, err := m.Store.ReadProgram(c.Context(), custom.Python.Code)
+	if err != nil {
+		return 0, nil, err
+	}
+	c.w.Header().Set("Content-Type", "application/zip")
+	c.w.Write(archive) //nolint:errcheck // the client went away
+	return 0, nil, nil
+}
+
 // Bounds of the memory of the answers for one request's rows.
 const (
 	mostAnswers   = 16 << 20

@@ -77,6 +77,7 @@ var routes = []route{
 	{method: "GET", path: "/api/v1/models", role: tenant.RoleRead, answer: listModels, cost: costList},
 	{method: "GET", path: "/api/v1/models/{model}", role: tenant.RoleRead, answer: showModel, cost: costLook},
 	{method: "GET", path: "/api/v1/models/{model}/weights", role: tenant.RoleRead, answer: weights, cost: costSend},
+	{method: "GET", path: "/api/v1/models/{model}/program", role: tenant.RoleRead, answer: sendProgram, cost: costLook},
 	{method: "POST", path: "/api/v1/models/{model}/infer", role: tenant.RoleSubmit, answer: inferRows, cost: costInfer},
 	{method: "POST", path: "/api/v1/models/{model}/evaluate", role: tenant.RoleSubmit, answer: evaluate, cost: costInfer},
 	{method: "PUT", path: "/api/v1/models/{model}/tags/{tag}", role: tenant.RoleSubmit, answer: tagModel, cost: costLook},

@@ -168,6 +168,8 @@ func (d *description) refused(i interpreter, r refusal) error {
 		e.Hint = "name the entry as FILE:NAME, and its arguments in model.python.arguments"
 	case "syntax":
 		e.Hint = "correct the line, or name another Python with --python"
+	case "export":
+		e.Hint = exportWeights
 	case "exit":
 		e.Hint = "keep what ends the program below: if __name__ == \"__main__\""
 	default:

@@ -1,6 +1,7 @@
 package program_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
@@ -32,4 +33,16 @@ func ExamplePackages_Install() {
 		return
 	}
 	fmt.Println("/var/lib/disdel/python/tenants/ann/environments/" + name + "/bin/python")
+}
+
+// A trained program writes its network; found and archive are those of Describe, weights are the trained ones.
+func ExampleExportONNX() {
+	var found disdel.CustomNetwork
+	var archive, weights []byte
+	var file bytes.Buffer
+	if err := program.ExportONNX(context.Background(), &file, program.Options{}, found, archive, weights); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(file.Len(), "bytes of ONNX")
 }

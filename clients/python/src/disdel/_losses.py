@@ -32,7 +32,7 @@ def as_rows(outputs: Any, rows: int, classes: int) -> Any:
             "the model returned the shape %s for %d rows, and the data has %d classes: it must return [%d, %d]"
             % (list(shape), rows, classes, rows, classes),
         )
-    return outputs.reshape(rows, classes)
+    return outputs if len(shape) == 2 else outputs.reshape(outputs.shape[0], classes)
 
 
 def torch_loss(name: str, outputs: Any, y: Any) -> Any:

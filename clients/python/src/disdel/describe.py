@@ -45,9 +45,13 @@ def main() -> int:
 
 
 def _asked(request: Dict[str, Any]) -> Dict[str, Any]:
-    """What a request asks for: the needs of a program, the rows of its data set, or its description."""
+    """What a request asks for: the needs of a program, its rows, its network as ONNX, or its description."""
     if request.get("needs"):
         return _needs(request)
+    if request.get("onnx"):
+        from . import _onnx
+
+        return _onnx.write(request)
     if request.get("to"):
         from . import _data
 

@@ -79,8 +79,8 @@ def _check(module: Any, options: Mapping[str, Any]) -> None:
             )
         if schedulers:
             raise ValueError(
-                "configure_optimizers of %s returns the scheduler %s, which would begin anew in each round. Return only "
-                "the optimiser, and set training.schedule in the job file" % (name, _scheduler(schedulers[0]))
+                "configure_optimizers of %s returns the scheduler %s, which would begin anew in each round. Return "
+                "only the optimiser, and set training.schedule in the job file" % (name, _scheduler(schedulers[0]))
             )
         return made
 

@@ -22,7 +22,7 @@ class Refused(Exception):
     """What is wrong with a program, for the person who wrote it.
 
     :param kind: ``syntax``, ``import``, ``user``, ``memory``, ``diverged``, ``changed``, ``unsupported``, ``exit``,
-        ``arguments`` or ``timeout``.
+        ``arguments``, ``export`` or ``timeout``.
     """
 
     def __init__(
