@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -28,6 +29,7 @@ type stage struct {
 	inputs   [][]float32 // of the micro-batches of a step that wait for their gradients
 	gradient []float32   // of the outputs of a micro-batch
 	shared   []float32   // of a weight that the first and the last stage share
+	lent     bool        // the other stage has a shared weight that is frozen
 	asked    time.Time   // when the others were last looked for
 }
 
@@ -62,7 +64,8 @@ func (t *trainer) reference(ctx context.Context) (disdel.Weights, error) {
 func (s *stage) reference(ctx context.Context) (disdel.Weights, error) {
 	t, slice := s.t, s.t.graph.Slice
 	all, own := shapes(slice.Whole), shapes(t.graph)
-	first := lengthOf(all[:slice.FirstParam()])
+	before := slices.DeleteFunc(slice.Whole.Params(), func(p model.Param) bool { return p.Frozen || p.Node >= slice.From })
+	first := lengthOf(all[:len(before)])
 	values := make([]float32, 0, lengthOf(own))
 	at := 0
 	take := func(block []float32) error {
@@ -152,7 +155,7 @@ func (s *stage) attempt(ctx context.Context, again bool, epochs func(context.Con
 			return err
 		}
 	}
-	s.begun = s.t.at.done
+	s.begun, s.lent = s.t.at.done, false
 	if err := epochs(ctx); err != nil || s.t.res.Paused {
 		return err
 	}
@@ -247,10 +250,11 @@ func (s *stage) step(ctx context.Context, batch, then int) (m disdel.Metrics, er
 	if s.first() || s.last() || s.t.graph.ReadsTokens() {
 		b = s.t.feed.take(batch, then)
 	}
-	if weight := s.passes.Shared(); weight != nil && s.first() {
+	if weight, trained := s.passes.Shared(); weight != nil && s.first() && (trained || !s.lent) {
 		if err := s.queues.SendShared(ctx, weight); err != nil {
 			return m, err
 		}
+		s.lent = true
 	}
 	size := s.t.batch()
 	rows := min((batch+1)*size, s.t.shard.Len()) - batch*size
@@ -309,15 +313,16 @@ func (s *stage) forward(ctx context.Context, p engine.Pass, k int, b dataset.Bat
 // the first micro-batch, and its gradients go back.
 func (s *stage) end(ctx context.Context, p engine.Pass, b dataset.Batch) (m disdel.Metrics, err error) {
 	p.Target = b.Target
-	weight := s.passes.Shared()
-	if weight != nil && p.First == 0 {
+	weight, trained := s.passes.Shared()
+	if weight != nil && p.First == 0 && (trained || !s.lent) {
 		if err := s.queues.ReceiveShared(ctx, weight, func() error { return s.idle(ctx) }); err != nil {
 			return m, err
 		}
+		s.lent = true
 	}
-	p.Shared = s.sharedGradient(len(weight))
+	p.Shared = s.sharedGradient()
 	back, m, err := s.passes.Backward(p, nil)
-	if err == nil && weight != nil {
+	if err == nil && trained {
 		err = s.queues.SendShared(ctx, p.Shared)
 	}
 	if err == nil && !s.first() {
@@ -326,10 +331,10 @@ func (s *stage) end(ctx context.Context, p engine.Pass, b dataset.Batch) (m disd
 	return m, err
 }
 
-// sharedGradient is the buffer of the gradient of a shared weight.
-func (s *stage) sharedGradient(values int) []float32 {
-	if len(s.shared) != values {
-		s.shared = make([]float32, values)
+// sharedGradient is the buffer of the gradient of a shared weight; nil: there is none.
+func (s *stage) sharedGradient() []float32 {
+	if weight, trained := s.passes.Shared(); trained && s.shared == nil {
+		s.shared = make([]float32, len(weight))
 	}
 	return s.shared
 }
@@ -366,7 +371,7 @@ func (s *stage) backward(ctx context.Context, p engine.Pass, k int, b dataset.Ba
 	if err := s.queues.Receive(ctx, false, gradient, func() error { return s.idle(ctx) }); err != nil {
 		return m, err
 	}
-	if p.Shared = s.sharedGradient(len(s.passes.Shared())); len(p.Shared) > 0 {
+	if p.Shared = s.sharedGradient(); len(p.Shared) > 0 {
 		if err := s.queues.ReceiveShared(ctx, p.Shared, func() error { return s.idle(ctx) }); err != nil {
 			return m, err
 		}

@@ -46,10 +46,11 @@ func (s *Slice) FirstParam() int {
 	return slices.IndexFunc(s.Whole.Params(), func(p Param) bool { return p.Node >= s.From })
 }
 
-// Cuts are the nodes before which a network may be cut into slices: layers of products, pools and sums whose earlier
-// nodes hand over one array, the output of one of them. A residual block is never cut, and neither are a layer and the
-// activation behind it. A slice trains with the bits of the whole network. An embedding is in the first slice, and a
-// layer with its weight in the last one. Networks of images as outputs, sparse ones and programs have no cuts.
+// Cuts are the nodes before which a network may be cut into slices: layers of products, pools, norms of positions and
+// sums whose earlier nodes hand over one array, the output of one of them. A residual block is never cut, and neither
+// are a layer and the activation behind it. Each slice has weights that are trained. A slice trains with the bits of
+// the whole network. An embedding is in the first slice, and a layer with its weight in the last one. Networks of images as
+// outputs, sparse ones and programs have no cuts.
 func (g *Graph) Cuts() []int {
 	if g.Custom() != nil || g.Sparse() != nil || len(g.Output()) > 2 {
 		return nil
@@ -63,7 +64,7 @@ func (g *Graph) Cuts() []int {
 			out = append(out, at)
 		}
 	}
-	for len(out) > 0 && !g.hasParams(out[len(out)-1], len(g.Nodes)) { // the last slice has weights, too
+	for len(out) > 0 && !g.hasParams(out[len(out)-1], len(g.Nodes)) { // the last slice trains some, too
 		out = out[:len(out)-1]
 	}
 	return out
@@ -77,7 +78,7 @@ func cutBefore(o Op) bool {
 	}, o)
 }
 
-// trainsBetween tells whether a node with weights lies between the newest cut and another one.
+// trainsBetween tells whether a node with weights that are not frozen lies between the newest cut and another one.
 func (g *Graph) trainsBetween(cuts []int, at int) bool {
 	from := 1
 	if len(cuts) > 0 {
@@ -87,7 +88,7 @@ func (g *Graph) trainsBetween(cuts []int, at int) bool {
 }
 
 func (g *Graph) hasParams(from, to int) bool {
-	return slices.ContainsFunc(g.Params(), func(p Param) bool { return p.Node >= from && p.Node < to })
+	return slices.ContainsFunc(g.Params(), func(p Param) bool { return p.Node >= from && p.Node < to && !p.Frozen })
 }
 
 // layersRead are the inputs of a node without the tokens of a mask.

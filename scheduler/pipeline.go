@@ -45,14 +45,14 @@ func (b *planBuilder) checkStages() error {
 		return nil
 	}
 	cuts := b.Graph.Cuts()
-	if n-1 <= len(cuts) && !b.Graph.HasFrozen() {
+	if n-1 <= len(cuts) {
 		return nil
 	}
 	e := &disdel.Error{Kind: disdel.Invalid, Op: "plan job", Job: b.ID}
 	switch {
-	case b.Graph.HasFrozen():
-		e.Msg = "distribution.stages: frozen layers and adapters are not trained in stages"
-		e.Hint = "leave model.init.freeze and model.lora out, or distribution.stages"
+	case len(cuts) == 0 && b.Graph.HasFrozen():
+		e.Msg = fmt.Sprintf("distribution.stages: %s cannot be cut. Each stage needs layers that are trained", b.Graph.Name)
+		e.Hint = "freeze fewer layers (model.init.freeze), use adapters (model.lora), or leave distribution.stages out"
 	case len(cuts) == 0:
 		e.Msg = fmt.Sprintf("distribution.stages: %s cannot be cut. Stages train chains of layers and residual blocks of "+
 			"images or of tokens; networks of sparse rows or of a program are one piece", b.Graph.Name)
@@ -216,7 +216,7 @@ func (b *planBuilder) inStages(limit disdel.Bytes) string {
 // trainsInStages tells whether a job file may say stages beside what it says; see the rules of job files.
 func (b *planBuilder) trainsInStages() bool {
 	d, t := b.Job.Distribution, b.Job.Training
-	return !b.Graph.HasFrozen() && b.Estimator.Default(t.Backend) && t.Precision.Plain() &&
+	return b.Estimator.Default(t.Backend) && t.Precision.Plain() &&
 		t.ClipNorm == 0 && (t.EarlyStop == nil || t.EarlyStop.Metric != disdel.MetricLoss) && d.Exchange == nil &&
 		(d.Policy == "" || d.Policy == disdel.PolicyStatic) && d.Missing.Policy != disdel.MissingProceed &&
 		(d.Aggregation.Wire == "" || d.Aggregation.Wire == disdel.WireFloat32) &&

@@ -501,8 +501,6 @@ func (r *reader) stages(job *disdel.Job) {
 		"write metric: valLoss", "only the last stage knows the training loss")
 	not(t.ClipNorm > 0, "training.clipNorm", "leave it out", "no stage has all gradients, whose norm is clipped")
 	not(!t.Precision.Plain(), "training.precision", "leave it out", "stages compute with float32")
-	not(job.Model.Init.Freeze != "", freezePath, "leave it out", "stages train all layers")
-	not(job.Model.LoRA != nil, loraPath, "leave it out", "stages train all layers")
 }
 
 // engineOf is the backend that trains a job.

@@ -149,8 +149,8 @@ type Pass struct {
 	Input  dataset.Matrix // of the micro-batch: rows of the data set, or outputs of the slice before
 	Target dataset.Target // of the whole step; only the network's last slice takes it
 	Tokens []float32      // rows of the whole step, for slices with Graph.ReadsTokens
-	// Shared is for Backward, where Passes.Shared has values: the gradient of the micro-batch by the shared weight. The
-	// slice with the later layer writes it, that with the embedding reads it.
+	// Shared is for Backward, where Passes.Shared is a trained weight: the gradient of the micro-batch by that weight.
+	// The slice with the later layer writes it, that with the embedding reads it.
 	Shared []float32
 }
 
@@ -169,7 +169,7 @@ type Passes interface {
 	Backward(p Pass, gradient []float32) (back []float32, m disdel.Metrics, err error)
 
 	// Shared is the weight that an embedding in this slice shares with a layer of another one, in the layout in which
-	// both compute; nil: there is none. The slice with the embedding changes it. The other one has to be given its
-	// values before each step.
-	Shared() []float32
+	// both compute; nil: there is none. The slice with the embedding changes it, if it is trained. The other one has to be
+	// given its values before each step.
+	Shared() (weight []float32, trained bool)
 }

@@ -175,7 +175,7 @@ func passedValues(p *plan.Plan, rows int) int {
 // sharedValues are those of a weight that another slice has, too: its gradient comes or goes apart from the others.
 func sharedValues(p *plan.Plan) int {
 	for i := range p.Params {
-		if q := &p.Params[i]; p.Graph.Nodes[q.Node].Lent || p.Graph.Nodes[q.Node].Borrows {
+		if q := &p.Params[i]; q.Grad.Len > 0 && (p.Graph.Nodes[q.Node].Lent || p.Graph.Nodes[q.Node].Borrows) {
 			return q.Value.Len
 		}
 	}

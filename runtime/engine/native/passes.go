@@ -75,13 +75,21 @@ func (s *sliced) Backward(p engine.Pass, gradient []float32) (back []float32, m 
 }
 
 // Shared implements engine.Passes.
-func (s *sliced) Shared() []float32 {
+func (s *sliced) Shared() (weight []float32, trained bool) {
 	for i := range s.layers {
 		if l := &s.layers[i]; l.node.Lent || l.node.Borrows {
-			return l.weight.value[:l.weight.used]
+			return l.weight.value[:l.weight.used], l.trains()
 		}
 	}
-	return nil
+	return nil, false
+}
+
+// sharedGradient is the number of values of the gradient of a shared weight.
+func (s *sliced) sharedGradient() int {
+	if weight, trained := s.Shared(); trained {
+		return len(weight)
+	}
+	return 0
 }
 
 // readsMasks tells whether node 1 is the tokens of masks.
@@ -137,8 +145,8 @@ func (s *sliced) checkPass(p engine.Pass, gradient []float32, back bool) error {
 		return bad("the last stage computes forward and backward at once")
 	case s.g.ReadsTokens() && len(p.Tokens) != p.Rows*s.g.Slice.Whole.Input().Len():
 		return bad("%d tokens for %d rows", len(p.Tokens), p.Rows)
-	case back && len(p.Shared) != len(s.Shared()):
-		return bad("a shared gradient of %d values for a weight of %d", len(p.Shared), len(s.Shared()))
+	case back && len(p.Shared) != s.sharedGradient():
+		return bad("a shared gradient of %d values instead of %d", len(p.Shared), s.sharedGradient())
 	case leaves && back && len(gradient) != rows*s.g.Output().Len():
 		return bad("a gradient of %d values for %d rows", len(gradient), rows)
 	}

@@ -3,8 +3,10 @@ package native
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -67,13 +69,15 @@ func stepThrough(t *rapid.T, all []*Engine, b dataset.Batch, micro int) (m disde
 		}
 		inputs = append(inputs, next)
 	}
-	copy(all[last].Passes().Shared(), all[0].Passes().Shared())
+	from, _ := all[0].Passes().Shared()
+	to, _ := all[last].Passes().Shared()
+	copy(to, from)
 	gradients, shared := make([][]float32, len(first)), make([][]float32, len(first))
 	for i, e := range slices.Backward(all) {
 		for k, x := range inputs[i] {
 			p := at(i, k*micro, x)
-			if n := len(e.Passes().Shared()); n > 0 {
-				shared[k] = append(shared[k], make([]float32, n-len(shared[k]))...)
+			if weight, trained := e.Passes().Shared(); trained {
+				shared[k] = append(shared[k], make([]float32, len(weight)-len(shared[k]))...)
 				p.Shared = shared[k]
 			}
 			back, got, err := e.Passes().Backward(p, gradients[k])
@@ -93,6 +97,7 @@ func TestSlicesHaveTheBitsOfTheWholeNetwork(t *testing.T) {
 	cut := 0
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawnNetwork(t, true)
+		drawFrozen(t, g, "", "", "freeze", "lora")
 		cut = max(cut, sliceAndCompare(t, g, func(rows int, seed uint64) dataset.Batch {
 			x, y := batch(g, rows, seed)
 			return dataset.Dense(rows, x, y)
@@ -109,23 +114,29 @@ func TestSlicesOfTokensHaveTheBitsOfTheWholeNetwork(t *testing.T) {
 	cut := 0
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawnTransformer(t)
+		drawFrozen(t, g, "", "", "freeze", "lora")
 		cut = max(cut, sliceAndCompare(t, g, func(rows int, seed uint64) dataset.Batch {
-			rng := rand.New(rand.NewPCG(seed, 3))
-			x, y := make([]float32, rows*g.Input().Len()), make([]int32, rows)
-			for i := range x {
-				if n := g.Input().Len(); i%n < 3 || rng.IntN(4) > 0 && x[i-1] > 0 {
-					x[i] = float32(1 + rng.IntN(36))
-				}
-			}
-			for i := range y {
-				y[i] = int32(rng.IntN(3))
-			}
-			return dataset.Dense(rows, x, y)
+			return rowsOfTokens(g, rows, seed)
 		}))
 	})
 	if cut < 3 {
 		t.Errorf("no network had more than %d cuts", cut)
 	}
+}
+
+// rowsOfTokens are rows of 37 tokens, of which the last may be padding.
+func rowsOfTokens(g *model.Graph, rows int, seed uint64) dataset.Batch {
+	rng := rand.New(rand.NewPCG(seed, 3))
+	x, y := make([]float32, rows*g.Input().Len()), make([]int32, rows)
+	for i := range x {
+		if n := g.Input().Len(); i%n < 3 || rng.IntN(4) > 0 && x[i-1] > 0 {
+			x[i] = float32(1 + rng.IntN(36))
+		}
+	}
+	for i := range y {
+		y[i] = int32(rng.IntN(3))
+	}
+	return dataset.Dense(rows, x, y)
 }
 
 // drawnTransformer is a network of 37 tokens: a classifier or a language model.
@@ -154,6 +165,65 @@ func drawnTransformer(t *rapid.T) *model.Graph {
 		t.Fatal(err)
 	}
 	return g
+}
+
+// drawFrozen freezes layers of a network, or gives it adapters beside frozen dense layers.
+func drawFrozen(t *rapid.T, g *model.Graph, ways ...string) {
+	init := disdel.Init{Seed: 5, Weights: "given"}
+	var err error
+	switch rapid.SampledFrom(ways).Draw(t, "frozen") {
+	case "freeze":
+		names := map[string]bool{}
+		for _, p := range g.Params() {
+			names[g.Nodes[p.Node].Name] = true
+		}
+		all := slices.Sorted(maps.Keys(names))
+		init.Freeze = rapid.SampledFrom(all).Draw(t, "first") + "," + rapid.SampledFrom(all).Draw(t, "second")
+		err = g.Freeze(init)
+	case "lora":
+		var dense []string
+		for _, n := range g.Nodes {
+			if n.Op == model.OpDense && n.Tied == 0 && rapid.Bool().Draw(t, n.Name) {
+				dense = append(dense, n.Name)
+			}
+		}
+		err = g.Adapt(init, disdel.LoRA{Rank: 2, Alpha: 4, Layers: strings.Join(dense, ",")})
+	}
+	if err != nil {
+		t.Skip(err)
+	}
+}
+
+// What is computed again of frozen layers is written nowhere else, and two workers wait for each other behind a frozen
+// layer: however a network with adapters is computed, its loss has the same bits.
+func TestFrozenLayersAreComputedAgain(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := drawnTransformer(t)
+		drawFrozen(t, g, "lora")
+		s := enginetest.On(g, engine.Spec{
+			BatchSize: 19, Training: true, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}},
+		})
+		loss := func(threads int, again disdel.Recompute) (m disdel.Metrics) {
+			s.Threads, s.Recompute = threads, again
+			e, err := New(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			if err := e.Init(disdel.Init{Seed: 5}); err != nil {
+				t.Fatal(err)
+			}
+			for k := range 3 {
+				if m, err = e.Step(rowsOfTokens(g, 19, uint64(k))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return m
+		}
+		if want, got := loss(1, ""), loss(2, disdel.RecomputeAuto); got.Loss != want.Loss {
+			t.Fatalf("loss %v, want %v", got.Loss, want.Loss)
+		}
+	})
 }
 
 // sliceAndCompare trains a network whole and in drawn slices, and returns the number of cuts.

@@ -66,7 +66,8 @@ func (product) backward(l *layer, w *kernel.Worker, e *Engine) {
 		}
 	}
 	switch {
-	case !l.trains():
+	case !l.trains(): // else the products of the weights' gradients wait for all workers
+		w.Sync()
 		return
 	case l.v.Depthwise:
 		w.Clear(l.weight.grad)
@@ -165,10 +166,12 @@ func (l *layer) productBackHalves(w *kernel.Worker, x []float32) {
 			})
 		}
 	}
-	if l.trains() {
-		l.weightsBackHalves(w, x)
-		l.biasBack(w)
+	if !l.trains() {
+		w.Sync()
+		return
 	}
+	l.weightsBackHalves(w, x)
+	l.biasBack(w)
 }
 
 // weightsBackHalves computes the gradient of weights. An input with a border is no halves.

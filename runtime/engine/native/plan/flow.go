@@ -201,7 +201,7 @@ func (p *planner) work(i int) {
 	if m.kept > 0 {
 		until := p.back(i)
 		if !p.needs[i] {
-			until = i
+			until = max(i, int(p.agains[i])) // being computed again it writes what it keeps, though nobody reads it
 		}
 		p.later(&v.Aux, Activations, i, m.kept, i, until)
 	}
