@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/disdel/disdel"
 )
@@ -373,6 +374,24 @@ func (b *Builder) Add(name string, in ...int) int {
 		}
 	}
 	return b.add(Node{Name: name, Op: OpAdd, Inputs: in, Out: b.Out(in[0])})
+}
+
+// Multiply multiplies two nodes of one shape, or an image with a value for each channel, [channels 1 1]: the gate of
+// squeeze and excitation (Hu 2018).
+func (b *Builder) Multiply(name string, in ...int) int {
+	if len(in) != 2 {
+		b.fail(name, "it multiplies two layers, not %d", len(in))
+		return 0
+	}
+	x, gate := in[0], in[1]
+	isGate := func(gate, x Shape) bool { return len(x) == 3 && slices.Equal(gate, Shape{x[0], 1, 1}) }
+	if isGate(b.Out(x), b.Out(gate)) {
+		x, gate = gate, x
+	}
+	if a, g := b.Out(x), b.Out(gate); !slices.Equal(a, g) && !isGate(g, a) {
+		b.fail(name, "cannot multiply %v and %v; shapes are equal, or one is [channels 1 1]", []int(a), []int(g))
+	}
+	return b.add(Node{Name: name, Op: OpMultiply, Inputs: []int{x, gate}, Out: b.Out(x)})
 }
 
 // Concat joins images of one size, or sequences of as many positions, along channels.

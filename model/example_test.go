@@ -111,6 +111,15 @@ func ExampleBuilder_Conv1D() {
 	// Output: [16 20]
 }
 
+// Squeeze and excitation: the means of an image's channels decide by how much each channel is multiplied.
+func ExampleBuilder_Multiply() {
+	b := model.NewBuilder("squeeze", model.Shape{16, 7, 7})
+	x := b.Same("act", b.Conv("fc1", b.GlobalPool("mean", 0), 4, model.Square(1, 1, 0), 1, true), model.OpReLU)
+	gate := b.Same("gate", b.Conv("fc2", x, 16, model.Square(1, 1, 0), 1, true), model.OpSigmoid)
+	fmt.Println(b.Out(gate), b.Out(b.Multiply("scale", gate, 0)))
+	// Output: [16 1 1] [16 7 7]
+}
+
 // A transposed convolution makes an image twice as large, as a decoder does.
 func ExampleBuilder_ConvTranspose() {
 	b := model.NewBuilder("decoder", model.Shape{8, 7, 7})

@@ -66,6 +66,7 @@ const (
 	OpDropout2D       // the same of whole channels of an image (Tompson 2015)
 	OpFlatten
 	OpAdd          // element-wise, two inputs or more of one shape
+	OpMultiply     // element-wise, two inputs: of one shape, or the second is [channels 1 1] (Hu 2018)
 	OpConcat       // along channels
 	OpDownsample   // every Stride-th pixel, channels padded with zeros on both sides to Filters: ResNet's option A
 	OpEmbedding    // a sequence of Units channels of tokens: row k of weight [Vocabulary Units] for token k
@@ -124,6 +125,7 @@ var ops = [...]op{
 	OpDropout:         {name: "dropout"},
 	OpFlatten:         {name: "flatten"},
 	OpAdd:             {name: "add", weighs: true},
+	OpMultiply:        {name: "multiply", weighs: true},
 	OpConcat:          {name: "concat", weighs: true},
 	OpDownsample:      {name: "downsample"},
 	OpLeakyReLU:       {name: "leakyRelu", weighs: true},

@@ -134,6 +134,10 @@ var layerKinds = [...]layerKind{
 	},
 	{name: "add", meaning: "Sum of layers of one shape: a residual.", many: true, add: joined((*Builder).Add)},
 	{
+		name: "multiply", meaning: "Product of two layers of one shape, or of an image and a value for each channel.",
+		many: true, add: joined((*Builder).Multiply),
+	},
+	{
 		name: "concat", meaning: "Layers of one height and width, channel after channel.",
 		many: true, add: joined((*Builder).Concat),
 	},

@@ -137,7 +137,7 @@ type translator struct {
 // simple are the nodes that an operator of ONNX is, without options.
 var simple = map[model.Op]string{
 	model.OpReLU: "Relu", model.OpSigmoid: "Sigmoid", model.OpTanh: "Tanh", model.OpGlobalAvgPool: "GlobalAveragePool",
-	model.OpAdd: "Sum", model.OpELU: "Elu", model.OpSoftplus: "Softplus",
+	model.OpAdd: "Sum", model.OpMultiply: "Mul", model.OpELU: "Elu", model.OpSoftplus: "Softplus",
 }
 
 // node writes what a node computes.

@@ -25,7 +25,7 @@ func nodeReaders() map[string]nodeReader {
 		"Softmax": (*importer).softmax, "LogSoftmax": (*importer).softmax, "Add": (*importer).add, "Sum": (*importer).add,
 		"Concat": (*importer).concat, "Dropout": (*importer).pass, "Identity": (*importer).pass, "Cast": (*importer).cast,
 		"Constant": (*importer).constant, "Shape": (*importer).shape, "Gather": (*importer).gather,
-		"Mul": loose("silu, hardSwish, gelu and layerNorm"), "Erf": loose("gelu"), "Sub": loose("layerNorm"),
+		"Mul": (*importer).mul, "Erf": loose("gelu"), "Sub": loose("layerNorm"),
 		"Pow": loose("layerNorm"), "Sqrt": loose("layerNorm"), "LayerNormalization": (*importer).layerNorm,
 		"Unsqueeze": (*importer).unsqueeze, "Slice": (*importer).slice, "Pad": (*importer).pad,
 		"PRelu": (*importer).prelu, "Resize": (*importer).resize, "Upsample": (*importer).resize,

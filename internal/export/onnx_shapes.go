@@ -179,6 +179,24 @@ func (r *importer) add(n *step) {
 	r.layer(n, r.b.Add(r.name(n, ""), list...))
 }
 
+// mul multiplies layers: those of one shape, or an image and the gate of each channel. Constants are read as parts of
+// silu, hardSwish, gelu and layerNorm only.
+func (r *importer) mul(n *step) {
+	var in [2]int
+	for i := range in {
+		v, _ := r.in(n, i)
+		if !v.isNode {
+			loose("silu, hardSwish, gelu and layerNorm")(r, n)
+			return
+		}
+		var ok bool
+		if in[i], ok = r.from(n, i); !ok {
+			return
+		}
+	}
+	r.layer(n, r.b.Multiply(r.name(n, ""), in[0], in[1]))
+}
+
 // concat joins the channels of images, or lists of integers.
 func (r *importer) concat(n *step) {
 	var list []int

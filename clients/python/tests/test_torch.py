@@ -114,6 +114,7 @@ def test_images_become_larger_and_slopes_are_learned() -> None:
         def forward(self, x: Any) -> Any:
             x = functional.pad(self.each(self.up(self.one(self.zeros(x)))), (1, 0, 0, 2))
             x = functional.interpolate(x, scale_factor=2)
+            x = x * x.mean((2, 3), keepdim=True)
             return self.fc(x.mean((2, 3)))
 
     layers = disdel.from_torch(Larger())["layers"]
@@ -122,6 +123,7 @@ def test_images_become_larger_and_slopes_are_learned() -> None:
         ("pad", {"padding": [3, 4, 1, 2]}), ("prelu", {"groups": 1}), ("upsample", {"size": [2, 3]}),
         ("prelu", {"groups": 3}), ("pad", {"padding": [0, 2, 1, 0]}), ("upsample", {"size": [2, 2]}),
     ]  # fmt: skip
+    assert [kind for kind, _ in options[6:8]] == ["globalAvgPool", "multiply"]
 
 
 def test_common_layers_become_ours() -> None:

@@ -48,6 +48,18 @@ class Branches(nn.Module):
         return torch.softmax(self.fc(x.mean([2, 3])), 1)
 
 
+class Squeeze(nn.Module):
+    def __init__(self, gate):
+        super().__init__()
+        self.a, self.down, self.up, self.fc = nn.Conv2d(3, 8, 3), nn.Conv2d(8, 2, 1), nn.Conv2d(2, 8, 1), nn.Linear(8, 4)
+        self.gate = gate
+
+    def forward(self, x):
+        x = nn.functional.silu(self.a(x))
+        x = self.gate(self.up(torch.relu(self.down(nn.functional.adaptive_avg_pool2d(x, 1))))) * x
+        return self.fc((x * torch.tanh(x)).mean([2, 3]))
+
+
 class Larger(nn.Module):
     def __init__(self):
         super().__init__()
@@ -73,6 +85,7 @@ for name, net, sides, changes in [
                                           "training": torch.onnx.TrainingMode.PRESERVE}),
     ("branches", Branches(), [3, 12, 12], {"opset_version": 11}), ("branches9", Branches(), [3, 12, 12],
                                                                  {"opset_version": 9}),
+    ("squeeze", Squeeze(nn.Sigmoid()), [3, 9, 8], {}), ("squeeze_hard", Squeeze(nn.Hardsigmoid()), [3, 9, 8], {}),
     ("larger", Larger(), [2, 6, 7], {}), ("larger11", Larger(), [2, 6, 7], {"opset_version": 11}),
     ("perceptron", nn.Sequential(nn.Linear(7, 5), nn.ELU(), nn.Linear(5, 2), nn.Sigmoid()), [7], {}),
     ("layer_norm", normed(), [7], {"opset_version": 17}), ("layer_norm_steps", normed(nn.LayerNorm(5, elementwise_affine=False)), [7], {"opset_version": 11}),

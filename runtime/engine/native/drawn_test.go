@@ -41,7 +41,12 @@ func drawImages(t *testing.T, seed uint64) *model.Graph {
 	x := 0
 	for i := range 2 + rng.IntN(4) {
 		name := fmt.Sprint("n", i)
-		switch c := b.Out(x)[0]; rng.IntN(11) {
+		switch c := b.Out(x)[0]; rng.IntN(13) {
+		case 9:
+			x = b.Multiply(name, b.Same(name+".gate", b.Conv(name+".a", b.GlobalPool(name+".mean", x), c, model.Square(1, 1, 0),
+				1, true), model.OpSigmoid), x)
+		case 10:
+			x = b.Multiply(name, x, b.Conv(name+".a", x, c, model.Square(3, 1, 1), 1, true))
 		case 0:
 			x = b.Pool(name, x, []model.Op{model.OpMaxPool, model.OpAvgPool}[rng.IntN(2)], model.Square(3, 1, 1))
 		case 1:

@@ -26,6 +26,41 @@ func (sum) forward(l *layer, w *kernel.Worker, _ *Engine) {
 
 func (s sum) forwardRows(l *layer, w *kernel.Worker, e *Engine) { s.forward(l, w, e) }
 
+// multiply is the product of its inputs. The second may have one pixel, with which all pixels are multiplied.
+type multiply struct{ gathering }
+
+// gated is how the layer's values lie, which are rows of pixels.
+func (l *layer) gated() kernel.Gated {
+	im, gate := l.v.Image, l.in[1].v.Image
+	g := kernel.Gated{Pixel: im.Pixel(), Pixels: im.H * im.W}
+	if im.Depth > 0 {
+		g.Pixel = im.Depth
+	}
+	if gate.H*gate.W == g.Pixels {
+		g.Pixel, g.Pixels = g.Pixel*g.Pixels, 1
+	}
+	return g
+}
+
+func (multiply) forward(l *layer, w *kernel.Worker, _ *Engine) {
+	w.Multiply(l.gated(), l.out, l.in[0].out, l.in[1].out, false)
+	w.Sync()
+}
+
+func (multiply) forwardRows(l *layer, w *kernel.Worker, e *Engine) {
+	w.Multiply(l.gated(), l.rowsOut(e), l.in[0].out, l.in[1].out, false)
+	w.Sync()
+}
+
+func (multiply) passGradient(l *layer, w *kernel.Worker, k int, add bool) {
+	if k == 0 {
+		w.Multiply(l.gated(), l.in[0].grad, l.grad, l.in[1].out, add)
+	} else {
+		w.GateBack(l.gated(), l.in[1].grad, l.grad, l.in[0].out, add)
+	}
+	w.Sync()
+}
+
 // concat joins its inputs along channels.
 type concat struct{ gathering }
 

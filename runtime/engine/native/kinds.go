@@ -90,6 +90,8 @@ func kindOf(n *model.Node) kind {
 		return flatten{}
 	case model.OpAdd:
 		return sum{}
+	case model.OpMultiply:
+		return multiply{}
 	case model.OpConcat:
 		return concat{}
 	case model.OpDownsample:

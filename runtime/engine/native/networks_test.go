@@ -134,6 +134,20 @@ func networks() map[string]func(b *model.Builder) {
 			z := b.BatchNorm("n2", b.Conv("c", x, 8, model.Square(1, 2, 0), 1, false))
 			end(b, b.Same("r", b.Add("add", z, y), model.OpReLU))
 		},
+		"squeeze": func(b *model.Builder) { // a gate for each channel, and products of one shape
+			x := b.Same("r0", b.Conv("a", 0, 6, model.Square(3, 1, 1), 1, true), model.OpReLU)
+			y := b.Same("s", b.Conv("up", b.Same("r1", b.Conv("down", b.GlobalPool("p", x), 3, model.Square(1, 1, 0), 1, true),
+				model.OpReLU), 6, model.Square(1, 1, 0), 1, true), model.OpSigmoid)
+			x = b.Multiply("gate", y, x)
+			z := b.Same("t", b.Multiply("square", x, x), model.OpTanh)
+			end(b, b.Multiply("both", b.Flatten("f", b.Multiply("last", z, b.BatchNorm("n", x))), b.Flatten("g", x)))
+		},
+		"squeeze pool": func(b *model.Builder) { // the product is in place in inference, and its inputs are needed backward
+			x := b.Pool("m", b.Same("r", b.Conv("a", 0, 20, model.Square(3, 1, 1), 1, true), model.OpReLU), model.OpMaxPool,
+				model.Square(2, 2, 0))
+			y := b.Conv("c", x, 20, model.Square(3, 1, 1), 1, true)
+			end(b, b.Same("h", b.Multiply("gate", y, b.Same("s", b.GlobalPool("p", x), model.OpHardSigmoid)), model.OpReLU))
+		},
 		"option a": func(b *model.Builder) {
 			x := b.Same("r0", b.Conv("a", 0, 4, model.Square(3, 1, 1), 1, true), model.OpReLU)
 			y := b.Conv("b", x, 8, model.Square(3, 2, 1), 1, true)

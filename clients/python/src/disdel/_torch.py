@@ -95,7 +95,7 @@ class _Walk:
             return
         if kind is None:
             raise _refused(node.name, "there is no layer like %s" % name)
-        if kind in ("add", "concat"):
+        if kind in ("add", "multiply", "concat"):
             inputs = list(node.args[0] if kind == "concat" else node.args[:2])
             if kind == "concat" and _option(node, 1, "dim", 0) != 1:
                 raise _refused(node.name, "only channels are joined, dim=1")
@@ -333,6 +333,8 @@ _CALLS = {
     "reshape": "flatten",
     "add": "add",
     "iadd": "add",
+    "mul": "multiply",
+    "imul": "multiply",
     "cat": "concat",
     "concat": "concat",
     "dropout": "dropout",

@@ -55,6 +55,41 @@ func (w *Worker) EnlargeBack(g *Enlarged, dy, dx []float32) {
 	w.Sync()
 }
 
+// Gated is values that are multiplied with others, [rows][Pixels][Pixel] with [rows][Pixel].
+type Gated struct{ Pixel, Pixels int }
+
+// Multiply is y = x gate, or adds that to y.
+func (w *Worker) Multiply(g Gated, y, x, gate []float32, add bool) {
+	from, to := w.share(len(y))
+	for i := from; i < to; {
+		n := min(to, (i/g.Pixel+1)*g.Pixel) - i
+		in, by, out := x[i:][:n], gate[i/(g.Pixel*g.Pixels)*g.Pixel+i%g.Pixel:][:n], y[i:][:n]
+		for k, v := range in {
+			if add {
+				out[k] += v * by[k]
+			} else {
+				out[k] = v * by[k]
+			}
+		}
+		i += n
+	}
+}
+
+// GateBack writes the gradient of the gate of Multiply, or adds it. All values are of one row.
+func (w *Worker) GateBack(g Gated, dGate, dy, x []float32, add bool) {
+	from, to := w.share(g.Pixel)
+	sum := dGate[from:to]
+	if !add {
+		clear(sum)
+	}
+	for px := range g.Pixels {
+		d := dy[px*g.Pixel+from:][:len(sum)]
+		for k, v := range x[px*g.Pixel+from:][:len(sum)] {
+			sum[k] += v * d[k]
+		}
+	}
+}
+
 // PReLU is y = x above 0, and x times the channel's slope below. There is a slope for each channel, or a single one.
 func (w *Worker) PReLU(im Image, slopes, x, y []float32) {
 	from, to := w.share(im.H * im.W * im.C)

@@ -95,7 +95,7 @@ func (p *planner) inPlaceInput(i int) int {
 				return k
 			}
 		}
-	case kinds[n.Op].inPlace && p.mayOverwrite(first, n.Op):
+	case kinds[n.Op].inPlace && !(p.Spec.Training && kinds[n.Op].readsInputs) && p.mayOverwrite(first, n.Op):
 		return 0
 	case kinds[n.Op].single && !(p.Spec.Training && kinds[n.Op].readsInput) && p.mayOverwrite(first, n.Op):
 		return 0
@@ -268,6 +268,11 @@ func (p *planner) reads(i, t int) {
 	v, k := &p.Nodes[i], &kinds[p.g.Nodes[i].Op]
 	if k.readsInput && !(k.inputForWeights && p.g.Nodes[i].Frozen) {
 		p.outs[v.Inputs[0]].live(t)
+	}
+	if k.readsInputs {
+		for _, in := range v.Inputs {
+			p.outs[in].live(t)
+		}
 	}
 	if n := &p.g.Nodes[i]; n.Masked {
 		p.outs[n.Inputs[len(n.Inputs)-1]].live(t)

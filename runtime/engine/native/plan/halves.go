@@ -53,7 +53,7 @@ func (p *planner) head() int {
 }
 
 // unsplit are the outputs that stay as they are: what the loss takes, an input with a border, which has to stay zero,
-// and the input of a max pool whose output stays, which is compared with it. A PReLU reads float32.
+// and the input of a max pool whose output stays, which is compared with it. A PReLU and a product read float32.
 func (p *planner) unsplit() map[*buffer]bool {
 	out := map[*buffer]bool{p.outs[p.head()]: true}
 	if p.Nodes[0].Border != (Border{}) {
@@ -61,8 +61,10 @@ func (p *planner) unsplit() map[*buffer]bool {
 	}
 	for i := len(p.g.Nodes) - 1; i > 0; i-- {
 		op := p.g.Nodes[i].Op
-		if op == model.OpPReLU || op == model.OpMaxPool && out[p.outs[i]] {
-			out[p.outs[p.Nodes[i].Inputs[0]]] = true
+		if op == model.OpPReLU || op == model.OpMultiply || op == model.OpMaxPool && out[p.outs[i]] {
+			for _, in := range p.Nodes[i].Inputs {
+				out[p.outs[in]] = true
+			}
 		}
 	}
 	return out

@@ -28,8 +28,8 @@ type kind struct {
 	text bool
 	// passes: it turns the gradient of its output into that of its first input in place, as single ops do anyway.
 	passes bool
-	// What its backward pass reads.
-	readsInput, readsOutput bool
+	// What its backward pass reads: the first input, all of them, the output.
+	readsInput, readsInputs, readsOutput bool
 	// inputForWeights: it reads its input only for the gradients of its weights, and so not if it is frozen.
 	inputForWeights bool
 	// keeps: its backward pass works after another op has overwritten its output; nil: after none.
@@ -86,6 +86,7 @@ var kinds = [...]kind{
 	model.OpDropout2D:  {single: true},
 	model.OpFlatten:    {text: true},
 	model.OpAdd:        {keeps: always, text: true},
+	model.OpMultiply:   {readsInputs: true, inPlace: true, keeps: always},
 	model.OpConcat:     {keeps: always},
 	model.OpDownsample: {keeps: always},
 	model.OpEmbedding: {

@@ -64,6 +64,8 @@ def computed(node, op, inputs, weights):
         return F.interpolate(x, scale_factor=sides(node["Kernel"]), mode="nearest")
     if op == "add":
         return sum(inputs)
+    if op == "multiply":
+        return inputs[0] * inputs[1]
     if op == "concat":
         return torch.cat(inputs, 1)
     raise ValueError(op)
