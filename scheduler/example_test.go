@@ -404,3 +404,13 @@ func ExampleScalingOf() {
 	fmt.Println(s.Workers)
 	// Output: 1
 }
+
+// Any batch may be looked for where the memory of the network is known.
+func ExampleCheckKnownMemory() {
+	in, err := lenet()
+	if err == nil {
+		err = scheduler.CheckKnownMemory(in, 300*disdel.MB)
+	}
+	fmt.Println(err)
+	// Output: <nil>
+}

@@ -1,14 +1,15 @@
 package scheduler
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/disdel/disdel"
 )
 
 // opaque returns the job's Python program if nothing is known of its memory but its weights; nil otherwise.
-func (b *planBuilder) opaque() *disdel.PythonNetwork {
-	if c := b.Graph.Custom(); c != nil && c.Python != nil && c.Python.Basis == disdel.MemoryGiven {
+func (in PlanInput) opaque() *disdel.PythonNetwork {
+	if c := in.Graph.Custom(); c != nil && c.Python != nil && c.Python.Basis == disdel.MemoryGiven {
 		return c.Python
 	}
 	return nil
@@ -28,6 +29,20 @@ func (b *planBuilder) checkGiven() error {
 		Kind: disdel.Invalid, Op: "plan job", Job: b.ID, Msg: msg,
 		Hint: "add --set resources.memory=1GB, or another size above the " + p.Floor.String() +
 			" of its process; later jobs of the program learn from the peak that this one measures",
+	}
+}
+
+// CheckKnownMemory returns Invalid for a program whose memory only resources.memory says: no batch can be found for it.
+func CheckKnownMemory(in PlanInput, limit disdel.Bytes) error {
+	if in.opaque() == nil {
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "fit job",
+		Msg: fmt.Sprintf("disdel cannot find the memory of %s out, and knows no batch that fits %v",
+			in.Graph.Custom().Name, limit),
+		Hint: fmt.Sprintf("run a job of it once, with --set resources.memory=%dMB: later estimates learn from the peak "+
+			"that it measures", limit.MB()),
 	}
 }
 

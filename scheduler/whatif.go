@@ -118,7 +118,10 @@ func cell(in PlanInput, workers, batch int) Cell {
 	if !ok {
 		return c
 	}
-	c.Memory, c.Device = train.Estimate.Peak(), train.Estimate.Device
+	c.Device = train.Estimate.Device
+	if train.Estimate.Method != disdel.MemoryGiven { // which says a limit, and no peak
+		c.Memory = train.Estimate.Peak()
+	}
 	if err == nil {
 		c.Limit, c.Parallel, c.Forecast = train.Limits.Memory, p.Parallel, p.Forecast
 		c.StepMemory, c.Stages = p.StepMemory, len(p.Stages)

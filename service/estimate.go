@@ -107,6 +107,9 @@ func answers(in scheduler.PlanInput, q Questions) (*Estimation, error) {
 		}
 	}
 	if q.MaxMemory > 0 {
+		if err := scheduler.CheckKnownMemory(in, q.MaxMemory); err != nil {
+			return nil, err
+		}
 		f := scheduler.FitMemory(in, q.MaxMemory, cmp.Or(p.Workers, in.Job.Distribution.Workers))
 		out.Fit = &f
 	}

@@ -34,6 +34,11 @@ func (v whatIf) note() string {
 	return ""
 }
 
+// measured tells whether the peak of any cell is known.
+func (v whatIf) measured() bool {
+	return slices.ContainsFunc(v.Cells, func(c scheduler.Cell) bool { return c.Limit == 0 || c.Memory.Likely > 0 })
+}
+
 // shared tells whether the workers of the cells share a batch.
 func (v whatIf) shared() bool {
 	return slices.ContainsFunc(v.Cells, func(c scheduler.Cell) bool { return c.WorkerBatchSize > 0 })
@@ -69,6 +74,9 @@ func printWhatIf(w io.Writer, v whatIf, name string) {
 	v.printDevices(w)
 	paragraph(w, "note", "low/likely/high: nine of ten cases are between low and high; memory is the peak of one train "+
 		"action")
+	if !v.measured() {
+		paragraph(w, "", "memory -: disdel cannot find the program's memory; the limit is resources.memory for every batch")
+	}
 	if v.shared() {
 		paragraph(w, "", "batch: rows of the job, and of each of its workers")
 	}
