@@ -179,7 +179,7 @@ func (a Array) plural() string {
 }
 
 func finite(name string, values []float32) error {
-	if allFinite(values) {
+	if sumIsFinite(values) {
 		return nil
 	}
 	for k, v := range values {
@@ -193,19 +193,20 @@ func finite(name string, values []float32) error {
 	return nil
 }
 
-// allFinite adds differences that are 0 of finite values and NaN of others. Four sums at once keep the processor from
-// waiting for each other's additions: every round reads all weights here.
-func allFinite(values []float32) bool {
+// sumIsFinite tells whether the sum of values is finite. Then all of them are. Large finite values may have another sum.
+// Four sums at once keep the processor from waiting for each other's additions: every round reads all weights here.
+func sumIsFinite(values []float32) bool {
 	var a, b, c, d float32
-	for len(values) >= 4 {
-		v := values[:4:4]
-		a, b, c, d = a+(v[0]-v[0]), b+(v[1]-v[1]), c+(v[2]-v[2]), d+(v[3]-v[3])
-		values = values[4:]
+	for len(values) >= 8 {
+		v := values[:8:8]
+		a, b, c, d = a+(v[0]+v[1]), b+(v[2]+v[3]), c+(v[4]+v[5]), d+(v[6]+v[7])
+		values = values[8:]
 	}
 	for _, v := range values {
-		a += v - v
+		a += v
 	}
-	return a+b+c+d == 0
+	sum := a + b + c + d
+	return sum-sum == 0
 }
 
 // Of returns the arrays of some roles, in their order.

@@ -133,7 +133,7 @@ class Session:
         if differs:
             raise Refused("changed", differs)
         self.settle()
-        views = zip(floats(self._listed), self._views(self._listed))
+        views = [(a, view) for a, view in (self._placed.pairs() if self._placed else ()) if not a.integer]
         infinite = float("inf")
         broken = next((a.name for a, view in views if not abs(float(view.sum())) < infinite and not _finite(view)), "")
         if broken:
