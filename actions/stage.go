@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -269,7 +270,7 @@ func (s *stage) step(ctx context.Context, batch, then int) (m disdel.Metrics, er
 		}
 	}
 	if s.last() {
-		return m, nil
+		return m, s.clip(ctx)
 	}
 	for k, first := 0, 0; first < rows; k, first = k+1, first+micro {
 		p := engine.Pass{Rows: rows, First: first, Input: dataset.Matrix{Rows: min(micro, rows-first)}}
@@ -277,7 +278,66 @@ func (s *stage) step(ctx context.Context, batch, then int) (m disdel.Metrics, er
 			return m, err
 		}
 	}
-	return m, nil
+	return m, s.clip(ctx)
+}
+
+// clip scales the gradients of a step by their norm over all stages. The sums of squares of all arrays go to the first
+// stage, and from there to all others, which add them up in the order of one action.
+func (s *stage) clip(ctx context.Context) error {
+	own := s.passes.Squares()
+	if own == nil {
+		return nil
+	}
+	slice := s.t.graph.Slice
+	all, from := make([]float64, len(slice.Whole.Params())), slice.FirstParam()
+	copy(all[from:], own)
+	if !s.last() {
+		if err := s.receiveSquares(ctx, false, all[from+len(own):]); err != nil {
+			return err
+		}
+	}
+	if !s.first() {
+		err := s.queues.Send(ctx, false, pack(all[from:]))
+		if err == nil {
+			err = s.receiveSquares(ctx, true, all)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !s.last() {
+		if err := s.queues.Send(ctx, true, pack(all)); err != nil {
+			return err
+		}
+	}
+	return s.passes.Clip(all)
+}
+
+// packedParts is how many values of a message a float64 takes: each has 16 of its bits.
+const packedParts = 4
+
+func pack(values []float64) []float32 {
+	out := make([]float32, 0, packedParts*len(values))
+	for _, v := range values {
+		bits := math.Float64bits(v)
+		for k := range packedParts {
+			out = append(out, float32(bits>>(16*k)&0xffff))
+		}
+	}
+	return out
+}
+
+func (s *stage) receiveSquares(ctx context.Context, forward bool, to []float64) error {
+	packed := make([]float32, packedParts*len(to))
+	err := s.queues.Receive(ctx, forward, packed, func() error { return s.idle(ctx) })
+	for i := range to {
+		var bits uint64
+		for k, part := range packed[packedParts*i:][:packedParts] {
+			bits |= uint64(part) << (16 * k)
+		}
+		to[i] = math.Float64frombits(bits)
+	}
+	return err
 }
 
 // input is the buffer of the inputs of micro-batch k.

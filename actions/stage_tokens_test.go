@@ -49,6 +49,7 @@ func (b *bench) speaker() disdel.TrainRequest {
 func TestStagesShareTheWeightOfAnEmbedding(t *testing.T) {
 	b := setUp(t)
 	req := b.speaker()
+	req.ClipNorm = 0.5
 	want := b.whole(req)
 	for n := 2; n <= 3; n++ {
 		if got := b.through(b.staged(req, n), unharmed, nil); !equal(got, want) {
@@ -69,6 +70,8 @@ func TestStagesShareTheWeightOfAnEmbedding(t *testing.T) {
 		}
 		b.forget()
 	}
+	req.ClipNorm = 0 // waits of the first stage would take more looks at its clock than a leg has
+	want = b.whole(req)
 	got := b.through(b.staged(req, 2), unharmed, nearlyOver())
 	if !equal(got, want) {
 		t.Error("the legs come to other weights")

@@ -217,7 +217,7 @@ func (b *planBuilder) inStages(limit disdel.Bytes) string {
 func (b *planBuilder) trainsInStages() bool {
 	d, t := b.Job.Distribution, b.Job.Training
 	return b.Estimator.Default(t.Backend) && t.Precision.Plain() &&
-		t.ClipNorm == 0 && (t.EarlyStop == nil || t.EarlyStop.Metric != disdel.MetricLoss) && d.Exchange == nil &&
+		(t.EarlyStop == nil || t.EarlyStop.Metric != disdel.MetricLoss) && d.Exchange == nil &&
 		(d.Policy == "" || d.Policy == disdel.PolicyStatic) && d.Missing.Policy != disdel.MissingProceed &&
 		(d.Aggregation.Wire == "" || d.Aggregation.Wire == disdel.WireFloat32) &&
 		d.Aggregation.OptimizerState != disdel.StateAverage && d.Aggregation.Shards <= 1

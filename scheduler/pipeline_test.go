@@ -179,7 +179,6 @@ func TestStagesAreTheLastWayToFit(t *testing.T) {
 	for name, change := range map[string]func(*disdel.Job){
 		"fit none":     func(j *disdel.Job) { j.Training.Fit = disdel.FitNone },
 		"stages 1":     func(j *disdel.Job) { j.Distribution.Stages = 1 },
-		"clipped":      func(j *disdel.Job) { j.Training.ClipNorm = 1 },
 		"an averaging": func(j *disdel.Job) { j.Distribution.Aggregation.OptimizerState = disdel.StateAverage },
 	} {
 		other := in

@@ -499,7 +499,6 @@ func (r *reader) stages(job *disdel.Job) {
 		"a network without one of its stages is none")
 	not(t.EarlyStop != nil && t.EarlyStop.Metric == disdel.MetricLoss, "training.earlyStop.metric",
 		"write metric: valLoss", "only the last stage knows the training loss")
-	not(t.ClipNorm > 0, "training.clipNorm", "leave it out", "no stage has all gradients, whose norm is clipped")
 	not(!t.Precision.Plain(), "training.precision", "leave it out", "stages compute with float32")
 }
 

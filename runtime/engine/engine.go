@@ -164,9 +164,17 @@ type Passes interface {
 
 	// Backward computes a micro-batch again and adds the gradients of the weights. gradient is that of the outputs; the
 	// network's last slice computes its own from the targets, begins a step with the first micro-batch, and returns the
-	// mean loss of the step with the last one. The last micro-batch of a step changes the weights. back is the gradient
-	// of the input, valid until the next call; nil if the slice has the network's first layer.
+	// mean loss of the step with the last one. The last micro-batch of a step changes the weights, unless Clip does. back
+	// is the gradient of the input, valid until the next call; nil if the slice has the network's first layer.
 	Backward(p Pass, gradient []float32) (back []float32, m disdel.Metrics, err error)
+
+	// Squares are the sums of squares of the gradients of the slice's Params, after the last Backward of a step that clips
+	// gradients; nil: it does not. No weight has changed then. Valid until the next call.
+	Squares() []float64
+
+	// Clip scales the gradients by their norm over all slices and changes the weights. squares are those of the whole
+	// network's Params.
+	Clip(squares []float64) error
 
 	// Shared is the weight that an embedding in this slice shares with a layer of another one, in the layout in which
 	// both compute; nil: there is none. The slice with the embedding changes it, if it is trained. The other one has to be

@@ -104,9 +104,6 @@ func checkStepMemory(s *engine.Spec, parts bool) error {
 		out.Hint = "leave training.microBatch or training.exact out"
 	case s.Training && s.Graph.Slice != nil && s.Precision.Short():
 		out.Msg, out.Hint = "distribution.stages: stages compute with float32", "leave training.precision out"
-	case s.Training && s.Graph.Slice != nil && s.ClipNorm > 0:
-		out.Msg = "distribution.stages: the norm of the gradient is over all stages, and no stage has all of it"
-		out.Hint = "leave training.clipNorm out"
 	default:
 		return nil
 	}

@@ -16,6 +16,7 @@ type sliced struct {
 	back   []float32    // [rows][inputs] of a micro-batch; nil: the slice has the network's first layer
 	unkept [2][]float32 // running statistics that a batch norm changes when it computes a micro-batch again
 	job    func(*kernel.Worker)
+	update func(*kernel.Worker)
 	again  bool // a micro-batch is being computed again, and backward
 	tokens []float32
 	shared []float32 // the gradient of the weight that another slice has, too
@@ -26,7 +27,7 @@ func (e *Engine) buildSlice() {
 		return
 	}
 	s := &sliced{Engine: e}
-	s.job = s.pass
+	s.job, s.update = s.pass, e.updateAll
 	if e.g.Slice.Enters() {
 		s.back = make([]float32, e.plan.Spec.BatchSize*e.g.Input().Len())
 	}
@@ -72,6 +73,21 @@ func (s *sliced) Backward(p engine.Pass, gradient []float32) (back []float32, m 
 		}
 	}
 	return back, m, nil
+}
+
+// Squares implements engine.Passes.
+func (s *sliced) Squares() []float64 {
+	if s.spec.ClipNorm <= 0 {
+		return nil
+	}
+	return s.norms[:len(s.g.Params())]
+}
+
+// Clip implements engine.Passes.
+func (s *sliced) Clip(squares []float64) error {
+	s.scale = s.scaleOf(squares)
+	s.team.Run(s.update)
+	return s.pages.failure()
 }
 
 // Shared implements engine.Passes.
@@ -184,6 +200,9 @@ func (s *sliced) pass(w *kernel.Worker) {
 		w.Sync()
 	}
 	e.backward(w)
+	if e.spec.ClipNorm > 0 && e.lastPass() {
+		e.square(w)
+	}
 	if in := &e.layers[0]; s.back != nil && w.ID == 0 {
 		w.Export(s.back, in.grad, in.v.Image, e.rows)
 	}

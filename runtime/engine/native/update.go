@@ -149,23 +149,37 @@ func (e *Engine) move(w *kernel.Worker, u *kernel.Update, p *param, from int, gr
 
 // clip scales all gradients so that their norm is at most ClipNorm (Pascanu 2013) and updates all weights.
 func (e *Engine) clip(w *kernel.Worker) {
+	e.square(w)
+	if w.ID == 0 {
+		e.scale = e.scaleOf(e.norms)
+	}
+	w.Sync()
+	e.updateAll(w)
+}
+
+// square computes the sum of squares of each gradient.
+func (e *Engine) square(w *kernel.Worker) {
 	for i := range e.params {
 		if p := &e.params[i]; p.Trainable && len(p.total) > 0 && i%w.N == w.ID {
 			e.norms[i] = w.SquareSum(p.total[:p.used])
 		}
 	}
 	w.Sync()
-	if w.ID == 0 {
-		var sum float64
-		for _, v := range e.norms {
-			sum += v
-		}
-		e.scale = 1
-		if norm := math.Sqrt(sum); norm > e.spec.ClipNorm {
-			e.scale = e.spec.ClipNorm / norm
-		}
+}
+
+// scaleOf is the factor by which gradients with these sums of squares are clipped.
+func (e *Engine) scaleOf(squares []float64) float64 {
+	var sum float64
+	for _, v := range squares {
+		sum += v
 	}
-	w.Sync()
+	if norm := math.Sqrt(sum); norm > e.spec.ClipNorm {
+		return e.spec.ClipNorm / norm
+	}
+	return 1
+}
+
+func (e *Engine) updateAll(w *kernel.Worker) {
 	for i := range e.layers {
 		if len(e.layers[i].grad) > 0 {
 			e.update(w, e.layers[i].params)
