@@ -22,14 +22,20 @@ func TestFailuresHaveTheirClassAndTheUsersLine(t *testing.T) {
 		kind    disdel.Kind
 		words   []string
 	}{
-		"exception":     {"raise ValueError('wrong rows')", disdel.Invalid, []string{"net.py:", "in forward: ValueError: wrong rows"}},
-		"exit":          {"sys.exit(3)", disdel.Invalid, []string{"net.py:", "ended by itself with code 3"}},
-		"hard exit":     {"os._exit(4)", disdel.Invalid, []string{"ended by itself with code 4"}},
-		"crash":         {"import ctypes\nctypes.string_at(0)", disdel.Crashed, []string{"net.py:", "in forward", "signal 11"}},
-		"abort":         {"os.abort()", disdel.Crashed, []string{"net.py:", "in forward", "signal 6"}},
-		"killed":        {"os.kill(os.getpid(), 9)", disdel.Crashed, []string{"killed"}},
-		"memory":        {"torch.zeros(2**40)", disdel.OOM, []string{"net.py:", "in forward", "allocate memory"}},
-		"MemoryError":   {"raise MemoryError()", disdel.OOM, []string{"net.py:", "MemoryError"}},
+		"exception":   {"raise ValueError('wrong rows')", disdel.Invalid, []string{"net.py:", "in forward: ValueError: wrong rows"}},
+		"exit":        {"sys.exit(3)", disdel.Invalid, []string{"net.py:", "ended by itself with code 3"}},
+		"hard exit":   {"os._exit(4)", disdel.Invalid, []string{"ended by itself with code 4"}},
+		"crash":       {"import ctypes\nctypes.string_at(0)", disdel.Crashed, []string{"net.py:", "in forward", "signal 11"}},
+		"abort":       {"os.abort()", disdel.Crashed, []string{"net.py:", "in forward", "signal 6"}},
+		"killed":      {"os.kill(os.getpid(), 9)", disdel.Crashed, []string{"killed"}},
+		"memory":      {"torch.zeros(2**40)", disdel.OOM, []string{"net.py:", "in forward", "allocate memory"}},
+		"MemoryError": {"raise MemoryError()", disdel.OOM, []string{"net.py:", "MemoryError"}},
+		"fork":        {"raise OSError(12, 'Cannot allocate memory')", disdel.OOM, []string{"net.py:", "Cannot allocate memory"}},
+		"threads": {
+			"import threading\nfor _ in range(1000): threading.Thread(target=time.sleep, args=(99,), daemon=True).start()",
+			disdel.OOM,
+			[]string{"net.py:", "in forward", "can't start new thread", "threading.stack_size"},
+		},
 		"not finite":    {"x = x * float('nan')", disdel.Diverged, []string{"loss"}},
 		"import":        {"import no_such_package.part", disdel.Invalid, []string{"net.py:", "no_such_package"}},
 		"other outputs": {"return x.flatten(1)[:, :2]", disdel.Invalid, []string{"net.py:"}},

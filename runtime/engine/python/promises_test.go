@@ -84,6 +84,8 @@ a data set that raises in the middle
 	internal/cli/testdata/python.txtar ValueError: the file is torn
 a step that starts threads and forks
 	clients/python/tests/test_worker_faults.py test_threads_and_forks_leave_nothing_behind
+a step that starts more threads than its memory allows
+	runtime/engine/python/failures_test.go TestFailuresHaveTheirClassAndTheUsersLine "threads"
 a step that leaves processes
 	runtime/engine/python/failures_test.go TestAProgramIsConfinedAndLeavesNothing
 a step that prints 100 MB

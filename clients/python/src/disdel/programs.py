@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import errno
 import importlib
 import importlib.util
 import inspect
@@ -222,7 +223,11 @@ def refusal(error: BaseException, folder: str) -> Refused:
     if isinstance(error, SystemExit):
         message = "the program ended by itself with code %s" % error.code
         return Refused("exit", message, place=place, source=source, trace=trace)
-    if isinstance(error, MemoryError) or "can't allocate memory" in message or "bad_alloc" in message:
+    if "can't start new thread" in message:
+        message += ". The stacks of threads count as memory: start fewer, or call threading.stack_size(1 << 20) before"
+        return Refused("memory", message, place=place, source=source, trace=trace)
+    no_memory = isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM
+    if no_memory or "can't allocate memory" in message or "bad_alloc" in message:
         return Refused("memory", message, place=place, source=source, trace=trace, size=_wanted(message))
     if isinstance(error, ImportError):
         return Refused("import", message, place=place, source=source, trace=trace, module=error.name or "")
