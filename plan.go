@@ -228,12 +228,13 @@ type Plan struct {
 
 // PlannedStage is consecutive layers of a network that an action of its own trains.
 type PlannedStage struct {
-	First  string `json:"first"` // layer
-	Last   string `json:"last"`  // layer
-	From   int    `json:"from"`  // node of the network's graph
-	To     int    `json:"to"`    // the node behind the last one
-	Memory Bytes  `json:"memoryBytes"`
-	Passes Bytes  `json:"passesBytes,omitempty"` // to the next stage, a row
+	First   string `json:"first"` // layer
+	Last    string `json:"last"`  // layer
+	From    int    `json:"from"`  // node of the network's graph
+	To      int    `json:"to"`    // the node behind the last one
+	Memory  Bytes  `json:"memoryBytes"`
+	Weights Bytes  `json:"weightsBytes,omitempty"` // of its layers
+	Passes  Bytes  `json:"passesBytes,omitempty"`  // to the next stage, a row
 }
 
 // Replicas is how many networks are trained side by side: the workers, unless several train one in stages.

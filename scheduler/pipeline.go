@@ -101,9 +101,10 @@ func (b *planBuilder) cut(in estimator.Input) []disdel.PlannedStage {
 	for i := range len(ends) - 1 {
 		s := disdel.PlannedStage{From: ends[i], To: ends[i+1]}
 		s.First, s.Last = b.Graph.Nodes[s.From].Name, b.Graph.Nodes[s.To-1].Name
-		if s.To < len(b.Graph.Nodes) {
-			part, err := b.Graph.Sliced(s.From, s.To)
-			if err == nil {
+		if part, err := b.Graph.Sliced(s.From, s.To); err == nil {
+			count := part.Count()
+			s.Weights = 4 * disdel.Bytes(count.Trainable+count.NonTrainable)
+			if s.To < len(b.Graph.Nodes) {
 				s.Passes = 4 * disdel.Bytes(part.Output().Len())
 			}
 		}

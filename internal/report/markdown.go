@@ -38,6 +38,7 @@ func (r *Report) Markdown(w io.Writer, spec []byte) error {
 	}
 	m.list("Adjusted", r.adjusted())
 	m.list("Stages", r.stages())
+	m.list("Layers of the stages", r.layers())
 	m.list("Steps", r.steps())
 	m.list("Troubles", r.Troubles.notes())
 	if r.Forecast != nil {

@@ -39,6 +39,7 @@ func (r *Report) Text(w io.Writer) error {
 	t.list("hint", r.hints())
 	t.list("adjusted", r.adjusted())
 	t.list("stages", r.stages())
+	t.list("layers", r.layers())
 	t.list("steps", r.steps())
 	t.list("troubles", r.Troubles.notes())
 	if r.Forecast != nil {
