@@ -20,6 +20,7 @@ type Layer struct {
 	Padding    int      `json:"padding,omitempty"`    // conv, pools, pad: zeros on every side
 	Dilation   int      `json:"dilation,omitempty"`   // conv: pixels from one of the kernel to the next
 	Groups     int      `json:"groups,omitempty"`     // conv: groups of channels; the channels: depthwise. prelu: slopes
+	First      int      `json:"first,omitempty"`      // channels: the first that it takes, counted from 0
 	Bias       *bool    `json:"bias,omitempty"`       // conv, dense: nil is true
 	Eps        float64  `json:"eps,omitempty"`        // norms, transformer: 0 is 1e-5
 	Momentum   float64  `json:"momentum,omitempty"`   // batchNorm: share of the newest batch; 0 is 0.1
@@ -66,6 +67,7 @@ type layerOptions struct {
 	Padding    padding    `json:"padding,omitzero"`
 	Dilation   windowSide `json:"dilation,omitzero"`
 	Groups     int        `json:"groups,omitempty"`
+	First      int        `json:"first,omitempty"`
 	Bias       *bool      `json:"bias,omitempty"`
 	Eps        float64    `json:"eps,omitempty"`
 	Momentum   float64    `json:"momentum,omitempty"`
@@ -101,7 +103,7 @@ func (o layerOptions) layer(kind string) Layer {
 		SamePad: o.Padding.same, Vocabulary: o.Vocabulary, Width: o.Width, Padded: o.Padded,
 		Learned: o.Learned, Heads: o.Heads, KVHeads: o.KVHeads, Causal: o.Causal, Rotary: o.Rotary,
 		Hidden: o.Hidden, NormFirst: o.NormFirst, Take: o.Take, Slope: o.Slope, Size: o.Size.one, SizeHW: o.Size.two,
-		Bidirectional: o.Bidirectional,
+		Bidirectional: o.Bidirectional, First: o.First,
 	}
 }
 
@@ -115,7 +117,7 @@ func (l Layer) MarshalJSON() ([]byte, error) {
 		Padding:  padding{l.Padding, l.PaddingAt, l.SamePad}, Vocabulary: l.Vocabulary, Width: l.Width,
 		Padded: l.Padded, Learned: l.Learned, Heads: l.Heads, KVHeads: l.KVHeads, Causal: l.Causal,
 		Rotary: l.Rotary, Hidden: l.Hidden, NormFirst: l.NormFirst, Take: l.Take, Slope: l.Slope,
-		Size: windowSide{l.Size, l.SizeHW}, Bidirectional: l.Bidirectional,
+		Size: windowSide{l.Size, l.SizeHW}, Bidirectional: l.Bidirectional, First: l.First,
 	}})
 }
 

@@ -415,6 +415,22 @@ func (b *Builder) Concat(name string, in ...int) int {
 	return b.add(Node{Name: name, Op: OpConcat, Inputs: in, Out: Shape{channels, h, w}})
 }
 
+// Channels takes count channels of an image, from first on; 0 takes all that follow. With groups above 1, the channels
+// are those of groups of equal size, one of each group in turn: ShuffleNet's channel shuffle (Zhang 2017).
+func (b *Builder) Channels(name string, in, first, count, groups int) int {
+	c, h, w := b.image(name, in)
+	groups = max(groups, 1)
+	if count == 0 {
+		count = c - first
+	}
+	if c%groups != 0 || first < 0 || count < 1 || count > c-first {
+		b.fail(name, "it takes %d channels from %d on of %d, in %d groups", count, first, c, groups)
+	}
+	return b.add(Node{
+		Name: name, Op: OpChannels, Inputs: []int{in}, Out: Shape{count, h, w}, First: first, Filters: count, Groups: groups,
+	})
+}
+
 // Downsample is ResNet's shortcut of option A: every stride-th pixel, channels padded with zeros to filters.
 func (b *Builder) Downsample(name string, in, filters, stride int) int {
 	c, h, w := b.image(name, in)

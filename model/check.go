@@ -175,6 +175,7 @@ func (c *layerChecker) values(at string, l *disdel.Layer) {
 	c.minimum(at+".padding", 0, append(l.PaddingAt[:], l.Padding)...)
 	c.window(at+".dilation", l.Dilation, l.DilationHW)
 	c.minimum(at+".groups", 0, l.Groups)
+	c.minimum(at+".first", 0, l.First)
 	c.minimum(at+".vocabulary", 0, l.Vocabulary)
 	c.minimum(at+".width", 0, l.Width)
 	c.minimum(at+".hidden", 0, l.Hidden)

@@ -120,6 +120,14 @@ func ExampleBuilder_Multiply() {
 	// Output: [16 1 1] [16 7 7]
 }
 
+// Half of the channels, and all of them with those of two groups in turn.
+func ExampleBuilder_Channels() {
+	b := model.NewBuilder("shuffle", model.Shape{16, 7, 7})
+	half := b.Channels("half", 0, 8, 0, 1)
+	fmt.Println(b.Out(half), b.Out(b.Channels("shuffled", 0, 0, 0, 2)))
+	// Output: [8 7 7] [16 7 7]
+}
+
 // A transposed convolution makes an image twice as large, as a decoder does.
 func ExampleBuilder_ConvTranspose() {
 	b := model.NewBuilder("decoder", model.Shape{8, 7, 7})

@@ -68,6 +68,7 @@ const (
 	OpAdd          // element-wise, two inputs or more of one shape
 	OpMultiply     // element-wise, two inputs: of one shape, or the second is [channels 1 1] (Hu 2018)
 	OpConcat       // along channels
+	OpChannels     // Filters channels from First on, of the channels with one of each of Groups in turn: channel shuffle
 	OpDownsample   // every Stride-th pixel, channels padded with zeros on both sides to Filters: ResNet's option A
 	OpEmbedding    // a sequence of Units channels of tokens: row k of weight [Vocabulary Units] for token k
 	OpPositions    // adds a vector of each position: weight [positions channels], or sines with Fixed
@@ -127,6 +128,7 @@ var ops = [...]op{
 	OpAdd:             {name: "add", weighs: true},
 	OpMultiply:        {name: "multiply", weighs: true},
 	OpConcat:          {name: "concat", weighs: true},
+	OpChannels:        {name: "channels", weighs: true},
 	OpDownsample:      {name: "downsample"},
 	OpLeakyReLU:       {name: "leakyRelu", weighs: true},
 	OpELU:             {name: "elu", weighs: true},
@@ -193,6 +195,7 @@ type Node struct {
 	Inputs   []int
 	Out      Shape // of one sample
 	Filters  int
+	First    int // of the channels that are taken
 	Units    int
 	Kernel   Sides
 	Stride   Sides

@@ -142,6 +142,13 @@ var layerKinds = [...]layerKind{
 		many: true, add: joined((*Builder).Concat),
 	},
 	{
+		name: "channels", options: "first filters groups",
+		meaning: "Takes channels of an image. With groups, one of each group comes in turn: a channel shuffle.",
+		add: func(b *Builder, name string, in []int, l *disdel.Layer) {
+			b.Channels(name, in[0], l.First, l.Filters, l.Groups)
+		},
+	},
+	{
 		name: "embedding", meaning: "A vector for each token of a row: a sequence. Tokens are whole numbers from 0.",
 		options: "vocabulary width padded", required: "vocabulary width", add: addEmbedding,
 	},
@@ -151,7 +158,7 @@ var layerKinds = [...]layerKind{
 		add:     func(b *Builder, name string, in []int, l *disdel.Layer) { b.Positions(name, in[0], !isTrue(l.Learned)) },
 	},
 	{
-		name: "layerNorm", meaning: "Brings the channels of each position to mean 0 and variance 1.",
+		name: "layerNorm", meaning: "Brings the channels of each position or pixel to mean 0 and variance 1.",
 		options: "eps", add: addLayerNorm(OpLayerNorm),
 	},
 	{
@@ -215,6 +222,7 @@ func activationOf(name string) *layerKind {
 
 // optionDefaults are the options' defaults; pools differ in their stride.
 var optionDefaults = map[string]string{
+	"first": "0", "filters": "all that follow",
 	"stride": "1", "padding": "0", "dilation": "1", "groups": "1", "bias": "true", "activation": "none",
 	"eps": "1e-05", "momentum": "0.1", "scale": "true", "center": "true", "learned": "true", "padded": "false",
 	"kvHeads": "heads", "causal": "false", "rotary": "false", "bidirectional": "false",

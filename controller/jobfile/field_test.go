@@ -92,8 +92,8 @@ func withField(path, value string) (text string, sets []string) {
 			"eps": "batchNorm", "momentum": "batchNorm", "scale": "batchNorm", "center": "batchNorm",
 			"vocabulary": "embedding", "width": "embedding", "padded": "embedding", "learned": "positions",
 			"heads": "multiHeadAttention", "kvHeads": "multiHeadAttention", "causal": "multiHeadAttention",
-			"bidirectional": "lstm",
-			"rotary":        "multiHeadAttention", "take": "takePosition", "hidden": "transformer", "normFirst": "transformer",
+			"bidirectional": "lstm", "first": "channels",
+			"rotary": "multiHeadAttention", "take": "takePosition", "hidden": "transformer", "normFirst": "transformer",
 			"slope": "leakyRelu", "size": "adaptiveAvgPool",
 		}
 		if kind, ok := kinds[option]; ok {

@@ -231,6 +231,8 @@ func (t *translator) special(n *model.Node, o operator) error {
 	case model.OpPReLU:
 		o.in = append(o.in, n.Name+".weight")
 		t.as("PRelu", o)
+	case model.OpChannels:
+		t.channels(n, o)
 	case model.OpDownsample:
 		t.downsample(n, o)
 	case model.OpSiLU:
@@ -346,6 +348,29 @@ func shares(pixels, means int) []float32 {
 		}
 	}
 	return out
+}
+
+// channels writes a shuffle as a turned reshape, and then the channels that are taken.
+func (t *translator) channels(n *model.Node, o operator) {
+	in := t.source.Nodes[n.Inputs[0]].Out
+	step := func(kind, name string, attributes ...attribute) {
+		t.as(kind, operator{name: n.Name + "." + name, in: o.in, out: n.Name + "." + name}, attributes...)
+		o.in = []string{n.Name + "." + name}
+	}
+	if n.Groups > 1 {
+		t.out.numbers(n.Name+".split", 0, n.Groups, in[0]/n.Groups, in[1], in[2])
+		t.out.numbers(n.Name+".joined", 0, in[0], in[1], in[2])
+		o.in = append(o.in, n.Name+".split")
+		step("Reshape", "groups")
+		step("Transpose", "turned", integers("perm", 0, 2, 1, 3, 4))
+		o.in = append(o.in, n.Name+".joined")
+		step("Reshape", "shuffled")
+	}
+	t.out.numbers(n.Name+".first", n.First)
+	t.out.numbers(n.Name+".end", n.First+n.Filters)
+	t.out.numbers(n.Name+".axis", 1)
+	o.in = append(o.in, n.Name+".first", n.Name+".end", n.Name+".axis")
+	t.as("Slice", o)
 }
 
 // downsample writes every so-manieth pixel, and zeros for the channels that are new, on both sides.

@@ -46,6 +46,8 @@ type value struct {
 	whole  []int64 // where isList; rowCount stands for the number of rows
 	isList bool
 	means  int // columns of an adaptive pool whose rows are still to come
+	view   view
+	groups int // of channels, with inGroups and groupsTurned
 }
 
 // roomBeside is how many values a small file may make of others: turned matrices, and convolutions of ones and zeros.
@@ -227,8 +229,8 @@ func (r *importer) in(n *step, i int) (v value, ok bool) {
 // from is the layer that is a node's input i.
 func (r *importer) from(n *step, i int) (node int, ok bool) {
 	v, _ := r.in(n, i)
-	if !v.isNode || v.means > 0 {
-		r.fault(n, "its input %d is no output of a layer", i)
+	if !v.isNode || v.means > 0 || v.view != asLayer {
+		r.fault(n, "its input %d is no output of a layer, or has its axes in another order", i)
 		return 0, false
 	}
 	return v.node, true
@@ -363,6 +365,8 @@ func layerOf(g *model.Graph, n *model.Node) disdel.Layer {
 		}
 	case model.OpPReLU:
 		l.Groups = n.Groups
+	case model.OpChannels:
+		l.Groups, l.First = n.Groups, n.First
 	case model.OpPad:
 		p := [4]int{n.Pad.Top, n.Pad.Bottom, n.Pad.Left, n.Pad.Right}
 		if l.Padding = disdel.EqualSides(p[:]); l.Padding == 0 {

@@ -99,6 +99,7 @@ func TestNetworksComeBackFromONNX(t *testing.T) {
 			x = b.Concat("joined", b.Downsample("down", x, 9, 2), b.Pool("pool", x, model.OpMaxPool, model.Square(3, 2, 1)))
 			x = b.PReLU("one", b.PReLU("each", b.Pad("pad", x, model.Padding{Top: 1, Left: 2}), 15), 1)
 			x = b.Multiply("square", x, b.Multiply("gated", x, b.Same("open", b.GlobalPool("mean", x), model.OpSigmoid)))
+			x = b.Concat("again", b.Channels("shuffled", x, 0, 0, 3), b.Channels("some", x, 4, 2, 1))
 			x = b.Upsample("up", x, model.Sides{H: 2, W: 3})
 			x = b.Same("silu", b.Same("gelu", b.AdaptivePool("adaptive", x, 3), model.OpGELU), model.OpSiLU)
 			x = b.Same("soft", b.Same("elu", b.LeakyReLU("leaky", b.Flatten("flat", x), 0.2), model.OpELU), model.OpSoftplus)

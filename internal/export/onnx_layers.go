@@ -158,12 +158,16 @@ func (r *importer) gemm(n *step) {
 
 // dense adds a dense layer. Its weight is turned where the file has [inputs units].
 func (r *importer) dense(n *step, turned bool) {
-	x, weight, sides, ok := r.weighted(n)
+	x, view, ok := r.seen(n, 0)
+	if !ok {
+		return
+	}
+	weight, sides, ok := r.floats(n, 1)
 	if !ok {
 		return
 	}
 	in := r.b.Out(x)
-	if len(sides) != 2 || len(in) != 1 {
+	if len(sides) != 2 || len(in) != 1 && view != channelsLast {
 		r.fault(n, "it multiplies %v with %v; disdel multiplies a list of numbers with a matrix", []int(in), sides)
 		return
 	}
@@ -180,7 +184,7 @@ func (r *importer) dense(n *step, turned bool) {
 		if weight = r.values(n, len(from)); weight == nil {
 			return
 		}
-		transpose(weight, from, inputs, units)
+		turn(weight, from, inputs, units)
 	}
 	bias, last, ok := r.bias(n, units)
 	if !ok {
@@ -188,16 +192,21 @@ func (r *importer) dense(n *step, turned bool) {
 	}
 	name := r.name(n, n.in[1])
 	r.keep(name, weight, bias)
+	if len(in) == 3 { // of each pixel
+		node := r.b.Conv(name, x, units, model.Square(1, 1, 0), 1, bias != nil)
+		r.set(last, value{isNode: true, node: node, view: view})
+		return
+	}
 	node := r.b.Dense(name, x, units)
 	if bias == nil { // a Builder's dense layer has one
 		r.weights[name+".bias"] = r.values(n, units)
 		r.notes = append(r.notes, "layer "+name+" got a bias of zeros")
 	}
-	r.layer(last, node)
+	r.set(last, value{isNode: true, node: node, view: view})
 }
 
-// transpose turns a matrix of rows x columns.
-func transpose(out, v []float32, rows, columns int) {
+// turn turns a matrix of rows x columns.
+func turn(out, v []float32, rows, columns int) {
 	for i := range rows {
 		for k := range columns {
 			out[k*rows+i] = v[i*columns+k]
@@ -214,7 +223,7 @@ func (a *array) means(pixels, means int, turned bool) bool {
 	want := shares(pixels, means)
 	if turned {
 		out := make([]float32, len(v))
-		transpose(out, v, pixels, means)
+		turn(out, v, pixels, means)
 		v = out
 	}
 	return slices.Equal(v, want)
@@ -226,7 +235,7 @@ func (r *importer) matMul(n *step) {
 	b, _ := r.in(n, 1)
 	matrix := func(v value) bool { return v.array.floats32() != nil && len(v.array.sides) == 2 }
 	switch {
-	case a.isNode && a.means == 0 && len(r.b.Out(a.node)) == 3 && matrix(b):
+	case a.isNode && a.means == 0 && a.view == asLayer && len(r.b.Out(a.node)) == 3 && matrix(b):
 		width, means := b.array.sides[0], b.array.sides[1]
 		if width == r.b.Out(a.node)[2] && b.array.means(width, means, true) {
 			r.set(n, value{isNode: true, node: a.node, means: means})
@@ -273,12 +282,13 @@ func (r *importer) batchNorm(n *step) {
 }
 
 func (r *importer) layerNorm(n *step) {
-	x, ok := r.from(n, 0)
+	x, view, ok := r.seen(n, 0)
 	if !ok {
 		return
 	}
-	if in, axis := r.b.Out(x), n.whole("axis", -1); len(in) != 1 || axis != -1 && axis != 1 {
-		r.fault(n, "its input is %v and axis is %d; disdel normalises a list of numbers", []int(in), axis)
+	if in, axis := r.b.Out(x), n.whole("axis", -1); len(in) != 1 && view != channelsLast ||
+		axis != -1 && axis != int64(len(in)) {
+		r.fault(n, "its input is %v and axis is %d; disdel normalises channels that come last", []int(in), axis)
 		return
 	}
 	weight, _, ok := r.floats(n, 1)
@@ -304,7 +314,9 @@ func (r *importer) addLayerNorm(n, last *step, named string, x int, eps float64,
 	default:
 		name := r.name(n, named)
 		r.keep(name, weight, bias)
-		r.layer(last, r.b.LayerNorm(name, x, model.OpLayerNorm, decimal(eps)))
+		in, _ := r.in(n, 0)
+		node := r.b.LayerNorm(name, x, model.OpLayerNorm, decimal(eps))
+		r.set(last, value{isNode: true, node: node, view: in.view})
 	}
 }
 

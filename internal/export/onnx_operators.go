@@ -25,7 +25,8 @@ func nodeReaders() map[string]nodeReader {
 		"Softmax": (*importer).softmax, "LogSoftmax": (*importer).softmax, "Add": (*importer).add, "Sum": (*importer).add,
 		"Concat": (*importer).concat, "Dropout": (*importer).pass, "Identity": (*importer).pass, "Cast": (*importer).cast,
 		"Constant": (*importer).constant, "Shape": (*importer).shape, "Gather": (*importer).gather,
-		"Mul": (*importer).mul, "Erf": loose("gelu"), "Sub": loose("layerNorm"),
+		"Mul": (*importer).mul, "Transpose": (*importer).transpose, "Split": (*importer).split,
+		"Erf": loose("gelu"), "Sub": loose("layerNorm"),
 		"Pow": loose("layerNorm"), "Sqrt": loose("layerNorm"), "LayerNormalization": (*importer).layerNorm,
 		"Unsqueeze": (*importer).unsqueeze, "Slice": (*importer).slice, "Pad": (*importer).pad,
 		"PRelu": (*importer).prelu, "Resize": (*importer).resize, "Upsample": (*importer).resize,
@@ -165,7 +166,10 @@ func (r *importer) follows(n *step, op model.Op) bool {
 
 // div reads the steps of gelu, as PyTorch writes it: x / sqrt(2), erf, + 1, * x, * 0.5.
 func (r *importer) div(n *step) {
-	x, ok := r.from(n, 0)
+	if r.whole(n, func(a, b int64) int64 { return a / b }) {
+		return
+	}
+	x, view, ok := r.seen(n, 0)
 	if !ok {
 		return
 	}
@@ -194,7 +198,7 @@ func (r *importer) div(n *step) {
 			break
 		}
 	}
-	r.layer(at, r.b.Same(r.name(n, ""), x, model.OpGELU))
+	r.set(at, value{isNode: true, node: r.b.Same(r.name(n, ""), x, model.OpGELU), view: view})
 }
 
 // scalar tells whether one input of a node is this constant. The constant may stand behind the node in the file.

@@ -80,6 +80,10 @@ func (r *importer) reshape(n *step) {
 		r.set(n, v)
 		return
 	}
+	if v.isNode && v.view == groupsTurned {
+		r.ungroup(n, v, to.whole)
+		return
+	}
 	x, ok := r.from(n, 0)
 	if !ok {
 		return
@@ -105,6 +109,9 @@ func (r *importer) reshape(n *step) {
 			r.layer(n, x)
 			return
 		}
+	}
+	if rows && r.group(n, x, sides) {
+		return
 	}
 	r.fault(n, "it makes the shape %v of %v; disdel makes only lists of all values of a row", to.whole[1:], []int(have))
 }
@@ -159,16 +166,25 @@ func (r *importer) beforeOutput(name string) bool {
 
 // add sums layers of one shape.
 func (r *importer) add(n *step) {
+	if r.whole(n, func(a, b int64) int64 { return a + b }) {
+		return
+	}
 	if len(n.in) == 1 {
 		r.pass(n)
 		return
 	}
 	var list []int
+	var order view
 	for i := range n.in {
-		x, ok := r.from(n, i)
+		x, view, ok := r.seen(n, i)
 		if !ok {
 			return
 		}
+		if i > 0 && view != order {
+			r.fault(n, "it adds layers whose axes have different orders")
+			return
+		}
+		order = view
 		if slices.Contains(list, x) || len(list) > 0 && !slices.Equal(r.b.Out(x), r.b.Out(list[0])) {
 			r.fault(n, "it adds %v and %v; disdel adds different layers of one shape", []int(r.b.Out(list[0])),
 				[]int(r.b.Out(x)))
@@ -176,25 +192,7 @@ func (r *importer) add(n *step) {
 		}
 		list = append(list, x)
 	}
-	r.layer(n, r.b.Add(r.name(n, ""), list...))
-}
-
-// mul multiplies layers: those of one shape, or an image and the gate of each channel. Constants are read as parts of
-// silu, hardSwish, gelu and layerNorm only.
-func (r *importer) mul(n *step) {
-	var in [2]int
-	for i := range in {
-		v, _ := r.in(n, i)
-		if !v.isNode {
-			loose("silu, hardSwish, gelu and layerNorm")(r, n)
-			return
-		}
-		var ok bool
-		if in[i], ok = r.from(n, i); !ok {
-			return
-		}
-	}
-	r.layer(n, r.b.Multiply(r.name(n, ""), in[0], in[1]))
+	r.set(n, value{isNode: true, node: r.b.Add(r.name(n, ""), list...), view: order})
 }
 
 // concat joins the channels of images, or lists of integers.
@@ -317,12 +315,15 @@ func (r *importer) slice(n *step) {
 		return
 	}
 	in := r.b.Out(x)
+	if r.someChannels(n, x, starts, ends, axes, steps) {
+		return
+	}
 	unchanged := len(in) == 3 && len(steps) == 2 &&
 		slices.Equal(axes, []int64{2, 3}) && slices.Equal(starts, []int64{0, 0}) &&
 		len(ends) == 2 && min(steps[0], steps[1]) >= 1 && max(steps[0], steps[1]) < 1<<20 &&
 		ends[0] >= int64(in[1]) && ends[1] >= int64(in[2])
 	if !unchanged {
-		r.fault(n, "disdel reads slices of whole images with a step in height and width only")
+		r.fault(n, "disdel reads slices of channels, and of whole images with a step in height and width")
 		return
 	}
 	name := r.name(n, "")

@@ -60,6 +60,27 @@ class Squeeze(nn.Module):
         return self.fc((x * torch.tanh(x)).mean([2, 3]))
 
 
+class Scaled(nn.Module):
+    """Blocks of ConvNeXt and ShuffleNet."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.norm = nn.Conv2d(3, 6, 2, 2), nn.LayerNorm(6, eps=1e-6)
+        self.up, self.down, self.fc = nn.Linear(6, 10), nn.Linear(10, 6, bias=False), nn.Linear(6, 4)
+        self.scale = nn.Parameter(torch.randn(6, 1, 1))
+        nn.init.normal_(self.norm.weight), nn.init.normal_(self.norm.bias)
+
+    def forward(self, x):
+        x = self.a(x)
+        y = self.down(nn.functional.gelu(self.up(self.norm(x.permute(0, 2, 3, 1))))).permute(0, 3, 1, 2)
+        x = x + self.scale * y
+        left, right = x.chunk(2, 1)
+        x = torch.cat([right, torch.relu(left)], 1)
+        x = x.view(x.size(0), 3, 2, x.size(2), x.size(3)).transpose(1, 2).contiguous().view(x.size(0), -1, *x.shape[2:])
+        one, two = torch.split(x, [2, 4], 1)
+        return self.fc(torch.cat([two, one], 1).mean([2, 3]))
+
+
 class Larger(nn.Module):
     def __init__(self):
         super().__init__()
@@ -86,6 +107,7 @@ for name, net, sides, changes in [
     ("branches", Branches(), [3, 12, 12], {"opset_version": 11}), ("branches9", Branches(), [3, 12, 12],
                                                                  {"opset_version": 9}),
     ("squeeze", Squeeze(nn.Sigmoid()), [3, 9, 8], {}), ("squeeze_hard", Squeeze(nn.Hardsigmoid()), [3, 9, 8], {}),
+    ("scaled", Scaled(), [3, 8, 6], {"opset_version": 17}),
     ("larger", Larger(), [2, 6, 7], {}), ("larger11", Larger(), [2, 6, 7], {"opset_version": 11}),
     ("perceptron", nn.Sequential(nn.Linear(7, 5), nn.ELU(), nn.Linear(5, 2), nn.Sigmoid()), [7], {}),
     ("layer_norm", normed(), [7], {"opset_version": 17}), ("layer_norm_steps", normed(nn.LayerNorm(5, elementwise_affine=False)), [7], {"opset_version": 11}),

@@ -132,7 +132,7 @@ func lacks(op model.Op) bool {
 		model.OpPReLU, model.OpScale, model.OpPad, model.OpUpsample,
 		model.OpGELU, model.OpGELUTanh, model.OpSiLU, model.OpEmbedding, model.OpPositions, model.OpLayerNorm,
 		model.OpRMSNorm, model.OpAttention, model.OpLSTM, model.OpGRU, model.OpSequence,
-		model.OpClassToken, model.OpTakePosition, model.OpReverse, model.OpMultiply:
+		model.OpClassToken, model.OpTakePosition, model.OpReverse, model.OpMultiply, model.OpChannels:
 		return true
 	default:
 		return false

@@ -91,6 +91,28 @@ func (concat) passGradient(l *layer, w *kernel.Worker, k int, add bool) {
 	w.Sync()
 }
 
+// channels takes some of its input's channels, perhaps shuffled.
+type channels struct{ gathering }
+
+func (l *layer) picked() kernel.Picked {
+	return kernel.Picked{In: l.in[0].v.Image, Out: l.v.Image, First: l.node.First, Groups: l.node.Groups}
+}
+
+func (channels) forward(l *layer, w *kernel.Worker, _ *Engine) {
+	w.Pick(l.picked(), l.in[0].out, l.out)
+	w.Sync()
+}
+
+func (channels) forwardRows(l *layer, w *kernel.Worker, e *Engine) {
+	w.RowsPick(l.picked(), e.rows, l.in[0].out, l.out)
+	w.Sync()
+}
+
+func (channels) passGradient(l *layer, w *kernel.Worker, k int, add bool) {
+	w.PickBack(l.picked(), l.grad, cleared(w, l.in[k].grad, add))
+	w.Sync()
+}
+
 // flatten makes a vector of an image; in place it only changes its name.
 type flatten struct{ gathering }
 

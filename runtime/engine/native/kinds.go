@@ -94,6 +94,8 @@ func kindOf(n *model.Node) kind {
 		return multiply{}
 	case model.OpConcat:
 		return concat{}
+	case model.OpChannels:
+		return channels{}
 	case model.OpDownsample:
 		return downsample{}
 	case model.OpInput, model.OpSoftmax: // softmax is computed by the loss

@@ -148,6 +148,17 @@ func networks() map[string]func(b *model.Builder) {
 			y := b.Conv("c", x, 20, model.Square(3, 1, 1), 1, true)
 			end(b, b.Same("h", b.Multiply("gate", y, b.Same("s", b.GlobalPool("p", x), model.OpHardSigmoid)), model.OpReLU))
 		},
+		"shuffled": func(b *model.Builder) {
+			x := b.Conv("a", 0, 12, model.Square(3, 1, 1), 1, true)
+			y := b.Same("r", b.Conv("b", b.Channels("half", x, 6, 0, 1), 6, model.Square(1, 1, 0), 1, true), model.OpReLU)
+			x = b.Channels("shuffled", b.Concat("c", b.Channels("other", x, 0, 6, 1), y), 0, 0, 2)
+			end(b, b.Pool("p", b.Channels("some", x, 3, 5, 3), model.OpMaxPool, model.Square(2, 2, 0)))
+		},
+		"patches norm": func(b *model.Builder) { // a layer norm of images, as ConvNeXt has it
+			x := b.LayerNorm("n", b.Conv("a", 0, 6, model.Square(2, 2, 0), 1, true), model.OpLayerNorm, 1e-6)
+			x = b.Same("g", b.Conv("b", x, 9, model.Square(1, 1, 0), 1, true), model.OpGELU)
+			end(b, b.LayerNorm("m", b.GlobalPool("p", x), model.OpLayerNorm, 0))
+		},
 		"option a": func(b *model.Builder) {
 			x := b.Same("r0", b.Conv("a", 0, 4, model.Square(3, 1, 1), 1, true), model.OpReLU)
 			y := b.Conv("b", x, 8, model.Square(3, 2, 1), 1, true)

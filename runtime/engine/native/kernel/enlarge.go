@@ -90,6 +90,50 @@ func (w *Worker) GateBack(g Gated, dGate, dy, x []float32, add bool) {
 	}
 }
 
+// Picked is an image with some channels of another one: those from First on, if one of each group comes in turn.
+type Picked struct {
+	In, Out       Image
+	First, Groups int
+}
+
+// source is the channel of the other image that a channel is.
+func (p *Picked) source(c int) int {
+	return (c+p.First)%p.Groups*(p.In.C/p.Groups) + (c+p.First)/p.Groups
+}
+
+// Pick writes y, some channels of x.
+func (w *Worker) Pick(p Picked, x, y []float32) {
+	from, to := w.share(p.Out.H * p.Out.W)
+	for px := from; px < to; px++ {
+		for c := range p.Out.C {
+			copy(y[(px*p.Out.C+c)*p.Out.Lanes:][:p.Out.Lanes], x[(px*p.In.C+p.source(c))*p.In.Lanes:])
+		}
+	}
+}
+
+// RowsPick is Pick for rows of the batch.
+func (w *Worker) RowsPick(p Picked, rows int, x, y []float32) {
+	from, to := w.share(rows * p.Out.H * p.Out.W)
+	for px := from; px < to; px++ {
+		for c := range p.Out.C {
+			y[px*p.Out.Depth+c] = x[px*p.In.Depth+p.source(c)]
+		}
+	}
+}
+
+// PickBack adds the gradient of x of Pick to dx.
+func (w *Worker) PickBack(p Picked, dy, dx []float32) {
+	from, to := w.share(p.Out.H * p.Out.W)
+	for px := from; px < to; px++ {
+		for c := range p.Out.C {
+			sum := dx[(px*p.In.C+p.source(c))*p.In.Lanes:]
+			for l, v := range dy[(px*p.Out.C+c)*p.Out.Lanes:][:p.Out.Lanes] {
+				sum[l] += v
+			}
+		}
+	}
+}
+
 // PReLU is y = x above 0, and x times the channel's slope below. There is a slope for each channel, or a single one.
 func (w *Worker) PReLU(im Image, slopes, x, y []float32) {
 	from, to := w.share(im.H * im.W * im.C)

@@ -88,6 +88,7 @@ var kinds = [...]kind{
 	model.OpAdd:        {keeps: always, text: true},
 	model.OpMultiply:   {readsInputs: true, inPlace: true, keeps: always},
 	model.OpConcat:     {keeps: always},
+	model.OpChannels:   {keeps: always},
 	model.OpDownsample: {keeps: always},
 	model.OpEmbedding: {
 		weights: true, shape: (*planner).shapeEmbedding, readsInput: true, keeps: always, lanes: true, text: true,

@@ -64,6 +64,11 @@ def computed(node, op, inputs, weights):
         return F.interpolate(x, scale_factor=sides(node["Kernel"]), mode="nearest")
     if op == "add":
         return sum(inputs)
+    if op == "channels":
+        groups = x.unflatten(1, (node["Groups"], -1)).transpose(1, 2).flatten(1, 2)
+        return groups[:, node["First"] : node["First"] + node["Filters"]]
+    if op == "layerNorm":
+        return F.layer_norm(x.movedim(1, -1), x.shape[1:2], of(".weight"), of(".bias"), node["Eps"]).movedim(-1, 1)
     if op == "multiply":
         return inputs[0] * inputs[1]
     if op == "concat":

@@ -1,0 +1,190 @@
+package export
+
+import (
+	"slices"
+
+	"github.com/disdel/disdel/model"
+)
+
+// view is the order in which a file has the axes of a layer's output.
+type view uint8
+
+const (
+	asLayer      view = iota // as disdel has them: rows, channels, pixels
+	channelsLast             // [rows height width channels], or [rows positions channels]
+	inGroups                 // [rows groups channels/groups height width]
+	groupsTurned             // [rows channels/groups groups height width]
+)
+
+// turns lists the orders that a Transpose makes of others, by its axes.
+var turns = []struct {
+	from, to view
+	axes     []int64
+}{
+	{asLayer, channelsLast, []int64{0, 2, 3, 1}},
+	{channelsLast, asLayer, []int64{0, 3, 1, 2}},
+	{inGroups, groupsTurned, []int64{0, 2, 1, 3, 4}},
+}
+
+// transpose notes the new order of axes; layers compute nothing for it.
+func (r *importer) transpose(n *step) {
+	v, _ := r.in(n, 0)
+	axes := n.options["perm"].list
+	for _, t := range turns {
+		if v.isNode && v.means == 0 && len(r.b.Out(v.node)) == 3 && v.view == t.from && slices.Equal(axes, t.axes) {
+			v.view = t.to
+			r.set(n, v)
+			return
+		}
+	}
+	r.fault(n, "disdel reads this only around LayerNormalization and MatMul, and in a channel shuffle")
+}
+
+// seen is the layer that is a node's input i. Its channels may come last.
+func (r *importer) seen(n *step, i int) (node int, order view, ok bool) {
+	if v, _ := r.in(n, i); v.isNode && v.view == channelsLast {
+		return v.node, v.view, true
+	}
+	node, ok = r.from(n, i)
+	return node, asLayer, ok
+}
+
+// group reads the first step of a channel shuffle.
+func (r *importer) group(n *step, x int, sides []int64) bool {
+	have := r.b.Out(x)
+	if len(have) != 3 || len(sides) != 5 || sides[1] < 1 || sides[1] > int64(have[0]) || int64(have[0])%sides[1] != 0 ||
+		!slices.Equal(sides[2:], []int64{int64(have[0]) / sides[1], int64(have[1]), int64(have[2])}) {
+		return false
+	}
+	r.set(n, value{isNode: true, node: x, view: inGroups, groups: int(sides[1])})
+	return true
+}
+
+// ungroup reads the last step of a channel shuffle.
+func (r *importer) ungroup(n *step, v value, sides []int64) {
+	have := r.b.Out(v.node)
+	if len(sides) != 4 || sides[1] != -1 && sides[1] != int64(have[0]) ||
+		!slices.Equal(sides[2:], []int64{int64(have[1]), int64(have[2])}) {
+		r.fault(n, "it makes the shape %v of shuffled channels; disdel makes %v", sides, []int(have))
+		return
+	}
+	r.layer(n, r.b.Channels(r.name(n, ""), v.node, 0, have[0], v.groups))
+}
+
+// someChannels reads a slice of channels. It is false for other slices.
+func (r *importer) someChannels(n *step, x int, starts, ends, axes, steps []int64) bool {
+	in := r.b.Out(x)
+	if len(in) != 3 || len(starts) != 1 || len(ends) != 1 || !slices.Equal(axes, []int64{1}) ||
+		len(steps) > 0 && !slices.Equal(steps, []int64{1}) {
+		return false
+	}
+	place := func(v int64) int {
+		if v < 0 {
+			v += int64(in[0])
+		}
+		return int(max(0, min(v, int64(in[0]))))
+	}
+	from, to := place(starts[0]), place(ends[0])
+	if from >= to {
+		return false
+	}
+	r.layer(n, r.b.Channels(r.name(n, ""), x, from, to-from, 1))
+	return true
+}
+
+// split cuts the channels of an image into parts, of sizes that the file names or of equal ones.
+func (r *importer) split(n *step) {
+	x, ok := r.from(n, 0)
+	if !ok {
+		return
+	}
+	in, sizes, total := r.b.Out(x), slices.Clone(r.list(n, 1, "split")), int64(0)
+	if len(sizes) == 0 && in[0]%len(n.out) == 0 {
+		sizes = slices.Repeat([]int64{int64(in[0] / len(n.out))}, len(n.out))
+	}
+	for _, size := range sizes {
+		if size < 1 || size > int64(in[0]) {
+			total = -1
+			break
+		}
+		total += size
+	}
+	if len(in) != 3 || n.whole("axis", 0) != 1 || len(sizes) != len(n.out) || total != int64(in[0]) {
+		r.fault(n, "disdel splits the channels of images, axis 1, into parts that are together all of them")
+		return
+	}
+	first := 0
+	for i, name := range n.out {
+		r.at[name] = value{isNode: true, node: r.b.Channels(r.name(n, ""), x, first, int(sizes[i]), 1)}
+		first += int(sizes[i])
+	}
+}
+
+// mul multiplies layers: those of one shape, or an image and the gate of each channel. An image and a constant for each
+// channel, as ConvNeXt's layer scale, become a depthwise convolution of single pixels. Other constants are read as parts
+// of silu, hardSwish, gelu and layerNorm only.
+func (r *importer) mul(n *step) {
+	if r.whole(n, func(a, b int64) int64 { return a * b }) || r.layerScale(n) {
+		return
+	}
+	var in [2]int
+	for i := range in {
+		if v, _ := r.in(n, i); !v.isNode {
+			loose("silu, hardSwish, gelu and layerNorm")(r, n)
+			return
+		}
+		var ok bool
+		if in[i], ok = r.from(n, i); !ok {
+			return
+		}
+	}
+	r.layer(n, r.b.Multiply(r.name(n, ""), in[0], in[1]))
+}
+
+// layerScale reads a product with a constant for each channel.
+func (r *importer) layerScale(n *step) bool {
+	for i := range n.in {
+		v, _ := r.in(n, i)
+		other, _ := r.in(n, 1-min(i, 1))
+		list := other.array.floats32()
+		if !v.isNode || v.means > 0 || v.view != asLayer || len(r.b.Out(v.node)) != 3 || list == nil {
+			continue
+		}
+		channels := r.b.Out(v.node)[0]
+		if len(list) != channels || !alongChannels(other.array.sides, channels, true) {
+			return false
+		}
+		name := r.name(n, n.in[1-min(i, 1)]+".weight")
+		r.keep(name, list, nil)
+		r.layer(n, r.b.Conv(name, v.node, channels, model.Square(1, 1, 0), channels, false))
+		return true
+	}
+	return false
+}
+
+// whole computes with two lists of integers. It is false where the node computes with others.
+func (r *importer) whole(n *step, f func(a, b int64) int64) bool {
+	a, _ := r.in(n, 0)
+	b, _ := r.in(n, 1)
+	if !a.isList || !b.isList || len(n.in) != 2 {
+		return false
+	}
+	long, times := max(len(a.whole), len(b.whole)), [2]int{len(a.whole), len(b.whole)}
+	for _, count := range times {
+		if count != long && count != 1 {
+			r.fault(n, "its lists have %d and %d numbers", times[0], times[1])
+			return true
+		}
+	}
+	out := make([]int64, long)
+	for i := range out {
+		x, y := a.whole[i%times[0]], b.whole[i%times[1]]
+		if x == rowCount || y == rowCount || n.kind == "Div" && y == 0 {
+			r.fault(n, "it computes with the number of rows, or divides by 0")
+			return true
+		}
+		out[i] = f(x, y)
+	}
+	r.set(n, value{whole: out, isList: true})
+	return true
+}
