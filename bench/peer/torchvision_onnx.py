@@ -1,5 +1,5 @@
 """Writes one of torchvision's classification builders as FOLDER/NAME.onnx, and FOLDER/NAME.values with a drawn row and
-PyTorch's answer as float32. "--list" prints the names. Weights are drawn; batch norms get the statistics of drawn rows,
+PyTorch's answer as float32, and prints PyTorch's own rounding. "--list" prints the names. Weights are drawn; batch norms get the statistics of drawn rows,
 because with their first ones the numbers of a deep network grow without bound."""
 import inspect
 import sys
@@ -33,5 +33,8 @@ x = torch.randn(1, 3, side, side)
 # With gradients: without them PyTorch takes a kernel for attention that its exporter does not know.
 torch.onnx.export(net, x, f"{folder}/{name}.onnx", input_names=["in"], opset_version=17)
 with torch.no_grad(), open(f"{folder}/{name}.values", "wb") as f:
-    # In float64: PyTorch's own rounding would count as a difference.
-    f.write(x.numpy().tobytes() + net.double()(x.double()).float().numpy().tobytes())
+    # In float64: PyTorch's own rounding would count as a difference. By how much float32 is off is printed.
+    single = net(x).double()
+    exact = net.double()(x.double())
+    f.write(x.numpy().tobytes() + exact.float().numpy().tobytes())
+    print(float((single - exact).abs().max() / exact.abs().max().clamp(min=1)))
