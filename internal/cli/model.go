@@ -274,8 +274,7 @@ const (
 func modelExport(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "export", Usage: "write a trained model as safetensors (weights), ONNX or a hub's folder", ArgsUsage: "NAME",
-		Description: "NAME is the newest version of a trained model that learned, NAME:vN one version. The names and\n" +
-			"layouts of the weights are PyTorch's (docs/reference/weights.md).\n\n" +
+		Description: "NAME is the newest version that learned, NAME:vN one version. Layouts: docs/reference/weights.md.\n\n" +
 			"   disdel model export digits-cnn --file digits.onnx\n" +
 			"   disdel model export reviews --to hf --file ./reviews",
 		Flags: append([]cli.Flag{
