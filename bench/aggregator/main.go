@@ -119,7 +119,10 @@ func bench(ctx context.Context, like disdel.Weights, network string, members, wi
 	if err := server.dropLayers(ctx); err != nil {
 		return err
 	}
-	for _, id := range ids(wide)[min(members, wide):] {
+	if _, err := store.Sweep(ctx, benchJob); err != nil { // the comparison ended the round
+		return err
+	}
+	for _, id := range ids(wide) {
 		if err := store.PushUpdate(ctx,
 			disdel.Update{ID: id, Samples: 100, Weights: fill(like, uint64(id.Member))}); err != nil {
 			return err

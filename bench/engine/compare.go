@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -119,7 +120,7 @@ func compare(args []string) error {
 func run(cores string, command []string, w workload, more ...string) (m measurement, started time.Time, err error) {
 	args := append([]string{"-c", cores}, command...)
 	args = append(args, "--network", w.network, "--input", w.input, "--classes",
-		strconv.Itoa(w.classes), "--batch", strconv.Itoa(w.batch),
+		strconv.Itoa(cmp.Or(w.classes, 10)), "--batch", strconv.Itoa(w.batch),
 		"--steps", strconv.Itoa(w.steps), "--warmup", "2")
 	ctx, stop := context.WithTimeout(context.Background(), patience)
 	defer stop()
@@ -270,6 +271,8 @@ func smallInput(e model.Entry) string {
 	switch {
 	case e.Name == "inceptionv3":
 		return "3x96x96"
+	case e.Input[1] == 1: // a text
+		return "1x1x64"
 	case e.Input[1] > 32:
 		return "3x32x32"
 	default:

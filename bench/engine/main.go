@@ -136,11 +136,8 @@ func step(args []string) error {
 		return err
 	}
 	x, y := values(*batch*g.Input().Len()), make([]int32, *batch)
-	switch *network {
-	case "gpt-small":
-		x = tokens(len(x), *classes)
-	case "bert-tiny", "lstm":
-		x = tokens(len(x), lstmTokens)
+	if n := g.Vocabulary(); n > 0 {
+		x = tokens(len(x), n)
 	}
 	for i := range y {
 		y[i] = int32(i * 31 % *classes)
