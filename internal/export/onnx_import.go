@@ -48,6 +48,7 @@ type value struct {
 	means  int // columns of an adaptive pool whose rows are still to come
 	view   view
 	groups int // of channels, with inGroups and groupsTurned
+	heads  *headed
 }
 
 // roomBeside is how many values a small file may make of others: turned matrices, and convolutions of ones and zeros.
@@ -329,7 +330,14 @@ const dataLayer = "data"
 func layersOf(g *model.Graph) []disdel.Layer {
 	list := []disdel.Layer{{Kind: "input", Name: dataLayer, Shape: g.Input()}}
 	for i := 1; i < len(g.Nodes); i++ {
-		list = append(list, layerOf(g, &g.Nodes[i]))
+		l := layerOf(g, &g.Nodes[i])
+		if i+2 < len(g.Nodes) && g.Nodes[i+1].Op == model.OpAttention { // a layer of three nodes
+			l = disdel.Layer{
+				Kind: "multiHeadAttention", Name: strings.TrimSuffix(l.Name, ".qkv"), From: l.From, Heads: g.Nodes[i+1].Heads,
+			}
+			i += 2
+		}
+		list = append(list, l)
 	}
 	return list
 }
@@ -338,6 +346,9 @@ func layerOf(g *model.Graph, n *model.Node) disdel.Layer {
 	l := disdel.Layer{Kind: n.Op.String(), Name: n.Name, Units: n.Units, Filters: n.Filters, Rate: n.Rate}
 	for _, from := range n.Inputs {
 		name := g.Nodes[from].Name
+		if from > 1 && g.Nodes[from-1].Op == model.OpAttention {
+			name = strings.TrimSuffix(name, ".out")
+		}
 		if from == 0 {
 			name = dataLayer
 		}
@@ -365,6 +376,8 @@ func layerOf(g *model.Graph, n *model.Node) disdel.Layer {
 		}
 	case model.OpPReLU:
 		l.Groups = n.Groups
+	case model.OpTakePosition:
+		l.Take = n.Take
 	case model.OpChannels:
 		l.Groups, l.First = n.Groups, n.First
 	case model.OpPad:

@@ -26,7 +26,9 @@ func nodeReaders() map[string]nodeReader {
 		"Concat": (*importer).concat, "Dropout": (*importer).pass, "Identity": (*importer).pass, "Cast": (*importer).cast,
 		"Constant": (*importer).constant, "Shape": (*importer).shape, "Gather": (*importer).gather,
 		"Mul": (*importer).mul, "Transpose": (*importer).transpose, "Split": (*importer).split,
-		"Erf": loose("gelu"), "Sub": loose("layerNorm"),
+		"ConstantOfShape": (*importer).filled, "Equal": (*importer).equal, "Where": (*importer).where,
+		"Expand": (*importer).expand,
+		"Erf":    loose("gelu"), "Sub": loose("layerNorm"),
 		"Pow": loose("layerNorm"), "Sqrt": loose("layerNorm"), "LayerNormalization": (*importer).layerNorm,
 		"Unsqueeze": (*importer).unsqueeze, "Slice": (*importer).slice, "Pad": (*importer).pad,
 		"PRelu": (*importer).prelu, "Resize": (*importer).resize, "Upsample": (*importer).resize,
@@ -167,6 +169,9 @@ func (r *importer) follows(n *step, op model.Op) bool {
 // div reads the steps of gelu, as PyTorch writes it: x / sqrt(2), erf, + 1, * x, * 0.5.
 func (r *importer) div(n *step) {
 	if r.whole(n, func(a, b int64) int64 { return a / b }) {
+		return
+	}
+	if r.heads(n) {
 		return
 	}
 	x, view, ok := r.seen(n, 0)

@@ -80,6 +80,9 @@ func (r *importer) reshape(n *step) {
 		r.set(n, v)
 		return
 	}
+	if r.heads(n) {
+		return
+	}
 	if v.isNode && v.view == groupsTurned {
 		r.ungroup(n, v, to.whole)
 		return
@@ -136,6 +139,9 @@ func (r *importer) squeeze(n *step) {
 
 // softmax comes last. Its logarithm is replaced by itself, as the order of the classes is the same.
 func (r *importer) softmax(n *step) {
+	if r.heads(n) {
+		return
+	}
 	x, ok := r.from(n, 0)
 	if !ok {
 		return
@@ -166,6 +172,9 @@ func (r *importer) beforeOutput(name string) bool {
 
 // add sums layers of one shape.
 func (r *importer) add(n *step) {
+	if r.positions(n) {
+		return
+	}
 	if r.whole(n, func(a, b int64) int64 { return a + b }) {
 		return
 	}
@@ -197,6 +206,9 @@ func (r *importer) add(n *step) {
 
 // concat joins the channels of images, or lists of integers.
 func (r *importer) concat(n *step) {
+	if r.classToken(n) {
+		return
+	}
 	var list []int
 	var values []int64
 	for i := range n.in {
@@ -253,6 +265,10 @@ func (r *importer) constant(n *step) {
 
 // shape is known, except for the number of rows.
 func (r *importer) shape(n *step) {
+	if v, _ := r.in(n, 0); v.heads != nil && v.heads.at == projected {
+		r.set(n, value{whole: []int64{int64(r.b.Out(v.node)[1]), r.rows, 3 * int64(r.b.Out(v.node)[0])}, isList: true})
+		return
+	}
 	x, ok := r.from(n, 0)
 	if !ok {
 		return
@@ -274,6 +290,9 @@ func (r *importer) folded(n *step, i int) ([]int64, bool) {
 }
 
 func (r *importer) gather(n *step) {
+	if r.firstPosition(n) {
+		return
+	}
 	from, ok := r.folded(n, 0)
 	if !ok {
 		return
@@ -308,6 +327,9 @@ func (r *importer) slice(n *step) {
 	axes, steps := r.list(n, 3, "axes"), r.list(n, 4, "")
 	if v, _ := r.in(n, 0); v.isList {
 		r.cut(n, v.whole, starts, ends, steps)
+		return
+	}
+	if r.heads(n) {
 		return
 	}
 	x, ok := r.from(n, 0)

@@ -23,6 +23,8 @@ var turns = []struct {
 }{
 	{asLayer, channelsLast, []int64{0, 2, 3, 1}},
 	{channelsLast, asLayer, []int64{0, 3, 1, 2}},
+	{asLayer, channelsLast, []int64{0, 2, 1}},
+	{channelsLast, asLayer, []int64{0, 2, 1}},
 	{inGroups, groupsTurned, []int64{0, 2, 1, 3, 4}},
 }
 
@@ -30,8 +32,18 @@ var turns = []struct {
 func (r *importer) transpose(n *step) {
 	v, _ := r.in(n, 0)
 	axes := n.options["perm"].list
+	if r.heads(n) {
+		return
+	}
+	rank := 1
+	if v.view == inGroups {
+		rank++
+	}
+	if v.isNode {
+		rank += len(r.b.Out(v.node))
+	}
 	for _, t := range turns {
-		if v.isNode && v.means == 0 && len(r.b.Out(v.node)) == 3 && v.view == t.from && slices.Equal(axes, t.axes) {
+		if v.isNode && v.means == 0 && len(axes) == rank && v.view == t.from && slices.Equal(axes, t.axes) {
 			v.view = t.to
 			r.set(n, v)
 			return
@@ -42,7 +54,7 @@ func (r *importer) transpose(n *step) {
 
 // seen is the layer that is a node's input i. Its channels may come last.
 func (r *importer) seen(n *step, i int) (node int, order view, ok bool) {
-	if v, _ := r.in(n, i); v.isNode && v.view == channelsLast {
+	if v, _ := r.in(n, i); v.isNode && v.heads == nil && v.view == channelsLast {
 		return v.node, v.view, true
 	}
 	node, ok = r.from(n, i)
@@ -52,6 +64,10 @@ func (r *importer) seen(n *step, i int) (node int, order view, ok bool) {
 // group reads the first step of a channel shuffle.
 func (r *importer) group(n *step, x int, sides []int64) bool {
 	have := r.b.Out(x)
+	if len(have) == 3 && len(sides) == 3 && sides[1] == int64(have[0]) && sides[2] == int64(have[1]*have[2]) {
+		r.layer(n, r.b.Sequence(r.name(n, ""), x))
+		return true
+	}
 	if len(have) != 3 || len(sides) != 5 || sides[1] < 1 || sides[1] > int64(have[0]) || int64(have[0])%sides[1] != 0 ||
 		!slices.Equal(sides[2:], []int64{int64(have[0]) / sides[1], int64(have[1]), int64(have[2])}) {
 		return false

@@ -81,6 +81,27 @@ class Scaled(nn.Module):
         return self.fc(torch.cat([two, one], 1).mean([2, 3]))
 
 
+class Patches(nn.Module):
+    """A block of torchvision's vision transformer."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.fc = nn.Conv2d(3, 12, 4, 4), nn.Linear(12, 5)
+        self.token, self.places = nn.Parameter(torch.randn(1, 1, 12)), nn.Parameter(torch.randn(1, 7, 12))
+        self.norm, self.heads = nn.LayerNorm(12, eps=1e-6), nn.MultiheadAttention(12, 3, batch_first=True)
+        self.other, self.up, self.down = nn.LayerNorm(12, eps=1e-6), nn.Linear(12, 20), nn.Linear(20, 12)
+        nn.init.normal_(self.heads.in_proj_bias), nn.init.normal_(self.heads.out_proj.bias)
+
+    def forward(self, x):
+        n = x.shape[0]
+        x = self.a(x).reshape(n, 12, 6).permute(0, 2, 1)
+        x = torch.cat([self.token.expand(n, -1, -1), x], dim=1) + self.places
+        y = self.norm(x)
+        x = x + self.heads(y, y, y, need_weights=False)[0]
+        x = x + self.down(nn.functional.gelu(self.up(self.other(x))))
+        return self.fc(x[:, 0])
+
+
 class Larger(nn.Module):
     def __init__(self):
         super().__init__()
@@ -108,6 +129,7 @@ for name, net, sides, changes in [
                                                                  {"opset_version": 9}),
     ("squeeze", Squeeze(nn.Sigmoid()), [3, 9, 8], {}), ("squeeze_hard", Squeeze(nn.Hardsigmoid()), [3, 9, 8], {}),
     ("scaled", Scaled(), [3, 8, 6], {"opset_version": 17}),
+    ("one_patches", Patches(), [3, 8, 12], {"opset_version": 17}),
     ("larger", Larger(), [2, 6, 7], {}), ("larger11", Larger(), [2, 6, 7], {"opset_version": 11}),
     ("perceptron", nn.Sequential(nn.Linear(7, 5), nn.ELU(), nn.Linear(5, 2), nn.Sigmoid()), [7], {}),
     ("layer_norm", normed(), [7], {"opset_version": 17}), ("layer_norm_steps", normed(nn.LayerNorm(5, elementwise_affine=False)), [7], {"opset_version": 11}),
@@ -117,7 +139,8 @@ for name, net, sides, changes in [
             m.running_mean.normal_(0, 0.3), m.running_var.uniform_(0.5, 2), m.weight.data.normal_(1, 0.2)
     net.eval()
     x = torch.randn(2, *sides)
-    torch.onnx.export(net, x, f"{sys.argv[1]}/{name}.onnx", input_names=["in"], **changes)
+    one = x[:1] if name.startswith("one_") else x
+    torch.onnx.export(net, one, f"{sys.argv[1]}/{name}.onnx", input_names=["in"], **changes)
     with open(f"{sys.argv[1]}/{name}.values", "wb") as f:
         f.write(x.numpy().tobytes() + net(x).detach().numpy().tobytes())
     print(name)
