@@ -1,6 +1,6 @@
 // Command release builds what users download: an archive of the static programs for each platform, a package
 // for Debian, a list of their parts in CycloneDX (https://cyclonedx.org/docs/1.6/json/), the licences of these parts,
-// SHA-256 sums, and a statement of how they were made.
+// SHA-256 sums, a script that checks them and installs, and a statement of how all were made.
 //
 // The same commit and the same Go give the same bytes, wherever they are built: archives have the time of the commit,
 // programs have neither paths nor build ids, and Go's linker adds no time.
@@ -47,6 +47,9 @@ type release struct {
 	scratch string // folder of programs before they are packed
 }
 
+// installer is the script that checks the sum of an archive and installs its programs.
+const installer = "install.sh"
+
 func run(root, version, out string, platforms []string, dirty bool) error {
 	r := release{root: root, version: version, out: out}
 	if err := r.describe(dirty); err != nil {
@@ -68,6 +71,14 @@ func run(root, version, out string, platforms []string, dirty bool) error {
 		}
 		names = append(names, made...)
 	}
+	script, err := os.ReadFile(filepath.Join(root, "scripts", installer))
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(out, installer), script, 0o755); err != nil { //nolint:gosec // users start it
+		return err
+	}
+	names = append(names, installer)
 	return r.finish(names, platforms)
 }
 
