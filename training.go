@@ -47,8 +47,8 @@ func (m StepMemory) Sets() (out []string) {
 	if m.MicroBatch > 0 {
 		out = append(out, fmt.Sprintf("training.microBatch=%d", m.MicroBatch))
 	}
-	if m.Recompute.Auto() {
-		out = append(out, "training.recompute=auto")
+	if m.Recompute.Some() {
+		out = append(out, "training.recompute="+string(m.Recompute))
 	}
 	if m.StateFormat.Short() || m.StateFormat.Paged() {
 		out = append(out, "training.optimizerState="+string(m.StateFormat))
@@ -62,7 +62,9 @@ func (m StepMemory) String() string {
 	if m.MicroBatch > 0 {
 		ways = append(ways, fmt.Sprintf("micro-batches of %s", Counted(m.MicroBatch, "row")))
 	}
-	if m.Recompute.Auto() {
+	if kept := m.Recompute.Layers(); len(kept) > 0 {
+		ways = append(ways, "activations that are kept only at "+strings.Join(kept, ", "))
+	} else if m.Recompute.Some() {
 		ways = append(ways, "activations that are computed again")
 	}
 	if m.StateFormat.Short() {
@@ -95,17 +97,26 @@ type Fitting string
 // FitNone refuses a job that does not fit. The other value, "", is auto: the plan chooses StepMemory for such a job.
 const FitNone Fitting = "none"
 
-// Recompute says which activations a training step computes again.
+// Recompute says which activations a training step computes again: a constant, or the names of the layers or blocks
+// whose outputs are kept, with commas between them. All other activations are then computed again.
 type Recompute string
 
-// The values of Recompute. "" is RecomputeNone.
+// The values of Recompute besides names of layers. "" is RecomputeNone.
 const (
 	RecomputeNone Recompute = "none" // all are kept
 	RecomputeAuto Recompute = "auto" // those are kept with which a step takes least memory
 )
 
-// Auto tells whether some activations are computed again.
-func (r Recompute) Auto() bool { return r == RecomputeAuto }
+// Some tells whether some activations are computed again.
+func (r Recompute) Some() bool { return r != "" && r != RecomputeNone }
+
+// Layers are the names of the layers and blocks whose outputs are kept. Without names, it returns nil.
+func (r Recompute) Layers() []string {
+	if !r.Some() || r == RecomputeAuto {
+		return nil
+	}
+	return layerNames(string(r))
+}
 
 // StateFormat says how an engine keeps an optimiser's moments between steps.
 type StateFormat string

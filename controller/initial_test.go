@@ -134,6 +134,26 @@ func TestAReplacedHeadFitsTheData(t *testing.T) {
 	}
 }
 
+// Layers that cannot be kept are faults at training.recompute, all of them at once.
+func TestKeptLayersAreChecked(t *testing.T) {
+	for again, want := range map[disdel.Recompute]string{
+		"": "", disdel.RecomputeAuto: "", "conv1, conv2": "",
+		"conv3, x, conv1": "there is no layer conv3, there is no layer x",
+	} {
+		job := disdel.Job{Model: disdel.Model{Name: "digits-cnn"}}
+		job.Data.Source, job.Training.BatchSize, job.Training.Loss = "dataset://digits", 64, disdel.LossCrossEntropy
+		job.Training.Recompute = again
+		_, err := Resolve(t.Context(), job, digitsStore(t), "job.yaml", func(string) (int, int) { return 0, 0 }, nil)
+		var faults *disdel.Faults
+		switch errors.As(err, &faults); {
+		case want == "" && err != nil:
+			t.Errorf("%s: %v", again, err)
+		case want != "" && (faults == nil || faults.Faults[0].Path != "training.recompute" || faults.Faults[0].Msg != want):
+			t.Errorf("%s: %v", again, err)
+		}
+	}
+}
+
 // The job gets the names of the layers that it freezes. What cannot be frozen is a fault, which lists the layers.
 func TestFrozenLayersAreNamed(t *testing.T) {
 	ctx, store := t.Context(), digitsStore(t)

@@ -50,6 +50,7 @@ func Resolve(ctx context.Context, job disdel.Job, data Datasets, file string, lo
 	r.replaceHead()
 	r.freeze()
 	r.adapt()
+	r.recompute()
 	r.fit()
 	if len(r.faults) == 0 {
 		return r.Resolved, nil
@@ -505,6 +506,17 @@ func (r *resolver) adapt() {
 	named.Layers = strings.Join(r.Graph.AdaptedLayers(), ", ")
 	named.Whole = strings.Join(r.Graph.WholeLayers(), ", ")
 	r.Job.Model.LoRA, r.Network.LoRA = &named, &named
+}
+
+// recompute checks the layers whose outputs the job keeps.
+func (r *resolver) recompute() {
+	if r.Graph == nil {
+		return
+	}
+	if _, err := r.Graph.Kept(r.Job.Training.Recompute.Layers()); err != nil {
+		e := disdel.AsError(err)
+		r.fault("training.recompute", e.Hint, "%s", e.Msg)
+	}
 }
 
 // InitialPath is the field of the weights that training starts with; exceptPath that of layers which are drawn anyway.

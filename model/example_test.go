@@ -34,6 +34,31 @@ func ExampleGraph_Freeze() {
 	// there is no layer with given weights for fc4
 }
 
+// A training step keeps the outputs of three blocks, and computes those of the layers between them again. A layer in the
+// middle of a block cannot be kept alone.
+func ExampleGraph_Kept() {
+	g, err := model.Build(disdel.Network{Name: "resnet18", Input: []int{3, 64, 64}, Classes: 10})
+	if err != nil {
+		log.Fatal(err)
+	}
+	kept, err := g.Kept(disdel.Recompute("layer1, layer2, layer3").Layers())
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, at := range kept {
+		fmt.Println(g.Nodes[at].Name)
+	}
+	_, err = g.Kept([]string{"layer1.0.conv1"})
+	fmt.Println(disdel.AsError(err).Msg)
+	fmt.Println(disdel.AsError(err).Hint)
+	// Output:
+	// layer1.1.relu2
+	// layer2.1.relu2
+	// layer3.1.relu2
+	// layer1.0.conv1 is in the middle of a residual block
+	// write layer1.0.add instead of layer1.0.conv1: the block ends there
+}
+
 // Only the adapters of two layers and the last layer, which is drawn, learn: 2,298 of 63,154 weights.
 func ExampleGraph_Adapt() {
 	g, err := model.Build(disdel.Network{Name: "lenet5", Input: []int{1, 28, 28}, Classes: 10})

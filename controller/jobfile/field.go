@@ -461,6 +461,8 @@ var patterns = map[string]textPattern{
 		"letters, digits and _ - . /, at most 100, the first a letter, digit or _"),
 	"layersForm": pattern(`^[A-Za-z0-9_][-A-Za-z0-9_./]*(, *[A-Za-z0-9_][-A-Za-z0-9_./]*)*$`,
 		"names of layers, with commas between them"),
+	"keptForm": pattern(`^[A-Za-z0-9_][-A-Za-z0-9_./]*(, *[A-Za-z0-9_][-A-Za-z0-9_./]*)*$`,
+		"auto, none, or names of layers with commas between them"),
 	"freezeForm": pattern(`^[A-Za-z0-9_*][-A-Za-z0-9_./*]*(, *[A-Za-z0-9_*][-A-Za-z0-9_./*]*)*$`,
 		"names of layers, with * for any text and commas between them"),
 	"entryForm": pattern(`^[A-Za-z_][A-Za-z0-9_]*$`, "a name of Python: letters, digits and _"),

@@ -532,7 +532,7 @@ func (r *reader) stepMemory(job *disdel.Job) {
 	}
 	if engine := engineOf(job); engine != disdel.BackendNative {
 		for path, wanted := range map[string]bool{
-			parts: t.MicroBatch > 0, again: t.Recompute.Auto(), moments: t.StateFormat != "",
+			parts: t.MicroBatch > 0, again: t.Recompute.Some(), moments: t.StateFormat != "",
 		} {
 			if wanted {
 				r.fault(r.places[path], path, "leave it out", "%s does not have it", engine)
@@ -540,7 +540,7 @@ func (r *reader) stepMemory(job *disdel.Job) {
 		}
 		return
 	}
-	if t.Recompute.Auto() && t.Precision.Short() {
+	if t.Recompute.Some() && t.Precision.Short() {
 		r.fault(r.places[again], again, "leave it or training.precision out", "activations of %s are not computed again",
 			t.Precision)
 	}

@@ -70,9 +70,13 @@ func PlanOf(s engine.Spec) (*plan.Plan, error) {
 	if err := checkStepMemory(&s, parts); err != nil {
 		return nil, err
 	}
+	keep, err := s.Graph.Kept(s.Recompute.Layers())
+	if err != nil {
+		return nil, err
+	}
 	return plan.New(s.Graph, plan.Spec{
 		BatchSize: rows, Training: s.Training, Moments: s.Optimizer.Moments(), KeepGrads: s.ClipNorm > 0,
-		ShortMoments: s.StateFormat.Short(), SumGrads: parts, Recompute: s.Recompute.Auto(), Exact: s.Exact,
+		ShortMoments: s.StateFormat.Short(), SumGrads: parts, Recompute: s.Recompute.Some(), Keep: keep, Exact: s.Exact,
 		Halves: s.Precision.Short(), PagedMoments: s.StateFormat.Paged(), Text: text,
 	})
 }
@@ -83,7 +87,7 @@ func checkStepMemory(s *engine.Spec, parts bool) error {
 	norm := func(n model.Node) bool { return n.Op == model.OpBatchNorm }
 	out := &disdel.Error{Kind: disdel.Invalid, Op: "make engine"}
 	switch {
-	case s.Training && s.Recompute.Auto() && s.Precision.Short():
+	case s.Training && s.Recompute.Some() && s.Precision.Short():
 		out.Msg = "training.recompute: activations of bf16 are not computed again"
 		out.Hint = "leave training.recompute or training.precision out"
 	case s.Training && s.StateFormat.Short() && s.Optimizer.Adagrad != nil:

@@ -3,7 +3,10 @@ package native
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -154,9 +157,10 @@ func TestRecomputeKeepsTheBits(t *testing.T) {
 	check := func(t rapid.TB, g *model.Graph, s engine.Spec) {
 		s.BatchSize, s.Training, s.Seed = 40, true, 9
 		s.Optimizer = disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}
-		var weights [2]disdel.Weights
-		for i, r := range []disdel.Recompute{disdel.RecomputeNone, disdel.RecomputeAuto} {
-			s.Recompute, s.Threads = r, 1+i
+		ways := []disdel.Recompute{disdel.RecomputeNone, disdel.RecomputeAuto, everySecond(g)}
+		weights := make([]disdel.Weights, len(ways))
+		for i, r := range ways {
+			s.Recompute, s.Threads = r, 1+i%2
 			e, err := New(enginetest.On(g, s))
 			if err != nil {
 				t.Fatal(err)
@@ -177,8 +181,10 @@ func TestRecomputeKeepsTheBits(t *testing.T) {
 		}
 		for i, a := range weights[0] {
 			for k, v := range a.Data {
-				if math.Float32bits(v) != math.Float32bits(weights[1][i].Data[k]) {
-					t.Fatalf("%s[%d] is %v, and %v if it is computed again", a.Name, k, v, weights[1][i].Data[k])
+				for w, again := range weights {
+					if math.Float32bits(v) != math.Float32bits(again[i].Data[k]) {
+						t.Fatalf("%s[%d] is %v, and %v with recompute %q", a.Name, k, v, again[i].Data[k], ways[w])
+					}
 				}
 			}
 		}
@@ -186,6 +192,19 @@ func TestRecomputeKeepsTheBits(t *testing.T) {
 	for name, f := range networks() {
 		t.Run(name, func(t *testing.T) { check(t, build(t, name, f), engine.Spec{}) })
 	}
+	t.Run("wide dense", func(t *testing.T) {
+		b := model.NewBuilder("wide", model.Shape{3, 16, 16})
+		x := b.Flatten("f", 0)
+		for _, name := range []string{"a", "b", "c", "d", "e", "g"} {
+			x = b.Same(name+".act", b.Dense(name, x, 900), model.OpTanh)
+		}
+		b.Same("softmax", b.Dense("fc", x, 3), model.OpSoftmax)
+		g, err := b.Graph()
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, g, engine.Spec{})
+	})
 	for name, tokens := range map[string]func(*model.Builder) int{
 		"padded":        func(*model.Builder) int { return 0 },
 		"padded images": func(b *model.Builder) int { return b.Flatten("tokens", 0) },
@@ -209,6 +228,51 @@ func TestRecomputeKeepsTheBits(t *testing.T) {
 		g := drawnNetwork(t, true)
 		check(t, g, engine.Spec{StepMemory: disdel.StepMemory{MicroBatch: rapid.SampledFrom([]int{0, 16}).Draw(t, "parts")}})
 	})
+}
+
+// everySecond names every second layer that Kept takes.
+func everySecond(g *model.Graph) disdel.Recompute {
+	var names []string
+	for i := range g.Nodes {
+		name := g.Nodes[i].Name
+		if _, err := g.Kept([]string{name}); i > 0 && i%2 == 0 && err == nil {
+			names = append(names, name)
+		}
+	}
+	return disdel.Recompute(strings.Join(names, ","))
+}
+
+// A network that keeps the outputs of its residual blocks by hand keeps fewer activations, and these outputs are where
+// it computes again. The activation behind a block's sum overwrites the sum, so that its output is kept.
+func TestRecomputeKeepsTheNamedLayers(t *testing.T) {
+	g, err := model.Build(disdel.Network{Name: "resnet18", Input: []int{3, 64, 64}, Classes: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := enginetest.On(g, engine.Spec{BatchSize: 64, Training: true, Optimizer: sgd1})
+	whole, err1 := PlanOf(s)
+	s.Recompute = "layer1, layer2,layer3"
+	again, err2 := PlanOf(s)
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	var kept []string
+	for _, at := range slices.Sorted(maps.Keys(again.Again)) {
+		kept = append(kept, g.Nodes[at].Name)
+	}
+	t.Logf("%v of %v, kept %v", again.Bytes(), whole.Bytes(), kept)
+	if len(kept) != 3 || again.Bytes() > whole.Bytes()*9/10 {
+		t.Errorf("%v of %v, kept %v", again.Bytes(), whole.Bytes(), kept)
+	}
+	for i := range g.Nodes[:len(g.Nodes)-2] { // what Kept takes, the plan cuts
+		s.Recompute = disdel.Recompute(g.Nodes[i].Name)
+		if _, err := g.Kept(s.Recompute.Layers()); i == 0 || err != nil {
+			continue
+		}
+		if p, err := PlanOf(s); err != nil || p.Again == nil {
+			t.Errorf("%s is not kept: %v", s.Recompute, err)
+		}
+	}
 }
 
 // A deep network keeps less than half of its activations.

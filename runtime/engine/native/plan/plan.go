@@ -17,8 +17,10 @@ type Spec struct {
 	PagedMoments bool // moments are not in the slab, but in a file
 	SumGrads     bool // gradients of several passes are added before weights change
 	Recompute    bool // some activations are computed again on the way back; not with Halves
-	Exact        bool // convolutions go by their definition: no Winograd
-	Halves       bool // what a step of training keeps for its way back is bfloat16; inference is as without
+	// Keep are the nodes whose outputs Recompute keeps, ascending. nil: those with which a step takes least memory.
+	Keep   []int
+	Exact  bool // convolutions go by their definition: no Winograd
+	Halves bool // what a step of training keeps for its way back is bfloat16; inference is as without
 	// Plain is for an engine that computes a network by its own kernels: batches lie in lanes however few their rows are,
 	// batch norms and ReLU6 are no other layer's work, and no tap is idle. It wants Exact, too.
 	Plain bool
@@ -161,6 +163,9 @@ func New(g *model.Graph, spec Spec) (*Plan, error) {
 	p := build(g, spec, nil)
 	best := p.Plan
 	if spec.Recompute && spec.Training && !spec.Halves {
+		if spec.Keep != nil {
+			return build(g, spec, p.cutsAt(spec.Keep)).Plan, nil
+		}
 		for _, cuts := range p.choices() {
 			if q := build(g, spec, cuts).Plan; q.Len < best.Len {
 				best = q
@@ -197,6 +202,9 @@ func build(g *model.Graph, spec Spec, cuts []int) *planner {
 	p.params()
 	for i := range g.Nodes {
 		p.forward(i)
+		for _, in := range p.Nodes[i].Inputs { // a flatten of the input is the input
+			p.kept[i] = p.kept[i] || p.kept[in] && p.outs[i] == p.outs[in]
+		}
 	}
 	if spec.Training {
 		for i := n - 1; i > 0; i-- {

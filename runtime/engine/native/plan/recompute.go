@@ -51,6 +51,20 @@ func (p *planner) mayCut(i int) bool {
 	return p.grads[i] != nil && p.g.Nodes[i].Op != model.OpInput
 }
 
+// cutsAt are the cuts that keep the outputs of nodes. Where an activation overwrites an output, the activation's own
+// output is kept. Nodes without a gradient, and the last ones, are left out: they save nothing.
+func (p *planner) cutsAt(nodes []int) (out []int) {
+	for _, i := range nodes {
+		for i+1 < len(p.g.Nodes) && p.outs[i+1] == p.outs[i] && len(p.g.Nodes[i+1].Inputs) == 1 {
+			i++
+		}
+		if i > 0 && i < len(p.g.Nodes)-1 && p.mayCut(i) && !slices.Contains(out, i) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
 // stash is the number of values that the nodes from first to last keep for the way back, without those of buffer but.
 func (p *planner) stash(first, last int, but *buffer) (values int) {
 	seen := map[*buffer]bool{but: true}
