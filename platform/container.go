@@ -139,7 +139,7 @@ func (p *Platform) startProcess(c *container, user uint32) (err error) {
 	if err := c.logs.attach(c.cmd); err != nil {
 		return err
 	}
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	c.cmd.SysProcAttr = containerAttributes()
 	if user != 0 {
 		c.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: user, Gid: user}
 		if err := os.Chown(c.dir, int(user), int(user)); err != nil {

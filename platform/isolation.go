@@ -66,7 +66,7 @@ func (v *mountView) build(plan *coverPlan) error {
 	if err != nil {
 		return err
 	}
-	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+	if err := unshareMounts(); err != nil {
 		unix.Close(outside) //nolint:errcheck // it was only read
 		return err
 	}
@@ -88,7 +88,7 @@ func (v *mountView) enter() error {
 	if v.inside == 0 {
 		return nil
 	}
-	return unix.Setns(v.inside, unix.CLONE_NEWNS)
+	return enterMounts(v.inside)
 }
 
 // leave moves the thread back. It panics on failure, because the thread would start every container in the wrong view.
@@ -96,7 +96,7 @@ func (v *mountView) leave() {
 	if v.outside == 0 {
 		return
 	}
-	if err := unix.Setns(v.outside, unix.CLONE_NEWNS); err != nil {
+	if err := enterMounts(v.outside); err != nil {
 		panic(fmt.Sprintf("platform: leave a mount namespace: %v", err))
 	}
 }
@@ -223,14 +223,14 @@ func (p *coverPlan) mount() error {
 		}
 	}()
 	for _, path := range paths { // before covers hide the paths
-		fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		fd, err := openPath(path)
 		if err != nil {
 			return err
 		}
 		sources = append(sources, fd)
 	}
 	for _, dir := range p.covers {
-		if err := unix.Mount("none", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
+		if err := mount("none", dir, "tmpfs", mountCover, "mode=755"); err != nil {
 			return fmt.Errorf("cover %s: %w", dir, err)
 		}
 	}
@@ -238,7 +238,7 @@ func (p *coverPlan) mount() error {
 		return err
 	}
 	for _, dir := range p.covers {
-		if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV,
+		if err := mount("", dir, "", mountReadOnly,
 			""); err != nil {
 			return fmt.Errorf("close %s: %w", dir, err)
 		}
@@ -292,10 +292,10 @@ func showAt(path string, source int, writable bool) (dir bool, err error) {
 		return dir, err
 	}
 	from := fmt.Sprintf("/proc/thread-self/fd/%d", source)
-	if err := unix.Mount(from, path, "", unix.MS_BIND, ""); err != nil || writable {
+	if err := mount(from, path, "", mountBind, ""); err != nil || writable {
 		return dir, err
 	}
-	return dir, unix.Mount("", path, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, "")
+	return dir, mount("", path, "", mountReadOnly, "")
 }
 
 // confinement is what the thread that starts containers gives up, so that containers lack it. It tries everything and
@@ -317,14 +317,14 @@ const maxDescriptors = 1024
 
 // enter restricts the calling thread for good; its children inherit that.
 func (c *confinement) enter() {
-	if unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == nil {
+	if setNoNewPrivileges() == nil {
 		c.done = append(c.done, "no new privileges")
 	}
-	if os.Geteuid() != 0 || unix.Unshare(unix.CLONE_NEWNS) != nil {
+	if os.Geteuid() != 0 || unshareMounts() != nil {
 		return
 	}
 	// Later mounts outside become visible here, and mounts here stay invisible outside.
-	if unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "") != nil {
+	if mount("", "/", "", mountSlave, "") != nil {
 		return
 	}
 	c.mounts, c.masked = true, map[string]bool{}
@@ -342,7 +342,7 @@ func (c *confinement) enter() {
 func readOnlyGroups() bool {
 	points := mountsBelow("/sys/fs/cgroup")
 	for _, point := range points {
-		if unix.Mount("", point, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC,
+		if mount("", point, "", mountReadOnly|mountNoExec,
 			"") != nil {
 			return false
 		}
@@ -380,9 +380,9 @@ func (c *confinement) hide(masked map[string]bool) {
 		switch {
 		case err != nil:
 		case info.Mode().IsRegular():
-			masked[path] = unix.Mount("/dev/null", path, "", unix.MS_BIND, "") == nil
+			masked[path] = mount("/dev/null", path, "", mountBind, "") == nil
 		case info.IsDir() && !masked[path]:
-			masked[path] = unix.Mount("none", path, "tmpfs", unix.MS_RDONLY, "size=4k,mode=000") == nil
+			masked[path] = mount("none", path, "tmpfs", mountClosed, "size=4k,mode=000") == nil
 		}
 	}
 }
@@ -542,7 +542,7 @@ func realRoot() bool {
 func canSwitch() bool {
 	inside, _, count := idMap()
 	return os.Geteuid() == 0 && inside == 0 && count >= firstUser+users &&
-		hasCapabilities(unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_CHOWN)
+		hasCapabilities(capSetUID, capSetGID, capChown)
 }
 
 // hasCapabilities tells whether this process has all of these capabilities.

@@ -52,10 +52,13 @@ type Platform struct {
 }
 
 // New makes a platform. Start serves it, or the caller serves its Handler. It returns Invalid for a bad configuration
-// and Unavailable without a temporary folder.
+// and on systems other than Linux, and Unavailable without a temporary folder.
 func New(cfg Config) (*Platform, error) {
 	if cfg.AuthKey == "" {
 		cfg.AuthKey = guestKey
+	}
+	if err := supported(); err != nil {
+		return nil, err
 	}
 	if err := cfg.validate(); err != nil {
 		return nil, err

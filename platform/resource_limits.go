@@ -33,7 +33,7 @@ type cgroups struct {
 
 func groupsV2(name string) cgroups {
 	return cgroups{
-		version: 2, magic: unix.CGROUP2_SUPER_MAGIC, bases: []string{filepath.Join("/sys/fs/cgroup", name)},
+		version: 2, magic: cgroup2Magic, bases: []string{filepath.Join("/sys/fs/cgroup", name)},
 		limit: "memory.max", swap: "memory.swap.max", events: "memory.events", peakFile: "memory.peak", share: "cpu.weight",
 		current: "memory.current",
 	}
@@ -41,7 +41,7 @@ func groupsV2(name string) cgroups {
 
 func groupsV1(name string) cgroups {
 	return cgroups{
-		version: 1, magic: unix.CGROUP_SUPER_MAGIC,
+		version: 1, magic: cgroup1Magic,
 		bases: []string{
 			filepath.Join("/sys/fs/cgroup/memory", name), filepath.Join("/sys/fs/cgroup/pids", name),
 			filepath.Join("/sys/fs/cgroup/cpu", name),
@@ -268,7 +268,7 @@ func (f cgroup) enter(attr *syscall.SysProcAttr, thread int) (leave func()) {
 		if err != nil {
 			return func() {}
 		}
-		attr.UseCgroupFD, attr.CgroupFD = true, int(dir.Fd())
+		startInGroup(attr, dir)
 		return func() { dir.Close() }
 	}
 	// Suspend the OOM killer: it might choose this process while its thread is in the group.

@@ -1,9 +1,7 @@
 package platform
 
 import (
-	"errors"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"runtime"
@@ -37,7 +35,7 @@ func newSpawner(hidden []string, n neededPaths) *spawner {
 // end so; if the goroutine gets that one, it holds it until another goroutine has locked another thread.
 func (s *spawner) serve() {
 	runtime.LockOSThread()
-	if unix.Gettid() == os.Getpid() {
+	if threadID() == os.Getpid() {
 		locked := make(chan struct{})
 		go func() {
 			runtime.LockOSThread()
@@ -77,11 +75,11 @@ func (s *spawner) start(cmd *exec.Cmd, f processLimit, own bool) (*exec.Cmd, err
 			defer s.confined.own.leave()
 			s.confined.hide(s.confined.own.masked)
 		}
-		thread, leave := unix.Gettid(), func() {}
+		thread, leave := threadID(), func() {}
 		onFreshThread(func() { leave = f.enter(cmd.SysProcAttr, thread) })
 		defer onFreshThread(func() { leave() }) // delays only the next start
 		e := cmd.Start()
-		if e != nil && cmd.SysProcAttr.UseCgroupFD { // a kernel or sandbox without clone3: started moves the process
+		if e != nil && startsInGroup(cmd.SysProcAttr) { // a kernel or sandbox without clone3: started moves the process
 			cmd = withoutCgroupFD(cmd)
 			e = cmd.Start()
 		}
@@ -104,16 +102,6 @@ func onFreshThread(f func()) {
 	<-done
 }
 
-// withoutCgroupFD copies a command that could not be started inside a control group.
-func withoutCgroupFD(cmd *exec.Cmd) *exec.Cmd {
-	attr := *cmd.SysProcAttr
-	attr.UseCgroupFD = false
-	return &exec.Cmd{
-		Path: cmd.Path, Args: cmd.Args, Env: cmd.Env, Dir: cmd.Dir, Stdout: cmd.Stdout, Stderr: cmd.Stderr,
-		SysProcAttr: &attr, ExtraFiles: cmd.ExtraFiles,
-	}
-}
-
 func (s *spawner) close() {
 	close(s.orders)
 	<-s.done
@@ -122,7 +110,7 @@ func (s *spawner) close() {
 // closeInheritedOnExec marks descriptors that this process inherited as close-on-exec. Go marks its own files.
 func closeInheritedOnExec() {
 	const first = 3
-	if unix.CloseRange(first, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) == nil {
+	if closeRangeOnExec(first) == nil {
 		return
 	}
 	open, _ := os.ReadDir("/proc/self/fd") // before Linux 5.11
@@ -215,46 +203,9 @@ func preload(kinds map[string]Kind) {
 		}
 		if info, err := f.Stat(); err == nil {
 			for at := int64(0); at < info.Size(); at += readAhead {
-				_ = unix.Fadvise(int(f.Fd()), at, readAhead, unix.FADV_WILLNEED) // the kernel reads only the start of larger ranges
+				adviseRead(f, at, readAhead) // the kernel reads only the start of larger ranges
 			}
 		}
 		f.Close()
 	}
-}
-
-// setLimit sets a resource limit of a process. Root without CAP_SYS_RESOURCE may only limit processes with its own real
-// user, so a thread takes on the process's user for the call.
-func setLimit(pid, resource int, maximum uint64) error {
-	limit := &unix.Rlimit{Cur: maximum, Max: maximum}
-	err := unix.Prlimit(pid, resource, limit, nil)
-	if !errors.Is(err, unix.EPERM) {
-		return err
-	}
-	var s unix.Stat_t
-	if err := unix.Stat(fmt.Sprintf("/proc/%d", pid), &s); err != nil {
-		return err
-	}
-	onFreshThread(func() {
-		runtime.LockOSThread()
-		uid, gid := unix.Getuid(), unix.Getgid()
-		err = setRealIDs(int(s.Uid), int(s.Gid))
-		if err == nil {
-			err = unix.Prlimit(pid, resource, limit, nil)
-		}
-		if setRealIDs(uid, gid) == nil { // else the thread ends with its goroutine
-			runtime.UnlockOSThread()
-		}
-	})
-	return err
-}
-
-// setRealIDs sets the real user and group of the calling thread. Its effective user, and so its permissions, stay.
-func setRealIDs(uid, gid int) error {
-	const same = ^uintptr(0)
-	_, _, group := unix.RawSyscall(unix.SYS_SETRESGID, uintptr(gid), same, same)
-	_, _, user := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(uid), same, same)
-	if group != 0 || user != 0 {
-		return errors.Join(group, user)
-	}
-	return nil
 }

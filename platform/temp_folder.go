@@ -114,5 +114,5 @@ func lockAbandoned(dir string) (*os.File, error) {
 // isOwn tells whether path itself, without following links, belongs to this user and has this type.
 func isOwn(path string, mode uint32) bool {
 	var s unix.Stat_t
-	return unix.Lstat(path, &s) == nil && int(s.Uid) == os.Geteuid() && s.Mode&unix.S_IFMT == mode
+	return unix.Lstat(path, &s) == nil && int(s.Uid) == os.Geteuid() && uint32(s.Mode)&unix.S_IFMT == mode
 }

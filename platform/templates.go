@@ -95,15 +95,6 @@ func (p *Platform) openForks(c *container) error {
 	return nil
 }
 
-// socketPair is two ends of a socket that keeps the bounds of messages.
-func socketPair() (ours, theirs *os.File, err error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	return os.NewFile(uintptr(fds[0]), "forks"), os.NewFile(uintptr(fds[1]), "forks"), nil
-}
-
 // serveForks answers a container's requests until its program has ended.
 func (p *Platform) serveForks(c *container) {
 	defer c.watched.Done()

@@ -3,14 +3,11 @@ package runtime
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"os"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/disdel/disdel"
 )
@@ -53,12 +50,6 @@ func memoryOf(process string) (m processMemory) {
 		}
 	}
 	return processMemory{field["RssAnon"], field["RssShmem"], field["VmHWM"] - field["RssFile"]}
-}
-
-// hasChildren tells whether this process has started others. It costs one system call, and most actions have none.
-func hasChildren() bool {
-	err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
-	return !errors.Is(err, unix.ECHILD)
 }
 
 // descendants lists other processes, and those that they, this process and its children have started.

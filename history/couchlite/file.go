@@ -175,7 +175,7 @@ func diskFullText(dir string) string {
 	if unix.Statfs(dir, &st) != nil {
 		return "the disk of " + dir + " is full"
 	}
-	return fmt.Sprintf("the disk of %s is full, %v are free", dir, disdel.Bytes(int64(st.Bavail)*st.Bsize))
+	return fmt.Sprintf("the disk of %s is full, %v are free", dir, disdel.Bytes(int64(st.Bavail)*int64(st.Bsize)))
 }
 
 // commitQueue lets concurrent writers share a commit, because opening the file and syncing it take as long for one

@@ -142,12 +142,12 @@ func Free(dir string) disdel.Bytes {
 	if unix.Statfs(dir, &st) != nil {
 		return -1
 	}
-	return disdel.Bytes(int64(st.Bavail) * st.Bsize)
+	return disdel.Bytes(int64(st.Bavail) * int64(st.Bsize))
 }
 
 // Allocate fills a file with zeros that have blocks on the disk.
 func Allocate(f *os.File, size int) error {
-	err := unix.Fallocate(int(f.Fd()), 0, 0, int64(size))
+	err := allocate(f, int64(size))
 	if errors.Is(err, unix.EOPNOTSUPP) {
 		_, err = f.WriteAt(make([]byte, size), 0)
 	}
@@ -270,7 +270,7 @@ func Lock(path string) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}); err != nil {
+		if err := lockFile(f); err != nil {
 			f.Close()
 			return nil, err
 		}
@@ -288,15 +288,6 @@ func Unlock(f *os.File) error {
 		err = nil
 	}
 	return errors.Join(err, f.Close())
-}
-
-// Holder is the process that has a file locked, 0 or less if it is unknown; ok is false if the file is not locked.
-func Holder(f *os.File) (pid int, locked bool) {
-	lock := unix.Flock_t{Type: unix.F_WRLCK}
-	if unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &lock) != nil || lock.Type == unix.F_UNLCK {
-		return 0, false
-	}
-	return int(lock.Pid), true
 }
 
 // Held says whether Lock failed because another process has the lock.

@@ -142,7 +142,7 @@ func Signal(home string, s State, signal unix.Signal) error {
 	case s.PID != s.Holder:
 		return refused(fmt.Sprintf("%s names process %d, but process %d has it locked", File(home), s.PID, s.Holder))
 	}
-	fd, err := unix.PidfdOpen(s.PID, 0) // from here on the number cannot come to mean another process
+	fd, err := openHandle(s.PID) // from here on the number cannot come to mean another process
 	if err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM) {
 		return nothingThere(s.PID, err)
 	}
@@ -156,7 +156,7 @@ func Signal(home string, s State, signal unix.Signal) error {
 		return nil // it has ended meanwhile
 	}
 	if err == nil {
-		err = unix.PidfdSendSignal(fd, signal, nil, 0)
+		err = signalHandle(fd, signal)
 	} else {
 		err = unix.Kill(s.PID, signal) // a kernel before 5.3
 	}

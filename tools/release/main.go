@@ -28,7 +28,7 @@ func main() {
 	root := flag.String("root", "..", "folder of the repository")
 	version := flag.String("version", "", "version of the release; empty: as git describes the commit")
 	out := flag.String("out", "../dist", "new folder of the files")
-	platforms := flag.String("platforms", "linux/amd64,linux/arm64", "platforms, separated by commas")
+	platforms := flag.String("platforms", "linux/amd64,linux/arm64,darwin/arm64", "platforms, separated by commas")
 	dirty := flag.Bool("dirty", false, "build although files differ from the commit")
 	flag.Parse()
 	if err := run(*root, *version, *out, strings.Split(*platforms, ","), *dirty); err != nil {
@@ -134,7 +134,11 @@ func (r *release) platform(name string) ([]string, error) {
 		return nil, errors.New("a platform is SYSTEM/MACHINE, such as linux/arm64")
 	}
 	var packed []file
-	for _, program := range []string{"disdel", "disdel-runtime"} {
+	programs := []string{"disdel"}
+	if system == "linux" { // actions run only there
+		programs = append(programs, "disdel-runtime")
+	}
+	for _, program := range programs {
 		at := filepath.Join(r.scratch, program+"-"+system+"-"+machine)
 		if err := r.build(program, at, system, machine); err != nil {
 			return nil, err

@@ -84,6 +84,17 @@ func TestLicencesAreRecognised(t *testing.T) {
 	}
 }
 
+// The packages that call what only Linux has also compile for the other system of a release.
+func TestThePackagesCompileForMacOS(t *testing.T) {
+	c := exec.Command("go", "build", "./internal/files", "./history/couchlite", "./runtime", "./runtime/engine/python",
+		"./platform", "./platform/local", "./service/program")
+	c.Dir = filepath.Join("..", "..")
+	c.Env = append(os.Environ(), "GOOS=darwin", "GOARCH=arm64", "CGO_ENABLED=0")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // Files that differ from the commit are refused, and so is a version that is no file's name.
 func TestADirtyTreeIsRefused(t *testing.T) {
 	root := t.TempDir()

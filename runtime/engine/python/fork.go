@@ -59,7 +59,7 @@ func (p *process) fork(ctx context.Context, streams []*os.File) (done bool, err 
 		return false, context.Cause(ctx)
 	}
 	if err == nil && report.PID > 0 {
-		p.handle, err = unix.PidfdOpen(report.PID, 0)
+		p.handle, err = openHandle(report.PID)
 	}
 	if err != nil || report.PID <= 0 {
 		ended.Close()

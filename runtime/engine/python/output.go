@@ -7,8 +7,6 @@ import (
 	"os"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Bounds of what a program may print.
@@ -142,7 +140,7 @@ func (o *output) drain() {
 		if failed != nil {
 			return
 		}
-		failed = raw.Control(func(fd uintptr) { remaining, err = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
+		failed = raw.Control(func(fd uintptr) { remaining, err = unreadBytes(int(fd)) })
 		if failed != nil || err != nil || remaining == 0 {
 			break
 		}

@@ -82,7 +82,7 @@ func (b Backend) startProcess(s *spec, file *shared) (p *process, err error) {
 	p.cmd = exec.Command(interpreter, "-s", "-B", "-m", "disdel.worker") //nolint:gosec // the user's own interpreter
 	p.cmd.Dir, p.cmd.Env = p.home, environment(s, p.home, folder)
 	p.cmd.ExtraFiles = []*os.File{theirs, file.file}
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	p.cmd.SysProcAttr = workerAttributes()
 	return p, p.start(b, s)
 }
 
@@ -142,7 +142,7 @@ func (p *process) run(started chan<- error) {
 	started <- nil
 	pid := p.pid
 	for {
-		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		err := waitForEnd(pid)
 		if !errors.Is(err, unix.EINTR) {
 			break
 		}
@@ -157,16 +157,10 @@ func (p *process) run(started chan<- error) {
 	close(p.ended)
 }
 
-// hideMemory keeps processes of the same user from reading the memory and the environment of this one, which have the
-// passwords of the stores.
-func hideMemory() {
-	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) //nolint:errcheck // a kernel without it has no better way
-}
-
 // kill kills the process and what it has started.
 func (p *process) kill() {
 	if p.handle > 0 { // the group is that of the container
-		unix.PidfdSendSignal(p.handle, syscall.SIGKILL, nil, 0) //nolint:errcheck // it may be gone already
+		signalHandle(p.handle, syscall.SIGKILL) //nolint:errcheck // it may be gone already
 	} else {
 		syscall.Kill(-p.pid, syscall.SIGKILL) //nolint:errcheck // as above
 	}
@@ -211,7 +205,7 @@ func (p *process) alive() bool {
 func (p *process) signal(s syscall.Signal) {
 	switch {
 	case p.handle > 0:
-		unix.PidfdSendSignal(p.handle, s, nil, 0) //nolint:errcheck // it may be gone already
+		signalHandle(p.handle, s) //nolint:errcheck // it may be gone already
 	case p.alive():
 		unix.Kill(p.pid, s) //nolint:errcheck // as above
 	}
@@ -258,14 +252,6 @@ func (p *process) release() {
 		o.end()
 	}
 	os.RemoveAll(p.home) //nolint:errcheck // the container's folder goes as a whole at its end
-}
-
-func socketPair(kind int) (ours, theirs *os.File, err error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	return os.NewFile(uintptr(fds[0]), "control"), os.NewFile(uintptr(fds[1]), "control"), nil
 }
 
 // findInterpreter finds the Python that a job names. An image for clusters has its own Python in place of one of the
@@ -327,8 +313,7 @@ func (p *process) limitData(more disdel.Bytes) {
 		return
 	}
 	maximum := uint64(statusField(p.pid, "VmData") + more)
-	limit := &unix.Rlimit{Cur: maximum, Max: unix.RLIM_INFINITY}
-	unix.Prlimit(p.pid, unix.RLIMIT_DATA, limit, nil) //nolint:errcheck // the watch is there
+	setDataLimit(p.pid, maximum) //nolint:errcheck // the watch is there
 }
 
 // statusField reads a size from /proc/PID/status, 0 where there is none.

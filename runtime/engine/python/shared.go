@@ -24,7 +24,7 @@ func newShared(size int) (*shared, error) {
 			Msg: disdel.Bytes(size).String() + " for the program's weights and batches", Hint: "lower training.batchSize or raise the memory limit",
 		}
 	}
-	fd, err := unix.MemfdCreate("disdel-program", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	fd, err := createMemoryFile()
 	if err != nil {
 		return fail(err)
 	}
@@ -33,7 +33,7 @@ func newShared(size int) (*shared, error) {
 		s.mapped, err = unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	}
 	if err == nil {
-		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
+		err = sealSize(fd)
 	}
 	if err != nil {
 		s.close() //nolint:errcheck // the first error says more
