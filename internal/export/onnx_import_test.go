@@ -135,37 +135,102 @@ func TestNetworksComeBackFromONNX(t *testing.T) {
 	}
 }
 
-// PyTorch's own exporter writes these files, and PyTorch computes the answers.
-func TestFilesOfPyTorchAnswerAlike(t *testing.T) {
+// ofPyTorch runs a program of testdata with PyTorch, and returns the folder it writes to and what it prints.
+func ofPyTorch(t *testing.T, program string) (folder, said string) {
+	t.Helper()
 	const python = "/usr/bin/python3"
-	folder := t.TempDir()
+	folder = t.TempDir()
 	if err := exec.CommandContext(t.Context(), python, "-c", "import torch").Run(); err != nil {
 		t.Skip("there is no Python with PyTorch")
 	}
-	out, err := exec.CommandContext(t.Context(), python, "testdata/torch_onnx.py", folder).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), python, "testdata/"+program, folder).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	for name := range strings.FieldsSeq(string(out)) {
-		file, err := os.ReadFile(filepath.Join(folder, name+".onnx"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		raw, err := os.ReadFile(filepath.Join(folder, name+".values"))
-		if err != nil {
-			t.Fatal(err)
-		}
+	return folder, string(out)
+}
+
+// exported reads NAME.onnx and the float32 of NAME.values.
+func exported(t *testing.T, folder, name string) (file []byte, values []float32) {
+	t.Helper()
+	file, err := os.ReadFile(filepath.Join(folder, name+".onnx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(filepath.Join(folder, name+".values"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, err = safetensors.Float32s(safetensors.Tensor{
+		Name: name, DType: safetensors.F32, Shape: []int{len(raw) / 4}, Data: raw,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file, values
+}
+
+// PyTorch's own exporter writes these files, and PyTorch computes the answers.
+func TestFilesOfPyTorchAnswerAlike(t *testing.T) {
+	folder, said := ofPyTorch(t, "torch_onnx.py")
+	for name := range strings.FieldsSeq(said) {
+		file, values := exported(t, folder, name)
 		g, in := imported(t, file, true)
 		n := 2 * g.Input().Len()
-		values, err := safetensors.Float32s(safetensors.Tensor{
-			Name: name, DType: safetensors.F32, Shape: []int{len(raw) / 4}, Data: raw,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		wantClose(t, name, answers(t, g, in.Weights, 2, values[:n]), values[n:])
 		t.Logf("%s: %d layers, %q", name, len(in.Network.Layers), in.Network.Layers[1].Name)
 	}
+}
+
+// Blocks of EfficientNet and RegNetY that come from PyTorch train to PyTorch's losses. The losses after the first show
+// that the gradients through squeeze and excitation are right.
+func TestFilesOfPyTorchTrainAlike(t *testing.T) {
+	folder, said := ofPyTorch(t, "torch_trained.py")
+	for line := range strings.Lines(said) {
+		var name string
+		var rows int
+		var want [3]float64
+		if _, err := fmt.Sscan(line, &name, &rows, &want[0], &want[1], &want[2]); err != nil {
+			t.Fatalf("torch_trained.py says %q", line)
+		}
+		file, x := exported(t, folder, name)
+		g, in := imported(t, file, false)
+		got := losses(t, g, in.Weights, rows, x, len(want))
+		for i, loss := range want {
+			if d := math.Abs(got[i] - loss); !(d <= 1e-4) {
+				t.Errorf("%s: the loss of step %d is %g, not %g", name, i+1, got[i], loss)
+			}
+		}
+		t.Logf("%s: %d layers, losses %.7g of %.7g", name, len(in.Network.Layers), got, want)
+	}
+}
+
+// losses are those of steps on the same rows, as torch_trained.py trains.
+func losses(t *testing.T, g *model.Graph, weights disdel.Weights, rows int, x []float32, steps int) (out []float64) {
+	t.Helper()
+	e, err := native.Backend{}.New(engine.Spec{
+		Graph: g, BatchSize: rows, Threads: 2, Training: true,
+		Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if err := engine.SetWeights(e, weights); err != nil {
+		t.Fatal(err)
+	}
+	classes := make([]int32, rows)
+	for i := range classes {
+		classes[i] = int32(i % g.Output().Len())
+	}
+	for range steps {
+		m, err := e.Step(dataset.Dense(rows, x, classes))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, m.Loss)
+	}
+	return out
 }
 
 // All operators that are missing are told at once, with the names of their nodes.
