@@ -31,8 +31,8 @@ func ImportONNX(data []byte, folder *os.Root, keepOutput bool) (Imported, error)
 	}
 	r := &importer{source: s, at: map[string]value{}, users: map[string][]*step{}}
 	r.names = map[string]int{"input": 1, dataLayer: 1}
-	r.room = len(data)/4 + roomBeside
-	if err := r.run(keepOutput); err != nil {
+	r.room, r.keepOutput = len(data)/4+roomBeside, keepOutput
+	if err := r.run(); err != nil {
 		return Imported{}, err
 	}
 	return r.finish()
@@ -73,6 +73,8 @@ type importer struct {
 	notes   []string
 	faults  []disdel.Fault
 	rows    int64 // that the file fixes; 0: any number
+
+	keepOutput bool // the network answers what the file does
 }
 
 func (r *importer) fault(n *step, format string, args ...any) {
@@ -96,7 +98,7 @@ func unfit(format string, args ...any) error {
 	return &disdel.Error{Kind: disdel.Invalid, Op: "import ONNX", Msg: fmt.Sprintf(format, args...)}
 }
 
-func (r *importer) run(keepOutput bool) error {
+func (r *importer) run() error {
 	if err := r.begin(); err != nil {
 		return err
 	}
@@ -122,11 +124,11 @@ func (r *importer) run(keepOutput bool) error {
 	if !out.isNode || out.node != r.b.Last() || out.node == 0 {
 		return unfit("the output %.80q is not what the last layer computes", r.outputs[0].name)
 	}
-	return r.end(out.node, keepOutput)
+	return r.end(out.node)
 }
 
 // end checks the output and makes probabilities of it.
-func (r *importer) end(node int, keepOutput bool) error {
+func (r *importer) end(node int) error {
 	if len(r.b.Out(node)) != 1 {
 		return unfit("the output has the shape %v; disdel trains networks whose output is a list of numbers",
 			[]int(r.b.Out(node)))
@@ -136,7 +138,7 @@ func (r *importer) end(node int, keepOutput bool) error {
 		return err
 	}
 	last := g.Nodes[node].Op
-	if !keepOutput && r.b.Out(node)[0] > 1 && last != model.OpSoftmax && last != model.OpSigmoid {
+	if !r.keepOutput && r.b.Out(node)[0] > 1 && last != model.OpSoftmax && last != model.OpSigmoid {
 		r.b.Same(r.name(&step{name: "softmax"}, ""), node, model.OpSoftmax)
 		r.notes = append(r.notes, "a softmax was added: answers are probabilities, where the file gives scores")
 	}

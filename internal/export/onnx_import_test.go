@@ -253,31 +253,52 @@ func TestAllMissingOperatorsAreTold(t *testing.T) {
 	}
 }
 
-// Nodes without outputs, which only hostile files have, are no part of a layer.
-func TestNodesThatGiveNothingAreRefused(t *testing.T) {
-	field := func(number byte, parts ...[]byte) []byte {
-		data := bytes.Join(parts, nil)
-		return append([]byte{number<<3 | 2, byte(len(data))}, data...)
+// field is a length-delimited field of a protocol buffer.
+func field(number byte, parts ...[]byte) []byte {
+	data := bytes.Join(parts, nil)
+	return append([]byte{number<<3 | 2, byte(len(data))}, data...)
+}
+
+// node is an ONNX node of a graph.
+func node(kind string, in, out []string) []byte {
+	var parts [][]byte
+	for _, name := range in {
+		parts = append(parts, field(1, []byte(name)))
 	}
-	node := func(kind string, in, out []string) []byte {
-		var parts [][]byte
-		for _, name := range in {
-			parts = append(parts, field(1, []byte(name)))
-		}
-		for _, name := range out {
-			parts = append(parts, field(2, []byte(name)))
-		}
-		return field(1, append(parts, field(4, []byte(kind)))...)
+	for _, name := range out {
+		parts = append(parts, field(2, []byte(name)))
 	}
+	return field(1, append(parts, field(4, []byte(kind)))...)
+}
+
+// fileOf is an ONNX file of opset 13 that computes "y" from "x". Both have one row of 4 numbers.
+func fileOf(nodes ...[]byte) []byte {
 	side := func(n byte) []byte { return field(1, []byte{1 << 3, n}) }
 	tensor := func(number byte, name string) []byte {
 		shape := field(2, field(1, []byte{1 << 3, 1}, field(2, side(1), side(4))))
 		return field(number, field(1, []byte(name)), shape)
 	}
+	graph := field(7, append(nodes, tensor(11, "x"), tensor(12, "y"))...)
+	return slices.Concat([]byte{1 << 3, 8}, graph, field(8, []byte{2 << 3, 13}))
+}
+
+// A network that must answer what the file does cannot end with softmax where the file has its logarithm.
+func TestLogarithmsOfProbabilitiesAreNotKept(t *testing.T) {
+	file := fileOf(node("LogSoftmax", []string{"x"}, []string{"y"}))
+	if _, err := export.ImportONNX(file, nil, true); !errors.Is(err, disdel.Invalid) ||
+		!strings.Contains(err.Error(), "--keep-output") {
+		t.Errorf("logarithms are kept: %v", err)
+	}
+	if in, err := export.ImportONNX(file, nil, false); err != nil || len(in.Notes) != 1 {
+		t.Errorf("the notes are %q, the error is %v", in.Notes, err)
+	}
+}
+
+// Nodes without outputs, which only hostile files have, are no part of a layer.
+func TestNodesThatGiveNothingAreRefused(t *testing.T) {
 	for kind, next := range map[string][]string{"Sigmoid": {"Mul", "a", "x"}, "ReduceMean": {"Sub", "x", "a"}} {
-		graph := field(7, node(kind, []string{"x"}, []string{"a", "b"}), node(next[0], next[1:], nil),
-			node("Relu", []string{"b"}, []string{"y"}), tensor(11, "x"), tensor(12, "y"))
-		file := slices.Concat([]byte{1 << 3, 8}, graph, field(8, []byte{2 << 3, 13}))
+		file := fileOf(node(kind, []string{"x"}, []string{"a", "b"}), node(next[0], next[1:], nil),
+			node("Relu", []string{"b"}, []string{"y"}))
 		if _, err := export.ImportONNX(file, nil, false); !errors.Is(err, disdel.Invalid) {
 			t.Errorf("%s: %v", kind, err)
 		} else {

@@ -158,6 +158,9 @@ func (r *importer) softmax(n *step) {
 	case n.out[0] != r.outputs[0].name && r.beforeOutput(n.out[0]):
 		r.fault(n, "disdel has softmax only as the last layer")
 		return
+	case n.kind == "LogSoftmax" && r.keepOutput:
+		r.fault(n, "disdel has no layer for logarithms of probabilities; without --keep-output the answers are probabilities")
+		return
 	case n.kind == "LogSoftmax":
 		r.notes = append(r.notes, "the last layer is softmax: answers are probabilities, "+
 			"where the file gives their logarithms")
