@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"bufio"
 	"bytes"
 	"os"
 	"strconv"
@@ -19,7 +18,7 @@ import (
 // counts with what this one has now, so that peaks of different times are not added up. others are processes that it
 // has not started itself, and that compute for it.
 func Memory(others ...int) (resident, peak disdel.Bytes) {
-	own := memoryOf("self")
+	own := ownMemory()
 	resident = own.anonymous + own.shared
 	peak = max(resident, own.peak)
 	if len(others) == 0 && !hasChildren() {
@@ -38,18 +37,32 @@ func Memory(others ...int) (resident, peak disdel.Bytes) {
 // processMemory is the memory of one process: its own, what it shares with others, and the high-water mark of both.
 type processMemory struct{ anonymous, shared, peak disdel.Bytes }
 
-func memoryOf(process string) (m processMemory) {
-	data, err := os.ReadFile("/proc/" + process + "/status")
-	if err != nil { // it has ended
-		return m
+func memoryOf(process string) processMemory {
+	status, _ := os.ReadFile("/proc/" + process + "/status") // empty: it has ended
+	return parseStatus(status)
+}
+
+func parseStatus(status []byte) processMemory {
+	return processMemory{
+		anonymous: kilobytes(status, "\nRssAnon:"),
+		shared:    kilobytes(status, "\nRssShmem:"),
+		peak:      kilobytes(status, "\nVmHWM:") - kilobytes(status, "\nRssFile:"),
 	}
-	field := map[string]disdel.Bytes{}
-	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
-		if name, value, _ := strings.Cut(lines.Text(), ":"); strings.HasSuffix(value, " kB") {
-			field[name] = kilobytes(value)
+}
+
+// kilobytes is the number after a name in a status, 0 if it is not there.
+func kilobytes(status []byte, name string) (n disdel.Bytes) {
+	at := bytes.Index(status, []byte(name))
+	if at < 0 {
+		return 0
+	}
+	for _, c := range bytes.TrimLeft(status[at+len(name):], " \t") {
+		if c < '0' || c > '9' {
+			break
 		}
+		n = 10*n + disdel.Bytes(c-'0')
 	}
-	return processMemory{field["RssAnon"], field["RssShmem"], field["VmHWM"] - field["RssFile"]}
+	return n * disdel.KB
 }
 
 // descendants lists other processes, and those that they, this process and its children have started.
@@ -70,11 +83,6 @@ func descendants(others ...int) (out []int) {
 		}
 	}
 	return out
-}
-
-func kilobytes(text string) disdel.Bytes {
-	n, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(text), " kB"), 10, 64)
-	return disdel.Bytes(n) * disdel.KB
 }
 
 // ContainerLimit reads the memory limit of this process's control group (version 2, then 1), 0 where there is none.

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/race"
 )
 
 // mapped maps size bytes, of a file or of nothing, touches them, and frees them when the test ends.
@@ -36,6 +37,18 @@ func mapped(t *testing.T, f *os.File, size int) {
 	}
 	for i := 0; i < size; i += 4096 {
 		b[i] = 1
+	}
+}
+
+// A training's heap is at the limit of the collector, which runs once for each look that makes garbage.
+func TestALookAtMemoryAllocatesNothing(t *testing.T) {
+	race.SkipMemory(t)
+	if n := testing.AllocsPerRun(100, func() { Memory() }); n != 0 {
+		t.Errorf("a look allocates %v times", n)
+	}
+	own, same := ownMemory(), memoryOf("self")
+	if own.anonymous == 0 || own.peak < own.anonymous || same.peak < own.peak {
+		t.Errorf("%v, and %v by its name", own, same)
 	}
 }
 
