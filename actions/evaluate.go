@@ -68,6 +68,9 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 		return res, err
 	}
 	err = c.phase("compute", func() (err error) {
+		if e.Listener() != nil {
+			defer roomFor(programGarbage, req.Memory, slab(e))()
+		}
 		p := pulse{call: c, store: store, job: req.Job}
 		res, err = measure(ctx, &p, req, e, shard)
 		return err

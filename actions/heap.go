@@ -60,6 +60,10 @@ func roomFor(garbage, container, slab disdel.Bytes) (restore func()) {
 	}
 }
 
+// programGarbage is the room beside a user's program. What it holds fills the estimate, and without room each message of
+// a step and each look at its memory would start the collector.
+const programGarbage = 2 * disdel.MB
+
 const (
 	// mostPercent bounds the collector's target if little is live.
 	mostPercent = 1000

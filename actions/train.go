@@ -276,8 +276,11 @@ func (t *trainer) learn(ctx context.Context, batch, then int) (disdel.Metrics, e
 func (t *trainer) compute(ctx context.Context) error {
 	t.feed = newFeed(t.engine, t.shard, t.batch(), t.req.Threads)
 	setThreads(t.feed.threads(t.req.Threads))
-	if t.swap != nil && t.req.Estimate > 0 {
+	switch {
+	case t.swap != nil && t.req.Estimate > 0:
 		defer roomFor(disdel.ExchangeGarbage, t.req.Memory, slab(t.engine))()
+	case t.engine.Listener() != nil:
+		defer roomFor(programGarbage, t.req.Memory, slab(t.engine))()
 	}
 	t.saved = t.call.host.now()
 	if err := t.stage.through(ctx, t.epochs); err != nil {

@@ -27,7 +27,7 @@ heavy='/(runtime/engine/(native|cuda|gorgonia)|internal/cli|examples/embed|estim
 # Tests wait for processes and servers more than they compute: twice as many at once as there are processors, and those that take
 # longest first, so that none is left alone at the end.
 long=(actions service/api service internal/cli platform runtime/engine/python service/program runtime/engine/native
-  history/couchlite dataset aggregator history deploy/doctor)
+  history/couchlite service/web dataset aggregator history deploy/doctor)
 all=$(go list ./...)
 packages=$({ for name in "${long[@]}"; do grep "/$name\$" <<<"$all"; done; echo "$all"; } | awk '!seen[$0]++')
 raced=$(grep -vE "$heavy" <<<"$packages")

@@ -290,6 +290,7 @@ func TestTwelveTasks(t *testing.T) {
 	}
 	u.link("Ask")
 	u.sees(`document.querySelectorAll("#answers tbody tr").length === 1`)
+	u.sees(`document.readyState === "complete"`) // the script of the page hears keys
 	u.try(chromedp.KeyEvent("?"))
 	if u.sees(`document.getElementById("go").open`); u.err != nil {
 		t.Fatal(u.err)
