@@ -60,8 +60,8 @@ func roomFor(garbage, container, slab disdel.Bytes) (restore func()) {
 	}
 }
 
-// programGarbage is the room beside a user's program. What it holds fills the estimate, and without room each message of
-// a step and each look at its memory would start the collector.
+// programGarbage is the room beside a user's program. What it holds fills the estimate, and without room each message
+// of a step and each look at its memory would start the collector.
 const programGarbage = 2 * disdel.MB
 
 const (

@@ -34,8 +34,8 @@ func ExampleGraph_Freeze() {
 	// there is no layer with given weights for fc4
 }
 
-// A training step keeps the outputs of three blocks, and computes those of the layers between them again. A layer in the
-// middle of a block cannot be kept alone.
+// A training step keeps the outputs of three blocks, and computes those of the layers between them again. A layer in
+// the middle of a block cannot be kept alone.
 func ExampleGraph_Kept() {
 	g, err := model.Build(disdel.Network{Name: "resnet18", Input: []int{3, 64, 64}, Classes: 10})
 	if err != nil {

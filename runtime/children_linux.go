@@ -13,8 +13,8 @@ func hasChildren() bool {
 	return !errors.Is(err, unix.ECHILD)
 }
 
-// ownMemory is the memory of this process. It allocates nothing: a training's heap is at the collector's limit, and each
-// look's garbage started a collection, 50 times a second.
+// ownMemory is the memory of this process. It allocates nothing: a training's heap is at the collector's limit, and
+// each look's garbage started a collection, 50 times a second.
 func ownMemory() processMemory {
 	var buffer [8192]byte
 	fd, _, failed := unix.Syscall6(unix.SYS_OPENAT, 0, uintptr(unsafe.Pointer(&ownStatus[0])),

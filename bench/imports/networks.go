@@ -28,8 +28,8 @@ const exact = 1e-5
 // errUnread marks a file that disdel does not read, with the reason.
 var errUnread = errors.New("not read")
 
-// builders imports every classification network of torchvision, and compares a drawn row's answer. Networks whose answer
-// is further off than exact, but by at most twice as much as PyTorch's own in float32, are counted apart.
+// builders imports every classification network of torchvision, and compares a drawn row's answer. Networks whose
+// answer is further off than exact, but by at most twice as much as PyTorch's own in float32, are counted apart.
 func builders(ctx context.Context, t *tools, only string) error {
 	list, err := t.run(ctx, "torchvision_onnx.py", "--list")
 	if err != nil {

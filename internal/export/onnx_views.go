@@ -137,8 +137,8 @@ func (r *importer) split(n *step) {
 }
 
 // mul multiplies layers: those of one shape, or an image and the gate of each channel. An image and a constant for each
-// channel, as ConvNeXt's layer scale, become a depthwise convolution of single pixels. Other constants are read as parts
-// of silu, hardSwish, gelu and layerNorm only.
+// channel, as ConvNeXt's layer scale, become a depthwise convolution of single pixels. Other constants are read as
+// parts of silu, hardSwish, gelu and layerNorm only.
 func (r *importer) mul(n *step) {
 	if r.whole(n, func(a, b int64) int64 { return a * b }) || r.layerScale(n) {
 		return

@@ -12,7 +12,8 @@ import (
 func TestTheLayersOfStagesAreNamed(t *testing.T) {
 	train := func(member int, peak disdel.Bytes) Action {
 		return Action{
-			Task: disdel.TaskTrain, Member: member, Peak: peak * disdel.MB, Limit: 128 * disdel.MB, Longest: disdel.Millis(1500 * time.Millisecond),
+			Task: disdel.TaskTrain, Member: member, Peak: peak * disdel.MB, Limit: 128 * disdel.MB,
+			Longest: disdel.Millis(1500 * time.Millisecond),
 		}
 	}
 	r := &Report{

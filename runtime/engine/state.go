@@ -193,8 +193,9 @@ func finite(name string, values []float32) error {
 	return nil
 }
 
-// sumIsFinite tells whether the sum of values is finite. Then all of them are. Large finite values may have another sum.
-// Four sums at once keep the processor from waiting for each other's additions: every round reads all weights here.
+// sumIsFinite tells whether the sum of values is finite. Then all of them are. Large finite values may have another
+// sum. Four sums at once keep the processor from waiting for each other's additions: every round reads all weights
+// here.
 func sumIsFinite(values []float32) bool {
 	var a, b, c, d float32
 	for len(values) >= 8 {
