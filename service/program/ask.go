@@ -2,10 +2,12 @@ package program
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -214,4 +216,101 @@ func (t *tail) Write(p []byte) (int, error) {
 		t.data = append([]byte(nil), t.data[extra:]...)
 	}
 	return len(p), nil
+}
+
+// exportWeights is the hint for a model that is not written as ONNX.
+const exportWeights = "export its weights: --to safetensors"
+
+// ExportONNX has a Python program write its network with trained weights as ONNX, by torch.onnx.export. The graph gives
+// the answers of infer. archive has the program's files, and weights is a safetensors file of all its arrays. The
+// program runs as Describe runs it, by o.Interpreter or the one that described it; o needs nothing else. ExportONNX
+// returns the errors of Describe, and Invalid for a model that is none of PyTorch and for operators that PyTorch does
+// not write.
+func ExportONNX(ctx context.Context, w io.Writer, o Options, n disdel.CustomNetwork, archive, weights []byte) error {
+	files, err := os.MkdirTemp("", "disdel-export-")
+	if err != nil {
+		return &disdel.Error{Kind: disdel.Unavailable, Op: "write ONNX", Err: err}
+	}
+	defer os.RemoveAll(files) //nolint:errcheck // what stays is in the temp folder
+	p, code := n.Python, filepath.Join(files, "code")
+	if err := unpack(archive, code); err != nil {
+		return &disdel.Error{Kind: disdel.Corrupt, Op: "unpack program", Err: err}
+	}
+	o.Python, o.Dir = disdel.Python{File: p.File, Entry: p.Entry, Arguments: p.Arguments}, code
+	o.Interpreter = cmp.Or(o.Interpreter, p.Interpreter)
+	d := description{Options: o}
+	if err := d.prepare(); err != nil {
+		return err
+	}
+	defer os.RemoveAll(d.temp) //nolint:errcheck // the same
+	i, err := d.find(ctx)
+	if err != nil {
+		return err
+	}
+	from, to := filepath.Join(files, "weights"), filepath.Join(files, "network.onnx")
+	if err := os.WriteFile(from, weights, 0o600); err != nil {
+		return &disdel.Error{Kind: disdel.Unavailable, Op: "write ONNX", Err: err}
+	}
+	_, err = d.ask(ctx, i, map[string]any{
+		"folder": code, "file": p.File, "entry": p.Entry, "arguments": p.Arguments, "input": n.Input,
+		"classes": n.Classes, "loss": p.Loss, "threads": 1, "timeoutS": d.Timeout.Seconds(), "weights": from, "onnx": to,
+	})
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(to)
+	if err != nil {
+		return &disdel.Error{Kind: disdel.Internal, Op: d.op(), Msg: "PyTorch wrote no file of ONNX", Err: err}
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	_, err = io.Copy(w, f)
+	return err
+}
+
+// Rows are files with the rows of a program's own data set, as NumPy arrays.
+type Rows struct {
+	Images, Labels         string
+	TestImages, TestLabels string // of held-out rows, "" where the program has none
+}
+
+// ReadRows has a program read its own data set (Task.dataset) and writes the rows into a folder. The program runs as the
+// user does, in its own folder, since data may lie anywhere. o needs Python only; its Timeout counts for the whole
+// data set. ReadRows returns the errors of Describe; Invalid also for rows that do not fit each other, with the number
+// of the row.
+func ReadRows(ctx context.Context, o Options, folder string) (rows Rows, err error) {
+	d := description{Options: o}
+	if d.Timeout == 0 {
+		d.Timeout = installTimeout
+	}
+	if err := d.prepare(); err != nil {
+		return rows, err
+	}
+	defer os.RemoveAll(d.temp) //nolint:errcheck // nothing in it is needed
+	i, needs, err := d.environment(ctx)
+	if err != nil {
+		return rows, err
+	}
+	from := d.source
+	if info, err := os.Stat(from); err == nil && !info.IsDir() {
+		from = filepath.Dir(from)
+	}
+	s := d.asUser()
+	s.dir, s.variables = from, append(s.variables, "PYTHONPATH="+d.modules)
+	answer, err := d.askIn(ctx, s, i, map[string]any{
+		"folder": from, "file": needs.File, "entry": d.Python.Entry, "arguments": d.Python.Arguments, "to": folder,
+		"timeoutS": d.Timeout.Seconds(),
+	})
+	if err != nil {
+		return rows, err
+	}
+	var counts struct{ Test int }
+	if err := json.Unmarshal(answer, &counts); err != nil {
+		return rows, &disdel.Error{Kind: disdel.Internal, Op: d.op(), Msg: "its answer cannot be read", Err: err}
+	}
+	file := func(name string) string { return filepath.Join(folder, name+".npy") }
+	rows = Rows{Images: file("train-x"), Labels: file("train-y")}
+	if counts.Test > 0 {
+		rows.TestImages, rows.TestLabels = file("test-x"), file("test-y")
+	}
+	return rows, nil
 }
