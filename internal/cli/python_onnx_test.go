@@ -75,7 +75,8 @@ import disdel
 class Net(nn.Sequential):
     def __init__(self):
         super().__init__(
-            nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.BatchNorm2d(8), nn.Flatten(), nn.Dropout(0.5), nn.Linear(512, 10))
+            nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.BatchNorm2d(8), nn.Flatten(), nn.Dropout(0.5),
+            nn.Linear(512, 10))
 
 
 class Steps(disdel.Task):

@@ -273,8 +273,8 @@ type Rows struct {
 	TestImages, TestLabels string // of held-out rows, "" where the program has none
 }
 
-// ReadRows has a program read its own data set (Task.dataset) and writes the rows into a folder. The program runs as the
-// user does, in its own folder, since data may lie anywhere. o needs Python only; its Timeout counts for the whole
+// ReadRows has a program read its own data set (Task.dataset) and writes the rows into a folder. The program runs as
+// the user does, in its own folder, since data may lie anywhere. o needs Python only; its Timeout counts for the whole
 // data set. ReadRows returns the errors of Describe; Invalid also for rows that do not fit each other, with the number
 // of the row.
 func ReadRows(ctx context.Context, o Options, folder string) (rows Rows, err error) {

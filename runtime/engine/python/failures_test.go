@@ -22,7 +22,9 @@ func TestFailuresHaveTheirClassAndTheUsersLine(t *testing.T) {
 		kind    disdel.Kind
 		words   []string
 	}{
-		"exception":   {"raise ValueError('wrong rows')", disdel.Invalid, []string{"net.py:", "in forward: ValueError: wrong rows"}},
+		"exception":   {"raise ValueError('wrong rows')", disdel.Invalid, []string{
+			"net.py:", "in forward: ValueError: wrong rows",
+		}},
 		"exit":        {"sys.exit(3)", disdel.Invalid, []string{"net.py:", "ended by itself with code 3"}},
 		"hard exit":   {"os._exit(4)", disdel.Invalid, []string{"ended by itself with code 4"}},
 		"crash":       {"import ctypes\nctypes.string_at(0)", disdel.Crashed, []string{"net.py:", "in forward", "signal 11"}},
@@ -30,7 +32,9 @@ func TestFailuresHaveTheirClassAndTheUsersLine(t *testing.T) {
 		"killed":      {"os.kill(os.getpid(), 9)", disdel.Crashed, []string{"killed"}},
 		"memory":      {"torch.zeros(2**40)", disdel.OOM, []string{"net.py:", "in forward", "allocate memory"}},
 		"MemoryError": {"raise MemoryError()", disdel.OOM, []string{"net.py:", "MemoryError"}},
-		"fork":        {"raise OSError(12, 'Cannot allocate memory')", disdel.OOM, []string{"net.py:", "Cannot allocate memory"}},
+		"fork":        {"raise OSError(12, 'Cannot allocate memory')", disdel.OOM, []string{
+			"net.py:", "Cannot allocate memory",
+		}},
 		"threads": {
 			"import threading\nfor _ in range(1000): threading.Thread(target=time.sleep, args=(99,), daemon=True).start()",
 			disdel.OOM,
