@@ -22,7 +22,7 @@ func TestFailuresHaveTheirClassAndTheUsersLine(t *testing.T) {
 		kind    disdel.Kind
 		words   []string
 	}{
-		"exception":   {"raise ValueError('wrong rows')", disdel.Invalid, []string{
+		"exception": {"raise ValueError('wrong rows')", disdel.Invalid, []string{
 			"net.py:", "in forward: ValueError: wrong rows",
 		}},
 		"exit":        {"sys.exit(3)", disdel.Invalid, []string{"net.py:", "ended by itself with code 3"}},
@@ -32,7 +32,7 @@ func TestFailuresHaveTheirClassAndTheUsersLine(t *testing.T) {
 		"killed":      {"os.kill(os.getpid(), 9)", disdel.Crashed, []string{"killed"}},
 		"memory":      {"torch.zeros(2**40)", disdel.OOM, []string{"net.py:", "in forward", "allocate memory"}},
 		"MemoryError": {"raise MemoryError()", disdel.OOM, []string{"net.py:", "MemoryError"}},
-		"fork":        {"raise OSError(12, 'Cannot allocate memory')", disdel.OOM, []string{
+		"fork": {"raise OSError(12, 'Cannot allocate memory')", disdel.OOM, []string{
 			"net.py:", "Cannot allocate memory",
 		}},
 		"threads": {
