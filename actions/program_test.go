@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -86,6 +87,28 @@ func (b *bench) withProgram(source string, arguments map[string]any) (models str
 	}
 	b.net.Name, b.net.Custom = "", described.Network
 	return models
+}
+
+// What a user's program holds fills the estimate. The limit of the collector leaves room nevertheless while steps
+// compute: at its limit the collector runs for each message of a step.
+func TestTheCollectorHasRoomBesideAProgram(t *testing.T) {
+	b := setUp(t)
+	models := b.withProgram(convolutional, nil)
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
+	var highest int64 // limit at a look at memory
+	h := NewHost(func(pids ...int) (disdel.Bytes, disdel.Bytes) {
+		highest = max(highest, debug.SetMemoryLimit(-1))
+		return probe(pids...)
+	}, backends.Standard(nil))
+	defer h.Close()
+	req := b.train(0)
+	req.Models, req.Memory, req.Estimate = models, disdel.GB, disdel.MB
+	if _, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, req); err != nil {
+		t.Fatal(err)
+	}
+	if highest <= int64(leastHeap) {
+		t.Errorf("the highest limit at a look is %d", highest)
+	}
 }
 
 // Two workers, one aggregation, one evaluation, one inference: every task once with a user's program.
