@@ -31,22 +31,21 @@ import (
 // On servers of their own, each with TLS or a password or both, everything of a guide's first day works: a context,
 // the doctor, the package and an action of it by wsk, a job, and the verification.
 func TestEverythingAsOnACluster(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	redis, authority := secureRedis(t)
 	history := lockedHistory(t)
-	t.Setenv("AWS_ACCESS_KEY_ID", bucketKey)
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "bucket-secret")
+	bucket := []string{"AWS_ACCESS_KEY_ID=" + bucketKey, "AWS_SECRET_ACCESS_KEY=bucket-secret"}
+	d.env = bucket
 	storage := lockedBucket(t)
 	cluster := *d
 	cluster.home = filepath.Join(t.TempDir(), "cluster")
 	_, at := cluster.up("--concurrent", "8", "--pool-memory", "1GB", "--action-env", "AWS_ACCESS_KEY_ID", "--action-env",
 		"AWS_SECRET_ACCESS_KEY")
-	t.Setenv("DISDEL_REDIS_PASSWORD", "served")
-	t.Setenv("DISDEL_COUCHDB_PASSWORD", "written")
+	d.env = append(bucket, "DISDEL_REDIS_PASSWORD=served", "DISDEL_COUCHDB_PASSWORD=written")
 	out := succeed(d, "context", "import-wskprops", "prod", "--file", local.PropertiesFile(cluster.home),
 		"--redis", redis, "--redis-ca", authority, "--couchdb", history, "--storage", storage)
-	os.Unsetenv("DISDEL_REDIS_PASSWORD")
-	os.Unsetenv("DISDEL_COUCHDB_PASSWORD")
+	d.env = bucket
 	key := local.ReadProperties(local.PropertiesFile(cluster.home))["AUTH"]
 	for _, secret := range []string{"served", "written", key} {
 		if strings.Contains(out, secret) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -60,6 +61,7 @@ type tool struct {
 	path string
 	home string
 	temp string
+	env  []string // variables of its commands, besides those of the test
 }
 
 func build(t *testing.T, environment ...string) *tool {
@@ -131,7 +133,7 @@ func (t tidied) Run() int {
 
 func (d *tool) command(args ...string) (*exec.Cmd, *bytes.Buffer, *bytes.Buffer) {
 	cmd := exec.Command(d.path, args...)
-	cmd.Env = append(os.Environ(), "DISDEL_HOME="+d.home, "TMPDIR="+d.temp)
+	cmd.Env = slices.Concat(os.Environ(), []string{"DISDEL_HOME=" + d.home, "TMPDIR=" + d.temp}, d.env)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	return cmd, &out, &errs

@@ -19,8 +19,8 @@ var (
 )
 
 // docPages are the tutorials, how-to pages and reference pages, whose examples are run. A block of commands that begins
-// with ```sh is run by testdata/pages.txtar; one that begins with ```console needs servers, files or time that tests
-// do not have.
+// with ```sh is run by testdata/tutorials.txtar or pages.txtar; one that begins with ```console needs servers, files or
+// time that tests do not have.
 func docPages() (paths []string, err error) {
 	for _, kind := range []string{"tutorials", "how-to", "reference"} {
 		found, err := filepath.Glob("../../docs/" + kind + "/*.md")
@@ -129,6 +129,11 @@ func TestScriptsOfPagesTakeEveryExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	tutorials, err := os.ReadFile("testdata/tutorials.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages = append(pages, tutorials...)
 	jobs, scripts, err := pageExamples()
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +143,7 @@ func TestScriptsOfPagesTakeEveryExample(t *testing.T) {
 	for name, commands := range scripts {
 		submitted.WriteString(commands)
 		if !strings.Contains(string(pages), "exec sh -e "+name+"\n") {
-			t.Errorf("testdata/pages.txtar does not run %s", name)
+			t.Errorf("neither testdata/tutorials.txtar nor pages.txtar runs %s", name)
 		}
 	}
 	for name := range jobs {

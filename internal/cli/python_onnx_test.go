@@ -15,8 +15,9 @@ func TestProgramsAnswerAsTheirONNXFiles(t *testing.T) {
 	if torchPython() == "" {
 		t.Skip("no Python here has PyTorch: install python3-torch, or name a Python with DISDEL_TEST_PYTHON")
 	}
-	t.Setenv("DISDEL_PYTHON", torchPython())
+	t.Parallel()
 	d := build(t)
+	d.env = []string{"DISDEL_PYTHON=" + torchPython()}
 	folder := t.TempDir()
 	program := filepath.Join(folder, "net.py")
 	if err := os.WriteFile(program, []byte(programExported), 0o600); err != nil {

@@ -42,9 +42,13 @@ func TestAServerTakesOverAJobOfAPythonProgram(t *testing.T) {
 	if torchPython() == "" {
 		t.Skip("no Python here has PyTorch: install python3-torch, or name a Python with DISDEL_TEST_PYTHON")
 	}
-	t.Setenv("DISDEL_PYTHON", torchPython()) // of commands; a server takes the python3 of its path
-	t.Setenv("PATH", filepath.Dir(torchPython())+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Parallel()
 	d := build(t)
+	// The first is for commands; a server takes the python3 of its path.
+	d.env = []string{
+		"DISDEL_PYTHON=" + torchPython(),
+		"PATH=" + filepath.Dir(torchPython()) + string(os.PathListSeparator) + os.Getenv("PATH"),
+	}
 	job := d.file(jobTakenOver)
 	if err := os.WriteFile(filepath.Join(filepath.Dir(job), "net.py"), []byte(programTakenOver), 0o600); err != nil {
 		t.Fatal(err)
