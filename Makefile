@@ -87,8 +87,8 @@ simulate-bugs: ## bugs that were put in by hand (test/simulate/bugs), each found
 	SEEDS=$(SEEDS) scripts/simulate-bugs.sh
 
 .PHONY: bench-trust
-bench-trust: ## figures of the tests: simulated runs and violations, planted bugs, a release built twice, checks that hold (PARTS=sim,planted,reproducible,rows chooses; PARTS=mutants MUTANTS=40 SEED=1: small changes of the code that tests notice)
-	MUTANTS=$(MUTANTS) SEED=$(SEED) scripts/bench-trust.sh "$(PARTS)"
+bench-trust: ## figures of the tests: simulated runs and violations, planted bugs, a release built twice, checks that hold (PARTS=sim,planted,reproducible,rows chooses; PARTS=kth EVERY=1: calls that fail; PARTS=mutants MUTANTS=40 SEED=1: small changes of the code that tests notice)
+	MUTANTS=$(MUTANTS) SEED=$(SEED) EVERY=$(EVERY) scripts/bench-trust.sh "$(PARTS)"
 
 .PHONY: lint
 lint: ## gofumpt, vet, go fix, staticcheck, tidy

@@ -102,8 +102,19 @@ func damaged(path string, err error) error {
 	}
 }
 
-// open checks the file before bbolt maps it, because a missing page of a mapped file ends the process.
+// open creates a missing file, and checks the file before bbolt maps it, because a missing page of a mapped file ends
+// the process.
 func (s *store) open(durable bool) error {
+	err := boltcheck.Create(s.path, func(path string) error {
+		db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: !durable})
+		if err != nil {
+			return err
+		}
+		return db.Close()
+	})
+	if err != nil {
+		return err
+	}
 	if err := boltcheck.CheckLeaves(s.path, time.Second); err != nil {
 		return err
 	}

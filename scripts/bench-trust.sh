@@ -2,7 +2,8 @@
 # Prints figures of the tests. The argument chooses parts, with commas: sim runs seeds from 1 to SEEDS (1000) in two processes at once,
 # planted looks for the bugs that were put in by hand, mutants changes the code in MUTANTS (40) places, drawn from SEED (1), and
 # lists those that no test of the package notices. reproducible builds a release twice. rows runs the checks of
-# docs/reference/robustness.md from SEED, or those in ONLY; this takes longest. Empty: all but mutants.
+# docs/reference/robustness.md from SEED, or those in ONLY; this takes longest. kth has calls fail one at a time: calls to the disk, to
+# Redis, to the history and to the platform. It tries a few of each kind, or all with EVERY=1 (an hour). Empty: all but mutants and kth.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 parts=",${1:-sim,planted,reproducible,rows},"
@@ -35,6 +36,20 @@ if [[ $parts == *,reproducible,* ]]; then
 fi
 if [[ $parts == *,mutants,* ]]; then
   go -C tools run ./mutate -root .. -n "${MUTANTS:-40}" -seed "${SEED:-1}"
+fi
+if [[ $parts == *,kth,* ]]; then
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+  export DISDEL_TEST_PROGRAM="$work/disdel" DISDEL_TEST_EVERY_CALL="${EVERY:-}" CGO_ENABLED=0
+  go build -o "$DISDEL_TEST_PROGRAM" ./cmd/disdel
+  packages="./service ./history/couchlite ./internal/blobs ./internal/modelstore ./dataset ./platform"
+  # shellcheck disable=SC2086 # one argument a package
+  go test -vet=off -count=1 -p 1 -timeout 120m -v -run '^(TestTheNthCallFails|TestAFailedCallToTheDisk.*)$' $packages >"$work/said" 2>&1 || true
+  grep -E '^ *--- FAIL|^FAIL|panic:' "$work/said" || true
+  awk '/ kth [A-Za-z]+: / { match($0, / kth [A-Za-z]+/); kinds[substr($0, RSTART + 5, RLENGTH - 5)]++; calls++ }
+    /^ +--- FAIL/ { lost++ } /^FAIL|panic:/ { broken = 1 }
+    END { for (k in kinds) printf "figure kth_calls_%s %d\n", tolower(k), kinds[k]
+      printf "figure kth_calls %d\nfigure kth_failures_lost %d\n", calls, lost + (broken && !lost) }' "$work/said"
 fi
 if [[ $parts == *,rows,* ]]; then
   make --no-print-directory robust SEED="${SEED:-1}" ONLY="${ONLY:-}" | grep -E '^(figure|robust:) | failed; again: '

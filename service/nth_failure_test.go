@@ -24,6 +24,7 @@ import (
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/history/couchlite"
 	"github.com/disdel/disdel/internal/safetensors"
+	"github.com/disdel/disdel/internal/test/faults"
 	"github.com/disdel/disdel/platform"
 	"github.com/disdel/disdel/platform/local"
 )
@@ -346,13 +347,14 @@ func TestTheNthCallFails(t *testing.T) {
 		t.Logf("%d calls to %s", calls, server)
 		for i, how := range []string{lost, short, unanswered} {
 			first, step := 1+i*calls/3, calls
-			if os.Getenv("DISDEL_TEST_EVERY_CALL") != "" {
+			if faults.EveryCall() {
 				first, step = 1, 1
 			}
 			for nth := first; nth <= calls; nth += step {
 				t.Run(fmt.Sprintf("%s/%s/%d", server, how, nth), func(t *testing.T) {
 					t.Parallel()
 					d.run(t, server, nth, how)
+					t.Logf("kth %s: call %d is %s", server, nth, how)
 				})
 			}
 		}

@@ -105,7 +105,7 @@ func TestAFullDiskLeavesWhatWasThere(t *testing.T) {
 		if there, _, _ := w.do("GET", "/db/before", ""); pages%2 == 0 && there != 200 {
 			t.Errorf("%d pages: what was there is gone: %d", pages, there)
 		}
-		if left, _ := filepath.Glob(filepath.Join(dir, ".history-*")); len(left) > 0 {
+		if left, _ := filepath.Glob(filepath.Join(dir, ".*-*")); len(left) > 0 {
 			t.Errorf("left: %v", left)
 		}
 		os.Remove(path)

@@ -43,10 +43,13 @@ func (s *Server) update(f func(*bbolt.Tx) error) error { return s.commits.run(f,
 func (s *Server) commit(all func(*bbolt.Tx) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.create(); err != nil {
+	err := boltcheck.Create(s.path, func(made string) error {
+		return withFile(made, &bbolt.Options{}, s.cfg.LockWait, func(*bbolt.DB) error { return nil })
+	})
+	if err != nil {
 		return err
 	}
-	err := s.with(&bbolt.Options{NoSync: s.noSync}, func(db *bbolt.DB) error { return db.Update(all) })
+	err = s.with(&bbolt.Options{NoSync: s.noSync}, func(db *bbolt.DB) error { return db.Update(all) })
 	if now, failed := stateOf(s.path); err == nil && failed == nil {
 		// our own write needs no check: a file of 100,000 records has 1,250 inner pages
 		s.checked.Store(&now)
@@ -85,26 +88,6 @@ func withFile(path string, o *bbolt.Options, wait time.Duration, f func(*bbolt.D
 	}
 	done = true
 	return err
-}
-
-// create creates the file under a temporary name first, so that it is never incomplete.
-func (s *Server) create() error {
-	if _, err := os.Stat(s.path); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	dir, err := os.MkdirTemp(filepath.Dir(s.path), ".history-*")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	made := filepath.Join(dir, "new")
-	if err := withFile(made, &bbolt.Options{}, s.cfg.LockWait, func(*bbolt.DB) error { return nil }); err != nil {
-		return err
-	}
-	if err := os.Link(made, s.path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil // another process may have created it
 }
 
 // fileState changes when a file is written.

@@ -134,6 +134,18 @@ func TestKeysAreListedByPrefix(t *testing.T) {
 	})
 }
 
+// A prefix that no folder can have lists nothing, and is no error.
+func TestAPrefixBelowAKeyListsNothing(t *testing.T) {
+	each(t, func(t *testing.T, b Bucket) {
+		write(t, b, "a/file")
+		for _, prefix := range []string{"a/file/b/", strings.Repeat("n", 300) + "/"} {
+			if keys := listed(t, b, prefix); len(keys) > 0 {
+				t.Errorf("%s: %v", prefix, keys)
+			}
+		}
+	})
+}
+
 func TestDeletedKeysAreGone(t *testing.T) {
 	each(t, func(t *testing.T, b Bucket) {
 		write(t, b, "a/1", "a/2")

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // folder is a bucket of files. A key is written to a temporary file beside its place and then given its name, so that a
@@ -145,9 +146,15 @@ func (f *folder) Delete(ctx context.Context, key string) error {
 func (f *folder) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		err := f.walk(ctx, prefix, func(key string, entry fs.DirEntry) error {
+			if entry.IsDir() {
+				return nil
+			}
 			info, err := entry.Info()
-			if err != nil || entry.IsDir() {
-				return nil //nolint:nilerr // gone meanwhile
+			if absent(err) {
+				return nil
+			}
+			if err != nil {
+				return err
 			}
 			if !yield(Object{key, info.Size(), info.ModTime()}, nil) {
 				return fs.SkipAll
@@ -174,8 +181,11 @@ func (f *folder) walk(ctx context.Context, prefix string, visit func(key string,
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err != nil || path == f.root {
-			return nil //nolint:nilerr // not to be read, or gone meanwhile
+		switch {
+		case err == nil && path == f.root || absent(err):
+			return nil
+		case err != nil: // a list that ends here would pass for the whole
+			return err
 		}
 		name, err := filepath.Rel(f.root, path)
 		if err != nil {
@@ -190,6 +200,12 @@ func (f *folder) walk(ctx context.Context, prefix string, visit func(key string,
 		}
 		return visit(key, entry)
 	})
+}
+
+// absent tells whether an error says that a path is not there, or not to be read: no key is lost with it.
+func absent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) ||
+		errors.Is(err, syscall.ENAMETOOLONG)
 }
 
 func (f *folder) Folders(ctx context.Context, prefix string) ([]string, error) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -39,6 +40,27 @@ var ErrBusy = errors.New("another process holds the file for too long")
 // its trees. It waits while another process writes. It returns ErrBusy after wait, Corrupt with the file's name, and
 // nil for a missing or empty file.
 func Check(path string, wait time.Duration) error { return inspect(path, wait, check) }
+
+// Create creates the file at path if it is missing. write writes it under another name first, so that the file is never
+// incomplete. If another process creates the file meanwhile, that one stays.
+func Create(path string, write func(path string) error) error {
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	written := filepath.Join(dir, "new")
+	if err := write(written); err != nil {
+		return err
+	}
+	if err := os.Link(written, path); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
 
 // inspect looks at the file at path, if there is one, while nobody writes to it.
 func inspect(path string, wait time.Duration, look func(*os.File) error) error {

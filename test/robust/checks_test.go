@@ -65,6 +65,9 @@ var checks = []check{
 			{"service", "TestTheNthCallFails|TestALostAnswerLosesNoJob|TestTheRoomSetAsideIsEnough"},
 			{"history/couchlite", "TestAFailedCallToTheDiskLosesNoDocument|TestAFullDiskLeavesWhatWasThere"},
 			{"internal/blobs", "TestAFailedCallToTheDiskLeavesNoHalfBlob"},
+			{"internal/modelstore", "TestAFailedCallToTheDiskLosesNoModel"},
+			{"dataset", "TestAFailedCallToTheDiskLosesNoDataSet"},
+			{"platform", "TestAFailedCallToTheDiskLosesNoRecord"},
 		},
 	},
 	{
