@@ -57,6 +57,7 @@ func avx512() functions {
 		silu: silu512, siluBack: siluBack512,
 		geluTanh: geluTanh512, geluTanhBack: geluTanhBack512, gelu: gelu512, geluBack: geluBack512,
 		softmaxRows: softmaxRows512, softmaxRowsBack: softmaxRowsBack512,
+		lstm: lstm512, lstmBack: lstmBack512, gru: gru512, gruBack: gruBack512,
 		round: round512, shorten: shorten512, widen: widen512,
 		winograd: winograd512(),
 	}
@@ -87,6 +88,7 @@ func avx2() functions {
 		silu: silu256, siluBack: siluBack256,
 		geluTanh: geluTanh256, geluTanhBack: geluTanhBack256, gelu: gelu256, geluBack: geluBack256,
 		softmaxRows: softmaxRows256, softmaxRowsBack: softmaxRowsBack256,
+		lstm: lstm256, lstmBack: lstmBack256, gru: gru256, gruBack: gruBack256,
 		round: round256, shorten: shorten256, widen: widen256,
 		winograd: winograd256(),
 	}

@@ -2505,6 +2505,1241 @@ loop2:
 	BNE loop2
 	RET
 
+// func lstmNeon(args *recurrentArgs)
+TEXT ·lstmNeon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 64(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 32(R0), R5
+	MOVD 40(R0), R6
+	MOVD 56(R0), R7
+	MOVD 0(R0), R8
+	MOVD 48(R0), R9
+loop1:
+	FLDPQ 0(R8), (F0, F1)
+	FLDPQ 0(R2), (F2, F3)
+	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
+	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	ADD $16, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
+	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
+	ADD $20, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x4ebff400 // fmin v0.4s, v0.4s, v31.4s
+	WORD $0x4ebff421 // fmin v1.4s, v1.4s, v31.4s
+	ADD $4, R1, R10
+	VLD1R.P 4(R10), [V30.S4]
+	VMOV V30.B16, V2.B16
+	VMOV V30.B16, V3.B16
+	ADD $0, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VFMLA V31.S4, V0.S4, V2.S4
+	VFMLA V31.S4, V1.S4, V3.S4
+	WORD $0x4ebed446 // fsub v6.4s, v2.4s, v30.4s
+	WORD $0x4ebed467 // fsub v7.4s, v3.4s, v30.4s
+	ADD $8, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VFMLS V31.S4, V6.S4, V0.S4
+	VFMLS V31.S4, V7.S4, V1.S4
+	ADD $12, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VFMLS V31.S4, V6.S4, V0.S4
+	VFMLS V31.S4, V7.S4, V1.S4
+	ADD $24, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	ADD $28, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	ADD $32, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	VFMLA V0.S4, V10.S4, V8.S4
+	VFMLA V1.S4, V11.S4, V9.S4
+	ADD $36, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	ADD $40, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	VFMLA V0.S4, V10.S4, V8.S4
+	VFMLA V1.S4, V11.S4, V9.S4
+	ADD $44, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	ADD $48, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	VFMLA V0.S4, V10.S4, V8.S4
+	VFMLA V1.S4, V11.S4, V9.S4
+	ADD $52, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	VSHL $23, V2.S4, V2.S4
+	VSHL $23, V3.S4, V3.S4
+	WORD $0x6e22dd4a // fmul v10.4s, v10.4s, v2.4s
+	WORD $0x6e23dd6b // fmul v11.4s, v11.4s, v3.4s
+	ADD $16, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x6ea4e7e8 // fcmgt v8.4s, v31.4s, v4.4s
+	WORD $0x6ea5e7e9 // fcmgt v9.4s, v31.4s, v5.4s
+	VAND V8.B16, V10.B16, V6.B16
+	VAND V9.B16, V11.B16, V7.B16
+	WORD $0x4ea6d54a // fsub v10.4s, v10.4s, v6.4s
+	WORD $0x4ea7d56b // fsub v11.4s, v11.4s, v7.4s
+	ADD $52, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x4e3fd54a // fadd v10.4s, v10.4s, v31.4s
+	WORD $0x4e3fd56b // fadd v11.4s, v11.4s, v31.4s
+	WORD $0x6e2affea // fdiv v10.4s, v31.4s, v10.4s
+	WORD $0x6e2bffeb // fdiv v11.4s, v31.4s, v11.4s
+	VMOV V10.B16, V16.B16
+	VMOV V11.B16, V17.B16
+	FSTPQ (F16, F17), 0(R3)
+	ADD R7, R8
+	ADD R7, R2
+	ADD R7, R3
+	FLDPQ 0(R8), (F0, F1)
+	FLDPQ 0(R2), (F2, F3)
+	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
+	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	ADD $16, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
+	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
+	ADD $20, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x4ebff400 // fmin v0.4s, v0.4s, v31.4s
+	WORD $0x4ebff421 // fmin v1.4s, v1.4s, v31.4s
+	ADD $4, R1, R10
+	VLD1R.P 4(R10), [V30.S4]
+	VMOV V30.B16, V2.B16
+	VMOV V30.B16, V3.B16
+	ADD $0, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VFMLA V31.S4, V0.S4, V2.S4
+	VFMLA V31.S4, V1.S4, V3.S4
+	WORD $0x4ebed446 // fsub v6.4s, v2.4s, v30.4s
+	WORD $0x4ebed467 // fsub v7.4s, v3.4s, v30.4s
+	ADD $8, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VFMLS V31.S4, V6.S4, V0.S4
+	VFMLS V31.S4, V7.S4, V1.S4
+	ADD $12, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VFMLS V31.S4, V6.S4, V0.S4
+	VFMLS V31.S4, V7.S4, V1.S4
+	ADD $24, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	ADD $28, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	ADD $32, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	VFMLA V0.S4, V10.S4, V8.S4
+	VFMLA V1.S4, V11.S4, V9.S4
+	ADD $36, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	ADD $40, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	VFMLA V0.S4, V10.S4, V8.S4
+	VFMLA V1.S4, V11.S4, V9.S4
+	ADD $44, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	ADD $48, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	VFMLA V0.S4, V10.S4, V8.S4
+	VFMLA V1.S4, V11.S4, V9.S4
+	ADD $52, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	VSHL $23, V2.S4, V2.S4
+	VSHL $23, V3.S4, V3.S4
+	WORD $0x6e22dd4a // fmul v10.4s, v10.4s, v2.4s
+	WORD $0x6e23dd6b // fmul v11.4s, v11.4s, v3.4s
+	ADD $16, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x6ea4e7e8 // fcmgt v8.4s, v31.4s, v4.4s
+	WORD $0x6ea5e7e9 // fcmgt v9.4s, v31.4s, v5.4s
+	VAND V8.B16, V10.B16, V6.B16
+	VAND V9.B16, V11.B16, V7.B16
+	WORD $0x4ea6d54a // fsub v10.4s, v10.4s, v6.4s
+	WORD $0x4ea7d56b // fsub v11.4s, v11.4s, v7.4s
+	ADD $52, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x4e3fd54a // fadd v10.4s, v10.4s, v31.4s
+	WORD $0x4e3fd56b // fadd v11.4s, v11.4s, v31.4s
+	WORD $0x6e2affea // fdiv v10.4s, v31.4s, v10.4s
+	WORD $0x6e2bffeb // fdiv v11.4s, v31.4s, v11.4s
+	VMOV V10.B16, V18.B16
+	VMOV V11.B16, V19.B16
+	FSTPQ (F18, F19), 0(R3)
+	ADD R7, R8
+	ADD R7, R2
+	ADD R7, R3
+	FLDPQ 0(R8), (F0, F1)
+	FLDPQ 0(R2), (F2, F3)
+	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	WORD $0x4e20d400 // fadd v0.4s, v0.4s, v0.4s
+	WORD $0x4e21d421 // fadd v1.4s, v1.4s, v1.4s
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
+	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	ADD $16, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
+	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
+	ADD $20, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x4ebff400 // fmin v0.4s, v0.4s, v31.4s
+	WORD $0x4ebff421 // fmin v1.4s, v1.4s, v31.4s
+	ADD $4, R1, R10
+	VLD1R.P 4(R10), [V30.S4]
+	VMOV V30.B16, V2.B16
+	VMOV V30.B16, V3.B16
+	ADD $0, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VFMLA V31.S4, V0.S4, V2.S4
+	VFMLA V31.S4, V1.S4, V3.S4
+	WORD $0x4ebed446 // fsub v6.4s, v2.4s, v30.4s
+	WORD $0x4ebed467 // fsub v7.4s, v3.4s, v30.4s
+	ADD $8, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VFMLS V31.S4, V6.S4, V0.S4
+	VFMLS V31.S4, V7.S4, V1.S4
+	ADD $12, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VFMLS V31.S4, V6.S4, V0.S4
+	VFMLS V31.S4, V7.S4, V1.S4
+	ADD $24, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	ADD $28, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	ADD $32, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	VFMLA V0.S4, V10.S4, V8.S4
+	VFMLA V1.S4, V11.S4, V9.S4
+	ADD $36, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	ADD $40, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	VFMLA V0.S4, V10.S4, V8.S4
+	VFMLA V1.S4, V11.S4, V9.S4
+	ADD $44, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	ADD $48, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	VFMLA V0.S4, V10.S4, V8.S4
+	VFMLA V1.S4, V11.S4, V9.S4
+	ADD $52, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	VSHL $23, V2.S4, V2.S4
+	VSHL $23, V3.S4, V3.S4
+	WORD $0x6e22dd4a // fmul v10.4s, v10.4s, v2.4s
+	WORD $0x6e23dd6b // fmul v11.4s, v11.4s, v3.4s
+	ADD $16, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x6ea4e7e8 // fcmgt v8.4s, v31.4s, v4.4s
+	WORD $0x6ea5e7e9 // fcmgt v9.4s, v31.4s, v5.4s
+	VAND V8.B16, V10.B16, V6.B16
+	VAND V9.B16, V11.B16, V7.B16
+	WORD $0x4ea6d54a // fsub v10.4s, v10.4s, v6.4s
+	WORD $0x4ea7d56b // fsub v11.4s, v11.4s, v7.4s
+	ADD $52, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x4e3fd54a // fadd v10.4s, v10.4s, v31.4s
+	WORD $0x4e3fd56b // fadd v11.4s, v11.4s, v31.4s
+	WORD $0x6e2affea // fdiv v10.4s, v31.4s, v10.4s
+	WORD $0x6e2bffeb // fdiv v11.4s, v31.4s, v11.4s
+	WORD $0x4e2ad54a // fadd v10.4s, v10.4s, v10.4s
+	WORD $0x4e2bd56b // fadd v11.4s, v11.4s, v11.4s
+	ADD $52, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x4ebfd54a // fsub v10.4s, v10.4s, v31.4s
+	WORD $0x4ebfd56b // fsub v11.4s, v11.4s, v31.4s
+	VMOV V10.B16, V20.B16
+	VMOV V11.B16, V21.B16
+	FSTPQ (F20, F21), 0(R3)
+	ADD R7, R8
+	ADD R7, R2
+	ADD R7, R3
+	FLDPQ 0(R8), (F0, F1)
+	FLDPQ 0(R2), (F2, F3)
+	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
+	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	ADD $16, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
+	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
+	ADD $20, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x4ebff400 // fmin v0.4s, v0.4s, v31.4s
+	WORD $0x4ebff421 // fmin v1.4s, v1.4s, v31.4s
+	ADD $4, R1, R10
+	VLD1R.P 4(R10), [V30.S4]
+	VMOV V30.B16, V2.B16
+	VMOV V30.B16, V3.B16
+	ADD $0, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VFMLA V31.S4, V0.S4, V2.S4
+	VFMLA V31.S4, V1.S4, V3.S4
+	WORD $0x4ebed446 // fsub v6.4s, v2.4s, v30.4s
+	WORD $0x4ebed467 // fsub v7.4s, v3.4s, v30.4s
+	ADD $8, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VFMLS V31.S4, V6.S4, V0.S4
+	VFMLS V31.S4, V7.S4, V1.S4
+	ADD $12, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VFMLS V31.S4, V6.S4, V0.S4
+	VFMLS V31.S4, V7.S4, V1.S4
+	ADD $24, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	ADD $28, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	ADD $32, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	VFMLA V0.S4, V10.S4, V8.S4
+	VFMLA V1.S4, V11.S4, V9.S4
+	ADD $36, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	ADD $40, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	VFMLA V0.S4, V10.S4, V8.S4
+	VFMLA V1.S4, V11.S4, V9.S4
+	ADD $44, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	ADD $48, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	VFMLA V0.S4, V10.S4, V8.S4
+	VFMLA V1.S4, V11.S4, V9.S4
+	ADD $52, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	VSHL $23, V2.S4, V2.S4
+	VSHL $23, V3.S4, V3.S4
+	WORD $0x6e22dd4a // fmul v10.4s, v10.4s, v2.4s
+	WORD $0x6e23dd6b // fmul v11.4s, v11.4s, v3.4s
+	ADD $16, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x6ea4e7e8 // fcmgt v8.4s, v31.4s, v4.4s
+	WORD $0x6ea5e7e9 // fcmgt v9.4s, v31.4s, v5.4s
+	VAND V8.B16, V10.B16, V6.B16
+	VAND V9.B16, V11.B16, V7.B16
+	WORD $0x4ea6d54a // fsub v10.4s, v10.4s, v6.4s
+	WORD $0x4ea7d56b // fsub v11.4s, v11.4s, v7.4s
+	ADD $52, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x4e3fd54a // fadd v10.4s, v10.4s, v31.4s
+	WORD $0x4e3fd56b // fadd v11.4s, v11.4s, v31.4s
+	WORD $0x6e2affea // fdiv v10.4s, v31.4s, v10.4s
+	WORD $0x6e2bffeb // fdiv v11.4s, v31.4s, v11.4s
+	VMOV V10.B16, V22.B16
+	VMOV V11.B16, V23.B16
+	FSTPQ (F22, F23), 0(R3)
+	FLDPQ 0(R4), (F12, F13)
+	WORD $0x6e32dd8c // fmul v12.4s, v12.4s, v18.4s
+	WORD $0x6e33ddad // fmul v13.4s, v13.4s, v19.4s
+	VFMLA V20.S4, V16.S4, V12.S4
+	VFMLA V21.S4, V17.S4, V13.S4
+	FSTPQ (F12, F13), 0(R4)
+	FSTPQ (F12, F13), 0(R5)
+	VMOV V12.B16, V0.B16
+	VMOV V13.B16, V1.B16
+	WORD $0x4e20d400 // fadd v0.4s, v0.4s, v0.4s
+	WORD $0x4e21d421 // fadd v1.4s, v1.4s, v1.4s
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
+	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	ADD $16, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
+	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
+	ADD $20, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x4ebff400 // fmin v0.4s, v0.4s, v31.4s
+	WORD $0x4ebff421 // fmin v1.4s, v1.4s, v31.4s
+	ADD $4, R1, R10
+	VLD1R.P 4(R10), [V30.S4]
+	VMOV V30.B16, V2.B16
+	VMOV V30.B16, V3.B16
+	ADD $0, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VFMLA V31.S4, V0.S4, V2.S4
+	VFMLA V31.S4, V1.S4, V3.S4
+	WORD $0x4ebed446 // fsub v6.4s, v2.4s, v30.4s
+	WORD $0x4ebed467 // fsub v7.4s, v3.4s, v30.4s
+	ADD $8, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VFMLS V31.S4, V6.S4, V0.S4
+	VFMLS V31.S4, V7.S4, V1.S4
+	ADD $12, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VFMLS V31.S4, V6.S4, V0.S4
+	VFMLS V31.S4, V7.S4, V1.S4
+	ADD $24, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	ADD $28, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	ADD $32, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	VFMLA V0.S4, V10.S4, V8.S4
+	VFMLA V1.S4, V11.S4, V9.S4
+	ADD $36, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	ADD $40, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	VFMLA V0.S4, V10.S4, V8.S4
+	VFMLA V1.S4, V11.S4, V9.S4
+	ADD $44, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	ADD $48, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	VFMLA V0.S4, V10.S4, V8.S4
+	VFMLA V1.S4, V11.S4, V9.S4
+	ADD $52, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	VSHL $23, V2.S4, V2.S4
+	VSHL $23, V3.S4, V3.S4
+	WORD $0x6e22dd4a // fmul v10.4s, v10.4s, v2.4s
+	WORD $0x6e23dd6b // fmul v11.4s, v11.4s, v3.4s
+	ADD $16, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x6ea4e7e8 // fcmgt v8.4s, v31.4s, v4.4s
+	WORD $0x6ea5e7e9 // fcmgt v9.4s, v31.4s, v5.4s
+	VAND V8.B16, V10.B16, V6.B16
+	VAND V9.B16, V11.B16, V7.B16
+	WORD $0x4ea6d54a // fsub v10.4s, v10.4s, v6.4s
+	WORD $0x4ea7d56b // fsub v11.4s, v11.4s, v7.4s
+	ADD $52, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x4e3fd54a // fadd v10.4s, v10.4s, v31.4s
+	WORD $0x4e3fd56b // fadd v11.4s, v11.4s, v31.4s
+	WORD $0x6e2affea // fdiv v10.4s, v31.4s, v10.4s
+	WORD $0x6e2bffeb // fdiv v11.4s, v31.4s, v11.4s
+	WORD $0x4e2ad54a // fadd v10.4s, v10.4s, v10.4s
+	WORD $0x4e2bd56b // fadd v11.4s, v11.4s, v11.4s
+	ADD $52, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x4ebfd54a // fsub v10.4s, v10.4s, v31.4s
+	WORD $0x4ebfd56b // fsub v11.4s, v11.4s, v31.4s
+	WORD $0x6e36dd4a // fmul v10.4s, v10.4s, v22.4s
+	WORD $0x6e37dd6b // fmul v11.4s, v11.4s, v23.4s
+	FSTPQ (F10, F11), 0(R6)
+	SUB R7, R3
+	SUB R7, R8
+	SUB R7, R2
+	SUB R7, R3
+	SUB R7, R8
+	SUB R7, R2
+	SUB R7, R3
+	SUB R7, R8
+	SUB R7, R2
+	ADD $32, R2
+	ADD $32, R3
+	ADD $32, R4
+	ADD $32, R5
+	ADD $32, R6
+	ADD $32, R8
+	SUBS $32, R9
+	BNE loop1
+	RET
+
+// func lstmBackNeon(args *recurrentArgs)
+TEXT ·lstmBackNeon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 64(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 32(R0), R5
+	MOVD 40(R0), R6
+	MOVD 56(R0), R7
+	ADD $72, R0, R8
+	VLD1R.P 4(R8), [V28.S4]
+	MOVD 48(R0), R8
+loop1:
+	FLDPQ 0(R5), (F0, F1)
+	WORD $0x4e20d400 // fadd v0.4s, v0.4s, v0.4s
+	WORD $0x4e21d421 // fadd v1.4s, v1.4s, v1.4s
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
+	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	ADD $16, R1, R9
+	VLD1R.P 4(R9), [V31.S4]
+	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
+	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
+	ADD $20, R1, R9
+	VLD1R.P 4(R9), [V31.S4]
+	WORD $0x4ebff400 // fmin v0.4s, v0.4s, v31.4s
+	WORD $0x4ebff421 // fmin v1.4s, v1.4s, v31.4s
+	ADD $4, R1, R9
+	VLD1R.P 4(R9), [V30.S4]
+	VMOV V30.B16, V2.B16
+	VMOV V30.B16, V3.B16
+	ADD $0, R1, R9
+	VLD1R.P 4(R9), [V31.S4]
+	VFMLA V31.S4, V0.S4, V2.S4
+	VFMLA V31.S4, V1.S4, V3.S4
+	WORD $0x4ebed446 // fsub v6.4s, v2.4s, v30.4s
+	WORD $0x4ebed467 // fsub v7.4s, v3.4s, v30.4s
+	ADD $8, R1, R9
+	VLD1R.P 4(R9), [V31.S4]
+	VFMLS V31.S4, V6.S4, V0.S4
+	VFMLS V31.S4, V7.S4, V1.S4
+	ADD $12, R1, R9
+	VLD1R.P 4(R9), [V31.S4]
+	VFMLS V31.S4, V6.S4, V0.S4
+	VFMLS V31.S4, V7.S4, V1.S4
+	ADD $24, R1, R9
+	VLD1R.P 4(R9), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	ADD $28, R1, R9
+	VLD1R.P 4(R9), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	ADD $32, R1, R9
+	VLD1R.P 4(R9), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	VFMLA V0.S4, V10.S4, V8.S4
+	VFMLA V1.S4, V11.S4, V9.S4
+	ADD $36, R1, R9
+	VLD1R.P 4(R9), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	ADD $40, R1, R9
+	VLD1R.P 4(R9), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	VFMLA V0.S4, V10.S4, V8.S4
+	VFMLA V1.S4, V11.S4, V9.S4
+	ADD $44, R1, R9
+	VLD1R.P 4(R9), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	ADD $48, R1, R9
+	VLD1R.P 4(R9), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	VFMLA V0.S4, V10.S4, V8.S4
+	VFMLA V1.S4, V11.S4, V9.S4
+	ADD $52, R1, R9
+	VLD1R.P 4(R9), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	VSHL $23, V2.S4, V2.S4
+	VSHL $23, V3.S4, V3.S4
+	WORD $0x6e22dd4a // fmul v10.4s, v10.4s, v2.4s
+	WORD $0x6e23dd6b // fmul v11.4s, v11.4s, v3.4s
+	ADD $16, R1, R9
+	VLD1R.P 4(R9), [V31.S4]
+	WORD $0x6ea4e7e8 // fcmgt v8.4s, v31.4s, v4.4s
+	WORD $0x6ea5e7e9 // fcmgt v9.4s, v31.4s, v5.4s
+	VAND V8.B16, V10.B16, V6.B16
+	VAND V9.B16, V11.B16, V7.B16
+	WORD $0x4ea6d54a // fsub v10.4s, v10.4s, v6.4s
+	WORD $0x4ea7d56b // fsub v11.4s, v11.4s, v7.4s
+	ADD $52, R1, R9
+	VLD1R.P 4(R9), [V31.S4]
+	WORD $0x4e3fd54a // fadd v10.4s, v10.4s, v31.4s
+	WORD $0x4e3fd56b // fadd v11.4s, v11.4s, v31.4s
+	WORD $0x6e2affea // fdiv v10.4s, v31.4s, v10.4s
+	WORD $0x6e2bffeb // fdiv v11.4s, v31.4s, v11.4s
+	WORD $0x4e2ad54a // fadd v10.4s, v10.4s, v10.4s
+	WORD $0x4e2bd56b // fadd v11.4s, v11.4s, v11.4s
+	ADD $52, R1, R9
+	VLD1R.P 4(R9), [V31.S4]
+	WORD $0x4ebfd54a // fsub v10.4s, v10.4s, v31.4s
+	WORD $0x4ebfd56b // fsub v11.4s, v11.4s, v31.4s
+	VMOV V10.B16, V12.B16
+	VMOV V11.B16, V13.B16
+	FLDPQ 0(R3), (F16, F17)
+	ADD R7, R3
+	FLDPQ 0(R3), (F18, F19)
+	ADD R7, R3
+	FLDPQ 0(R3), (F20, F21)
+	ADD R7, R3
+	FLDPQ 0(R3), (F22, F23)
+	FLDPQ 0(R6), (F14, F15)
+	WORD $0x6e2cdd80 // fmul v0.4s, v12.4s, v12.4s
+	WORD $0x6e2ddda1 // fmul v1.4s, v13.4s, v13.4s
+	ADD $52, R1, R9
+	VLD1R.P 4(R9), [V31.S4]
+	WORD $0x4ea0d7e0 // fsub v0.4s, v31.4s, v0.4s
+	WORD $0x4ea1d7e1 // fsub v1.4s, v31.4s, v1.4s
+	WORD $0x6e36dc00 // fmul v0.4s, v0.4s, v22.4s
+	WORD $0x6e37dc21 // fmul v1.4s, v1.4s, v23.4s
+	WORD $0x6e2edc00 // fmul v0.4s, v0.4s, v14.4s
+	WORD $0x6e2fdc21 // fmul v1.4s, v1.4s, v15.4s
+	FLDPQ 0(R4), (F2, F3)
+	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	ADD $52, R1, R9
+	VLD1R.P 4(R9), [V31.S4]
+	WORD $0x4eb6d7e2 // fsub v2.4s, v31.4s, v22.4s
+	WORD $0x4eb7d7e3 // fsub v3.4s, v31.4s, v23.4s
+	WORD $0x6e36dc42 // fmul v2.4s, v2.4s, v22.4s
+	WORD $0x6e37dc63 // fmul v3.4s, v3.4s, v23.4s
+	WORD $0x6e2cdc42 // fmul v2.4s, v2.4s, v12.4s
+	WORD $0x6e2ddc63 // fmul v3.4s, v3.4s, v13.4s
+	WORD $0x6e2edc42 // fmul v2.4s, v2.4s, v14.4s
+	WORD $0x6e2fdc63 // fmul v3.4s, v3.4s, v15.4s
+	FSTPQ (F2, F3), 0(R3)
+	SUB R7, R3
+	WORD $0x6e34de82 // fmul v2.4s, v20.4s, v20.4s
+	WORD $0x6e35dea3 // fmul v3.4s, v21.4s, v21.4s
+	ADD $52, R1, R9
+	VLD1R.P 4(R9), [V31.S4]
+	WORD $0x4ea2d7e2 // fsub v2.4s, v31.4s, v2.4s
+	WORD $0x4ea3d7e3 // fsub v3.4s, v31.4s, v3.4s
+	WORD $0x6e30dc42 // fmul v2.4s, v2.4s, v16.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
+	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
+	FSTPQ (F2, F3), 0(R3)
+	SUB R7, R3
+	ADD $52, R1, R9
+	VLD1R.P 4(R9), [V31.S4]
+	WORD $0x4eb2d7e2 // fsub v2.4s, v31.4s, v18.4s
+	WORD $0x4eb3d7e3 // fsub v3.4s, v31.4s, v19.4s
+	WORD $0x6e32dc42 // fmul v2.4s, v2.4s, v18.4s
+	WORD $0x6e33dc63 // fmul v3.4s, v3.4s, v19.4s
+	FLDPQ 0(R2), (F4, F5)
+	WORD $0x6e24dc42 // fmul v2.4s, v2.4s, v4.4s
+	WORD $0x6e25dc63 // fmul v3.4s, v3.4s, v5.4s
+	WORD $0x6e3cdc42 // fmul v2.4s, v2.4s, v28.4s
+	WORD $0x6e3cdc63 // fmul v3.4s, v3.4s, v28.4s
+	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
+	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
+	FSTPQ (F2, F3), 0(R3)
+	SUB R7, R3
+	ADD $52, R1, R9
+	VLD1R.P 4(R9), [V31.S4]
+	WORD $0x4eb0d7e2 // fsub v2.4s, v31.4s, v16.4s
+	WORD $0x4eb1d7e3 // fsub v3.4s, v31.4s, v17.4s
+	WORD $0x6e30dc42 // fmul v2.4s, v2.4s, v16.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	WORD $0x6e34dc42 // fmul v2.4s, v2.4s, v20.4s
+	WORD $0x6e35dc63 // fmul v3.4s, v3.4s, v21.4s
+	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
+	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
+	FSTPQ (F2, F3), 0(R3)
+	ADD R7, R3
+	ADD R7, R3
+	ADD R7, R3
+	WORD $0x6e32dc00 // fmul v0.4s, v0.4s, v18.4s
+	WORD $0x6e33dc21 // fmul v1.4s, v1.4s, v19.4s
+	FSTPQ (F0, F1), 0(R4)
+	SUB R7, R3
+	SUB R7, R3
+	SUB R7, R3
+	ADD $32, R2
+	ADD $32, R3
+	ADD $32, R4
+	ADD $32, R5
+	ADD $32, R6
+	SUBS $32, R8
+	BNE loop1
+	RET
+
+// func gruNeon(args *recurrentArgs)
+TEXT ·gruNeon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 64(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 32(R0), R5
+	MOVD 40(R0), R6
+	MOVD 56(R0), R7
+	MOVD 0(R0), R8
+	MOVD 48(R0), R9
+loop1:
+	FLDPQ 0(R8), (F0, F1)
+	FLDPQ 0(R2), (F2, F3)
+	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
+	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	ADD $16, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
+	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
+	ADD $20, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x4ebff400 // fmin v0.4s, v0.4s, v31.4s
+	WORD $0x4ebff421 // fmin v1.4s, v1.4s, v31.4s
+	ADD $4, R1, R10
+	VLD1R.P 4(R10), [V30.S4]
+	VMOV V30.B16, V2.B16
+	VMOV V30.B16, V3.B16
+	ADD $0, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VFMLA V31.S4, V0.S4, V2.S4
+	VFMLA V31.S4, V1.S4, V3.S4
+	WORD $0x4ebed446 // fsub v6.4s, v2.4s, v30.4s
+	WORD $0x4ebed467 // fsub v7.4s, v3.4s, v30.4s
+	ADD $8, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VFMLS V31.S4, V6.S4, V0.S4
+	VFMLS V31.S4, V7.S4, V1.S4
+	ADD $12, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VFMLS V31.S4, V6.S4, V0.S4
+	VFMLS V31.S4, V7.S4, V1.S4
+	ADD $24, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	ADD $28, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	ADD $32, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	VFMLA V0.S4, V10.S4, V8.S4
+	VFMLA V1.S4, V11.S4, V9.S4
+	ADD $36, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	ADD $40, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	VFMLA V0.S4, V10.S4, V8.S4
+	VFMLA V1.S4, V11.S4, V9.S4
+	ADD $44, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	ADD $48, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	VFMLA V0.S4, V10.S4, V8.S4
+	VFMLA V1.S4, V11.S4, V9.S4
+	ADD $52, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	VSHL $23, V2.S4, V2.S4
+	VSHL $23, V3.S4, V3.S4
+	WORD $0x6e22dd4a // fmul v10.4s, v10.4s, v2.4s
+	WORD $0x6e23dd6b // fmul v11.4s, v11.4s, v3.4s
+	ADD $16, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x6ea4e7e8 // fcmgt v8.4s, v31.4s, v4.4s
+	WORD $0x6ea5e7e9 // fcmgt v9.4s, v31.4s, v5.4s
+	VAND V8.B16, V10.B16, V6.B16
+	VAND V9.B16, V11.B16, V7.B16
+	WORD $0x4ea6d54a // fsub v10.4s, v10.4s, v6.4s
+	WORD $0x4ea7d56b // fsub v11.4s, v11.4s, v7.4s
+	ADD $52, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x4e3fd54a // fadd v10.4s, v10.4s, v31.4s
+	WORD $0x4e3fd56b // fadd v11.4s, v11.4s, v31.4s
+	WORD $0x6e2affea // fdiv v10.4s, v31.4s, v10.4s
+	WORD $0x6e2bffeb // fdiv v11.4s, v31.4s, v11.4s
+	VMOV V10.B16, V16.B16
+	VMOV V11.B16, V17.B16
+	FSTPQ (F16, F17), 0(R3)
+	ADD R7, R8
+	ADD R7, R2
+	ADD R7, R3
+	FLDPQ 0(R8), (F0, F1)
+	FLDPQ 0(R2), (F2, F3)
+	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
+	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	ADD $16, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
+	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
+	ADD $20, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x4ebff400 // fmin v0.4s, v0.4s, v31.4s
+	WORD $0x4ebff421 // fmin v1.4s, v1.4s, v31.4s
+	ADD $4, R1, R10
+	VLD1R.P 4(R10), [V30.S4]
+	VMOV V30.B16, V2.B16
+	VMOV V30.B16, V3.B16
+	ADD $0, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VFMLA V31.S4, V0.S4, V2.S4
+	VFMLA V31.S4, V1.S4, V3.S4
+	WORD $0x4ebed446 // fsub v6.4s, v2.4s, v30.4s
+	WORD $0x4ebed467 // fsub v7.4s, v3.4s, v30.4s
+	ADD $8, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VFMLS V31.S4, V6.S4, V0.S4
+	VFMLS V31.S4, V7.S4, V1.S4
+	ADD $12, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VFMLS V31.S4, V6.S4, V0.S4
+	VFMLS V31.S4, V7.S4, V1.S4
+	ADD $24, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	ADD $28, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	ADD $32, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	VFMLA V0.S4, V10.S4, V8.S4
+	VFMLA V1.S4, V11.S4, V9.S4
+	ADD $36, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	ADD $40, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	VFMLA V0.S4, V10.S4, V8.S4
+	VFMLA V1.S4, V11.S4, V9.S4
+	ADD $44, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	ADD $48, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	VFMLA V0.S4, V10.S4, V8.S4
+	VFMLA V1.S4, V11.S4, V9.S4
+	ADD $52, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	VSHL $23, V2.S4, V2.S4
+	VSHL $23, V3.S4, V3.S4
+	WORD $0x6e22dd4a // fmul v10.4s, v10.4s, v2.4s
+	WORD $0x6e23dd6b // fmul v11.4s, v11.4s, v3.4s
+	ADD $16, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x6ea4e7e8 // fcmgt v8.4s, v31.4s, v4.4s
+	WORD $0x6ea5e7e9 // fcmgt v9.4s, v31.4s, v5.4s
+	VAND V8.B16, V10.B16, V6.B16
+	VAND V9.B16, V11.B16, V7.B16
+	WORD $0x4ea6d54a // fsub v10.4s, v10.4s, v6.4s
+	WORD $0x4ea7d56b // fsub v11.4s, v11.4s, v7.4s
+	ADD $52, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x4e3fd54a // fadd v10.4s, v10.4s, v31.4s
+	WORD $0x4e3fd56b // fadd v11.4s, v11.4s, v31.4s
+	WORD $0x6e2affea // fdiv v10.4s, v31.4s, v10.4s
+	WORD $0x6e2bffeb // fdiv v11.4s, v31.4s, v11.4s
+	VMOV V10.B16, V18.B16
+	VMOV V11.B16, V19.B16
+	FSTPQ (F18, F19), 0(R3)
+	ADD R7, R8
+	ADD R7, R2
+	ADD R7, R3
+	FLDPQ 0(R2), (F20, F21)
+	FSTPQ (F20, F21), 0(R3)
+	FLDPQ 0(R8), (F0, F1)
+	VFMLA V20.S4, V16.S4, V0.S4
+	VFMLA V21.S4, V17.S4, V1.S4
+	WORD $0x4e20d400 // fadd v0.4s, v0.4s, v0.4s
+	WORD $0x4e21d421 // fadd v1.4s, v1.4s, v1.4s
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
+	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	ADD $16, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
+	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
+	ADD $20, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x4ebff400 // fmin v0.4s, v0.4s, v31.4s
+	WORD $0x4ebff421 // fmin v1.4s, v1.4s, v31.4s
+	ADD $4, R1, R10
+	VLD1R.P 4(R10), [V30.S4]
+	VMOV V30.B16, V2.B16
+	VMOV V30.B16, V3.B16
+	ADD $0, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VFMLA V31.S4, V0.S4, V2.S4
+	VFMLA V31.S4, V1.S4, V3.S4
+	WORD $0x4ebed446 // fsub v6.4s, v2.4s, v30.4s
+	WORD $0x4ebed467 // fsub v7.4s, v3.4s, v30.4s
+	ADD $8, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VFMLS V31.S4, V6.S4, V0.S4
+	VFMLS V31.S4, V7.S4, V1.S4
+	ADD $12, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VFMLS V31.S4, V6.S4, V0.S4
+	VFMLS V31.S4, V7.S4, V1.S4
+	ADD $24, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	ADD $28, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	ADD $32, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	VFMLA V0.S4, V10.S4, V8.S4
+	VFMLA V1.S4, V11.S4, V9.S4
+	ADD $36, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	ADD $40, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	VFMLA V0.S4, V10.S4, V8.S4
+	VFMLA V1.S4, V11.S4, V9.S4
+	ADD $44, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	ADD $48, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V8.B16
+	VMOV V31.B16, V9.B16
+	VFMLA V0.S4, V10.S4, V8.S4
+	VFMLA V1.S4, V11.S4, V9.S4
+	ADD $52, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	VMOV V31.B16, V10.B16
+	VMOV V31.B16, V11.B16
+	VFMLA V0.S4, V8.S4, V10.S4
+	VFMLA V1.S4, V9.S4, V11.S4
+	VSHL $23, V2.S4, V2.S4
+	VSHL $23, V3.S4, V3.S4
+	WORD $0x6e22dd4a // fmul v10.4s, v10.4s, v2.4s
+	WORD $0x6e23dd6b // fmul v11.4s, v11.4s, v3.4s
+	ADD $16, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x6ea4e7e8 // fcmgt v8.4s, v31.4s, v4.4s
+	WORD $0x6ea5e7e9 // fcmgt v9.4s, v31.4s, v5.4s
+	VAND V8.B16, V10.B16, V6.B16
+	VAND V9.B16, V11.B16, V7.B16
+	WORD $0x4ea6d54a // fsub v10.4s, v10.4s, v6.4s
+	WORD $0x4ea7d56b // fsub v11.4s, v11.4s, v7.4s
+	ADD $52, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x4e3fd54a // fadd v10.4s, v10.4s, v31.4s
+	WORD $0x4e3fd56b // fadd v11.4s, v11.4s, v31.4s
+	WORD $0x6e2affea // fdiv v10.4s, v31.4s, v10.4s
+	WORD $0x6e2bffeb // fdiv v11.4s, v31.4s, v11.4s
+	WORD $0x4e2ad54a // fadd v10.4s, v10.4s, v10.4s
+	WORD $0x4e2bd56b // fadd v11.4s, v11.4s, v11.4s
+	ADD $52, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x4ebfd54a // fsub v10.4s, v10.4s, v31.4s
+	WORD $0x4ebfd56b // fsub v11.4s, v11.4s, v31.4s
+	VMOV V10.B16, V22.B16
+	VMOV V11.B16, V23.B16
+	FSTPQ (F22, F23), 0(R5)
+	ADD $52, R1, R10
+	VLD1R.P 4(R10), [V31.S4]
+	WORD $0x4eb2d7e2 // fsub v2.4s, v31.4s, v18.4s
+	WORD $0x4eb3d7e3 // fsub v3.4s, v31.4s, v19.4s
+	WORD $0x6e22dec0 // fmul v0.4s, v22.4s, v2.4s
+	WORD $0x6e23dee1 // fmul v1.4s, v23.4s, v3.4s
+	FLDPQ 0(R4), (F2, F3)
+	VFMLA V18.S4, V2.S4, V0.S4
+	VFMLA V19.S4, V3.S4, V1.S4
+	FSTPQ (F0, F1), 0(R6)
+	SUB R7, R3
+	SUB R7, R8
+	SUB R7, R2
+	SUB R7, R3
+	SUB R7, R8
+	SUB R7, R2
+	ADD $32, R2
+	ADD $32, R3
+	ADD $32, R4
+	ADD $32, R5
+	ADD $32, R6
+	ADD $32, R8
+	SUBS $32, R9
+	BNE loop1
+	RET
+
+// func gruBackNeon(args *recurrentArgs)
+TEXT ·gruBackNeon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 64(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 32(R0), R5
+	MOVD 40(R0), R6
+	MOVD 56(R0), R7
+	ADD $72, R0, R8
+	VLD1R.P 4(R8), [V28.S4]
+	MOVD 48(R0), R8
+loop1:
+	FLDPQ 0(R3), (F16, F17)
+	ADD R7, R3
+	FLDPQ 0(R3), (F18, F19)
+	ADD R7, R3
+	FLDPQ 0(R3), (F20, F21)
+	FLDPQ 0(R6), (F0, F1)
+	FLDPQ 0(R5), (F22, F23)
+	FLDPQ 0(R2), (F2, F3)
+	WORD $0x6e3cdc42 // fmul v2.4s, v2.4s, v28.4s
+	WORD $0x6e3cdc63 // fmul v3.4s, v3.4s, v28.4s
+	FLDPQ 0(R4), (F4, F5)
+	VFMLA V18.S4, V0.S4, V4.S4
+	VFMLA V19.S4, V1.S4, V5.S4
+	FSTPQ (F4, F5), 0(R4)
+	WORD $0x4eb6d442 // fsub v2.4s, v2.4s, v22.4s
+	WORD $0x4eb7d463 // fsub v3.4s, v3.4s, v23.4s
+	WORD $0x6e36dec4 // fmul v4.4s, v22.4s, v22.4s
+	WORD $0x6e37dee5 // fmul v5.4s, v23.4s, v23.4s
+	ADD $52, R1, R9
+	VLD1R.P 4(R9), [V31.S4]
+	WORD $0x4ea4d7e4 // fsub v4.4s, v31.4s, v4.4s
+	WORD $0x4ea5d7e5 // fsub v5.4s, v31.4s, v5.4s
+	ADD $52, R1, R9
+	VLD1R.P 4(R9), [V31.S4]
+	WORD $0x4eb2d7e6 // fsub v6.4s, v31.4s, v18.4s
+	WORD $0x4eb3d7e7 // fsub v7.4s, v31.4s, v19.4s
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e27dca5 // fmul v5.4s, v5.4s, v7.4s
+	WORD $0x6e20dc84 // fmul v4.4s, v4.4s, v0.4s
+	WORD $0x6e21dca5 // fmul v5.4s, v5.4s, v1.4s
+	FSTPQ (F4, F5), 0(R5)
+	WORD $0x6e30dc86 // fmul v6.4s, v4.4s, v16.4s
+	WORD $0x6e31dca7 // fmul v7.4s, v5.4s, v17.4s
+	FSTPQ (F6, F7), 0(R3)
+	SUB R7, R3
+	ADD $52, R1, R9
+	VLD1R.P 4(R9), [V31.S4]
+	WORD $0x4eb2d7e6 // fsub v6.4s, v31.4s, v18.4s
+	WORD $0x4eb3d7e7 // fsub v7.4s, v31.4s, v19.4s
+	WORD $0x6e32dcc6 // fmul v6.4s, v6.4s, v18.4s
+	WORD $0x6e33dce7 // fmul v7.4s, v7.4s, v19.4s
+	WORD $0x6e22dcc6 // fmul v6.4s, v6.4s, v2.4s
+	WORD $0x6e23dce7 // fmul v7.4s, v7.4s, v3.4s
+	WORD $0x6e20dcc6 // fmul v6.4s, v6.4s, v0.4s
+	WORD $0x6e21dce7 // fmul v7.4s, v7.4s, v1.4s
+	FSTPQ (F6, F7), 0(R3)
+	SUB R7, R3
+	ADD $52, R1, R9
+	VLD1R.P 4(R9), [V31.S4]
+	WORD $0x4eb0d7e6 // fsub v6.4s, v31.4s, v16.4s
+	WORD $0x4eb1d7e7 // fsub v7.4s, v31.4s, v17.4s
+	WORD $0x6e30dcc6 // fmul v6.4s, v6.4s, v16.4s
+	WORD $0x6e31dce7 // fmul v7.4s, v7.4s, v17.4s
+	WORD $0x6e34dcc6 // fmul v6.4s, v6.4s, v20.4s
+	WORD $0x6e35dce7 // fmul v7.4s, v7.4s, v21.4s
+	WORD $0x6e24dcc6 // fmul v6.4s, v6.4s, v4.4s
+	WORD $0x6e25dce7 // fmul v7.4s, v7.4s, v5.4s
+	FSTPQ (F6, F7), 0(R3)
+	ADD R7, R3
+	ADD R7, R3
+	SUB R7, R3
+	SUB R7, R3
+	ADD $32, R2
+	ADD $32, R3
+	ADD $32, R4
+	ADD $32, R5
+	ADD $32, R6
+	SUBS $32, R8
+	BNE loop1
+	RET
+
 // func sgdNeon(args *elementArgs)
 TEXT ·sgdNeon(SB), NOSPLIT, $0-8
 	MOVD args+0(FP), R0

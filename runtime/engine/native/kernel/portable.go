@@ -182,6 +182,7 @@ func elements(f *functions) {
 		copy(slice(e.dst, 4*lanes), sum[:])
 	}
 	exponents(f)
+	recurrents(f)
 	updates(f)
 }
 

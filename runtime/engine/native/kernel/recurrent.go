@@ -1,5 +1,7 @@
 package kernel
 
+import "unsafe"
+
 // Recurrent is the arrays of a recurrent layer, whose output has C channels. X has the products of its input for all
 // gates, [positions][gates C][Lanes], and Products those of the output before, for one position.
 type Recurrent struct {
@@ -24,119 +26,118 @@ func (r *Recurrent) Before(t int) []float32 {
 // vec is a vector of 16 lanes.
 type vec = *[lanes]float32
 
-// gate is the vector of gate k of a channel of position t, of n gates.
-func (r *Recurrent) gate(x []float32, n, t, k, c, l int) vec {
-	return vec(x[((t*n+k)*r.C+c)*r.Lanes+l:])
-}
-
-// before is the vector of Before(t), nil before the first position.
-func (r *Recurrent) before(x []float32, t, c, l int) vec {
-	if t == 0 {
-		return nil
-	}
-	return r.at(x, t-1, c, l)
-}
-
-// eachVector calls f for this worker's channels, 16 lanes at a time.
-func (w *Worker) eachVector(r *Recurrent, f func(c, l int)) {
-	from, to := w.share(r.C)
-	for c := from; c < to; c++ {
-		for l := 0; l < r.active(); l += lanes {
-			f(c, l)
-		}
-	}
-}
-
 // LSTM computes the output and the memory of position t: gates i, f, g and o (Hochreiter 1997, as PyTorch has it).
-func (w *Worker) LSTM(r *Recurrent, t int) {
-	w.eachVector(r, func(c, l int) {
-		var x, z [4]vec
-		var gates [4][lanes]float32
-		for k := range x {
-			x[k], z[k] = r.gate(r.X, 4, t, k, c, l), r.gate(r.Products, 4, 0, k, c, l)
-		}
-		y, memory := r.at(r.Y, t, c, l), r.at(r.Memory, 0, c, l)
-		for i := range y {
-			in, forget := sigmoid32(x[0][i]+z[0][i]), sigmoid32(x[1][i]+z[1][i])
-			candidate, out := tanh32(x[2][i]+z[2][i]), sigmoid32(x[3][i]+z[3][i])
-			memory[i] = forget*memory[i] + in*candidate
-			y[i] = out * tanh32(memory[i])
-			gates[0][i], gates[1][i], gates[2][i], gates[3][i] = in, forget, candidate, out
-		}
-		if r.Gates == nil {
-			return
-		}
-		*r.at(r.Memories, t, c, l) = *memory
-		for k := range gates {
-			*r.gate(r.Gates, 4, t, k, c, l) = gates[k]
-		}
+func (w *Worker) LSTM(r *Recurrent, t int) { w.position(w.f.lstm, r, 4, t, r.Memory) }
+
+// GRU computes the output of position t: gates r and z, and the candidate n (Cho 2014, as PyTorch has it).
+func (w *Worker) GRU(r *Recurrent, t int) { w.position(w.f.gru, r, 3, t, r.Before(t)) }
+
+// position computes the output of position t. Gates that are not kept take the place of Products.
+func (w *Worker) position(f func(*recurrentArgs), r *Recurrent, gates, t int, memory []float32) {
+	a, position := &w.recur, r.Pixel()
+	out, kept := r.Products, r.Memory
+	if r.Gates != nil {
+		out, kept = r.Gates[t*gates*position:], r.Memories[t*position:]
+	}
+	w.eachGate(r, a, func(at int) {
+		a.x, a.z, a.gates = p(r.X, t*gates*position+at), p(r.Products, at), p(out, at)
+		a.memory, a.kept, a.y = p(memory, at), p(kept, at), p(r.Y, t*position+at)
+		f(a)
 	})
+}
+
+// eachGate calls f with where runs of values begin that are this worker's part of a gate. Lanes without rows are left
+// out, where there are whole vectors of them.
+func (w *Worker) eachGate(r *Recurrent, a *recurrentArgs, f func(at int)) {
+	from, to := w.share(r.C)
+	a.numbers, a.gate, a.n = unsafe.Pointer(&exponentNumbers), int64(4*r.Pixel()), int64(4*r.active())
+	step := 1
+	if r.active() == r.Lanes {
+		step, a.n = to-from, int64(4*(to-from)*r.Lanes)
+	}
+	for c := from; c < to; c += step {
+		f(c * r.Lanes)
+	}
 }
 
 // LSTMBack turns the gates of position t into their gradients, and the gradient of the memory into that of the memory
 // before.
 func (w *Worker) LSTMBack(r *Recurrent, t int) {
-	w.eachVector(r, func(c, l int) {
-		var g [4]vec
-		for k := range g {
-			g[k] = r.gate(r.Gates, 4, t, k, c, l)
-		}
-		dy, d, memory, before := r.at(r.DY, t, c, l), r.at(r.Memory, 0, c, l), r.at(r.Memories, t, c, l),
-			r.before(r.Memories, t, c, l)
-		for i := range dy {
-			in, forget, candidate, out := g[0][i], g[1][i], g[2][i], g[3][i]
-			m := tanh32(memory[i])
-			slope, last := d[i]+dy[i]*out*(1-m*m), float32(0)
-			if before != nil {
-				last = before[i]
-			}
-			g[0][i], g[1][i] = slope*candidate*in*(1-in), slope*last*forget*(1-forget)
-			g[2][i], g[3][i] = slope*in*(1-candidate*candidate), dy[i]*m*out*(1-out)
-			d[i] = slope * forget
-		}
-	})
-}
-
-// GRU computes the output of position t: gates r and z, and the candidate n (Cho 2014, as PyTorch has it).
-func (w *Worker) GRU(r *Recurrent, t int) {
-	w.eachVector(r, func(c, l int) {
-		var x, z [3]vec
-		for k := range x {
-			x[k], z[k] = r.gate(r.X, 3, t, k, c, l), r.gate(r.Products, 3, 0, k, c, l)
-		}
-		y, before := r.at(r.Y, t, c, l), vec(r.Before(t)[c*r.Lanes+l:])
-		var reset, update, candidate [lanes]float32
-		for i := range y {
-			reset[i], update[i] = sigmoid32(x[0][i]+z[0][i]), sigmoid32(x[1][i]+z[1][i])
-			candidate[i] = tanh32(x[2][i] + reset[i]*z[2][i])
-			y[i] = (1-update[i])*candidate[i] + update[i]*before[i]
-		}
-		if r.Gates != nil {
-			*r.gate(r.Gates, 3, t, 0, c, l), *r.gate(r.Gates, 3, t, 1, c, l) = reset, update
-			*r.gate(r.Gates, 3, t, 2, c, l), *r.at(r.Memories, t, c, l) = *z[2], candidate
-		}
-	})
+	w.positionBack(w.f.lstmBack, r, 4, t, r.Memories, nil)
 }
 
 // GRUBack turns the gates of position t into their gradients, and adds what the position before takes over.
-func (w *Worker) GRUBack(r *Recurrent, t int) {
-	w.eachVector(r, func(c, l int) {
-		var g [3]vec
-		for k := range g {
-			g[k] = r.gate(r.Gates, 3, t, k, c, l)
+func (w *Worker) GRUBack(r *Recurrent, t int) { w.positionBack(w.f.gruBack, r, 3, t, r.Y, r.DY) }
+
+// positionBack is the way back of position t. before has what the forward pass kept of all positions, and dBefore its
+// gradients; nil: those are in Memory. The first position has none before it: its own stands for that, and counts 0.
+func (w *Worker) positionBack(f func(*recurrentArgs), r *Recurrent, gates, t int, before, dBefore []float32) {
+	a, position, memory := &w.recur, r.Pixel(), r.Memory
+	last := t
+	a.x = nil
+	if a.before = 0; t > 0 {
+		last, a.before = t-1, 1
+		if dBefore != nil {
+			memory = dBefore[last*position:]
 		}
-		dy, candidate := r.at(r.DY, t, c, l), r.at(r.Memories, t, c, l)
-		before, dBefore := r.before(r.Y, t, c, l), r.before(r.DY, t, c, l)
-		for i := range dy {
-			reset, update, hidden, n, last := g[0][i], g[1][i], g[2][i], candidate[i], float32(0)
-			if before != nil {
-				last = before[i]
-				dBefore[i] += dy[i] * update
+	}
+	w.eachGate(r, a, func(at int) {
+		a.z, a.gates, a.memory = p(before, last*position+at), p(r.Gates, t*gates*position+at), p(memory, at)
+		a.kept, a.y = p(r.Memories, t*position+at), p(r.DY, t*position+at)
+		f(a)
+	})
+}
+
+// recurrents are the kernels in plain Go.
+func recurrents(f *functions) {
+	type value func(x, z, g *[4]float32, memory, kept, y *float32, before float32)
+	each := func(gates int64, value value) func(*recurrentArgs) {
+		return func(a *recurrentArgs) {
+			one := func(base unsafe.Pointer, at int64) *float32 { return (*float32)(ptr(base, at)) }
+			for i := int64(0); i < a.n; i += 4 {
+				var x, z, g [4]float32
+				for k := range gates {
+					if a.x != nil {
+						x[k], z[k] = *one(a.x, k*a.gate+i), *one(a.z, k*a.gate+i)
+					}
+					g[k] = *one(a.gates, k*a.gate+i)
+				}
+				if a.x == nil {
+					z[0] = *one(a.z, i)
+				}
+				value(&x, &z, &g, one(a.memory, i), one(a.kept, i), one(a.y, i), a.before)
+				for k := range gates {
+					*one(a.gates, k*a.gate+i) = g[k]
+				}
 			}
-			dn := dy[i] * (1 - update) * (1 - n*n)
-			g[0][i], g[1][i], g[2][i] = dn*hidden*reset*(1-reset), dy[i]*(last-n)*update*(1-update), dn*reset
-			candidate[i] = dn
 		}
+	}
+	f.lstm = each(4, func(x, z, g *[4]float32, memory, kept, y *float32, _ float32) {
+		g[0], g[1] = sigmoid32(x[0]+z[0]), sigmoid32(x[1]+z[1])
+		g[2], g[3] = tanh32(x[2]+z[2]), sigmoid32(x[3]+z[3])
+		*memory = g[1]**memory + g[0]*g[2]
+		*kept, *y = *memory, g[3]*tanh32(*memory)
+	})
+	f.lstmBack = each(4, func(_, z, g *[4]float32, d, kept, y *float32, before float32) {
+		in, forget, candidate, out := g[0], g[1], g[2], g[3]
+		m := tanh32(*kept)
+		slope := *d + *y*out*(1-m*m)
+		g[0], g[1] = slope*candidate*in*(1-in), slope*before*z[0]*forget*(1-forget)
+		g[2], g[3] = slope*in*(1-candidate*candidate), *y*m*out*(1-out)
+		*d = slope * forget
+	})
+	f.gru = each(3, func(x, z, g *[4]float32, before, kept, y *float32, _ float32) {
+		g[0], g[1], g[2] = sigmoid32(x[0]+z[0]), sigmoid32(x[1]+z[1]), z[2]
+		n := tanh32(x[2] + g[0]*z[2])
+		*y = (1-g[1])*n + g[1]**before
+		*kept = n
+	})
+	f.gruBack = each(3, func(_, z, g *[4]float32, dBefore, kept, y *float32, before float32) {
+		reset, update, hidden, n := g[0], g[1], g[2], *kept
+		*dBefore += *y * update
+		dn := *y * (1 - update) * (1 - n*n)
+		g[0], g[1], g[2] = dn*hidden*reset*(1-reset), *y*(before*z[0]-n)*update*(1-update), dn*reset
+		*kept = dn
 	})
 }
 
@@ -150,9 +151,7 @@ func (w *Worker) GatesBack(r *Recurrent) {
 			if n == 3 && k == 2 {
 				src = r.Memories[t*r.Pixel():][:r.Pixel()]
 			}
-			for i, v := range src {
-				r.DX[(t*n+k)*r.Pixel()+i] += v
-			}
+			w.move(r.DX[(t*n+k)*r.Pixel():][:r.Pixel()], src, true)
 		}
 	}
 }

@@ -163,6 +163,15 @@ type exponentArgs struct {
 	numbers        unsafe.Pointer
 }
 
+// recurrentArgs is one position of a recurrent layer. Gates lie gate bytes apart in x, z and gates.
+type recurrentArgs struct {
+	x, z, gates     unsafe.Pointer // on the way back z has what the position before kept
+	memory, kept, y unsafe.Pointer
+	n, gate         int64 // bytes
+	numbers         unsafe.Pointer
+	before          float32 // on the way back 1, or 0 at the first position: what is at z counts so much
+}
+
 type channelArgs struct {
 	x, y, z        unsafe.Pointer
 	p, q, r        unsafe.Pointer // one value a channel
@@ -226,6 +235,7 @@ type functions struct {
 
 	silu, siluBack, geluTanh, geluTanhBack, gelu, geluBack func(*exponentArgs)
 	softmaxRows, softmaxRowsBack                           func(*exponentArgs)
+	lstm, lstmBack, gru, gruBack                           func(*recurrentArgs)
 
 	affine, affineRelu, normBack                   func(*channelArgs)
 	moments, normSums, normSumsRelu, rowSums, dots [2]func(*channelArgs) // for a block of channels, and for one

@@ -101,6 +101,18 @@ func softmaxRows512(args *exponentArgs)
 func softmaxRowsBack512(args *exponentArgs)
 
 //go:noescape
+func lstm512(args *recurrentArgs)
+
+//go:noescape
+func lstmBack512(args *recurrentArgs)
+
+//go:noescape
+func gru512(args *recurrentArgs)
+
+//go:noescape
+func gruBack512(args *recurrentArgs)
+
+//go:noescape
 func sgd512(args *elementArgs)
 
 //go:noescape
@@ -342,6 +354,18 @@ func softmaxRows256(args *exponentArgs)
 
 //go:noescape
 func softmaxRowsBack256(args *exponentArgs)
+
+//go:noescape
+func lstm256(args *recurrentArgs)
+
+//go:noescape
+func lstmBack256(args *recurrentArgs)
+
+//go:noescape
+func gru256(args *recurrentArgs)
+
+//go:noescape
+func gruBack256(args *recurrentArgs)
 
 //go:noescape
 func sgd256(args *elementArgs)

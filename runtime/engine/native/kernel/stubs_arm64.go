@@ -77,6 +77,18 @@ func softmaxRowsNeon(args *exponentArgs)
 func softmaxRowsBackNeon(args *exponentArgs)
 
 //go:noescape
+func lstmNeon(args *recurrentArgs)
+
+//go:noescape
+func lstmBackNeon(args *recurrentArgs)
+
+//go:noescape
+func gruNeon(args *recurrentArgs)
+
+//go:noescape
+func gruBackNeon(args *recurrentArgs)
+
+//go:noescape
 func sgdNeon(args *elementArgs)
 
 //go:noescape

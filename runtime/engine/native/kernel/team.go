@@ -30,6 +30,7 @@ type Worker struct {
 	tr      transposeArgs
 	elem    elementArgs
 	expo    exponentArgs
+	recur   recurrentArgs
 	chn     channelArgs
 	tap     tapArgs
 	offs    []int64

@@ -206,6 +206,7 @@ func exponents(m machine) {
 		return y
 	})
 	softRows(m)
+	gates(m)
 }
 
 // softRows are the rows of a softmax: 16 values side by side, each of a row of its own.
@@ -248,4 +249,206 @@ func (e exponent) softPart(args register, at int, back bool) {
 	if !back {
 		e.store(sum, e.at(sums, at))
 	}
+}
+
+// Offsets in recurrentArgs.
+const (
+	recurrentX       = 0
+	recurrentZ       = 8
+	recurrentGates   = 16
+	recurrentMemory  = 24
+	recurrentKept    = 32
+	recurrentY       = 40
+	recurrentN       = 48 // bytes of a gate that are computed
+	recurrentGate    = 56 // bytes from one gate to the next
+	recurrentNumbers = 64
+	recurrentBefore  = 72 // what the position before counts for
+)
+
+// cell writes kernels of one position of a recurrent layer. Pointers to gates go from the first to the last.
+type cell struct {
+	exponent
+	x, z, gates, memory, kept, y, gate register
+}
+
+// cells writes a kernel that calls body for each vector of a gate; count is the number of gates.
+func cells(m machine, name string, count int, back bool, body func(c cell)) {
+	m.function(name, "*recurrentArgs", func(args register) {
+		c := cell{
+			exponent: exponent{m, m.field(args, recurrentNumbers)}, z: m.field(args, recurrentZ),
+			gates: m.field(args, recurrentGates), memory: m.field(args, recurrentMemory),
+			kept: m.field(args, recurrentKept), y: m.field(args, recurrentY), gate: m.field(args, recurrentGate),
+		}
+		pointers, walking := []register{c.z, c.gates, c.memory, c.kept, c.y}, []register{c.gates}
+		if back {
+			m.broadcastEach(args, recurrentBefore, m.constant(3))
+		} else {
+			c.x = m.field(args, recurrentX)
+			pointers, walking = append(pointers, c.x), append(walking, c.x, c.z)
+		}
+		m.loop(m.field(args, recurrentN), m.size(), func() {
+			body(c)
+			for range count - 1 {
+				for _, p := range walking {
+					m.minus(c.gate, p)
+				}
+			}
+			m.plus(m.size(), pointers...)
+		})
+	})
+}
+
+// tanh returns 2 sigmoid(2 x) - 1 for x in v(0).
+func (e exponent) tanh() vector {
+	e.add(e.v(0), e.v(0), e.v(0))
+	y := e.sigmoid()
+	e.add(y, y, y)
+	e.sub(y, y, e.number(one, 0))
+	return y
+}
+
+// away is to = x (1 - x), the slope of a sigmoid.
+func (e exponent) away(to, x vector) {
+	e.sub(to, e.number(one, 0), x)
+	e.mul(to, to, x)
+}
+
+// apart is to = 1 - x x, the slope of a tanh.
+func (e exponent) apart(to, x vector) {
+	e.mul(to, x, x)
+	e.sub(to, e.number(one, 0), to)
+}
+
+// sum is v(0) = x + z of the gate at hand.
+func (c cell) sum() {
+	c.load(c.at(c.x, 0), c.v(0))
+	c.add(c.v(0), c.v(0), c.memoryOperand(c.at(c.z, 0), c.v(1)))
+}
+
+// next stores a gate and goes to the next one.
+func (c cell) next(v, to vector) {
+	c.copy(to, v)
+	c.store(to, c.at(c.gates, 0))
+	c.plus(c.gate, c.x, c.z, c.gates)
+}
+
+// given loads all gates, and goes to the last one.
+func (c cell) given(to ...vector) {
+	for i, v := range to {
+		if i > 0 {
+			c.plus(c.gate, c.gates)
+		}
+		c.load(c.at(c.gates, 0), v)
+	}
+}
+
+// before stores a gate and goes to the one before.
+func (c cell) before(v vector) {
+	c.store(v, c.at(c.gates, 0))
+	c.minus(c.gate, c.gates)
+}
+
+func gates(m machine) {
+	first, second, third, fourth := m.v(8), m.v(9), m.v(10), m.v(11)
+	cells(m, "lstm", 4, false, func(c cell) {
+		c.sum()
+		c.next(c.sigmoid(), first)
+		c.sum()
+		c.next(c.sigmoid(), second)
+		c.sum()
+		c.next(c.tanh(), third)
+		c.sum()
+		c.copy(fourth, c.sigmoid())
+		c.store(fourth, c.at(c.gates, 0))
+		memory := m.v(6)
+		c.load(c.at(c.memory, 0), memory)
+		c.mul(memory, memory, second)
+		c.fma(memory, first, third)
+		c.store(memory, c.at(c.memory, 0))
+		c.store(memory, c.at(c.kept, 0))
+		c.copy(m.v(0), memory)
+		y := c.tanh()
+		c.mul(y, y, fourth)
+		c.store(y, c.at(c.y, 0))
+	})
+	cells(m, "lstmBack", 4, true, func(c cell) {
+		c.load(c.at(c.kept, 0), m.v(0))
+		tanh, dy, slope, t := m.v(6), m.v(7), m.v(0), m.v(1)
+		c.copy(tanh, c.tanh())
+		c.given(first, second, third, fourth)
+		c.load(c.at(c.y, 0), dy)
+		c.apart(slope, tanh)
+		c.mul(slope, slope, fourth)
+		c.mul(slope, slope, dy)
+		c.add(slope, slope, c.memoryOperand(c.at(c.memory, 0), t))
+		c.away(t, fourth)
+		c.mul(t, t, tanh)
+		c.mul(t, t, dy)
+		c.before(t)
+		c.apart(t, third)
+		c.mul(t, t, first)
+		c.mul(t, t, slope)
+		c.before(t)
+		c.away(t, second)
+		c.mul(t, t, c.memoryOperand(c.at(c.z, 0), m.v(2)))
+		c.mul(t, t, c.constant(3))
+		c.mul(t, t, slope)
+		c.before(t)
+		c.away(t, first)
+		c.mul(t, t, third)
+		c.mul(t, t, slope)
+		c.store(t, c.at(c.gates, 0))
+		c.plus(c.gate, c.gates)
+		c.plus(c.gate, c.gates)
+		c.plus(c.gate, c.gates)
+		c.mul(slope, slope, second)
+		c.store(slope, c.at(c.memory, 0))
+	})
+	cells(m, "gru", 3, false, func(c cell) {
+		c.sum()
+		c.next(c.sigmoid(), first)
+		c.sum()
+		c.next(c.sigmoid(), second)
+		c.load(c.at(c.z, 0), third)
+		c.store(third, c.at(c.gates, 0))
+		c.load(c.at(c.x, 0), m.v(0))
+		c.fma(m.v(0), first, third)
+		c.copy(fourth, c.tanh())
+		c.store(fourth, c.at(c.kept, 0))
+		y, t := m.v(0), m.v(1)
+		c.sub(t, c.number(one, 0), second)
+		c.mul(y, fourth, t)
+		c.load(c.at(c.memory, 0), t)
+		c.fma(y, t, second)
+		c.store(y, c.at(c.y, 0))
+	})
+	cells(m, "gruBack", 3, true, func(c cell) {
+		c.given(first, second, third)
+		dy, n, last, t, u := m.v(0), fourth, m.v(1), m.v(2), m.v(3)
+		c.load(c.at(c.y, 0), dy)
+		c.load(c.at(c.kept, 0), n)
+		c.load(c.at(c.z, 0), last)
+		c.mul(last, last, c.constant(3))
+		c.load(c.at(c.memory, 0), t)
+		c.fma(t, dy, second)
+		c.store(t, c.at(c.memory, 0))
+		c.sub(last, last, n)
+		c.apart(t, n)
+		c.sub(u, c.number(one, 0), second)
+		c.mul(t, t, u)
+		c.mul(t, t, dy) // of the candidate
+		c.store(t, c.at(c.kept, 0))
+		c.mul(u, t, first)
+		c.before(u)
+		c.away(u, second)
+		c.mul(u, u, last)
+		c.mul(u, u, dy)
+		c.before(u)
+		c.away(u, first)
+		c.mul(u, u, third)
+		c.mul(u, u, t)
+		c.store(u, c.at(c.gates, 0))
+		c.plus(c.gate, c.gates)
+		c.plus(c.gate, c.gates)
+	})
 }
