@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/service/lease"
 	"github.com/disdel/disdel/service/queue"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // newQueue returns the queue of the platform's pool.
@@ -88,6 +90,70 @@ func (p *planner) fitsPool(ctx context.Context, spec *controller.Spec) error {
 		d.Quota.Spent += spent
 	}
 	return scheduler.CheckFits(p.capacity(ctx, spec.Plan.Platform), d)
+}
+
+// TenantUse is what a tenant uses of its quota now, and what it shares.
+type TenantUse struct {
+	tenant.Info
+	Running int          // jobs with room in the pool
+	Waiting int          // jobs in the queue
+	Memory  disdel.Bytes // that running jobs hold
+	Disk    disdel.Bytes // that it stores
+	Redis   disdel.Bytes // that its unfinished jobs of this process may keep in Redis
+	Spent   float64      // GB-s of ended jobs
+	Shares  []tenant.Share
+}
+
+// TenantUses lists the tenants of the home by name, at most so many, with what they use. A tenant gets only itself.
+// more is the number of tenants that are left out.
+func (s *Service) TenantUses(ctx context.Context, most int) (list []TenantUse, more int, err error) {
+	all, err := s.registry.List(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	if s.tenant != nil {
+		all = slices.DeleteFunc(all, func(t tenant.Info) bool { return t.Name != *s.tenant })
+	}
+	more = max(0, len(all)-most)
+	pool, err := s.Pool(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, info := range all[:len(all)-more] {
+		use, err := s.Tenant(info.Name).use(ctx, info, pool)
+		if err != nil {
+			return nil, 0, err
+		}
+		list = append(list, use)
+	}
+	return list, more, nil
+}
+
+// use is what the tenant of this Service uses.
+func (s *Service) use(ctx context.Context, info tenant.Info, pool queue.Pool) (out TenantUse, err error) {
+	out.Info = info
+	for _, j := range pool.Holding {
+		if j.Tenant == info.Name {
+			out.Running, out.Memory = out.Running+1, out.Memory+j.Room.Memory
+		}
+	}
+	for _, j := range pool.Waiting {
+		if j.Tenant == info.Name {
+			out.Waiting++
+		}
+	}
+	claimed, release := s.redis.Add(0)
+	release()
+	out.Redis = claimed
+	if out.Disk, err = s.stored(ctx); err != nil {
+		return out, err
+	}
+	if out.Spent, err = s.queue.Spent(ctx, info.Name); err != nil {
+		return out, err
+	}
+	out.Spent += info.Quota.Spent
+	out.Shares, err = s.Shares(ctx)
+	return out, err
 }
 
 // stage is what a stage of a job asks the pool for.

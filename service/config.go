@@ -85,6 +85,9 @@ type Config struct {
 	// except those of tenants. nil: unknown.
 	Place []disdel.Option
 
+	// Settings is what the program was started with, without passwords, for the page of admins. nil: unknown.
+	Settings []Setting
+
 	// TakeOver has the Service continue jobs whose process is gone or has given them back. Close gives its own jobs
 	// back to the queue. Without it a Service runs only the jobs that were submitted to it or resumed by it.
 	TakeOver bool
@@ -98,6 +101,14 @@ type OpenWhisk struct {
 	Host  string // http(s)://host:port; `disdel platform up` in the same Home may have any name of this machine
 	Key   string // user:key
 	Image string // container image of the action runtime; "": the platform has the kind disdel:1
+}
+
+// Setting is a setting of the program that runs a Service.
+type Setting struct {
+	Name    string // of its flag
+	Value   string // without passwords; "": not set
+	Source  string // where the value comes from, such as "default"
+	Meaning string // the flag's help
 }
 
 // GPUs are the GPUs that the actions of a platform share.

@@ -207,6 +207,22 @@ func (s *core) Tenants() *tenant.Registry { return s.registry }
 // Audit returns the home's log of who did what.
 func (s *core) Audit() *tenant.Audit { return s.audit }
 
+// AuditLines returns lines of the audit log, the newest first. A tenant gets only its own, whatever q says.
+func (s *Service) AuditLines(ctx context.Context, q tenant.AuditQuery) ([]tenant.AuditLine, error) {
+	if s.tenant != nil {
+		q.Tenant = s.tenant
+	}
+	return s.audit.Read(ctx, q)
+}
+
+// Settings returns what the program was started with, see Config. Tenants get nothing.
+func (s *Service) Settings() []Setting {
+	if s.tenant != nil {
+		return nil
+	}
+	return s.cfg.Settings
+}
+
 // Tenant returns the view that one tenant has of the Service: only its own jobs, records, models and data sets. All
 // tenants share the platform, the queue and the pool. The view ends with the Service.
 func (s *Service) Tenant(name string) *Service {

@@ -4,9 +4,12 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"github.com/urfave/cli/v2"
@@ -53,7 +56,7 @@ func config(c *cli.Context, u *ui, needs need) (cfg service.Config, err error) {
 		return cfg, err
 	}
 	cfg.Log, cfg.Admission = newLog(c, u), c.String("admission")
-	cfg.Place = runsAt(c)
+	cfg.Place, cfg.Settings = runsAt(c), settingsOf(c)
 	cfg.TakeOver = needs&takeOverJobs != 0
 	cfg.PackageIndex = c.String("package-index")
 	for _, part := range []struct {
@@ -144,6 +147,89 @@ func withOwnHome(c *cli.Context, u *ui, needs need, f func(ctx context.Context, 
 		}
 	}
 	return withService(c, u, needs, f)
+}
+
+// settingsOf lists the settings of a command that serves: where it works, and the flags of its own. No value has a
+// password.
+func settingsOf(c *cli.Context) (out []service.Setting) {
+	if c.Command == nil || c.Command.Name != "serve" && c.Command.Name != "ui" {
+		return nil
+	}
+	name, ofContext := contextValues(c)
+	for _, f := range slices.Concat(c.App.Flags, c.Command.Flags) {
+		flag, known := f.(cli.DocGenerationFlag)
+		if !known || slices.Contains(c.App.Flags, f) && !addresses.IsPlaceFlag(f.Names()[0]) || f.Names()[0] == "help" {
+			continue
+		}
+		value := fmt.Sprint(c.Value(f.Names()[0]))
+		if list := c.StringSlice(f.Names()[0]); list != nil {
+			value = strings.Join(list, ",")
+		}
+		one := service.Setting{
+			Name: f.Names()[0], Value: withoutSecrets(value), Meaning: strings.ReplaceAll(flag.GetUsage(), "`", ""),
+		}
+		one.Source = sourceOf(c, flag, value)
+		if !f.IsSet() && value != "" && ofContext[one.Name] == value {
+			one.Source = "context " + name
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// sourceOf tells where a flag's value comes from. A context sets flags as the command line does.
+func sourceOf(c *cli.Context, f cli.DocGenerationFlag, value string) string {
+	variables := f.GetEnvVars()
+	switch {
+	case f.IsSet() && len(variables) > 0 && sameValue(value, os.Getenv(variables[0])):
+		return "variable " + variables[0]
+	case c.IsSet(f.Names()[0]):
+		return "command line"
+	default:
+		return "default"
+	}
+}
+
+// withoutSecrets is a value without users and passwords of addresses.
+func withoutSecrets(value string) string {
+	if !strings.ContainsAny(value, "@/") {
+		return value
+	}
+	parts := strings.Split(value, ",")
+	for i, part := range parts {
+		if strings.Contains(part, "://") || strings.Contains(part, "@") {
+			parts[i] = disdel.Redacted(part)
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+// sameValue tells whether two texts are the same value: 5m and 5m0s are.
+func sameValue(a, b string) bool {
+	x, err := time.ParseDuration(a)
+	y, err2 := time.ParseDuration(b)
+	return a == b || err == nil && err2 == nil && x == y
+}
+
+// contextValues are the name of the chosen context and the values that it gives to flags.
+func contextValues(c *cli.Context) (name string, values map[string]string) {
+	folder, err := homeFolder(c)
+	if err != nil {
+		return "", nil
+	}
+	name, at, err := client.ChooseCluster(client.Chosen{
+		Home: folder, Server: c.String("server"), Context: c.String("context"),
+	})
+	if err != nil || at == nil {
+		return "", nil
+	}
+	values = map[string]string{}
+	for _, s := range at.Settings() {
+		if s.Flag != "" {
+			values[s.Flag] = s.Value
+		}
+	}
+	return name, values
 }
 
 func newLog(c *cli.Context, u *ui) *logrus.Logger {

@@ -271,3 +271,49 @@ func leadsBack(t *testing.T, rec *disdel.Record, hint string) {
 		}
 	}
 }
+
+// The settings of a server say where each value comes from, and have no password.
+func TestSettingsSayWhereTheyComeFrom(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("DISDEL_POOL_MEMORY", "3GB")
+	t.Setenv("DISDEL_ACTION_TIMEOUT", "4m")
+	for _, v := range []string{"DISDEL_STORAGE", "DISDEL_APIHOST", "DISDEL_AUTH", "DISDEL_REDIS", "DISDEL_CONTEXT"} {
+		t.Setenv(v, "")
+		os.Unsetenv(v)
+	}
+	known := client.Contexts{Current: "lab"}
+	lab := client.Context{
+		Name: "lab", Cluster: &client.Cluster{APIHost: "http://127.0.0.1:1", Key: "a:CANARY", Storage: "file:///lab"},
+	}
+	if err := errors.Join(known.Add(lab), known.Write(home)); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	err := act(t, func(c *cli.Context, _ *ui) error {
+		for _, s := range settingsOf(c) {
+			got[s.Name] = s.Value + " by " + s.Source
+			if s.Meaning == "" || strings.Contains(s.Meaning, "`") {
+				t.Errorf("%s means %q", s.Name, s.Meaning)
+			}
+		}
+		return nil
+	}, "disdel", "--home", home, "--redis", "redis://me:CANARY@h:6379,rediss://:CANARY@i:6379", "serve", "--drain", "5s",
+		"--host-name", "a.example", "--host-name", "b.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"home": home + " by command line", "storage": "file:///lab by context lab", "drain": "5s by command line",
+		"pool-memory": "3GB by variable DISDEL_POOL_MEMORY", "action-timeout": "4m0s by variable DISDEL_ACTION_TIMEOUT",
+		"redis":  "redis://xxxxx@h:6379,rediss://xxxxx@i:6379 by command line",
+		"listen": "127.0.0.1:7070 by default", "host-name": "a.example,b.example by command line",
+		"admission": "gang by default", "apihost": "http://127.0.0.1:1 by context lab", "insecure": "false by default",
+	} {
+		if got[name] != want {
+			t.Errorf("%s: %q, want %q", name, got[name], want)
+		}
+	}
+	if _, shown := got["output"]; shown {
+		t.Error("a flag of one command's output is a setting of the server")
+	}
+}

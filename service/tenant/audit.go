@@ -2,12 +2,15 @@ package tenant
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -122,4 +125,92 @@ func (a *Audit) rotate(more int64) error {
 		}
 	}
 	return nil
+}
+
+// AuditQuery chooses lines of an audit log. Its zero value chooses all.
+type AuditQuery struct {
+	Tenant *string // only lines of this tenant; nil: of all, also lines without a tenant
+	Event  string  // only lines of this event; "": of all
+	Words  string  // only lines with each of these words, in any field and case
+	Limit  int     // at most so many lines; 0: all
+}
+
+// matches reports whether the query chooses a line. text is the line as the file has it.
+func (q *AuditQuery) matches(line *AuditLine, text []byte) bool {
+	if q.Tenant != nil && line.Tenant != *q.Tenant || q.Event != "" && line.Event != q.Event {
+		return false
+	}
+	for word := range strings.FieldsSeq(strings.ToLower(q.Words)) {
+		if !bytes.Contains(bytes.ToLower(text), []byte(word)) {
+			return false
+		}
+	}
+	return true
+}
+
+// Read returns the chosen lines, the newest first. It skips lines that are no JSON. It returns Unavailable if a file
+// cannot be read.
+func (a *Audit) Read(ctx context.Context, q AuditQuery) (list []AuditLine, err error) {
+	add := func(text []byte) bool {
+		var line AuditLine
+		if json.Unmarshal(text, &line) == nil && q.matches(&line, text) {
+			list = append(list, line)
+		}
+		return ctx.Err() == nil && (q.Limit == 0 || len(list) < q.Limit)
+	}
+	for n := range keptAudits + 1 {
+		path := a.path
+		if n > 0 {
+			path = fmt.Sprintf("%s.%d", a.path, n)
+		}
+		more, err := readBackwards(path, add)
+		switch {
+		case err != nil:
+			return nil, &disdel.Error{Kind: disdel.Unavailable, Op: "read audit log", Err: files.Plain(err)}
+		case !more:
+			return list, ctx.Err()
+		}
+	}
+	return list, ctx.Err()
+}
+
+// backwardBlock is how many bytes are read at once. A line is far shorter.
+const backwardBlock = 64 << 10
+
+// readBackwards gives the lines of a file to next, the last first, until next returns false. A missing file is empty.
+func readBackwards(path string, next func(line []byte) bool) (more bool, err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	at, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return false, err
+	}
+	var rest []byte // the end of a line that begins in an earlier block
+	for at > 0 {
+		size := min(at, backwardBlock)
+		at -= size
+		block := make([]byte, size, int(size)+len(rest))
+		if _, err := f.ReadAt(block, at); err != nil {
+			return false, err
+		}
+		block = append(block, rest...)
+		for {
+			end := bytes.LastIndexByte(block, '\n')
+			if end < 0 {
+				break
+			}
+			if line := block[end+1:]; len(line) > 0 && !next(line) {
+				return false, nil
+			}
+			block = block[:end]
+		}
+		rest = block
+	}
+	return len(rest) == 0 || next(rest), nil
 }

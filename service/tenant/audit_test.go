@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -74,5 +75,46 @@ func TestTheAuditLogIsRotatedBySize(t *testing.T) {
 	}
 	if _, names := auditLines(t, a); len(names) > keptAudits+1 {
 		t.Errorf("%d files: %v", len(names), names)
+	}
+}
+
+// Read gives the chosen lines of all files, the newest first, and no line of another tenant.
+func TestTheAuditLogIsReadBackwards(t *testing.T) {
+	a := NewAudit(t.TempDir())
+	a.maximum = 70 << 10 // two blocks, and two files
+	for i := range 1200 {
+		line := AuditLine{Event: AuditChange, Tenant: []string{"ann", "bob", ""}[i%3], Path: fmt.Sprint("/p/", i)}
+		if err := a.Write(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func(q AuditQuery) (paths []string) {
+		t.Helper()
+		list, err := a.Read(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range list {
+			paths = append(paths, l.Path)
+			if q.Tenant != nil && l.Tenant != *q.Tenant {
+				t.Errorf("%+v is a line of another tenant", l)
+			}
+		}
+		return paths
+	}
+	if _, files := auditLines(t, a); len(files) < 2 {
+		t.Fatalf("the log has %q", files)
+	}
+	if got := read(AuditQuery{}); len(got) != 1200 || got[0] != "/p/1199" || got[1199] != "/p/0" {
+		t.Errorf("%d lines", len(got))
+	}
+	if got := read(AuditQuery{Limit: 2, Tenant: new("bob")}); !slices.Equal(got, []string{"/p/1198", "/p/1195"}) {
+		t.Errorf("the newest of bob: %q", got)
+	}
+	if got := read(AuditQuery{Words: "ANN /p/1197"}); !slices.Equal(got, []string{"/p/1197"}) {
+		t.Errorf("by words: %q", got)
+	}
+	if got := read(AuditQuery{Event: AuditToken}); len(got) != 0 {
+		t.Errorf("another event: %q", got)
 	}
 }

@@ -28,7 +28,7 @@ type Role string
 const (
 	RoleRead   Role = "read"   // read jobs, records, models and data sets
 	RoleSubmit Role = "submit" // add and delete data sets; submit, stop, resume and delete jobs; infer; share
-	RoleAdmin  Role = "admin"  // nothing more by now; tokens of earlier versions have it, and the server's operator
+	RoleAdmin  Role = "admin"  // look at the tenant's quotas, tokens and audit log; the operator at those of all
 )
 
 // roles lists all roles, the weakest first.

@@ -186,6 +186,28 @@ func (c *chromium) photograph(view int, scheme string) {
 	}
 }
 
+// views looks at a page in both themes: it fits a phone, and axe finds nothing. The pictures have the number.
+func (c *chromium) views(address string, number int) {
+	c.t.Helper()
+	c.do(chromedp.EmulateViewport(400, 800), chromedp.Navigate(address), chromedp.WaitReady("#main"))
+	if strings.HasSuffix(address, "#all") { // with all that opens
+		c.is(`document.querySelectorAll("details").forEach((part) => { part.open = true })`)
+	}
+	if !c.is("document.documentElement.scrollWidth <= 400") {
+		c.t.Errorf("%s is wider than a phone", address)
+	}
+	for scheme, light := range map[string]bool{"light": true, "dark": false} {
+		c.prefers(scheme)
+		if got := c.is(`getComputedStyle(document.body).backgroundColor === "rgb(246, 247, 249)"`); got != light {
+			c.t.Errorf("%s in %s: it has the light ground: %v", address, scheme, got)
+		}
+		for _, found := range c.axe() {
+			c.t.Errorf("%s in %s: axe finds %s", address, scheme, found)
+		}
+		c.photograph(number, scheme)
+	}
+}
+
 // A chart tells the values of all its lines where the pointer is and where the arrow keys come to. A drag shows a part
 // of the axis, and the button shows all of it again.
 func TestAChartTellsItsValues(t *testing.T) {
@@ -350,26 +372,7 @@ func TestInABrowser(t *testing.T) {
 		"/ui/submit?job=" + ids[0], "/ui/compare?job=" + strings.Join(ids, "&job="),
 		"/ui/jobs?group=state&cols=state,workers,training.batchSize,tag&q=not+tag:x#all",
 	} {
-		c.do(
-			chromedp.EmulateViewport(400, 800),
-			chromedp.Navigate(h.URL+path), chromedp.WaitReady("#main"),
-		)
-		if strings.HasSuffix(path, "#all") { // with all that opens
-			c.is(`document.querySelectorAll("details").forEach((part) => { part.open = true })`)
-		}
-		if !c.is("document.documentElement.scrollWidth <= 400") {
-			t.Errorf("%s is wider than a phone", path)
-		}
-		for scheme, light := range map[string]bool{"light": true, "dark": false} {
-			c.prefers(scheme)
-			if got := c.is(`getComputedStyle(document.body).backgroundColor === "rgb(246, 247, 249)"`); got != light {
-				t.Errorf("%s in %s: it has the light ground: %v", path, scheme, got)
-			}
-			for _, found := range c.axe() {
-				t.Errorf("%s in %s: axe finds %s", path, scheme, found)
-			}
-			c.photograph(view, scheme)
-		}
+		c.views(h.URL+path, view)
 	}
 	// The keyboard comes to the content first.
 	c.do(chromedp.Navigate(h.URL+"/ui/jobs"), chromedp.WaitVisible("#jobs"), chromedp.KeyEvent("\t"))

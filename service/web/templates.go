@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 //go:embed pages.gohtml
@@ -69,7 +71,10 @@ var parts = []part{
 // write writes a page. It renders all of it first, so that an error never leaves half a page.
 func (v *visit) write(status int, name string, what view) {
 	var content, page bytes.Buffer
-	f := frame{view: what, SignedIn: v.s != nil, May: v.role.Allows("submit"), Parts: parts}
+	f := frame{view: what, SignedIn: v.s != nil, May: v.role.Allows(tenant.RoleSubmit), Parts: parts}
+	if v.role.Allows(tenant.RoleAdmin) {
+		f.Parts = append(slices.Clip(parts), part{"Admin", Root + "admin"})
+	}
 	err := pages().ExecuteTemplate(&content, name, struct {
 		view
 		May bool

@@ -1,3 +1,13 @@
+// Package web serves the pages of a server for a browser: the list of jobs, a job, comparisons of jobs, models, data
+// sets, the pool, and what admins look after.
+//
+// The server renders the pages, and they work without a script. The script only loads a page again after an event, and
+// replaces what has changed, so that scrolling, filters and marks stay. The content security policy allows only the
+// page's own style and script.
+//
+// A user signs in with a token of the API. The cookie of a session is sent only to these pages, and no script can read
+// it. Every request checks the token of its session, so that a revoked token opens nothing. A tenant sees what its own
+// Service shows.
 package web
 
 import (
@@ -86,6 +96,7 @@ func Handler(cfg Config) http.Handler {
 		"GET /ui/datasets":                {role: tenant.RoleRead, show: datasetsPage},
 		"POST /ui/datasets":               {role: tenant.RoleSubmit, show: uploadTable},
 		"GET /ui/pool":                    {role: tenant.RoleRead, show: poolPage},
+		"GET /ui/admin":                   {role: tenant.RoleAdmin, show: adminPage},
 		"GET /ui/live/jobs":               {role: tenant.RoleRead, show: liveJobs, lasts: true},
 		"GET /ui/live/jobs/{job}":         {role: tenant.RoleRead, show: liveJob, lasts: true},
 		"GET " + Root + "{anything...}":   {role: tenant.RoleRead, show: nowhere},
@@ -169,8 +180,8 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request, p page) {
 	v := &visit{Request: r, w: w, site: s, s: own, role: role}
 	if err == nil && !role.Allows(p.role) {
 		err = &disdel.Error{
-			Kind: disdel.Denied, Op: "sign in", Msg: "your token looks and nothing else", Hint: "it takes the role " +
-				string(p.role),
+			Kind: disdel.Denied, Op: "sign in", Msg: "a token of the role " + string(role) + " does not allow this",
+			Hint: "sign in with a token of the role " + string(p.role) + ", or ask whoever runs the server for one",
 		}
 	}
 	if err == nil {
