@@ -41,7 +41,7 @@ type Layer struct {
 	Rotary     *bool  `json:"rotary,omitempty"`     // multiHeadAttention: rotary positions; nil is false
 	Hidden     int    `json:"hidden,omitempty"`     // transformer: units between its dense layers; 0: 4 x channels
 	NormFirst  *bool  `json:"normFirst,omitempty"`  // transformer: norms before the sums, or behind; nil is true
-	Take       string `json:"take,omitempty"`       // takePosition: mean, first or last
+	Take       string `json:"take,omitempty"`       // takePosition: mean, first, last or ends
 
 	Bidirectional *bool `json:"bidirectional,omitempty"` // lstm, gru: a second one reads backwards; nil is false
 

@@ -181,8 +181,8 @@ func (c *layerChecker) values(at string, l *disdel.Layer) {
 	c.minimum(at+".hidden", 0, l.Hidden)
 	c.minimum(at+".heads", 0, l.Heads)
 	c.minimum(at+".kvHeads", 0, l.KVHeads)
-	if l.Take != "" && l.Take != TakeMean && l.Take != TakeFirst && l.Take != TakeLast {
-		c.fault(at+".take", "mean, first or last", "there is no position %q", l.Take)
+	if takes := []string{"", TakeMean, TakeFirst, TakeLast, TakeEnds}; !slices.Contains(takes, l.Take) {
+		c.fault(at+".take", "mean, first, last or ends", "there is no position %q", l.Take)
 	}
 	if len(l.Shape) > 0 && slices.Min(l.Shape) > 0 && tooLarge(l.Shape) {
 		c.fault(at+".shape", "", "%v is beyond any machine", l.Shape)

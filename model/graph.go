@@ -80,7 +80,7 @@ const (
 	OpSequence     // the pixels of an image, by rows, as positions
 	OpClassToken   // puts a position before the others, weight [1 channels], as ViT does
 	OpReverse      // positions in reverse order; padding stays where it is
-	OpTakePosition // Take: the mean of the positions, the first or the last; a vector of the channels
+	OpTakePosition // Take: the mean of the positions, or one of them; a vector of the channels
 	OpCustom       // Custom: a whole network that only an action's own binary computes
 	OpLinear       // Sparse: the sum of a sparse row's entries, each times the weight of its column, and a bias
 	OpFactors      // Sparse: product of a user's factors and an item's, and the biases of both
@@ -224,7 +224,7 @@ type Node struct {
 	KVHeads    int    // that the keys and values are of, which divide Heads
 	Causal     bool   // a position attends to none that are behind it
 	Rotary     bool   // queries and keys are turned by their position (Su 2021)
-	Take       string // TakeMean, TakeFirst or TakeLast
+	Take       string // TakeMean, TakeFirst, TakeLast or TakeEnds
 	Masked     bool   // the last input is the tokens that the first came from: where they are 0, there is padding
 
 	Adapter AdapterPart // of a dense layer that Graph.Adapt has added

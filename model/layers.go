@@ -192,7 +192,7 @@ var layerKinds = [...]layerKind{
 		add: single((*Builder).ClassToken),
 	},
 	{
-		name: "takePosition", meaning: "Makes a vector of a sequence: one position, or the mean of all.",
+		name: "takePosition", meaning: "Makes a vector of a sequence: one position, the mean of all, or both ends.",
 		options: "take", required: "take",
 		add: func(b *Builder, name string, in []int, l *disdel.Layer) { b.TakePosition(name, in[0], l.Take) },
 	},

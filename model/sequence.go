@@ -7,6 +7,7 @@ const (
 	TakeMean  = "mean"  // of the positions that are no padding
 	TakeFirst = "first" // the first position
 	TakeLast  = "last"  // the last position that is no padding
+	TakeEnds  = "ends"  // where the directions of a bidirectional layer end: half of the channels each
 )
 
 // largestVocabulary bounds tokens: data sets store float32, which has all whole numbers up to 2^24.
@@ -198,11 +199,14 @@ func (b *Builder) ClassToken(name string, in int) int {
 	return b.add(Node{Name: name, Op: OpClassToken, Inputs: []int{in}, Out: Shape{c, positions + 1}})
 }
 
-// TakePosition makes a vector of a sequence: take is TakeMean, TakeFirst or TakeLast.
+// TakePosition makes a vector of a sequence: take is TakeMean, TakeFirst, TakeLast or TakeEnds.
 func (b *Builder) TakePosition(name string, in int, take string) int {
 	c, _ := b.sequence(name, in)
-	if take != TakeMean && take != TakeFirst && take != TakeLast {
-		b.fail(name, "take is %q; it must be mean, first or last", take)
+	switch {
+	case take != TakeMean && take != TakeFirst && take != TakeLast && take != TakeEnds:
+		b.fail(name, "take is %q; it must be mean, first, last or ends", take)
+	case take == TakeEnds && c%2 != 0:
+		b.fail(name, "take: ends needs the channels of two directions, and there are %d", c)
 	}
 	n := Node{Name: name, Op: OpTakePosition, Inputs: []int{in}, Out: Shape{c}, Take: take}
 	if take != TakeFirst {

@@ -23,7 +23,7 @@ const (
 
 // Kinds of values and of attributes.
 const (
-	float32s, int64s            = 1, 7
+	float32s, int32s, int64s    = 1, 6, 7
 	kindFloat, kindInt, kindSet = 1, 2, 7
 )
 

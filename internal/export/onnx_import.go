@@ -49,6 +49,9 @@ type value struct {
 	view   view
 	groups int // of channels, with inGroups and groupsTurned
 	heads  *headed
+	zeros  bool    // it is zeros, of any shape
+	states []state // of recurrences, [states rows units]; picked: of one, [rows units]
+	picked bool
 }
 
 // roomBeside is how many values a small file may make of others: turned matrices, and convolutions of ones and zeros.
@@ -75,6 +78,7 @@ type importer struct {
 	rows    int64 // that the file fixes; 0: any number
 
 	keepOutput bool // the network answers what the file does
+	oneWide    bool // images are one pixel wide, and sequences in the file: [rows channels positions]
 }
 
 func (r *importer) fault(n *step, format string, args ...any) {
@@ -153,22 +157,23 @@ func (r *importer) begin() error {
 			len(r.outputs))
 	}
 	in := inputs[0]
-	if in.kind != float32s {
-		return unfit("the input %.80q is not of float32", in.name)
+	tokens := (in.kind == int64s || in.kind == int32s) && len(in.sides) == 2
+	if in.kind != float32s && !tokens {
+		return unfit("the input %.80q is neither of float32 nor rows of tokens, of int64", in.name)
 	}
-	if len(in.sides) != 2 && len(in.sides) != 4 || slices.Contains(in.sides[1:], 0) {
-		return unfit("the input %.80q has the sides %v (0: not fixed); disdel needs [rows values] or [rows channels height "+
-			"width] with all sides but the rows fixed", in.name, in.sides)
+	open := slices.Index(in.sides, 0) // rows may be second in a sequence
+	if len(in.sides) < 2 || len(in.sides) > 4 || len(in.sides) == 4 && slices.Contains(in.sides[1:], 0) ||
+		open >= 0 && slices.Contains(in.sides[open+1:], 0) || open > 1 || open == 1 && !tokens && len(in.sides) != 3 {
+		return unfit("the input %.80q has the sides %v (0: not fixed); disdel needs [rows values], [rows positions "+
+			"channels] or [rows channels height width] with all sides but the rows fixed", in.name, in.sides)
 	}
 	if r.opset < 7 || r.opset > 21 {
 		return unfit("the file has opset %d; disdel reads 7 to 21", r.opset)
 	}
 	r.rows, r.weights = int64(in.sides[0]), map[string][]float32{}
-	r.b = model.NewBuilder("ONNX graph", slices.Clone(in.sides[1:]))
 	for name, a := range r.arrays {
 		r.at[name] = constant(a)
 	}
-	r.at[in.name] = value{isNode: true}
 	r.later = map[string]*array{}
 	for _, n := range r.steps {
 		if n.kind == "Constant" && len(n.out) == 1 {
@@ -178,6 +183,15 @@ func (r *importer) begin() error {
 			r.users[name] = append(r.users[name], n)
 		}
 	}
+	shape, v := model.Shape(slices.Clone(in.sides[1:])), value{isNode: true}
+	if tokens || len(in.sides) == 3 {
+		shape, v = r.beginSequence(in)
+	}
+	r.b = model.NewBuilder("ONNX graph", shape)
+	if len(in.sides) == 3 && !r.oneWide {
+		v.node = r.channelsFirst()
+	}
+	r.at[in.name] = v
 	return nil
 }
 
@@ -331,38 +345,66 @@ const dataLayer = "data"
 // layersOf writes a graph as the layers of a job file.
 func layersOf(g *model.Graph) []disdel.Layer {
 	list := []disdel.Layer{{Kind: "input", Name: dataLayer, Shape: g.Input()}}
-	for i := 1; i < len(g.Nodes); i++ {
-		l := layerOf(g, &g.Nodes[i])
-		if i+2 < len(g.Nodes) && g.Nodes[i+1].Op == model.OpAttention { // a layer of three nodes
-			l = disdel.Layer{
-				Kind: "multiHeadAttention", Name: strings.TrimSuffix(l.Name, ".qkv"), From: l.From, Heads: g.Nodes[i+1].Heads,
-			}
-			i += 2
+	names := map[int]string{0: dataLayer} // of the layers whose outputs nodes are
+	for i := 1; i < len(g.Nodes); {
+		l, count := layerAt(g, i)
+		for _, from := range g.Nodes[i].Inputs {
+			l.From = append(l.From, names[from])
 		}
 		list = append(list, l)
+		i += count
+		names[i-1] = l.Name
 	}
 	return list
 }
 
-func layerOf(g *model.Graph, n *model.Node) disdel.Layer {
-	l := disdel.Layer{Kind: n.Op.String(), Name: n.Name, Units: n.Units, Filters: n.Filters, Rate: n.Rate}
-	for _, from := range n.Inputs {
-		name := g.Nodes[from].Name
-		if from > 1 && g.Nodes[from-1].Op == model.OpAttention {
-			name = strings.TrimSuffix(name, ".out")
-		}
-		if from == 0 {
-			name = dataLayer
-		}
-		l.From = append(l.From, name)
+// layerAt is the layer whose first node is i, and how many nodes it has.
+func layerAt(g *model.Graph, i int) (l disdel.Layer, count int) {
+	n := &g.Nodes[i]
+	if i+1 == len(g.Nodes) {
+		return layerOf(n), 1
 	}
+	next := &g.Nodes[i+1]
+	switch {
+	case next.Op == model.OpAttention:
+		l = disdel.Layer{Kind: "multiHeadAttention", Name: strings.TrimSuffix(n.Name, ".qkv"), Heads: next.Heads}
+		return l, 3
+	case next.Op.Gates() > 0:
+		l = disdel.Layer{Kind: next.Op.String(), Name: next.Name, Units: next.Units}
+		if i+2 < len(g.Nodes) && g.Nodes[i+2].Name == next.Name+".reverse.order" {
+			l.Bidirectional = new(true)
+			return l, 7
+		}
+		return l, 2
+	case n.Op == model.OpSequence && len(n.Out) == 3:
+		l = layerOf(next)
+		l.Kind, l.Kernel, l.KernelHW = "conv1d", next.Kernel.H, [2]int{}
+		l.Stride, l.StrideHW = next.Stride.H, [2]int{}
+		l.Dilation, l.DilationHW = next.Dilation.H, [2]int{}
+		if l.Padding = next.Pad.Top; next.Pad.Top == next.Pad.Bottom {
+			l.PaddingAt = [4]int{}
+		} else {
+			l.Padding, l.PaddingAt = 0, [4]int{next.Pad.Top, next.Pad.Bottom}
+		}
+		return l, 3
+	case n.Op == model.OpPad && n.Stride != model.Sides{}:
+		l = layerOf(next)
+		l.Kind = "convTranspose"
+		l.Stride, l.StrideHW = side(n.Stride)
+		down, right := next.Dilation.H*(next.Kernel.H-1), next.Dilation.W*(next.Kernel.W-1)
+		p := next.Pad
+		padded(&l, model.Padding{Top: down - p.Top, Bottom: down - p.Bottom, Left: right - p.Left, Right: right - p.Right})
+		return l, 2
+	}
+	return layerOf(n), 1
+}
+
+func layerOf(n *model.Node) disdel.Layer {
+	l := disdel.Layer{Kind: n.Op.String(), Name: n.Name, Units: n.Units, Filters: n.Filters, Rate: n.Rate}
 	window := func() {
 		l.Kernel, l.KernelHW = side(n.Kernel)
 		l.Stride, l.StrideHW = side(n.Stride)
-		p := [4]int{n.Pad.Top, n.Pad.Bottom, n.Pad.Left, n.Pad.Right}
-		if l.Padding = disdel.EqualSides(p[:]); l.Padding == 0 {
-			l.PaddingAt = p
-		}
+		padded(&l, n.Pad)
 	}
 	switch n.Op {
 	case model.OpConv:
@@ -383,10 +425,9 @@ func layerOf(g *model.Graph, n *model.Node) disdel.Layer {
 	case model.OpChannels:
 		l.Groups, l.First = n.Groups, n.First
 	case model.OpPad:
-		p := [4]int{n.Pad.Top, n.Pad.Bottom, n.Pad.Left, n.Pad.Right}
-		if l.Padding = disdel.EqualSides(p[:]); l.Padding == 0 {
-			l.PaddingAt = p
-		}
+		padded(&l, n.Pad)
+	case model.OpEmbedding:
+		l.Units, l.Width, l.Vocabulary = 0, n.Units, n.Vocabulary
 	case model.OpAdaptiveAvgPool, model.OpUpsample:
 		l.Size, l.SizeHW = side(n.Kernel)
 	case model.OpBatchNorm:
@@ -397,6 +438,14 @@ func layerOf(g *model.Graph, n *model.Node) disdel.Layer {
 		l.Slope = n.Slope
 	}
 	return l
+}
+
+// padded writes padding as a Layer has it.
+func padded(l *disdel.Layer, pad model.Padding) {
+	p := [4]int{pad.Top, pad.Bottom, pad.Left, pad.Right}
+	if l.Padding, l.PaddingAt = disdel.EqualSides(p[:]), [4]int{}; l.Padding == 0 {
+		l.PaddingAt = p
+	}
 }
 
 // side writes a window's sides as a Layer has them.

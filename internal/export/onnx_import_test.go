@@ -353,3 +353,23 @@ func ExampleImportONNX() {
 	fmt.Println(errors.Join(err, wrong))
 	// Output: input flatten dense softmax <nil>
 }
+
+// Recurrences that compute something else than disdel's layers are refused, with the node's name and what is different.
+func TestOtherRecurrencesAreRefused(t *testing.T) {
+	folder, said := ofPyTorch(t, "torch_recurrent.py")
+	want := map[string]string{
+		"state": "of zeros", "lengths": "length for each row", "cells": "third output", "middle": "position 3 of 7",
+		"plain": "(RNN): disdel has no layer", "order": "directions of one layer",
+	}
+	for name := range strings.FieldsSeq(said) {
+		file, _ := exported(t, folder, name)
+		_, err := export.ImportONNX(file, nil, true)
+		if want[name] == "" || err == nil || !strings.Contains(err.Error(), want[name]) || !errors.Is(err, disdel.Invalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+		delete(want, name)
+	}
+	if len(want) > 0 {
+		t.Errorf("not tried: %v", want)
+	}
+}

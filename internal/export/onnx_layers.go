@@ -10,6 +10,9 @@ import (
 func (r *importer) window(n *step, in model.Shape, kernel []int64) (w model.Window, ok bool) {
 	two := func(name string) (s model.Sides, ok bool) {
 		list := n.options[name].list
+		if r.flatWindows(in) && len(list) == 1 {
+			list = []int64{list[0], 1}
+		}
 		if name == "kernel_shape" && len(list) == 0 {
 			list = kernel
 		}
@@ -34,6 +37,9 @@ func (r *importer) window(n *step, in model.Shape, kernel []int64) (w model.Wind
 		return w, false
 	}
 	pads := n.options["pads"].list
+	if r.flatWindows(in) && len(pads) == 2 {
+		pads = []int64{pads[0], 0, pads[1], 0}
+	}
 	switch auto := n.options["auto_pad"].text; {
 	case auto == "SAME_UPPER":
 		return w.SamePad(in[1], in[2]), true
@@ -50,16 +56,30 @@ func (r *importer) window(n *step, in model.Shape, kernel []int64) (w model.Wind
 	return w, true
 }
 
+// flatWindows tells whether the windows over an image have one side in the file: it is a sequence there.
+func (r *importer) flatWindows(in model.Shape) bool { return r.oneWide || in[len(in)-1] == 1 }
+
+// imageOf is the shape of a layer's output as an image: sequences are one pixel wide.
+func (r *importer) imageOf(x int) model.Shape {
+	if out := r.b.Out(x); len(out) != 2 {
+		return out
+	}
+	return append(slices.Clone(r.b.Out(x)), 1)
+}
+
 func (r *importer) conv(n *step) {
 	x, weight, sides, ok := r.weighted(n)
 	if !ok {
 		return
 	}
+	in := r.imageOf(x)
+	if len(sides) == 3 && len(in) == 3 && (r.oneWide || len(r.b.Out(x)) == 2) {
+		sides = append(slices.Clone(sides), 1)
+	}
 	if len(sides) != 4 {
-		r.fault(n, "its weight has the shape %v; disdel has convolutions of images", sides)
+		r.fault(n, "its weight has the shape %v; disdel has convolutions of images and of sequences", sides)
 		return
 	}
-	in := r.b.Out(x)
 	w, ok := r.window(n, in, []int64{int64(sides[2]), int64(sides[3])})
 	groups := n.whole("group", 1)
 	switch {
@@ -77,7 +97,74 @@ func (r *importer) conv(n *step) {
 	}
 	name := r.name(n, n.in[1])
 	r.keep(name, weight, bias)
+	if len(r.b.Out(x)) == 2 {
+		r.layer(last, r.b.Conv1D(name, x, sides[0], w, int(groups), bias != nil))
+		return
+	}
 	r.layer(last, r.b.Conv(name, x, sides[0], w, int(groups), bias != nil))
+}
+
+// convTranspose turns the weight, [channels filters/groups height width], into that of a convolution.
+func (r *importer) convTranspose(n *step) {
+	x, weight, sides, ok := r.weighted(n)
+	if !ok {
+		return
+	}
+	in := r.b.Out(x)
+	more := n.options["output_padding"].list
+	if r.oneWide && len(sides) == 3 {
+		sides = append(slices.Clone(sides), 1)
+		if len(more) == 1 {
+			more = []int64{more[0], 0}
+		}
+	}
+	auto, size, groups := n.options["auto_pad"].text, n.options["output_shape"].list, n.whole("group", 1)
+	if auto != "" && auto != "NOTSET" || len(size) > 0 || len(sides) != 4 || len(more) != 0 && len(more) != 2 {
+		r.fault(n, "disdel reads this of images, with pads in numbers and without output_shape")
+		return
+	}
+	w, ok := r.window(n, in, []int64{int64(sides[2]), int64(sides[3])})
+	if !ok {
+		return
+	}
+	if len(more) == 2 {
+		w.Pad.Bottom, w.Pad.Right = w.Pad.Bottom-int(more[0]), w.Pad.Right-int(more[1])
+	}
+	switch {
+	case groups < 1 || groups > int64(in[0]) || in[0]%int(groups) != 0 || sides[0] != in[0] ||
+		w.Kernel != (model.Sides{H: sides[2], W: sides[3]}):
+		r.fault(n, "its weight %v does not fit %d channels in %d groups and a window of %dx%d", sides, in[0], groups,
+			w.Kernel.H, w.Kernel.W)
+		return
+	case min(w.Pad.Bottom, w.Pad.Right) < 0:
+		r.fault(n, "output_padding %v is larger than pads; disdel has no such layer", more)
+		return
+	}
+	filters := sides[1] * int(groups)
+	bias, last, ok := r.bias(n, filters)
+	turned := r.values(n, len(weight))
+	if !ok || turned == nil {
+		return
+	}
+	turnAround(turned, weight, sides, int(groups))
+	name := r.name(n, n.in[1])
+	r.keep(name, turned, bias)
+	r.layer(last, r.b.ConvTranspose(name, x, filters, w, int(groups), bias != nil))
+}
+
+// turnAround exchanges the first two sides of each group of a weight, and turns its windows by half a circle.
+func turnAround(out, v []float32, sides []int, groups int) {
+	channels, filters, size := sides[0]/groups, sides[1], sides[2]*sides[3]
+	for g := range groups {
+		for c := range channels {
+			for f := range filters {
+				from, to := v[((g*channels+c)*filters+f)*size:][:size], out[((g*filters+f)*channels+c)*size:][:size]
+				for i := range from {
+					to[size-1-i] = from[i]
+				}
+			}
+		}
+	}
 }
 
 // weighted is the layer that a node takes, and the weight that it has as its second input.
@@ -169,7 +256,7 @@ func (r *importer) dense(n *step, turned bool) {
 		return
 	}
 	in := r.b.Out(x)
-	if len(sides) != 2 || len(in) != 1 && view != channelsLast {
+	if len(sides) != 2 || len(in) != 1 && view == asLayer {
 		r.fault(n, "it multiplies %v with %v; disdel multiplies a list of numbers with a matrix", []int(in), sides)
 		return
 	}
@@ -291,7 +378,7 @@ func (r *importer) layerNorm(n *step) {
 	if !ok {
 		return
 	}
-	if in, axis := r.b.Out(x), n.whole("axis", -1); len(in) != 1 && view != channelsLast ||
+	if in, axis := r.b.Out(x), n.whole("axis", -1); len(in) != 1 && view == asLayer ||
 		axis != -1 && axis != int64(len(in)) {
 		r.fault(n, "its input is %v and axis is %d; disdel normalises channels that come last", []int(in), axis)
 		return
@@ -455,6 +542,8 @@ func globalPool(add func(b *model.Builder, name string, in int) int) nodeReader 
 		x, ok := r.from(n, 0)
 		switch {
 		case !ok:
+		case len(r.b.Out(x)) == 2 && n.kind == "GlobalAveragePool":
+			r.layer(n, r.b.TakePosition(r.name(n, ""), x, model.TakeMean))
 		case len(r.b.Out(x)) != 3:
 			r.fault(n, "its input %v is no image", []int(r.b.Out(x)))
 		default:

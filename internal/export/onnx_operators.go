@@ -13,7 +13,8 @@ type nodeReader func(r *importer, n *step)
 // nodeReaders lists what disdel reads of ONNX, by the name there.
 func nodeReaders() map[string]nodeReader {
 	return map[string]nodeReader{
-		"Conv": (*importer).conv, "Gemm": (*importer).gemm, "MatMul": (*importer).matMul,
+		"Conv": (*importer).conv, "ConvTranspose": (*importer).convTranspose, "LSTM": recurrent(model.OpLSTM),
+		"GRU": recurrent(model.OpGRU), "Gemm": (*importer).gemm, "MatMul": (*importer).matMul,
 		"BatchNormalization": (*importer).batchNorm, "Relu": same(model.OpReLU), "Tanh": same(model.OpTanh),
 		"Sigmoid": gated(model.OpSigmoid, model.OpSiLU), "HardSwish": same(model.OpHardSwish),
 		"HardSigmoid": (*importer).hardSigmoid, "Softplus": same(model.OpSoftplus), "Elu": (*importer).elu,
@@ -38,8 +39,8 @@ func nodeReaders() map[string]nodeReader {
 // same translates an activation.
 func same(op model.Op) nodeReader {
 	return func(r *importer, n *step) {
-		if x, ok := r.from(n, 0); ok {
-			r.layer(n, r.b.Same(r.name(n, ""), x, op))
+		if x, view, ok := r.seen(n, 0); ok {
+			r.set(n, value{isNode: true, node: r.b.Same(r.name(n, ""), x, op), view: view})
 		}
 	}
 }
@@ -47,17 +48,17 @@ func same(op model.Op) nodeReader {
 // gated translates an activation that, multiplied with its input, is another activation.
 func gated(alone, product model.Op) nodeReader {
 	return func(r *importer, n *step) {
-		x, ok := r.from(n, 0)
+		x, view, ok := r.seen(n, 0)
 		if !ok {
 			return
 		}
-		next := r.only(n.out[0])
+		next, op := r.only(n.out[0]), product
 		if next != nil && next.kind == "Mul" && len(next.in) == 2 && slices.Contains(next.in, n.in[0]) {
 			next.done = true
-			r.layer(next, r.b.Same(r.name(n, ""), x, product))
-			return
+		} else {
+			next, op = n, alone
 		}
-		r.layer(n, r.b.Same(r.name(n, ""), x, alone))
+		r.set(next, value{isNode: true, node: r.b.Same(r.name(n, ""), x, op), view: view})
 	}
 }
 

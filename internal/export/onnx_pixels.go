@@ -31,7 +31,7 @@ func (r *importer) prelu(n *step) {
 	if !ok {
 		return
 	}
-	out := r.b.Out(x)
+	out := r.sides(x)
 	each := len(sides) >= len(out) && sides[len(sides)-len(out)] == len(slopes) && len(slopes) == out[0]
 	if len(slopes) != 1 && !each {
 		r.fault(n, "it has slopes of %v for %v; disdel has one for all, or one for each channel", sides, []int(out))

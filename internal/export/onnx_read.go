@@ -16,7 +16,8 @@ import (
 const (
 	opsetDomain                                                   = 1
 	nodeDomain                                                    = 7
-	attributeText, attributeArray                                 = 4, 5
+	attributeText, attributeArray, attributeNumbers               = 4, 5, 7
+	attributeTexts                                                = 9
 	arrayFloats, arrayInts, arrayPlace, arrayWhere, placedOutside = 4, 7, 13, 14, 1
 	placeKey, placeValue                                          = 1, 2
 )
@@ -55,6 +56,9 @@ type option struct {
 	list   []int64
 	text   string
 	array  *array
+
+	numbers bool     // it is a list of floats, which no layer takes
+	texts   []string // at most mostSides
 }
 
 // step is a node of an ONNX file.
@@ -249,6 +253,12 @@ func (s *source) attribute(n *step, data []byte) error {
 			o.array, err = s.array(part)
 		case attributeInts:
 			o.list, err = s.whole(o.list, number, part)
+		case attributeNumbers:
+			o.numbers = true
+		case attributeTexts:
+			if len(o.texts) < mostSides {
+				o.texts = append(o.texts, string(part))
+			}
 		}
 		return err
 	})

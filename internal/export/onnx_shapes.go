@@ -17,6 +17,9 @@ func (r *importer) list(n *step, i int, option string) []int64 {
 // imageAxes are the axes that a node takes of rows of images, from 0 on and in order.
 func (r *importer) imageAxes(n *step) []int64 {
 	axes := slices.Clone(r.list(n, 1, "axes"))
+	if r.oneWide && (slices.Equal(axes, []int64{2}) || slices.Equal(axes, []int64{-1})) {
+		return []int64{2, 3}
+	}
 	for i, axis := range axes {
 		if axis < 0 {
 			axes[i] = axis + 4
@@ -28,6 +31,9 @@ func (r *importer) imageAxes(n *step) []int64 {
 
 // reduceMean is a global pool where it takes the mean of an image's pixels.
 func (r *importer) reduceMean(n *step) {
+	if v, _ := r.in(n, 0); r.meanOfPositions(n, v, r.list(n, 1, "axes")) {
+		return
+	}
 	x, ok := r.from(n, 0)
 	if !ok {
 		return
@@ -37,7 +43,7 @@ func (r *importer) reduceMean(n *step) {
 	}
 	axes := r.imageAxes(n)
 	if len(r.b.Out(x)) != 3 || !slices.Equal(axes, []int64{2, 3}) {
-		r.fault(n, "disdel reads means over height and width only")
+		r.fault(n, "disdel reads means over height and width, and over positions")
 		return
 	}
 	name := r.name(n, "")
@@ -53,7 +59,7 @@ func (r *importer) flatten(n *step) {
 	if !ok {
 		return
 	}
-	if axis := n.whole("axis", 1); axis != 1 && axis != -int64(len(r.b.Out(x))) {
+	if axis := n.whole("axis", 1); axis != 1 && axis != -int64(len(r.sides(x))) {
 		r.fault(n, "axis is %d; disdel flattens from axis 1 on", axis)
 		return
 	}
@@ -87,11 +93,15 @@ func (r *importer) reshape(n *step) {
 		r.ungroup(n, v, to.whole)
 		return
 	}
+	if v.isNode && v.view == directionsTurned {
+		r.joinDirections(n, v, to.whole)
+		return
+	}
 	x, ok := r.from(n, 0)
 	if !ok {
 		return
 	}
-	have := r.b.Out(x)
+	have := r.sides(x)
 	sides := slices.Clone(to.whole)
 	rows := sides[0] == rowCount || sides[0] == -1 || sides[0] == 0 || r.rows > 0 && sides[0] == r.rows
 	for i := 1; i < len(sides); i++ {
@@ -119,10 +129,22 @@ func (r *importer) reshape(n *step) {
 	r.fault(n, "it makes the shape %v of %v; disdel makes only lists of all values of a row", to.whole[1:], []int(have))
 }
 
+// sides are those of a layer's output in the file, without the rows.
+func (r *importer) sides(x int) model.Shape {
+	out := r.b.Out(x)
+	if r.oneWide && len(out) == 3 {
+		return out[:2]
+	}
+	return out
+}
+
 // squeeze drops sides of 1: of an image of one pixel, which becomes a list, and of lists of integers.
 func (r *importer) squeeze(n *step) {
 	if v, _ := r.in(n, 0); v.isList {
 		r.set(n, v)
+		return
+	}
+	if r.oneDirection(n) {
 		return
 	}
 	x, ok := r.from(n, 0)
@@ -130,6 +152,10 @@ func (r *importer) squeeze(n *step) {
 		return
 	}
 	axes := r.imageAxes(n)
+	if len(r.b.Out(x)) == 1 && len(axes) > 0 && axes[0] >= 2 { // after a mean that kept its side
+		r.layer(n, x)
+		return
+	}
 	if have := r.b.Out(x); len(have) != 3 || have[1] != 1 || have[2] != 1 || !slices.Equal(axes, []int64{2, 3}) {
 		r.fault(n, "it drops the sides %v of %v; disdel drops height and width of 1", axes, []int(have))
 		return
@@ -207,11 +233,12 @@ func (r *importer) add(n *step) {
 	r.set(n, value{isNode: true, node: r.b.Add(r.name(n, ""), list...), view: order})
 }
 
-// concat joins the channels of images, or lists of integers.
+// concat joins the channels of images or sequences, states, or lists of integers.
 func (r *importer) concat(n *step) {
-	if r.classToken(n) {
+	if r.classToken(n) || r.joinsStates(n) || r.joinedArrays(n) {
 		return
 	}
+	var order view
 	var list []int
 	var values []int64
 	for i := range n.in {
@@ -219,25 +246,33 @@ func (r *importer) concat(n *step) {
 			values = append(values, v.whole...)
 			continue
 		}
-		x, ok := r.from(n, i)
+		x, view, ok := r.seen(n, i)
 		if !ok {
 			return
 		}
-		if len(r.b.Out(x)) != 3 {
-			r.fault(n, "its input %v is no image", []int(r.b.Out(x)))
+		if rank := len(r.b.Out(x)); rank != 3 && rank != 2 || len(list) > 0 && view != order {
+			r.fault(n, "its input %v is no image and no sequence, or its axes have another order", []int(r.b.Out(x)))
 			return
 		}
-		list = append(list, x)
+		list, order = append(list, x), view
 	}
-	switch axis := n.whole("axis", 0); {
+	along := int64(1)
+	if order != asLayer {
+		along = 2
+	}
+	axis := n.whole("axis", 0)
+	if axis < 0 && len(list) > 0 {
+		axis += int64(len(r.sides(list[0]))) + 1
+	}
+	switch {
 	case len(list) == 0 && len(values) <= mostFolded:
 		r.set(n, value{whole: values, isList: true})
 	case len(list) == 1 && len(values) == 0:
-		r.layer(n, list[0])
-	case len(values) > 0 || axis != 1 && axis != -3:
-		r.fault(n, "axis is %d; disdel joins the channels of images, axis 1", axis)
+		r.pass(n)
+	case len(values) > 0 || axis != along || order != asLayer && len(r.b.Out(list[0])) == 3:
+		r.fault(n, "axis is %d; disdel joins the channels of images and of sequences", axis)
 	default:
-		r.layer(n, r.b.Concat(r.name(n, ""), list...))
+		r.set(n, value{isNode: true, node: r.b.Concat(r.name(n, ""), list...), view: order})
 	}
 }
 
@@ -248,7 +283,7 @@ func (r *importer) pass(n *step) {
 }
 
 func (r *importer) cast(n *step) {
-	if v, _ := r.in(n, 0); !v.isList {
+	if v, _ := r.in(n, 0); !v.isList && v.view != asTokens && v.view != tokensTurned {
 		r.fault(n, "disdel computes with float32 only")
 		return
 	}
@@ -268,17 +303,31 @@ func (r *importer) constant(n *step) {
 
 // shape is known, except for the number of rows.
 func (r *importer) shape(n *step) {
-	if v, _ := r.in(n, 0); v.heads != nil && v.heads.at == projected {
+	v, _ := r.in(n, 0)
+	if v.heads != nil && v.heads.at == projected {
 		r.set(n, value{whole: []int64{int64(r.b.Out(v.node)[1]), r.rows, 3 * int64(r.b.Out(v.node)[0])}, isList: true})
 		return
 	}
-	x, ok := r.from(n, 0)
-	if !ok {
-		return
-	}
 	list := []int64{rowCount}
-	for _, side := range r.b.Out(x) {
-		list = append(list, int64(side))
+	switch out := r.b.Out(v.node); {
+	case v.isNode && v.view == tokensTurned:
+		list = []int64{int64(out[0]), rowCount}
+	case v.isNode && !v.headed() && v.view == positionsFirst && len(out) == 2:
+		list = []int64{int64(out[1]), rowCount, int64(out[0])}
+	case v.isNode && !v.headed() && v.view == channelsLast:
+		for _, side := range append(slices.Clone(out[1:]), out[0]) {
+			list = append(list, int64(side))
+		}
+	case v.isNode && v.view == asTokens:
+		list = append(list, int64(out[0]))
+	default:
+		x, ok := r.from(n, 0)
+		if !ok {
+			return
+		}
+		for _, side := range r.sides(x) {
+			list = append(list, int64(side))
+		}
 	}
 	r.set(n, value{whole: list, isList: true})
 }
@@ -293,7 +342,7 @@ func (r *importer) folded(n *step, i int) ([]int64, bool) {
 }
 
 func (r *importer) gather(n *step) {
-	if r.firstPosition(n) {
+	if r.takesPosition(n) || r.someStates(n) || r.embedding(n) {
 		return
 	}
 	from, ok := r.folded(n, 0)
@@ -319,9 +368,79 @@ func (r *importer) gather(n *step) {
 }
 
 func (r *importer) unsqueeze(n *step) {
+	v, _ := r.in(n, 0)
+	if list := v.array.floats32(); list != nil && slices.Equal(r.list(n, 1, "axes"), []int64{0}) {
+		r.setArray(n, list, append([]int{1}, v.array.sides...))
+		return
+	}
 	if _, ok := r.folded(n, 0); ok {
 		r.pass(n)
 	}
+}
+
+// setArray gives a constant that a node computes of others. The values may be a view.
+func (r *importer) setArray(n *step, list []float32, sides []int) {
+	r.set(n, value{array: &array{name: label(n), kind: float32s, sides: sides, float: list}})
+}
+
+// joinedArrays joins constants along their first axis, as the gates of a recurrence.
+func (r *importer) joinedArrays(n *step) bool {
+	var lists [][]float32
+	var sides []int
+	size := 0
+	for i := range n.in {
+		v, _ := r.in(n, i)
+		list := v.array.floats32()
+		if list == nil || len(v.array.sides) == 0 || i > 0 && !slices.Equal(v.array.sides[1:], sides[1:]) {
+			return false
+		}
+		if i == 0 {
+			sides = slices.Clone(v.array.sides)
+		} else {
+			sides[0] += v.array.sides[0]
+		}
+		lists, size = append(lists, list), size+len(list)
+	}
+	if n.whole("axis", 0) != 0 {
+		return false
+	}
+	out := r.values(n, size)
+	if out == nil {
+		return true
+	}
+	at := 0
+	for _, list := range lists {
+		at += copy(out[at:], list)
+	}
+	r.setArray(n, out, sides)
+	return true
+}
+
+// cutArray takes part of a constant along its first axis.
+func (r *importer) cutArray(n *step, starts, ends, axes, steps []int64) bool {
+	v, _ := r.in(n, 0)
+	list := v.array.floats32()
+	if list == nil || len(v.array.sides) == 0 || len(starts) != 1 || len(ends) != 1 || !slices.Equal(axes, []int64{0}) ||
+		len(steps) > 0 && steps[0] != 1 {
+		return false
+	}
+	sides := slices.Clone(v.array.sides)
+	from, to := within(starts[0], sides[0]), within(ends[0], sides[0])
+	if from >= to {
+		return false
+	}
+	row := len(list) / sides[0]
+	sides[0] = to - from
+	r.setArray(n, list[from*row:to*row:to*row], sides)
+	return true
+}
+
+// within is a place of a list as Slice has it: below 0 it counts from the end.
+func within(at int64, length int) int {
+	if at < 0 {
+		at += int64(length)
+	}
+	return int(max(0, min(at, int64(length))))
 }
 
 // slice takes the pixels of an image at a stride, as a convolution of single pixels, or part of a list of integers.
@@ -332,7 +451,11 @@ func (r *importer) slice(n *step) {
 		r.cut(n, v.whole, starts, ends, steps)
 		return
 	}
-	if r.heads(n) {
+	if v, _ := r.in(n, 0); v.zeros {
+		r.pass(n)
+		return
+	}
+	if r.cutArray(n, starts, ends, axes, steps) || r.heads(n) || r.someStates(n) {
 		return
 	}
 	x, ok := r.from(n, 0)
@@ -371,13 +494,7 @@ func (r *importer) cut(n *step, list, starts, ends, steps []int64) {
 		r.fault(n, "disdel reads slices of lists with one start, one end and step 1")
 		return
 	}
-	place := func(v int64) int64 {
-		if v < 0 {
-			v += int64(len(list))
-		}
-		return max(0, min(v, int64(len(list))))
-	}
-	from, to := place(starts[0]), place(ends[0])
+	from, to := within(starts[0], len(list)), within(ends[0], len(list))
 	r.set(n, value{whole: list[from:max(from, to)], isList: true})
 }
 
@@ -388,6 +505,9 @@ func (r *importer) pad(n *step) {
 		return
 	}
 	in, pads := r.b.Out(x), r.list(n, 1, "pads")
+	if r.oneWide && len(pads) == 6 {
+		pads = slices.Concat(pads[:3], []int64{0}, pads[3:], []int64{0})
+	}
 	if mode := n.options["mode"].text; mode != "" && mode != "constant" || len(in) != 3 || len(pads) != 8 {
 		r.fault(n, "disdel reads only zeros around images")
 		return

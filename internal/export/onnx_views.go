@@ -10,10 +10,15 @@ import (
 type view uint8
 
 const (
-	asLayer      view = iota // as disdel has them: rows, channels, pixels
-	channelsLast             // [rows height width channels], or [rows positions channels]
-	inGroups                 // [rows groups channels/groups height width]
-	groupsTurned             // [rows channels/groups groups height width]
+	asLayer          view = iota // as disdel has them: rows, channels, pixels
+	channelsLast                 // [rows height width channels], or [rows positions channels]
+	inGroups                     // [rows groups channels/groups height width]
+	groupsTurned                 // [rows channels/groups groups height width]
+	positionsFirst               // [positions rows channels]
+	byDirection                  // [positions directions rows channels/directions]
+	directionsTurned             // [positions rows directions channels/directions]
+	asTokens                     // [rows positions]
+	tokensTurned                 // [positions rows]
 )
 
 // turns lists the orders that a Transpose makes of others, by its axes.
@@ -26,6 +31,13 @@ var turns = []struct {
 	{asLayer, channelsLast, []int64{0, 2, 1}},
 	{channelsLast, asLayer, []int64{0, 2, 1}},
 	{inGroups, groupsTurned, []int64{0, 2, 1, 3, 4}},
+	{channelsLast, positionsFirst, []int64{1, 0, 2}},
+	{positionsFirst, channelsLast, []int64{1, 0, 2}},
+	{asLayer, positionsFirst, []int64{2, 0, 1}},
+	{positionsFirst, asLayer, []int64{1, 2, 0}},
+	{byDirection, directionsTurned, []int64{0, 2, 1, 3}},
+	{asTokens, tokensTurned, []int64{1, 0}},
+	{tokensTurned, asTokens, []int64{1, 0}},
 }
 
 // transpose notes the new order of axes; layers compute nothing for it.
@@ -35,8 +47,11 @@ func (r *importer) transpose(n *step) {
 	if r.heads(n) {
 		return
 	}
+	if v.isNode && v.view == asLayer && r.oneWide && len(r.b.Out(v.node)) == 3 {
+		v.node = r.b.Sequence(r.name(n, ""), v.node)
+	}
 	rank := 1
-	if v.view == inGroups {
+	if v.view == inGroups || v.view == byDirection {
 		rank++
 	}
 	if v.isNode {
@@ -44,17 +59,17 @@ func (r *importer) transpose(n *step) {
 	}
 	for _, t := range turns {
 		if v.isNode && v.means == 0 && len(axes) == rank && v.view == t.from && slices.Equal(axes, t.axes) {
-			v.view = t.to
+			v.view, v.heads = t.to, nil
 			r.set(n, v)
 			return
 		}
 	}
-	r.fault(n, "disdel reads this only around LayerNormalization and MatMul, and in a channel shuffle")
+	r.fault(n, "disdel reads this only of sequences, around LayerNormalization and MatMul, and in a channel shuffle")
 }
 
-// seen is the layer that is a node's input i. Its channels may come last.
+// seen is the layer that is a node's input i. Its channels may come last, and its positions first.
 func (r *importer) seen(n *step, i int) (node int, order view, ok bool) {
-	if v, _ := r.in(n, i); v.isNode && v.heads == nil && v.view == channelsLast {
+	if v, _ := r.in(n, i); v.isNode && !v.headed() && (v.view == channelsLast || v.view == positionsFirst) {
 		return v.node, v.view, true
 	}
 	node, ok = r.from(n, i)
@@ -94,13 +109,7 @@ func (r *importer) someChannels(n *step, x int, starts, ends, axes, steps []int6
 		len(steps) > 0 && !slices.Equal(steps, []int64{1}) {
 		return false
 	}
-	place := func(v int64) int {
-		if v < 0 {
-			v += int64(in[0])
-		}
-		return int(max(0, min(v, int64(in[0]))))
-	}
-	from, to := place(starts[0]), place(ends[0])
+	from, to := within(starts[0], in[0]), within(ends[0], in[0])
 	if from >= to {
 		return false
 	}

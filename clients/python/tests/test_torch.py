@@ -146,6 +146,7 @@ def test_common_layers_become_ours() -> None:
         (lambda: torch.nn.AdaptiveMaxPool2d(3), "one pixel"),
         (lambda: torch.nn.AdaptiveAvgPool2d((None, 3)), "a size"),
         (lambda: torch.nn.MaxPool2d(2, ceil_mode=True), "ceil_mode"),
+        (lambda: torch.nn.LSTM(2, 2), "disdel model import"),
     ],
 )
 def test_what_is_no_layer_is_named(module: Any, why: str) -> None:

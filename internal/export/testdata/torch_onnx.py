@@ -115,6 +115,67 @@ class Larger(nn.Module):
         return self.fc(nn.functional.max_pool2d(x, 5, 3).mean([2, 3]))
 
 
+class Reader(nn.Module):
+    """An embedding and a recurrence; head makes a vector of all positions and of the states at the end."""
+
+    def __init__(self, kind, head, both=False, layers=1, rows_first=True):
+        super().__init__()
+        self.words, self.head = nn.Embedding(20, 6), head
+        self.reader = kind(6, 5, layers, bidirectional=both, batch_first=rows_first)
+        self.fc = nn.Linear(10 if both else 5, 3)
+
+    def forward(self, x):
+        y, h = self.reader(self.words(x))
+        return self.fc(self.head(y, h[0] if isinstance(h, tuple) else h))
+
+
+class Signal(nn.Module):
+    """Convolutions over positions, of channels that come first."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.norm, self.pool = nn.Conv1d(3, 4, 3, 2, 1), nn.BatchNorm1d(4), nn.MaxPool1d(2)
+        self.b, self.reader, self.fc = nn.ConvTranspose1d(4, 6, 4, 2, 1, groups=2), nn.GRU(6, 5, batch_first=True), nn.Linear(5, 2)
+
+    def forward(self, x):
+        x = self.b(self.pool(torch.relu(self.norm(self.a(x)))))
+        return self.fc(self.reader(x.transpose(1, 2))[1].squeeze(0))
+
+
+class Words(nn.Module):
+    """Convolutions over positions, of words."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.a, self.b = nn.Embedding(20, 6), nn.Conv1d(6, 8, 3, padding=2, dilation=2), nn.Conv1d(8, 8, 2, groups=4)
+        self.fc = nn.Linear(8, 3)
+
+    def forward(self, x):
+        x = torch.tanh(self.b(torch.relu(self.a(self.words(x).transpose(1, 2)))))
+        return self.fc(nn.functional.adaptive_avg_pool1d(x, 1).squeeze(-1))
+
+
+class Table(nn.Module):
+    """A recurrence over rows of numbers whose channels come last."""
+
+    def __init__(self):
+        super().__init__()
+        self.reader, self.fc = nn.LSTM(4, 5, batch_first=True), nn.Linear(5, 2)
+
+    def forward(self, x):
+        return self.fc(torch.tanh(self.reader(x)[0])).mean(1)
+
+
+class Decoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.up = nn.Conv2d(2, 6, 3, 2), nn.ConvTranspose2d(6, 4, 3, 2, 1, output_padding=1, groups=2)
+        self.more, self.fc = nn.ConvTranspose2d(4, 3, (2, 3), (1, 2), bias=False, dilation=(2, 1)), nn.Linear(3, 2)
+
+    def forward(self, x):
+        return self.fc(torch.relu(self.more(torch.relu(self.up(self.a(x))))).mean([2, 3]))
+
+
 def normed(*more):
     net = nn.Sequential(nn.Linear(7, 5), nn.LayerNorm(5, eps=0.01), nn.Tanh(), *more, nn.Linear(5, 2))
     nn.init.normal_(net[1].weight), nn.init.normal_(net[1].bias)
@@ -131,16 +192,25 @@ for name, net, sides, changes in [
     ("scaled", Scaled(), [3, 8, 6], {"opset_version": 17}),
     ("one_patches", Patches(), [3, 8, 12], {"opset_version": 17}),
     ("larger", Larger(), [2, 6, 7], {}), ("larger11", Larger(), [2, 6, 7], {"opset_version": 11}),
+    ("lstm_last", Reader(nn.LSTM, lambda y, h: y[:, -1]), 7, {}),
+    ("lstm_state", Reader(nn.LSTM, lambda y, h: h[-1], layers=2), 7, {"dynamic_axes": {"in": {0: "rows"}}}),
+    ("lstm_both", Reader(nn.LSTM, lambda y, h: torch.cat([h[-2], h[-1]], 1), True, 2), 7, {}),
+    ("gru_both", Reader(nn.GRU, lambda y, h: y.mean(1), True), 7, {}), ("gru_first", Reader(nn.GRU, lambda y, h: y[:, 0], True), 7, {}),
+    ("gru_squeezed", Reader(nn.GRU, lambda y, h: h.squeeze(0)), 7, {"opset_version": 11}),
+    ("lstm_turned", Reader(nn.LSTM, lambda y, h: y[-1], rows_first=False), 7, {}), ("one_gru", Reader(nn.GRU, lambda y, h: y[:, -1], layers=3), 7, {}),
+    ("signal", Signal(), [3, 16], {}), ("words", Words(), 7, {}), ("table", Table(), [6, 4], {}), ("decoder", Decoder(), [2, 7, 8], {}),
     ("perceptron", nn.Sequential(nn.Linear(7, 5), nn.ELU(), nn.Linear(5, 2), nn.Sigmoid()), [7], {}),
     ("layer_norm", normed(), [7], {"opset_version": 17}), ("layer_norm_steps", normed(nn.LayerNorm(5, elementwise_affine=False)), [7], {"opset_version": 11}),
 ]:
     for m in net.modules():
-        if isinstance(m, nn.BatchNorm2d):
+        if isinstance(m, (nn.BatchNorm1d, nn.BatchNorm2d)):
             m.running_mean.normal_(0, 0.3), m.running_var.uniform_(0.5, 2), m.weight.data.normal_(1, 0.2)
     net.eval()
-    x = torch.randn(2, *sides)
+    x = torch.randint(0, 20, (2, sides)) if isinstance(sides, int) else torch.randn(2, *sides)
+    x = x.t() if name.endswith("_turned") else x
     one = x[:1] if name.startswith("one_") else x
-    torch.onnx.export(net, one, f"{sys.argv[1]}/{name}.onnx", input_names=["in"], **changes)
+    torch.onnx.export(net, one, f"{sys.argv[1]}/{name}.onnx", **{"input_names": ["in"], **changes})
     with open(f"{sys.argv[1]}/{name}.values", "wb") as f:
-        f.write(x.numpy().tobytes() + net(x).detach().numpy().tobytes())
+        rows = x.t() if name.endswith("_turned") else x
+        f.write(rows.float().numpy().tobytes() + net(x).detach().numpy().tobytes())
     print(name)

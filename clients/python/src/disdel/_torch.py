@@ -77,7 +77,10 @@ class _Walk:
         module = self._modules[node.target]
         found = _MODULES.get(type(module).__name__)
         if found is None or not type(module).__module__.startswith("torch.nn."):
-            raise _refused(node.target, "there is no layer like %s" % type(module).__name__)
+            kind = type(module).__name__
+            if kind in _BY_ONNX:
+                raise _refused(node.target, "%s comes in by torch.onnx.export and disdel model import" % kind)
+            raise _refused(node.target, "there is no layer like %s" % kind)
         made = found(module, node.target)
         source = _tensor(node.args[0], node)
         if made is None:  # it passes on what it gets
@@ -310,6 +313,9 @@ _MODULES: Dict[str, Callable[[Any, str], _Made]] = {
     "Dropout2d": lambda m, name: ("dropout2d", {"rate": m.p}),
     "Identity": lambda m, name: None,
 }
+
+#: What the ONNX reader knows: its weights have other names or another order in PyTorch.
+_BY_ONNX = ("LSTM", "GRU", "Conv1d", "ConvTranspose1d", "ConvTranspose2d", "Embedding")
 
 #: What functions and methods are, by their names.
 _CALLS = {

@@ -241,6 +241,7 @@ const (
 	TakeMean  Take = "mean"
 	TakeFirst Take = "first"
 	TakeLast  Take = "last"
+	TakeEnds  Take = "ends" // the last position of the first half of the channels, and the first of the second half
 )
 
 // Reverse writes the positions of each row in reverse order; padding stays where it is. With add it adds them to y. It
@@ -279,20 +280,37 @@ func (s *Sequence) exchange(a, b, r, from, to int, x, y []float32, add bool) {
 	}
 }
 
+// takenOf is the position that some channels take.
+type takenOf struct {
+	take     Take
+	from, to int // channels
+}
+
+// takes splits channels by the position that they take: the halves of TakeEnds have one each.
+func (s *Sequence) takes(take Take, from, to int) [2]takenOf {
+	if take != TakeEnds {
+		return [2]takenOf{{take, from, to}}
+	}
+	half := max(from, min(to, s.C/2))
+	return [2]takenOf{{TakeLast, from, half}, {TakeFirst, half, to}}
+}
+
 // TakePosition writes one position of each row, or the mean of all, as a vector y of the channels. Padding does not
 // count; a row of nothing else has its first position.
 func (w *Worker) TakePosition(s Sequence, take Take, tokens Tokens, x, y []float32) {
 	from, to := w.share(s.C)
-	for r := range s.Rows {
-		first, end, scale := s.taken(take, tokens, r)
-		for c := from; c < to; c++ {
-			var sum float32
-			for t := first; t < end; t++ {
-				if take != TakeMean || !tokens.isPadding(&s, t, r) {
-					sum += x[(t*s.C+c)*s.Lanes+r]
+	for _, part := range s.takes(take, from, to) {
+		for r := range s.Rows {
+			first, end, scale := s.taken(part.take, tokens, r)
+			for c := part.from; c < part.to; c++ {
+				var sum float32
+				for t := first; t < end; t++ {
+					if take != TakeMean || !tokens.isPadding(&s, t, r) {
+						sum += x[(t*s.C+c)*s.Lanes+r]
+					}
 				}
+				y[c*s.Lanes+r] = sum * scale
 			}
-			y[c*s.Lanes+r] = sum * scale
 		}
 	}
 	for c := from; c < to; c++ {
@@ -303,14 +321,16 @@ func (w *Worker) TakePosition(s Sequence, take Take, tokens Tokens, x, y []float
 // TakePositionBack adds the gradient of x to dx.
 func (w *Worker) TakePositionBack(s Sequence, take Take, tokens Tokens, dy, dx []float32) {
 	from, to := w.share(s.C)
-	for r := range s.Rows {
-		first, end, scale := s.taken(take, tokens, r)
-		for t := first; t < end; t++ {
-			if take == TakeMean && tokens.isPadding(&s, t, r) {
-				continue
-			}
-			for c := from; c < to; c++ {
-				dx[(t*s.C+c)*s.Lanes+r] += scale * dy[c*s.Lanes+r]
+	for _, part := range s.takes(take, from, to) {
+		for r := range s.Rows {
+			first, end, scale := s.taken(part.take, tokens, r)
+			for t := first; t < end; t++ {
+				if take == TakeMean && tokens.isPadding(&s, t, r) {
+					continue
+				}
+				for c := part.from; c < part.to; c++ {
+					dx[(t*s.C+c)*s.Lanes+r] += scale * dy[c*s.Lanes+r]
+				}
 			}
 		}
 	}

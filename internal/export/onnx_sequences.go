@@ -1,0 +1,646 @@
+package export
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/disdel/disdel/model"
+)
+
+// stage is how far the nodes of an attention have been read. Its layer is added with the last of them.
+type stage uint8
+
+const (
+	turned     stage = iota // the input as [positions rows channels]
+	projected               // queries, keys and values, [positions rows 3*channels]
+	part                    // one of the three
+	split                   // into heads: [positions heads width]
+	byHead                  // [heads positions width]
+	scaled                  // queries, over the root of the width
+	keysTurned              // [heads width positions]
+	scores                  // [heads positions positions]
+	softened                // their softmax
+	mixed                   // the means of the values, [heads positions width]
+	unturned                // [positions heads width]
+	joined                  // [positions channels]
+	finished                // the output, [positions channels]
+	withRows                // [positions rows channels]
+)
+
+// headed is a value within an attention.
+type headed struct {
+	at           stage
+	part, count  int // queries, keys or values; heads
+	name         string
+	weight, bias []float32 // of the three
+}
+
+// heads reads a node of an attention, as PyTorch's MultiheadAttention writes them for one row. It is false where the
+// node is none.
+func (r *importer) heads(n *step) bool {
+	v, _ := r.in(n, 0)
+	if n.kind == "Transpose" && v.isNode && v.heads == nil && v.view == channelsLast && r.rows == 1 &&
+		len(r.b.Out(v.node)) == 2 &&
+		slices.Equal(n.options["perm"].list, []int64{1, 0, 2}) {
+		r.set(n, value{isNode: true, node: v.node, view: positionsFirst, heads: &headed{at: turned}})
+		return true
+	}
+	if v.heads == nil || v.heads.at == turned && n.kind != "MatMul" || len(r.b.Out(v.node)) != 2 {
+		return false
+	}
+	next, last, ok := r.nextStage(n, v, *v.heads)
+	if !ok {
+		r.fault(n, "disdel reads this part of an attention only as PyTorch writes it for one row")
+		return true
+	}
+	if next.at == withRows && n.kind == "Transpose" {
+		r.set(last, value{isNode: true, node: v.node, view: channelsLast})
+		return true
+	}
+	if next.at == finished && n.kind == "Gemm" {
+		return true // set
+	}
+	r.set(last, value{isNode: true, node: v.node, view: channelsLast, heads: &next})
+	return true
+}
+
+// nextStage is what a node makes of a value within an attention. last is the node that gives it.
+func (r *importer) nextStage(n *step, v value, h headed) (next headed, last *step, ok bool) {
+	channels, positions := r.b.Out(v.node)[0], r.b.Out(v.node)[1]
+	axes := func(want ...int64) bool { return slices.Equal(n.options["perm"].list, want) }
+	to, _ := r.in(n, 1)
+	shape := func(want ...int) bool {
+		return len(to.whole) == len(want) && !slices.ContainsFunc(want, func(v int) bool {
+			return !slices.Contains(to.whole, int64(v))
+		})
+	}
+	next = h
+	switch kind := n.kind; {
+	case kind == "MatMul" && h.at == turned:
+		return r.projection(n, channels)
+	case kind == "Slice" && h.at == projected:
+		starts, ends, along := r.list(n, 1, ""), r.list(n, 2, ""), r.list(n, 3, "")
+		next.at = part
+		if len(starts) != 1 || len(ends) != 1 || !slices.Equal(along, []int64{-1}) && !slices.Equal(along, []int64{2}) {
+			return next, n, false
+		}
+		next.part = int(starts[0]) / channels
+		return next, n, starts[0] >= 0 && starts[0]%int64(channels) == 0 && ends[0] == starts[0]+int64(channels)
+	case kind == "Reshape" && h.at == part && len(to.whole) == 3:
+		next.at, next.count = split, int(min(max(to.whole[1], 0), int64(channels)))
+		return next, n, next.count > 0 && channels%next.count == 0 &&
+			slices.Equal(to.whole, []int64{int64(positions), int64(next.count), int64(channels / next.count)})
+	case kind == "Transpose" && h.at == split && h.part == 1:
+		next.at = keysTurned
+		return next, n, axes(1, 2, 0)
+	case kind == "Transpose" && h.at == split:
+		next.at = byHead
+		return next, n, axes(1, 0, 2)
+	case kind == "Div" && h.at == byHead && h.part == 0:
+		next.at = scaled
+		return next, n, r.scalar(n, math.Sqrt(float64(channels/h.count)))
+	case kind == "MatMul" && h.at == scaled:
+		next.at = scores
+		return next, n, h.meets(v, to, keysTurned, 1)
+	case kind == "Softmax" && h.at == scores:
+		next.at = softened
+		axis := n.whole("axis", -1)
+		return next, n, axis == -1 || axis == 2
+	case kind == "MatMul" && h.at == softened:
+		next.at = mixed
+		return next, n, h.meets(v, to, byHead, 2)
+	case kind == "Transpose" && h.at == mixed:
+		next.at = unturned
+		return next, n, axes(1, 0, 2)
+	case kind == "Reshape" && h.at == unturned:
+		next.at = joined
+		return next, n, shape(positions, channels)
+	case kind == "Gemm" && h.at == joined:
+		next.at = finished
+		return next, n, r.attention(n, v, h)
+	case kind == "Reshape" && h.at == finished:
+		next.at = withRows
+		return next, n, slices.Equal(to.whole, []int64{int64(positions), 1, int64(channels)})
+	case kind == "Transpose" && h.at == withRows:
+		return next, n, axes(1, 0, 2)
+	}
+	return next, n, false
+}
+
+// meets tells whether another value of the same attention has come to a stage.
+func (h *headed) meets(v, other value, at stage, part int) bool {
+	o := other.heads
+	return o != nil && o.at == at && o.part == part && o.count == h.count && other.node == v.node && o.name == h.name
+}
+
+// projection reads the product that makes queries, keys and values, and its bias.
+func (r *importer) projection(n *step, channels int) (h headed, last *step, ok bool) {
+	weight, sides, ok := r.floats(n, 1)
+	if !ok || !slices.Equal(sides, []int{channels, 3 * channels}) {
+		return h, n, false
+	}
+	h = headed{at: projected, name: r.name(n, "")}
+	if h.weight = r.values(n, len(weight)); h.weight == nil {
+		return h, n, false
+	}
+	turn(h.weight, weight, channels, 3*channels)
+	h.bias, last, ok = r.bias(n, 3*channels)
+	return h, last, ok && h.bias != nil
+}
+
+// attention adds the layer, whose output the last product gives.
+func (r *importer) attention(n *step, v value, h headed) bool {
+	channels := r.b.Out(v.node)[0]
+	weight, sides, ok := r.floats(n, 1)
+	if !ok || !slices.Equal(sides, []int{channels, channels}) || n.whole("transB", 0) != 1 {
+		return false
+	}
+	bias, last, ok := r.bias(n, channels)
+	if !ok || bias == nil {
+		return false
+	}
+	r.keep(h.name+".qkv", h.weight, h.bias)
+	r.keep(h.name+".out", weight, bias)
+	node := r.b.MultiHeadAttention(h.name, v.node, model.Attention{Heads: h.count})
+	r.set(last, value{isNode: true, node: node, view: channelsLast, heads: &headed{at: finished}})
+	return true
+}
+
+// positions reads the sum of a sequence and a constant for each position.
+func (r *importer) positions(n *step) bool {
+	for i := range min(2, len(n.in)) {
+		v, _ := r.in(n, i)
+		if !v.isNode || v.heads != nil || v.view != channelsLast || len(r.b.Out(v.node)) != 2 || len(n.in) != 2 {
+			continue
+		}
+		other, _ := r.in(n, 1-i)
+		out := r.b.Out(v.node)
+		list := other.array.floats32()
+		if list == nil || !slices.Equal(other.array.sides, []int{1, out[1], out[0]}) {
+			return false
+		}
+		name := r.name(n, n.in[1-i]+".weight")
+		r.keep(name, list, nil)
+		r.set(n, value{isNode: true, node: r.b.Positions(name, v.node, false), view: channelsLast})
+		return true
+	}
+	return false
+}
+
+// classToken reads a constant that a file puts before the positions.
+func (r *importer) classToken(n *step) bool {
+	token, _ := r.in(n, 0)
+	v, _ := r.in(n, 1)
+	list := token.array.floats32()
+	if len(n.in) != 2 || list == nil || !v.isNode || v.view != channelsLast || v.heads != nil ||
+		len(r.b.Out(v.node)) != 2 || n.whole("axis", 0) != 1 ||
+		!slices.Equal(token.array.sides, []int{1, 1, r.b.Out(v.node)[0]}) {
+		return false
+	}
+	name := r.name(n, token.array.name+".weight")
+	r.keep(name, list, nil)
+	r.set(n, value{isNode: true, node: r.b.ClassToken(name, v.node), view: channelsLast})
+	return true
+}
+
+// filled is a list of one number, or zeros that a recurrence starts from.
+func (r *importer) filled(n *step) {
+	length, ok := r.folded(n, 0)
+	fill := n.options["value"].array
+	list, number := fill.numbers()
+	if v := fill.floats32(); ok && (fill == nil || len(v) == 1 && v[0] == 0) {
+		r.set(n, value{zeros: true})
+		return
+	}
+	if !ok || len(length) != 1 || length[0] < 0 || length[0] > mostFolded || !number || len(list) != 1 {
+		r.fault(n, "disdel computes lists of up to %d equal integers here", mostFolded)
+		return
+	}
+	r.set(n, value{whole: slices.Repeat(list, int(length[0])), isList: true})
+}
+
+func (r *importer) equal(n *step) {
+	if !r.whole(n, func(a, b int64) int64 {
+		if a == b {
+			return 1
+		}
+		return 0
+	}) {
+		r.fault(n, "disdel computes this only of shapes")
+	}
+}
+
+func (r *importer) where(n *step) {
+	if len(n.in) != 3 {
+		r.fault(n, "it needs three inputs")
+		return
+	}
+	var lists [3][]int64
+	for i := range lists {
+		var ok bool
+		if lists[i], ok = r.folded(n, i); !ok {
+			return
+		}
+		if len(lists[i]) != len(lists[0]) {
+			r.fault(n, "its lists have different lengths")
+			return
+		}
+	}
+	out := slices.Clone(lists[2])
+	for i, yes := range lists[0] {
+		if yes != 0 {
+			out[i] = lists[1][i]
+		}
+	}
+	r.set(n, value{whole: out, isList: true})
+}
+
+// expand passes on a constant that it leaves as large as it is, and zeros.
+func (r *importer) expand(n *step) {
+	v, _ := r.in(n, 0)
+	to, ok := r.folded(n, 1)
+	if !ok {
+		return
+	}
+	list := v.array.floats32()
+	if v.zeros || list != nil && !slices.ContainsFunc(list, func(x float32) bool { return x != 0 }) {
+		r.set(n, value{zeros: true})
+		return
+	}
+	for _, side := range to {
+		if v.array == nil || side != 1 && side != -1 {
+			r.fault(n, "disdel reads this of zeros, and of a constant for one row")
+			return
+		}
+	}
+	r.set(n, v)
+}
+
+// state is what a recurrent layer knows at the end, of one direction.
+type state struct {
+	node     int  // its output for all positions
+	backward bool // of the direction that ends at the first position
+	both     bool // the layer has two directions
+}
+
+// gateOrder says where ONNX has the gates that disdel has first, second, and so on.
+func gateOrder(op model.Op) []int {
+	if op == model.OpLSTM {
+		return []int{0, 2, 3, 1} // i f g o, of i o f c
+	}
+	return []int{1, 0, 2} // r z n, of z r h
+}
+
+// recurrent reads an LSTM or a GRU of one direction or two.
+func recurrent(op model.Op) nodeReader {
+	return func(r *importer, n *step) {
+		v, _ := r.in(n, 0)
+		units, both := n.whole("hidden_size", 0), n.options["direction"].text == "bidirectional"
+		switch {
+		case !v.isNode || v.view != positionsFirst || len(r.b.Out(v.node)) != 2:
+			r.fault(n, "its input 0 is no sequence whose positions come first")
+		case !r.plainRecurrence(n, op):
+		case units < 1 || units > 1<<20:
+			r.fault(n, "hidden_size is %d; it must be at least 1", units)
+		default:
+			r.addRecurrent(n, op, v.node, int(units), both)
+		}
+	}
+}
+
+// plainRecurrence tells whether a node computes what PyTorch's layer does, and says what is different.
+func (r *importer) plainRecurrence(n *step, op model.Op) bool {
+	usual := []string{"Sigmoid", "Tanh", "Tanh"}[:op.Gates()-1]
+	names := n.options["activations"].texts
+	for i, name := range names {
+		if !strings.EqualFold(name, usual[i%len(usual)]) {
+			r.fault(n, "its activations are %.20q; disdel has %q", names[:min(len(names), 6)], usual)
+			return false
+		}
+	}
+	unread := "" // the option or input that disdel does not have
+	for _, option := range []string{"clip", "input_forget", "layout", "activation_alpha", "activation_beta"} {
+		if o := n.options[option]; o.number != 0 || o.whole != 0 || o.numbers {
+			unread = option
+		}
+	}
+	direction := n.options["direction"].text
+	_, lengths := r.in(n, 4)
+	_, peepholes := r.in(n, 7)
+	switch {
+	case unread != "":
+		r.fault(n, "it has %s, which disdel does not", unread)
+	case direction != "" && direction != "forward" && direction != "bidirectional":
+		r.fault(n, "direction is %.20q; disdel reads forward and bidirectional", direction)
+	case op == model.OpGRU && n.whole("linear_before_reset", 0) != 1:
+		r.fault(n, "linear_before_reset is 0; disdel computes a GRU as PyTorch does, with 1")
+	case lengths:
+		r.fault(n, "it has a length for each row; disdel reads rows of one length")
+	case peepholes:
+		r.fault(n, "it has peepholes, which disdel does not")
+	case !r.startsAtZero(n, 5) || op == model.OpLSTM && !r.startsAtZero(n, 6):
+		r.fault(n, "its first state is no constant of zeros")
+	default:
+		return true
+	}
+	return false
+}
+
+// startsAtZero tells whether an input is left out, or zeros.
+func (r *importer) startsAtZero(n *step, i int) bool {
+	v, ok := r.in(n, i)
+	list := v.array.floats32()
+	return !ok || v.zeros || list != nil && !slices.ContainsFunc(list, func(x float32) bool { return x != 0 })
+}
+
+// addRecurrent adds the layer with its weights, and says what the node's outputs are.
+func (r *importer) addRecurrent(n *step, op model.Op, x, units int, both bool) {
+	directions, rows, inputs := 1, op.Gates()*units, r.b.Out(x)[0]
+	if both {
+		directions = 2
+	}
+	name := r.name(n, "")
+	arrays := []struct {
+		in, columns int
+		to          []string // of what the columns are, or the halves of a list
+	}{{1, inputs, []string{".input.weight"}}, {2, units, []string{".weight"}}, {3, 1, []string{".input.bias", ".bias"}}}
+	for _, a := range arrays {
+		sides := []int{directions, rows, a.columns}
+		if a.in == 3 {
+			sides = []int{directions, 2 * rows}
+		}
+		from := []float32(nil)
+		if _, ok := r.in(n, a.in); ok || a.in < 3 {
+			list, have, ok := r.floats(n, a.in)
+			if !ok {
+				return
+			}
+			if from = list; !slices.Equal(have, sides) {
+				r.fault(n, "its input %d has the shape %v, and it needs %v", a.in, have, sides)
+				return
+			}
+		}
+		for i := range directions * len(a.to) {
+			list := r.values(n, rows*a.columns)
+			if list == nil {
+				return
+			}
+			for to, gate := range gateOrder(op) {
+				size := units * a.columns
+				if from != nil {
+					copy(list[to*size:(to+1)*size], from[i*len(list)+gate*size:])
+				}
+			}
+			r.weights[name+[]string{"", ".reverse"}[i/len(a.to)]+a.to[i%len(a.to)]] = list
+		}
+	}
+	add := r.b.Recurrent
+	if both {
+		add = r.b.Bidirectional
+	}
+	node := add(name, x, op, units)
+	ends := []state{{node: node, both: both}, {node: node, both: both, backward: true}}
+	r.ended(n, value{isNode: true, node: node, view: byDirection}, value{states: ends[:directions]})
+}
+
+// ended says what the outputs of a recurrence are: all positions, and the states at the end.
+func (r *importer) ended(n *step, all, last value) {
+	for i, name := range n.out {
+		switch {
+		case name == "":
+		case i == 0:
+			r.at[name] = all
+		case i == 1:
+			r.at[name] = last
+		case len(r.users[name]) > 0:
+			r.fault(n, "its third output is used; disdel gives the states of its units, and not its cells")
+		}
+	}
+}
+
+// oneDirection reads a Squeeze of what a recurrence of one direction gives.
+func (r *importer) oneDirection(n *step) bool {
+	v, _ := r.in(n, 0)
+	axes := r.list(n, 1, "axes")
+	switch {
+	case v.view == byDirection && slices.Equal(axes, []int64{1}) && !r.hasDirections(v.node):
+		v.view = positionsFirst
+		r.set(n, v)
+	case len(v.states) == 1 && !v.picked && slices.Equal(axes, []int64{0}):
+		r.pick(n, v.states[0])
+	default:
+		return false
+	}
+	return true
+}
+
+// joinDirections reads the last step of joining the two directions of a recurrence.
+func (r *importer) joinDirections(n *step, v value, sides []int64) {
+	out := r.b.Out(v.node)
+	rows := len(sides) == 3 && (sides[0] == 0 || sides[0] == int64(out[1])) &&
+		(sides[1] == 0 || sides[1] == rowCount || sides[1] == -1 || r.rows > 0 && sides[1] == r.rows)
+	if !rows || sides[2] != int64(out[0]) && (sides[2] != -1 || sides[1] == -1) {
+		r.fault(n, "it makes another shape of two directions than [%d rows %d]", out[1], out[0])
+		return
+	}
+	v.view = positionsFirst
+	r.set(n, v)
+}
+
+// hasDirections tells whether a node joins the two directions of a recurrence.
+func (r *importer) hasDirections(node int) bool {
+	g, err := r.b.Graph()
+	return err == nil && g.Nodes[node].Op == model.OpConcat
+}
+
+// pick gives one state of a recurrence, [rows units]. One of two directions needs the other one beside it.
+func (r *importer) pick(n *step, s state) {
+	if s.both {
+		r.set(n, value{states: []state{s}, picked: true})
+		return
+	}
+	r.layer(n, r.b.TakePosition(r.name(n, ""), s.node, model.TakeLast))
+}
+
+// joinsStates reads a Concat of states: of several layers, or of the two directions of one.
+func (r *importer) joinsStates(n *step) bool {
+	var list []state
+	picked := true
+	for i := range n.in {
+		v, _ := r.in(n, i)
+		if v.states == nil {
+			return false
+		}
+		list, picked = append(list, v.states...), picked && v.picked
+		if v.picked != picked || len(list) > mostFolded {
+			return false
+		}
+	}
+	axis := n.whole("axis", 0)
+	switch {
+	case !picked && axis == 0:
+		r.set(n, value{states: list})
+	case picked && (axis == 1 || axis == -1) && len(list) == 2 && list[0].node == list[1].node && !list[0].backward &&
+		list[1].backward:
+		r.layer(n, r.b.TakePosition(r.name(n, ""), list[0].node, model.TakeEnds))
+	default:
+		r.fault(n, "disdel joins the states of the two directions of one layer, the forward one first")
+	}
+	return true
+}
+
+// someStates reads a Gather or a Slice of the states of layers.
+func (r *importer) someStates(n *step) bool {
+	v, _ := r.in(n, 0)
+	if v.states == nil || v.picked {
+		return false
+	}
+	place := func(at int64) int64 {
+		if at < 0 {
+			at += int64(len(v.states))
+		}
+		return at
+	}
+	if n.kind == "Slice" {
+		starts, ends, axes := r.list(n, 1, "starts"), r.list(n, 2, "ends"), r.list(n, 3, "axes")
+		if len(starts) == 1 && len(ends) == 1 && slices.Equal(axes, []int64{0}) && len(r.list(n, 4, "")) == 0 {
+			from, to := place(starts[0]), min(place(ends[0]), int64(len(v.states)))
+			if from >= 0 && from < to {
+				r.set(n, value{states: v.states[from:to]})
+				return true
+			}
+		}
+		return false
+	}
+	at, _ := r.in(n, 1)
+	if n.whole("axis", 0) != 0 || len(at.whole) != 1 || at.array == nil || len(at.array.sides) != 0 ||
+		place(at.whole[0]) < 0 || place(at.whole[0]) >= int64(len(v.states)) {
+		return false
+	}
+	r.pick(n, v.states[place(at.whole[0])])
+	return true
+}
+
+// embedding reads a Gather of rows of a constant, by the tokens of the input.
+func (r *importer) embedding(n *step) bool {
+	table, _ := r.in(n, 0)
+	v, _ := r.in(n, 1)
+	list := table.array.floats32()
+	if list == nil || !v.isNode || v.view != asTokens && v.view != tokensTurned {
+		return false
+	}
+	if sides := table.array.sides; len(sides) != 2 || n.whole("axis", 0) != 0 {
+		r.fault(n, "it takes rows of %v; disdel has an embedding of a matrix, axis 0", sides)
+		return true
+	}
+	name := r.name(n, n.in[0])
+	r.keep(name, list, nil)
+	order := channelsLast
+	if v.view == tokensTurned {
+		order = positionsFirst
+	}
+	node := r.b.Embedding(name, v.node, table.array.sides[0], table.array.sides[1], false)
+	r.set(n, value{isNode: true, node: node, view: order})
+	return true
+}
+
+// takesPosition reads a Gather of the first or the last position.
+func (r *importer) takesPosition(n *step) bool {
+	v, _ := r.in(n, 0)
+	at, _ := r.in(n, 1)
+	axis := map[view]int64{channelsLast: 1, positionsFirst: 0}
+	if along, ok := axis[v.view]; !ok || !v.isNode || v.headed() || len(r.b.Out(v.node)) != 2 ||
+		n.whole("axis", 0) != along || len(at.whole) != 1 || at.array == nil || len(at.array.sides) != 0 {
+		return false
+	}
+	take := model.TakeFirst
+	switch last := int64(r.b.Out(v.node)[1]) - 1; at.whole[0] {
+	case 0:
+	case -1, last:
+		take = model.TakeLast
+	default:
+		r.fault(n, "it takes position %d of %d; disdel takes the first, the last or the mean", at.whole[0], last+1)
+		return true
+	}
+	r.layer(n, r.b.TakePosition(r.name(n, ""), v.node, take))
+	return true
+}
+
+// meanOfPositions reads a mean over the positions of a sequence.
+func (r *importer) meanOfPositions(n *step, v value, axes []int64) bool {
+	along, ok := map[view]int64{channelsLast: 1, positionsFirst: 0, asLayer: 2}[v.view]
+	if !ok || !v.isNode || v.headed() || v.means > 0 || len(r.b.Out(v.node)) != 2 || len(axes) != 1 ||
+		axes[0] != along && axes[0] != along-3 {
+		return false
+	}
+	r.layer(n, r.b.TakePosition(r.name(n, ""), v.node, model.TakeMean))
+	return true
+}
+
+// headed tells whether a value stands within an attention, beyond its input.
+func (v *value) headed() bool { return v.heads != nil && v.heads.at != turned }
+
+// positionsLead tells whether a value that is the input goes to a recurrence without a turn of its axes.
+func (r *importer) positionsLead(name string, depth int) bool {
+	for _, u := range r.users[name] {
+		switch u.kind {
+		case "LSTM", "GRU":
+			return u.in[0] == name
+		case "Gather", "Cast", "Dropout", "Identity":
+			if depth > 0 && len(u.out) > 0 && r.positionsLead(u.out[0], depth-1) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// beginSequence reads an input of tokens, [rows positions], or of sequences, [rows channels positions]; rows and
+// positions may stand in the other order, and channels may come last.
+func (r *importer) beginSequence(in end) (shape model.Shape, v value) {
+	sides := slices.Clone(in.sides)
+	lead := r.positionsLead(in.name, 8)
+	if sides[0] == 0 && sides[1] > 0 {
+		lead = false
+	} else if sides[0] > 0 && sides[1] == 0 {
+		lead = true
+	}
+	if v = (value{isNode: true, view: asTokens}); in.kind == float32s {
+		v.view = channelsLast
+	}
+	if lead {
+		sides[0], sides[1] = sides[1], sides[0]
+		if v.view++; in.kind == float32s {
+			v.view = positionsFirst
+		}
+	}
+	r.rows = int64(sides[0])
+	if in.kind != float32s {
+		return sides[1:], v
+	}
+	for _, u := range r.users[in.name] {
+		if slices.Contains([]string{"Conv", "ConvTranspose", "BatchNormalization", "MaxPool", "AveragePool"}, u.kind) {
+			r.oneWide, v.view = true, asLayer
+			return model.Shape{sides[1], sides[2], 1}, v
+		}
+	}
+	return model.Shape{1, sides[1], sides[2]}, v
+}
+
+// channelsFirst makes a sequence of rows of numbers whose channels come last: a convolution takes one after the other.
+func (r *importer) channelsFirst() int {
+	width, node := r.b.Out(0)[2], 0
+	if width > 1 {
+		name := r.name(&step{name: "channels"}, "")
+		ones := make([]float32, width*width)
+		for i := range width {
+			ones[i*width+i] = 1
+		}
+		r.keep(name, ones, nil)
+		r.notes = append(r.notes, "layer "+name+" is a convolution that only takes the channels of each position; "+
+			"training changes its weights, unless model.init.freeze names it")
+		node = r.b.Conv(name, 0, width, model.Window{Kernel: model.Sides{H: 1, W: width}}, 1, false)
+	}
+	return r.b.Sequence(r.name(&step{name: "sequence"}, ""), node)
+}
