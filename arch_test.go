@@ -34,7 +34,9 @@ var house = map[string][]string{
 	"aggregator/exchange":        {"runtime/engine/native/kernel"}, // one pass over all weights a step, by vectors
 	"runtime":                    {"internal/secrets"},
 	"runtime/engine/footprint":   {"model"},
-	"runtime/engine":             {"model", "dataset", "runtime/engine/footprint"},
+	"runtime/engine": { // kernel: it reads all weights of a round, by vectors
+		"model", "dataset", "runtime/engine/footprint", "runtime/engine/native/kernel",
+	},
 	"runtime/engine/backends": {
 		"runtime/engine", "runtime/engine/native", "runtime/engine/gorgonia", "runtime/engine/sparse", "runtime/engine/gpu",
 		"runtime/engine/python",
@@ -56,7 +58,7 @@ var house = map[string][]string{
 	},
 	"runtime/engine/slab": {},
 	"runtime/engine/python": {
-		"model", "dataset", "runtime/engine", "runtime/engine/footprint", "clients/python",
+		"model", "dataset", "runtime/engine", "runtime/engine/footprint", "runtime/engine/native/kernel", "clients/python",
 	},
 	"runtime/engine/sparse": {
 		"model", "dataset", "runtime/engine", "runtime/engine/footprint", "runtime/engine/slab",

@@ -205,9 +205,9 @@ func (t *trainer) push(ctx context.Context) error {
 	return t.session.push(ctx, update, encoded)
 }
 
-// update copies the arrays that are averaged.
+// update returns the arrays that are averaged, until the engine's next call.
 func (t *trainer) update() disdel.Weights {
-	w := engine.Trained(t.engine)
+	w := engine.TrainedViews(t.engine)
 	if t.req.OptimizerState != disdel.StateAverage {
 		return w
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine/native/kernel"
 )
 
 // StateOf lists the arrays that Engine.State promises, for an engine of s. at gives access to the values of parameter
@@ -93,6 +94,15 @@ type Values interface {
 	WriteAt(src []float32, at int)
 }
 
+// Floats are Values that an engine keeps in PyTorch's layout.
+type Floats []float32
+
+// ReadAt implements Values.
+func (f Floats) ReadAt(dst []float32, at int) { copy(dst, f[at:]) }
+
+// WriteAt implements Values.
+func (f Floats) WriteAt(src []float32, at int) { copy(f[at:], src) }
+
 // Array is one array of an engine's state. It can be read and set without a copy of the others, until the engine is
 // closed.
 type Array struct {
@@ -101,11 +111,17 @@ type Array struct {
 	Role  Role
 
 	values Values
+	floats Floats // the same values, if they can be read without a copy
 }
 
 // NewArray makes an array of a backend.
 func NewArray(name string, shape []int, role Role, values Values) Array {
 	return Array{Name: name, Shape: shape, Role: role, values: values}
+}
+
+// NewFloatArray makes an array whose values are kept in PyTorch's layout.
+func NewFloatArray(name string, shape []int, role Role, values Floats) Array {
+	return Array{Name: name, Shape: shape, Role: role, values: values, floats: values}
 }
 
 // Len is the number of values.
@@ -150,6 +166,15 @@ func (a Array) Copy() disdel.Tensor {
 	return t
 }
 
+// View returns the values of an array of NewFloatArray without a copy, and a copy of another array's. They are only to
+// be read, and only until the engine's next call.
+func (a Array) View() disdel.Tensor {
+	if a.floats == nil {
+		return a.Copy()
+	}
+	return disdel.Tensor{Name: a.Name, Shape: a.Shape, Data: a.floats}
+}
+
 // Set copies t. It returns Corrupt for another name or shape and Diverged for values that are not finite; then nothing
 // was changed.
 func (a Array) Set(t disdel.Tensor) error {
@@ -179,7 +204,7 @@ func (a Array) plural() string {
 }
 
 func finite(name string, values []float32) error {
-	if sumIsFinite(values) {
+	if kernel.Finite(values) {
 		return nil
 	}
 	for k, v := range values {
@@ -191,23 +216,6 @@ func finite(name string, values []float32) error {
 		}
 	}
 	return nil
-}
-
-// sumIsFinite tells whether the sum of values is finite. Then all of them are. Large finite values may have another
-// sum. Four sums at once keep the processor from waiting for each other's additions: every round reads all weights
-// here.
-func sumIsFinite(values []float32) bool {
-	var a, b, c, d float32
-	for len(values) >= 8 {
-		v := values[:8:8]
-		a, b, c, d = a+(v[0]+v[1]), b+(v[2]+v[3]), c+(v[4]+v[5]), d+(v[6]+v[7])
-		values = values[8:]
-	}
-	for _, v := range values {
-		a += v
-	}
-	sum := a + b + c + d
-	return sum-sum == 0
 }
 
 // Of returns the arrays of some roles, in their order.
@@ -242,6 +250,16 @@ func SetWeights(e Engine, w disdel.Weights) error {
 
 // Trained returns copies of an engine's weights and statistics without those of frozen layers, in the order of Weights.
 func Trained(e Engine) disdel.Weights { return Copies(Of(e.State(), Weight, Statistic)) }
+
+// TrainedViews returns what Trained returns, without copies where Array.View makes none: for a program in a process of
+// its own, the store reads the memory that both share.
+func TrainedViews(e Engine) disdel.Weights {
+	var out disdel.Weights
+	for _, a := range Of(e.State(), Weight, Statistic) {
+		out = append(out, a.View())
+	}
+	return out
+}
 
 // SetTrained sets what Trained returned. It returns Corrupt and Diverged as SetWeights does.
 func SetTrained(e Engine, w disdel.Weights) error {

@@ -52,6 +52,39 @@ func ExampleWeights() {
 	// set weights: 7 tensors, and the network has 8
 }
 
+// An array that an engine keeps in PyTorch's layout is read where it is. Of another one, View makes a copy.
+func ExampleArray_View() {
+	kept, other := engine.Floats{1, 2, 3, 4}, reversed{5, 6}
+	a := engine.NewFloatArray("w", []int{2, 2}, engine.Weight, kept)
+	b := engine.NewArray("b", []int{2}, engine.Weight, other)
+	v, copied := a.View(), b.View()
+	kept[0], other[0] = 9, 9
+	fmt.Println(v.Name, v.Shape, v.Data, copied.Data)
+	// Output: w [2 2] [9 2 3 4] [6 5]
+}
+
+// Floats are read and written in their own order.
+func ExampleFloats() {
+	f := engine.Floats{1, 2, 3}
+	f.WriteAt([]float32{7}, 1)
+	two := make([]float32, 2)
+	f.ReadAt(two, 1)
+	fmt.Println(two)
+	// Output: [7 3]
+}
+
+// The update that a worker pushes is read from the engine where it can be.
+func ExampleTrainedViews() {
+	e := trained()
+	defer e.Close()
+	for _, w := range engine.TrainedViews(e)[:2] {
+		fmt.Println(w.Name, w.Shape)
+	}
+	// Output:
+	// conv1.weight [16 1 3 3]
+	// conv1.bias [16]
+}
+
 // An update has what training changes: not the arrays of frozen layers, which Weights has.
 func ExampleTrained() {
 	g := graph(digits)

@@ -14,6 +14,7 @@ import (
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
+	"github.com/disdel/disdel/runtime/engine/native/kernel"
 )
 
 // spec is what an engine is made for, with the description of its program.
@@ -88,6 +89,10 @@ func (e *Engine) load() error {
 		e.versions = l.Versions
 	}
 	e.state = engine.StateOf(&e.Spec, &e.steps, e.values)
+	for i := range e.network.Params {
+		a := e.state[i]
+		e.state[i] = engine.NewFloatArray(a.Name, a.Shape, a.Role, e.floats(i, -1))
+	}
 	e.limit(firstStep)
 	return nil
 }
@@ -141,7 +146,7 @@ func (e *Engine) values(i, moment int) engine.Values {
 }
 
 // floats are the values of a parameter that is no whole number, as values has them.
-func (e *Engine) floats(i, moment int) floats {
+func (e *Engine) floats(i, moment int) engine.Floats {
 	n := model.Shape(e.network.Params[i].Shape).Len()
 	if moment < 0 {
 		return part[float32](e.memory, e.layout.Weights[i], n)
@@ -230,12 +235,11 @@ func (e *Engine) Stage(b dataset.Batch) error {
 	if err := e.check(op, &b, true); err != nil {
 		return err
 	}
-	for k, v := range b.Input.Values {
-		if v-v != 0 { // as of NaN and of what is infinite
-			return &disdel.Error{
-				Kind: disdel.Diverged, Op: op, Msg: fmt.Sprintf("value %d of row %d is not finite", k%e.sample, k/e.sample),
-				Hint: "check the data set",
-			}
+	if !kernel.Finite(b.Input.Values) {
+		k := slices.IndexFunc(b.Input.Values, func(v float32) bool { return v-v != 0 })
+		return &disdel.Error{
+			Kind: disdel.Diverged, Op: op, Msg: fmt.Sprintf("value %d of row %d is not finite", k%e.sample, k/e.sample),
+			Hint: "check the data set",
 		}
 	}
 	e.write(&b)
@@ -500,11 +504,27 @@ func (e *Engine) Process() int {
 func (e *Engine) EndRound() error {
 	e.label("end of round")
 	_, err := e.ask("round", struct{}{})
+	if err == nil {
+		err = e.checkWeights()
+	}
 	for _, o := range []*output{e.control.process.stdout, e.control.process.stderr} {
 		o.drain()
 		o.end()
 	}
 	return err
+}
+
+// checkWeights returns Diverged for weights that are not finite, with the name of their array.
+func (e *Engine) checkWeights() error {
+	for i, p := range e.network.Params {
+		if !kernel.Finite(e.floats(i, -1)) {
+			return &disdel.Error{
+				Kind: disdel.Diverged, Op: operation, Msg: p.Name + " is not finite at the end of the round",
+				Hint: "lower the learning rate, set training.clipNorm, or check the data's scale",
+			}
+		}
+	}
+	return nil
 }
 
 // label names what the program does before each line that it prints.

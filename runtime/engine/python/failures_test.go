@@ -75,6 +75,17 @@ func TestFailuresHaveTheirClassAndTheUsersLine(t *testing.T) {
 	}
 }
 
+// Weights that are not finite are told by their name at the end of the round, although each loss was finite.
+func TestWeightsThatAreNotFiniteEndTheRound(t *testing.T) {
+	for _, value := range []string{"inf", "-inf", "nan"} {
+		t.Run(value, func(t *testing.T) {
+			e := start(t, misbehaving(t, "", "self.norm.running_mean[2] = float('"+value+"')").spec(adam))
+			steps(t, e, 0, 1)
+			wants(t, e.EndRound(), disdel.Diverged, "norm.running_mean is not finite")
+		})
+	}
+}
+
 // What goes wrong while a program is loaded is told before anything is trained.
 func TestFailuresOfLoading(t *testing.T) {
 	d := describe(t, small, adam)

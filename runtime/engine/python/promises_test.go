@@ -50,6 +50,8 @@ prints have worker and step, and a bound
 	runtime/engine/python/failures_test.go TestPrintsAreBounded
 a loss that is not finite is divergence
 	runtime/engine/python/failures_test.go TestFailuresHaveTheirClassAndTheUsersLine "not finite"
+weights that are not finite at the end of a round are divergence
+	runtime/engine/python/failures_test.go TestWeightsThatAreNotFiniteEndTheRound
 arrays that change are refused
 	clients/python/tests/test_worker_arrays.py test_arrays_that_change_their_shape_are_refused
 outputs of another shape are refused

@@ -63,15 +63,6 @@ func part[T float32 | int32 | int64](s *shared, at, n int) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(&s.mapped[at])), n)
 }
 
-// floats are the values of an array of the shared file.
-type floats []float32
-
-// ReadAt implements engine.Values.
-func (v floats) ReadAt(dst []float32, at int) { copy(dst, v[at:]) }
-
-// WriteAt implements engine.Values.
-func (v floats) WriteAt(src []float32, at int) { copy(v[at:], src) }
-
 // integers are the values of a buffer of whole numbers.
 type integers []int64
 

@@ -132,19 +132,41 @@ func (w *Worker) HardSwishBack(dst, dy, x []float32) {
 const squaresBlock = 4096
 
 // SquareSum is the sum of squares of x, for one worker.
-func (w *Worker) SquareSum(x []float32) float64 {
+func (w *Worker) SquareSum(x []float32) float64 { return w.f.squareSum(&w.elem, &w.part, x) }
+
+func (f *functions) squareSum(e *elementArgs, part *[lanes]float32, x []float32) float64 {
 	var sum float64
 	for len(x) > 0 {
 		n := min(len(x), squaresBlock)
-		e := &w.elem
-		e.dst, e.a, e.n = unsafe.Pointer(&w.part), p(x, 0), int64(4*n)
-		w.f.squares(e)
-		for _, v := range w.part {
+		e.dst, e.a, e.n = unsafe.Pointer(part), p(x, 0), int64(4*n)
+		f.squares(e)
+		for _, v := range part {
 			sum += float64(v)
 		}
 		x = x[n:]
 	}
 	return sum
+}
+
+// Finite tells whether no value is NaN or infinite, at the speed of memory.
+func Finite(x []float32) bool {
+	vectorized := len(x) / lanes * lanes
+	var e elementArgs
+	var part [lanes]float32
+	sum := available()[0].f.squareSum(&e, &part, x[:vectorized])
+	if sum-sum != 0 { // squares of large finite values are infinite, too
+		return allFinite(x)
+	}
+	return allFinite(x[vectorized:])
+}
+
+func allFinite(x []float32) bool {
+	for _, v := range x {
+		if v-v != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // Dropout is dst = x / (1 - rate), or 0 for a share of the values: which ones is a function of the seed and

@@ -2,6 +2,7 @@ package kernel_test
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
 )
@@ -63,4 +64,10 @@ func ExampleExact_Changes() {
 	kernel.NewExact(set).Changes([]float32{1, 2, 3, 0.5}, []float32{1, 1.75, 1, 1}, nil, owed, 0.5, marks)
 	fmt.Printf("%v %04b\n", owed, marks[0])
 	// Output: [0 0.25 2 -0.5] 1100
+}
+
+// Finite finds a value that is NaN or infinite; large values are finite.
+func ExampleFinite() {
+	fmt.Println(kernel.Finite([]float32{1, math.MaxFloat32}), kernel.Finite([]float32{1, float32(math.Inf(1))}))
+	// Output: true false
 }
