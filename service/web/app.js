@@ -98,6 +98,45 @@
     setTimeout(() => { button.textContent = label; }, 1500);
   });
 
+  // A message tells what an action did. It goes after a while, unless it tells of a failure or somebody reads it.
+  document.documentElement.classList.add("script");
+  const done = document.getElementById("done");
+  let closing = 0;
+  function fade() {
+    clearTimeout(closing);
+    closing = setTimeout(() => {
+      if (done.matches(":hover, :focus-within, .wrong")) fade(); else done.className = "";
+    }, 8000);
+  }
+  function toast(text, wrong) {
+    const close = Object.assign(document.createElement("button"), { type: "button", className: "close", textContent: "×" });
+    close.setAttribute("aria-label", "Close the message");
+    done.className = wrong ? "toast wrong" : "toast";
+    done.replaceChildren(`${text} `, close);
+    fade();
+  }
+  if (done.className) fade();
+  done.addEventListener("click", (event) => { if (event.target.closest(".close")) done.className = ""; });
+
+  // An action is done without leaving the place: only what it changes is put in.
+  document.addEventListener("submit", async (event) => {
+    const form = event.target;
+    if (form.dataset.act === undefined) return;
+    event.preventDefault();
+    const button = form.querySelector("button"), part = form.closest("details");
+    button.disabled = true;
+    try {
+      const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), credentials: "same-origin" });
+      if (answer.status === 401) { location.href = "/ui/login"; return; }
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const told = page.querySelector(answer.ok ? "#done" : "#main .wrong");
+      toast(told ? told.firstChild.textContent.trim() : "Done.", !answer.ok);
+      if (answer.ok && part) part.open = false;
+      refresh();
+    } catch { toast("The server does not answer. Try again.", true); }
+    button.disabled = false;
+  });
+
   // A browser lays out the rows of a long list as they come into view, so that the page shows soon. Half a second later it
   // lays out all, since a list that is laid out scrolls without gaps between frames.
   addEventListener("load", () => setTimeout(() => document.documentElement.classList.add("settled"), 500));

@@ -87,7 +87,7 @@ func promoteModel(v *visit) error {
 	if err != nil {
 		return err
 	}
-	http.Redirect(v.w, v.Request, modelAddress(m.Ref()), http.StatusSeeOther)
+	v.done("promote", modelAddress(m.Ref()))
 	return nil
 }
 

@@ -175,7 +175,7 @@ func submitJob(v *visit) error {
 		form.refuse(wrong)
 		return form.write(v, cmp.Or(statuses[disdel.KindOf(wrong)], http.StatusUnprocessableEntity))
 	}
-	v.started(run)
+	v.started("submit", run)
 	return nil
 }
 
@@ -197,7 +197,7 @@ func quickstart(v *visit) error {
 	if err != nil {
 		return err
 	}
-	v.started(run)
+	v.started("submit", run)
 	return nil
 }
 
@@ -211,11 +211,11 @@ func (f *submitForm) refuse(err error) {
 }
 
 // started shows the page of a job that has begun.
-func (v *visit) started(run *service.Run) {
+func (v *visit) started(outcome string, run *service.Run) {
 	if v.site.Started != nil {
 		v.site.Started(v.Context(), run.ID())
 	}
-	http.Redirect(v.w, v.Request, jobAddress(run.ID()), http.StatusSeeOther)
+	v.done(outcome, jobAddress(run.ID()))
 }
 
 // resumeJob continues a job, or trains the model of one that succeeded for more epochs.
@@ -240,7 +240,7 @@ func resumeJob(v *visit) error {
 	if err != nil {
 		return err
 	}
-	v.started(run)
+	v.started("resume", run)
 	return nil
 }
 

@@ -33,12 +33,15 @@ var ownStyle string
 // style is the report's style sheet, whose plots and tables the page shows, with the page's own rules.
 func style() string { return report.Style() + ownStyle }
 
-var pages = sync.OnceValue(func() *template.Template {
+var pages = sync.OnceValue(func() *template.Template { return parse(pagesText) })
+
+// parse reads templates that use the functions of the pages.
+func parse(text string) *template.Template {
 	return template.Must(template.New("pages").Funcs(template.FuncMap{
 		"job": jobAddress, "model": modelAddress, "figure": figure, "when": when, "number": number, "cut": cut,
 		"list": strings.Join, "dict": dict, "clock": clock, "sentence": report.Sentence, "meaning": report.Meaning,
-	}).Parse(pagesText))
-})
+	}).Parse(text))
+}
 
 // view is the data of every page.
 type view struct {
@@ -55,6 +58,7 @@ type frame struct {
 	SignedIn bool
 	May      bool // submit, and stop jobs
 	Parts    []part
+	Done     string // what the user's last action did; "": nothing to tell
 }
 
 // part is a link of the navigation.
@@ -68,28 +72,72 @@ var parts = []part{
 	{"Pool", Root + "pool"},
 }
 
-// write writes a page. It renders all of it first, so that an error never leaves half a page.
+// write writes a page.
 func (v *visit) write(status int, name string, what view) {
-	var content, page bytes.Buffer
-	f := frame{view: what, SignedIn: v.s != nil, May: v.role.Allows(tenant.RoleSubmit), Parts: parts}
+	f := frame{
+		view: what, SignedIn: v.s != nil, May: v.role.Allows(tenant.RoleSubmit), Parts: parts, Done: v.outcome(),
+	}
 	if v.role.Allows(tenant.RoleAdmin) {
 		f.Parts = append(slices.Clip(parts), part{"Admin", Root + "admin"})
 	}
-	err := pages().ExecuteTemplate(&content, name, struct {
-		view
-		May bool
-	}{what, f.May})
-	if err == nil {
-		f.Content = template.HTML(content.String()) //nolint:gosec // a template wrote it, which escapes
-		err = pages().ExecuteTemplate(&page, "layout", f)
-	}
+	page, err := f.render(pages(), name)
 	if err != nil {
 		http.Error(v.w, "the page could not be written", http.StatusInternalServerError)
 		return
 	}
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	v.w.WriteHeader(status)
-	v.w.Write([]byte(terminal.Clean(page.String()))) //nolint:errcheck // the browser went away
+	v.w.Write([]byte(page)) //nolint:errcheck // the browser went away
+}
+
+// render renders all of a page before any of it is sent, so that an error never leaves half a page.
+func (f frame) render(by *template.Template, name string) (string, error) {
+	var content, page bytes.Buffer
+	err := by.ExecuteTemplate(&content, name, struct {
+		view
+		May bool
+	}{f.view, f.May})
+	if err != nil {
+		return "", err
+	}
+	f.Content = template.HTML(content.String()) //nolint:gosec // a template wrote it, which escapes
+	err = by.ExecuteTemplate(&page, "layout", f)
+	return terminal.Clean(page.String()), err
+}
+
+// doneCookie has the key of what the user's last action did, until the next page tells it.
+const doneCookie = "disdel_done"
+
+// outcomes are what actions did, as the next page tells it.
+var outcomes = map[string]string{
+	"pause":   "The job was asked to pause. It keeps its newest checkpoint.",
+	"cancel":  "The job was asked to stop. It keeps its newest checkpoint.",
+	"submit":  "The job was submitted.",
+	"resume":  "The job continues.",
+	"promote": "The tag now means this version.",
+}
+
+// done redirects to the page that follows an action, which tells what was done.
+func (v *visit) done(outcome, address string) {
+	http.SetCookie(v.w, v.doneCookie(outcome, 60))
+	http.Redirect(v.w, v.Request, address, http.StatusSeeOther)
+}
+
+func (v *visit) doneCookie(value string, seconds int) *http.Cookie {
+	return &http.Cookie{
+		Name: doneCookie, Value: value, Path: Root, MaxAge: seconds, HttpOnly: true, Secure: v.TLS != nil,
+		SameSite: http.SameSiteStrictMode,
+	}
+}
+
+// outcome is what the user's last action did. It is told once.
+func (v *visit) outcome() string {
+	c, err := v.Cookie(doneCookie)
+	if err != nil {
+		return ""
+	}
+	http.SetCookie(v.w, v.doneCookie("", -1))
+	return outcomes[c.Value]
 }
 
 func jobAddress(id disdel.JobID) string { return Root + "jobs/" + url.PathEscape(string(id)) }

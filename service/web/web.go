@@ -241,7 +241,11 @@ func ask(to disdel.Status) func(v *visit) error {
 		if err := v.s.RequestStop(v.Context(), job, to, "asked for on the page"); err != nil {
 			return err
 		}
-		http.Redirect(v.w, v.Request, jobAddress(disdel.JobID(job)), http.StatusSeeOther)
+		outcome := "pause"
+		if to == disdel.StatusCanceled {
+			outcome = "cancel"
+		}
+		v.done(outcome, jobAddress(disdel.JobID(job)))
 		return nil
 	}
 }
