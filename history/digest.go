@@ -1,11 +1,14 @@
 package history
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
+	"time"
 
 	"github.com/go-kivik/kivik/v4"
 	"golang.org/x/sync/errgroup"
@@ -62,8 +65,8 @@ type cachedValue[T any] struct {
 	there    bool // false: this version cannot read the document
 }
 
-// NewRecordCache returns a cache of at most most records with the values that of computes. of gets incomplete records:
-// activations have only task and peak, rounds only the results of training and evaluation; stages, decisions,
+// NewRecordCache returns a cache of at most maximum records with the values that summarize computes. It gets incomplete
+// records: activations have only task and peak, rounds only the results of training and evaluation; stages, decisions,
 // transitions, adjustments and outages are missing.
 func NewRecordCache[T any](maximum int, summarize func(r *disdel.Record) T) *RecordCache[T] {
 	return &RecordCache[T]{summarize: summarize, max: maximum, values: map[disdel.JobID]cachedValue[T]{}}
@@ -196,24 +199,27 @@ func (d *RecordCache[T]) put(id disdel.JobID, v cachedValue[T]) {
 
 // decode computes the value of a document.
 func (d *RecordCache[T]) decode(s *Store, raw json.RawMessage) (out cachedValue[T]) {
-	var b briefRecord
-	err := json.Unmarshal(restoreIntegers(raw), &b)
+	b, err := decodeBrief(raw)
 	out.revision, out.tenant = b.Rev, b.Tenant
 	if err != nil || b.APIVersion != disdel.APIVersion || string(b.ID) != b.Key || !b.ID.Valid() {
 		s.passOver(raw, unreadable(raw, err)) //nolint:errcheck // it logs what there is to say
 		out.tenant = tenantOf(raw)
 		return out
 	}
-	r := b.record()
-	out.value, out.there = d.summarize(&r), true
+	out.value, out.there = d.summarize(&b.Record), true
 	return out
+}
+
+// briefHead is the part of a document without its long lists.
+type briefHead struct {
+	Key string `json:"_id"`
+	Rev string `json:"_rev"`
+	disdel.Record
 }
 
 // briefRecord is the part of a record that a cache reads.
 type briefRecord struct {
-	Key string `json:"_id"`
-	Rev string `json:"_rev"`
-	disdel.Record
+	briefHead
 	Rounds      []briefRound      `json:"rounds"`
 	Activations []briefActivation `json:"actions"`
 	Stages      skipped           `json:"stages"`
@@ -231,6 +237,7 @@ type briefRound struct {
 	Accuracy      *float64      `json:"accuracy"`
 	TrainAccuracy *float64      `json:"trainAccuracy"`
 	Duration      disdel.Millis `json:"durationMs"`
+	disdel.Scores
 }
 
 type briefActivation struct {
@@ -243,19 +250,30 @@ type skipped struct{}
 
 func (*skipped) UnmarshalJSON([]byte) error { return nil }
 
-// record converts to a Record.
-func (b *briefRecord) record() disdel.Record {
-	r := b.Record
+// decodeBrief reads the part of a document that a cache reads. The long lists of a record take most of the time, so a
+// scanner reads them. Whatever the scanner does not expect, encoding/json reads, or says what is wrong.
+func decodeBrief(raw json.RawMessage) (briefHead, error) {
+	if b, ok := scanBrief(raw); ok {
+		return b, nil
+	}
+	return parseBrief(raw)
+}
+
+// parseBrief is decodeBrief with encoding/json.
+func parseBrief(raw json.RawMessage) (briefHead, error) {
+	var b briefRecord
+	err := json.Unmarshal(restoreIntegers(raw), &b)
 	for _, v := range b.Rounds {
-		r.Rounds = append(r.Rounds, disdel.Round{
+		b.Record.Rounds = append(b.Record.Rounds, disdel.Round{
 			Round: v.Round, TrainLoss: v.TrainLoss, Loss: v.Loss, Accuracy: v.Accuracy, TrainAccuracy: v.TrainAccuracy,
-			Duration: v.Duration,
+			Duration: v.Duration, Scores: v.Scores,
 		})
 	}
 	for _, a := range b.Activations {
-		r.Activations = append(r.Activations, disdel.Activation{Invocation: disdel.Invocation{Task: a.Task}, Peak: a.Peak})
+		b.Record.Activations = append(b.Record.Activations,
+			disdel.Activation{Invocation: disdel.Invocation{Task: a.Task}, Peak: a.Peak})
 	}
-	return r
+	return b.briefHead, err
 }
 
 // revisionsOf are the revisions of existing records, in the order of ids.
@@ -331,3 +349,347 @@ const (
 	mostSizes   = 100_000
 	mostRecords = 1 << 30
 )
+
+// scanner reads JSON from the start to the end, without checking what it skips. After anything that it does not expect,
+// failed is true and what it returned does not count.
+type scanner struct {
+	data   []byte
+	at     int
+	failed bool
+}
+
+// peek is the next byte that is no space, 0 at the end.
+func (s *scanner) peek() byte {
+	for ; s.at < len(s.data); s.at++ {
+		switch c := s.data[s.at]; c {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// take reads one byte, which has to be this one.
+func (s *scanner) take(want byte) {
+	if s.peek() != want {
+		s.failed = true
+		return
+	}
+	s.at++
+}
+
+// text reads a string without escapes, and returns it without its quotes.
+func (s *scanner) text() []byte {
+	s.take('"')
+	n := bytes.IndexByte(s.data[s.at:], '"')
+	if s.failed || n < 0 || bytes.IndexByte(s.data[s.at:s.at+n], '\\') >= 0 {
+		s.failed = true
+		return nil
+	}
+	out := s.data[s.at : s.at+n]
+	s.at += n + 1
+	return out
+}
+
+// skipText skips a string, of which the opening quote was read.
+func (s *scanner) skipText() {
+	for {
+		n := bytes.IndexByte(s.data[s.at:], '"')
+		if n < 0 {
+			s.failed = true
+			return
+		}
+		s.at += n + 1
+		slashes := 0
+		for k := s.at - 2; k >= 0 && s.data[k] == '\\'; k-- {
+			slashes++
+		}
+		if slashes%2 == 0 {
+			return
+		}
+	}
+}
+
+// skip skips a value and returns it.
+func (s *scanner) skip() []byte {
+	s.peek()
+	start, depth := s.at, 0
+	for s.at < len(s.data) && !s.failed {
+		c := s.data[s.at]
+		switch c {
+		case '"':
+			s.at++
+			s.skipText()
+			c = 0
+		case '{', '[':
+			depth++
+			s.at++
+			continue
+		case '}', ']', ',':
+			if depth == 0 {
+				return s.value(start)
+			}
+			if c != ',' {
+				depth--
+			}
+			s.at++
+		default:
+			s.at++
+			continue
+		}
+		if depth == 0 && c != ',' {
+			return s.value(start)
+		}
+	}
+	return s.value(start)
+}
+
+// value is what was read since start. There has to be something.
+func (s *scanner) value(start int) []byte {
+	out := bytes.TrimSpace(s.data[start:s.at])
+	s.failed = s.failed || len(out) == 0
+	return out
+}
+
+// object calls f with each key of an object; f reads the value.
+func (s *scanner) object(f func(key []byte)) {
+	s.list('{', '}', func() {
+		key := s.text()
+		if s.take(':'); !s.failed {
+			f(key)
+		}
+	})
+}
+
+// array calls f for each element of an array, which f reads. null is an array without elements.
+func (s *scanner) array(f func()) {
+	if s.peek() == 'n' {
+		s.failed = s.failed || string(s.skip()) != "null"
+		return
+	}
+	s.list('[', ']', f)
+}
+
+func (s *scanner) list(begin, end byte, f func()) {
+	s.take(begin)
+	if s.peek() == end {
+		s.at++
+		return
+	}
+	for !s.failed {
+		if f(); s.failed {
+			return
+		}
+		if s.peek() == end {
+			s.at++
+			return
+		}
+		s.take(',')
+	}
+}
+
+// numberText is the text of a number, nil for null.
+func (s *scanner) numberText() []byte {
+	c := s.peek()
+	start := s.at
+	for s.at < len(s.data) && numberBytes[s.data[s.at]] {
+		s.at++
+	}
+	switch {
+	case c == '-' || '0' <= c && c <= '9':
+		return s.data[start:s.at]
+	case string(s.skip()) != "null":
+		s.failed = true
+	}
+	return nil
+}
+
+var numberBytes = [256]bool{
+	'0': true, '1': true, '2': true, '3': true, '4': true, '5': true, '6': true, '7': true, '8': true, '9': true,
+	'-': true, '+': true, '.': true, 'e': true, 'E': true,
+}
+
+// integer reads an integer; null is 0.
+func (s *scanner) integer() int64 {
+	text := s.numberText()
+	if text == nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	s.failed = s.failed || err != nil
+	return n
+}
+
+// float reads a number; there is false for null.
+func (s *scanner) float() (v float64, there bool) {
+	text := s.numberText()
+	if text == nil {
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(string(text), 64)
+	s.failed = s.failed || err != nil
+	return v, true
+}
+
+// splitDocuments returns the documents of an answer to _all_docs by their ids, and about how many it expects.
+func splitDocuments(answer []byte, expected int) (map[string]json.RawMessage, bool) {
+	out := make(map[string]json.RawMessage, expected)
+	s := &scanner{data: answer}
+	s.object(func(key []byte) {
+		if string(key) != "rows" {
+			s.skip()
+			return
+		}
+		s.array(func() {
+			var id, document []byte
+			s.object(func(key []byte) {
+				switch string(key) {
+				case "id":
+					id = s.text()
+				case "doc":
+					document = s.skip()
+				default:
+					s.skip()
+				}
+			})
+			if len(id) > 0 && len(document) > 0 && document[0] == '{' {
+				out[string(id)] = document
+			}
+		})
+	})
+	return out, !s.failed
+}
+
+// briefScan is a scan for the part of a record that a cache reads.
+type briefScan struct {
+	scanner
+	rest   []byte // an object of the fields that encoding/json reads
+	rounds []disdel.Round
+	acts   []disdel.Activation
+	found  map[string]bool // the long lists that were read
+	floats []float64       // values that rounds point to, in large pieces
+}
+
+// longLists are the fields that encoding/json does not read. A record has two of them that a cache reads.
+var longLists = []string{
+	"rounds", "actions", "stages", "decisions", "transitions", "outages", "adjustments", "byClass",
+}
+
+// scanBrief is decodeBrief for a document that looks as disdel writes it; ok is false for others.
+func scanBrief(raw []byte) (b briefHead, ok bool) {
+	s := &briefScan{scanner: scanner{data: raw}, rest: []byte{'{'}, found: map[string]bool{}}
+	s.object(s.field)
+	if s.failed || s.peek() != 0 {
+		return b, false
+	}
+	rest := append(bytes.TrimSuffix(s.rest, []byte{','}), '}')
+	if json.Unmarshal(restoreIntegers(rest), &b) != nil {
+		return briefHead{}, false
+	}
+	b.Record.Rounds, b.Record.Activations = s.rounds, s.acts
+	return b, true
+}
+
+// field reads a field of a record.
+func (s *briefScan) field(key []byte) {
+	i := slices.IndexFunc(longLists, func(name string) bool { return bytes.EqualFold(key, []byte(name)) })
+	if i < 0 {
+		s.rest = append(append(append(append(s.rest, '"'), key...), `":`...), s.skip()...)
+		s.rest = append(s.rest, ',')
+		return
+	}
+	name := longLists[i]
+	if string(key) != name || s.found[name] { // encoding/json reads it nevertheless
+		s.failed = true
+		return
+	}
+	s.found[name] = true
+	switch name {
+	case "rounds":
+		s.rounds = make([]disdel.Round, 0, s.about(`"round":`))
+		s.array(s.round)
+	case "actions":
+		s.array(s.action)
+	default:
+		s.skip()
+	}
+}
+
+// about is how often a text is in the rest of the document.
+func (s *briefScan) about(text string) int { return bytes.Count(s.data[s.at:], []byte(text)) }
+
+// round reads a round.
+func (s *briefScan) round() {
+	s.rounds = append(s.rounds, disdel.Round{})
+	r := &s.rounds[len(s.rounds)-1]
+	s.object(func(key []byte) {
+		switch string(key) {
+		case "round":
+			r.Round = int(s.integer())
+		case "trainLoss":
+			r.TrainLoss, _ = s.float()
+		case "loss":
+			r.Loss = s.optional()
+		case "accuracy":
+			r.Accuracy = s.optional()
+		case "trainAccuracy":
+			r.TrainAccuracy = s.optional()
+		case "durationMs":
+			r.Duration = disdel.Millis(time.Duration(s.integer()) * time.Millisecond)
+		case "rmse":
+			r.RMSE, _ = s.float()
+		case "auc":
+			r.AUC, _ = s.float()
+		case "mae":
+			r.MAE, _ = s.float()
+		case "perplexity":
+			r.Perplexity, _ = s.float()
+		case "r2":
+			r.R2 = s.optional()
+		default:
+			s.other(key, "round", "trainLoss", "loss", "accuracy", "trainAccuracy", "durationMs", "rmse", "auc", "mae",
+				"perplexity", "r2")
+		}
+	})
+}
+
+// other skips a field, whose key has to be none of these in other letters: encoding/json would read it.
+func (s *briefScan) other(key []byte, names ...string) {
+	for _, name := range names {
+		s.failed = s.failed || bytes.EqualFold(key, []byte(name))
+	}
+	s.skip()
+}
+
+// floatsAtOnce is how many values share an allocation.
+const floatsAtOnce = 256
+
+// optional reads a number that may be missing.
+func (s *briefScan) optional() *float64 {
+	v, there := s.float()
+	if !there {
+		return nil
+	}
+	if len(s.floats) == cap(s.floats) {
+		s.floats = make([]float64, 0, floatsAtOnce)
+	}
+	s.floats = append(s.floats, v)
+	return &s.floats[len(s.floats)-1]
+}
+
+// action reads an activation.
+func (s *briefScan) action() {
+	a := disdel.Activation{}
+	s.object(func(key []byte) {
+		switch string(key) {
+		case "task":
+			a.Task = disdel.Task(s.text())
+		case "peakBytes":
+			a.Peak = disdel.Bytes(s.integer())
+		default:
+			s.other(key, "task", "peakBytes")
+		}
+	})
+	s.acts = append(s.acts, a)
+}

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	_ "embed" // the view's map
@@ -10,12 +11,14 @@ import (
 	"maps"
 	"math"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-kivik/kivik/v4"
+	"github.com/go-kivik/kivik/v4/couchdb/chttp"
 	"github.com/oklog/ulid/v2"
 
 	"github.com/disdel/disdel"
@@ -388,27 +391,38 @@ func (s *Store) readKept(ctx context.Context, rows *kivik.ResultSet, q search, f
 	return nil
 }
 
-// byIDs reads documents. Deleted documents are missing in the result.
+// byIDs reads documents. Deleted documents are missing in the result. It splits the answer by itself: kivik parses each
+// document several times.
 func (s *Store) byIDs(ctx context.Context, ids []string) (map[string]json.RawMessage, error) {
-	out := map[string]json.RawMessage{}
 	if len(ids) == 0 {
-		return out, nil
+		return map[string]json.RawMessage{}, nil
 	}
-	rows := s.db.AllDocs(ctx, kivik.Params(map[string]any{"keys": ids, "include_docs": true}))
-	defer rows.Close() //nolint:errcheck // errors were read already
-	for rows.Next() {
-		id, err := rows.ID()
-		if err != nil {
-			continue // deleted
-		}
-		var raw json.RawMessage
-		if err := rows.ScanDoc(&raw); err != nil || string(raw) == "null" {
-			continue
-		}
-		out[id] = raw
+	res, err := s.raw.DoReq(ctx, http.MethodPost, s.database+"/_all_docs", &chttp.Options{
+		GetBody: chttp.BodyEncoder(map[string]any{"keys": ids}), NoGzip: true, Query: url.Values{"include_docs": {"true"}},
+	})
+	if err == nil {
+		err = chttp.ResponseError(res) // it closes the answer
 	}
-	return out, wrap(rows.Err(), "list records", "")
+	if err != nil {
+		return nil, wrap(err, "list records", "")
+	}
+	defer res.Body.Close()
+	var answer bytes.Buffer
+	if res.ContentLength > 0 {
+		answer.Grow(int(min(res.ContentLength, mostAnswer)) + bytes.MinRead)
+	}
+	if _, err := answer.ReadFrom(res.Body); err != nil {
+		return nil, wrap(err, "list records", "")
+	}
+	out, ok := splitDocuments(answer.Bytes(), len(ids))
+	if !ok {
+		return nil, wrap(errors.New("the answer of the history's server is no list of documents"), "list records", "")
+	}
+	return out, nil
 }
+
+// mostAnswer bounds the memory that is reserved for an answer before it comes.
+const mostAnswer = 64 << 20
 
 // selected calls f with the documents that a selector finds.
 func (s *Store) selected(ctx context.Context, q search, before string, limit int, f documentFunc) error {

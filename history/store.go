@@ -47,9 +47,12 @@ type Store struct {
 	client *kivik.Client
 	http   *http.Client
 	db     *kivik.DB
-	tenant *string // the only tenant whose records are visible; nil: all
+	raw    *chttp.Client // for answers that kivik would parse too slowly
+	tenant *string       // the only tenant whose records are visible; nil: all
 	view   *view
 	warned *sync.Map // ids of unreadable documents that were logged
+
+	database string
 }
 
 // ForTenant returns the same history with only one tenant's records. It is closed together with s.
@@ -81,19 +84,26 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		cfg.Database = Database
 	}
 	s := &Store{
-		log: cfg.Logger, warned: new(sync.Map), view: &view{patience: cmp.Or(cfg.Patience, viewPatience)},
+		log: cfg.Logger, warned: new(sync.Map), database: cfg.Database,
+		view: &view{patience: cmp.Or(cfg.Patience, viewPatience)},
 		http: &http.Client{
 			Transport:     &http.Transport{IdleConnTimeout: time.Minute, ResponseHeaderTimeout: 30 * time.Second},
 			CheckRedirect: refuseRedirect,
 		},
 	}
 	options := []kivik.Option{couchdb.OptionHTTPClient(s.http)}
+	var access kivik.Option = kivik.Params(nil)
 	if u.User != nil {
 		password, _ := u.User.Password()
-		options = append(options, couchdb.BasicAuth(u.User.Username(), password))
+		access = couchdb.BasicAuth(u.User.Username(), password)
+		options = append(options, access)
 		u.User = nil
 	}
 	if s.client, err = kivik.New("couch", u.String(), options...); err != nil {
+		return nil, wrap(err, "open history", u.Host)
+	}
+	own := *s.http // which gets the password
+	if s.raw, err = chttp.New(&own, u.String(), access); err != nil {
 		return nil, wrap(err, "open history", u.Host)
 	}
 	s.db = s.client.DB(cfg.Database)

@@ -432,8 +432,10 @@ func parse(key, value []byte) (d stored, was bool, err error) {
 }
 
 // text is the document as JSON with id and revision.
-func (d stored) text(id string) []byte {
-	out := append([]byte(`{"_id":`), quoted(id)...)
+func (d stored) text(id string) []byte { return d.append(nil, id) }
+
+func (d stored) append(out []byte, id string) []byte {
+	out = append(append(out, `{"_id":`...), quoted(id)...)
 	out = append(append(out, `,"_rev":`...), quoted(d.Rev)...)
 	if len(d.Body) <= 2 {
 		return append(out, '}')

@@ -1,7 +1,6 @@
 package couchlite
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -15,7 +14,7 @@ type row struct {
 	ID    string            `json:"id,omitempty"`
 	Key   string            `json:"key"`
 	Value map[string]string `json:"value,omitempty"`
-	Doc   json.RawMessage   `json:"doc,omitempty"`
+	Doc   stored            `json:"-"` // without a body: none was asked for
 	Error string            `json:"error,omitempty"`
 }
 
@@ -83,34 +82,51 @@ func (s *Server) allDocs(r *http.Request) (int, any, error) {
 
 // listed encodes an object that ends with a list, whose documents are encoded already.
 func listed[T any](rest map[string]any, name string, list []T) ([]byte, error) {
-	head, err := json.Marshal(rest)
+	out, err := json.Marshal(rest)
 	if err != nil {
 		return nil, err
 	}
-	out := bytes.NewBuffer(head[:len(head)-1])
-	out.WriteString(`,"` + name + `":[`)
-	for i, v := range list {
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		switch v := any(v).(type) {
-		case []byte:
-			out.Write(v)
-		case row:
-			doc := v.Doc
-			v.Doc = nil
-			data, err := json.Marshal(v)
-			if err != nil {
-				return nil, err
-			}
-			if doc != nil {
-				data = append(append(append(data[:len(data)-1], `,"doc":`...), doc...), '}')
-			}
-			out.Write(data)
+	out = append(out[:len(out)-1], `,"`+name+`":[`...)
+	size := 0
+	for i := range list {
+		switch v := any(&list[i]).(type) {
+		case *[]byte:
+			size += len(*v) + 1
+		case *row:
+			size += len(v.Doc.Body) + 4*len(v.ID) + rowRoom
 		}
 	}
-	out.WriteString("]}")
-	return out.Bytes(), nil
+	out = slices.Grow(out, size+rowRoom) // long documents are copied once
+	for i := range list {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		switch v := any(&list[i]).(type) {
+		case *[]byte:
+			out = append(out, *v...)
+		case *row:
+			if out, err = v.append(out); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return append(out, "]}"...), nil
+}
+
+// rowRoom is more than a row has besides its id and its document's body.
+const rowRoom = 300
+
+// append appends the row as JSON.
+func (r *row) append(out []byte) ([]byte, error) {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	if out = append(out, data...); r.Doc.Body == nil {
+		return out, nil
+	}
+	out = append(out[:len(out)-1], `,"doc":`...)
+	return append(r.Doc.append(out, r.ID), '}'), nil
 }
 
 func (c *catalog) row(e *entry, include bool) (row, error) {
@@ -118,8 +134,8 @@ func (c *catalog) row(e *entry, include bool) (row, error) {
 	if !include {
 		return out, nil
 	}
-	d, err := c.document(e)
-	out.Doc = d.text(e.id)
+	var err error
+	out.Doc, err = c.document(e)
 	return out, err
 }
 

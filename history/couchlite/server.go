@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -177,8 +178,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, f func(*http.Requ
 	if err != nil {
 		status, data = 500, []byte(`{"error":"internal_server_error","reason":"encoding"}`)
 	}
+	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
 	w.WriteHeader(status)
-	w.Write(append(data, '\n')) //nolint:errcheck // the client went away
+	w.Write(data) //nolint:errcheck // the client went away
 }
 
 func encoded(body any) ([]byte, error) {
