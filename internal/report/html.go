@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -29,7 +30,8 @@ var page = sync.OnceValue(func() *template.Template {
 		"list":     newList,
 		"sentence": Sentence,
 		"heading":  heading,
-		"meaning":  Meaning,
+		"label":    Label,
+		"meanings": func(page template.HTML) template.HTML { return Meanings(string(page)) },
 	}).Parse(pageText))
 })
 
@@ -62,42 +64,169 @@ func heading(name string) string {
 	return strings.TrimSuffix(Sentence(strings.ToLower(name)), ".")
 }
 
-// Meaning is the definition of a label with its unit, "" for a label that explains itself.
+// Meaning is the definition of a label with its unit, "" for an unknown label.
 func Meaning(label string) string { return meanings[strings.ToLower(label)] }
 
-// meanings explains the names of tiles and columns.
+// Labels lists the labels that Meaning knows, in small letters and sorted.
+func Labels() []string { return slices.Sorted(maps.Keys(meanings)) }
+
+// Label is a label as HTML. A click, a tap or a key shows its meaning; see Meanings.
+func Label(label string) template.HTML {
+	if Meaning(label) == "" {
+		return template.HTML(template.HTMLEscapeString(label)) //nolint:gosec // it is escaped
+	}
+	return template.HTML(fmt.Sprintf( //nolint:gosec // it is escaped
+		`<button type="button" class="what" popovertarget="%s">%s</button>`,
+		meaningID(label), template.HTMLEscapeString(label)))
+}
+
+// Hint is Label for a label that is a link or names a field: a mark beside it shows the meaning.
+func Hint(label string) template.HTML {
+	if Meaning(label) == "" {
+		return ""
+	}
+	return template.HTML(fmt.Sprintf( //nolint:gosec // a label with a meaning has only letters
+		` <button type="button" class="what mark-what" popovertarget="%s" aria-label="What is %s?"></button>`,
+		meaningID(label), template.HTMLEscapeString(label)))
+}
+
+// meaningID is the id of the element with the meaning of a label.
+func meaningID(label string) string {
+	return "what-" + strings.ReplaceAll(strings.ToLower(label), " ", "-")
+}
+
+// Meanings is the meanings of all labels of a page, which its buttons show. It belongs once into the page.
+func Meanings(page string) template.HTML {
+	var out strings.Builder
+	for _, label := range Labels() {
+		if strings.Contains(page, `popovertarget="`+meaningID(label)+`"`) {
+			fmt.Fprintf(&out, `<div popover="" id="%s" class="meaning"><b>%s</b> %s</div>`+"\n", meaningID(label),
+				strings.TrimSuffix(Sentence(label), "."), template.HTMLEscapeString(Sentence(Meaning(label))))
+		}
+	}
+	return template.HTML(out.String()) //nolint:gosec // its texts are escaped
+}
+
+// meanings explains the names of columns, tiles and fields. docs/reference/labels.md has the same table.
 var meanings = map[string]string{
-	"time":           "time from the submit to the end, or of one activation",
-	"cost":           "GB-s: memory limit of the train and aggregate actions times the job's time",
-	"cost by use":    "GB-s: memory limit times duration of every activation, as a platform bills it",
-	"accuracy":       "share of the held-out rows that the model classifies correctly",
-	"rmse":           "root of the mean squared error on the held-out rows, in the unit of the target",
-	"rounds":         "a round trains all workers once and averages their weights",
-	"peak memory":    "highest memory of a train action, measured",
-	"memory":         "highest measured memory of a train action, and its limit",
-	"runs":           "activations of the action",
-	"failed":         "activations of the action that failed",
-	"estimate":       "expected peak, computed before the job began",
-	"peak":           "highest measured memory",
-	"limit":          "memory limit of the action",
-	"error":          "estimate over peak, in percent of the peak",
-	"longest":        "longest activation",
-	"timeout":        "OpenWhisk ends the action after this time",
-	"train loss":     "mean loss of the training rows",
-	"loss":           "mean loss of the held-out rows",
-	"train accuracy": "share of training rows that were right, as each step saw them",
-	"left out":       "workers without whose weights the mean was taken",
-	"attempt":        "a failed activation is repeated as the next attempt",
-	"start":          "from the start of the job",
-	"queue":          "time that the activation waited on the platform",
-	"cold":           "time that a new container took to start; -: the container was warm",
-	"outcome":        "how the activation ended",
+	"accuracy":        "share of the held-out rows that the model classifies correctly, from 0 to 1",
+	"across":          "the parameter or result on the lower axis",
+	"action":          "code with a memory limit and a timeout, such as train or aggregate; workers count from 0",
+	"another field":   "any field of the job file, such as training.batchSize, or a label",
+	"answer":          "what the model predicts for the row",
+	"attempt":         "a failed activation is repeated as the next attempt",
+	"axis":            "what the lower axis counts: rounds, time or cost by use",
+	"batch":           "rows of one step, or the job batch that started the job",
+	"best accuracy":   "highest accuracy of all rounds on held-out rows, from 0 to 1",
+	"class":           "a label of the data, as a number",
+	"classes":         "number of different labels of the data set",
+	"cold":            "time that a new container took to start; -: the container was warm",
+	"column":          "column of the table",
+	"cost":            "GB-s: memory limit of the train and aggregate actions times the time of the job",
+	"cost at most":    "GB-s: every action for its whole timeout",
+	"cost by use":     "GB-s: memory limit times duration of every activation, as a platform bills it",
+	"created":         "time in UTC at which the job was submitted, or the item made",
+	"csv file":        "a table with the names of its columns in the first line, at most 4 MB",
+	"data":            "data set that the job trains on, or that the model learned from",
+	"data set":        "rows to train on, under a name that job files use",
+	"disk":            "bytes of data sets, models, weights, checkpoints and records, of the quota --disk",
+	"epoch":           "one pass over all training rows",
+	"epochs":          "passes over all training rows",
+	"epochs in all":   "passes over all training rows, with those that are done",
+	"error":           "estimate over peak, in percent of the peak",
+	"estimate":        "expected peak memory of the action, computed before the job began",
+	"event":           "what a line of the audit log is about",
+	"example":         "a value of the column",
+	"f1":              "harmonic mean of precision and recall, from 0 to 1",
+	"failed":          "activations of the action that failed",
+	"fault":           "what is wrong in the job file, and what to write",
+	"field":           "place in the job file",
+	"filter":          "conditions such as accuracy > 0.9 and tag:lenet; Fields lists all names",
+	"find":            "words that a line must have",
+	"finished":        "time in UTC at which the job ended",
+	"from":            "first value that is shown, or where something comes from",
+	"group by":        "rows with the same value come together, with totals",
+	"held out":        "rows that are never trained on; the model is measured on them",
+	"held-out result": "accuracy from 0 to 1, or RMSE, on rows that were never trained on",
+	"high":            "highest value of the column",
+	"is":              "kind of the values of the column",
+	"item":            "a data set, a model or a job that other tenants may read",
+	"job":             "one training that a user submits: a job file and what came of it",
+	"job file":        "text in YAML that says what to train; disdel explain lists its fields",
+	"jobs at once":    "jobs that run now, of the quota --jobs",
+	"kind":            "kind of the values, or of the item",
+	"label column":    "column that the model learns to predict; detect: disdel chooses it",
+	"last use":        "time in UTC of the last sign-in with the token, exact to ten minutes",
+	"left out":        "workers without whose weights the mean was taken",
+	"limit":           "memory limit of the action",
+	"line":            "line and column in the job file, or one line of a log",
+	"longest":         "longest activation of the action",
+	"loss":            "mean loss of the held-out rows; lower is better",
+	"low":             "lowest value of the column",
+	"mae":             "mean absolute error on the held-out rows, in the unit of the target",
+	"margin":          "memory that the limit adds to the estimate",
+	"mean":            "mean of the column",
+	"meaning":         "what the setting does",
+	"memory":          "highest measured memory of a train action, and its limit; of a tenant, what its running jobs hold",
+	"memory limit":    "most memory that the container of the action may use",
+	"missing":         "rows without a value in the column",
+	"model":           "network with trained weights and a version number",
+	"name":            "name of a job, a class, a view or a data set",
+	"network":         "layers that the job trains, or their name",
+	"outcome":         "how the activation ended",
+	"peak":            "highest measured memory",
+	"peak memory":     "highest measured memory of a train action",
+	"picture or rows": "a PNG or JPEG picture, or a file with rows",
+	"precision":       "of the rows that the model calls so, the share that is so, from 0 to 1",
+	"priority":        "jobs with a higher number go first in the queue",
+	"probability":     "how sure the model is, in percent",
+	"queue":           "time that the activation waited on the platform",
+	"r2":              "share of the variance that the model explains; 1 is best",
+	"recall":          "of the rows that are so, the share that the model calls so, from 0 to 1",
+	"redis":           "most memory that unfinished jobs may keep in Redis, of the quota --redis-memory",
+	"resident":        "memory that the action uses now",
+	"result":          "accuracy from 0 to 1, or RMSE, on held-out rows",
+	"rmse":            "root of the mean squared error on the held-out rows, in the unit of the target",
+	"role":            "what a token allows: read, submit or admin",
+	"round":           "the workers train once, then their weights are averaged",
+	"rounds":          "a round trains all workers once and averages their weights",
+	"row":             "one sample",
+	"rows":            "samples of the data set, or of the class",
+	"runs":            "activations of the action",
+	"sample":          "shape of one row",
+	"scale":           "linear, or logarithmic for values of several orders",
+	"search":          "words that a line must have, in any field",
+	"setting":         "flag of the command that started the server",
+	"since":           "time in UTC at which the job was submitted",
+	"size":            "bytes of the stored item",
+	"smoothing":       "0 shows each value; towards 1, earlier rounds count more",
+	"start":           "time from the start of the job to the start of the activation",
+	"state":           "where the job is: queued, running, paused, succeeded, failed or canceled",
+	"status":          "queued, running, paused, succeeded, failed or canceled; of a request, its HTTP status",
+	"tag":             "word that names one version of the model, such as prod",
+	"tags":            "words that people gave to the job",
+	"tenant":          "user of a server, with jobs, models and data sets of its own",
+	"time":            "time from the submit to the end, of one activation, or at which a line was written",
+	"timeout":         "OpenWhisk ends the action after this time",
+	"token":           "secret that signs in; only its name or the start of its hash is kept",
+	"train accuracy":  "share of training rows that were right, as each step saw them, from 0 to 1",
+	"train loss":      "mean loss of the training rows; lower is better",
+	"trained model":   "name and version of the model that the job made",
+	"up":              "the parameter or result on the left axis",
+	"value":           "what the setting is now, without passwords",
+	"waiting":         "jobs in the queue",
+	"weight":          "share of the pool beside other tenants; 1 is usual",
+	"what":            "what was done, or the request",
+	"what is done":    "how the column becomes numbers",
+	"with":            "tenants that may read the item",
+	"workers":         "train actions that run side by side",
 }
 
 // view is a report as the page shows it.
 type view struct {
 	*Report
 	Style       template.CSS
+	Body        template.HTML // of the whole page
 	Learns      string
 	Plan        string
 	Stopped     string
@@ -144,7 +273,13 @@ func FigureOf(l *plot.Lines, note string) Figure { return *figureOf(l, note) }
 // HTML writes the report as one page that needs no other file, no network and no script. spec is the job's file, to be
 // shown.
 func (r *Report) HTML(w io.Writer, spec []byte) error {
-	return r.write(w, "page", r.view(spec))
+	v := r.view(spec)
+	var body bytes.Buffer
+	if err := page().ExecuteTemplate(&body, "body", v); err != nil {
+		return &disdel.Error{Kind: disdel.Internal, Op: "write report", Job: r.ID, Err: err}
+	}
+	v.Body = template.HTML(body.String()) //nolint:gosec // a template wrote it, which escapes
+	return r.write(w, "page", v)
 }
 
 // Section is a part of the page that HTML writes.

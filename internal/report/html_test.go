@@ -59,7 +59,7 @@ func strictly(page string) string {
 }
 
 var allowedElements = strings.Fields(`html head meta title style body header main section h1 h2 h3 p span dl div dt dd small ul li figure figcaption
-	svg g path rect line circle text pre table caption thead tbody tr th td details summary`)
+	svg g path rect line circle text pre table caption thead tbody tr th td details summary button b`)
 
 // Names, labels, log lines, evidence and ids of the hostile record hold markup; the page has none but its own.
 func TestHostileTextMakesNoMarkup(t *testing.T) {

@@ -73,7 +73,7 @@
     const ticked = document.querySelectorAll("#chosen input:checked").length;
     const all = field && field.value && !ticked ? shownBoxes().length : 0;
     picked.textContent = ticked ? `${ticked} ticked` : "Tick two or more jobs to compare them.";
-    const button = document.querySelector("#chosen button");
+    const button = document.querySelector("#chosen .primary");
     button.disabled = ticked < 2 && (all < 2 || all > 100);
     button.textContent = all > 1 && !button.disabled ? `Compare the ${all} shown` : "Compare";
   }
@@ -123,7 +123,7 @@
     const form = event.target;
     if (form.dataset.act === undefined) return;
     event.preventDefault();
-    const button = form.querySelector("button"), part = form.closest("details");
+    const button = form.querySelector("button:not([type])"), part = form.closest("details");
     button.disabled = true;
     try {
       const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), credentials: "same-origin" });
@@ -136,6 +136,17 @@
     } catch { toast("The server does not answer. Try again.", true); }
     button.disabled = false;
   });
+
+  // The pointer over a label shows its meaning, as a click, a tap or a key does.
+  let hovered = null;
+  document.addEventListener("pointerover", (event) => {
+    const label = event.pointerType === "mouse" && event.target.closest(".what");
+    if (hovered) { hovered.hidePopover(); hovered = null; }
+    if (!label || !label.popoverTargetElement || label.popoverTargetElement.matches(":popover-open")) return;
+    hovered = label.popoverTargetElement;
+    hovered.showPopover({ source: label });
+  });
+  document.addEventListener("click", (event) => { if (event.target.closest(".what")) hovered = null; }, true);
 
   // A browser lays out the rows of a long list as they come into view, so that the page shows soon. Half a second later it
   // lays out all, since a list that is laid out scrolls without gaps between frames.
@@ -389,16 +400,13 @@
     if (!actions.length) { now.replaceChildren(); return; }
     const table = document.createElement("table");
     table.createCaption().textContent = "Running now";
-    const cells = (row, kind, list) => list.forEach((text) => {
-      const cell = document.createElement(kind);
-      if (kind === "th") cell.scope = "col";
-      cell.textContent = text;
-      row.append(cell);
-    });
-    cells(table.createTHead().insertRow(), "th", ["Action", "Round", "Epoch", "Batch", "Loss", "Memory", "Peak"]);
+    table.createTHead().append(document.getElementById("heads").content.cloneNode(true));
     const body = table.createTBody();
     for (const a of actions) {
-      cells(body.insertRow(), "td", [`${a.task} ${a.member}`, a.round, a.epoch, `${a.batch} of ${a.batches}`, a.loss, a.resident, a.peak]);
+      const row = body.insertRow();
+      for (const text of [`${a.task} ${a.member}`, a.round, a.epoch, `${a.batch} of ${a.batches}`, a.loss, a.resident, a.peak]) {
+        row.insertCell().textContent = text;
+      }
     }
     now.replaceChildren(table);
   }

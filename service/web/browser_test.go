@@ -339,14 +339,14 @@ func TestInABrowser(t *testing.T) {
 	}
 
 	// Two ticks make a comparison; one makes none.
-	if c.is(`!document.querySelector("#chosen button").disabled`) {
+	if c.is(`!document.querySelector("#chosen .primary").disabled`) {
 		t.Error("one ticked job can be compared")
 	}
 	c.is(`document.getElementById("q").value = "", document.getElementById("q").dispatchEvent(new Event("input"))`)
 	c.until(fmt.Sprintf("document.querySelector('tr[data-key=%q]')", other.ID))
 	c.is(fmt.Sprintf("document.querySelector('tr[data-key=%q] input').click()", other.ID))
 	c.until(`document.getElementById("picked").textContent === "2 ticked"`)
-	c.is(`document.querySelector("#chosen button").click()`)
+	c.is(`document.querySelector("#chosen .primary").click()`)
 	c.until(`document.querySelector("h1")?.textContent === "Comparison of 2 jobs"`)
 
 	// A job's page follows the job to its end.

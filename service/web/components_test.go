@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"golang.org/x/net/html"
 
 	"github.com/disdel/disdel"
@@ -90,6 +91,31 @@ func TestTheSheetInABrowser(t *testing.T) {
 		t.Errorf("axe finds %s in the dialog", found)
 	}
 	c.photograph(51, "light")
+}
+
+// A label shows its meaning to the keyboard and to a tap, and to the pointer over it.
+func TestALabelShowsItsMeaning(t *testing.T) {
+	h := newHouse(t)
+	c := newChromium(t)
+	r := job("ann", "small", 1)
+	h.save(r)
+	c.signIn(h, "ann submit")
+	c.do(chromedp.Navigate(h.URL+jobAddress(r.ID)+"?section=memory"), chromedp.WaitVisible(".what"))
+	const shown = `document.querySelector(".meaning:popover-open")?.textContent.includes("OpenWhisk ends the action")`
+	c.is(`document.querySelector('[popovertarget="what-timeout"]').focus()`)
+	c.do(chromedp.KeyEvent(kb.Enter))
+	c.until(shown)
+	c.photograph(53, "light")
+	c.do(chromedp.KeyEvent(kb.Escape))
+	c.until(`!document.querySelector(".meaning:popover-open")`)
+	c.is(`document.querySelector('[popovertarget="what-timeout"]')
+		.dispatchEvent(new PointerEvent("pointerover", { bubbles: true, pointerType: "mouse" }))`)
+	c.until(shown)
+	for _, found := range c.axe() {
+		t.Errorf("axe finds %s", found)
+	}
+	c.is(`document.querySelector("h1").dispatchEvent(new PointerEvent("pointerover", { bubbles: true, pointerType: "mouse" }))`)
+	c.until(`!document.querySelector(".meaning:popover-open")`)
 }
 
 // The page after an action tells what was done, once; the words come from the server, whatever the cookie says.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/report"
 )
 
 // head is the head of a column: what a click on it sorts by.
@@ -182,7 +181,7 @@ func (l *jobList) columns(v *visit, q url.Values, list []row) {
 
 // head adds the head of a column. A click sorts by it, largest first; another click reverses the order.
 func (l *jobList) head(q url.Values, c jobColumn, class string) {
-	to, h := clone(q), head{Name: c.name, Title: report.Meaning(c.name), Class: class}
+	to, h := clone(q), head{Name: c.name, Class: class}
 	if strings.Contains(c.key, ".") {
 		h.Title = c.key
 	}
