@@ -31,9 +31,11 @@ type column struct {
 	// different is the number of different texts; with tooMany there are more
 	different int
 	odd       []place
-	unread    place          // the first text that cannot be a category
-	example   string         // the first text that is not missing
-	index     map[string]int // of categories, after close
+	unread    place                  // the first text that cannot be a category
+	example   string                 // the first text that is not missing
+	spell     func(v float64) string // the text of a number that has none
+	lately    [16]float64            // such numbers whose texts were seen
+	index     map[string]int         // of categories, after close
 }
 
 // place is a text that is no number, or no category.
@@ -64,10 +66,10 @@ func (c *column) add(line int, x *cell) {
 		return
 	}
 	if c.numbers+c.texts == 0 {
-		c.example = strings.Clone(x.text)
+		c.example = strings.Clone(c.textOf(x))
 	}
-	if !c.tooMany && c.recent[ending(x.text)] != x.text {
-		c.see(line, x.text)
+	if !c.tooMany {
+		c.look(line, x)
 	}
 	if x.kind != aNumber {
 		if c.texts++; len(c.odd) < mostFaults {
@@ -83,6 +85,30 @@ func (c *column) add(line int, x *cell) {
 	c.Low, c.High = min(c.Low, v), max(c.High, v)
 	c.integers = c.integers && v == math.Trunc(v)
 	c.inexact = c.inexact || math.Abs(v) >= exactIntegers
+}
+
+// look notes the text of a cell, while there are few.
+func (c *column) look(line int, x *cell) {
+	text := x.text
+	if text == "" && c.spell != nil {
+		bits := math.Float64bits(x.value)
+		last := &c.lately[(bits^bits>>20^bits>>50)&15]
+		if *last == x.value && x.value != 0 {
+			return
+		}
+		*last, text = x.value, c.spell(x.value)
+	}
+	if c.recent[ending(text)] != text {
+		c.see(line, text)
+	}
+}
+
+// textOf is the text of a cell.
+func (c *column) textOf(x *cell) string {
+	if x.text == "" && x.plain && c.spell != nil {
+		return c.spell(x.value)
+	}
+	return x.text
 }
 
 // exactIntegers is up to where a number can be every integer; a larger integer may have been rounded to it.

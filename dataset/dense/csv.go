@@ -326,7 +326,7 @@ func (t *table) learn() error {
 			return nil // its values decide nothing: they are those of new rows
 		}
 		if t.first.line == 0 {
-			t.first.line, t.first.record = r.line, cloned(r.cells)
+			t.first.line, t.first.record = r.line, t.cloned(r.cells)
 		}
 		t.learned++
 		for i := range t.columns {
@@ -352,10 +352,10 @@ func (t *table) learn() error {
 }
 
 // cloned copies a record.
-func cloned(cells []cell) []string {
+func (t *table) cloned(cells []cell) []string {
 	out := make([]string, len(cells))
 	for i := range cells {
-		out[i] = strings.Clone(cells[i].text)
+		out[i] = strings.Clone(t.columns[i].textOf(&cells[i]))
 	}
 	return out
 }

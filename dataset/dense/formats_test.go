@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -106,18 +110,20 @@ func TestValuesOfParquetAreTexts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, file, err := parquetRows(from, names, nil)
+	columns := &table{CSV: CSV{Source: from}, format: formatParquet, names: names, columns: make([]column, len(names))}
+	next, file, err := columns.blocks(from)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	cells := make([]string, len(names))
-	if _, err := next(cells); err != nil {
-		t.Fatal(err)
+	var s parsedBlock
+	if !next(&s) || s.err != nil {
+		t.Fatal(s.err)
 	}
+	s.fromParquet(columns)
 	got := map[string]string{}
 	for i, name := range names {
-		got[name] = cells[i]
+		got[name] = columns.columns[i].textOf(&s.cells[i])
 	}
 	want := map[string]string{
 		"small": "-7", "huge": "18446744073709551615", "cents": "-0.05", "day": "2024-02-29",
@@ -125,6 +131,111 @@ func TestValuesOfParquetAreTexts(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// measured is a row with each kind of number that is read without its text.
+type measured struct {
+	Float  float32  `parquet:"float"`
+	Double float64  `parquet:"double"`
+	Maybe  *float32 `parquet:"maybe,optional"`
+	Few    float64  `parquet:"few"`
+	Int    int32    `parquet:"int"`
+	Huge   int64    `parquet:"huge"`
+	Big    uint64   `parquet:"big"`
+	Kind   *int32   `parquet:"kind,optional"`
+	Word   string   `parquet:"word"`
+	Sure   bool     `parquet:"sure"`
+	Label  int32    `parquet:"label"`
+}
+
+// A table has the same values, bit by bit, and the same columns in Parquet and as the text of its numbers.
+func TestParquetHasTheBitsOfItsText(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	rows := make([]measured, 20_000) // several blocks
+	var text strings.Builder
+	text.WriteString("float,double,maybe,few,int,huge,big,kind,word,sure,label\n")
+	for i := range rows {
+		r := measured{
+			Float: float32(rng.NormFloat64() * math.Pow(10, float64(rng.IntN(12)-6))), Double: rng.NormFloat64() * 1e-5,
+			Few: float64(rng.IntN(5)) / 8, Int: rng.Int32() - 1<<30, Huge: rng.Int64() - 1<<62, Big: rng.Uint64(),
+			Word: []string{"a", " b ", "c\r\nd", ""}[rng.IntN(4)], Sure: rng.IntN(2) == 0, Label: rng.Int32N(3),
+		}
+		maybe, kind := "", ""
+		if rng.IntN(4) > 0 {
+			v, k := rng.Float32(), rng.Int32N(3)
+			r.Maybe, r.Kind = &v, &k
+			maybe, kind = strconv.FormatFloat(float64(v), 'g', -1, 32), strconv.Itoa(int(k))
+		}
+		rows[i] = r
+		fmt.Fprintf(&text, "%s,%s,%s,%s,%d,%d,%d,%s,\"%s\",%t,%d\n", strconv.FormatFloat(float64(r.Float), 'g', -1, 32),
+			strconv.FormatFloat(r.Double, 'g', -1, 64), maybe, strconv.FormatFloat(r.Few, 'g', -1, 64), r.Int, r.Huge, r.Big,
+			kind, r.Word, r.Sure, r.Label)
+	}
+	for name, table := range map[string]CSV{
+		"detected": {},
+		"asked": {
+			Kinds:   map[string]dataset.ColumnKind{"few": dataset.ColumnCategory, "kind": dataset.ColumnCategory},
+			Missing: []string{"0"}, HeldOut: &HeldOut{Share: 0.2},
+		},
+		"target": {Targets: []string{"float"}, Skip: []string{"word"}, HeldOut: &HeldOut{Share: 0.3, Group: "kind"}},
+	} {
+		var all [2]dataset.DenseInput
+		var values [2][]uint32
+		for i, from := range []dataset.Source{parquetOf(t, rows...), dataset.TextSource("f", text.String())} {
+			table.Source = from
+			in, err := table.Input("a")
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			err = in.Each(func(r dataset.DenseRow) error {
+				for _, v := range append(slices.Clone(r.Values), r.Targets...) {
+					values[i] = append(values[i], math.Float32bits(v))
+				}
+				values[i] = append(values[i], uint32(r.Label))
+				if r.HeldOut {
+					values[i] = append(values[i], 1)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			in.Understood.Kind, in.Understood.Example.Place = "", ""
+			all[i] = in
+		}
+		if !slices.Equal(values[0], values[1]) {
+			t.Errorf("%s: the values differ", name)
+		}
+		if diff := cmp.Diff(all[0].Understood, all[1].Understood); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// A float32 is the number that its shortest text is.
+func TestFloatsAreTheNumbersOfTheirTexts(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	check := func(f float32) {
+		t.Helper()
+		text := strconv.FormatFloat(float64(f), 'g', -1, 32)
+		want, valid := number(text)
+		got, ok := asWritten(f)
+		if ok != valid || ok && math.Float64bits(got) != math.Float64bits(want) {
+			t.Fatalf("%s is %v (%t), not %v (%t)", text, got, ok, want, valid)
+		}
+	}
+	for range 1_000_000 {
+		check(math.Float32frombits(rng.Uint32()))
+		check(float32(rng.NormFloat64()))
+		check(float32(rng.IntN(100_000)) / float32(math.Pow10(rng.IntN(6))))
+	}
+	for exponent := range 255 {
+		for mantissa := range uint32(3) {
+			bits := uint32(exponent)<<23 + mantissa
+			check(math.Float32frombits(bits))
+			check(math.Float32frombits(bits - 1 | 1<<31))
+		}
 	}
 }
 

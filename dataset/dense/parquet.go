@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"strings"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -22,23 +24,14 @@ type parquetFile struct {
 	skip    map[string]bool // names of columns that may be nested, because they are left out
 	flat    []flatColumn    // what is read
 
-	group     int          // number of the next row group
-	reader    parquet.Rows // of the current row group; nil: it is at its end
-	remaining int64        // its rows that are not read yet
-	ready     []parquet.Row
-	buffer    []parquet.Row
+	group     int // number of the current row group, from 1
+	readers   []columnReader
+	remaining int64 // rows of the group that are not read yet
+	cells     []int // the cell of a row that a flat column is
 }
 
 // flatColumn is a column with one value in each row.
 type flatColumn struct{ column, leaf int } // its index among the columns, and among the file's leaves
-
-// flatGroup is a row group of which only some leaves are read.
-type flatGroup struct {
-	parquet.RowGroup
-	chunks []parquet.ColumnChunk
-}
-
-func (g flatGroup) ColumnChunks() []parquet.ColumnChunk { return g.chunks }
 
 // parquetNames returns the names of the columns. It returns *disdel.Faults for columns that no table can have.
 // Columns in skip may be nested.
@@ -55,37 +48,37 @@ func parquetNames(from dataset.Source, skip map[string]bool) ([]string, error) {
 	return names, nil
 }
 
-// parquetRows reads the rows of a Parquet file.
-func parquetRows(from dataset.Source, names []string, skip map[string]bool) (nextRow, io.Closer, error) {
-	f, err := openParquet(from, skip)
+// parquetBlocks reads the rows of a Parquet file in blocks. next fills a block; a fault is the block's.
+func (t *table) parquetBlocks(from dataset.Source) (next func(*parsedBlock) bool, file io.Closer, err error) {
+	f, err := openParquet(from, t.skippedNames())
 	if err != nil {
 		return nil, nil, err
 	}
-	at := make([]int, len(f.columns)) // the cell of each column: held-out files may have another order
-	cells := make(map[string]int, len(names))
-	for i, name := range names {
+	f.cells = make([]int, len(f.flat)) // held-out files may have another order
+	cells := make(map[string]int, len(t.names))
+	for i, name := range t.names {
 		cells[name] = i
 	}
+	for i, flat := range f.flat {
+		at := cells[f.columns[flat.column].name]
+		f.cells[i], t.columns[at].spell = at, f.columns[flat.column].spell
+	}
 	for i := range f.columns {
-		k, ok := cells[f.columns[i].name]
-		if !ok || len(names) != len(f.columns) {
+		if _, ok := cells[f.columns[i].name]; !ok || len(t.names) != len(f.columns) {
 			f.Close() //nolint:errcheck // nothing was written
 			return nil, nil, f.damaged("it has other columns than before", nil)
 		}
-		at[i] = k
 	}
-	return func(cells []string) (bool, error) {
-		row, err := f.next()
-		if err != nil {
-			return false, err
+	line, over := 1, false
+	return func(s *parsedBlock) bool {
+		if over {
+			return false
 		}
-		clear(cells)
-		for i, v := range row {
-			if column := f.flat[i].column; !v.IsNull() {
-				cells[at[column]] = f.columns[column].text(v)
-			}
-		}
-		return true, nil
+		s.block, s.parquet, s.parquetRows = block{line: line}, f, 0
+		s.err = f.fill(s)
+		line += s.parquetRows
+		over = s.err != nil || s.parquetRows == 0
+		return s.err != nil || s.parquetRows > 0
 	}, f, nil
 }
 
@@ -229,6 +222,7 @@ func (f *parquetFile) choose() error {
 			why = "another column has the same name"
 		case element < len(elements):
 			column.text, why = textOf(c, &elements[element])
+			column.numbersOf(c, &elements[element])
 		}
 		if why != "" {
 			wrong.add(disdel.Fault{
@@ -259,85 +253,150 @@ func sizeOf(c *parquet.Column) (leaves, parts int) {
 	return leaves, parts
 }
 
-// rowsAtOnce is how many rows are read at once.
-const rowsAtOnce = 64
+// valuesAtOnce is about how many values a block has: their cells stay in a core's own cache.
+const valuesAtOnce = 1 << 13
 
-// next returns the next row, which is valid until the next call, and io.EOF at the end.
-func (f *parquetFile) next() (row parquet.Row, err error) {
-	for len(f.ready) == 0 {
-		group := f.group // fill counts from 1
-		if f.remaining == 0 {
-			group++
-		}
-		if groups := len(f.meta.RowGroups()); group > groups {
-			return nil, io.EOF
-		}
-		what := fmt.Sprintf("row group %d of %d is damaged", group, len(f.meta.RowGroups()))
-		if err := f.guard(what, f.fill); err != nil {
-			return nil, err
-		}
-	}
-	row, f.ready = f.ready[0], f.ready[1:]
-	return row, nil
-}
-
-// fill reads the next rows of the current row group, or opens the next one.
-func (f *parquetFile) fill() error {
-	if f.remaining == 0 {
-		if err := f.closeRows(); err != nil {
-			return err
-		}
-		if err := f.checkPages(f.group); err != nil {
-			return err
-		}
-		group := f.meta.RowGroups()[f.group]
-		f.group++
-		if f.remaining = group.NumRows(); f.remaining == 0 {
+// fill reads the next rows of a file, all of one row group, into a block. At the end there are none.
+func (f *parquetFile) fill(s *parsedBlock) error {
+	for f.remaining == 0 {
+		if f.group == len(f.meta.RowGroups()) {
 			return nil
 		}
-		f.reader = f.flatRows(group)
-	}
-	if f.buffer == nil {
-		f.buffer = make([]parquet.Row, rowsAtOnce)
-	}
-	n, err := f.reader.ReadRows(f.buffer[:min(rowsAtOnce, f.remaining)])
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	f.ready, f.remaining = f.buffer[:n], f.remaining-int64(n)
-	for _, row := range f.ready {
-		if len(row) != len(f.flat) {
-			return fmt.Errorf("a row has %d values and not %d", len(row), len(f.flat))
+		f.group++
+		if err := f.guard(f.inGroup(), f.openGroup); err != nil {
+			return err
 		}
 	}
-	if err != nil && f.remaining > 0 || n == 0 {
-		return errors.New("it has fewer rows than its description says")
+	rows := int(min(f.remaining, max(1, valuesAtOnce/int64(max(1, len(f.flat))))))
+	if size := rows * len(f.flat); cap(s.raw) < size {
+		s.raw = make([]parquet.Value, size)
+	}
+	s.raw = s.raw[:rows*len(f.flat)]
+	err := f.guard(f.inGroup(), func() error {
+		for i := range f.readers {
+			if err := f.readers[i].read(s.raw[i*rows:][:rows]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.parquetRows, f.remaining = rows, f.remaining-int64(rows)
+	return nil
+}
+
+// inGroup says that the current row group is damaged.
+func (f *parquetFile) inGroup() string {
+	return fmt.Sprintf("row group %d of %d is damaged", f.group, len(f.meta.RowGroups()))
+}
+
+// openGroup opens the flat columns of a row group.
+func (f *parquetFile) openGroup() error {
+	f.closeGroup()
+	if err := f.checkPages(f.group - 1); err != nil {
+		return err
+	}
+	group := f.meta.RowGroups()[f.group-1]
+	chunks := group.ColumnChunks()
+	for _, flat := range f.flat {
+		numbers := f.columns[flat.column].number != nil
+		f.readers = append(f.readers, columnReader{pages: chunks[flat.leaf].Pages(), numbers: numbers})
+	}
+	f.remaining = group.NumRows()
+	return nil
+}
+
+// closeGroup closes the row group that was read.
+func (f *parquetFile) closeGroup() {
+	for i := range f.readers {
+		f.readers[i].pages.Close() //nolint:errcheck // nothing was written
+	}
+	f.readers = f.readers[:0]
+}
+
+// columnReader reads the values of a column of a row group.
+type columnReader struct {
+	pages   parquet.Pages
+	page    parquet.Page
+	values  parquet.ValueReader // of the page; nil: it is at its end
+	numbers bool                // values need no memory of the page
+}
+
+// read fills all of into.
+func (c *columnReader) read(into []parquet.Value) error {
+	for len(into) > 0 {
+		if c.values == nil {
+			page, err := c.pages.ReadPage()
+			if err != nil && errors.Is(err, io.EOF) {
+				return errors.New("it has fewer rows than its description says")
+			}
+			if err != nil {
+				return err
+			}
+			c.page, c.values = page, page.Values()
+		}
+		n, err := c.values.ReadValues(into)
+		into = into[n:]
+		switch {
+		case errors.Is(err, io.EOF):
+			if c.values = nil; c.numbers {
+				parquet.Release(c.page)
+			}
+		case err != nil:
+			return err
+		case n == 0:
+			return errors.New("a page has fewer values than its description says")
+		}
 	}
 	return nil
 }
 
-// flatRows reads the flat columns of a row group. Nested ones may have any number of values in a row.
-func (f *parquetFile) flatRows(group parquet.RowGroup) parquet.Rows {
-	all := group.ColumnChunks()
-	chunks := make([]parquet.ColumnChunk, len(f.flat))
-	for i, c := range f.flat {
-		chunks[i] = all[c.leaf]
+// fromParquet makes the cells of a block. Cells of numbers have a text only where one is asked for.
+func (s *parsedBlock) fromParquet(t *table) {
+	columns, rows := len(t.columns), s.parquetRows
+	s.cells, s.records = s.cells[:0], s.records[:0]
+	if cap(s.cells) < columns*rows {
+		s.cells = make([]cell, columns*rows)
 	}
-	return parquet.NewRowGroupRowReader(flatGroup{group, chunks})
+	s.cells = s.cells[:columns*rows]
+	clear(s.cells)
+	for k := range rows {
+		s.records = append(s.records, record{line: s.line + k, first: k * columns, width: columns})
+	}
+	sizes := make([]int, rows) // bytes of the texts of each row
+	for i, flat := range s.parquet.flat {
+		at := s.parquet.cells[i]
+		c, texts := &s.parquet.columns[flat.column], t.needsTexts(at)
+		for k, v := range s.raw[i*rows:][:rows] {
+			if v.IsNull() {
+				continue
+			}
+			x := &s.cells[k*columns+at]
+			if c.number != nil {
+				if x.value, x.plain = c.number(v); x.plain && !texts && math.Abs(x.value) < exactIntegers {
+					continue
+				}
+			}
+			x.text = strings.ReplaceAll(c.text(v), "\r\n", "\n")
+			if sizes[k] += len(x.text); sizes[k] > longestRecord {
+				s.err = errLong
+			}
+			x.text = trimmed(x.text)
+		}
+	}
 }
 
-// closeRows closes the row group that was read; until then its rows are valid.
-func (f *parquetFile) closeRows() error {
-	if f.reader == nil {
-		return nil
-	}
-	reader := f.reader
-	f.reader = nil
-	return reader.Close()
+// needsTexts tells whether the texts of numbers of a column are needed.
+func (t *table) needsTexts(at int) bool {
+	c := &t.columns[at]
+	return at == t.label && !c.target || t.numbersMiss || c.index != nil || c.passed == isGroup ||
+		c.asked == dataset.ColumnCategory
 }
 
 // Close closes the file.
 func (f *parquetFile) Close() error {
-	f.closeRows() //nolint:errcheck // nothing was written
+	f.closeGroup()
 	return f.local.Close()
 }

@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 	"unsafe"
 
+	"github.com/parquet-go/parquet-go"
+
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
 )
@@ -239,7 +241,7 @@ type row struct {
 
 // rows calls f with every record after the header. One with another number of columns is a fault, and is skipped.
 func (t *table) rows(from dataset.Source, wrong *faults, f func(row) error) error {
-	file, err := from.Open()
+	next, file, err := t.blocks(from)
 	if err != nil {
 		return err
 	}
@@ -248,9 +250,8 @@ func (t *table) rows(from dataset.Source, wrong *faults, f func(row) error) erro
 	if held != nil {
 		held.begin()
 	}
-	cut, begun, width := newCutter(file, blockBytes), !t.header, t.width()
-	cut.countRows = t.format != formatCSV
-	return inOrder(func(s *parsedBlock) bool { return cut.next(&s.block) }, t.read, func(s *parsedBlock) error {
+	begun, width := !t.header, t.width()
+	return inOrder(next, t.read, func(s *parsedBlock) error {
 		if s.err != nil {
 			return t.broken(from, s.err)
 		}
@@ -286,6 +287,20 @@ func (t *table) rows(from dataset.Source, wrong *faults, f func(row) error) erro
 	})
 }
 
+// blocks opens a file. next fills a block of it, and is false at its end.
+func (t *table) blocks(from dataset.Source) (next func(*parsedBlock) bool, file io.Closer, err error) {
+	if t.format == formatParquet {
+		return t.parquetBlocks(from)
+	}
+	text, err := from.Open()
+	if err != nil {
+		return nil, nil, err
+	}
+	cut := newCutter(text, blockBytes)
+	cut.countRows = t.format != formatCSV
+	return func(s *parsedBlock) bool { return cut.next(&s.block) }, text, nil
+}
+
 // unlabelledRow tells whether a row has no label, or one of its targets is missing.
 func (t *table) unlabelledRow(cells []cell) bool {
 	return cells[t.label].kind == aGap ||
@@ -307,7 +322,7 @@ type cell struct {
 	text  string
 	value float64 // of aNumber
 	kind  kind
-	plain bool // decimal reads the text as the value
+	plain bool // decimal reads the text as the value; there may be no text
 }
 
 // record is the cells of one row.
@@ -335,6 +350,10 @@ type parsedBlock struct {
 	entries []entry   // of the rows, after the columns are decided
 	values  []float32 // [rows values]
 	targets []float32 // [rows targets]
+
+	parquet     *parquetFile // that the block is of; nil: it is text
+	parquetRows int
+	raw         []parquet.Value // [flat columns rows]
 }
 
 // cellsOf returns the cells of a record, all of which are stored.
@@ -458,7 +477,11 @@ func trimmed(text string) string {
 // rows.
 func (t *table) read(s *parsedBlock) {
 	s.maximum = len(t.columns)
-	s.split(t.Separator)
+	if s.parquet == nil {
+		s.split(t.Separator)
+	} else if s.records = s.records[:0]; s.err == nil {
+		s.fromParquet(t)
+	}
 	s.entries, s.values, s.targets = s.entries[:0], s.values[:0], s.targets[:0]
 	for k := range s.records {
 		r := &s.records[k]

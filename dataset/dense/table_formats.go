@@ -61,7 +61,7 @@ func formatOf(from dataset.Source) (tableFormat, error) {
 	}
 }
 
-// convert replaces files of other formats by sources of CSV text, and sets the names of the columns. It leaves CSV
+// convert replaces files of JSON objects by sources of CSV text, and sets the names of the columns. It leaves other
 // files as they are.
 func (t *table) convert() error {
 	var err error
@@ -89,17 +89,11 @@ func (t *table) convert() error {
 		}
 	}
 	skip := t.skippedNames()
-	names := func(from dataset.Source) ([]string, error) { return objectNames(from, skip) }
-	open := func(from dataset.Source, names []string) (nextRow, io.Closer, error) {
-		return objectRows(from, names, skip)
-	}
+	names, asRead := objectNames, func(from dataset.Source) dataset.Source { return asText(from, t.names, skip) }
 	if t.format == formatParquet {
-		names = func(from dataset.Source) ([]string, error) { return parquetNames(from, skip) }
-		open = func(from dataset.Source, names []string) (nextRow, io.Closer, error) {
-			return parquetRows(from, names, skip)
-		}
+		names, asRead = parquetNames, func(from dataset.Source) dataset.Source { return from }
 	}
-	if t.names, err = names(t.Source); err != nil {
+	if t.names, err = names(t.Source, skip); err != nil {
 		return err
 	}
 	if len(t.names) < 2 {
@@ -110,17 +104,17 @@ func (t *table) convert() error {
 	}
 	t.Separator = ','
 	if t.Test != nil {
-		theirs, err := names(*t.Test)
+		theirs, err := names(*t.Test, skip)
 		if err == nil {
 			err = sameNames(t.Test.Name, t.names, theirs, t.format)
 		}
 		if err != nil {
 			return err
 		}
-		test := asText(*t.Test, t.names, open)
+		test := asRead(*t.Test)
 		t.Test = &test
 	}
-	t.Source = asText(t.Source, t.names, open)
+	t.Source = asRead(t.Source)
 	return nil
 }
 
@@ -159,14 +153,11 @@ func sameNames(file string, names, theirs []string, format tableFormat) error {
 // nextRow sets the cells of the next row. It returns false for a line without a row, and io.EOF at the end.
 type nextRow func(cells []string) (bool, error)
 
-// asText returns a source of the rows of a file as CSV without a header. Record i of the text is line i of the file,
-// or its row i; cells may have line breaks. The text has a byte order mark, so that none of the first cell is
-// taken for it.
-func asText(
-	from dataset.Source, names []string, open func(dataset.Source, []string) (nextRow, io.Closer, error),
-) dataset.Source {
+// asText returns a source of the objects of a file as CSV without a header. Record i of the text is line i of the
+// file; cells may have line breaks. The text has a byte order mark, so that none of the first cell is taken for it.
+func asText(from dataset.Source, names []string, skip map[string]bool) dataset.Source {
 	return dataset.Source{Name: from.Name, Open: func() (io.ReadCloser, error) {
-		next, file, err := open(from, names)
+		next, file, err := objectRows(from, names, skip)
 		if err != nil {
 			return nil, err
 		}
