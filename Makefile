@@ -138,11 +138,16 @@ else
 endif
 
 .PHONY: bench-fitting
-bench-fitting: deps build ## figures of models larger than an action: networks made to fit (SEED=1), aggregations of 553 MB
+bench-fitting: deps build ## figures of models larger than an action: networks made to fit (SEED=1), aggregations of 553 MB (PARTS=drawn SEED=1: 30 drawn jobs, trained at their exact limits)
+ifeq ($(PARTS),drawn)
+	$(BENCH)estimator ./estimator
+	bin/bench-estimator -parts fitting -seed $(or $(SEED),1)
+else
 	$(BENCH)fitting ./fitting
 	$(BENCH)aggregator ./aggregator
 	bin/bench-fitting $(if $(SEED),-seed $(SEED))
 	bin/bench-aggregator -fitting bin/disdel-runtime
+endif
 
 .PHONY: bench-estimator
 bench-estimator: build ## figures of estimates beside measured peaks and durations: 60 jobs drawn from SEED=4 at exact limits and at defaults, and forecasts (PARTS=memory: the zoo; PARTS=advice: 60 failures)

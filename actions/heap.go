@@ -60,6 +60,10 @@ func roomFor(garbage, container, slab disdel.Bytes) (restore func()) {
 	}
 }
 
+// stagePercent is the collector's percentage in a stage. Each message leaves some garbage, and the estimate has no room
+// for as much garbage as is live.
+const stagePercent = 25
+
 // programGarbage is the room beside a user's program. What it holds fills the estimate, and without room each message
 // of a step and each look at its memory would start the collector.
 const programGarbage = 2 * disdel.MB

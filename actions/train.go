@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -19,6 +20,9 @@ import (
 func (h *Host) train(ctx context.Context, c *call, req disdel.TrainRequest) (res disdel.TrainResult, err error) {
 	h.limitHeap(req.Memory, req.Estimate, 0)
 	setThreads(1)
+	if req.Pipeline != nil {
+		defer debug.SetGCPercent(debug.SetGCPercent(stagePercent))
+	}
 	start := h.now()
 	ctx, over := within(ctx, req.Hold)
 	defer over()

@@ -214,6 +214,9 @@ func (c calibration) train(in Input) disdel.Estimate {
 		return c.fittedTrain(in)
 	}
 	e := c.planned(in, c.TrainNode)
+	if s := in.Graph.Slice; s != nil { // a stage knows the whole network
+		e.Package += disdel.Bytes(len(s.Whole.Nodes)-len(in.Graph.Nodes)) * c.EvaluateNode
+	}
 	e.Model, e.Shard = c.moved(in)+in.exchanged(), in.rows()+in.order()
 	return e
 }

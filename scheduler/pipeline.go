@@ -234,24 +234,46 @@ func (b *planBuilder) mayFitInStages(limit disdel.Bytes) bool {
 		b.Estimator.Evaluate(b.input(b.Data.HeldOut, 1)).Total <= limit
 }
 
-// stageWays yields the ways to train the network in stages, with each format of moments, unless the job file says how
-// many there are. The plan chooses micro-batches for them, and estimates them only if it is made.
-func (b *planBuilder) stageWays(states []disdel.StateFormat, yield func(way) bool) {
-	if b.Job.Distribution.Stages != 0 || !b.trainsInStages() {
+// stageWays yields the ways to train the network in stages, with each format of moments. A job file that gives their
+// number keeps it. Ways are estimated only if a plan is made. The plan's own micro-batches come first, then smaller
+// ones. The whole batch comes last: it needs no sum of gradients, but the stages wait for each other.
+func (b *planBuilder) stageWays(states []disdel.StateFormat, rows int, yield func(way) bool) {
+	own, given := b.Job.Training.StepMemory, b.Job.Distribution.Stages
+	if given == 1 || !b.trainsInStages() {
 		return
 	}
-	own := b.Job.Training.StepMemory
+	fewest, most := 2, min(mostStages, len(b.Graph.Cuts())+1)
+	if given > 1 {
+		fewest, most = given, given
+	}
 	for _, state := range states {
-		for n := 2; n <= min(mostStages, len(b.Graph.Cuts())+1); n++ {
-			w := way{
-				stages: n, extra: secondForward, norms: b.hasNorms(), rounds: state != own.StateFormat && state.Short(),
-				memory: disdel.StepMemory{MicroBatch: own.MicroBatch, StateFormat: state},
-			}
-			if !yield(w) {
-				return
+		for _, part := range stageParts(b.microBatch, rows) {
+			for n := fewest; n <= most; n++ {
+				if b.microBatch == 0 && part < rows && part >= microBatch(rows, n) {
+					continue // the plan's own have as few rows
+				}
+				w := way{
+					stages: n, extra: secondForward, norms: b.hasNorms(), rounds: state != own.StateFormat && state.Short(),
+					memory: disdel.StepMemory{MicroBatch: part, StateFormat: state},
+				}
+				if !yield(w) {
+					return
+				}
 			}
 		}
 	}
+}
+
+// stageParts are the rows of micro-batches that stages are tried with; 0 are those of withStages.
+func stageParts(own, rows int) []int {
+	if own > 0 {
+		return []int{own}
+	}
+	out := []int{0}
+	for part := rows / 2; part >= 1; part /= 2 {
+		out = append(out, part)
+	}
+	return append(out, rows)
 }
 
 // apply makes a job save memory in this way.

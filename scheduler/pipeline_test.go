@@ -117,6 +117,66 @@ func TestStagesAreAHint(t *testing.T) {
 	}
 }
 
+// Stages get smaller micro-batches where the plan's own do not fit, also if the job file gives the number of stages. A
+// whole batch needs no sum of gradients, and comes last. The job file's own micro-batches stay.
+func TestStagesFitBySmallerMicroBatches(t *testing.T) {
+	in := denseChain(t)
+	b := planBuilder{PlanInput: in}
+	seen := func(stages int) (out []int) {
+		b.Job.Distribution.Stages = stages
+		b.stageWays([]disdel.StateFormat{""}, 64, func(w way) bool {
+			if w.stages == 2 {
+				out = append(out, w.memory.MicroBatch)
+			}
+			return true
+		})
+		return out
+	}
+	want := []int{0, 8, 4, 2, 1, 64}
+	if got := seen(0); !slices.Equal(got, want) {
+		t.Errorf("two stages are tried with micro-batches of %v rows, want %v", got, want)
+	}
+	if got := seen(2); !slices.Equal(got, want) {
+		t.Errorf("given stages are tried with micro-batches of %v rows, want %v", got, want)
+	}
+	if b.microBatch = 4; !slices.Equal(seen(2), []int{4}) {
+		t.Error("the job file's micro-batches do not stay")
+	}
+
+	in.Job.Distribution.Stages, in.Job.Training.Optimizer = 3, disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1}}
+	in.Job.Training.MicroBatch = in.Job.Training.BatchSize
+	p, err := NewPlan(WithoutMemoryLimits(in))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Job.Training.MicroBatch = 0
+	in.Platform.MaxMemory, _ = largestLimit(p)
+	in.Platform.MinMemory, in.Job.Resources.MaxMemory = disdel.MB, 0
+	if p, err = NewPlan(in); err != nil || len(p.Stages) != 3 {
+		t.Errorf("%d stages in %v: %v", len(p.Stages), in.Platform.MaxMemory, err)
+	}
+}
+
+// A limit that an error names holds for all actions, not only for the one that is too large.
+func TestANamedLimitHoldsForAllActions(t *testing.T) {
+	in := chainWithin(t)
+	in.Job.Training.Fit, in.Job.Distribution.Stages = disdel.FitNone, 3
+	in.Job.Resources.MaxMemory = disdel.MB
+	_, err := NewPlan(in)
+	changes := disdel.AsError(err).Changes
+	if len(changes) != 1 {
+		t.Fatalf("changes %v of %v", changes, err)
+	}
+	var mb int
+	if _, err := fmt.Sscanf(changes[0][0], "resources.maxMemory=%dMB", &mb); err != nil {
+		t.Fatal(changes, err)
+	}
+	in.Job.Resources.MaxMemory = disdel.Bytes(mb) * disdel.MB
+	if _, err := NewPlan(in); err != nil {
+		t.Error(err)
+	}
+}
+
 // A job that is planned again while it runs keeps its replicas: a setting counts train actions.
 func TestASettingCountsTheStages(t *testing.T) {
 	var job disdel.Job

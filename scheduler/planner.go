@@ -65,7 +65,7 @@ func NewPlan(in PlanInput) (disdel.Plan, error) {
 
 // buildPlan plans a job as it is. suggest looks for changes if it does not fit.
 func buildPlan(in PlanInput, suggest bool) (*planBuilder, error) {
-	b := &planBuilder{PlanInput: in.withStages()}
+	b := &planBuilder{PlanInput: in.withStages(), microBatch: in.Job.Training.MicroBatch}
 	b.Suggest = suggest
 	return b, b.build()
 }
@@ -126,8 +126,10 @@ type planBuilder struct {
 	plan  disdel.Plan
 	train disdel.Estimate
 	parts []disdel.PlannedStage // of the network; nil: it is trained whole, or not cut yet
-	short bool                  // some action needs more memory than it may have
-	side  int                   // jobs that share the processors, including this one; 0: not computed yet
+	// microBatch is the job file's. The job's own may be that of withStages.
+	microBatch int
+	short      bool // some action needs more memory than it may have
+	side       int  // jobs that share the processors, including this one; 0: not computed yet
 }
 
 // because adds a reason to the plan.
@@ -321,7 +323,7 @@ func (b *planBuilder) overMemory(needs, limit disdel.Bytes, who, msg string) err
 		maximum = min(maximum, pool)
 	}
 	var ways []string
-	if memory := b.limit(needs); memory <= maximum && strings.HasPrefix(who, "resources.") {
+	if memory := b.limit(max(needs, b.leastOthers())); memory <= maximum && strings.HasPrefix(who, "resources.") {
 		out.Changes = append(out.Changes, []string{fmt.Sprintf("%s=%dMB", who, memory.MB())})
 		ways = append(ways, "--set "+out.Changes[0][0])
 	}
@@ -336,6 +338,11 @@ func (b *planBuilder) overMemory(needs, limit disdel.Bytes, who, msg string) err
 	}
 	out.Hint = strings.Join(ways, ", or ")
 	return out
+}
+
+// leastOthers is what the largest action needs that does not train, so that a raised limit holds for all actions.
+func (b *planBuilder) leastOthers() disdel.Bytes {
+	return max(b.Estimator.Aggregate(b.input(0, 1)).Total, b.evaluation().Total)
 }
 
 // actions gives every task an action with its limit.

@@ -37,6 +37,9 @@ func (b *planBuilder) stepMemories(rows int, limit disdel.Bytes) iter.Seq[way] {
 	}
 	return func(yield func(way) bool) {
 		for _, state := range states {
+			if b.stages() > 1 { // what follows estimates whole networks
+				break
+			}
 			ways := b.stepsWith(state, rows)
 			for _, w := range ways {
 				w.rounds = state != own && state.Short()
@@ -49,7 +52,7 @@ func (b *planBuilder) stepMemories(rows int, limit disdel.Bytes) iter.Seq[way] {
 			}
 		}
 		if b.mayFitInStages(limit) {
-			b.stageWays(states, yield)
+			b.stageWays(states, rows, yield)
 		}
 	}
 }
@@ -148,7 +151,7 @@ func (s search) ways(batch int) iter.Seq[way] {
 	if s.asked.Training.Fit == disdel.FitNone {
 		return func(func(way) bool) {}
 	}
-	b := planBuilder{PlanInput: s.in}
+	b := planBuilder{PlanInput: s.in, microBatch: s.in.Job.Training.MicroBatch}
 	workers := max(1, s.in.Job.Distribution.Workers)
 	return b.stepMemories(s.in.Job.Training.Resized(batch).WorkerBatch(workers), 0)
 }

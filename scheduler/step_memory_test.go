@@ -81,6 +81,9 @@ func TestAFittedPlanKeepsItsLimitAndTrains(t *testing.T) {
 		if train, _ = p.Action(disdel.TaskTrain); p.StepMemory == (disdel.StepMemory{}) || train.Limits.Memory > limit {
 			r.Fatalf("%+v needs %v of %v", p.StepMemory, train.Limits.Memory, limit)
 		}
+		if len(p.Stages) > 0 { // no engine has the whole network
+			return
+		}
 		e, err := native.New(engine.Spec{
 			Graph: in.Graph, BatchSize: in.Job.Training.BatchSize, Optimizer: in.Job.Training.Optimizer, Training: true,
 			StepMemory: p.StepMemory,

@@ -78,6 +78,34 @@ func TestEverySeedGivesJobsOfSequences(t *testing.T) {
 	}
 }
 
+// Whatever the seed, jobs with limits have job files that disdel takes, every kind is drawn, and some give their
+// stages.
+func TestEverySeedGivesTightJobs(t *testing.T) {
+	for seed := range uint64(3) {
+		kinds, inStages := map[string]bool{}, 0
+		jobs := generateTight(seed, fittedJobs)
+		for _, job := range jobs {
+			if _, err := job.graph(); err != nil {
+				t.Errorf("%v: %v\n%s", job, err, job.job())
+			}
+			if job.share <= 0 || job.share >= 1 {
+				t.Errorf("%v has a limit of %g of its need", job, job.share)
+			}
+			_, kind, _ := strings.Cut(job.String(), "-")
+			kinds[kind] = true
+			if job.stages > 1 {
+				inStages++
+			}
+		}
+		if len(kinds) != len(fittedKinds()) || inStages != fittedJobs/5 {
+			t.Errorf("seed %d: kinds %v, %d jobs with stages", seed, kinds, inStages)
+		}
+		if !reflect.DeepEqual(jobs, generateTight(seed, fittedJobs)) {
+			t.Errorf("seed %d draws other jobs the second time", seed)
+		}
+	}
+}
+
 // A generated job's data set is one: rows of its shape and classes, those for tests its own or drawn.
 func TestGeneratedDataSetsAreThoseOfTheirJobs(t *testing.T) {
 	r := planRig(t)

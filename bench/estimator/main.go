@@ -23,7 +23,7 @@ func main() {
 	program := flag.String("program", "bin/disdel", "the built program")
 	only := flag.String("only", "", "run trials whose name contains this")
 	what := flag.String("parts", "generated,defaults,forecasts",
-		"what to measure, of generated, defaults, forecasts, memory, timeouts, sequences, headline, "+
+		"what to measure, of generated, defaults, forecasts, memory, timeouts, sequences, fitting, headline, "+
 			"advice and calibration (of -records)")
 	seed := flag.Uint64("seed", defaultSeed, "of drawn jobs")
 	records := flag.String("records", "", "append the records of trials to this file, a line of JSON each")
@@ -65,6 +65,7 @@ func parts() map[string]func(context.Context, subject) error {
 		},
 		"timeouts":    func(ctx context.Context, s subject) error { return timeouts(ctx, s.program, s.only) },
 		"sequences":   sequencesPart,
+		"fitting":     fittingPart,
 		"forecasts":   forecastsPart,
 		"headline":    func(ctx context.Context, s subject) error { return headline(ctx, s.program, s.only) },
 		"advice":      advicePart,
