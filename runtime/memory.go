@@ -67,7 +67,10 @@ func kilobytes(status []byte, name string) (n disdel.Bytes) {
 
 // descendants lists other processes, and those that they, this process and its children have started.
 func descendants(others ...int) (out []int) {
-	next := []string{"self"}
+	var next []string
+	if hasChildren() { // the threads of this process are many
+		next = append(next, "self")
+	}
 	for _, pid := range others {
 		out, next = append(out, pid), append(next, strconv.Itoa(pid))
 	}

@@ -70,8 +70,21 @@ def test_a_module_has_the_losses_of_the_plain_loop(make: Make, clip: float) -> N
     assert [a["loss"] for a in answers] == want
     state = alone.state_dict()
     assert all(numpy.array_equal(w, state[n].numpy()) for n, w in worker.weights().items())
-    assert not any(a.get("lost") for a in answers) and answers[0]["peak"] >= answers[0]["rss"] > 0
+    said = worker.ask("round")
+    assert not any(a.get("lost") for a in answers) and said["peak"] >= said["rss"] > 0
     assert worker.stop() == 0
+
+
+def test_seeding_a_step_keeps_nothing() -> None:
+    from disdel._session import seed
+
+    kept = torch.cuda._queued_calls if hasattr(torch.cuda, "_queued_calls") else []
+    before = len(kept)
+    drawn = []
+    for _ in range(2):
+        seed(5)
+        drawn.append(torch.rand(3))
+    assert torch.equal(*drawn) and len(kept) == before
 
 
 TASK = """

@@ -23,7 +23,6 @@ type answer struct {
 	Loss     *float64          `json:"loss"`
 	Correct  *int              `json:"correct"`
 	Lost     bool              `json:"lost"`
-	Resident disdel.Bytes      `json:"rss"`
 	Error    *complaint        `json:"error"`
 }
 

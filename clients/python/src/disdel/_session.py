@@ -273,8 +273,13 @@ def seed(value: int) -> None:
     random.seed(value)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(value & 0xFFFFFFFF)
-    if "torch" in sys.modules:
-        sys.modules["torch"].manual_seed(value & 0x7FFFFFFFFFFFFFFF)
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return
+    if torch.cuda.is_initialized():
+        torch.manual_seed(value & 0x7FFFFFFFFFFFFFFF)
+    else:  # manual_seed would keep a stack for GPUs at each step, and never drop one where there is no GPU
+        torch.default_generator.manual_seed(value & 0x7FFFFFFFFFFFFFFF)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,6 @@ import os
 import platform
 import signal
 import sys
-import time
 import traceback
 from typing import Any, Dict, Optional
 
@@ -36,7 +35,6 @@ class _Worker(Requests):
         self._form: Any = None
         self._asked: Optional[Message] = None  # not answered yet
         self._again: Optional[Message] = None
-        self._since = 0.0
         self._folder = ""
 
     def serve(self) -> None:
@@ -71,9 +69,9 @@ class _Worker(Requests):
             if "error" in answer:  # of code behind the end of a round, which nobody waits for
                 print(answer["error"].get("trace") or answer["error"]["message"], file=sys.stderr)
             return
-        out: Dict[str, Any] = {"id": asked.get("id"), **answer, **memory()}
-        if asked["op"] == "step":
-            out["ms"] = round((time.monotonic() - self._since) * 1000, 3)
+        out: Dict[str, Any] = {"id": asked.get("id"), **answer}
+        if asked["op"] != "step":
+            out.update(memory())
         if self._session is not None and self._session.lost:
             out["lost"] = True
         _flush()
@@ -87,7 +85,7 @@ class _Worker(Requests):
             message = self._channel.receive()
             if message is None or message["op"] == "stop":
                 raise _Closed
-        self._asked, self._since = message, time.monotonic()
+        self._asked = message
         return message
 
     def _handle(self, message: Message) -> None:
