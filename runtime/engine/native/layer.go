@@ -85,7 +85,11 @@ func (e *Engine) layer(i int) layer {
 
 // setRows sets the rows of a call.
 func (l *layer) setRows(rows int) {
-	l.v.Conv.ActiveRows, l.v.Pool.ActiveRows = plan.Padded(rows), plan.Padded(rows)
+	active := plan.Padded(rows)
+	if l.v.Image.Fold > 0 {
+		active = l.v.Image.Lanes
+	}
+	l.v.Conv.ActiveRows, l.v.Pool.ActiveRows = active, active
 	l.rows, l.norm.Rows, l.norm0.Rows = rows, rows, rows
 }
 

@@ -109,3 +109,34 @@ func TestAttentionIsLinearInPositions(t *testing.T) {
 		t.Errorf("values of the plan: %v", sizes)
 	}
 }
+
+// Few rows train as they do in an engine for many, whose positions each have a pixel of their own: to 1e-5, also where
+// the batch is not full.
+func TestFoldedSequencesTrainAsOthers(t *testing.T) {
+	folds := map[int]bool{}
+	for seed := range uint64(60) {
+		g := drawSequences(t, 3600+seed)
+		size := 1 + int(seed)%16
+		rows := max(1, size-int(seed)%3)
+		x, y := drawBatch(g, rows)
+		var weights [2]disdel.Weights
+		for i, batch := range []int{size, 17} {
+			e := initialized(t, g, engine.Spec{BatchSize: batch, Optimizer: sgd1, Training: true, Threads: 1 + i})
+			folds[e.plan.Fold] = true
+			if _, err := enginetest.Train(e, x, y); err != nil {
+				t.Fatal(err)
+			}
+			weights[i] = engine.Weights(e)
+		}
+		for i, p := range weights[0] {
+			for k, v := range p.Data {
+				if want := weights[1][i].Data[k]; math.Abs(float64(v-want)) > 1e-5*max(1, math.Abs(float64(want))) {
+					t.Fatalf("%s, %d of %d rows: value %d of %s is %v, not %v", g.Name, rows, size, k, p.Name, v, want)
+				}
+			}
+		}
+	}
+	if len(folds) < 4 {
+		t.Errorf("folds are %v", folds)
+	}
+}

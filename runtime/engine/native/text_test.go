@@ -53,10 +53,10 @@ func speaker(t *testing.T, rng *rand.Rand) *model.Graph {
 // logits are the outputs before the softmax for the token behind a text of n tokens.
 func logits(e *Engine, n int) []float32 {
 	head := &e.layers[e.head]
-	out := append([]float32(nil), head.out[:head.v.Image.C]...)
+	out, s := append([]float32(nil), head.out[:head.v.Image.C]...), head.sequence()
 	for c := range out {
 		if !e.plan.Spec.Text {
-			out[c] = head.out[((n-1)*head.v.Image.C+c)*head.v.Image.Lanes]
+			out[c] = head.out[s.Index(n-1, c, 0)]
 		}
 	}
 	return out

@@ -48,7 +48,7 @@ func (e *Engine) nextToken() *kernel.NextToken {
 // targets counts the positions of rows that have a target: not the last one, and none before padding.
 func (e *Engine) targets(x []float32) int {
 	n := kernel.NextToken{Tokens: x, Padded: e.padded}
-	n.H = e.g.Output()[1]
+	n.H, n.W = e.g.Output()[1], 1
 	count := 0
 	for r := range len(x) / n.H {
 		for t := range n.H {
@@ -84,9 +84,10 @@ func (e *Engine) lossOfTokens(w *kernel.Worker, gradient bool) {
 		}
 		for r := range e.rows {
 			e.losses[e.first+r] = 0
-			for t := range n.H {
-				e.losses[e.first+r] += n.Losses[t*n.Lanes+r]
-				if n.Right[t*n.Lanes+r] {
+			for t := range n.Image.Positions() {
+				pixel, lane := n.Lane(t)
+				e.losses[e.first+r] += n.Losses[pixel*n.Lanes+lane+r]
+				if n.Right[pixel*n.Lanes+lane+r] {
 					e.correct++
 				}
 			}
@@ -100,16 +101,16 @@ func (e *Engine) lossOfTokens(w *kernel.Worker, gradient bool) {
 func (e *Engine) exportLast(w *kernel.Worker) {
 	s, n := e.layers[e.head].sequence(), e.g.Output()[0]
 	for r := e.rows * w.ID / w.N; r < e.rows*(w.ID+1)/w.N; r++ {
-		last := s.H - 1
+		last := s.Image.Positions() - 1
 		if e.length > 0 {
 			last = e.length - 1
 		}
-		for e.length == 0 && e.padded && last > 0 && e.x[r*s.H+last] == 0 {
+		for e.length == 0 && e.padded && last > 0 && e.x[r*s.Image.Positions()+last] == 0 {
 			last--
 		}
 		row := e.out[(e.first+r)*n:][:n]
 		for c := range row {
-			row[c] = e.layers[e.head].out[(last*s.C+c)*s.Lanes+r]
+			row[c] = e.layers[e.head].out[s.Index(last, c, r)]
 		}
 		applySoftmax(row)
 	}

@@ -25,11 +25,12 @@ const (
 )
 
 // attentionTask is what one worker computes at a time: 16 lanes of a head of keys and values and the heads of queries
-// that share it.
+// that share it. Of a folded sequence these are all lanes, 16 after the other: they have the same rows. The queries of
+// a block are pixels then, and its keys are positions, which stand in all lanes of their rows.
 type attentionTask struct {
 	*Attention
 	w      *Worker
-	lane   int
+	lane   int                   // the first of 16 at work
 	group  int                   // the head of keys
 	q      []float32             // blocks [positions][Width][16]
 	k, v   []float32             //
@@ -50,7 +51,11 @@ type attentionTask struct {
 // eachTask calls f for this worker's tasks.
 func (w *Worker) eachTask(a *Attention, back bool, f func(t *attentionTask)) {
 	length, size := plan.AttentionLen(a.Width, back), block*a.Width*lanes
-	from, to := w.share(a.KVHeads * a.active() / lanes)
+	tasks := a.KVHeads
+	if a.Fold == 0 {
+		tasks *= a.active() / lanes
+	}
+	from, to := w.share(tasks)
 	for i := from; i < to; i++ {
 		t := &w.task
 		*t = attentionTask{
@@ -73,12 +78,41 @@ func (w *Worker) eachTask(a *Attention, back bool, f func(t *attentionTask)) {
 // Attention computes the output of x, the queries, keys and values.
 func (w *Worker) Attention(a *Attention, x, y []float32) {
 	w.eachTask(a, false, func(t *attentionTask) {
-		for h := t.group * a.shared(); h < (t.group+1)*a.shared(); h++ {
-			for i := 0; i < a.H; i += block {
-				t.forward(x, y, h, i)
+		t.eachVector(func() {
+			for h := t.group * a.shared(); h < (t.group+1)*a.shared(); h++ {
+				for i := 0; i < a.H; i += block {
+					t.forward(x, y, h, i)
+				}
 			}
-		}
+		})
 	})
+}
+
+// eachVector calls f for each 16 lanes of the task.
+func (t *attentionTask) eachVector(f func()) {
+	if t.Fold == 0 {
+		f()
+		return
+	}
+	for t.lane = 0; t.lane < t.Lanes; t.lane += lanes {
+		f()
+	}
+}
+
+// position is that of lane l of 16 of the queries' pixel i.
+func (t *attentionTask) position(i, l int) int {
+	if t.Fold == 0 {
+		return i
+	}
+	return i*t.Fold + (t.lane+l)/t.Span()
+}
+
+// row is the row of the batch of lane l of 16.
+func (t *attentionTask) row(l int) int {
+	if t.Fold == 0 {
+		return t.lane + l
+	}
+	return (t.lane + l) % t.Span()
 }
 
 // shared is how many heads of queries share one of keys.
@@ -94,9 +128,11 @@ func (a *Attention) out() *Sequence {
 func (a *Attention) scale() float32 { return float32(1 / sqrt(float64(a.Width))) }
 
 // ends are how many queries from i on and keys from j on are in a block.
-func (a *Attention) ends(i, j int) (queries, keys int) { return min(block, a.H-i), min(block, a.H-j) }
+func (a *Attention) ends(i, j int) (queries, keys int) {
+	return min(block, a.H-i), min(block, a.Positions()-j)
+}
 
-// load copies positions from (included) of a head to a block; channel is the head's first.
+// load copies pixels from (included) of a head to a block; channel is the head's first.
 func (t *attentionTask) load(dst []float32, s *Sequence, x []float32, channel, from int) {
 	for i := range min(block, s.H-from) {
 		for c := range t.Width {
@@ -105,7 +141,48 @@ func (t *attentionTask) load(dst []float32, s *Sequence, x []float32, channel, f
 	}
 }
 
-// keep adds a block to positions of a head.
+// loadPositions is load for positions, each of which gets all lanes of its rows.
+func (t *attentionTask) loadPositions(dst []float32, x []float32, channel, from int) {
+	if t.Fold == 0 {
+		t.load(dst, &t.Sequence, x, channel, from)
+		return
+	}
+	_, keys := t.ends(0, from)
+	span := t.Span()
+	for k := range keys {
+		first := t.Index(from+k, channel, 0)
+		for c := range t.Width {
+			v, to := x[first+c*t.Lanes:][:span], vec(dst[k*t.size+c*lanes:])
+			copy(to[:], v)
+			for l := span; l < lanes; l *= 2 {
+				copy(to[l:2*l], to[:l])
+			}
+		}
+	}
+}
+
+// keepPositions is keep for positions: their rows stand in several lanes.
+func (t *attentionTask) keepPositions(src []float32, x []float32, channel, from int) {
+	if t.Fold == 0 {
+		t.keep(src, &t.Sequence, x, channel, from, 1)
+		return
+	}
+	_, keys := t.ends(0, from)
+	span := t.Span()
+	for k := range keys {
+		first := t.Index(from+k, channel, 0)
+		for c := range t.Width {
+			to, v := x[first+c*t.Lanes:][:span], src[k*t.size+c*lanes:][:lanes]
+			for l := 0; l < lanes; l += span {
+				for r, d := range v[l:][:span] {
+					to[r] += d
+				}
+			}
+		}
+	}
+}
+
+// keep adds a block to pixels of a head.
 func (t *attentionTask) keep(src []float32, s *Sequence, x []float32, channel, from int, scale float32) {
 	for i := range min(block, s.H-from) {
 		for c := range t.Width {
@@ -119,7 +196,7 @@ func (t *attentionTask) keep(src []float32, s *Sequence, x []float32, channel, f
 
 func (t *attentionTask) loadQueries(x []float32, head, from int) {
 	t.load(t.q, &t.Sequence, x, head*t.Width, from)
-	t.turn(t.q, from, 1)
+	t.turnQueries(t.q, from, 1)
 	n, _ := t.ends(from, 0)
 	scale := t.scale()
 	for i := range n * t.size {
@@ -128,14 +205,14 @@ func (t *attentionTask) loadQueries(x []float32, head, from int) {
 }
 
 func (t *attentionTask) loadKeys(x []float32, from int) {
-	t.load(t.k, &t.Sequence, x, t.keyChannel(), from)
-	t.turn(t.k, from, 1)
-	t.load(t.v, &t.Sequence, x, t.valueChannel(), from)
+	t.loadPositions(t.k, x, t.keyChannel(), from)
+	t.turnKeys(t.k, from, 1)
+	t.loadPositions(t.v, x, t.valueChannel(), from)
 	_, keys := t.ends(0, from)
 	t.hides = false
 	for k := range keys {
 		for l := range lanes {
-			hidden := t.Tokens.isPadding(&t.Sequence, from+k, t.lane+l)
+			hidden := t.Tokens.isPadding(&t.Sequence, from+k, t.row(l))
 			t.hidden[k][l], t.hides = hidden, t.hides || hidden
 		}
 	}
@@ -144,36 +221,63 @@ func (t *attentionTask) loadKeys(x []float32, from int) {
 func (t *attentionTask) keyChannel() int   { return (t.Heads + t.group) * t.Width }
 func (t *attentionTask) valueChannel() int { return (t.Heads + t.KVHeads + t.group) * t.Width }
 
-// turn rotates channel c with channel c + Width/2 by the angle position / 10000^(2c/Width); with sign -1, back.
-func (t *attentionTask) turn(b []float32, from int, sign float64) {
-	if !t.Rotary {
-		return
+// turnKeys rotates keys by their position; with sign -1, back.
+func (t *attentionTask) turnKeys(b []float32, from int, sign float64) {
+	_, keys := t.ends(0, from)
+	for k := range keys {
+		t.turn(b[k*t.size:], from+k, 0, lanes, sign)
 	}
-	half := t.Width / 2
-	for i := range min(block, t.H-from) {
-		for c := range half {
-			sin, cos := math.Sincos(sign * float64(from+i) / math.Pow(10000, float64(c)/float64(half)))
-			x := vec(b[i*t.size+c*lanes:])
-			y := vec(b[i*t.size+(c+half)*lanes:])
-			for l := range x {
-				x[l], y[l] = x[l]*float32(cos)-y[l]*float32(sin), x[l]*float32(sin)+y[l]*float32(cos)
-			}
+}
+
+// turnQueries rotates queries by their position; with sign -1, back.
+func (t *attentionTask) turnQueries(b []float32, from int, sign float64) {
+	queries, _ := t.ends(from, 0)
+	span := min(lanes, t.Span())
+	for i := range queries {
+		for l := 0; l < lanes; l += span {
+			t.turn(b[i*t.size:], t.position(from+i, l), l, l+span, sign)
 		}
 	}
 }
 
-// scores computes those of queries from i on and keys from j on.
-func (t *attentionTask) scores(i, j int) {
-	queries, keys := t.ends(i, j)
-	clear(t.s[:block*row])
-	t.w.lanesProduct(queries, keys, t.Width, operand{t.q, t.size, lanes}, operand{t.k, t.size, lanes}, t.s, row)
+// turn rotates channel c with channel c + Width/2 by the angle position / 10000^(2c/Width), in some lanes.
+func (t *attentionTask) turn(b []float32, position, from, to int, sign float64) {
+	if !t.Rotary {
+		return
+	}
+	half := t.Width / 2
+	for c := range half {
+		sin, cos := math.Sincos(sign * float64(position) / math.Pow(10000, float64(c)/float64(half)))
+		x, y := vec(b[c*lanes:]), vec(b[(c+half)*lanes:])
+		for l := from; l < to; l++ {
+			x[l], y[l] = x[l]*float32(cos)-y[l]*float32(sin), x[l]*float32(sin)+y[l]*float32(cos)
+		}
+	}
 }
 
-// seen is how many keys of a block from j on query i attends to, but for padding.
+// scores computes those of queries from first of a block from i on, and keys from j on.
+func (t *attentionTask) scores(first, i, j int) {
+	queries, keys := t.ends(i, j)
+	clear(t.s[:block*row])
+	q := operand{t.q[first*t.size:], t.size, lanes}
+	t.w.lanesProduct(queries-first, keys, t.Width, q, operand{t.k, t.size, lanes}, t.s[first*row:], row)
+}
+
+// first is the first query of a block from i on that attends to keys of a block from j on, or a tile's first before it.
+func (t *attentionTask) first(i, j int) int {
+	queries, _ := t.ends(i, j)
+	first := 0
+	for first < queries && t.seen(i+first, j) == 0 {
+		first++
+	}
+	return first - first%t.w.pairs[0]
+}
+
+// seen is how many keys of a block from j on query i attends to in any lane, but for padding.
 func (t *attentionTask) seen(i, j int) int {
 	_, keys := t.ends(0, j)
 	if t.Causal {
-		keys = min(keys, i-j+1)
+		keys = min(keys, t.position(i, lanes-1)-j+1)
 	}
 	return max(keys, 0)
 }
@@ -181,9 +285,9 @@ func (t *attentionTask) seen(i, j int) int {
 // last is the position behind the last key that queries from i on attend to.
 func (t *attentionTask) last(i int) int {
 	if t.Causal {
-		return min(t.H, i+block)
+		return min(t.Positions(), t.position(i+block-1, lanes-1)+1)
 	}
-	return t.H
+	return t.Positions()
 }
 
 // forward computes a block of outputs, of queries of a head from i on.
@@ -198,12 +302,14 @@ func (t *attentionTask) forward(x, y []float32, head, i int) {
 	clear(t.o[:block*t.size])
 	for j := 0; j < t.last(i); j += block {
 		t.loadKeys(x, j)
-		t.scores(i, j)
-		for q := range queries {
+		first := t.first(i, j)
+		t.scores(first, i, j)
+		for q := first; q < queries; q++ {
 			t.soften(q, i, j)
 		}
 		_, keys := t.ends(i, j)
-		t.w.lanesProduct(queries, t.Width, keys, operand{t.s, row, lanes}, operand{t.v, lanes, t.size}, t.o, t.size)
+		t.w.lanesProduct(queries-first, t.Width, keys, operand{t.s[first*row:], row, lanes}, operand{t.v, lanes, t.size},
+			t.o[first*t.size:], t.size)
 	}
 	out := t.out()
 	for q := range queries {
@@ -211,8 +317,16 @@ func (t *attentionTask) forward(x, y []float32, head, i int) {
 	}
 }
 
-// hide gives keys that are padding a score whose exponential is 0.
-func (t *attentionTask) hide(q, seen int) {
+// hide gives keys that are padding, or behind a lane's position, a score whose exponential is 0.
+func (t *attentionTask) hide(q, i, j, seen int) {
+	if t.Causal && t.Fold > 0 {
+		for k := max(0, t.position(i+q, 0)+1-j); k < seen; k++ {
+			s := vec(t.s[q*row+k*lanes:])
+			for l := 0; l < lanes && t.position(i+q, l) < j+k; l++ {
+				s[l] = float32(math.Inf(-1))
+			}
+		}
+	}
 	if !t.hides {
 		return
 	}
@@ -231,7 +345,7 @@ func (t *attentionTask) hide(q, seen int) {
 func (t *attentionTask) soften(q, i, j int) {
 	seen, top, sum, less := t.seen(i+q, j), &t.top[q], &t.sum[q], &t.less
 	before := *top
-	t.hide(q, seen)
+	t.hide(q, i, j, seen)
 	for k := range seen {
 		for l, s := range vec(t.s[q*row+k*lanes:]) {
 			if s > top[l] || s != s {
@@ -290,7 +404,7 @@ func (t *attentionTask) kept(head, position int) *[lanes]float32 {
 // AttentionBack adds the gradient of x to dx; y and dy are the output and its gradient.
 func (w *Worker) AttentionBack(a *Attention, x, y, dy, dx []float32) {
 	w.eachTask(a, true, func(t *attentionTask) {
-		for j := 0; j < a.H; j += block {
+		for j := 0; j < a.Positions(); j += block {
 			t.backward(x, y, dy, dx, j)
 		}
 	})
@@ -303,21 +417,23 @@ func (t *attentionTask) backward(x, y, dy, dx []float32, j int) {
 	clear(t.dv[:block*t.size])
 	out, first := t.out(), 0
 	if t.Causal {
-		first = j
+		first = j / max(1, t.Fold)
 	}
-	for h := t.group * t.shared(); h < (t.group+1)*t.shared(); h++ {
-		for i := first; i < t.H; i += block {
-			t.loadQueries(x, h, i)
-			t.load(t.o, out, dy, h*t.Width, i)
-			t.dot(out, y, h, i)
-			t.slopes(h, i, j)
-			t.turn(t.dq, i, -1)
-			t.keep(t.dq, &t.Sequence, dx, h*t.Width, i, t.scale())
+	t.eachVector(func() {
+		for h := t.group * t.shared(); h < (t.group+1)*t.shared(); h++ {
+			for i := first; i < t.H; i += block {
+				t.loadQueries(x, h, i)
+				t.load(t.o, out, dy, h*t.Width, i)
+				t.dot(out, y, h, i)
+				t.slopes(h, i, j)
+				t.turnQueries(t.dq, i, -1)
+				t.keep(t.dq, &t.Sequence, dx, h*t.Width, i, t.scale())
+			}
 		}
-	}
-	t.turn(t.dk, j, -1)
-	t.keep(t.dk, &t.Sequence, dx, t.keyChannel(), j, 1)
-	t.keep(t.dv, &t.Sequence, dx, t.valueChannel(), j, 1)
+	})
+	t.turnKeys(t.dk, j, -1)
+	t.keepPositions(t.dk, dx, t.keyChannel(), j)
+	t.keepPositions(t.dv, dx, t.valueChannel(), j)
 }
 
 // dot sums the products of outputs and their gradients for each query.
@@ -336,22 +452,25 @@ func (t *attentionTask) dot(out *Sequence, y []float32, head, i int) {
 // slopes computes the gradients of a block of scores, and what they give for queries, keys and values.
 func (t *attentionTask) slopes(head, i, j int) {
 	queries, keys := t.ends(i, j)
-	t.scores(i, j)
+	first := t.first(i, j)
+	t.scores(first, i, j)
 	clear(t.ds[:block*row])
-	t.w.lanesProduct(queries, keys, t.Width, operand{t.o, t.size, lanes}, operand{t.v, t.size, lanes}, t.ds, row)
-	for q := range queries {
+	s, ds, o, q := t.s[first*row:], t.ds[first*row:], t.o[first*t.size:], t.q[first*t.size:]
+	n := queries - first
+	t.w.lanesProduct(n, keys, t.Width, operand{o, t.size, lanes}, operand{t.v, t.size, lanes}, ds, row)
+	for q := first; q < queries; q++ {
 		seen, kept := t.seen(i+q, j), t.kept(head, i+q)
-		t.hide(q, seen)
+		t.hide(q, i, j, seen)
 		t.w.softmaxRowsBack(t.ds[q*row:], t.s[q*row:], kept, &t.dots[q], seen, lanes)
 		clear(t.s[q*row+seen*lanes : (q+1)*row])
 		clear(t.ds[q*row+seen*lanes : (q+1)*row])
 	}
 	byKey := func(b []float32) operand { return operand{b, lanes, row} }
 	byChannel := func(b []float32) operand { return operand{b, lanes, t.size} }
-	t.w.lanesProduct(keys, t.Width, queries, byKey(t.s), byChannel(t.o), t.dv, t.size)
-	t.w.lanesProduct(keys, t.Width, queries, byKey(t.ds), byChannel(t.q), t.dk, t.size)
+	t.w.lanesProduct(keys, t.Width, n, byKey(s), byChannel(o), t.dv, t.size)
+	t.w.lanesProduct(keys, t.Width, n, byKey(ds), byChannel(q), t.dk, t.size)
 	clear(t.dq[:block*t.size])
-	t.w.lanesProduct(queries, t.Width, keys, operand{t.ds, row, lanes}, byChannel(t.k), t.dq, t.size)
+	t.w.lanesProduct(n, t.Width, keys, operand{ds, row, lanes}, byChannel(t.k), t.dq[first*t.size:], t.size)
 }
 
 // operand is an array of 16 lanes; outer and inner are the values from one row to the next, and from one term of a sum

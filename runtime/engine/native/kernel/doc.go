@@ -7,6 +7,8 @@
 // is a matrix of channels x lanes, contiguous; that makes every vector full whatever the number of channels, and a
 // convolution a sum of plain matrix products, one for each tap that meets the image: there are no columns to unroll,
 // borders cost nothing, and stride and dilation only change addresses. Vectors are images of height and width 1.
+// Of a sequence every position is a pixel. Where rows are few, several positions that follow one another share a pixel,
+// each with some of its lanes (plan.Image, Fold), so that vectors are full.
 // Weights of a convolution are [group][filters/16][kernel height][kernel width][channels/group][16], filters padded
 // with zeros: the forward product reads 16 filters of a channel side by side, the data gradient 16 filters of a row, so
 // neither packs anything.

@@ -237,6 +237,10 @@ func transposeEdge(dst []float32, ds int, src []float32, ss, r0, r1, c0, c1 int)
 // Import writes rows of samples, [rows][C][H][W], into an activation with a border, which is zero and stays so; lanes
 // beyond rows become zero.
 func (w *Worker) Import(dst []float32, im Image, b Border, x []float32, rows int) {
+	if im.Fold > 0 {
+		w.importFolded(dst, im, x, rows)
+		return
+	}
 	plane, width := im.H*im.W, im.W+b.Left+b.Right
 	from, to := w.share(im.H)
 	for h := from; h < to; h++ {
@@ -253,8 +257,42 @@ func (w *Worker) Import(dst []float32, im Image, b Border, x []float32, rows int
 	w.tr = transposeArgs{} // the rows, which it would keep alive until the next call
 }
 
+// importFolded is Import for a sequence with several positions in each pixel.
+func (w *Worker) importFolded(dst []float32, im Image, x []float32, rows int) {
+	from, to := w.share(im.H)
+	span, length := im.Span(), im.Positions()
+	for h := from; h < to; h++ {
+		for c := range im.C {
+			out := dst[h*im.Pixel()+c*im.Lanes:][:im.Lanes]
+			for l := range out {
+				if r := l % span; r < rows {
+					out[l] = x[(r*im.C+c)*length+h*im.Fold+l/span]
+				} else {
+					out[l] = 0
+				}
+			}
+		}
+	}
+}
+
+// exportFolded is Export for a sequence with several positions in each pixel.
+func exportFolded(dst []float32, x []float32, im Image, rows int) {
+	span, length := im.Span(), im.Positions()
+	for r := range rows {
+		for c := range im.C {
+			for t := range length {
+				dst[(r*im.C+c)*length+t] = x[t/im.Fold*im.Pixel()+c*im.Lanes+t%im.Fold*span+r]
+			}
+		}
+	}
+}
+
 // Export writes an activation as rows of samples, [rows][C][H][W].
 func (w *Worker) Export(dst []float32, x []float32, im Image, rows int) {
+	if im.Fold > 0 {
+		exportFolded(dst, x, im, rows)
+		return
+	}
 	plane := im.H * im.W
 	for h := range im.H {
 		for c := range im.C {

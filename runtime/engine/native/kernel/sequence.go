@@ -2,19 +2,42 @@ package kernel
 
 import "github.com/disdel/disdel/runtime/engine/native/plan"
 
-// Sequence is an image with a pixel for each position, [positions][C][Lanes], and the rows of the batch that it holds.
+// Sequence is an image with a pixel for each position, or with a Fold for several, [H][C][Lanes], and the rows of the
+// batch that it holds.
 type Sequence struct {
 	Image
 	Rows int
 }
 
-// positions are this worker's positions.
+// positions are this worker's pixels.
 func (s *Sequence) positions(w *Worker) (from, to int) { return w.share(s.H * s.W) }
 
 // active is how many lanes are computed.
-func (s *Sequence) active() int { return min(s.Lanes, plan.Padded(s.Rows)) }
+func (s *Sequence) active() int {
+	if s.Fold > 0 {
+		return s.Lanes
+	}
+	return min(s.Lanes, plan.Padded(s.Rows))
+}
 
-// at is the vector of 16 lanes from lane l on, of a channel of a position.
+// holds tells whether a lane has a row of the batch.
+func (s *Sequence) holds(lane int) bool { return lane%s.Span() < s.Rows }
+
+// Lane is where the first row of a position is among the values of a channel: the pixel and the lane.
+func (s *Sequence) Lane(position int) (pixel, lane int) {
+	if s.Fold == 0 {
+		return position, 0
+	}
+	return position / s.Fold, position % s.Fold * s.Span()
+}
+
+// Index is where a channel of a position of a row is.
+func (s *Sequence) Index(position, channel, row int) int {
+	pixel, lane := s.Lane(position)
+	return (pixel*s.C+channel)*s.Lanes + lane + row
+}
+
+// at is the vector of 16 lanes from lane l on, of a channel of a pixel.
 func (s *Sequence) at(x []float32, position, channel, l int) *[lanes]float32 {
 	return (*[lanes]float32)(x[(position*s.C+channel)*s.Lanes+l:])
 }
@@ -23,7 +46,11 @@ func (s *Sequence) at(x []float32, position, channel, l int) *[lanes]float32 {
 type Tokens []float32
 
 func (t Tokens) isPadding(s *Sequence, position, row int) bool {
-	return t != nil && t[position*s.Lanes+row] == 0
+	if t == nil {
+		return false
+	}
+	pixel, lane := s.Lane(position)
+	return t[pixel*s.Lanes+lane+row] == 0
 }
 
 // Table is the weight of an embedding, [vocabulary][C]. Packed, it lies as products read it: [vocabulary/16][C][16].
@@ -64,9 +91,9 @@ func (w *Worker) Embed(s Sequence, tokens []float32, table Table, y []float32) {
 func (w *Worker) EmbedBack(s Sequence, tokens, dy []float32, dTable Table, padded bool) {
 	from, to := w.share(s.C)
 	for t := range s.H * s.W {
-		for r := range s.Rows {
+		for r := range s.active() {
 			token := int(tokens[t*s.Lanes+r])
-			if padded && token == 0 {
+			if !s.holds(r) || padded && token == 0 {
 				continue
 			}
 			row, stride := dTable.row(token, s.C)
@@ -80,26 +107,35 @@ func (w *Worker) EmbedBack(s Sequence, tokens, dy []float32, dTable Table, padde
 // AddPositions is y = x + table, a vector of the channels for each position.
 func (w *Worker) AddPositions(s Sequence, x, table, y []float32) {
 	from, to := s.positions(w)
+	span := min(s.Span(), s.active())
 	for k := from * s.C; k < to*s.C; k++ {
-		add, in, out := table[k], x[k*s.Lanes:][:s.active()], y[k*s.Lanes:][:s.active()]
-		for i, v := range in {
-			out[i] = v + add
+		for f := range max(1, s.Fold) {
+			add, at := table[s.entry(k, f)], k*s.Lanes+f*span
+			in, out := x[at:][:span], y[at:][:span]
+			for i, v := range in {
+				out[i] = v + add
+			}
 		}
 	}
 }
+
+// entry is where the table of positions has channel k, counted over all pixels, of position f of its pixel.
+func (s *Sequence) entry(k, f int) int { return (k/s.C*max(1, s.Fold)+f)*s.C + k%s.C }
 
 // PositionsBack is the gradient of the table of AddPositions: the sums of dy over the rows.
 func (w *Worker) PositionsBack(s Sequence, dy, dTable []float32) {
 	from, to := s.positions(w)
 	for k := from * s.C; k < to*s.C; k++ {
-		var sum float32
-		for _, v := range dy[k*s.Lanes:][:s.Rows] {
-			sum += v
+		for f := range max(1, s.Fold) {
+			var sum float32
+			for _, v := range dy[k*s.Lanes+f*s.Span():][:s.Rows] {
+				sum += v
+			}
+			dTable[s.entry(k, f)] = sum
 		}
-		dTable[k] = sum
 	}
 	if w.ID == 0 {
-		clear(dTable[s.H*s.W*s.C:])
+		clear(dTable[s.Positions()*s.C:])
 	}
 }
 
@@ -188,7 +224,7 @@ func (w *Worker) LayerNormSums(n *LayerNorm, x, dy, dGamma, dBeta []float32) {
 			for c := from; c < to; c++ {
 				var dot, sum float32
 				in, d := n.at(x, t, c, l), n.at(dy, t, c, l)
-				for i := range min(lanes, n.Rows-l) {
+				for i := range d { // lanes without rows have gradients of 0
 					dot += d[i] * (in[i] - mean[i]) * inverse[i]
 					sum += d[i]
 				}
@@ -306,7 +342,7 @@ func (w *Worker) TakePosition(s Sequence, take Take, tokens Tokens, x, y []float
 				var sum float32
 				for t := first; t < end; t++ {
 					if take != TakeMean || !tokens.isPadding(&s, t, r) {
-						sum += x[(t*s.C+c)*s.Lanes+r]
+						sum += x[s.Index(t, c, r)]
 					}
 				}
 				y[c*s.Lanes+r] = sum * scale
@@ -329,7 +365,7 @@ func (w *Worker) TakePositionBack(s Sequence, take Take, tokens Tokens, dy, dx [
 					continue
 				}
 				for c := part.from; c < part.to; c++ {
-					dx[(t*s.C+c)*s.Lanes+r] += scale * dy[c*s.Lanes+r]
+					dx[s.Index(t, c, r)] += scale * dy[c*s.Lanes+r]
 				}
 			}
 		}
@@ -339,7 +375,7 @@ func (w *Worker) TakePositionBack(s Sequence, take Take, tokens Tokens, dy, dx [
 // taken are the positions of a row that count, from first to end, and what each counts for.
 func (s *Sequence) taken(take Take, tokens Tokens, r int) (first, end int, scale float32) {
 	count, last := 0, 0
-	for t := range s.H * s.W {
+	for t := range s.Positions() {
 		if !tokens.isPadding(s, t, r) {
 			count, last = count+1, t
 		}
@@ -350,6 +386,6 @@ func (s *Sequence) taken(take Take, tokens Tokens, r int) (first, end int, scale
 	case take == TakeLast:
 		return last, last + 1, 1
 	default:
-		return 0, s.H * s.W, 1 / float32(count)
+		return 0, s.Positions(), 1 / float32(count)
 	}
 }

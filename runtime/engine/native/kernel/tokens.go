@@ -7,16 +7,17 @@ type NextToken struct {
 	Sequence           // of the outputs, with a channel for each token
 	Tokens   []float32 // [rows][positions]
 	Padded   bool      // token 0 is padding, and no target
-	Losses   []float64 // [positions][Lanes], 0 where there is no target
+	Losses   []float64 // [pixels][Lanes], 0 where there is no target
 	Right    []bool    // the largest output is the target's
 }
 
 // Target is the token behind a position of a row, -1 behind the last position and where padding is next.
 func (n *NextToken) Target(position, row int) int {
-	if position+1 >= n.H {
+	length := n.Image.Positions()
+	if position+1 >= length {
 		return -1
 	}
-	token := int(n.Tokens[row*n.H+position+1])
+	token := int(n.Tokens[row*length+position+1])
 	if n.Padded && token == 0 {
 		return -1
 	}
@@ -24,7 +25,7 @@ func (n *NextToken) Target(position, row int) int {
 }
 
 // NextToken writes losses, and if grad is not nil the gradient of scale times their sum. x and grad are
-// [positions][tokens][Lanes]. Each worker computes some positions.
+// [pixels][tokens][Lanes]. Each worker computes some pixels.
 func (w *Worker) NextToken(n *NextToken, x, grad []float32, scale float32) {
 	from, to := n.positions(w)
 	for t := from; t < to; t++ {
@@ -34,14 +35,14 @@ func (w *Worker) NextToken(n *NextToken, x, grad []float32, scale float32) {
 	}
 }
 
-// vector computes 16 lanes of a position.
+// vector computes 16 lanes of a pixel.
 func (n *NextToken) vector(w *Worker, x, grad []float32, t, l int, scale float32) {
 	var factor [lanes]float32
 	targets, any := [lanes]int{}, false
 	for i := range targets {
 		targets[i] = -1
-		if l+i < n.Rows {
-			targets[i] = n.Target(t, l+i)
+		if n.holds(l + i) {
+			targets[i] = n.Target(t*max(1, n.Fold)+(l+i)/n.Span(), (l+i)%n.Span())
 		}
 		if targets[i] >= 0 {
 			factor[i], any = scale, true

@@ -11,7 +11,16 @@ func Padded(n int) int { return (n + vector - 1) / vector * vector }
 // Image is the shape of an activation in memory: [H][W][C][Lanes], the batch innermost and padded to whole vectors.
 // With a Depth it is [Lanes][H][W][Depth]: Lanes rows of the batch one behind the other, Depth values a pixel, the
 // first C of which are its channels; the others mean nothing.
-type Image struct{ C, H, W, Lanes, Depth int }
+//
+// With a Fold the image is a sequence of H Fold positions. Each pixel has Fold positions that follow one another, and
+// each of them has Lanes/Fold lanes: that is how a few rows fill vectors.
+type Image struct{ C, H, W, Lanes, Depth, Fold int }
+
+// Span is the lanes of one position.
+func (i Image) Span() int { return i.Lanes / max(1, i.Fold) }
+
+// Positions is how many positions a sequence has.
+func (i Image) Positions() int { return i.H * i.W * max(1, i.Fold) }
 
 // Len is the number of values.
 func (i Image) Len() int {

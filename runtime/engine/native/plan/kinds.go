@@ -24,6 +24,8 @@ type kind struct {
 	inPlace bool
 	// lanes: it computes no batch that is laid out by rows.
 	lanes bool
+	// folds: it computes sequences several positions of which share a pixel, see Image; single ops do anyway.
+	folds bool
 	// text: it computes positions of a text by rows, see Spec.Text; single ops do anyway.
 	text bool
 	// passes: it turns the gradient of its output into that of its first input in place, as single ops do anyway.
@@ -38,14 +40,14 @@ type kind struct {
 
 // kinds has a row for every Op that a plan lays out.
 var kinds = [...]kind{
-	model.OpInput: {shape: (*planner).shapeInput, text: true},
+	model.OpInput: {shape: (*planner).shapeInput, text: true, folds: true},
 	model.OpConv: {
 		weights: true, shape: (*planner).shapeConv, work: (*planner).workProduct, halves: (*planner).halvesProduct,
 		readsInput: true, inputForWeights: true, keeps: always,
 	},
 	model.OpDense: {
 		weights: true, shape: (*planner).shapeDense, work: (*planner).workProduct, halves: (*planner).halvesProduct,
-		readsInput: true, inputForWeights: true, keeps: always, text: true,
+		readsInput: true, inputForWeights: true, keeps: always, text: true, folds: true,
 	},
 	model.OpBatchNorm: {
 		weights: true, work: (*planner).workNorm, halves: (*planner).halvesNorm,
@@ -84,29 +86,30 @@ var kinds = [...]kind{
 	model.OpScale:      {single: true},
 	model.OpDropout:    {single: true},
 	model.OpDropout2D:  {single: true},
-	model.OpFlatten:    {text: true},
-	model.OpAdd:        {keeps: always, text: true},
-	model.OpMultiply:   {readsInputs: true, inPlace: true, keeps: always},
-	model.OpConcat:     {keeps: always},
-	model.OpChannels:   {keeps: always},
+	model.OpFlatten:    {text: true, folds: true},
+	model.OpAdd:        {keeps: always, text: true, folds: true},
+	model.OpMultiply:   {readsInputs: true, inPlace: true, keeps: always, folds: true},
+	model.OpConcat:     {keeps: always, folds: true},
+	model.OpChannels:   {keeps: always, folds: true},
 	model.OpDownsample: {keeps: always},
 	model.OpEmbedding: {
-		weights: true, shape: (*planner).shapeEmbedding, readsInput: true, keeps: always, lanes: true, text: true,
+		weights: true, shape: (*planner).shapeEmbedding, readsInput: true, keeps: always, lanes: true,
+		text: true, folds: true,
 	},
 	model.OpPositions: {
 		weights: true, work: (*planner).workPositions, passes: true, inPlace: true, keeps: always, lanes: true,
-		text: true,
+		text: true, folds: true,
 	},
 	model.OpLayerNorm: {
 		weights: true, work: (*planner).workLayerNorm, passes: true, readsInput: true, keeps: always, lanes: true,
-		text: true,
+		text: true, folds: true,
 	},
 	model.OpRMSNorm: {
 		weights: true, work: (*planner).workLayerNorm, passes: true, readsInput: true, keeps: always, lanes: true,
-		text: true,
+		text: true, folds: true,
 	},
 	model.OpAttention: {
-		work: (*planner).workAttention, readsInput: true, readsOutput: true, lanes: true, text: true,
+		work: (*planner).workAttention, readsInput: true, readsOutput: true, lanes: true, text: true, folds: true,
 	},
 	model.OpLSTM: {
 		weights: true, shape: (*planner).shapeRecurrent, work: (*planner).workRecurrent, readsOutput: true, lanes: true,
@@ -227,10 +230,13 @@ func (p *planner) workAttention(i int) memory {
 		return p.workTextAttention(n)
 	}
 	width := n.Out[0] / n.Heads
-	tasks := n.KVHeads * p.Lanes / vector
+	tasks := n.KVHeads
+	if p.Fold == 0 {
+		tasks *= p.Lanes / vector
+	}
 	return memory{
 		forward: tasks * AttentionLen(width, false), backward: tasks * AttentionLen(width, true),
-		kept: n.Heads * n.Out[1] * p.Lanes,
+		kept: n.Heads * p.Nodes[i].Image.H * p.Lanes,
 	}
 }
 
@@ -263,10 +269,10 @@ func (c Conv) Positions(n int) Conv {
 func (p *planner) workRecurrent(i int) memory {
 	n, v := &p.g.Nodes[i], &p.Nodes[i]
 	position, gates := n.Units*p.Lanes, n.Op.Gates()
-	all := v.Conv.Positions(n.Out[1])
+	products := v.Conv.Positions(max(1, n.Out[1]-1)) // the first position has none before it
 	return memory{
 		forward:  (gates + 2) * position,
-		backward: position + max(all.BackWeightsLen(), 16*Padded(v.Conv.Filters)),
+		backward: position + max(products.BackWeightsLen(), 16*Padded(v.Conv.Filters)),
 		kept:     (gates + 1) * position * n.Out[1],
 	}
 }

@@ -120,6 +120,7 @@ type Plan struct {
 	Graph  *model.Graph
 	Spec   Spec
 	Lanes  int  // of the batch: padded to whole vectors, but where it is laid out by rows
+	Fold   int  // positions of a sequence that share a pixel, see Image; 0: none do
 	ByRows bool // activations are, one row of the batch behind the other
 	Nodes  []Node
 	Params []Param
@@ -148,6 +149,7 @@ type planner struct {
 	works     []int   // values that a node needs while it is computed forward
 	backs     []int32 // times of the backward passes
 	kept      []bool  // the input and masks' tokens, which nodes all through the network read: never computed again
+	lengths   []int   // with a Fold: of each node's sequence
 	agains    []int32 // times at which nodes are computed again; 0: never
 }
 
@@ -195,6 +197,7 @@ func build(g *model.Graph, spec Spec, cuts []int) *planner {
 	}
 	p.Spec.Halves = spec.Halves && spec.Training
 	p.chooseRows()
+	p.chooseFold()
 	for i := range g.Nodes {
 		p.Nodes[i].Inputs = slices.Clone(g.Nodes[i].Inputs)
 		p.shape(i)
@@ -266,6 +269,10 @@ func (p *planner) shape(i int) {
 		v.Image = p.textImage(i)
 	} else {
 		v.Image.Depth = p.depth(i)
+	}
+	if p.Fold > 0 && p.lengths[i] > 0 {
+		length := p.lengths[i]
+		v.Image = Image{C: n.Out.Len() / length, H: length / p.Fold, W: 1, Lanes: p.Lanes, Fold: p.Fold}
 	}
 	for _, in := range n.Inputs {
 		p.needs[i] = p.needs[i] || p.needs[in]

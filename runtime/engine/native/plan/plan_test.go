@@ -80,7 +80,8 @@ func TestTheSlabIsNearItsBound(t *testing.T) {
 	}
 }
 
-// Inference needs less than training, moments and kept gradients cost what they are, whole batches of lanes the same.
+// Inference needs less than training, moments and kept gradients cost what they are, and rows that fill the
+// lanes of a batch nothing.
 func TestBytesFollowTheSpec(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		zoo := model.Zoo()
@@ -90,8 +91,9 @@ func TestBytesFollowTheSpec(t *testing.T) {
 		if in := mustPlan(t, g, Spec{BatchSize: batch}); in.Len > base.Len {
 			r.Fatalf("%s: inference %v, training %v", g.Name, in.Bytes(), base.Bytes())
 		}
-		if same := mustPlan(t, g, Spec{BatchSize: Padded(batch), Training: true}); same.Len != base.Len {
-			r.Fatalf("%s: a batch of %d takes %v, of %d %v", g.Name, batch, base.Bytes(), Padded(batch), same.Bytes())
+		full := base.Lanes / max(1, base.Fold)
+		if same := mustPlan(t, g, Spec{BatchSize: full, Training: true}); same.Len != base.Len {
+			r.Fatalf("%s: a batch of %d takes %v, of %d %v", g.Name, batch, base.Bytes(), full, same.Bytes())
 		}
 		values := 0
 		for _, p := range base.Params {
@@ -212,6 +214,34 @@ func TestWholeSidesFitThemselvesAlone(t *testing.T) {
 		c := fitting
 		if change(&c); c.Fits(line) {
 			t.Errorf("it fits with other %s", name)
+		}
+	}
+}
+
+// A larger batch of texts never takes less memory, and few rows take a share of what 16 take.
+func TestFewRowsOfTextsTakeLess(t *testing.T) {
+	for _, positions := range []int{256, 36, 6, 7} {
+		g, err := model.Build(disdel.Network{Name: "gpt-tiny", Input: []int{1, 1, positions}, Classes: 300, NextToken: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := 0
+		for batch := 1; batch < 20; batch++ {
+			p := mustPlan(t, g, Spec{BatchSize: batch, Training: true})
+			if p.Len < last {
+				t.Errorf("%d positions: a batch of %d takes %d values, and a smaller one %d", positions, batch, p.Len, last)
+			}
+			last = p.Len
+		}
+	}
+	g, err := model.Build(disdel.Network{Name: "gpt-tiny", Input: []int{1, 1, 64}, Classes: 300, NextToken: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	few := mustPlan(t, g, Spec{BatchSize: 2}).Nodes
+	for i, n := range mustPlan(t, g, Spec{BatchSize: 16}).Nodes {
+		if few[i].Image.Len()*8 != n.Image.Len() {
+			t.Errorf("%s has %d values of 2 rows, and %d of 16", g.Nodes[i].Name, few[i].Image.Len(), n.Image.Len())
 		}
 	}
 }

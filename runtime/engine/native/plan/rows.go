@@ -46,6 +46,93 @@ func (p *planner) chooseRows() {
 	}
 }
 
+// foldLanes are the lanes of folded images that products like best: tiles are two vectors wide.
+const foldLanes = 2 * vector
+
+// chooseFold has a few rows of sequences fill vectors with several positions, where every layer of sequences computes
+// positions one by one or knows of folds. Rows are padded to a power of two. A slice has the layout of its network.
+func (p *planner) chooseFold() {
+	if p.ByRows || p.Spec.Text || p.Spec.Plain || p.Spec.Halves || p.Spec.BatchSize > vector {
+		return
+	}
+	whole := p.g
+	if p.g.Slice != nil {
+		whole = p.g.Slice.Whole
+	}
+	positions := foldablePositions(whole)
+	if positions == 0 {
+		return
+	}
+	span := 1
+	for span < p.Spec.BatchSize {
+		span *= 2
+	}
+	for ; span <= vector; span *= 2 {
+		for width := foldLanes; width >= vector; width /= 2 {
+			if fold := width / span; fold > 1 && positions%fold == 0 {
+				p.Fold, p.Lanes = fold, width
+				p.lengths = sequenceLengths(p.g)
+				return
+			}
+		}
+	}
+}
+
+// foldablePositions is the length of a network's sequences, all of which may be folded; 0: there are none.
+func foldablePositions(g *model.Graph) int {
+	if !HasSequences(g) {
+		return 0
+	}
+	positions, lengths := 0, sequenceLengths(g)
+	for i, length := range lengths {
+		positions = max(positions, length)
+		if length > 0 && length != positions || !foldable(g, i, lengths) {
+			return 0
+		}
+	}
+	if lengths[len(lengths)-1] > 0 && !g.PredictsTokens() {
+		return 0
+	}
+	return positions
+}
+
+// sequenceLengths are the numbers of positions of all nodes' outputs, 0 where an output is no sequence. Tokens are a
+// sequence.
+func sequenceLengths(g *model.Graph) []int {
+	lengths, tokens := make([]int, len(g.Nodes)), make([]bool, len(g.Nodes))
+	for i := len(g.Nodes) - 1; i >= 0; i-- {
+		n := &g.Nodes[i]
+		switch {
+		case tokens[i]:
+			lengths[i] = n.Out.Len()
+			for _, in := range n.Inputs {
+				tokens[in] = true
+			}
+		case len(n.Out) == 2:
+			lengths[i] = n.Out[1]
+		}
+		if n.Op == model.OpEmbedding || n.Masked {
+			tokens[n.Inputs[len(n.Inputs)-1]] = true
+		}
+	}
+	return lengths
+}
+
+// foldable tells that a layer computes folded sequences, or none.
+func foldable(g *model.Graph, i int, lengths []int) bool {
+	n := &g.Nodes[i]
+	k := &kinds[n.Op]
+	if lengths[i] > 0 && !k.folds && (!k.single || n.Op == model.OpDropout2D) {
+		return false
+	}
+	for _, in := range n.Inputs {
+		if lengths[in] > 0 != (lengths[i] > 0) && n.Op != model.OpTakePosition {
+			return false
+		}
+	}
+	return true
+}
+
 // depth is how many values a pixel of a row takes, 0 where the batch is innermost.
 func (p *planner) depth(i int) int {
 	c := p.g.Nodes[i].Out[0]
