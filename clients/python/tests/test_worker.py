@@ -75,16 +75,15 @@ def test_a_module_has_the_losses_of_the_plain_loop(make: Make, clip: float) -> N
     assert worker.stop() == 0
 
 
-def test_seeding_a_step_keeps_nothing() -> None:
+def test_a_seed_repeats_draws_without_a_stack_of_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     from disdel._session import seed
 
-    kept = torch.cuda._queued_calls if hasattr(torch.cuda, "_queued_calls") else []
-    before = len(kept)
+    monkeypatch.delattr("traceback.format_stack")
     drawn = []
     for _ in range(2):
         seed(5)
         drawn.append(torch.rand(3))
-    assert torch.equal(*drawn) and len(kept) == before
+    assert torch.equal(*drawn)
 
 
 TASK = """

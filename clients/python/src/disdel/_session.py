@@ -278,7 +278,7 @@ def seed(value: int) -> None:
         return
     if torch.cuda.is_initialized():
         torch.manual_seed(value & 0x7FFFFFFFFFFFFFFF)
-    else:  # manual_seed would keep a stack for GPUs at each step, and never drop one where there is no GPU
+    else:  # manual_seed would also format a stack of calls for GPUs, at each step
         torch.default_generator.manual_seed(value & 0x7FFFFFFFFFFFFFFF)
 
 
