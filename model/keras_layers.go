@@ -164,6 +164,7 @@ var kerasClasses = map[string]kerasClass{
 	"Dropout":                {add: kerasDropout},
 	"SpatialDropout2D":       {add: kerasDropout2D},
 	"Add":                    {many: true, add: kerasAdd},
+	"Multiply":               {many: true, add: kerasMultiply},
 	"Concatenate":            {many: true, add: kerasConcat},
 }
 
@@ -589,6 +590,18 @@ func (k *kerasReader) join(l *kerasLayer, kind string) kerasTensor {
 }
 
 func kerasAdd(k *kerasReader, l *kerasLayer) kerasTensor { return k.join(l, "add") }
+
+// kerasMultiply takes two layers, as ours does: of one shape, or an image and a value for each channel.
+func kerasMultiply(k *kerasReader, l *kerasLayer) kerasTensor {
+	if len(l.in) > 2 {
+		k.fault(l.name, "multiply two of them, and the result with the next", "it multiplies two layers, not %d", len(l.in))
+	}
+	out := k.join(l, "multiply")
+	for _, in := range l.in {
+		out.image = out.image || in.image
+	}
+	return out
+}
 
 func kerasConcat(k *kerasReader, l *kerasLayer) kerasTensor {
 	k.needs(l, true, "")

@@ -252,3 +252,39 @@ func TestKerasLayersOfImagesAreTaken(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A Multiply of a Functional model becomes our layer: the gate of squeeze and excitation.
+func TestKerasMultiplies(t *testing.T) {
+	layer := func(class, name, config, inputs string) string {
+		return fmt.Sprintf(`{"class_name": %q, "name": %q, "config": {"name": %q%s}, "inbound_nodes": [%s]}`, class, name,
+			name, config, inputs)
+	}
+	from := func(names ...string) string {
+		var list []string
+		for _, name := range names {
+			list = append(list, fmt.Sprintf(`[%q, 0, 0, {}]`, name))
+		}
+		return "[" + strings.Join(list, ",") + "]"
+	}
+	network := func(gates ...string) []byte {
+		return []byte(`{"class_name": "Functional", "config": {"name": "m", "layers": [` + strings.Join([]string{
+			layer("InputLayer", "x", `, "batch_shape": [null, 8, 8, 3]`, ""),
+			layer("GlobalAveragePooling2D", "mean", `, "keepdims": true`, from("x")),
+			layer("Activation", "gate", `, "activation": "sigmoid"`, from("mean")),
+			layer("Multiply", "scaled", "", from(gates...)),
+			layer("Flatten", "flat", "", from("scaled")),
+			layer("Dense", "fc", `, "units": 2, "activation": "softmax"`, from("flat")),
+		}, ",") + `], "input_layers": [["x", 0, 0]], "output_layers": [["fc", 0, 0]]}}`)
+	}
+	g, err := FromKeras(network("gate", "x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := g.Nodes[3]; n.Op != OpMultiply || n.Out.Len() != 8*8*3 {
+		t.Errorf("layer %s is %v of %v", n.Name, n.Op, n.Out)
+	}
+	_, err = FromKeras(network("gate", "x", "mean"))
+	if err == nil || !strings.Contains(err.Error(), "two layers, not 3") {
+		t.Errorf("three layers: %v", err)
+	}
+}

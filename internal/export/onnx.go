@@ -242,7 +242,9 @@ func (t *translator) special(n *model.Node, o operator) error {
 		t.as("Mul", o)
 	case model.OpGELU:
 		t.gelu(n, o)
-	case model.OpGELUTanh, model.OpScale, model.OpEmbedding, model.OpPositions, model.OpLayerNorm, model.OpRMSNorm,
+	case model.OpLayerNorm:
+		return t.layerNorm(n, o)
+	case model.OpGELUTanh, model.OpScale, model.OpEmbedding, model.OpPositions, model.OpRMSNorm,
 		model.OpAttention, model.OpLSTM, model.OpGRU, model.OpSequence,
 		model.OpClassToken, model.OpTakePosition, model.OpReverse:
 		return t.refused(n)
@@ -265,6 +267,44 @@ func (t *translator) refused(n *model.Node) error {
 		Msg:  fmt.Sprintf("%s is computed by %q, which disdel writes as no ONNX operator", t.source.Name, n.Op),
 		Hint: "export it as safetensors: --to safetensors",
 	}
+}
+
+// layerNorm writes (x - mean) / sqrt(variance + eps), a weight and a bias; ONNX has an operator for it from opset 17
+// on. Channels of images are turned to the end and back.
+func (t *translator) layerNorm(n *model.Node, o operator) error {
+	last := o.in[0]
+	step := func(kind, name string, in []string, attributes ...attribute) {
+		last = n.Name + "." + name
+		t.as(kind, operator{name: last, in: in, out: last}, attributes...)
+	}
+	switch len(n.Out) {
+	case 1:
+	case 3:
+		step("Transpose", "turned", []string{last}, integers("perm", 0, 2, 3, 1))
+	default:
+		return t.refused(n)
+	}
+	x := last
+	t.out.values(n.Name+".two", nil, []float32{2})
+	t.out.values(n.Name+".eps", nil, []float32{float32(n.Eps)})
+	means := []attribute{integers("axes", -1), integer("keepdims", 1)}
+	step("ReduceMean", "mean", []string{x}, means...)
+	step("Sub", "centred", []string{x, last})
+	centred := last
+	step("Pow", "squares", []string{centred, n.Name + ".two"})
+	step("ReduceMean", "variance", []string{last}, means...)
+	step("Add", "above", []string{last, n.Name + ".eps"})
+	step("Sqrt", "deviation", []string{last})
+	step("Div", "normed", []string{centred, last})
+	step("Mul", "scaled", []string{last, n.Name + ".weight"})
+	if o.in = []string{last, n.Name + ".bias"}; len(n.Out) == 1 {
+		t.as("Add", o)
+		return nil
+	}
+	step("Add", "shifted", o.in)
+	o.in = []string{last}
+	t.as("Transpose", o, integers("perm", 0, 3, 1, 2))
+	return nil
 }
 
 // gelu writes x/2 (1 + erf(x / sqrt(2))); ONNX has an operator for it from opset 20 on.

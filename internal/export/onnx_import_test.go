@@ -2,6 +2,7 @@ package export_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -100,11 +101,12 @@ func TestNetworksComeBackFromONNX(t *testing.T) {
 			x = b.PReLU("one", b.PReLU("each", b.Pad("pad", x, model.Padding{Top: 1, Left: 2}), 15), 1)
 			x = b.Multiply("square", x, b.Multiply("gated", x, b.Same("open", b.GlobalPool("mean", x), model.OpSigmoid)))
 			x = b.Concat("again", b.Channels("shuffled", x, 0, 0, 3), b.Channels("some", x, 4, 2, 1))
-			x = b.Upsample("up", x, model.Sides{H: 2, W: 3})
+			x = b.LayerNorm("each pixel", b.Upsample("up", x, model.Sides{H: 2, W: 3}), model.OpLayerNorm, 1e-3)
 			x = b.Same("silu", b.Same("gelu", b.AdaptivePool("adaptive", x, 3), model.OpGELU), model.OpSiLU)
 			x = b.Same("soft", b.Same("elu", b.LeakyReLU("leaky", b.Flatten("flat", x), 0.2), model.OpELU), model.OpSoftplus)
 			x = b.Same("swish", b.Same("gate", b.Dense("first", x, 11), model.OpHardSigmoid), model.OpHardSwish)
-			b.Same("softmax", b.Dense("last", b.Same("t", x, model.OpTanh), 5), model.OpSoftmax)
+			x = b.LayerNorm("all", b.Same("t", x, model.OpTanh), model.OpLayerNorm, 0)
+			b.Same("softmax", b.Dense("last", x, 5), model.OpSoftmax)
 		}),
 	}
 	for _, e := range model.Zoo() {
@@ -371,5 +373,57 @@ func TestOtherRecurrencesAreRefused(t *testing.T) {
 	}
 	if len(want) > 0 {
 		t.Errorf("not tried: %v", want)
+	}
+}
+
+// outside is an ONNX file of a dense layer whose weight is in another file.
+func outside(location string) []byte {
+	entry := func(key, value string) []byte { return field(13, field(1, []byte(key)), field(2, []byte(value))) }
+	side := func(n byte) []byte { return []byte{1 << 3, n} }
+	weight := field(5, side(4), side(4), []byte{2 << 3, 1}, field(8, []byte("w")), entry("location", location),
+		entry("offset", "8"), entry("length", "64"), []byte{14 << 3, 1})
+	return fileOf(node("MatMul", []string{"x", "w"}, []string{"y"}), weight)
+}
+
+// Weights in a file of the ONNX file's folder are read. Files outside of it are refused, also through a link, and so is
+// a file that is too short.
+func TestWeightsInOtherFilesAreReadFromTheFolder(t *testing.T) {
+	parent := t.TempDir()
+	folder := filepath.Join(parent, "model")
+	data := make([]byte, 8+64)
+	for i := range 4 {
+		binary.LittleEndian.PutUint32(data[8+4*(5*i):], math.Float32bits(float32(i+1)))
+	}
+	err := errors.Join(os.Mkdir(folder, 0o700), os.WriteFile(filepath.Join(folder, "w.bin"), data, 0o600),
+		os.WriteFile(filepath.Join(parent, "w.bin"), data, 0o600),
+		os.WriteFile(filepath.Join(folder, "short.bin"), data[:70], 0o600),
+		os.Symlink("../w.bin", filepath.Join(folder, "link.bin")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	in, err := export.ImportONNX(outside("w.bin"), root, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := model.Build(in.Network)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantClose(t, "inside", answers(t, g, in.Weights, 1, []float32{1, 1, 1, 1}), []float32{1, 2, 3, 4})
+	for _, location := range []string{
+		"../w.bin", "/etc/passwd", "link.bin", "short.bin", "absent.bin", ".", "",
+	} {
+		if _, err := export.ImportONNX(outside(location), root, true); !errors.Is(err, disdel.Invalid) ||
+			!strings.Contains(err.Error(), "\"w\"") {
+			t.Errorf("%q: %v", location, err)
+		}
+	}
+	if _, err := export.ImportONNX(outside("w.bin"), nil, true); !errors.Is(err, disdel.Invalid) {
+		t.Errorf("without a folder: %v", err)
 	}
 }

@@ -414,7 +414,7 @@ func (r *importer) addLayerNorm(n, last *step, named string, x int, eps float64,
 
 // stepsOfLayerNorm reads the nodes that PyTorch writes for LayerNorm below opset 17, of which n is the first mean.
 func (r *importer) stepsOfLayerNorm(n *step, x int) bool {
-	done, eps, ok := r.normalised(n)
+	done, eps, ok := r.normalised(n, int64(len(r.b.Out(x))))
 	if !ok {
 		return false
 	}
@@ -438,8 +438,9 @@ func (r *importer) stepsOfLayerNorm(n *step, x int) bool {
 	return true
 }
 
-// normalised finds the nodes that compute d / sqrt(mean(d^2) + eps) behind n, the mean of x; d is x without the mean.
-func (r *importer) normalised(n *step) (steps []*step, eps float64, ok bool) {
+// normalised finds the nodes that compute d / sqrt(mean(d^2) + eps) behind n, the mean of x over its last axis; d is x
+// without the mean.
+func (r *importer) normalised(n *step, last int64) (steps []*step, eps float64, ok bool) {
 	sub := r.only(n.out[0])
 	if sub == nil || sub.kind != "Sub" || !slices.Equal(sub.in, []string{n.in[0], n.out[0]}) {
 		return nil, 0, false
@@ -463,16 +464,17 @@ func (r *importer) normalised(n *step) (steps []*step, eps float64, ok bool) {
 		steps = append(steps, next)
 	}
 	mean, add, root := steps[2], r.fixedInput(steps[3]), steps[4]
-	if len(add) != 1 || !r.alongLast(mean) || !r.alongLast(n) || !slices.Equal(div.in, []string{sub.out[0], root.out[0]}) {
+	if len(add) != 1 || !r.alongAxis(mean, last) || !r.alongAxis(n, last) ||
+		!slices.Equal(div.in, []string{sub.out[0], root.out[0]}) {
 		return nil, 0, false
 	}
 	return append(steps, div), float64(add[0]), true
 }
 
-// alongLast tells whether a node takes a mean over a list of numbers.
-func (r *importer) alongLast(n *step) bool {
+// alongAxis tells whether a node takes a mean over the last axis.
+func (r *importer) alongAxis(n *step, last int64) bool {
 	axes := r.list(n, 1, "axes")
-	return len(axes) == 1 && (axes[0] == -1 || axes[0] == 1) && n.whole("keepdims", 1) == 1
+	return len(axes) == 1 && (axes[0] == -1 || axes[0] == last) && n.whole("keepdims", 1) == 1
 }
 
 // fixedInput is the constant that a node adds, nil if it has none.

@@ -31,14 +31,16 @@ func (r *importer) imageAxes(n *step) []int64 {
 
 // reduceMean is a global pool where it takes the mean of an image's pixels.
 func (r *importer) reduceMean(n *step) {
-	if v, _ := r.in(n, 0); r.meanOfPositions(n, v, r.list(n, 1, "axes")) {
+	v, _ := r.in(n, 0)
+	if r.meanOfPositions(n, v, r.list(n, 1, "axes")) {
+		return
+	}
+	last := v.view == channelsLast || v.view == positionsFirst || v.view == asLayer && len(r.b.Out(v.node)) == 1
+	if v.isNode && v.means == 0 && !v.headed() && last && r.stepsOfLayerNorm(n, v.node) {
 		return
 	}
 	x, ok := r.from(n, 0)
 	if !ok {
-		return
-	}
-	if len(r.b.Out(x)) == 1 && r.stepsOfLayerNorm(n, x) {
 		return
 	}
 	axes := r.imageAxes(n)

@@ -44,11 +44,12 @@ func odd(b *model.Builder) {
 	x = b.Concat("joined", b.Pool("largest", x, model.OpMaxPool, square(3, 2, 1)),
 		b.Pool("mean", x, model.OpAvgPool, square(3, 2, 1)), b.Pool("all", x, model.OpAvgPool, counted))
 	x = b.PReLU("one", b.PReLU("each", b.Pad("pad", x, model.Padding{Top: 1, Left: 2}), b.Out(x)[0]), 1)
-	x = b.AdaptivePool("adaptive", b.BatchNorm("whole", b.Upsample("up", x, model.Sides{H: 2, W: 3})), 4)
+	x = b.LayerNorm("each pixel", b.Upsample("up", x, model.Sides{H: 2, W: 3}), model.OpLayerNorm, 1e-3)
+	x = b.AdaptivePool("adaptive", b.BatchNorm("whole", x), 4)
 	x = b.Same("swish", b.Same("t", b.Flatten("flat", b.Same("s", x, model.OpSigmoid)), model.OpTanh), model.OpHardSwish)
 	x = b.BatchNorm("vector", b.Same("r", b.Dense("first", x, 11), model.OpReLU))
 	x = b.Same("soft", b.Same("elu", b.LeakyReLU("leaky", x, 0.2), model.OpELU), model.OpSoftplus)
-	x = b.Same("gate", x, model.OpHardSigmoid)
+	x = b.LayerNorm("units", b.Same("gate", x, model.OpHardSigmoid), model.OpLayerNorm, 0)
 	b.Same("softmax", b.Dense("last", x, 5), model.OpSoftmax)
 }
 

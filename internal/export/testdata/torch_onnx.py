@@ -189,7 +189,7 @@ for name, net, sides, changes in [
     ("branches", Branches(), [3, 12, 12], {"opset_version": 11}), ("branches9", Branches(), [3, 12, 12],
                                                                  {"opset_version": 9}),
     ("squeeze", Squeeze(nn.Sigmoid()), [3, 9, 8], {}), ("squeeze_hard", Squeeze(nn.Hardsigmoid()), [3, 9, 8], {}),
-    ("scaled", Scaled(), [3, 8, 6], {"opset_version": 17}),
+    ("scaled", Scaled(), [3, 8, 6], {"opset_version": 17}), ("scaled_steps", Scaled(), [3, 8, 6], {"opset_version": 13}),
     ("one_patches", Patches(), [3, 8, 12], {"opset_version": 17}),
     ("larger", Larger(), [2, 6, 7], {}), ("larger11", Larger(), [2, 6, 7], {"opset_version": 11}),
     ("lstm_last", Reader(nn.LSTM, lambda y, h: y[:, -1]), 7, {}),
