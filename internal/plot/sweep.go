@@ -185,7 +185,7 @@ func (s *Sweep) Parallel() string {
 		for _, m := range s.Scales[i].marks(pageTicks - 1) {
 			x, y := place(i, m.at)
 			d.shape("line", "", "class", "base", "x1", x-3, "x2", x+3, "y1", y, "y2", y)
-			if i == len(s.Scales)-1 {
+			if i == 0 { // on its other side a long text would leave the picture
 				d.label(x+6, y+4, "start", m.text)
 			} else {
 				d.label(x-6, y+4, "end", m.text)

@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/service"
 	"github.com/disdel/disdel/service/tenant"
 )
@@ -112,17 +111,9 @@ func loadTenants(v *visit, page *admin) error {
 	return err
 }
 
-func loadQueue(v *visit, page *admin) error {
-	p, err := v.s.Pool(v.Context())
-	if err != nil {
-		return err
-	}
-	list, err := listRows(v.Context(), v.s, v.site.rows, history.Query{Limit: usualJobs})
-	if err != nil {
-		return err
-	}
-	page.Queue = pool{Pool: p, Bar: poolBarOf(p), Wait: waitingJobs(p, list, nil)}
-	return nil
+func loadQueue(v *visit, page *admin) (err error) {
+	page.Queue, err = readPool(v)
+	return err
 }
 
 // auditList is the shown part of the audit log.

@@ -138,12 +138,10 @@ func waitingJobs(p queue.Pool, list []row, running []jobHead) (out []waitingJob)
 	if i := soonest(running); i >= 0 {
 		until = fmt.Sprintf(" %s ends next: %s.", running[i].Name, running[i].Left)
 	}
-	for i, j := range p.Waiting {
-		one := waitingJob{PoolJob: j, Name: string(j.Job)}
-		if k := slices.IndexFunc(list, func(r row) bool { return r.ID == j.Job }); k >= 0 {
-			one.Name = list[k].Name
-		}
-		one.Why = fmt.Sprintf("It needs %v at once", j.Room.Memory)
+	out = namedJobs(p.Waiting, list)
+	for i := range out {
+		one := &out[i]
+		one.Why = fmt.Sprintf("It needs %v at once", one.Room.Memory)
 		if known(p) {
 			one.Why += fmt.Sprintf("; the jobs above hold %v of %v", held(p), p.Capacity.Memory)
 		}
@@ -156,6 +154,17 @@ func waitingJobs(p queue.Pool, list []row, running []jobHead) (out []waitingJob)
 			one.Why += fmt.Sprintf(". %d jobs go first.", i)
 		}
 		one.Why += until
+	}
+	return out
+}
+
+// namedJobs are jobs of a pool with their names; one that is not in the list has its id as its name.
+func namedJobs(jobs []queue.PoolJob, list []row) (out []waitingJob) {
+	for _, j := range jobs {
+		one := waitingJob{PoolJob: j, Name: string(j.Job)}
+		if k := slices.IndexFunc(list, func(r row) bool { return r.ID == j.Job }); k >= 0 {
+			one.Name = list[k].Name
+		}
 		out = append(out, one)
 	}
 	return out

@@ -113,6 +113,7 @@ func showDatasets(v *visit, status int, added *addedData) error {
 type pool struct {
 	queue.Pool
 	Bar  poolBar
+	Hold []waitingJob
 	Wait []waitingJob
 }
 
@@ -130,15 +131,22 @@ func held(p queue.Pool) (sum disdel.Bytes) {
 }
 
 func poolPage(v *visit) error {
-	p, err := v.s.Pool(v.Context())
+	page, err := readPool(v)
 	if err != nil {
 		return err
 	}
-	list, err := listRows(v.Context(), v.s, v.site.rows, history.Query{Limit: usualJobs})
-	if err != nil {
-		return err
-	}
-	page := pool{Pool: p, Bar: poolBarOf(p), Wait: waitingJobs(p, list, nil)}
 	v.write(http.StatusOK, "pool", view{Title: "Pool", Here: "Pool", Live: Root + "live/jobs", Body: page})
 	return nil
+}
+
+// readPool reads the pool with the names of its jobs.
+func readPool(v *visit) (pool, error) {
+	p, err := v.s.Pool(v.Context())
+	if err != nil {
+		return pool{}, err
+	}
+	list, err := listRows(v.Context(), v.s, v.site.rows, history.Query{Limit: usualJobs})
+	return pool{
+		Pool: p, Bar: poolBarOf(p), Hold: namedJobs(p.Holding, list), Wait: waitingJobs(p, list, nil),
+	}, err
 }
