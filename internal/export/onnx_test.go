@@ -44,12 +44,11 @@ func odd(b *model.Builder) {
 	x = b.Concat("joined", b.Pool("largest", x, model.OpMaxPool, square(3, 2, 1)),
 		b.Pool("mean", x, model.OpAvgPool, square(3, 2, 1)), b.Pool("all", x, model.OpAvgPool, counted))
 	x = b.PReLU("one", b.PReLU("each", b.Pad("pad", x, model.Padding{Top: 1, Left: 2}), b.Out(x)[0]), 1)
-	x = b.LayerNorm("each pixel", b.Upsample("up", x, model.Sides{H: 2, W: 3}), model.OpLayerNorm, 1e-3)
-	x = b.AdaptivePool("adaptive", b.BatchNorm("whole", x), 4)
+	x = b.AdaptivePool("adaptive", b.BatchNorm("whole", b.Upsample("up", x, model.Sides{H: 2, W: 3})), 4)
 	x = b.Same("swish", b.Same("t", b.Flatten("flat", b.Same("s", x, model.OpSigmoid)), model.OpTanh), model.OpHardSwish)
 	x = b.BatchNorm("vector", b.Same("r", b.Dense("first", x, 11), model.OpReLU))
 	x = b.Same("soft", b.Same("elu", b.LeakyReLU("leaky", x, 0.2), model.OpELU), model.OpSoftplus)
-	x = b.LayerNorm("units", b.Same("gate", x, model.OpHardSigmoid), model.OpLayerNorm, 0)
+	x = b.Same("gate", x, model.OpHardSigmoid)
 	b.Same("softmax", b.Dense("last", x, 5), model.OpSoftmax)
 }
 
@@ -68,6 +67,10 @@ func TestOnnxruntimeAnswersAlike(t *testing.T) {
 		"odd": built(t, model.Shape{3, 13, 19}, odd),
 		"upwards": built(t, model.Shape{2, 3, 5}, func(b *model.Builder) {
 			b.Dense("fc", b.Flatten("flat", b.AdaptivePool("more", 0, 7)), 3)
+		}),
+		"normed": built(t, model.Shape{3, 5, 4}, func(b *model.Builder) {
+			x := b.LayerNorm("pixels", b.Conv("a", 0, 8, model.Square(3, 1, 0), 1, true), model.OpLayerNorm, 1e-3)
+			b.Dense("fc", b.LayerNorm("all", b.Dense("wide", b.Flatten("flat", x), 9), model.OpLayerNorm, 0), 3)
 		}),
 		"vector": built(t, model.Shape{7}, func(b *model.Builder) { b.Dropout("last", b.Dense("fc", 0, 2), 0.5) }),
 	}
