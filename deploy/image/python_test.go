@@ -251,3 +251,43 @@ func TestTheDockerfileWithPythonIsRunAsTheOther(t *testing.T) {
 		}
 	}
 }
+
+// The steps of the Dockerfile with Python run without a container engine: the runtime is built, and pip installs the
+// requirements into a new environment. Only the download of modules is not tried.
+func TestTheStepsOfTheDockerfileWithPythonRun(t *testing.T) {
+	interpreter, _ := pip(t)
+	text, err := os.ReadFile("../Dockerfile.python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	if out, err := exec.Command(interpreter, "-m", "venv", root).CombinedOutput(); err != nil {
+		t.Skipf("no virtual environment can be made: %v: %s", err, out)
+	}
+	inRoot := strings.NewReplacer(
+		"pip install", filepath.Join(root, "bin/pip")+" install", "/requirements.txt", requirementsOf(t),
+		"-o /disdel-runtime", "-o "+filepath.Join(root, "disdel-runtime"), "$VERSION", "1.0",
+	)
+	tried := 0
+	for line := range strings.Lines(string(text)) {
+		step, isRun := strings.CutPrefix(strings.TrimSpace(line), "RUN ")
+		if !isRun || step == "go mod download" {
+			continue
+		}
+		cmd := exec.Command("sh", "-c", inRoot.Replace(step))
+		cmd.Dir = "../.."
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", step, err, out)
+		}
+		tried++
+	}
+	if tried != 2 {
+		t.Errorf("%d steps were tried, want 2", tried)
+	}
+	if out, err := exec.Command(filepath.Join(root, "bin/python"), "-c", "import drawn").CombinedOutput(); err != nil {
+		t.Errorf("the installed package: %v: %s", err, out)
+	}
+	if _, err := os.Stat(filepath.Join(root, "disdel-runtime")); err != nil {
+		t.Error(err)
+	}
+}

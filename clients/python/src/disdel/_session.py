@@ -100,13 +100,14 @@ class Session:
         for now, said in ((floats(listed), self._load["params"]), (integers(listed), self._load.get("integers") or [])):
             have = [(a.name, list(a.shape)) for a in now]
             want = [(p["name"], list(p["shape"] or [])) for p in said]
+            if have == want:
+                continue
             for pair in [p for p in want if p not in have] + [p for p in have if p not in want]:
                 return (
                     "the model has other arrays than when it was described: %s of shape %s is %s. A model must have "
                     "the same arrays each time it is made" % (pair[0], pair[1], "missing" if pair in want else "new")
                 )
-            if have != want:
-                return "the arrays of the model are in another order than when it was described"
+            return "the arrays of the model are in another order than when it was described"
         return ""
 
     def _view(self, offset: int, shape: Sequence[int], dtype: str = "float32") -> Any:
