@@ -337,6 +337,131 @@ func (r *Report) layers() []string {
 	return out
 }
 
+// stageUse is what the actions of one stage of the network used.
+type stageUse struct {
+	estimate, limit, peak            disdel.Bytes
+	queue, start, compute, push, all disdel.Millis // of all activations
+}
+
+// stageUses sums the train activations of each stage; nil for a job without stages.
+func (r *Report) stageUses() []stageUse {
+	stages := r.record.Plan.Stages
+	out := make([]stageUse, len(stages))
+	for k := range stages {
+		out[k].estimate = stages[k].Memory
+	}
+	for i := range r.record.Activations {
+		a := &r.record.Activations[i]
+		if a.Task != disdel.TaskTrain || len(stages) == 0 || a.Member < 0 {
+			continue
+		}
+		u := &out[a.Member%len(stages)]
+		u.limit, u.peak = max(u.limit, a.Limits.Memory), max(u.peak, a.Peak)
+		u.queue, u.all = u.queue+a.WaitTime, u.all+a.Duration
+		u.start += a.InitTime + a.Phases["load"] + a.Phases["fetch"]
+		u.compute, u.push = u.compute+a.Phases["compute"], u.push+a.Phases["push"]
+	}
+	return out
+}
+
+// StageFigures are the memory and the time of each stage of the network.
+func (v view) StageFigures() []Figure {
+	memory := &plot.Gantt{Title: "Memory of every stage", XName: "MB"}
+	times := &plot.Gantt{Title: "Time of every stage, all activations", XName: "seconds"}
+	for k, u := range v.stageUses() {
+		name := fmt.Sprintf("stage %d", k+1)
+		memory.Rows, times.Rows = append(memory.Rows, name), append(times.Rows, name)
+		memory.Right = max(memory.Right, 1.05*mb(max(u.limit, u.peak, u.estimate)))
+		memory.Bars = append(memory.Bars, plot.Bar{Row: k, Parts: u.memoryParts(name)})
+		bar := plot.Bar{Row: k, Parts: u.timeParts(name)}
+		for _, part := range bar.Parts {
+			times.Right = max(times.Right, 1.05*part.To)
+		}
+		times.Bars = append(times.Bars, bar)
+	}
+	var out []Figure
+	if memory.Right > 0 {
+		memory.Alt = "The table of stages has the same figures"
+		out = append(out, GanttFigure(memory, "", []plot.Key{
+			{Name: "highest peak", Class: "run", Shape: "box"},
+			{Name: "estimate", Class: "interval", Shape: "box"},
+			{Name: "limit", Class: "cap", Shape: "box"},
+		}))
+	}
+	if times.Right > 0 {
+		times.Alt = memory.Alt
+		out = append(out, GanttFigure(times, "A stage computes, or waits for its neighbours: records have only the sum.",
+			[]plot.Key{
+				{Name: "queue", Class: "queue", Shape: "box"},
+				{Name: "start and fetch", Class: "load", Shape: "box"},
+				{Name: "compute", Class: "run", Shape: "box"},
+				{Name: "push", Class: "cold", Shape: "box"},
+			}))
+	}
+	return out
+}
+
+// memoryParts are the peak, the estimate and the limit of a stage, as parts of one bar.
+func (u *stageUse) memoryParts(name string) []plot.Part {
+	end := func(class, what string, b disdel.Bytes) plot.Part {
+		return plot.Part{Class: class, Note: fmt.Sprintf("%s: %s %v", name, what, b), From: 0.99 * mb(b), To: mb(b)}
+	}
+	peak := end("run", "highest peak", u.peak)
+	peak.From = 0
+	return []plot.Part{peak, end("interval", "estimate", u.estimate), end("cap", "limit", u.limit)}
+}
+
+// timeParts are the phases of a stage, one after another. A record without phases has only the time of all.
+func (u *stageUse) timeParts(name string) (parts []plot.Part) {
+	compute := u.compute
+	if compute == 0 {
+		compute = max(0, u.all-u.start-u.push)
+	}
+	at := 0.0
+	for _, p := range []struct {
+		class, what string
+		took        disdel.Millis
+	}{
+		{"queue", "queue", u.queue},
+		{"load", "start and fetch", u.start},
+		{"run", "compute", compute},
+		{"cold", "push", u.push},
+	} {
+		if p.took > 0 {
+			note := fmt.Sprintf("%s: %s %s", name, p.what, span(p.took))
+			parts = append(parts, plot.Part{Class: p.class, Note: note, From: at, To: at + p.took.Seconds()})
+			at += p.took.Seconds()
+		}
+	}
+	return parts
+}
+
+// StageTables is the table of the stages of the network; there is none without stages.
+func (v view) StageTables() []Table {
+	plan := &v.record.Plan
+	if len(plan.Stages) == 0 {
+		return nil
+	}
+	t := Table{
+		Caption: "Stages of the network",
+		Head:    []string{"STAGE", "LAYERS", "WEIGHTS", "PASSES ON", "ESTIMATE", "PEAK", "LIMIT", "QUEUE", "COMPUTE", "TIME"},
+	}
+	if n := plan.StepMemory.MicroBatch; n > 0 {
+		t.Caption += fmt.Sprintf(", which train micro-batches of %d rows", n)
+	}
+	for k, u := range v.stageUses() {
+		s, passes := &plan.Stages[k], "-"
+		if s.Passes > 0 {
+			passes = fmt.Sprintf("%v a row", s.Passes)
+		}
+		t.Rows = append(t.Rows, []string{
+			fmt.Sprint(k + 1), s.First + " to " + s.Last, memory(s.Weights), passes, memory(u.estimate), memory(u.peak),
+			memory(u.limit), span(u.queue), span(u.compute), span(u.all),
+		})
+	}
+	return []Table{t}
+}
+
 // measured are the limit, the peaks and the longest time of a stage's actions, one peak for each network that is
 // trained.
 func (r *Report) measured(stage, stages int) (out []string) {

@@ -122,6 +122,7 @@ var meanings = map[string]string{
 	"classes":         "number of different labels of the data set",
 	"cold":            "time that a new container took to start; -: the container was warm",
 	"column":          "column of the table",
+	"compute":         "time of all activations for computing, and for waiting for the other stages",
 	"cost":            "GB-s: memory limit of the train and aggregate actions times the time of the job",
 	"cost at most":    "GB-s: every action for its whole timeout",
 	"cost by use":     "GB-s: memory limit times duration of every activation, as a platform bills it",
@@ -157,6 +158,7 @@ var meanings = map[string]string{
 	"kind":            "kind of the values, or of the item",
 	"label column":    "column that the model learns to predict; detect: disdel chooses it",
 	"last use":        "time in UTC of the last sign-in with the token, exact to ten minutes",
+	"layers":          "first and last layer of the stage",
 	"left out":        "workers without whose weights the mean was taken",
 	"limit":           "memory limit of the action",
 	"line":            "line and column in the job file, or one line of a log",
@@ -174,6 +176,7 @@ var meanings = map[string]string{
 	"name":            "name of a job, a class, a view or a data set",
 	"network":         "layers that the job trains, or their name",
 	"outcome":         "how the activation ended",
+	"passes on":       "what the stage sends to the next one for each row; as much comes back",
 	"peak":            "highest measured memory",
 	"peak memory":     "highest measured memory of a train action",
 	"picture or rows": "a PNG or JPEG picture, or a file with rows",
@@ -200,6 +203,7 @@ var meanings = map[string]string{
 	"since":           "time in UTC at which the job was submitted",
 	"size":            "bytes of the stored item",
 	"smoothing":       "0 shows each value; towards 1, earlier rounds count more",
+	"stage":           "part of the network that an action of its own trains, from 1",
 	"start":           "time from the start of the job to the start of the activation",
 	"state":           "where the job is: queued, running, paused, succeeded, failed or canceled",
 	"status":          "queued, running, paused, succeeded, failed or canceled; of a request, its HTTP status",
@@ -216,6 +220,7 @@ var meanings = map[string]string{
 	"value":           "what the setting is now, without passwords",
 	"waiting":         "jobs in the queue",
 	"weight":          "share of the pool beside other tenants; 1 is usual",
+	"weights":         "size of the stage's weights",
 	"what":            "what was done, or the request",
 	"what is done":    "how the column becomes numbers",
 	"with":            "tenants that may read the item",
@@ -292,6 +297,7 @@ const (
 	SectionCurves   Section = "curves"   // loss, accuracy and errors by round or epoch
 	SectionRounds   Section = "rounds"   // the table of rounds
 	SectionMemory   Section = "memory"   // estimates, limits and peaks of the actions
+	SectionStages   Section = "stages"   // the stages of the network; empty for a job without them
 	SectionTimeline Section = "timeline" // the activations over time
 	SectionDetails  Section = "details"  // adjustments, stages, classes, the plan's reasons, checksums
 )

@@ -56,6 +56,27 @@ func TestAJobsPage(t *testing.T) {
 	}
 }
 
+// Only a job whose network trains in stages has the section of stages.
+func TestTheSectionOfStages(t *testing.T) {
+	h := newHouse(t)
+	whole, staged := job("ann", "whole", 1), job("ann", "staged", 2)
+	staged.Plan.Stages = []disdel.PlannedStage{{First: "conv1", Last: "pool1"}, {First: "fc", Last: "softmax"}}
+	h.save(whole, staged)
+	b := h.signedIn("ann read")
+	_, text := b.page(jobAddress(staged.ID) + "?section=stages")
+	for _, want := range []string{"Memory of every stage", "conv1 to pool1", `?section=stages" aria-current="page"`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	if _, text := b.page(jobAddress(whole.ID)); strings.Contains(text, "section=stages") {
+		t.Error("a job without stages has a link to them")
+	}
+	if res, _ := b.send("GET", jobAddress(whole.ID)+"?section=stages", nil); res.StatusCode != http.StatusNotFound {
+		t.Errorf("stages of a job without them: %d", res.StatusCode)
+	}
+}
+
 // The form of the curves chooses how they are drawn, and shows what is chosen. Unknown choices change nothing.
 func TestTheFormOfTheCurves(t *testing.T) {
 	h := newHouse(t)
@@ -83,6 +104,7 @@ func TestTheWeightOfAJobsPage(t *testing.T) {
 	r := job("ann", "long", 1)
 	round, activation := r.Rounds[2], r.Activations[2]
 	r.Rounds, r.Activations, r.Plan.Rounds, r.Plan.Workers = nil, nil, 60, 4
+	r.Plan.Stages = []disdel.PlannedStage{{First: "conv1", Last: "pool1"}, {First: "fc", Last: "softmax"}}
 	for i := range 60 {
 		round.Round = i
 		r.Rounds = append(r.Rounds, round)

@@ -32,10 +32,19 @@ var jobSections = []jobSection{
 	{"Overview", "", []report.Section{report.SectionSummary, report.SectionCauses, report.SectionCurves}},
 	{"Curves", "curves", []report.Section{report.SectionCurves, report.SectionRounds}},
 	{"Memory", "memory", []report.Section{report.SectionMemory}},
+	{"Stages", stagesKey, []report.Section{report.SectionStages}},
 	{"Timeline", "timeline", []report.Section{report.SectionTimeline}},
 	{"Logs", "logs", nil},
 	{"Report", "report", []report.Section{report.SectionSummary, report.SectionCauses, report.SectionDetails}},
 	{"Files", "files", nil},
+}
+
+// stagesKey is the view that only jobs have whose network trains in stages.
+const stagesKey = "stages"
+
+// hasSection tells whether a job has a view.
+func hasSection(rec *disdel.Record, key string) bool {
+	return key != stagesKey || len(rec.Plan.Stages) > 0
 }
 
 // oneJob is the page of a job.
@@ -70,13 +79,13 @@ func jobPage(v *visit) error {
 		return err
 	}
 	view, ok := sectionOf(v.URL.Query().Get("section"))
-	if !ok {
-		return &disdel.Error{Kind: disdel.NotFound, Op: "find page", Msg: "a job has no such section"}
+	if !ok || !hasSection(&rec, view.Key) {
+		return &disdel.Error{Kind: disdel.NotFound, Op: "find page", Msg: "this job has no such section"}
 	}
 	now := time.Now()
 	page := oneJob{
 		jobHead: headOf(&rec, now), Running: rec.Status.Unfinished(), Again: againOf(&rec), Section: view.Key,
-		Tabs: tabsOf(rec.ID, view.Key),
+		Tabs: tabsOf(&rec, view.Key),
 	}
 	var out bytes.Buffer
 	drawn := report.New(&rec, now, v.place()...)
@@ -152,9 +161,12 @@ func sectionOf(key string) (jobSection, bool) {
 	return jobSections[i], true
 }
 
-func tabsOf(id disdel.JobID, here string) (out []tab) {
+func tabsOf(rec *disdel.Record, here string) (out []tab) {
 	for _, s := range jobSections {
-		link := jobAddress(id)
+		if !hasSection(rec, s.Key) {
+			continue
+		}
+		link := jobAddress(rec.ID)
 		if s.Key != "" {
 			link += "?section=" + s.Key
 		}

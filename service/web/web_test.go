@@ -399,6 +399,9 @@ func TestEveryPageIsSound(t *testing.T) {
 	}
 	list := []*disdel.Record{job("ann", "small", 1), hostileJob("ann", 2), job("ann", "third", 3)}
 	list[2].Status, list[2].Rounds, list[2].Activations = disdel.StatusRunning, nil, nil
+	for _, r := range list {
+		r.Plan.Stages = []disdel.PlannedStage{{First: hostile, Last: hostile}}
+	}
 	h.save(list...)
 	if err := h.s.Tenant("ann").AddDigits(t.Context()); err != nil {
 		t.Fatal(err)
