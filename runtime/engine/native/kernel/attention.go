@@ -45,6 +45,7 @@ type attentionTask struct {
 	hides  bool                  // there are some
 	// top are the largest scores of the queries of a block so far, sum the sums of their exponentials less the largest
 	top, sum [block][lanes]float32
+	factor   [lanes]float32
 	less     [lanes]float32 // the largest scores of a query; 0 if there is none
 }
 
@@ -133,18 +134,26 @@ func (a *Attention) ends(i, j int) (queries, keys int) {
 }
 
 // load copies pixels from (included) of a head to a block; channel is the head's first.
-func (t *attentionTask) load(dst []float32, s *Sequence, x []float32, channel, from int) {
+func (t *attentionTask) load(dst []float32, s *Sequence, x []float32, channel, from int, scale float32) {
+	t.factor = filled(scale)
 	for i := range min(block, s.H-from) {
-		for c := range t.Width {
-			*vec(dst[i*t.size+c*lanes:]) = *s.at(x, from+i, channel+c, t.lane)
-		}
+		at := ((from+i)*s.C+channel)*s.Lanes + t.lane
+		t.w.eachRow(t.w.f.mulRows, dst[i*t.size:], lanes, x[at:], s.Lanes, &t.factor, nil, t.Width)
 	}
+}
+
+// filled is a vector of one value.
+func filled(value float32) (out [lanes]float32) {
+	for l := range out {
+		out[l] = value
+	}
+	return out
 }
 
 // loadPositions is load for positions, each of which gets all lanes of its rows.
 func (t *attentionTask) loadPositions(dst []float32, x []float32, channel, from int) {
 	if t.Fold == 0 {
-		t.load(dst, &t.Sequence, x, channel, from)
+		t.load(dst, &t.Sequence, x, channel, from, 1)
 		return
 	}
 	_, keys := t.ends(0, from)
@@ -184,24 +193,16 @@ func (t *attentionTask) keepPositions(src []float32, x []float32, channel, from 
 
 // keep adds a block to pixels of a head.
 func (t *attentionTask) keep(src []float32, s *Sequence, x []float32, channel, from int, scale float32) {
+	t.factor = filled(scale)
 	for i := range min(block, s.H-from) {
-		for c := range t.Width {
-			to, v := s.at(x, from+i, channel+c, t.lane), vec(src[i*t.size+c*lanes:])
-			for l := range to {
-				to[l] += scale * v[l]
-			}
-		}
+		at := ((from+i)*s.C+channel)*s.Lanes + t.lane
+		t.w.eachRow(t.w.f.addRows, x[at:], s.Lanes, src[i*t.size:], lanes, &t.factor, nil, t.Width)
 	}
 }
 
 func (t *attentionTask) loadQueries(x []float32, head, from int) {
-	t.load(t.q, &t.Sequence, x, head*t.Width, from)
+	t.load(t.q, &t.Sequence, x, head*t.Width, from, t.scale())
 	t.turnQueries(t.q, from, 1)
-	n, _ := t.ends(from, 0)
-	scale := t.scale()
-	for i := range n * t.size {
-		t.q[i] *= scale
-	}
 }
 
 func (t *attentionTask) loadKeys(x []float32, from int) {
@@ -346,14 +347,9 @@ func (t *attentionTask) soften(q, i, j int) {
 	seen, top, sum, less := t.seen(i+q, j), &t.top[q], &t.sum[q], &t.less
 	before := *top
 	t.hide(q, i, j, seen)
-	for k := range seen {
-		for l, s := range vec(t.s[q*row+k*lanes:]) {
-			if s > top[l] || s != s {
-				top[l] = s
-			}
-		}
-	}
-	var scale [lanes]float32
+	s := t.s[q*row:]
+	t.w.eachRow(t.w.f.maxRows, s, lanes, s, lanes, nil, top, seen)
+	scale := &t.factor
 	for l := range scale {
 		if less[l] = top[l]; math.IsInf(float64(less[l]), -1) {
 			less[l] = 0 // nothing is seen yet
@@ -361,13 +357,8 @@ func (t *attentionTask) soften(q, i, j int) {
 		scale[l] = exp32(before[l] - less[l])
 		sum[l] *= scale[l]
 	}
-	for c := range t.Width {
-		o := vec(t.o[q*t.size+c*lanes:])
-		for l := range o {
-			o[l] *= scale[l]
-		}
-	}
-	s := t.s[q*row:]
+	o := t.o[q*t.size:]
+	t.w.eachRow(t.w.f.mulRows, o, lanes, o, lanes, scale, nil, t.Width)
 	t.w.softmaxRows(s, s, less, sum, seen, lanes)
 	clear(t.s[q*row+seen*lanes : (q+1)*row])
 }
@@ -375,18 +366,14 @@ func (t *attentionTask) soften(q, i, j int) {
 // finish writes the output of a query, and keeps the logarithm of the sum of its exponentials.
 func (t *attentionTask) finish(out *Sequence, y []float32, head, i, q int) {
 	top, sum := &t.top[q], &t.sum[q]
-	var inverse [lanes]float32
+	inverse := &t.factor
 	for l, v := range sum {
-		if v > 0 {
+		if inverse[l] = 0; v > 0 {
 			inverse[l] = 1 / v
 		}
 	}
-	for c := range t.Width {
-		o, to := vec(t.o[q*t.size+c*lanes:]), out.at(y, i+q, head*t.Width+c, t.lane)
-		for l := range to {
-			to[l] = o[l] * inverse[l]
-		}
-	}
+	at := ((i+q)*out.C+head*t.Width)*out.Lanes + t.lane
+	t.w.eachRow(t.w.f.mulRows, y[at:], out.Lanes, t.o[q*t.size:], lanes, inverse, nil, t.Width)
 	if t.Kept == nil {
 		return
 	}
@@ -423,7 +410,7 @@ func (t *attentionTask) backward(x, y, dy, dx []float32, j int) {
 		for h := t.group * t.shared(); h < (t.group+1)*t.shared(); h++ {
 			for i := first; i < t.H; i += block {
 				t.loadQueries(x, h, i)
-				t.load(t.o, out, dy, h*t.Width, i)
+				t.load(t.o, out, dy, h*t.Width, i, 1)
 				t.dot(out, y, h, i)
 				t.slopes(h, i, j)
 				t.turnQueries(t.dq, i, -1)
@@ -440,12 +427,8 @@ func (t *attentionTask) backward(x, y, dy, dx []float32, j int) {
 func (t *attentionTask) dot(out *Sequence, y []float32, head, i int) {
 	for q := range min(block, t.H-i) {
 		t.dots[q] = [lanes]float32{}
-		for c := range t.Width {
-			d, v := vec(t.o[q*t.size+c*lanes:]), out.at(y, i+q, head*t.Width+c, t.lane)
-			for l := range d {
-				t.dots[q][l] += d[l] * v[l]
-			}
-		}
+		at := ((i+q)*out.C+head*t.Width)*out.Lanes + t.lane
+		t.w.eachRow(t.w.f.dotRows, t.o[q*t.size:], lanes, y[at:], out.Lanes, nil, &t.dots[q], t.Width)
 	}
 }
 

@@ -178,11 +178,9 @@ func (w *Worker) Dropout(dst, x []float32, rate float64, period int, seed uint64
 		if at == period {
 			at = 0
 		}
-		if uint32(mix(seed+uint64(at))>>32) < bound {
-			dst[i] = 0
-		} else {
-			dst[i] = keep * x[i]
-		}
+		// all bits of the value or none, since no branch could be foreseen
+		drop := int64(mix(seed+uint64(at))>>32) - int64(bound)
+		dst[i] = math.Float32frombits(math.Float32bits(keep*x[i]) &^ uint32(drop>>63))
 	}
 }
 

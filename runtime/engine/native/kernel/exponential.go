@@ -71,6 +71,20 @@ func (w *Worker) rowsOf(f func(*exponentArgs), dst, a []float32, b, sum vec, n, 
 	e.b, e.sum = nil, nil // which may be on a stack
 }
 
+// eachRow calls a kernel of n rows of 16 values. b is a factor of a lane, and sum is changed. The distances are values.
+func (w *Worker) eachRow(f func(*exponentArgs), dst []float32, stride int, a []float32, from int, b, sum vec, n int) {
+	if n == 0 {
+		return
+	}
+	e, last := &w.expo, n-1
+	*e = exponentArgs{
+		dst: p(dst[:last*stride+lanes], 0), a: p(a[:last*from+lanes], 0), b: unsafe.Pointer(b), sum: unsafe.Pointer(sum),
+		n: int64(n), stride: int64(4 * stride), from: int64(4 * from),
+	}
+	f(e)
+	e.b, e.sum = nil, nil // which may be on a stack
+}
+
 // GELU is dst = x Phi(x), Phi being the normal distribution function (Hendrycks 2016).
 func (w *Worker) GELU(dst, x []float32) { w.exponents(w.f.gelu, dst, x, nil) }
 
@@ -133,6 +147,32 @@ func exponents(f *functions) {
 			}
 		}
 	}
+	pairs := func(each func(dst, a, b, sum *float32)) func(*exponentArgs) {
+		return func(e *exponentArgs) {
+			var none [lanes]float32
+			b, sum := &none, &none
+			if e.b != nil {
+				b = vec(e.b)
+			}
+			if e.sum != nil {
+				sum = vec(e.sum)
+			}
+			for r := range e.n {
+				dst, a := vec(ptr(e.dst, r*e.stride)), vec(ptr(e.a, r*e.from))
+				for l := range dst {
+					each(&dst[l], &a[l], &b[l], &sum[l])
+				}
+			}
+		}
+	}
+	f.mulRows = pairs(func(dst, a, b, _ *float32) { *dst = *a * *b })
+	f.addRows = pairs(func(dst, a, b, _ *float32) { *dst += *a * *b })
+	f.dotRows = pairs(func(dst, a, _, sum *float32) { *sum += *a * *dst })
+	f.maxRows = pairs(func(_, a, _, sum *float32) {
+		if *a > *sum || *a != *a {
+			*sum = *a
+		}
+	})
 	f.softmaxRows = rows(func(dst, a *float32, b float32, sum *float32) {
 		*dst = exp32(*a - b)
 		*sum += *dst

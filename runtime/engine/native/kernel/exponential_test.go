@@ -120,3 +120,53 @@ func TestSoftmaxRowsAreTheirDefinitions(t *testing.T) {
 		}
 	})
 }
+
+// Rows of 16 values on every path are multiplied, added, summed and compared, with any two distances between them. What
+// is between the rows stays.
+func TestRowsOfLanesAreTheirDefinitions(t *testing.T) {
+	each(t, func(t *testing.T, w *Worker, rng *rand.Rand) {
+		const rows, stride, from = 5, 2 * lanes, 3 * lanes
+		for name, f := range map[string]struct {
+			run    func(*exponentArgs)
+			define func(dst, a, b, sum float64) (float64, float64)
+		}{
+			"mulRows": {w.f.mulRows, func(_, a, b, sum float64) (float64, float64) { return a * b, sum }},
+			"addRows": {w.f.addRows, func(dst, a, b, sum float64) (float64, float64) { return dst + a*b, sum }},
+			"dotRows": {w.f.dotRows, func(dst, a, _, sum float64) (float64, float64) { return dst, sum + a*dst }},
+			"maxRows": {w.f.maxRows, func(dst, a, _, sum float64) (float64, float64) { return dst, max(sum, a) }},
+		} {
+			dst, a := make([]float32, rows*stride), make([]float32, rows*from)
+			for i := range a {
+				a[i] = float32(rng.NormFloat64())
+			}
+			want := make([]float64, len(dst))
+			for i := range dst {
+				dst[i] = float32(rng.NormFloat64())
+				want[i] = float64(dst[i])
+			}
+			var b, sum [lanes]float32
+			var sums [lanes]float64
+			for l := range b {
+				b[l], sum[l] = float32(rng.NormFloat64()), float32(rng.NormFloat64())
+				sums[l] = float64(sum[l])
+			}
+			for r := range rows {
+				for l := range lanes {
+					i := r*stride + l
+					want[i], sums[l] = f.define(want[i], float64(a[r*from+l]), float64(b[l]), sums[l])
+				}
+			}
+			w.eachRow(f.run, dst, stride, a, from, &b, &sum, rows)
+			for i, v := range dst {
+				if math.Abs(float64(v)-want[i]) > 1e-5 {
+					t.Errorf("%s: value %d is %v, not %v", name, i, v, want[i])
+				}
+			}
+			for l, v := range sum {
+				if math.Abs(float64(v)-sums[l]) > 1e-5 {
+					t.Errorf("%s: the sum of lane %d is %v, not %v", name, l, v, sums[l])
+				}
+			}
+		}
+	})
+}

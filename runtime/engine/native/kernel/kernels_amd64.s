@@ -3730,6 +3730,102 @@ loop142:
 	VZEROUPPER
 	RET
 
+// func mulRows512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·mulRows512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    32(AX), BX
+	MOVQ    40(AX), SI
+	MOVQ    56(AX), DI
+	MOVQ    16(AX), AX
+	VMOVUPS (AX), Z2
+
+loop143:
+	VMOVUPS (DX), Z0
+	VMULPS  Z2, Z0, Z0
+	VMOVUPS Z0, (CX)
+	ADDQ    SI, CX
+	ADDQ    DI, DX
+	SUBQ    $0x00000001, BX
+	JNZ     loop143
+	VZEROUPPER
+	RET
+
+// func addRows512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·addRows512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    32(AX), BX
+	MOVQ    40(AX), SI
+	MOVQ    56(AX), DI
+	MOVQ    16(AX), AX
+	VMOVUPS (AX), Z2
+
+loop144:
+	VMOVUPS     (DX), Z0
+	VMOVUPS     (CX), Z1
+	VFMADD231PS Z2, Z0, Z1
+	VMOVUPS     Z1, (CX)
+	ADDQ        SI, CX
+	ADDQ        DI, DX
+	SUBQ        $0x00000001, BX
+	JNZ         loop144
+	VZEROUPPER
+	RET
+
+// func dotRows512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·dotRows512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    32(AX), BX
+	MOVQ    40(AX), SI
+	MOVQ    56(AX), DI
+	MOVQ    24(AX), R8
+	VMOVUPS (R8), Z2
+
+loop145:
+	VMOVUPS     (DX), Z0
+	VMOVUPS     (CX), Z1
+	VFMADD231PS Z1, Z0, Z2
+	ADDQ        SI, CX
+	ADDQ        DI, DX
+	SUBQ        $0x00000001, BX
+	JNZ         loop145
+	MOVQ        24(AX), AX
+	VMOVUPS     Z2, (AX)
+	VZEROUPPER
+	RET
+
+// func maxRows512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·maxRows512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    32(AX), BX
+	MOVQ    40(AX), SI
+	MOVQ    56(AX), DI
+	MOVQ    24(AX), R8
+	VMOVUPS (R8), Z2
+
+loop146:
+	VMOVUPS (DX), Z0
+	VMAXPS  Z0, Z2, Z2
+	ADDQ    SI, CX
+	ADDQ    DI, DX
+	SUBQ    $0x00000001, BX
+	JNZ     loop146
+	MOVQ    24(AX), AX
+	VMOVUPS Z2, (AX)
+	VZEROUPPER
+	RET
+
 // func lstm512(args uintptr)
 // Requires: AVX, AVX512F
 TEXT ·lstm512(SB), NOSPLIT, $0-8
@@ -3744,7 +3840,7 @@ TEXT ·lstm512(SB), NOSPLIT, $0-8
 	MOVQ (AX), R10
 	MOVQ 48(AX), AX
 
-loop143:
+loop147:
 	VMOVUPS      (R10), Z0
 	VADDPS       (DX), Z0, Z0
 	VPXORQ       Z1, Z1, Z1
@@ -4007,7 +4103,7 @@ loop143:
 	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R10
 	SUBQ         $0x00000040, AX
-	JNZ          loop143
+	JNZ          loop147
 	VZEROUPPER
 	RET
 
@@ -4025,7 +4121,7 @@ TEXT ·lstmBack512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 72(AX), Z12
 	MOVQ         48(AX), AX
 
-loop144:
+loop148:
 	VMOVUPS      (DI), Z0
 	VADDPS       Z0, Z0, Z0
 	VPXORQ       Z1, Z1, Z1
@@ -4129,7 +4225,7 @@ loop144:
 	ADDQ         $0x00000040, DI
 	ADDQ         $0x00000040, R8
 	SUBQ         $0x00000040, AX
-	JNZ          loop144
+	JNZ          loop148
 	VZEROUPPER
 	RET
 
@@ -4147,7 +4243,7 @@ TEXT ·gru512(SB), NOSPLIT, $0-8
 	MOVQ (AX), R10
 	MOVQ 48(AX), AX
 
-loop145:
+loop149:
 	VMOVUPS      (R10), Z0
 	VADDPS       (DX), Z0, Z0
 	VPXORQ       Z1, Z1, Z1
@@ -4314,7 +4410,7 @@ loop145:
 	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R10
 	SUBQ         $0x00000040, AX
-	JNZ          loop145
+	JNZ          loop149
 	VZEROUPPER
 	RET
 
@@ -4332,7 +4428,7 @@ TEXT ·gruBack512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 72(AX), Z12
 	MOVQ         48(AX), AX
 
-loop146:
+loop150:
 	VMOVUPS      (BX), Z8
 	ADDQ         R9, BX
 	VMOVUPS      (BX), Z9
@@ -4380,7 +4476,7 @@ loop146:
 	ADDQ         $0x00000040, DI
 	ADDQ         $0x00000040, R8
 	SUBQ         $0x00000040, AX
-	JNZ          loop146
+	JNZ          loop150
 	VZEROUPPER
 	RET
 
@@ -4397,9 +4493,9 @@ TEXT ·sgd512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 44(AX), Z14
 	VBROADCASTSS 48(AX), Z13
 
-big147:
+big151:
 	CMPQ        DI, $0x00000040
-	JB          small148
+	JB          small152
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -4410,11 +4506,11 @@ big147:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         big147
+	JMP         big151
 
-small148:
+small152:
 	TESTQ       DI, DI
-	JZ          out149
+	JZ          out153
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -4425,9 +4521,9 @@ small148:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small148
+	JMP         small152
 
-out149:
+out153:
 	VZEROUPPER
 	RET
 
@@ -4447,9 +4543,9 @@ TEXT ·momentum512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 56(AX), Z11
 	VBROADCASTSS 60(AX), Z10
 
-big150:
+big154:
 	CMPQ        DI, $0x00000040
-	JB          small151
+	JB          small155
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -4465,11 +4561,11 @@ big150:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         big150
+	JMP         big154
 
-small151:
+small155:
 	TESTQ       DI, DI
-	JZ          out152
+	JZ          out156
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -4485,9 +4581,9 @@ small151:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small151
+	JMP         small155
 
-out152:
+out156:
 	VZEROUPPER
 	RET
 
@@ -4511,9 +4607,9 @@ TEXT ·adam512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 72(AX), Z7
 	VBROADCASTSS 76(AX), Z6
 
-big153:
+big157:
 	CMPQ        DI, $0x00000040
-	JB          small154
+	JB          small158
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -4536,11 +4632,11 @@ big153:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         big153
+	JMP         big157
 
-small154:
+small158:
 	TESTQ       DI, DI
-	JZ          out155
+	JZ          out159
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -4563,9 +4659,9 @@ small154:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small154
+	JMP         small158
 
-out155:
+out159:
 	VZEROUPPER
 	RET
 
@@ -4579,12 +4675,12 @@ TEXT ·affine512(SB), NOSPLIT, $0-8
 	MOVQ   80(AX), SI
 	VPXORQ Z15, Z15, Z15
 
-loop156:
+loop160:
 	MOVQ 64(AX), DI
 	MOVQ 24(AX), R8
 	MOVQ 32(AX), R9
 
-loop157:
+loop161:
 	VBROADCASTSS (R8), Z14
 	ADDQ         $0x00000004, R8
 	VBROADCASTSS (R9), Z13
@@ -4592,19 +4688,19 @@ loop157:
 	XORQ         R10, R10
 	MOVQ         SI, R11
 
-loop158:
+loop162:
 	VMOVUPS     (CX)(R10*1), Z0
 	VFMADD213PS Z13, Z14, Z0
 	VMOVUPS     Z0, (DX)(R10*1)
 	ADDQ        $0x00000040, R10
 	SUBQ        $0x00000040, R11
-	JNZ         loop158
+	JNZ         loop162
 	ADDQ        R10, CX
 	ADDQ        R10, DX
 	SUBQ        $0x00000001, DI
-	JNZ         loop157
+	JNZ         loop161
 	SUBQ        $0x00000001, BX
-	JNZ         loop156
+	JNZ         loop160
 	VZEROUPPER
 	RET
 
@@ -4618,12 +4714,12 @@ TEXT ·affineRelu512(SB), NOSPLIT, $0-8
 	MOVQ   80(AX), SI
 	VPXORQ Z15, Z15, Z15
 
-loop159:
+loop163:
 	MOVQ 64(AX), DI
 	MOVQ 24(AX), R8
 	MOVQ 32(AX), R9
 
-loop160:
+loop164:
 	VBROADCASTSS (R8), Z14
 	ADDQ         $0x00000004, R8
 	VBROADCASTSS (R9), Z13
@@ -4631,20 +4727,20 @@ loop160:
 	XORQ         R10, R10
 	MOVQ         SI, R11
 
-loop161:
+loop165:
 	VMOVUPS     (CX)(R10*1), Z0
 	VFMADD213PS Z13, Z14, Z0
 	VMAXPS      Z0, Z15, Z0
 	VMOVUPS     Z0, (DX)(R10*1)
 	ADDQ        $0x00000040, R10
 	SUBQ        $0x00000040, R11
-	JNZ         loop161
+	JNZ         loop165
 	ADDQ        R10, CX
 	ADDQ        R10, DX
 	SUBQ        $0x00000001, DI
-	JNZ         loop160
+	JNZ         loop164
 	SUBQ        $0x00000001, BX
-	JNZ         loop159
+	JNZ         loop163
 	VZEROUPPER
 	RET
 
@@ -4658,13 +4754,13 @@ TEXT ·normBack512(SB), NOSPLIT, $0-8
 	MOVQ   80(AX), SI
 	VPXORQ Z15, Z15, Z15
 
-loop162:
+loop166:
 	MOVQ 64(AX), DI
 	MOVQ 24(AX), R8
 	MOVQ 32(AX), R9
 	MOVQ 40(AX), R10
 
-loop163:
+loop167:
 	VBROADCASTSS (R8), Z14
 	ADDQ         $0x00000004, R8
 	VBROADCASTSS (R9), Z13
@@ -4675,7 +4771,7 @@ loop163:
 	XORQ         R12, R12
 	MOVQ         SI, R13
 
-loop164:
+loop168:
 	VMOVUPS     (DX)(R12*1), Z0
 	VFMADD213PS Z12, Z14, Z0
 	VFMADD231PS (CX)(R12*1), Z13, Z0
@@ -4683,14 +4779,14 @@ loop164:
 	VMOVUPS     Z0, (DX)(R12*1)
 	ADDQ        $0x00000040, R12
 	SUBQ        $0x00000040, R13
-	JNZ         loop164
+	JNZ         loop168
 	ADDQ        R12, CX
 	ADDQ        R12, DX
 	ADDQ        R12, R11
 	SUBQ        $0x00000001, DI
-	JNZ         loop163
+	JNZ         loop167
 	SUBQ        $0x00000001, BX
-	JNZ         loop162
+	JNZ         loop166
 	VZEROUPPER
 	RET
 
@@ -4736,83 +4832,19 @@ TEXT ·moments8_512(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, SI
 	VPXORQ       Z24, Z24, Z24
 
-loop165:
+loop169:
 	XORQ SI, SI
 	MOVQ SI, DI
 	MOVQ 48(AX), R8
 	XORQ R9, R9
 	MOVQ 72(AX), R10
 
-loop166:
+loop170:
 	VMOVUPS     (CX)(DI*1), Z25
 	VSUBPS      Z16, Z25, Z25
 	VMULPS      (R8)(R9*1), Z25, Z25
 	VADDPS      Z25, Z0, Z0
 	VFMADD231PS Z25, Z25, Z1
-	ADDQ        $0x00000040, DI
-	ADDQ        $0x00000040, R9
-	SUBQ        $0x00000040, R10
-	JNZ         loop166
-	ADDQ        80(AX), SI
-	MOVQ        SI, DI
-	MOVQ        48(AX), R8
-	XORQ        R9, R9
-	MOVQ        72(AX), R10
-
-loop167:
-	VMOVUPS     (CX)(DI*1), Z25
-	VSUBPS      Z17, Z25, Z25
-	VMULPS      (R8)(R9*1), Z25, Z25
-	VADDPS      Z25, Z2, Z2
-	VFMADD231PS Z25, Z25, Z3
-	ADDQ        $0x00000040, DI
-	ADDQ        $0x00000040, R9
-	SUBQ        $0x00000040, R10
-	JNZ         loop167
-	ADDQ        80(AX), SI
-	MOVQ        SI, DI
-	MOVQ        48(AX), R8
-	XORQ        R9, R9
-	MOVQ        72(AX), R10
-
-loop168:
-	VMOVUPS     (CX)(DI*1), Z25
-	VSUBPS      Z18, Z25, Z25
-	VMULPS      (R8)(R9*1), Z25, Z25
-	VADDPS      Z25, Z4, Z4
-	VFMADD231PS Z25, Z25, Z5
-	ADDQ        $0x00000040, DI
-	ADDQ        $0x00000040, R9
-	SUBQ        $0x00000040, R10
-	JNZ         loop168
-	ADDQ        80(AX), SI
-	MOVQ        SI, DI
-	MOVQ        48(AX), R8
-	XORQ        R9, R9
-	MOVQ        72(AX), R10
-
-loop169:
-	VMOVUPS     (CX)(DI*1), Z25
-	VSUBPS      Z19, Z25, Z25
-	VMULPS      (R8)(R9*1), Z25, Z25
-	VADDPS      Z25, Z6, Z6
-	VFMADD231PS Z25, Z25, Z7
-	ADDQ        $0x00000040, DI
-	ADDQ        $0x00000040, R9
-	SUBQ        $0x00000040, R10
-	JNZ         loop169
-	ADDQ        80(AX), SI
-	MOVQ        SI, DI
-	MOVQ        48(AX), R8
-	XORQ        R9, R9
-	MOVQ        72(AX), R10
-
-loop170:
-	VMOVUPS     (CX)(DI*1), Z25
-	VSUBPS      Z20, Z25, Z25
-	VMULPS      (R8)(R9*1), Z25, Z25
-	VADDPS      Z25, Z8, Z8
-	VFMADD231PS Z25, Z25, Z9
 	ADDQ        $0x00000040, DI
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
@@ -4825,10 +4857,10 @@ loop170:
 
 loop171:
 	VMOVUPS     (CX)(DI*1), Z25
-	VSUBPS      Z21, Z25, Z25
+	VSUBPS      Z17, Z25, Z25
 	VMULPS      (R8)(R9*1), Z25, Z25
-	VADDPS      Z25, Z10, Z10
-	VFMADD231PS Z25, Z25, Z11
+	VADDPS      Z25, Z2, Z2
+	VFMADD231PS Z25, Z25, Z3
 	ADDQ        $0x00000040, DI
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
@@ -4841,6 +4873,70 @@ loop171:
 
 loop172:
 	VMOVUPS     (CX)(DI*1), Z25
+	VSUBPS      Z18, Z25, Z25
+	VMULPS      (R8)(R9*1), Z25, Z25
+	VADDPS      Z25, Z4, Z4
+	VFMADD231PS Z25, Z25, Z5
+	ADDQ        $0x00000040, DI
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop172
+	ADDQ        80(AX), SI
+	MOVQ        SI, DI
+	MOVQ        48(AX), R8
+	XORQ        R9, R9
+	MOVQ        72(AX), R10
+
+loop173:
+	VMOVUPS     (CX)(DI*1), Z25
+	VSUBPS      Z19, Z25, Z25
+	VMULPS      (R8)(R9*1), Z25, Z25
+	VADDPS      Z25, Z6, Z6
+	VFMADD231PS Z25, Z25, Z7
+	ADDQ        $0x00000040, DI
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop173
+	ADDQ        80(AX), SI
+	MOVQ        SI, DI
+	MOVQ        48(AX), R8
+	XORQ        R9, R9
+	MOVQ        72(AX), R10
+
+loop174:
+	VMOVUPS     (CX)(DI*1), Z25
+	VSUBPS      Z20, Z25, Z25
+	VMULPS      (R8)(R9*1), Z25, Z25
+	VADDPS      Z25, Z8, Z8
+	VFMADD231PS Z25, Z25, Z9
+	ADDQ        $0x00000040, DI
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop174
+	ADDQ        80(AX), SI
+	MOVQ        SI, DI
+	MOVQ        48(AX), R8
+	XORQ        R9, R9
+	MOVQ        72(AX), R10
+
+loop175:
+	VMOVUPS     (CX)(DI*1), Z25
+	VSUBPS      Z21, Z25, Z25
+	VMULPS      (R8)(R9*1), Z25, Z25
+	VADDPS      Z25, Z10, Z10
+	VFMADD231PS Z25, Z25, Z11
+	ADDQ        $0x00000040, DI
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop175
+	ADDQ        80(AX), SI
+	MOVQ        SI, DI
+	MOVQ        48(AX), R8
+	XORQ        R9, R9
+	MOVQ        72(AX), R10
+
+loop176:
+	VMOVUPS     (CX)(DI*1), Z25
 	VSUBPS      Z22, Z25, Z25
 	VMULPS      (R8)(R9*1), Z25, Z25
 	VADDPS      Z25, Z12, Z12
@@ -4848,13 +4944,13 @@ loop172:
 	ADDQ        $0x00000040, DI
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
-	JNZ         loop172
+	JNZ         loop176
 	ADDQ        80(AX), SI
 	MOVQ        48(AX), DI
 	XORQ        R8, R8
 	MOVQ        72(AX), R9
 
-loop173:
+loop177:
 	VMOVUPS     (CX)(SI*1), Z25
 	VSUBPS      Z23, Z25, Z25
 	VMULPS      (DI)(R8*1), Z25, Z25
@@ -4863,10 +4959,10 @@ loop173:
 	ADDQ        $0x00000040, SI
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
-	JNZ         loop173
+	JNZ         loop177
 	ADDQ        96(AX), CX
 	SUBQ        $0x00000001, BX
-	JNZ         loop165
+	JNZ         loop169
 	VMOVUPS     Z0, (DX)
 	VMOVUPS     Z1, 64(DX)
 	VMOVUPS     Z2, 128(DX)
@@ -4929,69 +5025,17 @@ TEXT ·normSums8_512(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, DI
 	VPXORQ       Z24, Z24, Z24
 
-loop174:
+loop178:
 	XORQ DI, DI
 	MOVQ DI, R8
 	MOVQ 72(AX), R9
 
-loop175:
+loop179:
 	VMOVUPS     (DX)(R8*1), Z26
 	VMOVUPS     (CX)(R8*1), Z25
 	VSUBPS      Z16, Z25, Z25
 	VADDPS      Z26, Z0, Z0
 	VFMADD231PS Z26, Z25, Z1
-	ADDQ        $0x00000040, R8
-	SUBQ        $0x00000040, R9
-	JNZ         loop175
-	ADDQ        80(AX), DI
-	MOVQ        DI, R8
-	MOVQ        72(AX), R9
-
-loop176:
-	VMOVUPS     (DX)(R8*1), Z26
-	VMOVUPS     (CX)(R8*1), Z25
-	VSUBPS      Z17, Z25, Z25
-	VADDPS      Z26, Z2, Z2
-	VFMADD231PS Z26, Z25, Z3
-	ADDQ        $0x00000040, R8
-	SUBQ        $0x00000040, R9
-	JNZ         loop176
-	ADDQ        80(AX), DI
-	MOVQ        DI, R8
-	MOVQ        72(AX), R9
-
-loop177:
-	VMOVUPS     (DX)(R8*1), Z26
-	VMOVUPS     (CX)(R8*1), Z25
-	VSUBPS      Z18, Z25, Z25
-	VADDPS      Z26, Z4, Z4
-	VFMADD231PS Z26, Z25, Z5
-	ADDQ        $0x00000040, R8
-	SUBQ        $0x00000040, R9
-	JNZ         loop177
-	ADDQ        80(AX), DI
-	MOVQ        DI, R8
-	MOVQ        72(AX), R9
-
-loop178:
-	VMOVUPS     (DX)(R8*1), Z26
-	VMOVUPS     (CX)(R8*1), Z25
-	VSUBPS      Z19, Z25, Z25
-	VADDPS      Z26, Z6, Z6
-	VFMADD231PS Z26, Z25, Z7
-	ADDQ        $0x00000040, R8
-	SUBQ        $0x00000040, R9
-	JNZ         loop178
-	ADDQ        80(AX), DI
-	MOVQ        DI, R8
-	MOVQ        72(AX), R9
-
-loop179:
-	VMOVUPS     (DX)(R8*1), Z26
-	VMOVUPS     (CX)(R8*1), Z25
-	VSUBPS      Z20, Z25, Z25
-	VADDPS      Z26, Z8, Z8
-	VFMADD231PS Z26, Z25, Z9
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
 	JNZ         loop179
@@ -5002,9 +5046,9 @@ loop179:
 loop180:
 	VMOVUPS     (DX)(R8*1), Z26
 	VMOVUPS     (CX)(R8*1), Z25
-	VSUBPS      Z21, Z25, Z25
-	VADDPS      Z26, Z10, Z10
-	VFMADD231PS Z26, Z25, Z11
+	VSUBPS      Z17, Z25, Z25
+	VADDPS      Z26, Z2, Z2
+	VFMADD231PS Z26, Z25, Z3
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
 	JNZ         loop180
@@ -5015,16 +5059,68 @@ loop180:
 loop181:
 	VMOVUPS     (DX)(R8*1), Z26
 	VMOVUPS     (CX)(R8*1), Z25
+	VSUBPS      Z18, Z25, Z25
+	VADDPS      Z26, Z4, Z4
+	VFMADD231PS Z26, Z25, Z5
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop181
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
+
+loop182:
+	VMOVUPS     (DX)(R8*1), Z26
+	VMOVUPS     (CX)(R8*1), Z25
+	VSUBPS      Z19, Z25, Z25
+	VADDPS      Z26, Z6, Z6
+	VFMADD231PS Z26, Z25, Z7
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop182
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
+
+loop183:
+	VMOVUPS     (DX)(R8*1), Z26
+	VMOVUPS     (CX)(R8*1), Z25
+	VSUBPS      Z20, Z25, Z25
+	VADDPS      Z26, Z8, Z8
+	VFMADD231PS Z26, Z25, Z9
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop183
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
+
+loop184:
+	VMOVUPS     (DX)(R8*1), Z26
+	VMOVUPS     (CX)(R8*1), Z25
+	VSUBPS      Z21, Z25, Z25
+	VADDPS      Z26, Z10, Z10
+	VFMADD231PS Z26, Z25, Z11
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop184
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
+
+loop185:
+	VMOVUPS     (DX)(R8*1), Z26
+	VMOVUPS     (CX)(R8*1), Z25
 	VSUBPS      Z22, Z25, Z25
 	VADDPS      Z26, Z12, Z12
 	VFMADD231PS Z26, Z25, Z13
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
-	JNZ         loop181
+	JNZ         loop185
 	ADDQ        80(AX), DI
 	MOVQ        72(AX), R8
 
-loop182:
+loop186:
 	VMOVUPS     (DX)(DI*1), Z26
 	VMOVUPS     (CX)(DI*1), Z25
 	VSUBPS      Z23, Z25, Z25
@@ -5032,11 +5128,11 @@ loop182:
 	VFMADD231PS Z26, Z25, Z15
 	ADDQ        $0x00000040, DI
 	SUBQ        $0x00000040, R8
-	JNZ         loop182
+	JNZ         loop186
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop174
+	JNZ         loop178
 	VMOVUPS     Z0, (BX)
 	VMOVUPS     Z1, 64(BX)
 	VMOVUPS     Z2, 128(BX)
@@ -5100,12 +5196,12 @@ TEXT ·normSumsRelu8_512(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, R8
 	VPXORQ       Z24, Z24, Z24
 
-loop183:
+loop187:
 	XORQ R8, R8
 	MOVQ R8, R9
 	MOVQ 72(AX), R10
 
-loop184:
+loop188:
 	VMOVUPS     (DX)(R9*1), Z26
 	VMOVUPS     (BX)(R9*1), Z27
 	VCMPPS      $0x1e, Z24, Z27, K1
@@ -5115,74 +5211,6 @@ loop184:
 	VSUBPS      Z16, Z25, Z25
 	VADDPS      Z26, Z0, Z0
 	VFMADD231PS Z26, Z25, Z1
-	ADDQ        $0x00000040, R9
-	SUBQ        $0x00000040, R10
-	JNZ         loop184
-	ADDQ        80(AX), R8
-	MOVQ        R8, R9
-	MOVQ        72(AX), R10
-
-loop185:
-	VMOVUPS     (DX)(R9*1), Z26
-	VMOVUPS     (BX)(R9*1), Z27
-	VCMPPS      $0x1e, Z24, Z27, K1
-	VMOVAPS.Z   Z26, K1, Z26
-	VMOVUPS     Z26, (DX)(R9*1)
-	VMOVUPS     (CX)(R9*1), Z25
-	VSUBPS      Z17, Z25, Z25
-	VADDPS      Z26, Z2, Z2
-	VFMADD231PS Z26, Z25, Z3
-	ADDQ        $0x00000040, R9
-	SUBQ        $0x00000040, R10
-	JNZ         loop185
-	ADDQ        80(AX), R8
-	MOVQ        R8, R9
-	MOVQ        72(AX), R10
-
-loop186:
-	VMOVUPS     (DX)(R9*1), Z26
-	VMOVUPS     (BX)(R9*1), Z27
-	VCMPPS      $0x1e, Z24, Z27, K1
-	VMOVAPS.Z   Z26, K1, Z26
-	VMOVUPS     Z26, (DX)(R9*1)
-	VMOVUPS     (CX)(R9*1), Z25
-	VSUBPS      Z18, Z25, Z25
-	VADDPS      Z26, Z4, Z4
-	VFMADD231PS Z26, Z25, Z5
-	ADDQ        $0x00000040, R9
-	SUBQ        $0x00000040, R10
-	JNZ         loop186
-	ADDQ        80(AX), R8
-	MOVQ        R8, R9
-	MOVQ        72(AX), R10
-
-loop187:
-	VMOVUPS     (DX)(R9*1), Z26
-	VMOVUPS     (BX)(R9*1), Z27
-	VCMPPS      $0x1e, Z24, Z27, K1
-	VMOVAPS.Z   Z26, K1, Z26
-	VMOVUPS     Z26, (DX)(R9*1)
-	VMOVUPS     (CX)(R9*1), Z25
-	VSUBPS      Z19, Z25, Z25
-	VADDPS      Z26, Z6, Z6
-	VFMADD231PS Z26, Z25, Z7
-	ADDQ        $0x00000040, R9
-	SUBQ        $0x00000040, R10
-	JNZ         loop187
-	ADDQ        80(AX), R8
-	MOVQ        R8, R9
-	MOVQ        72(AX), R10
-
-loop188:
-	VMOVUPS     (DX)(R9*1), Z26
-	VMOVUPS     (BX)(R9*1), Z27
-	VCMPPS      $0x1e, Z24, Z27, K1
-	VMOVAPS.Z   Z26, K1, Z26
-	VMOVUPS     Z26, (DX)(R9*1)
-	VMOVUPS     (CX)(R9*1), Z25
-	VSUBPS      Z20, Z25, Z25
-	VADDPS      Z26, Z8, Z8
-	VFMADD231PS Z26, Z25, Z9
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
 	JNZ         loop188
@@ -5197,9 +5225,9 @@ loop189:
 	VMOVAPS.Z   Z26, K1, Z26
 	VMOVUPS     Z26, (DX)(R9*1)
 	VMOVUPS     (CX)(R9*1), Z25
-	VSUBPS      Z21, Z25, Z25
-	VADDPS      Z26, Z10, Z10
-	VFMADD231PS Z26, Z25, Z11
+	VSUBPS      Z17, Z25, Z25
+	VADDPS      Z26, Z2, Z2
+	VFMADD231PS Z26, Z25, Z3
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
 	JNZ         loop189
@@ -5214,16 +5242,84 @@ loop190:
 	VMOVAPS.Z   Z26, K1, Z26
 	VMOVUPS     Z26, (DX)(R9*1)
 	VMOVUPS     (CX)(R9*1), Z25
+	VSUBPS      Z18, Z25, Z25
+	VADDPS      Z26, Z4, Z4
+	VFMADD231PS Z26, Z25, Z5
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop190
+	ADDQ        80(AX), R8
+	MOVQ        R8, R9
+	MOVQ        72(AX), R10
+
+loop191:
+	VMOVUPS     (DX)(R9*1), Z26
+	VMOVUPS     (BX)(R9*1), Z27
+	VCMPPS      $0x1e, Z24, Z27, K1
+	VMOVAPS.Z   Z26, K1, Z26
+	VMOVUPS     Z26, (DX)(R9*1)
+	VMOVUPS     (CX)(R9*1), Z25
+	VSUBPS      Z19, Z25, Z25
+	VADDPS      Z26, Z6, Z6
+	VFMADD231PS Z26, Z25, Z7
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop191
+	ADDQ        80(AX), R8
+	MOVQ        R8, R9
+	MOVQ        72(AX), R10
+
+loop192:
+	VMOVUPS     (DX)(R9*1), Z26
+	VMOVUPS     (BX)(R9*1), Z27
+	VCMPPS      $0x1e, Z24, Z27, K1
+	VMOVAPS.Z   Z26, K1, Z26
+	VMOVUPS     Z26, (DX)(R9*1)
+	VMOVUPS     (CX)(R9*1), Z25
+	VSUBPS      Z20, Z25, Z25
+	VADDPS      Z26, Z8, Z8
+	VFMADD231PS Z26, Z25, Z9
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop192
+	ADDQ        80(AX), R8
+	MOVQ        R8, R9
+	MOVQ        72(AX), R10
+
+loop193:
+	VMOVUPS     (DX)(R9*1), Z26
+	VMOVUPS     (BX)(R9*1), Z27
+	VCMPPS      $0x1e, Z24, Z27, K1
+	VMOVAPS.Z   Z26, K1, Z26
+	VMOVUPS     Z26, (DX)(R9*1)
+	VMOVUPS     (CX)(R9*1), Z25
+	VSUBPS      Z21, Z25, Z25
+	VADDPS      Z26, Z10, Z10
+	VFMADD231PS Z26, Z25, Z11
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop193
+	ADDQ        80(AX), R8
+	MOVQ        R8, R9
+	MOVQ        72(AX), R10
+
+loop194:
+	VMOVUPS     (DX)(R9*1), Z26
+	VMOVUPS     (BX)(R9*1), Z27
+	VCMPPS      $0x1e, Z24, Z27, K1
+	VMOVAPS.Z   Z26, K1, Z26
+	VMOVUPS     Z26, (DX)(R9*1)
+	VMOVUPS     (CX)(R9*1), Z25
 	VSUBPS      Z22, Z25, Z25
 	VADDPS      Z26, Z12, Z12
 	VFMADD231PS Z26, Z25, Z13
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
-	JNZ         loop190
+	JNZ         loop194
 	ADDQ        80(AX), R8
 	MOVQ        72(AX), R9
 
-loop191:
+loop195:
 	VMOVUPS     (DX)(R8*1), Z26
 	VMOVUPS     (BX)(R8*1), Z27
 	VCMPPS      $0x1e, Z24, Z27, K1
@@ -5235,12 +5331,12 @@ loop191:
 	VFMADD231PS Z26, Z25, Z15
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
-	JNZ         loop191
+	JNZ         loop195
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop183
+	JNZ         loop187
 	VMOVUPS     Z0, (SI)
 	VMOVUPS     Z1, 64(SI)
 	VMOVUPS     Z2, 128(SI)
@@ -5277,49 +5373,13 @@ TEXT ·rowSums8_512(SB), NOSPLIT, $0-8
 	VMOVUPS 448(DX), Z7
 	VPXORQ  Z16, Z16, Z16
 
-loop192:
+loop196:
 	XORQ SI, SI
 	MOVQ SI, DI
 	MOVQ 72(AX), R8
 
-loop193:
-	VADDPS (CX)(DI*1), Z0, Z0
-	ADDQ   $0x00000040, DI
-	SUBQ   $0x00000040, R8
-	JNZ    loop193
-	ADDQ   80(AX), SI
-	MOVQ   SI, DI
-	MOVQ   72(AX), R8
-
-loop194:
-	VADDPS (CX)(DI*1), Z1, Z1
-	ADDQ   $0x00000040, DI
-	SUBQ   $0x00000040, R8
-	JNZ    loop194
-	ADDQ   80(AX), SI
-	MOVQ   SI, DI
-	MOVQ   72(AX), R8
-
-loop195:
-	VADDPS (CX)(DI*1), Z2, Z2
-	ADDQ   $0x00000040, DI
-	SUBQ   $0x00000040, R8
-	JNZ    loop195
-	ADDQ   80(AX), SI
-	MOVQ   SI, DI
-	MOVQ   72(AX), R8
-
-loop196:
-	VADDPS (CX)(DI*1), Z3, Z3
-	ADDQ   $0x00000040, DI
-	SUBQ   $0x00000040, R8
-	JNZ    loop196
-	ADDQ   80(AX), SI
-	MOVQ   SI, DI
-	MOVQ   72(AX), R8
-
 loop197:
-	VADDPS (CX)(DI*1), Z4, Z4
+	VADDPS (CX)(DI*1), Z0, Z0
 	ADDQ   $0x00000040, DI
 	SUBQ   $0x00000040, R8
 	JNZ    loop197
@@ -5328,7 +5388,7 @@ loop197:
 	MOVQ   72(AX), R8
 
 loop198:
-	VADDPS (CX)(DI*1), Z5, Z5
+	VADDPS (CX)(DI*1), Z1, Z1
 	ADDQ   $0x00000040, DI
 	SUBQ   $0x00000040, R8
 	JNZ    loop198
@@ -5337,21 +5397,57 @@ loop198:
 	MOVQ   72(AX), R8
 
 loop199:
-	VADDPS (CX)(DI*1), Z6, Z6
+	VADDPS (CX)(DI*1), Z2, Z2
 	ADDQ   $0x00000040, DI
 	SUBQ   $0x00000040, R8
 	JNZ    loop199
 	ADDQ   80(AX), SI
-	MOVQ   72(AX), DI
+	MOVQ   SI, DI
+	MOVQ   72(AX), R8
 
 loop200:
+	VADDPS (CX)(DI*1), Z3, Z3
+	ADDQ   $0x00000040, DI
+	SUBQ   $0x00000040, R8
+	JNZ    loop200
+	ADDQ   80(AX), SI
+	MOVQ   SI, DI
+	MOVQ   72(AX), R8
+
+loop201:
+	VADDPS (CX)(DI*1), Z4, Z4
+	ADDQ   $0x00000040, DI
+	SUBQ   $0x00000040, R8
+	JNZ    loop201
+	ADDQ   80(AX), SI
+	MOVQ   SI, DI
+	MOVQ   72(AX), R8
+
+loop202:
+	VADDPS (CX)(DI*1), Z5, Z5
+	ADDQ   $0x00000040, DI
+	SUBQ   $0x00000040, R8
+	JNZ    loop202
+	ADDQ   80(AX), SI
+	MOVQ   SI, DI
+	MOVQ   72(AX), R8
+
+loop203:
+	VADDPS (CX)(DI*1), Z6, Z6
+	ADDQ   $0x00000040, DI
+	SUBQ   $0x00000040, R8
+	JNZ    loop203
+	ADDQ   80(AX), SI
+	MOVQ   72(AX), DI
+
+loop204:
 	VADDPS  (CX)(SI*1), Z7, Z7
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JNZ     loop200
+	JNZ     loop204
 	ADDQ    96(AX), CX
 	SUBQ    $0x00000001, BX
-	JNZ     loop192
+	JNZ     loop196
 	VMOVUPS Z0, (DX)
 	VMOVUPS Z1, 64(DX)
 	VMOVUPS Z2, 128(DX)
@@ -5381,54 +5477,14 @@ TEXT ·dots8_512(SB), NOSPLIT, $0-8
 	VMOVUPS 448(BX), Z7
 	VPXORQ  Z16, Z16, Z16
 
-loop201:
+loop205:
 	XORQ DI, DI
 	MOVQ DI, R8
 	MOVQ 72(AX), R9
 
-loop202:
-	VMOVUPS     (CX)(R8*1), Z17
-	VFMADD231PS (DX)(R8*1), Z17, Z0
-	ADDQ        $0x00000040, R8
-	SUBQ        $0x00000040, R9
-	JNZ         loop202
-	ADDQ        80(AX), DI
-	MOVQ        DI, R8
-	MOVQ        72(AX), R9
-
-loop203:
-	VMOVUPS     (CX)(R8*1), Z17
-	VFMADD231PS (DX)(R8*1), Z17, Z1
-	ADDQ        $0x00000040, R8
-	SUBQ        $0x00000040, R9
-	JNZ         loop203
-	ADDQ        80(AX), DI
-	MOVQ        DI, R8
-	MOVQ        72(AX), R9
-
-loop204:
-	VMOVUPS     (CX)(R8*1), Z17
-	VFMADD231PS (DX)(R8*1), Z17, Z2
-	ADDQ        $0x00000040, R8
-	SUBQ        $0x00000040, R9
-	JNZ         loop204
-	ADDQ        80(AX), DI
-	MOVQ        DI, R8
-	MOVQ        72(AX), R9
-
-loop205:
-	VMOVUPS     (CX)(R8*1), Z17
-	VFMADD231PS (DX)(R8*1), Z17, Z3
-	ADDQ        $0x00000040, R8
-	SUBQ        $0x00000040, R9
-	JNZ         loop205
-	ADDQ        80(AX), DI
-	MOVQ        DI, R8
-	MOVQ        72(AX), R9
-
 loop206:
 	VMOVUPS     (CX)(R8*1), Z17
-	VFMADD231PS (DX)(R8*1), Z17, Z4
+	VFMADD231PS (DX)(R8*1), Z17, Z0
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
 	JNZ         loop206
@@ -5438,7 +5494,7 @@ loop206:
 
 loop207:
 	VMOVUPS     (CX)(R8*1), Z17
-	VFMADD231PS (DX)(R8*1), Z17, Z5
+	VFMADD231PS (DX)(R8*1), Z17, Z1
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
 	JNZ         loop207
@@ -5448,23 +5504,63 @@ loop207:
 
 loop208:
 	VMOVUPS     (CX)(R8*1), Z17
-	VFMADD231PS (DX)(R8*1), Z17, Z6
+	VFMADD231PS (DX)(R8*1), Z17, Z2
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
 	JNZ         loop208
 	ADDQ        80(AX), DI
-	MOVQ        72(AX), R8
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
 
 loop209:
+	VMOVUPS     (CX)(R8*1), Z17
+	VFMADD231PS (DX)(R8*1), Z17, Z3
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop209
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
+
+loop210:
+	VMOVUPS     (CX)(R8*1), Z17
+	VFMADD231PS (DX)(R8*1), Z17, Z4
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop210
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
+
+loop211:
+	VMOVUPS     (CX)(R8*1), Z17
+	VFMADD231PS (DX)(R8*1), Z17, Z5
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop211
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
+
+loop212:
+	VMOVUPS     (CX)(R8*1), Z17
+	VFMADD231PS (DX)(R8*1), Z17, Z6
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop212
+	ADDQ        80(AX), DI
+	MOVQ        72(AX), R8
+
+loop213:
 	VMOVUPS     (CX)(DI*1), Z17
 	VFMADD231PS (DX)(DI*1), Z17, Z7
 	ADDQ        $0x00000040, DI
 	SUBQ        $0x00000040, R8
-	JNZ         loop209
+	JNZ         loop213
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop201
+	JNZ         loop205
 	VMOVUPS     Z0, (BX)
 	VMOVUPS     Z1, 64(BX)
 	VMOVUPS     Z2, 128(BX)
@@ -5490,13 +5586,13 @@ TEXT ·moments1_512(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, SI
 	VPXORQ       Z3, Z3, Z3
 
-loop210:
+loop214:
 	XORQ SI, SI
 	MOVQ 48(AX), DI
 	XORQ R8, R8
 	MOVQ 72(AX), R9
 
-loop211:
+loop215:
 	VMOVUPS     (CX)(SI*1), Z4
 	VSUBPS      Z2, Z4, Z4
 	VMULPS      (DI)(R8*1), Z4, Z4
@@ -5505,10 +5601,10 @@ loop211:
 	ADDQ        $0x00000040, SI
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
-	JNZ         loop211
+	JNZ         loop215
 	ADDQ        96(AX), CX
 	SUBQ        $0x00000001, BX
-	JNZ         loop210
+	JNZ         loop214
 	VMOVUPS     Z0, (DX)
 	VMOVUPS     Z1, 64(DX)
 	VZEROUPPER
@@ -5529,11 +5625,11 @@ TEXT ·normSums1_512(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, DI
 	VPXORQ       Z3, Z3, Z3
 
-loop212:
+loop216:
 	XORQ DI, DI
 	MOVQ 72(AX), R8
 
-loop213:
+loop217:
 	VMOVUPS     (DX)(DI*1), Z5
 	VMOVUPS     (CX)(DI*1), Z4
 	VSUBPS      Z2, Z4, Z4
@@ -5541,11 +5637,11 @@ loop213:
 	VFMADD231PS Z5, Z4, Z1
 	ADDQ        $0x00000040, DI
 	SUBQ        $0x00000040, R8
-	JNZ         loop213
+	JNZ         loop217
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop212
+	JNZ         loop216
 	VMOVUPS     Z0, (BX)
 	VMOVUPS     Z1, 64(BX)
 	VZEROUPPER
@@ -5567,11 +5663,11 @@ TEXT ·normSumsRelu1_512(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, R8
 	VPXORQ       Z3, Z3, Z3
 
-loop214:
+loop218:
 	XORQ R8, R8
 	MOVQ 72(AX), R9
 
-loop215:
+loop219:
 	VMOVUPS     (DX)(R8*1), Z5
 	VMOVUPS     (BX)(R8*1), Z6
 	VCMPPS      $0x1e, Z3, Z6, K1
@@ -5583,12 +5679,12 @@ loop215:
 	VFMADD231PS Z5, Z4, Z1
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
-	JNZ         loop215
+	JNZ         loop219
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop214
+	JNZ         loop218
 	VMOVUPS     Z0, (SI)
 	VMOVUPS     Z1, 64(SI)
 	VZEROUPPER
@@ -5604,18 +5700,18 @@ TEXT ·rowSums1_512(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Z0
 	VPXORQ  Z2, Z2, Z2
 
-loop216:
+loop220:
 	XORQ SI, SI
 	MOVQ 72(AX), DI
 
-loop217:
+loop221:
 	VADDPS  (CX)(SI*1), Z0, Z0
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JNZ     loop217
+	JNZ     loop221
 	ADDQ    96(AX), CX
 	SUBQ    $0x00000001, BX
-	JNZ     loop216
+	JNZ     loop220
 	VMOVUPS Z0, (DX)
 	VZEROUPPER
 	RET
@@ -5631,20 +5727,20 @@ TEXT ·dots1_512(SB), NOSPLIT, $0-8
 	VMOVUPS (BX), Z0
 	VPXORQ  Z2, Z2, Z2
 
-loop218:
+loop222:
 	XORQ DI, DI
 	MOVQ 72(AX), R8
 
-loop219:
+loop223:
 	VMOVUPS     (CX)(DI*1), Z3
 	VFMADD231PS (DX)(DI*1), Z3, Z0
 	ADDQ        $0x00000040, DI
 	SUBQ        $0x00000040, R8
-	JNZ         loop219
+	JNZ         loop223
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop218
+	JNZ         loop222
 	VMOVUPS     Z0, (BX)
 	VZEROUPPER
 	RET
@@ -5658,15 +5754,15 @@ TEXT ·maxPool512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 48(AX), Z15
 	MOVQ         104(AX), BX
 
-loop220:
+loop224:
 	MOVQ 40(AX), DI
 	XORQ SI, SI
 
-big221:
+big225:
 	MOVQ    DI, R8
 	SUBQ    SI, R8
 	CMPQ    R8, $0x00000100
-	JB      small222
+	JB      small226
 	VMOVAPS Z15, Z0
 	VMOVAPS Z15, Z1
 	VMOVAPS Z15, Z2
@@ -5676,7 +5772,7 @@ big221:
 	MOVQ    CX, R10
 	ADDQ    SI, R10
 
-loop224:
+loop228:
 	MOVQ    (R8), R11
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
@@ -5685,39 +5781,39 @@ loop224:
 	VMAXPS  128(R11), Z2, Z2
 	VMAXPS  192(R11), Z3, Z3
 	SUBQ    $0x00000001, R9
-	JNZ     loop224
+	JNZ     loop228
 	VMOVUPS Z0, (DX)(SI*1)
 	VMOVUPS Z1, 64(DX)(SI*1)
 	VMOVUPS Z2, 128(DX)(SI*1)
 	VMOVUPS Z3, 192(DX)(SI*1)
 	ADDQ    $0x00000100, SI
-	JMP     big221
+	JMP     big225
 
-small222:
+small226:
 	CMPQ    SI, DI
-	JAE     out223
+	JAE     out227
 	VMOVAPS Z15, Z0
 	MOVQ    24(AX), R8
 	MOVQ    32(AX), R9
 	MOVQ    CX, R10
 	ADDQ    SI, R10
 
-loop225:
+loop229:
 	MOVQ    (R8), R11
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
 	VMAXPS  (R11), Z0, Z0
 	SUBQ    $0x00000001, R9
-	JNZ     loop225
+	JNZ     loop229
 	VMOVUPS Z0, (DX)(SI*1)
 	ADDQ    $0x00000040, SI
-	JMP     small222
+	JMP     small226
 
-out223:
+out227:
 	ADDQ 112(AX), CX
 	ADDQ 120(AX), DX
 	SUBQ $0x00000001, BX
-	JNZ  loop220
+	JNZ  loop224
 	VZEROUPPER
 	RET
 
@@ -5730,15 +5826,15 @@ TEXT ·sumPool512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 48(AX), Z15
 	MOVQ         104(AX), BX
 
-loop226:
+loop230:
 	MOVQ 40(AX), DI
 	XORQ SI, SI
 
-big227:
+big231:
 	MOVQ   DI, R8
 	SUBQ   SI, R8
 	CMPQ   R8, $0x00000100
-	JB     small228
+	JB     small232
 	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
@@ -5748,7 +5844,7 @@ big227:
 	MOVQ   CX, R10
 	ADDQ   SI, R10
 
-loop230:
+loop234:
 	MOVQ    (R8), R11
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
@@ -5757,7 +5853,7 @@ loop230:
 	VADDPS  128(R11), Z2, Z2
 	VADDPS  192(R11), Z3, Z3
 	SUBQ    $0x00000001, R9
-	JNZ     loop230
+	JNZ     loop234
 	VMULPS  Z15, Z0, Z0
 	VMOVUPS Z0, (DX)(SI*1)
 	VMULPS  Z15, Z1, Z1
@@ -5767,34 +5863,34 @@ loop230:
 	VMULPS  Z15, Z3, Z3
 	VMOVUPS Z3, 192(DX)(SI*1)
 	ADDQ    $0x00000100, SI
-	JMP     big227
+	JMP     big231
 
-small228:
+small232:
 	CMPQ   SI, DI
-	JAE    out229
+	JAE    out233
 	VPXORQ Z0, Z0, Z0
 	MOVQ   24(AX), R8
 	MOVQ   32(AX), R9
 	MOVQ   CX, R10
 	ADDQ   SI, R10
 
-loop231:
+loop235:
 	MOVQ    (R8), R11
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
 	VADDPS  (R11), Z0, Z0
 	SUBQ    $0x00000001, R9
-	JNZ     loop231
+	JNZ     loop235
 	VMULPS  Z15, Z0, Z0
 	VMOVUPS Z0, (DX)(SI*1)
 	ADDQ    $0x00000040, SI
-	JMP     small228
+	JMP     small232
 
-out229:
+out233:
 	ADDQ 112(AX), CX
 	ADDQ 120(AX), DX
 	SUBQ $0x00000001, BX
-	JNZ  loop226
+	JNZ  loop230
 	VZEROUPPER
 	RET
 
@@ -5809,11 +5905,11 @@ TEXT ·maxPoolBack512(SB), NOSPLIT, $0-8
 	MOVQ 40(AX), R8
 	XORQ DI, DI
 
-big232:
+big236:
 	MOVQ    R8, R9
 	SUBQ    DI, R9
 	CMPQ    R9, $0x00000080
-	JB      small233
+	JB      small237
 	VMOVUPS (DX)(DI*1), Z0
 	VMOVUPS (SI)(DI*1), Z2
 	VMOVUPS 64(DX)(DI*1), Z1
@@ -5825,7 +5921,7 @@ big232:
 	MOVQ    BX, R12
 	ADDQ    DI, R12
 
-loop235:
+loop239:
 	MOVQ      (R9), R13
 	ADDQ      $0x00000008, R9
 	MOVQ      R11, R14
@@ -5844,13 +5940,13 @@ loop235:
 	VADDPS    64(R13), Z7, Z7
 	VMOVUPS   Z7, 64(R13)
 	SUBQ      $0x00000001, R10
-	JNZ       loop235
+	JNZ       loop239
 	ADDQ      $0x00000080, DI
-	JMP       big232
+	JMP       big236
 
-small233:
+small237:
 	CMPQ    DI, R8
-	JAE     out234
+	JAE     out238
 	VMOVUPS (DX)(DI*1), Z0
 	VMOVUPS (SI)(DI*1), Z2
 	MOVQ    24(AX), R9
@@ -5860,7 +5956,7 @@ small233:
 	MOVQ    BX, R12
 	ADDQ    DI, R12
 
-loop236:
+loop240:
 	MOVQ      (R9), R13
 	ADDQ      $0x00000008, R9
 	MOVQ      R11, R14
@@ -5873,11 +5969,11 @@ loop236:
 	VADDPS    (R13), Z6, Z6
 	VMOVUPS   Z6, (R13)
 	SUBQ      $0x00000001, R10
-	JNZ       loop236
+	JNZ       loop240
 	ADDQ      $0x00000040, DI
-	JMP       small233
+	JMP       small237
 
-out234:
+out238:
 	VZEROUPPER
 	RET
 
@@ -5891,11 +5987,11 @@ TEXT ·sumPoolBack512(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big237:
+big241:
 	MOVQ   SI, DI
 	SUBQ   BX, DI
 	CMPQ   DI, $0x00000100
-	JB     small238
+	JB     small242
 	VMULPS (CX)(BX*1), Z15, Z0
 	VMULPS 64(CX)(BX*1), Z15, Z1
 	VMULPS 128(CX)(BX*1), Z15, Z2
@@ -5905,7 +6001,7 @@ big237:
 	MOVQ   DX, R9
 	ADDQ   BX, R9
 
-loop240:
+loop244:
 	MOVQ    (DI), R10
 	ADDQ    $0x00000008, DI
 	ADDQ    R9, R10
@@ -5918,31 +6014,31 @@ loop240:
 	VADDPS  192(R10), Z3, Z7
 	VMOVUPS Z7, 192(R10)
 	SUBQ    $0x00000001, R8
-	JNZ     loop240
+	JNZ     loop244
 	ADDQ    $0x00000100, BX
-	JMP     big237
+	JMP     big241
 
-small238:
+small242:
 	CMPQ   BX, SI
-	JAE    out239
+	JAE    out243
 	VMULPS (CX)(BX*1), Z15, Z0
 	MOVQ   24(AX), DI
 	MOVQ   32(AX), R8
 	MOVQ   DX, R9
 	ADDQ   BX, R9
 
-loop241:
+loop245:
 	MOVQ    (DI), R10
 	ADDQ    $0x00000008, DI
 	ADDQ    R9, R10
 	VADDPS  (R10), Z0, Z4
 	VMOVUPS Z4, (R10)
 	SUBQ    $0x00000001, R8
-	JNZ     loop241
+	JNZ     loop245
 	ADDQ    $0x00000040, BX
-	JMP     small238
+	JMP     small242
 
-out239:
+out243:
 	VZEROUPPER
 	RET
 
@@ -5955,15 +6051,15 @@ TEXT ·weighted512(SB), NOSPLIT, $0-8
 	MOVQ 56(AX), BX
 	MOVQ 104(AX), SI
 
-loop242:
+loop246:
 	MOVQ 40(AX), R8
 	XORQ DI, DI
 
-big243:
+big247:
 	MOVQ   R8, R9
 	SUBQ   DI, R9
 	CMPQ   R9, $0x00000100
-	JB     small244
+	JB     small248
 	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
@@ -5976,7 +6072,7 @@ big243:
 	MOVQ   CX, R13
 	ADDQ   DI, R13
 
-loop246:
+loop250:
 	MOVQ        (R10), R14
 	ADDQ        $0x00000008, R10
 	ADDQ        R13, R14
@@ -5992,17 +6088,17 @@ loop246:
 	VMOVUPS     192(R15), Z7
 	VFMADD231PS 192(R14), Z7, Z3
 	SUBQ        $0x00000001, R11
-	JNZ         loop246
+	JNZ         loop250
 	VMOVUPS     Z0, (DX)(DI*1)
 	VMOVUPS     Z1, 64(DX)(DI*1)
 	VMOVUPS     Z2, 128(DX)(DI*1)
 	VMOVUPS     Z3, 192(DX)(DI*1)
 	ADDQ        $0x00000100, DI
-	JMP         big243
+	JMP         big247
 
-small244:
+small248:
 	CMPQ   DI, R8
-	JAE    out245
+	JAE    out249
 	VPXORQ Z0, Z0, Z0
 	MOVQ   BX, R9
 	ADDQ   DI, R9
@@ -6012,7 +6108,7 @@ small244:
 	MOVQ   CX, R13
 	ADDQ   DI, R13
 
-loop247:
+loop251:
 	MOVQ        (R10), R14
 	ADDQ        $0x00000008, R10
 	ADDQ        R13, R14
@@ -6022,16 +6118,16 @@ loop247:
 	VMOVUPS     (R15), Z4
 	VFMADD231PS (R14), Z4, Z0
 	SUBQ        $0x00000001, R11
-	JNZ         loop247
+	JNZ         loop251
 	VMOVUPS     Z0, (DX)(DI*1)
 	ADDQ        $0x00000040, DI
-	JMP         small244
+	JMP         small248
 
-out245:
+out249:
 	ADDQ 112(AX), CX
 	ADDQ 120(AX), DX
 	SUBQ $0x00000001, SI
-	JNZ  loop242
+	JNZ  loop246
 	VZEROUPPER
 	RET
 
@@ -6046,16 +6142,16 @@ TEXT ·depthwise4_512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	LEAQ (SI)(SI*2), R8
 
-loop248:
+loop252:
 	XORQ R9, R9
 
-lane249:
+lane253:
 	VPXORQ  Z0, Z0, Z0
 	VPXORQ  Z1, Z1, Z1
 	VPXORQ  Z2, Z2, Z2
 	VPXORQ  Z3, Z3, Z3
 	CMPQ    16(AX), $0x00
-	JE      sum250
+	JE      sum254
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	VMOVUPS (R10), Z0
@@ -6063,14 +6159,14 @@ lane249:
 	VMOVUPS (R10)(SI*2), Z2
 	VMOVUPS (R10)(R8*1), Z3
 
-sum250:
+sum254:
 	MOVQ 24(AX), R10
 	MOVQ 32(AX), R11
 	MOVQ 64(AX), R12
 	MOVQ CX, R13
 	ADDQ R9, R13
 
-loop251:
+loop255:
 	MOVQ         (R10), R14
 	ADDQ         $0x00000008, R10
 	ADDQ         R13, R14
@@ -6086,7 +6182,7 @@ loop251:
 	VBROADCASTSS 12(R15), Z8
 	VFMADD231PS  (R14)(R8*1), Z8, Z3
 	SUBQ         $0x00000001, R11
-	JNZ          loop251
+	JNZ          loop255
 	MOVQ         DX, R10
 	ADDQ         R9, R10
 	VMOVUPS      Z0, (R10)
@@ -6095,7 +6191,7 @@ loop251:
 	VMOVUPS      Z3, (R10)(R8*1)
 	ADDQ         $0x00000040, R9
 	CMPQ         R9, 80(AX)
-	JB           lane249
+	JB           lane253
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         SI, CX
@@ -6106,7 +6202,7 @@ loop251:
 	ADDQ         SI, DX
 	ADDQ         $0x00000010, BX
 	SUBQ         $0x00000004, DI
-	JNZ          loop248
+	JNZ          loop252
 	VZEROUPPER
 	RET
 
@@ -6120,25 +6216,25 @@ TEXT ·depthwise1_512(SB), NOSPLIT, $0-8
 	MOVQ 72(AX), SI
 	MOVQ 88(AX), DI
 
-loop252:
+loop256:
 	XORQ R8, R8
 
-lane253:
+lane257:
 	VPXORQ  Z0, Z0, Z0
 	CMPQ    16(AX), $0x00
-	JE      sum254
+	JE      sum258
 	MOVQ    DX, R9
 	ADDQ    R8, R9
 	VMOVUPS (R9), Z0
 
-sum254:
+sum258:
 	MOVQ 24(AX), R9
 	MOVQ 32(AX), R10
 	MOVQ 64(AX), R11
 	MOVQ CX, R12
 	ADDQ R8, R12
 
-loop255:
+loop259:
 	MOVQ         (R9), R13
 	ADDQ         $0x00000008, R9
 	ADDQ         R12, R13
@@ -6148,18 +6244,18 @@ loop255:
 	VBROADCASTSS (R14), Z8
 	VFMADD231PS  (R13), Z8, Z0
 	SUBQ         $0x00000001, R10
-	JNZ          loop255
+	JNZ          loop259
 	MOVQ         DX, R9
 	ADDQ         R8, R9
 	VMOVUPS      Z0, (R9)
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 80(AX)
-	JB           lane253
+	JB           lane257
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         $0x00000004, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop252
+	JNZ          loop256
 	VZEROUPPER
 	RET
 
@@ -6174,9 +6270,9 @@ TEXT ·round512(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	VBROADCASTSS 40(AX), Z15
 
-big256:
+big260:
 	CMPQ    DI, $0x00000080
-	JB      small257
+	JB      small261
 	VMOVUPS (DX), Z0
 	VPSLLD  $0x0f, Z0, Z1
 	VPSRLD  $0x1f, Z1, Z1
@@ -6204,11 +6300,11 @@ big256:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, DI
-	JMP     big256
+	JMP     big260
 
-small257:
+small261:
 	TESTQ   DI, DI
-	JZ      out258
+	JZ      out262
 	VMOVUPS (DX), Z0
 	VPSLLD  $0x0f, Z0, Z1
 	VPSRLD  $0x1f, Z1, Z1
@@ -6225,9 +6321,9 @@ small257:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small257
+	JMP     small261
 
-out258:
+out262:
 	VZEROUPPER
 	RET
 
@@ -6239,14 +6335,14 @@ TEXT ·shorten512(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 32(AX), AX
 
-loop259:
+loop263:
 	VMOVUPS (DX), Z0
 	VPSRLD  $0x10, Z0, Z0
 	VPMOVDW Z0, (CX)
 	ADDQ    $0x00000040, DX
 	ADDQ    $0x00000020, CX
 	SUBQ    $0x00000040, AX
-	JNZ     loop259
+	JNZ     loop263
 	VZEROUPPER
 	RET
 
@@ -6258,23 +6354,23 @@ TEXT ·widen512(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 16(AX), BX
 
-loop260:
+loop264:
 	MOVQ CX, SI
 	MOVQ DX, DI
 	MOVQ 24(AX), R8
 
-loop261:
+loop265:
 	VPMOVZXWD (DI), Z0
 	VPSLLD    $0x10, Z0, Z0
 	VMOVUPS   Z0, (SI)
 	ADDQ      $0x00000040, SI
 	ADDQ      $0x00000020, DI
 	SUBQ      $0x00000040, R8
-	JNZ       loop261
+	JNZ       loop265
 	ADDQ      32(AX), CX
 	ADDQ      40(AX), DX
 	SUBQ      $0x00000001, BX
-	JNZ       loop260
+	JNZ       loop264
 	VZEROUPPER
 	RET
 
@@ -6289,10 +6385,10 @@ TEXT ·winogradInput2x3_512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	MOVQ 32(AX), DI
 
-loop262:
+loop266:
 	XORQ R8, R8
 
-lane263:
+lane267:
 	MOVQ    CX, R9
 	ADDQ    R8, R9
 	MOVQ    DX, R10
@@ -6436,11 +6532,11 @@ lane263:
 	ADDQ    R11, R10
 	ADDQ    $0x00000040, R8
 	CMPQ    R8, 40(AX)
-	JB      lane263
+	JB      lane267
 	ADDQ    48(AX), CX
 	ADDQ    40(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop262
+	JNZ     loop266
 	VZEROUPPER
 	RET
 
@@ -6457,17 +6553,17 @@ TEXT ·winogradOutput2x3_512(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), DI
 	MOVQ   64(AX), R8
 
-loop264:
+loop268:
 	VPXORQ       Z31, Z31, Z31
 	TESTQ        R8, R8
-	JZ           plain265
+	JZ           plain269
 	VBROADCASTSS (R8), Z31
 	ADDQ         $0x00000004, R8
 
-plain265:
+plain269:
 	XORQ R9, R9
 
-lane266:
+lane270:
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	MOVQ    CX, R11
@@ -6540,19 +6636,19 @@ lane266:
 	VADDPS  Z31, Z4, Z4
 	VADDPS  Z31, Z3, Z3
 	CMPQ    72(AX), $0x00
-	JE      fresh267
+	JE      fresh271
 	MOVQ    (BX), R11
 	VADDPS  (R10)(R11*1), Z4, Z4
 	MOVQ    16(BX), R11
 	VADDPS  (R10)(R11*1), Z3, Z3
 
-fresh267:
+fresh271:
 	CMPQ   80(AX), $0x00
-	JE     linear268
+	JE     linear272
 	VMAXPS Z4, Z30, Z4
 	VMAXPS Z3, Z30, Z3
 
-linear268:
+linear272:
 	MOVQ    (BX), R11
 	VMOVUPS Z4, (R10)(R11*1)
 	MOVQ    16(BX), R11
@@ -6568,30 +6664,30 @@ linear268:
 	VADDPS  Z31, Z4, Z4
 	VADDPS  Z31, Z3, Z3
 	CMPQ    72(AX), $0x00
-	JE      fresh269
+	JE      fresh273
 	MOVQ    8(BX), R11
 	VADDPS  (R10)(R11*1), Z4, Z4
 	MOVQ    24(BX), R11
 	VADDPS  (R10)(R11*1), Z3, Z3
 
-fresh269:
+fresh273:
 	CMPQ   80(AX), $0x00
-	JE     linear270
+	JE     linear274
 	VMAXPS Z4, Z30, Z4
 	VMAXPS Z3, Z30, Z3
 
-linear270:
+linear274:
 	MOVQ    8(BX), R11
 	VMOVUPS Z4, (R10)(R11*1)
 	MOVQ    24(BX), R11
 	VMOVUPS Z3, (R10)(R11*1)
 	ADDQ    $0x00000040, R9
 	CMPQ    R9, 40(AX)
-	JB      lane266
+	JB      lane270
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop264
+	JNZ     loop268
 	VZEROUPPER
 	RET
 
@@ -6608,7 +6704,7 @@ TEXT ·winogradWeights2x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Z6
 	XORQ         DI, DI
 
-lane271:
+lane275:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -6732,7 +6828,7 @@ lane271:
 	ADDQ        R10, R9
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane271
+	JB          lane275
 	VZEROUPPER
 	RET
 
@@ -6747,7 +6843,7 @@ TEXT ·winogradSpread2x3_512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	XORQ DI, DI
 
-lane272:
+lane276:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    DX, R9
@@ -6835,7 +6931,7 @@ lane272:
 	ADDQ    R10, R9
 	ADDQ    $0x00000040, DI
 	CMPQ    DI, 40(AX)
-	JB      lane272
+	JB      lane276
 	VZEROUPPER
 	RET
 
@@ -6852,7 +6948,7 @@ TEXT ·winogradGather2x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Z6
 	XORQ         DI, DI
 
-lane273:
+lane277:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -6976,7 +7072,7 @@ lane273:
 	VMOVUPS     Z3, (R8)(R9*1)
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane273
+	JB          lane277
 	VZEROUPPER
 	RET
 
@@ -6994,10 +7090,10 @@ TEXT ·winogradInput3x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Z10
 	MOVQ         32(AX), DI
 
-loop274:
+loop278:
 	XORQ R8, R8
 
-lane275:
+lane279:
 	MOVQ         CX, R9
 	ADDQ         R8, R9
 	MOVQ         DX, R10
@@ -7295,11 +7391,11 @@ lane275:
 	ADDQ         R11, R10
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 40(AX)
-	JB           lane275
+	JB           lane279
 	ADDQ         48(AX), CX
 	ADDQ         40(AX), DX
 	SUBQ         $0x00000001, DI
-	JNZ          loop274
+	JNZ          loop278
 	VZEROUPPER
 	RET
 
@@ -7318,17 +7414,17 @@ TEXT ·winogradOutput3x3_512(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop276:
+loop280:
 	VPXORQ       Z31, Z31, Z31
 	TESTQ        R8, R8
-	JZ           plain277
+	JZ           plain281
 	VBROADCASTSS (R8), Z31
 	ADDQ         $0x00000004, R8
 
-plain277:
+plain281:
 	XORQ R9, R9
 
-lane278:
+lane282:
 	MOVQ        DX, R10
 	ADDQ        R9, R10
 	MOVQ        CX, R11
@@ -7456,7 +7552,7 @@ lane278:
 	VADDPS      Z31, Z2, Z2
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh279
+	JE          fresh283
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        24(BX), R11
@@ -7464,14 +7560,14 @@ lane278:
 	MOVQ        48(BX), R11
 	VADDPS      (R10)(R11*1), Z5, Z5
 
-fresh279:
+fresh283:
 	CMPQ   80(AX), $0x00
-	JE     linear280
+	JE     linear284
 	VMAXPS Z0, Z30, Z0
 	VMAXPS Z2, Z30, Z2
 	VMAXPS Z5, Z30, Z5
 
-linear280:
+linear284:
 	MOVQ        (BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        24(BX), R11
@@ -7495,7 +7591,7 @@ linear280:
 	VADDPS      Z31, Z2, Z2
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh281
+	JE          fresh285
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        32(BX), R11
@@ -7503,14 +7599,14 @@ linear280:
 	MOVQ        56(BX), R11
 	VADDPS      (R10)(R11*1), Z5, Z5
 
-fresh281:
+fresh285:
 	CMPQ   80(AX), $0x00
-	JE     linear282
+	JE     linear286
 	VMAXPS Z0, Z30, Z0
 	VMAXPS Z2, Z30, Z2
 	VMAXPS Z5, Z30, Z5
 
-linear282:
+linear286:
 	MOVQ        8(BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -7534,7 +7630,7 @@ linear282:
 	VADDPS      Z31, Z2, Z2
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh283
+	JE          fresh287
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        40(BX), R11
@@ -7542,14 +7638,14 @@ linear282:
 	MOVQ        64(BX), R11
 	VADDPS      (R10)(R11*1), Z5, Z5
 
-fresh283:
+fresh287:
 	CMPQ   80(AX), $0x00
-	JE     linear284
+	JE     linear288
 	VMAXPS Z0, Z30, Z0
 	VMAXPS Z2, Z30, Z2
 	VMAXPS Z5, Z30, Z5
 
-linear284:
+linear288:
 	MOVQ    16(BX), R11
 	VMOVUPS Z0, (R10)(R11*1)
 	MOVQ    40(BX), R11
@@ -7558,11 +7654,11 @@ linear284:
 	VMOVUPS Z5, (R10)(R11*1)
 	ADDQ    $0x00000040, R9
 	CMPQ    R9, 40(AX)
-	JB      lane278
+	JB      lane282
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop276
+	JNZ     loop280
 	VZEROUPPER
 	RET
 
@@ -7581,7 +7677,7 @@ TEXT ·winogradWeights3x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Z10
 	XORQ         DI, DI
 
-lane285:
+lane289:
 	MOVQ         CX, R8
 	ADDQ         DI, R8
 	MOVQ         DX, R9
@@ -7775,7 +7871,7 @@ lane285:
 	ADDQ         R10, R9
 	ADDQ         $0x00000040, DI
 	CMPQ         DI, 40(AX)
-	JB           lane285
+	JB           lane289
 	VZEROUPPER
 	RET
 
@@ -7792,7 +7888,7 @@ TEXT ·winogradSpread3x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Z8
 	XORQ         DI, DI
 
-lane286:
+lane290:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -7970,7 +8066,7 @@ lane286:
 	ADDQ        R10, R9
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane286
+	JB          lane290
 	VZEROUPPER
 	RET
 
@@ -7990,7 +8086,7 @@ TEXT ·winogradGather3x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 16(DI), Z11
 	XORQ         DI, DI
 
-lane287:
+lane291:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -8184,7 +8280,7 @@ lane287:
 	VMOVUPS     Z6, (R8)(R9*1)
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane287
+	JB          lane291
 	VZEROUPPER
 	RET
 
@@ -8202,10 +8298,10 @@ TEXT ·winogradInput4x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Z11
 	MOVQ         32(AX), DI
 
-loop288:
+loop292:
 	XORQ R8, R8
 
-lane289:
+lane293:
 	MOVQ         CX, R9
 	ADDQ         R8, R9
 	MOVQ         DX, R10
@@ -8621,11 +8717,11 @@ lane289:
 	ADDQ         R11, R10
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 40(AX)
-	JB           lane289
+	JB           lane293
 	ADDQ         48(AX), CX
 	ADDQ         40(AX), DX
 	SUBQ         $0x00000001, DI
-	JNZ          loop288
+	JNZ          loop292
 	VZEROUPPER
 	RET
 
@@ -8645,17 +8741,17 @@ TEXT ·winogradOutput4x3_512(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop290:
+loop294:
 	VPXORQ       Z31, Z31, Z31
 	TESTQ        R8, R8
-	JZ           plain291
+	JZ           plain295
 	VBROADCASTSS (R8), Z31
 	ADDQ         $0x00000004, R8
 
-plain291:
+plain295:
 	XORQ R9, R9
 
-lane292:
+lane296:
 	MOVQ        DX, R10
 	ADDQ        R9, R10
 	MOVQ        CX, R11
@@ -8845,7 +8941,7 @@ lane292:
 	VADDPS      Z31, Z6, Z6
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh293
+	JE          fresh297
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        32(BX), R11
@@ -8855,15 +8951,15 @@ lane292:
 	MOVQ        96(BX), R11
 	VADDPS      (R10)(R11*1), Z5, Z5
 
-fresh293:
+fresh297:
 	CMPQ   80(AX), $0x00
-	JE     linear294
+	JE     linear298
 	VMAXPS Z0, Z30, Z0
 	VMAXPS Z3, Z30, Z3
 	VMAXPS Z6, Z30, Z6
 	VMAXPS Z5, Z30, Z5
 
-linear294:
+linear298:
 	MOVQ        (BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -8894,7 +8990,7 @@ linear294:
 	VADDPS      Z31, Z6, Z6
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh295
+	JE          fresh299
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        40(BX), R11
@@ -8904,15 +9000,15 @@ linear294:
 	MOVQ        104(BX), R11
 	VADDPS      (R10)(R11*1), Z5, Z5
 
-fresh295:
+fresh299:
 	CMPQ   80(AX), $0x00
-	JE     linear296
+	JE     linear300
 	VMAXPS Z0, Z30, Z0
 	VMAXPS Z3, Z30, Z3
 	VMAXPS Z6, Z30, Z6
 	VMAXPS Z5, Z30, Z5
 
-linear296:
+linear300:
 	MOVQ        8(BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        40(BX), R11
@@ -8943,7 +9039,7 @@ linear296:
 	VADDPS      Z31, Z6, Z6
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh297
+	JE          fresh301
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        48(BX), R11
@@ -8953,15 +9049,15 @@ linear296:
 	MOVQ        112(BX), R11
 	VADDPS      (R10)(R11*1), Z5, Z5
 
-fresh297:
+fresh301:
 	CMPQ   80(AX), $0x00
-	JE     linear298
+	JE     linear302
 	VMAXPS Z0, Z30, Z0
 	VMAXPS Z3, Z30, Z3
 	VMAXPS Z6, Z30, Z6
 	VMAXPS Z5, Z30, Z5
 
-linear298:
+linear302:
 	MOVQ        16(BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        48(BX), R11
@@ -8992,7 +9088,7 @@ linear298:
 	VADDPS      Z31, Z6, Z6
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh299
+	JE          fresh303
 	MOVQ        24(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        56(BX), R11
@@ -9002,15 +9098,15 @@ linear298:
 	MOVQ        120(BX), R11
 	VADDPS      (R10)(R11*1), Z5, Z5
 
-fresh299:
+fresh303:
 	CMPQ   80(AX), $0x00
-	JE     linear300
+	JE     linear304
 	VMAXPS Z0, Z30, Z0
 	VMAXPS Z3, Z30, Z3
 	VMAXPS Z6, Z30, Z6
 	VMAXPS Z5, Z30, Z5
 
-linear300:
+linear304:
 	MOVQ    24(BX), R11
 	VMOVUPS Z0, (R10)(R11*1)
 	MOVQ    56(BX), R11
@@ -9021,11 +9117,11 @@ linear300:
 	VMOVUPS Z5, (R10)(R11*1)
 	ADDQ    $0x00000040, R9
 	CMPQ    R9, 40(AX)
-	JB      lane292
+	JB      lane296
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop290
+	JNZ     loop294
 	VZEROUPPER
 	RET
 
@@ -9044,7 +9140,7 @@ TEXT ·winogradWeights4x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Z10
 	XORQ         DI, DI
 
-lane301:
+lane305:
 	MOVQ         CX, R8
 	ADDQ         DI, R8
 	MOVQ         DX, R9
@@ -9277,7 +9373,7 @@ lane301:
 	ADDQ         R10, R9
 	ADDQ         $0x00000040, DI
 	CMPQ         DI, 40(AX)
-	JB           lane301
+	JB           lane305
 	VZEROUPPER
 	RET
 
@@ -9295,7 +9391,7 @@ TEXT ·winogradSpread4x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Z10
 	XORQ         DI, DI
 
-lane302:
+lane306:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -9555,7 +9651,7 @@ lane302:
 	ADDQ        R10, R9
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane302
+	JB          lane306
 	VZEROUPPER
 	RET
 
@@ -9574,7 +9670,7 @@ TEXT ·winogradGather4x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Z11
 	XORQ         DI, DI
 
-lane303:
+lane307:
 	MOVQ         DX, R8
 	ADDQ         DI, R8
 	MOVQ         CX, R9
@@ -9807,7 +9903,7 @@ lane303:
 	VMOVUPS      Z5, (R8)(R9*1)
 	ADDQ         $0x00000040, DI
 	CMPQ         DI, 40(AX)
-	JB           lane303
+	JB           lane307
 	VZEROUPPER
 	RET
 
@@ -9831,10 +9927,10 @@ TEXT ·winogradInput3x5_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 32(DI), Z20
 	MOVQ         32(AX), DI
 
-loop304:
+loop308:
 	XORQ R8, R8
 
-lane305:
+lane309:
 	MOVQ         CX, R9
 	ADDQ         R8, R9
 	MOVQ         DX, R10
@@ -10472,11 +10568,11 @@ lane305:
 	ADDQ         R11, R10
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 40(AX)
-	JB           lane305
+	JB           lane309
 	ADDQ         48(AX), CX
 	ADDQ         40(AX), DX
 	SUBQ         $0x00000001, DI
-	JNZ          loop304
+	JNZ          loop308
 	VZEROUPPER
 	RET
 
@@ -10497,17 +10593,17 @@ TEXT ·winogradOutput3x5_512(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop306:
+loop310:
 	VPXORQ       Z31, Z31, Z31
 	TESTQ        R8, R8
-	JZ           plain307
+	JZ           plain311
 	VBROADCASTSS (R8), Z31
 	ADDQ         $0x00000004, R8
 
-plain307:
+plain311:
 	XORQ R9, R9
 
-lane308:
+lane312:
 	MOVQ        DX, R10
 	ADDQ        R9, R10
 	MOVQ        CX, R11
@@ -10747,7 +10843,7 @@ lane308:
 	VADDPS      Z31, Z1, Z1
 	VADDPS      Z31, Z6, Z6
 	CMPQ        72(AX), $0x00
-	JE          fresh309
+	JE          fresh313
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Z10, Z10
 	MOVQ        24(BX), R11
@@ -10755,14 +10851,14 @@ lane308:
 	MOVQ        48(BX), R11
 	VADDPS      (R10)(R11*1), Z6, Z6
 
-fresh309:
+fresh313:
 	CMPQ   80(AX), $0x00
-	JE     linear310
+	JE     linear314
 	VMAXPS Z10, Z30, Z10
 	VMAXPS Z1, Z30, Z1
 	VMAXPS Z6, Z30, Z6
 
-linear310:
+linear314:
 	MOVQ        (BX), R11
 	VMOVUPS     Z10, (R10)(R11*1)
 	MOVQ        24(BX), R11
@@ -10793,7 +10889,7 @@ linear310:
 	VADDPS      Z31, Z1, Z1
 	VADDPS      Z31, Z6, Z6
 	CMPQ        72(AX), $0x00
-	JE          fresh311
+	JE          fresh315
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Z10, Z10
 	MOVQ        32(BX), R11
@@ -10801,14 +10897,14 @@ linear310:
 	MOVQ        56(BX), R11
 	VADDPS      (R10)(R11*1), Z6, Z6
 
-fresh311:
+fresh315:
 	CMPQ   80(AX), $0x00
-	JE     linear312
+	JE     linear316
 	VMAXPS Z10, Z30, Z10
 	VMAXPS Z1, Z30, Z1
 	VMAXPS Z6, Z30, Z6
 
-linear312:
+linear316:
 	MOVQ        8(BX), R11
 	VMOVUPS     Z10, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -10839,7 +10935,7 @@ linear312:
 	VADDPS      Z31, Z1, Z1
 	VADDPS      Z31, Z6, Z6
 	CMPQ        72(AX), $0x00
-	JE          fresh313
+	JE          fresh317
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Z10, Z10
 	MOVQ        40(BX), R11
@@ -10847,14 +10943,14 @@ linear312:
 	MOVQ        64(BX), R11
 	VADDPS      (R10)(R11*1), Z6, Z6
 
-fresh313:
+fresh317:
 	CMPQ   80(AX), $0x00
-	JE     linear314
+	JE     linear318
 	VMAXPS Z10, Z30, Z10
 	VMAXPS Z1, Z30, Z1
 	VMAXPS Z6, Z30, Z6
 
-linear314:
+linear318:
 	MOVQ    16(BX), R11
 	VMOVUPS Z10, (R10)(R11*1)
 	MOVQ    40(BX), R11
@@ -10863,11 +10959,11 @@ linear314:
 	VMOVUPS Z6, (R10)(R11*1)
 	ADDQ    $0x00000040, R9
 	CMPQ    R9, 40(AX)
-	JB      lane308
+	JB      lane312
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop306
+	JNZ     loop310
 	VZEROUPPER
 	RET
 
@@ -10888,7 +10984,7 @@ TEXT ·winogradWeights3x5_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(DI), Z15
 	XORQ         DI, DI
 
-lane315:
+lane319:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -11366,7 +11462,7 @@ lane315:
 	ADDQ        R10, R9
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane315
+	JB          lane319
 	VZEROUPPER
 	RET
 
@@ -11385,7 +11481,7 @@ TEXT ·winogradSpread3x5_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Z11
 	XORQ         DI, DI
 
-lane316:
+lane320:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -11681,7 +11777,7 @@ lane316:
 	ADDQ        R10, R9
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane316
+	JB          lane320
 	VZEROUPPER
 	RET
 
@@ -11702,7 +11798,7 @@ TEXT ·winogradGather3x5_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(DI), Z16
 	XORQ         DI, DI
 
-lane317:
+lane321:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -12180,7 +12276,7 @@ lane317:
 	VMOVUPS     Z6, (R8)(R9*1)
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane317
+	JB          lane321
 	VZEROUPPER
 	RET
 
@@ -12195,10 +12291,10 @@ TEXT ·winogradInputWhole2_512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	MOVQ 32(AX), DI
 
-loop318:
+loop322:
 	XORQ R8, R8
 
-lane319:
+lane323:
 	MOVQ    CX, R9
 	ADDQ    R8, R9
 	MOVQ    DX, R10
@@ -12259,11 +12355,11 @@ lane319:
 	ADDQ    R11, R10
 	ADDQ    $0x00000040, R8
 	CMPQ    R8, 40(AX)
-	JB      lane319
+	JB      lane323
 	ADDQ    48(AX), CX
 	ADDQ    40(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop318
+	JNZ     loop322
 	VZEROUPPER
 	RET
 
@@ -12280,17 +12376,17 @@ TEXT ·winogradOutputWhole2_512(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), DI
 	MOVQ   64(AX), R8
 
-loop320:
+loop324:
 	VPXORQ       Z31, Z31, Z31
 	TESTQ        R8, R8
-	JZ           plain321
+	JZ           plain325
 	VBROADCASTSS (R8), Z31
 	ADDQ         $0x00000004, R8
 
-plain321:
+plain325:
 	XORQ R9, R9
 
-lane322:
+lane326:
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	MOVQ    CX, R11
@@ -12338,19 +12434,19 @@ lane322:
 	VADDPS  Z31, Z3, Z3
 	VADDPS  Z31, Z2, Z2
 	CMPQ    72(AX), $0x00
-	JE      fresh323
+	JE      fresh327
 	MOVQ    (BX), R11
 	VADDPS  (R10)(R11*1), Z3, Z3
 	MOVQ    16(BX), R11
 	VADDPS  (R10)(R11*1), Z2, Z2
 
-fresh323:
+fresh327:
 	CMPQ   80(AX), $0x00
-	JE     linear324
+	JE     linear328
 	VMAXPS Z3, Z30, Z3
 	VMAXPS Z2, Z30, Z2
 
-linear324:
+linear328:
 	MOVQ    (BX), R11
 	VMOVUPS Z3, (R10)(R11*1)
 	MOVQ    16(BX), R11
@@ -12364,30 +12460,30 @@ linear324:
 	VADDPS  Z31, Z3, Z3
 	VADDPS  Z31, Z2, Z2
 	CMPQ    72(AX), $0x00
-	JE      fresh325
+	JE      fresh329
 	MOVQ    8(BX), R11
 	VADDPS  (R10)(R11*1), Z3, Z3
 	MOVQ    24(BX), R11
 	VADDPS  (R10)(R11*1), Z2, Z2
 
-fresh325:
+fresh329:
 	CMPQ   80(AX), $0x00
-	JE     linear326
+	JE     linear330
 	VMAXPS Z3, Z30, Z3
 	VMAXPS Z2, Z30, Z2
 
-linear326:
+linear330:
 	MOVQ    8(BX), R11
 	VMOVUPS Z3, (R10)(R11*1)
 	MOVQ    24(BX), R11
 	VMOVUPS Z2, (R10)(R11*1)
 	ADDQ    $0x00000040, R9
 	CMPQ    R9, 40(AX)
-	JB      lane322
+	JB      lane326
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop320
+	JNZ     loop324
 	VZEROUPPER
 	RET
 
@@ -12403,7 +12499,7 @@ TEXT ·winogradWeightsWhole2_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS (DI), Z4
 	XORQ         DI, DI
 
-lane327:
+lane331:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    DX, R9
@@ -12495,7 +12591,7 @@ lane327:
 	ADDQ    R10, R9
 	ADDQ    $0x00000040, DI
 	CMPQ    DI, 40(AX)
-	JB      lane327
+	JB      lane331
 	VZEROUPPER
 	RET
 
@@ -12510,7 +12606,7 @@ TEXT ·winogradSpreadWhole2_512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	XORQ DI, DI
 
-lane328:
+lane332:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    DX, R9
@@ -12571,7 +12667,7 @@ lane328:
 	ADDQ    R10, R9
 	ADDQ    $0x00000040, DI
 	CMPQ    DI, 40(AX)
-	JB      lane328
+	JB      lane332
 	VZEROUPPER
 	RET
 
@@ -12588,7 +12684,7 @@ TEXT ·winogradGatherWhole2_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Z6
 	XORQ         DI, DI
 
-lane329:
+lane333:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -12686,7 +12782,7 @@ lane329:
 	VMOVUPS     Z0, (R8)(R9*1)
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane329
+	JB          lane333
 	VZEROUPPER
 	RET
 
@@ -12707,10 +12803,10 @@ TEXT ·winogradInputWhole4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(SI), Z14
 	MOVQ         32(AX), SI
 
-loop330:
+loop334:
 	XORQ DI, DI
 
-lane331:
+lane335:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -12755,11 +12851,11 @@ lane331:
 	ADDQ        R10, R9
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane331
+	JB          lane335
 	ADDQ        48(AX), CX
 	ADDQ        40(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop330
+	JNZ         loop334
 	VZEROUPPER
 	RET
 
@@ -12782,17 +12878,17 @@ TEXT ·winogradOutputWhole4_512(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), SI
 	MOVQ         64(AX), DI
 
-loop332:
+loop336:
 	VPXORQ       Z31, Z31, Z31
 	TESTQ        DI, DI
-	JZ           plain333
+	JZ           plain337
 	VBROADCASTSS (DI), Z31
 	ADDQ         $0x00000004, DI
 
-plain333:
+plain337:
 	XORQ R8, R8
 
-lane334:
+lane338:
 	MOVQ        DX, R9
 	ADDQ        R8, R9
 	MOVQ        CX, R10
@@ -12833,7 +12929,7 @@ lane334:
 	VADDPS      Z31, Z7, Z7
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh335
+	JE          fresh339
 	MOVQ        (BX), R10
 	VADDPS      (R9)(R10*1), Z6, Z6
 	MOVQ        8(BX), R10
@@ -12843,15 +12939,15 @@ lane334:
 	MOVQ        24(BX), R10
 	VADDPS      (R9)(R10*1), Z5, Z5
 
-fresh335:
+fresh339:
 	CMPQ   80(AX), $0x00
-	JE     linear336
+	JE     linear340
 	VMAXPS Z6, Z30, Z6
 	VMAXPS Z4, Z30, Z4
 	VMAXPS Z7, Z30, Z7
 	VMAXPS Z5, Z30, Z5
 
-linear336:
+linear340:
 	MOVQ    (BX), R10
 	VMOVUPS Z6, (R9)(R10*1)
 	MOVQ    8(BX), R10
@@ -12862,11 +12958,11 @@ linear336:
 	VMOVUPS Z5, (R9)(R10*1)
 	ADDQ    $0x00000040, R8
 	CMPQ    R8, 40(AX)
-	JB      lane334
+	JB      lane338
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, SI
-	JNZ     loop332
+	JNZ     loop336
 	VZEROUPPER
 	RET
 
@@ -12896,7 +12992,7 @@ TEXT ·winogradWeightsWhole4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 56(SI), Z26
 	XORQ         SI, SI
 
-lane337:
+lane341:
 	MOVQ         CX, DI
 	ADDQ         SI, DI
 	MOVQ         DX, R8
@@ -12959,7 +13055,7 @@ lane337:
 	ADDQ         R9, R8
 	ADDQ         $0x00000040, SI
 	CMPQ         SI, 40(AX)
-	JB           lane337
+	JB           lane341
 	VZEROUPPER
 	RET
 
@@ -12980,7 +13076,7 @@ TEXT ·winogradSpreadWhole4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(SI), Z14
 	XORQ         SI, SI
 
-lane338:
+lane342:
 	MOVQ        CX, DI
 	ADDQ        SI, DI
 	MOVQ        DX, R8
@@ -13025,7 +13121,7 @@ lane338:
 	ADDQ        R9, R8
 	ADDQ        $0x00000040, SI
 	CMPQ        SI, 40(AX)
-	JB          lane338
+	JB          lane342
 	VZEROUPPER
 	RET
 
@@ -13056,7 +13152,7 @@ TEXT ·winogradGatherWhole4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 60(SI), Z26
 	XORQ         SI, SI
 
-lane339:
+lane343:
 	MOVQ         DX, DI
 	ADDQ         SI, DI
 	MOVQ         CX, R8
@@ -13119,7 +13215,7 @@ lane339:
 	VMOVUPS      Z6, (DI)(R8*1)
 	ADDQ         $0x00000040, SI
 	CMPQ         SI, 40(AX)
-	JB           lane339
+	JB           lane343
 	VZEROUPPER
 	RET
 
@@ -13142,7 +13238,7 @@ TEXT ·peak512(SB), NOSPLIT, $0-8
 	VPXORQ Z12, Z12, Z12
 	VPXORQ Z13, Z13, Z13
 
-loop340:
+loop344:
 	VFMADD231PS Z12, Z13, Z0
 	VFMADD231PS Z12, Z13, Z1
 	VFMADD231PS Z12, Z13, Z2
@@ -13192,7 +13288,7 @@ loop340:
 	VFMADD231PS Z12, Z13, Z10
 	VFMADD231PS Z12, Z13, Z11
 	SUBQ        $0x00000001, AX
-	JNZ         loop340
+	JNZ         loop344
 	VZEROUPPER
 	RET
 
@@ -13214,7 +13310,7 @@ TEXT ·product6x2_256(SB), NOSPLIT, $0-8
 	VXORPS     Y11, Y11, Y11
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched341
+	JZ         fetched345
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -13236,73 +13332,73 @@ TEXT ·product6x2_256(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched341:
+fetched345:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum343
-	JA      bias342
+	JB      sum347
+	JA      bias346
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum343
+	JBE     sum347
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
 	CMPQ    DX, $0x00000002
-	JBE     sum343
+	JBE     sum347
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y4
 	VMOVUPS (CX)(SI*1), Y5
 	CMPQ    DX, $0x00000003
-	JBE     sum343
+	JBE     sum347
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y6
 	VMOVUPS (CX)(SI*1), Y7
 	CMPQ    DX, $0x00000004
-	JBE     sum343
+	JBE     sum347
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y8
 	VMOVUPS (CX)(SI*1), Y9
 	CMPQ    DX, $0x00000005
-	JBE     sum343
+	JBE     sum347
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y10
 	VMOVUPS (CX)(SI*1), Y11
-	JMP     sum343
+	JMP     sum347
 
-bias342:
+bias346:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same344
+	JE           same348
 	VBROADCASTSS (BX), Y0
 	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum343
+	JBE          sum347
 	VBROADCASTSS 4(BX), Y2
 	VBROADCASTSS 4(BX), Y3
 	CMPQ         DX, $0x00000002
-	JBE          sum343
+	JBE          sum347
 	VBROADCASTSS 8(BX), Y4
 	VBROADCASTSS 8(BX), Y5
 	CMPQ         DX, $0x00000003
-	JBE          sum343
+	JBE          sum347
 	VBROADCASTSS 12(BX), Y6
 	VBROADCASTSS 12(BX), Y7
 	CMPQ         DX, $0x00000004
-	JBE          sum343
+	JBE          sum347
 	VBROADCASTSS 16(BX), Y8
 	VBROADCASTSS 16(BX), Y9
 	CMPQ         DX, $0x00000005
-	JBE          sum343
+	JBE          sum347
 	VBROADCASTSS 20(BX), Y10
 	VBROADCASTSS 20(BX), Y11
-	JMP          sum343
+	JMP          sum347
 
-same344:
+same348:
 	VMOVUPS (BX), Y0
 	VMOVUPS 32(BX), Y1
 	VMOVUPS (BX), Y2
@@ -13316,7 +13412,7 @@ same344:
 	VMOVUPS (BX), Y10
 	VMOVUPS 32(BX), Y11
 
-sum343:
+sum347:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -13326,13 +13422,13 @@ sum343:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop345:
+loop349:
 	MOVQ 56(AX), R11
 
-loop346:
+loop350:
 	MOVQ 48(AX), R12
 
-loop347:
+loop351:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
@@ -13356,18 +13452,18 @@ loop347:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 	SUBQ         $0x00000001, R12
-	JNZ          loop347
+	JNZ          loop351
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop346
+	JNZ          loop350
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop345
+	JNZ          loop349
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store348
+	JZ           store352
 	VXORPS       Y12, Y12, Y12
 	VMAXPS       Y0, Y12, Y0
 	VMAXPS       Y1, Y12, Y1
@@ -13382,7 +13478,7 @@ loop347:
 	VMAXPS       Y10, Y12, Y10
 	VMAXPS       Y11, Y12, Y11
 
-store348:
+store352:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -13390,32 +13486,32 @@ store348:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end349
+	JBE     end353
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end349
+	JBE     end353
 	ADDQ    DX, CX
 	VMOVUPS Y4, (CX)
 	VMOVUPS Y5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end349
+	JBE     end353
 	ADDQ    DX, CX
 	VMOVUPS Y6, (CX)
 	VMOVUPS Y7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end349
+	JBE     end353
 	ADDQ    DX, CX
 	VMOVUPS Y8, (CX)
 	VMOVUPS Y9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end349
+	JBE     end353
 	ADDQ    DX, CX
 	VMOVUPS Y10, (CX)
 	VMOVUPS Y11, (CX)(BX*1)
 
-end349:
+end353:
 	VZEROUPPER
 	RET
 
@@ -13433,7 +13529,7 @@ TEXT ·product4x2_256(SB), NOSPLIT, $0-8
 	VXORPS     Y7, Y7, Y7
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched350
+	JZ         fetched354
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -13449,55 +13545,55 @@ TEXT ·product4x2_256(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched350:
+fetched354:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum352
-	JA      bias351
+	JB      sum356
+	JA      bias355
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum352
+	JBE     sum356
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
 	CMPQ    DX, $0x00000002
-	JBE     sum352
+	JBE     sum356
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y4
 	VMOVUPS (CX)(SI*1), Y5
 	CMPQ    DX, $0x00000003
-	JBE     sum352
+	JBE     sum356
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y6
 	VMOVUPS (CX)(SI*1), Y7
-	JMP     sum352
+	JMP     sum356
 
-bias351:
+bias355:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same353
+	JE           same357
 	VBROADCASTSS (BX), Y0
 	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum352
+	JBE          sum356
 	VBROADCASTSS 4(BX), Y2
 	VBROADCASTSS 4(BX), Y3
 	CMPQ         DX, $0x00000002
-	JBE          sum352
+	JBE          sum356
 	VBROADCASTSS 8(BX), Y4
 	VBROADCASTSS 8(BX), Y5
 	CMPQ         DX, $0x00000003
-	JBE          sum352
+	JBE          sum356
 	VBROADCASTSS 12(BX), Y6
 	VBROADCASTSS 12(BX), Y7
-	JMP          sum352
+	JMP          sum356
 
-same353:
+same357:
 	VMOVUPS (BX), Y0
 	VMOVUPS 32(BX), Y1
 	VMOVUPS (BX), Y2
@@ -13507,7 +13603,7 @@ same353:
 	VMOVUPS (BX), Y6
 	VMOVUPS 32(BX), Y7
 
-sum352:
+sum356:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -13516,13 +13612,13 @@ sum352:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop354:
+loop358:
 	MOVQ 56(AX), R10
 
-loop355:
+loop359:
 	MOVQ 48(AX), R11
 
-loop356:
+loop360:
 	VMOVUPS      (DX), Y8
 	VMOVUPS      32(DX), Y9
 	VBROADCASTSS (CX), Y10
@@ -13540,18 +13636,18 @@ loop356:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop356
+	JNZ          loop360
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop355
+	JNZ          loop359
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop354
+	JNZ          loop358
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store357
+	JZ           store361
 	VXORPS       Y8, Y8, Y8
 	VMAXPS       Y0, Y8, Y0
 	VMAXPS       Y1, Y8, Y1
@@ -13562,7 +13658,7 @@ loop356:
 	VMAXPS       Y6, Y8, Y6
 	VMAXPS       Y7, Y8, Y7
 
-store357:
+store361:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -13570,22 +13666,22 @@ store357:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end358
+	JBE     end362
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end358
+	JBE     end362
 	ADDQ    DX, CX
 	VMOVUPS Y4, (CX)
 	VMOVUPS Y5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end358
+	JBE     end362
 	ADDQ    DX, CX
 	VMOVUPS Y6, (CX)
 	VMOVUPS Y7, (CX)(BX*1)
 
-end358:
+end362:
 	VZEROUPPER
 	RET
 
@@ -13599,7 +13695,7 @@ TEXT ·product2x2_256(SB), NOSPLIT, $0-8
 	VXORPS     Y3, Y3, Y3
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched359
+	JZ         fetched363
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -13609,43 +13705,43 @@ TEXT ·product2x2_256(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched359:
+fetched363:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum361
-	JA      bias360
+	JB      sum365
+	JA      bias364
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum361
+	JBE     sum365
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
-	JMP     sum361
+	JMP     sum365
 
-bias360:
+bias364:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same362
+	JE           same366
 	VBROADCASTSS (BX), Y0
 	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum361
+	JBE          sum365
 	VBROADCASTSS 4(BX), Y2
 	VBROADCASTSS 4(BX), Y3
-	JMP          sum361
+	JMP          sum365
 
-same362:
+same366:
 	VMOVUPS (BX), Y0
 	VMOVUPS 32(BX), Y1
 	VMOVUPS (BX), Y2
 	VMOVUPS 32(BX), Y3
 
-sum361:
+sum365:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -13653,13 +13749,13 @@ sum361:
 	MOVQ 40(AX), DI
 	MOVQ 80(AX), R8
 
-loop363:
+loop367:
 	MOVQ 56(AX), R9
 
-loop364:
+loop368:
 	MOVQ 48(AX), R10
 
-loop365:
+loop369:
 	VMOVUPS      (DX), Y4
 	VMOVUPS      32(DX), Y5
 	VBROADCASTSS (CX), Y6
@@ -13671,25 +13767,25 @@ loop365:
 	ADDQ         SI, CX
 	ADDQ         DI, DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop365
+	JNZ          loop369
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop364
+	JNZ          loop368
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R8
-	JNZ          loop363
+	JNZ          loop367
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store366
+	JZ           store370
 	VXORPS       Y4, Y4, Y4
 	VMAXPS       Y0, Y4, Y0
 	VMAXPS       Y1, Y4, Y1
 	VMAXPS       Y2, Y4, Y2
 	VMAXPS       Y3, Y4, Y3
 
-store366:
+store370:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -13697,12 +13793,12 @@ store366:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end367
+	JBE     end371
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 
-end367:
+end371:
 	VZEROUPPER
 	RET
 
@@ -13726,10 +13822,10 @@ TEXT ·correlate256(SB), NOSPLIT, $0-8
 	VMOVUPS 448(BX), Y7
 	MOVQ    56(AX), R9
 
-loop368:
+loop372:
 	MOVQ 48(AX), R10
 
-loop369:
+loop373:
 	VMOVUPS     (DX), Y8
 	VMOVUPS     (DX)(DI*1), Y9
 	VMOVUPS     (DX)(DI*2), Y10
@@ -13747,11 +13843,11 @@ loop369:
 	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, DX
 	SUBQ        $0x00000001, R10
-	JNZ         loop369
+	JNZ         loop373
 	ADDQ        64(AX), CX
 	ADDQ        72(AX), DX
 	SUBQ        $0x00000001, R9
-	JNZ         loop368
+	JNZ         loop372
 	VMOVUPS     Y0, (BX)
 	VMOVUPS     Y1, 64(BX)
 	VMOVUPS     Y2, 128(BX)
@@ -13776,7 +13872,7 @@ TEXT ·line256(SB), NOSPLIT, $0-8
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
 	CMPQ    120(AX), $0x00
-	JE      sum370
+	JE      sum374
 	MOVQ    128(AX), CX
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
@@ -13787,7 +13883,7 @@ TEXT ·line256(SB), NOSPLIT, $0-8
 	VMOVUPS 192(CX), Y6
 	VMOVUPS 224(CX), Y7
 
-sum370:
+sum374:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 136(AX), BX
@@ -13796,13 +13892,13 @@ sum370:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop371:
+loop375:
 	MOVQ 56(AX), R10
 
-loop372:
+loop376:
 	MOVQ 48(AX), R11
 
-loop373:
+loop377:
 	VBROADCASTSS (CX), Y12
 	VFMADD231PS  (DX), Y12, Y0
 	VFMADD231PS  32(DX), Y12, Y1
@@ -13815,18 +13911,18 @@ loop373:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop373
+	JNZ          loop377
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop372
+	JNZ          loop376
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop371
+	JNZ          loop375
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store374
+	JZ           store378
 	VXORPS       Y8, Y8, Y8
 	VMAXPS       Y0, Y8, Y0
 	VMAXPS       Y1, Y8, Y1
@@ -13837,7 +13933,7 @@ loop373:
 	VMAXPS       Y6, Y8, Y6
 	VMAXPS       Y7, Y8, Y7
 
-store374:
+store378:
 	MOVQ    16(AX), AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
@@ -13925,9 +14021,9 @@ TEXT ·add256(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), AX
 
-big375:
+big379:
 	CMPQ    AX, $0x00000080
-	JB      small376
+	JB      small380
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (CX)
@@ -13945,11 +14041,11 @@ big375:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big375
+	JMP     big379
 
-small376:
+small380:
 	TESTQ   AX, AX
-	JZ      out377
+	JZ      out381
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (CX)
@@ -13961,9 +14057,9 @@ small376:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small376
+	JMP     small380
 
-out377:
+out381:
 	VZEROUPPER
 	RET
 
@@ -13978,9 +14074,9 @@ TEXT ·addRelu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big378:
+big382:
 	CMPQ    AX, $0x00000080
-	JB      small379
+	JB      small383
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMAXPS  Y0, Y15, Y0
@@ -14002,11 +14098,11 @@ big378:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big378
+	JMP     big382
 
-small379:
+small383:
 	TESTQ   AX, AX
-	JZ      out380
+	JZ      out384
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMAXPS  Y0, Y15, Y0
@@ -14020,9 +14116,9 @@ small379:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small379
+	JMP     small383
 
-out380:
+out384:
 	VZEROUPPER
 	RET
 
@@ -14037,9 +14133,9 @@ TEXT ·relu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big381:
+big385:
 	CMPQ    AX, $0x00000080
-	JB      small382
+	JB      small386
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMOVUPS Y0, (CX)
@@ -14057,11 +14153,11 @@ big381:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big381
+	JMP     big385
 
-small382:
+small386:
 	TESTQ   AX, AX
-	JZ      out383
+	JZ      out387
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMOVUPS Y0, (CX)
@@ -14073,9 +14169,9 @@ small382:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small382
+	JMP     small386
 
-out383:
+out387:
 	VZEROUPPER
 	RET
 
@@ -14091,9 +14187,9 @@ TEXT ·clamp256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big384:
+big388:
 	CMPQ    DI, $0x00000080
-	JB      small385
+	JB      small389
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMINPS  Y0, Y14, Y0
@@ -14115,11 +14211,11 @@ big384:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, DI
-	JMP     big384
+	JMP     big388
 
-small385:
+small389:
 	TESTQ   DI, DI
-	JZ      out386
+	JZ      out390
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMINPS  Y0, Y14, Y0
@@ -14133,9 +14229,9 @@ small385:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small385
+	JMP     small389
 
-out386:
+out390:
 	VZEROUPPER
 	RET
 
@@ -14150,9 +14246,9 @@ TEXT ·reluBack256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big387:
+big391:
 	CMPQ    AX, $0x00000080
-	JB      small388
+	JB      small392
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -14178,11 +14274,11 @@ big387:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big387
+	JMP     big391
 
-small388:
+small392:
 	TESTQ   AX, AX
-	JZ      out389
+	JZ      out393
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -14198,9 +14294,9 @@ small388:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small388
+	JMP     small392
 
-out389:
+out393:
 	VZEROUPPER
 	RET
 
@@ -14216,9 +14312,9 @@ TEXT ·clampBack256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big390:
+big394:
 	CMPQ    DI, $0x00000040
-	JB      small391
+	JB      small395
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -14238,11 +14334,11 @@ big390:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     big390
+	JMP     big394
 
-small391:
+small395:
 	TESTQ   DI, DI
-	JZ      out392
+	JZ      out396
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -14262,9 +14358,9 @@ small391:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small391
+	JMP     small395
 
-out392:
+out396:
 	VZEROUPPER
 	RET
 
@@ -14280,9 +14376,9 @@ TEXT ·scale256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big393:
+big397:
 	CMPQ    DI, $0x00000080
-	JB      small394
+	JB      small398
 	VMULPS  (DX), Y14, Y0
 	VMOVUPS Y0, (CX)
 	VMULPS  32(DX), Y14, Y1
@@ -14296,11 +14392,11 @@ big393:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, DI
-	JMP     big393
+	JMP     big397
 
-small394:
+small398:
 	TESTQ   DI, DI
-	JZ      out395
+	JZ      out399
 	VMULPS  (DX), Y14, Y0
 	VMOVUPS Y0, (CX)
 	VMULPS  32(DX), Y14, Y1
@@ -14310,9 +14406,9 @@ small394:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small394
+	JMP     small398
 
-out395:
+out399:
 	VZEROUPPER
 	RET
 
@@ -14326,9 +14422,9 @@ TEXT ·affineEach256(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), AX
 
-big396:
+big400:
 	CMPQ        AX, $0x00000080
-	JB          small397
+	JB          small401
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -14350,11 +14446,11 @@ big396:
 	ADDQ        $0x00000080, BX
 	ADDQ        $0x00000080, SI
 	SUBQ        $0x00000080, AX
-	JMP         big396
+	JMP         big400
 
-small397:
+small401:
 	TESTQ       AX, AX
-	JZ          out398
+	JZ          out402
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -14368,9 +14464,9 @@ small397:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, AX
-	JMP         small397
+	JMP         small401
 
-out398:
+out402:
 	VZEROUPPER
 	RET
 
@@ -14385,9 +14481,9 @@ TEXT ·affineEachRelu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big399:
+big403:
 	CMPQ        AX, $0x00000080
-	JB          small400
+	JB          small404
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -14413,11 +14509,11 @@ big399:
 	ADDQ        $0x00000080, BX
 	ADDQ        $0x00000080, SI
 	SUBQ        $0x00000080, AX
-	JMP         big399
+	JMP         big403
 
-small400:
+small404:
 	TESTQ       AX, AX
-	JZ          out401
+	JZ          out405
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -14433,9 +14529,9 @@ small400:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, AX
-	JMP         small400
+	JMP         small404
 
-out401:
+out405:
 	VZEROUPPER
 	RET
 
@@ -14449,14 +14545,14 @@ TEXT ·squares256(SB), NOSPLIT, $0-8
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-loop402:
+loop406:
 	VMOVUPS     (DX), Y4
 	VFMADD231PS Y4, Y4, Y0
 	VMOVUPS     32(DX), Y5
 	VFMADD231PS Y5, Y5, Y1
 	ADDQ        $0x00000040, DX
 	SUBQ        $0x00000040, AX
-	JNZ         loop402
+	JNZ         loop406
 	VMOVUPS     Y0, (CX)
 	VMOVUPS     Y1, 32(CX)
 	VZEROUPPER
@@ -14471,7 +14567,7 @@ TEXT ·silu256(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), BX
 	MOVQ 32(AX), AX
 
-loop403:
+loop407:
 	VMOVUPS      (BX), Y6
 	VMOVAPS      Y6, Y0
 	VXORPS       Y1, Y1, Y1
@@ -14520,7 +14616,7 @@ loop403:
 	ADDQ         $0x00000020, DX
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x00000020, AX
-	JNZ          loop403
+	JNZ          loop407
 	VZEROUPPER
 	RET
 
@@ -14534,7 +14630,7 @@ TEXT ·siluBack256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 16(AX), AX
 
-loop404:
+loop408:
 	VMOVUPS      (BX), Y6
 	VMOVAPS      Y6, Y0
 	VXORPS       Y1, Y1, Y1
@@ -14591,7 +14687,7 @@ loop404:
 	ADDQ         $0x00000020, BX
 	ADDQ         $0x00000020, AX
 	SUBQ         $0x00000020, SI
-	JNZ          loop404
+	JNZ          loop408
 	VZEROUPPER
 	RET
 
@@ -14604,7 +14700,7 @@ TEXT ·geluTanh256(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), BX
 	MOVQ 32(AX), AX
 
-loop405:
+loop409:
 	VMOVUPS      (BX), Y6
 	VMOVAPS      Y6, Y0
 	VMULPS       Y6, Y6, Y7
@@ -14661,7 +14757,7 @@ loop405:
 	ADDQ         $0x00000020, DX
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x00000020, AX
-	JNZ          loop405
+	JNZ          loop409
 	VZEROUPPER
 	RET
 
@@ -14675,7 +14771,7 @@ TEXT ·geluTanhBack256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 16(AX), AX
 
-loop406:
+loop410:
 	VMOVUPS      (BX), Y6
 	VMOVAPS      Y6, Y0
 	VMULPS       Y6, Y6, Y7
@@ -14745,7 +14841,7 @@ loop406:
 	ADDQ         $0x00000020, BX
 	ADDQ         $0x00000020, AX
 	SUBQ         $0x00000020, SI
-	JNZ          loop406
+	JNZ          loop410
 	VZEROUPPER
 	RET
 
@@ -14758,7 +14854,7 @@ TEXT ·gelu256(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), BX
 	MOVQ 32(AX), AX
 
-loop407:
+loop411:
 	VMOVUPS      (BX), Y6
 	VMOVAPS      Y6, Y0
 	VMULPS       Y6, Y6, Y0
@@ -14837,7 +14933,7 @@ loop407:
 	ADDQ         $0x00000020, DX
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x00000020, AX
-	JNZ          loop407
+	JNZ          loop411
 	VZEROUPPER
 	RET
 
@@ -14851,7 +14947,7 @@ TEXT ·geluBack256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 16(AX), AX
 
-loop408:
+loop412:
 	VMOVUPS      (BX), Y6
 	VMOVAPS      Y6, Y0
 	VMULPS       Y6, Y6, Y0
@@ -14932,7 +15028,7 @@ loop408:
 	ADDQ         $0x00000020, BX
 	ADDQ         $0x00000020, AX
 	SUBQ         $0x00000020, SI
-	JNZ          loop408
+	JNZ          loop412
 	VZEROUPPER
 	RET
 
@@ -14950,7 +15046,7 @@ TEXT ·softmaxRows256(SB), NOSPLIT, $0-8
 	VMOVUPS (R9), Y6
 	VMOVUPS (SI), Y7
 
-loop409:
+loop413:
 	VMOVUPS      (BX), Y0
 	VSUBPS       Y6, Y0, Y0
 	VMOVAPS      Y0, Y2
@@ -14994,7 +15090,7 @@ loop409:
 	ADDQ         R8, DX
 	ADDQ         R8, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop409
+	JNZ          loop413
 	VMOVUPS      Y7, (SI)
 	MOVQ         (AX), DX
 	MOVQ         8(AX), BX
@@ -15005,7 +15101,7 @@ loop409:
 	VMOVUPS      32(AX), Y6
 	VMOVUPS      32(SI), Y7
 
-loop410:
+loop414:
 	VMOVUPS      32(BX), Y0
 	VSUBPS       Y6, Y0, Y0
 	VMOVAPS      Y0, Y2
@@ -15049,7 +15145,7 @@ loop410:
 	ADDQ         R8, DX
 	ADDQ         R8, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop410
+	JNZ          loop414
 	VMOVUPS      Y7, 32(SI)
 	VZEROUPPER
 	RET
@@ -15068,7 +15164,7 @@ TEXT ·softmaxRowsBack256(SB), NOSPLIT, $0-8
 	VMOVUPS (R9), Y6
 	VMOVUPS (SI), Y7
 
-loop411:
+loop415:
 	VMOVUPS      (BX), Y0
 	VSUBPS       Y6, Y0, Y0
 	VMOVAPS      Y0, Y2
@@ -15115,7 +15211,7 @@ loop411:
 	ADDQ         R8, DX
 	ADDQ         R8, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop411
+	JNZ          loop415
 	MOVQ         (AX), DX
 	MOVQ         8(AX), BX
 	MOVQ         24(AX), SI
@@ -15125,7 +15221,7 @@ loop411:
 	VMOVUPS      32(AX), Y6
 	VMOVUPS      32(SI), Y7
 
-loop412:
+loop416:
 	VMOVUPS      32(BX), Y0
 	VSUBPS       Y6, Y0, Y0
 	VMOVAPS      Y0, Y2
@@ -15172,7 +15268,171 @@ loop412:
 	ADDQ         R8, DX
 	ADDQ         R8, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop412
+	JNZ          loop416
+	VZEROUPPER
+	RET
+
+// func mulRows256(args uintptr)
+// Requires: AVX
+TEXT ·mulRows256(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    32(AX), BX
+	MOVQ    40(AX), SI
+	MOVQ    56(AX), DI
+	MOVQ    16(AX), R8
+	VMOVUPS (R8), Y2
+
+loop417:
+	VMOVUPS (DX), Y0
+	VMULPS  Y2, Y0, Y0
+	VMOVUPS Y0, (CX)
+	ADDQ    SI, CX
+	ADDQ    DI, DX
+	SUBQ    $0x00000001, BX
+	JNZ     loop417
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    32(AX), BX
+	MOVQ    40(AX), SI
+	MOVQ    56(AX), DI
+	MOVQ    16(AX), AX
+	VMOVUPS 32(AX), Y2
+
+loop418:
+	VMOVUPS 32(DX), Y0
+	VMULPS  Y2, Y0, Y0
+	VMOVUPS Y0, 32(CX)
+	ADDQ    SI, CX
+	ADDQ    DI, DX
+	SUBQ    $0x00000001, BX
+	JNZ     loop418
+	VZEROUPPER
+	RET
+
+// func addRows256(args uintptr)
+// Requires: AVX, FMA3
+TEXT ·addRows256(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    32(AX), BX
+	MOVQ    40(AX), SI
+	MOVQ    56(AX), DI
+	MOVQ    16(AX), R8
+	VMOVUPS (R8), Y2
+
+loop419:
+	VMOVUPS     (DX), Y0
+	VMOVUPS     (CX), Y1
+	VFMADD231PS Y2, Y0, Y1
+	VMOVUPS     Y1, (CX)
+	ADDQ        SI, CX
+	ADDQ        DI, DX
+	SUBQ        $0x00000001, BX
+	JNZ         loop419
+	MOVQ        (AX), CX
+	MOVQ        8(AX), DX
+	MOVQ        32(AX), BX
+	MOVQ        40(AX), SI
+	MOVQ        56(AX), DI
+	MOVQ        16(AX), AX
+	VMOVUPS     32(AX), Y2
+
+loop420:
+	VMOVUPS     32(DX), Y0
+	VMOVUPS     32(CX), Y1
+	VFMADD231PS Y2, Y0, Y1
+	VMOVUPS     Y1, 32(CX)
+	ADDQ        SI, CX
+	ADDQ        DI, DX
+	SUBQ        $0x00000001, BX
+	JNZ         loop420
+	VZEROUPPER
+	RET
+
+// func dotRows256(args uintptr)
+// Requires: AVX, FMA3
+TEXT ·dotRows256(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    32(AX), BX
+	MOVQ    40(AX), SI
+	MOVQ    56(AX), DI
+	MOVQ    24(AX), R8
+	VMOVUPS (R8), Y2
+
+loop421:
+	VMOVUPS     (DX), Y0
+	VMOVUPS     (CX), Y1
+	VFMADD231PS Y1, Y0, Y2
+	ADDQ        SI, CX
+	ADDQ        DI, DX
+	SUBQ        $0x00000001, BX
+	JNZ         loop421
+	MOVQ        24(AX), CX
+	VMOVUPS     Y2, (CX)
+	MOVQ        (AX), CX
+	MOVQ        8(AX), DX
+	MOVQ        32(AX), BX
+	MOVQ        40(AX), SI
+	MOVQ        56(AX), DI
+	MOVQ        24(AX), R8
+	VMOVUPS     32(R8), Y2
+
+loop422:
+	VMOVUPS     32(DX), Y0
+	VMOVUPS     32(CX), Y1
+	VFMADD231PS Y1, Y0, Y2
+	ADDQ        SI, CX
+	ADDQ        DI, DX
+	SUBQ        $0x00000001, BX
+	JNZ         loop422
+	MOVQ        24(AX), AX
+	VMOVUPS     Y2, 32(AX)
+	VZEROUPPER
+	RET
+
+// func maxRows256(args uintptr)
+// Requires: AVX
+TEXT ·maxRows256(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    32(AX), BX
+	MOVQ    40(AX), SI
+	MOVQ    56(AX), DI
+	MOVQ    24(AX), R8
+	VMOVUPS (R8), Y2
+
+loop423:
+	VMOVUPS (DX), Y0
+	VMAXPS  Y0, Y2, Y2
+	ADDQ    SI, CX
+	ADDQ    DI, DX
+	SUBQ    $0x00000001, BX
+	JNZ     loop423
+	MOVQ    24(AX), CX
+	VMOVUPS Y2, (CX)
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    32(AX), BX
+	MOVQ    40(AX), SI
+	MOVQ    56(AX), DI
+	MOVQ    24(AX), R8
+	VMOVUPS 32(R8), Y2
+
+loop424:
+	VMOVUPS 32(DX), Y0
+	VMAXPS  Y0, Y2, Y2
+	ADDQ    SI, CX
+	ADDQ    DI, DX
+	SUBQ    $0x00000001, BX
+	JNZ     loop424
+	MOVQ    24(AX), AX
+	VMOVUPS Y2, 32(AX)
 	VZEROUPPER
 	RET
 
@@ -15190,7 +15450,7 @@ TEXT ·lstm256(SB), NOSPLIT, $0-8
 	MOVQ (AX), R10
 	MOVQ 48(AX), AX
 
-loop413:
+loop425:
 	VMOVUPS      (R10), Y0
 	VADDPS       (DX), Y0, Y0
 	VXORPS       Y1, Y1, Y1
@@ -15453,7 +15713,7 @@ loop413:
 	ADDQ         $0x00000020, R8
 	ADDQ         $0x00000020, R10
 	SUBQ         $0x00000020, AX
-	JNZ          loop413
+	JNZ          loop425
 	VZEROUPPER
 	RET
 
@@ -15471,7 +15731,7 @@ TEXT ·lstmBack256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 72(AX), Y12
 	MOVQ         48(AX), AX
 
-loop414:
+loop426:
 	VMOVUPS      (DI), Y0
 	VADDPS       Y0, Y0, Y0
 	VXORPS       Y1, Y1, Y1
@@ -15575,7 +15835,7 @@ loop414:
 	ADDQ         $0x00000020, DI
 	ADDQ         $0x00000020, R8
 	SUBQ         $0x00000020, AX
-	JNZ          loop414
+	JNZ          loop426
 	VZEROUPPER
 	RET
 
@@ -15593,7 +15853,7 @@ TEXT ·gru256(SB), NOSPLIT, $0-8
 	MOVQ (AX), R10
 	MOVQ 48(AX), AX
 
-loop415:
+loop427:
 	VMOVUPS      (R10), Y0
 	VADDPS       (DX), Y0, Y0
 	VXORPS       Y1, Y1, Y1
@@ -15760,7 +16020,7 @@ loop415:
 	ADDQ         $0x00000020, R8
 	ADDQ         $0x00000020, R10
 	SUBQ         $0x00000020, AX
-	JNZ          loop415
+	JNZ          loop427
 	VZEROUPPER
 	RET
 
@@ -15778,7 +16038,7 @@ TEXT ·gruBack256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 72(AX), Y12
 	MOVQ         48(AX), AX
 
-loop416:
+loop428:
 	VMOVUPS      (BX), Y8
 	ADDQ         R9, BX
 	VMOVUPS      (BX), Y9
@@ -15826,7 +16086,7 @@ loop416:
 	ADDQ         $0x00000020, DI
 	ADDQ         $0x00000020, R8
 	SUBQ         $0x00000020, AX
-	JNZ          loop416
+	JNZ          loop428
 	VZEROUPPER
 	RET
 
@@ -15843,9 +16103,9 @@ TEXT ·sgd256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 44(AX), Y14
 	VBROADCASTSS 48(AX), Y13
 
-big417:
+big429:
 	CMPQ        DI, $0x00000020
-	JB          small418
+	JB          small430
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -15856,11 +16116,11 @@ big417:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big417
+	JMP         big429
 
-small418:
+small430:
 	TESTQ       DI, DI
-	JZ          out419
+	JZ          out431
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -15876,9 +16136,9 @@ small418:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small418
+	JMP         small430
 
-out419:
+out431:
 	VZEROUPPER
 	RET
 
@@ -15898,9 +16158,9 @@ TEXT ·momentum256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 56(AX), Y11
 	VBROADCASTSS 60(AX), Y10
 
-big420:
+big432:
 	CMPQ        DI, $0x00000020
-	JB          small421
+	JB          small433
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -15916,11 +16176,11 @@ big420:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big420
+	JMP         big432
 
-small421:
+small433:
 	TESTQ       DI, DI
-	JZ          out422
+	JZ          out434
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -15946,9 +16206,9 @@ small421:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small421
+	JMP         small433
 
-out422:
+out434:
 	VZEROUPPER
 	RET
 
@@ -15972,9 +16232,9 @@ TEXT ·adam256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 72(AX), Y7
 	VBROADCASTSS 76(AX), Y6
 
-big423:
+big435:
 	CMPQ        DI, $0x00000020
-	JB          small424
+	JB          small436
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -15997,11 +16257,11 @@ big423:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big423
+	JMP         big435
 
-small424:
+small436:
 	TESTQ       DI, DI
-	JZ          out425
+	JZ          out437
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -16041,9 +16301,9 @@ small424:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small424
+	JMP         small436
 
-out425:
+out437:
 	VZEROUPPER
 	RET
 
@@ -16057,12 +16317,12 @@ TEXT ·affine256(SB), NOSPLIT, $0-8
 	MOVQ   80(AX), SI
 	VXORPS Y15, Y15, Y15
 
-loop426:
+loop438:
 	MOVQ 64(AX), DI
 	MOVQ 24(AX), R8
 	MOVQ 32(AX), R9
 
-loop427:
+loop439:
 	VBROADCASTSS (R8), Y14
 	ADDQ         $0x00000004, R8
 	VBROADCASTSS (R9), Y13
@@ -16070,7 +16330,7 @@ loop427:
 	XORQ         R10, R10
 	MOVQ         SI, R11
 
-loop428:
+loop440:
 	VMOVUPS     (CX)(R10*1), Y0
 	VFMADD213PS Y13, Y14, Y0
 	VMOVUPS     Y0, (DX)(R10*1)
@@ -16079,13 +16339,13 @@ loop428:
 	VMOVUPS     Y1, 32(DX)(R10*1)
 	ADDQ        $0x00000040, R10
 	SUBQ        $0x00000040, R11
-	JNZ         loop428
+	JNZ         loop440
 	ADDQ        R10, CX
 	ADDQ        R10, DX
 	SUBQ        $0x00000001, DI
-	JNZ         loop427
+	JNZ         loop439
 	SUBQ        $0x00000001, BX
-	JNZ         loop426
+	JNZ         loop438
 	VZEROUPPER
 	RET
 
@@ -16099,12 +16359,12 @@ TEXT ·affineRelu256(SB), NOSPLIT, $0-8
 	MOVQ   80(AX), SI
 	VXORPS Y15, Y15, Y15
 
-loop429:
+loop441:
 	MOVQ 64(AX), DI
 	MOVQ 24(AX), R8
 	MOVQ 32(AX), R9
 
-loop430:
+loop442:
 	VBROADCASTSS (R8), Y14
 	ADDQ         $0x00000004, R8
 	VBROADCASTSS (R9), Y13
@@ -16112,7 +16372,7 @@ loop430:
 	XORQ         R10, R10
 	MOVQ         SI, R11
 
-loop431:
+loop443:
 	VMOVUPS     (CX)(R10*1), Y0
 	VFMADD213PS Y13, Y14, Y0
 	VMAXPS      Y0, Y15, Y0
@@ -16123,13 +16383,13 @@ loop431:
 	VMOVUPS     Y1, 32(DX)(R10*1)
 	ADDQ        $0x00000040, R10
 	SUBQ        $0x00000040, R11
-	JNZ         loop431
+	JNZ         loop443
 	ADDQ        R10, CX
 	ADDQ        R10, DX
 	SUBQ        $0x00000001, DI
-	JNZ         loop430
+	JNZ         loop442
 	SUBQ        $0x00000001, BX
-	JNZ         loop429
+	JNZ         loop441
 	VZEROUPPER
 	RET
 
@@ -16143,13 +16403,13 @@ TEXT ·normBack256(SB), NOSPLIT, $0-8
 	MOVQ   80(AX), SI
 	VXORPS Y15, Y15, Y15
 
-loop432:
+loop444:
 	MOVQ 64(AX), DI
 	MOVQ 24(AX), R8
 	MOVQ 32(AX), R9
 	MOVQ 40(AX), R10
 
-loop433:
+loop445:
 	VBROADCASTSS (R8), Y14
 	ADDQ         $0x00000004, R8
 	VBROADCASTSS (R9), Y13
@@ -16160,7 +16420,7 @@ loop433:
 	XORQ         R12, R12
 	MOVQ         SI, R13
 
-loop434:
+loop446:
 	VMOVUPS     (DX)(R12*1), Y0
 	VFMADD213PS Y12, Y14, Y0
 	VFMADD231PS (CX)(R12*1), Y13, Y0
@@ -16173,14 +16433,14 @@ loop434:
 	VMOVUPS     Y1, 32(DX)(R12*1)
 	ADDQ        $0x00000040, R12
 	SUBQ        $0x00000040, R13
-	JNZ         loop434
+	JNZ         loop446
 	ADDQ        R12, CX
 	ADDQ        R12, DX
 	ADDQ        R12, R11
 	SUBQ        $0x00000001, DI
-	JNZ         loop433
+	JNZ         loop445
 	SUBQ        $0x00000001, BX
-	JNZ         loop432
+	JNZ         loop444
 	VZEROUPPER
 	RET
 
@@ -16210,14 +16470,14 @@ TEXT ·moments4_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, SI
 	VXORPS       Y12, Y12, Y12
 
-loop435:
+loop447:
 	XORQ SI, SI
 	MOVQ SI, DI
 	MOVQ 48(AX), R8
 	XORQ R9, R9
 	MOVQ 72(AX), R10
 
-loop436:
+loop448:
 	VMOVUPS     (CX)(DI*1), Y13
 	VSUBPS      Y8, Y13, Y13
 	VMULPS      (R8)(R9*1), Y13, Y13
@@ -16226,14 +16486,14 @@ loop436:
 	ADDQ        $0x00000020, DI
 	ADDQ        $0x00000020, R9
 	SUBQ        $0x00000020, R10
-	JNZ         loop436
+	JNZ         loop448
 	ADDQ        80(AX), SI
 	MOVQ        SI, DI
 	MOVQ        48(AX), R8
 	XORQ        R9, R9
 	MOVQ        72(AX), R10
 
-loop437:
+loop449:
 	VMOVUPS     (CX)(DI*1), Y13
 	VSUBPS      Y9, Y13, Y13
 	VMULPS      (R8)(R9*1), Y13, Y13
@@ -16242,14 +16502,14 @@ loop437:
 	ADDQ        $0x00000020, DI
 	ADDQ        $0x00000020, R9
 	SUBQ        $0x00000020, R10
-	JNZ         loop437
+	JNZ         loop449
 	ADDQ        80(AX), SI
 	MOVQ        SI, DI
 	MOVQ        48(AX), R8
 	XORQ        R9, R9
 	MOVQ        72(AX), R10
 
-loop438:
+loop450:
 	VMOVUPS     (CX)(DI*1), Y13
 	VSUBPS      Y10, Y13, Y13
 	VMULPS      (R8)(R9*1), Y13, Y13
@@ -16258,13 +16518,13 @@ loop438:
 	ADDQ        $0x00000020, DI
 	ADDQ        $0x00000020, R9
 	SUBQ        $0x00000020, R10
-	JNZ         loop438
+	JNZ         loop450
 	ADDQ        80(AX), SI
 	MOVQ        48(AX), DI
 	XORQ        R8, R8
 	MOVQ        72(AX), R9
 
-loop439:
+loop451:
 	VMOVUPS     (CX)(SI*1), Y13
 	VSUBPS      Y11, Y13, Y13
 	VMULPS      (DI)(R8*1), Y13, Y13
@@ -16273,10 +16533,10 @@ loop439:
 	ADDQ        $0x00000020, SI
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop439
+	JNZ         loop451
 	ADDQ        96(AX), CX
 	SUBQ        $0x00000001, BX
-	JNZ         loop435
+	JNZ         loop447
 	VMOVUPS     Y0, (DX)
 	VMOVUPS     Y1, 64(DX)
 	VMOVUPS     Y2, 128(DX)
@@ -16315,12 +16575,12 @@ TEXT ·normSums4_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, DI
 	VXORPS       Y12, Y12, Y12
 
-loop440:
+loop452:
 	XORQ DI, DI
 	MOVQ DI, R8
 	MOVQ 72(AX), R9
 
-loop441:
+loop453:
 	VMOVUPS     (DX)(R8*1), Y14
 	VMOVUPS     (CX)(R8*1), Y13
 	VSUBPS      Y8, Y13, Y13
@@ -16328,12 +16588,12 @@ loop441:
 	VFMADD231PS Y14, Y13, Y1
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop441
+	JNZ         loop453
 	ADDQ        80(AX), DI
 	MOVQ        DI, R8
 	MOVQ        72(AX), R9
 
-loop442:
+loop454:
 	VMOVUPS     (DX)(R8*1), Y14
 	VMOVUPS     (CX)(R8*1), Y13
 	VSUBPS      Y9, Y13, Y13
@@ -16341,12 +16601,12 @@ loop442:
 	VFMADD231PS Y14, Y13, Y3
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop442
+	JNZ         loop454
 	ADDQ        80(AX), DI
 	MOVQ        DI, R8
 	MOVQ        72(AX), R9
 
-loop443:
+loop455:
 	VMOVUPS     (DX)(R8*1), Y14
 	VMOVUPS     (CX)(R8*1), Y13
 	VSUBPS      Y10, Y13, Y13
@@ -16354,11 +16614,11 @@ loop443:
 	VFMADD231PS Y14, Y13, Y5
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop443
+	JNZ         loop455
 	ADDQ        80(AX), DI
 	MOVQ        72(AX), R8
 
-loop444:
+loop456:
 	VMOVUPS     (DX)(DI*1), Y14
 	VMOVUPS     (CX)(DI*1), Y13
 	VSUBPS      Y11, Y13, Y13
@@ -16366,11 +16626,11 @@ loop444:
 	VFMADD231PS Y14, Y13, Y7
 	ADDQ        $0x00000020, DI
 	SUBQ        $0x00000020, R8
-	JNZ         loop444
+	JNZ         loop456
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop440
+	JNZ         loop452
 	VMOVUPS     Y0, (BX)
 	VMOVUPS     Y1, 64(BX)
 	VMOVUPS     Y2, 128(BX)
@@ -16410,12 +16670,12 @@ TEXT ·normSumsRelu4_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, R8
 	VXORPS       Y12, Y12, Y12
 
-loop445:
+loop457:
 	XORQ R8, R8
 	MOVQ R8, R9
 	MOVQ 72(AX), R10
 
-loop446:
+loop458:
 	VMOVUPS     (DX)(R9*1), Y14
 	VMOVUPS     (BX)(R9*1), Y15
 	VCMPPS      $0x1e, Y12, Y15, Y15
@@ -16427,12 +16687,12 @@ loop446:
 	VFMADD231PS Y14, Y13, Y1
 	ADDQ        $0x00000020, R9
 	SUBQ        $0x00000020, R10
-	JNZ         loop446
+	JNZ         loop458
 	ADDQ        80(AX), R8
 	MOVQ        R8, R9
 	MOVQ        72(AX), R10
 
-loop447:
+loop459:
 	VMOVUPS     (DX)(R9*1), Y14
 	VMOVUPS     (BX)(R9*1), Y15
 	VCMPPS      $0x1e, Y12, Y15, Y15
@@ -16444,12 +16704,12 @@ loop447:
 	VFMADD231PS Y14, Y13, Y3
 	ADDQ        $0x00000020, R9
 	SUBQ        $0x00000020, R10
-	JNZ         loop447
+	JNZ         loop459
 	ADDQ        80(AX), R8
 	MOVQ        R8, R9
 	MOVQ        72(AX), R10
 
-loop448:
+loop460:
 	VMOVUPS     (DX)(R9*1), Y14
 	VMOVUPS     (BX)(R9*1), Y15
 	VCMPPS      $0x1e, Y12, Y15, Y15
@@ -16461,11 +16721,11 @@ loop448:
 	VFMADD231PS Y14, Y13, Y5
 	ADDQ        $0x00000020, R9
 	SUBQ        $0x00000020, R10
-	JNZ         loop448
+	JNZ         loop460
 	ADDQ        80(AX), R8
 	MOVQ        72(AX), R9
 
-loop449:
+loop461:
 	VMOVUPS     (DX)(R8*1), Y14
 	VMOVUPS     (BX)(R8*1), Y15
 	VCMPPS      $0x1e, Y12, Y15, Y15
@@ -16477,12 +16737,12 @@ loop449:
 	VFMADD231PS Y14, Y13, Y7
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop449
+	JNZ         loop461
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop445
+	JNZ         loop457
 	VMOVUPS     Y0, (SI)
 	VMOVUPS     Y1, 64(SI)
 	VMOVUPS     Y2, 128(SI)
@@ -16507,45 +16767,45 @@ TEXT ·rowSums4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 192(DX), Y3
 	VXORPS  Y8, Y8, Y8
 
-loop450:
+loop462:
 	XORQ SI, SI
 	MOVQ SI, DI
 	MOVQ 72(AX), R8
 
-loop451:
+loop463:
 	VADDPS (CX)(DI*1), Y0, Y0
 	ADDQ   $0x00000020, DI
 	SUBQ   $0x00000020, R8
-	JNZ    loop451
+	JNZ    loop463
 	ADDQ   80(AX), SI
 	MOVQ   SI, DI
 	MOVQ   72(AX), R8
 
-loop452:
+loop464:
 	VADDPS (CX)(DI*1), Y1, Y1
 	ADDQ   $0x00000020, DI
 	SUBQ   $0x00000020, R8
-	JNZ    loop452
+	JNZ    loop464
 	ADDQ   80(AX), SI
 	MOVQ   SI, DI
 	MOVQ   72(AX), R8
 
-loop453:
+loop465:
 	VADDPS (CX)(DI*1), Y2, Y2
 	ADDQ   $0x00000020, DI
 	SUBQ   $0x00000020, R8
-	JNZ    loop453
+	JNZ    loop465
 	ADDQ   80(AX), SI
 	MOVQ   72(AX), DI
 
-loop454:
+loop466:
 	VADDPS  (CX)(SI*1), Y3, Y3
 	ADDQ    $0x00000020, SI
 	SUBQ    $0x00000020, DI
-	JNZ     loop454
+	JNZ     loop466
 	ADDQ    96(AX), CX
 	SUBQ    $0x00000001, BX
-	JNZ     loop450
+	JNZ     loop462
 	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, 64(DX)
 	VMOVUPS Y2, 128(DX)
@@ -16567,50 +16827,50 @@ TEXT ·dots4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 192(BX), Y3
 	VXORPS  Y8, Y8, Y8
 
-loop455:
+loop467:
 	XORQ DI, DI
 	MOVQ DI, R8
 	MOVQ 72(AX), R9
 
-loop456:
+loop468:
 	VMOVUPS     (CX)(R8*1), Y9
 	VFMADD231PS (DX)(R8*1), Y9, Y0
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop456
+	JNZ         loop468
 	ADDQ        80(AX), DI
 	MOVQ        DI, R8
 	MOVQ        72(AX), R9
 
-loop457:
+loop469:
 	VMOVUPS     (CX)(R8*1), Y9
 	VFMADD231PS (DX)(R8*1), Y9, Y1
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop457
+	JNZ         loop469
 	ADDQ        80(AX), DI
 	MOVQ        DI, R8
 	MOVQ        72(AX), R9
 
-loop458:
+loop470:
 	VMOVUPS     (CX)(R8*1), Y9
 	VFMADD231PS (DX)(R8*1), Y9, Y2
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop458
+	JNZ         loop470
 	ADDQ        80(AX), DI
 	MOVQ        72(AX), R8
 
-loop459:
+loop471:
 	VMOVUPS     (CX)(DI*1), Y9
 	VFMADD231PS (DX)(DI*1), Y9, Y3
 	ADDQ        $0x00000020, DI
 	SUBQ        $0x00000020, R8
-	JNZ         loop459
+	JNZ         loop471
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop455
+	JNZ         loop467
 	VMOVUPS     Y0, (BX)
 	VMOVUPS     Y1, 64(BX)
 	VMOVUPS     Y2, 128(BX)
@@ -16632,13 +16892,13 @@ TEXT ·moments1_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, SI
 	VXORPS       Y3, Y3, Y3
 
-loop460:
+loop472:
 	XORQ SI, SI
 	MOVQ 48(AX), DI
 	XORQ R8, R8
 	MOVQ 72(AX), R9
 
-loop461:
+loop473:
 	VMOVUPS     (CX)(SI*1), Y4
 	VSUBPS      Y2, Y4, Y4
 	VMULPS      (DI)(R8*1), Y4, Y4
@@ -16647,10 +16907,10 @@ loop461:
 	ADDQ        $0x00000020, SI
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop461
+	JNZ         loop473
 	ADDQ        96(AX), CX
 	SUBQ        $0x00000001, BX
-	JNZ         loop460
+	JNZ         loop472
 	VMOVUPS     Y0, (DX)
 	VMOVUPS     Y1, 64(DX)
 	VZEROUPPER
@@ -16671,11 +16931,11 @@ TEXT ·normSums1_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, DI
 	VXORPS       Y3, Y3, Y3
 
-loop462:
+loop474:
 	XORQ DI, DI
 	MOVQ 72(AX), R8
 
-loop463:
+loop475:
 	VMOVUPS     (DX)(DI*1), Y5
 	VMOVUPS     (CX)(DI*1), Y4
 	VSUBPS      Y2, Y4, Y4
@@ -16683,11 +16943,11 @@ loop463:
 	VFMADD231PS Y5, Y4, Y1
 	ADDQ        $0x00000020, DI
 	SUBQ        $0x00000020, R8
-	JNZ         loop463
+	JNZ         loop475
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop462
+	JNZ         loop474
 	VMOVUPS     Y0, (BX)
 	VMOVUPS     Y1, 64(BX)
 	VZEROUPPER
@@ -16709,11 +16969,11 @@ TEXT ·normSumsRelu1_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, R8
 	VXORPS       Y3, Y3, Y3
 
-loop464:
+loop476:
 	XORQ R8, R8
 	MOVQ 72(AX), R9
 
-loop465:
+loop477:
 	VMOVUPS     (DX)(R8*1), Y5
 	VMOVUPS     (BX)(R8*1), Y6
 	VCMPPS      $0x1e, Y3, Y6, Y6
@@ -16725,12 +16985,12 @@ loop465:
 	VFMADD231PS Y5, Y4, Y1
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop465
+	JNZ         loop477
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop464
+	JNZ         loop476
 	VMOVUPS     Y0, (SI)
 	VMOVUPS     Y1, 64(SI)
 	VZEROUPPER
@@ -16746,18 +17006,18 @@ TEXT ·rowSums1_256(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Y0
 	VXORPS  Y2, Y2, Y2
 
-loop466:
+loop478:
 	XORQ SI, SI
 	MOVQ 72(AX), DI
 
-loop467:
+loop479:
 	VADDPS  (CX)(SI*1), Y0, Y0
 	ADDQ    $0x00000020, SI
 	SUBQ    $0x00000020, DI
-	JNZ     loop467
+	JNZ     loop479
 	ADDQ    96(AX), CX
 	SUBQ    $0x00000001, BX
-	JNZ     loop466
+	JNZ     loop478
 	VMOVUPS Y0, (DX)
 	VZEROUPPER
 	RET
@@ -16773,20 +17033,20 @@ TEXT ·dots1_256(SB), NOSPLIT, $0-8
 	VMOVUPS (BX), Y0
 	VXORPS  Y2, Y2, Y2
 
-loop468:
+loop480:
 	XORQ DI, DI
 	MOVQ 72(AX), R8
 
-loop469:
+loop481:
 	VMOVUPS     (CX)(DI*1), Y3
 	VFMADD231PS (DX)(DI*1), Y3, Y0
 	ADDQ        $0x00000020, DI
 	SUBQ        $0x00000020, R8
-	JNZ         loop469
+	JNZ         loop481
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop468
+	JNZ         loop480
 	VMOVUPS     Y0, (BX)
 	VZEROUPPER
 	RET
@@ -16800,15 +17060,15 @@ TEXT ·maxPool256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 48(AX), Y15
 	MOVQ         104(AX), BX
 
-loop470:
+loop482:
 	MOVQ 40(AX), DI
 	XORQ SI, SI
 
-big471:
+big483:
 	MOVQ    DI, R8
 	SUBQ    SI, R8
 	CMPQ    R8, $0x00000080
-	JB      small472
+	JB      small484
 	VMOVAPS Y15, Y0
 	VMOVAPS Y15, Y1
 	VMOVAPS Y15, Y2
@@ -16818,7 +17078,7 @@ big471:
 	MOVQ    CX, R10
 	ADDQ    SI, R10
 
-loop474:
+loop486:
 	MOVQ    (R8), R11
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
@@ -16827,17 +17087,17 @@ loop474:
 	VMAXPS  64(R11), Y2, Y2
 	VMAXPS  96(R11), Y3, Y3
 	SUBQ    $0x00000001, R9
-	JNZ     loop474
+	JNZ     loop486
 	VMOVUPS Y0, (DX)(SI*1)
 	VMOVUPS Y1, 32(DX)(SI*1)
 	VMOVUPS Y2, 64(DX)(SI*1)
 	VMOVUPS Y3, 96(DX)(SI*1)
 	ADDQ    $0x00000080, SI
-	JMP     big471
+	JMP     big483
 
-small472:
+small484:
 	CMPQ    SI, DI
-	JAE     out473
+	JAE     out485
 	VMOVAPS Y15, Y0
 	VMOVAPS Y15, Y1
 	MOVQ    24(AX), R8
@@ -16845,24 +17105,24 @@ small472:
 	MOVQ    CX, R10
 	ADDQ    SI, R10
 
-loop475:
+loop487:
 	MOVQ    (R8), R11
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
 	VMAXPS  (R11), Y0, Y0
 	VMAXPS  32(R11), Y1, Y1
 	SUBQ    $0x00000001, R9
-	JNZ     loop475
+	JNZ     loop487
 	VMOVUPS Y0, (DX)(SI*1)
 	VMOVUPS Y1, 32(DX)(SI*1)
 	ADDQ    $0x00000040, SI
-	JMP     small472
+	JMP     small484
 
-out473:
+out485:
 	ADDQ 112(AX), CX
 	ADDQ 120(AX), DX
 	SUBQ $0x00000001, BX
-	JNZ  loop470
+	JNZ  loop482
 	VZEROUPPER
 	RET
 
@@ -16875,15 +17135,15 @@ TEXT ·sumPool256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 48(AX), Y15
 	MOVQ         104(AX), BX
 
-loop476:
+loop488:
 	MOVQ 40(AX), DI
 	XORQ SI, SI
 
-big477:
+big489:
 	MOVQ   DI, R8
 	SUBQ   SI, R8
 	CMPQ   R8, $0x00000080
-	JB     small478
+	JB     small490
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -16893,7 +17153,7 @@ big477:
 	MOVQ   CX, R10
 	ADDQ   SI, R10
 
-loop480:
+loop492:
 	MOVQ    (R8), R11
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
@@ -16902,7 +17162,7 @@ loop480:
 	VADDPS  64(R11), Y2, Y2
 	VADDPS  96(R11), Y3, Y3
 	SUBQ    $0x00000001, R9
-	JNZ     loop480
+	JNZ     loop492
 	VMULPS  Y15, Y0, Y0
 	VMOVUPS Y0, (DX)(SI*1)
 	VMULPS  Y15, Y1, Y1
@@ -16912,11 +17172,11 @@ loop480:
 	VMULPS  Y15, Y3, Y3
 	VMOVUPS Y3, 96(DX)(SI*1)
 	ADDQ    $0x00000080, SI
-	JMP     big477
+	JMP     big489
 
-small478:
+small490:
 	CMPQ   SI, DI
-	JAE    out479
+	JAE    out491
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	MOVQ   24(AX), R8
@@ -16924,26 +17184,26 @@ small478:
 	MOVQ   CX, R10
 	ADDQ   SI, R10
 
-loop481:
+loop493:
 	MOVQ    (R8), R11
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
 	VADDPS  (R11), Y0, Y0
 	VADDPS  32(R11), Y1, Y1
 	SUBQ    $0x00000001, R9
-	JNZ     loop481
+	JNZ     loop493
 	VMULPS  Y15, Y0, Y0
 	VMOVUPS Y0, (DX)(SI*1)
 	VMULPS  Y15, Y1, Y1
 	VMOVUPS Y1, 32(DX)(SI*1)
 	ADDQ    $0x00000040, SI
-	JMP     small478
+	JMP     small490
 
-out479:
+out491:
 	ADDQ 112(AX), CX
 	ADDQ 120(AX), DX
 	SUBQ $0x00000001, BX
-	JNZ  loop476
+	JNZ  loop488
 	VZEROUPPER
 	RET
 
@@ -16958,11 +17218,11 @@ TEXT ·maxPoolBack256(SB), NOSPLIT, $0-8
 	MOVQ 40(AX), R8
 	XORQ DI, DI
 
-big482:
+big494:
 	MOVQ    R8, R9
 	SUBQ    DI, R9
 	CMPQ    R9, $0x00000040
-	JB      small483
+	JB      small495
 	VMOVUPS (DX)(DI*1), Y0
 	VMOVUPS (SI)(DI*1), Y2
 	VMOVUPS 32(DX)(DI*1), Y1
@@ -16974,7 +17234,7 @@ big482:
 	MOVQ    BX, R12
 	ADDQ    DI, R12
 
-loop485:
+loop497:
 	MOVQ    (R9), R13
 	ADDQ    $0x00000008, R9
 	MOVQ    R11, R14
@@ -16993,13 +17253,13 @@ loop485:
 	VADDPS  32(R13), Y7, Y7
 	VMOVUPS Y7, 32(R13)
 	SUBQ    $0x00000001, R10
-	JNZ     loop485
+	JNZ     loop497
 	ADDQ    $0x00000040, DI
-	JMP     big482
+	JMP     big494
 
-small483:
+small495:
 	CMPQ    DI, R8
-	JAE     out484
+	JAE     out496
 	VMOVUPS (DX)(DI*1), Y0
 	VMOVUPS (SI)(DI*1), Y2
 	VMOVUPS 32(DX)(DI*1), Y1
@@ -17011,7 +17271,7 @@ small483:
 	MOVQ    BX, R12
 	ADDQ    DI, R12
 
-loop486:
+loop498:
 	MOVQ    (R9), R13
 	ADDQ    $0x00000008, R9
 	MOVQ    R11, R14
@@ -17030,11 +17290,11 @@ loop486:
 	VADDPS  32(R13), Y7, Y7
 	VMOVUPS Y7, 32(R13)
 	SUBQ    $0x00000001, R10
-	JNZ     loop486
+	JNZ     loop498
 	ADDQ    $0x00000040, DI
-	JMP     small483
+	JMP     small495
 
-out484:
+out496:
 	VZEROUPPER
 	RET
 
@@ -17048,11 +17308,11 @@ TEXT ·sumPoolBack256(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big487:
+big499:
 	MOVQ   SI, DI
 	SUBQ   BX, DI
 	CMPQ   DI, $0x00000080
-	JB     small488
+	JB     small500
 	VMULPS (CX)(BX*1), Y15, Y0
 	VMULPS 32(CX)(BX*1), Y15, Y1
 	VMULPS 64(CX)(BX*1), Y15, Y2
@@ -17062,7 +17322,7 @@ big487:
 	MOVQ   DX, R9
 	ADDQ   BX, R9
 
-loop490:
+loop502:
 	MOVQ    (DI), R10
 	ADDQ    $0x00000008, DI
 	ADDQ    R9, R10
@@ -17075,13 +17335,13 @@ loop490:
 	VADDPS  96(R10), Y3, Y7
 	VMOVUPS Y7, 96(R10)
 	SUBQ    $0x00000001, R8
-	JNZ     loop490
+	JNZ     loop502
 	ADDQ    $0x00000080, BX
-	JMP     big487
+	JMP     big499
 
-small488:
+small500:
 	CMPQ   BX, SI
-	JAE    out489
+	JAE    out501
 	VMULPS (CX)(BX*1), Y15, Y0
 	VMULPS 32(CX)(BX*1), Y15, Y1
 	MOVQ   24(AX), DI
@@ -17089,7 +17349,7 @@ small488:
 	MOVQ   DX, R9
 	ADDQ   BX, R9
 
-loop491:
+loop503:
 	MOVQ    (DI), R10
 	ADDQ    $0x00000008, DI
 	ADDQ    R9, R10
@@ -17098,11 +17358,11 @@ loop491:
 	VADDPS  32(R10), Y1, Y5
 	VMOVUPS Y5, 32(R10)
 	SUBQ    $0x00000001, R8
-	JNZ     loop491
+	JNZ     loop503
 	ADDQ    $0x00000040, BX
-	JMP     small488
+	JMP     small500
 
-out489:
+out501:
 	VZEROUPPER
 	RET
 
@@ -17115,15 +17375,15 @@ TEXT ·weighted256(SB), NOSPLIT, $0-8
 	MOVQ 56(AX), BX
 	MOVQ 104(AX), SI
 
-loop492:
+loop504:
 	MOVQ 40(AX), R8
 	XORQ DI, DI
 
-big493:
+big505:
 	MOVQ   R8, R9
 	SUBQ   DI, R9
 	CMPQ   R9, $0x00000080
-	JB     small494
+	JB     small506
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -17136,7 +17396,7 @@ big493:
 	MOVQ   CX, R13
 	ADDQ   DI, R13
 
-loop496:
+loop508:
 	MOVQ        (R10), R14
 	ADDQ        $0x00000008, R10
 	ADDQ        R13, R14
@@ -17152,17 +17412,17 @@ loop496:
 	VMOVUPS     96(R15), Y7
 	VFMADD231PS 96(R14), Y7, Y3
 	SUBQ        $0x00000001, R11
-	JNZ         loop496
+	JNZ         loop508
 	VMOVUPS     Y0, (DX)(DI*1)
 	VMOVUPS     Y1, 32(DX)(DI*1)
 	VMOVUPS     Y2, 64(DX)(DI*1)
 	VMOVUPS     Y3, 96(DX)(DI*1)
 	ADDQ        $0x00000080, DI
-	JMP         big493
+	JMP         big505
 
-small494:
+small506:
 	CMPQ   DI, R8
-	JAE    out495
+	JAE    out507
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	MOVQ   BX, R9
@@ -17173,7 +17433,7 @@ small494:
 	MOVQ   CX, R13
 	ADDQ   DI, R13
 
-loop497:
+loop509:
 	MOVQ        (R10), R14
 	ADDQ        $0x00000008, R10
 	ADDQ        R13, R14
@@ -17185,17 +17445,17 @@ loop497:
 	VMOVUPS     32(R15), Y5
 	VFMADD231PS 32(R14), Y5, Y1
 	SUBQ        $0x00000001, R11
-	JNZ         loop497
+	JNZ         loop509
 	VMOVUPS     Y0, (DX)(DI*1)
 	VMOVUPS     Y1, 32(DX)(DI*1)
 	ADDQ        $0x00000040, DI
-	JMP         small494
+	JMP         small506
 
-out495:
+out507:
 	ADDQ 112(AX), CX
 	ADDQ 120(AX), DX
 	SUBQ $0x00000001, SI
-	JNZ  loop492
+	JNZ  loop504
 	VZEROUPPER
 	RET
 
@@ -17210,10 +17470,10 @@ TEXT ·depthwise4_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	LEAQ (SI)(SI*2), R8
 
-loop498:
+loop510:
 	XORQ R9, R9
 
-lane499:
+lane511:
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
@@ -17223,7 +17483,7 @@ lane499:
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
 	CMPQ    16(AX), $0x00
-	JE      sum500
+	JE      sum512
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	VMOVUPS (R10), Y0
@@ -17235,14 +17495,14 @@ lane499:
 	VMOVUPS (R10)(R8*1), Y6
 	VMOVUPS 32(R10)(R8*1), Y7
 
-sum500:
+sum512:
 	MOVQ 24(AX), R10
 	MOVQ 32(AX), R11
 	MOVQ 64(AX), R12
 	MOVQ CX, R13
 	ADDQ R9, R13
 
-loop501:
+loop513:
 	MOVQ         (R10), R14
 	ADDQ         $0x00000008, R10
 	ADDQ         R13, R14
@@ -17262,7 +17522,7 @@ loop501:
 	VFMADD231PS  (R14)(R8*1), Y8, Y6
 	VFMADD231PS  32(R14)(R8*1), Y8, Y7
 	SUBQ         $0x00000001, R11
-	JNZ          loop501
+	JNZ          loop513
 	MOVQ         DX, R10
 	ADDQ         R9, R10
 	VMOVUPS      Y0, (R10)
@@ -17275,7 +17535,7 @@ loop501:
 	VMOVUPS      Y7, 32(R10)(R8*1)
 	ADDQ         $0x00000040, R9
 	CMPQ         R9, 80(AX)
-	JB           lane499
+	JB           lane511
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         SI, CX
@@ -17286,7 +17546,7 @@ loop501:
 	ADDQ         SI, DX
 	ADDQ         $0x00000010, BX
 	SUBQ         $0x00000004, DI
-	JNZ          loop498
+	JNZ          loop510
 	VZEROUPPER
 	RET
 
@@ -17300,27 +17560,27 @@ TEXT ·depthwise1_256(SB), NOSPLIT, $0-8
 	MOVQ 72(AX), SI
 	MOVQ 88(AX), DI
 
-loop502:
+loop514:
 	XORQ R8, R8
 
-lane503:
+lane515:
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	CMPQ    16(AX), $0x00
-	JE      sum504
+	JE      sum516
 	MOVQ    DX, R9
 	ADDQ    R8, R9
 	VMOVUPS (R9), Y0
 	VMOVUPS 32(R9), Y1
 
-sum504:
+sum516:
 	MOVQ 24(AX), R9
 	MOVQ 32(AX), R10
 	MOVQ 64(AX), R11
 	MOVQ CX, R12
 	ADDQ R8, R12
 
-loop505:
+loop517:
 	MOVQ         (R9), R13
 	ADDQ         $0x00000008, R9
 	ADDQ         R12, R13
@@ -17331,19 +17591,19 @@ loop505:
 	VFMADD231PS  (R13), Y8, Y0
 	VFMADD231PS  32(R13), Y8, Y1
 	SUBQ         $0x00000001, R10
-	JNZ          loop505
+	JNZ          loop517
 	MOVQ         DX, R9
 	ADDQ         R8, R9
 	VMOVUPS      Y0, (R9)
 	VMOVUPS      Y1, 32(R9)
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 80(AX)
-	JB           lane503
+	JB           lane515
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         $0x00000004, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop502
+	JNZ          loop514
 	VZEROUPPER
 	RET
 
@@ -17358,9 +17618,9 @@ TEXT ·round256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	VBROADCASTSS 40(AX), Y15
 
-big506:
+big518:
 	CMPQ      DI, $0x00000040
-	JB        small507
+	JB        small519
 	VMOVUPS   (DX), Y0
 	VPSLLD    $0x0f, Y0, Y1
 	VPSRLD    $0x1f, Y1, Y1
@@ -17388,11 +17648,11 @@ big506:
 	ADDQ      $0x00000040, BX
 	ADDQ      $0x00000040, SI
 	SUBQ      $0x00000040, DI
-	JMP       big506
+	JMP       big518
 
-small507:
+small519:
 	TESTQ     DI, DI
-	JZ        out508
+	JZ        out520
 	VMOVUPS   (DX), Y0
 	VPSLLD    $0x0f, Y0, Y1
 	VPSRLD    $0x1f, Y1, Y1
@@ -17420,9 +17680,9 @@ small507:
 	ADDQ      $0x00000040, BX
 	ADDQ      $0x00000040, SI
 	SUBQ      $0x00000040, DI
-	JMP       small507
+	JMP       small519
 
-out508:
+out520:
 	VZEROUPPER
 	RET
 
@@ -17434,7 +17694,7 @@ TEXT ·shorten256(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 32(AX), AX
 
-loop509:
+loop521:
 	VMOVUPS   (DX), Y0
 	VPSRLD    $0x10, Y0, Y0
 	VMOVUPS   32(DX), Y1
@@ -17445,7 +17705,7 @@ loop509:
 	ADDQ      $0x00000040, DX
 	ADDQ      $0x00000020, CX
 	SUBQ      $0x00000040, AX
-	JNZ       loop509
+	JNZ       loop521
 	VZEROUPPER
 	RET
 
@@ -17457,12 +17717,12 @@ TEXT ·widen256(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 16(AX), BX
 
-loop510:
+loop522:
 	MOVQ CX, SI
 	MOVQ DX, DI
 	MOVQ 24(AX), R8
 
-loop511:
+loop523:
 	VPMOVZXWD (DI), Y0
 	VPSLLD    $0x10, Y0, Y0
 	VMOVUPS   Y0, (SI)
@@ -17472,11 +17732,11 @@ loop511:
 	ADDQ      $0x00000040, SI
 	ADDQ      $0x00000020, DI
 	SUBQ      $0x00000040, R8
-	JNZ       loop511
+	JNZ       loop523
 	ADDQ      32(AX), CX
 	ADDQ      40(AX), DX
 	SUBQ      $0x00000001, BX
-	JNZ       loop510
+	JNZ       loop522
 	VZEROUPPER
 	RET
 
@@ -17491,10 +17751,10 @@ TEXT ·winogradInput2x3_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	MOVQ 32(AX), DI
 
-loop512:
+loop524:
 	XORQ R8, R8
 
-lane513:
+lane525:
 	MOVQ    CX, R9
 	ADDQ    R8, R9
 	MOVQ    DX, R10
@@ -17638,11 +17898,11 @@ lane513:
 	ADDQ    R11, R10
 	ADDQ    $0x00000020, R8
 	CMPQ    R8, 40(AX)
-	JB      lane513
+	JB      lane525
 	ADDQ    48(AX), CX
 	ADDQ    40(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop512
+	JNZ     loop524
 	VZEROUPPER
 	RET
 
@@ -17659,17 +17919,17 @@ TEXT ·winogradOutput2x3_256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), DI
 	MOVQ   64(AX), R8
 
-loop514:
+loop526:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R8, R8
-	JZ           plain515
+	JZ           plain527
 	VBROADCASTSS (R8), Y15
 	ADDQ         $0x00000004, R8
 
-plain515:
+plain527:
 	XORQ R9, R9
 
-lane516:
+lane528:
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	MOVQ    CX, R11
@@ -17742,19 +18002,19 @@ lane516:
 	VADDPS  Y15, Y4, Y4
 	VADDPS  Y15, Y3, Y3
 	CMPQ    72(AX), $0x00
-	JE      fresh517
+	JE      fresh529
 	MOVQ    (BX), R11
 	VADDPS  (R10)(R11*1), Y4, Y4
 	MOVQ    16(BX), R11
 	VADDPS  (R10)(R11*1), Y3, Y3
 
-fresh517:
+fresh529:
 	CMPQ   80(AX), $0x00
-	JE     linear518
+	JE     linear530
 	VMAXPS Y4, Y14, Y4
 	VMAXPS Y3, Y14, Y3
 
-linear518:
+linear530:
 	MOVQ    (BX), R11
 	VMOVUPS Y4, (R10)(R11*1)
 	MOVQ    16(BX), R11
@@ -17770,30 +18030,30 @@ linear518:
 	VADDPS  Y15, Y4, Y4
 	VADDPS  Y15, Y3, Y3
 	CMPQ    72(AX), $0x00
-	JE      fresh519
+	JE      fresh531
 	MOVQ    8(BX), R11
 	VADDPS  (R10)(R11*1), Y4, Y4
 	MOVQ    24(BX), R11
 	VADDPS  (R10)(R11*1), Y3, Y3
 
-fresh519:
+fresh531:
 	CMPQ   80(AX), $0x00
-	JE     linear520
+	JE     linear532
 	VMAXPS Y4, Y14, Y4
 	VMAXPS Y3, Y14, Y3
 
-linear520:
+linear532:
 	MOVQ    8(BX), R11
 	VMOVUPS Y4, (R10)(R11*1)
 	MOVQ    24(BX), R11
 	VMOVUPS Y3, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane516
+	JB      lane528
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop514
+	JNZ     loop526
 	VZEROUPPER
 	RET
 
@@ -17810,7 +18070,7 @@ TEXT ·winogradWeights2x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Y6
 	XORQ         DI, DI
 
-lane521:
+lane533:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -17934,7 +18194,7 @@ lane521:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane521
+	JB          lane533
 	VZEROUPPER
 	RET
 
@@ -17949,7 +18209,7 @@ TEXT ·winogradSpread2x3_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	XORQ DI, DI
 
-lane522:
+lane534:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    DX, R9
@@ -18037,7 +18297,7 @@ lane522:
 	ADDQ    R10, R9
 	ADDQ    $0x00000020, DI
 	CMPQ    DI, 40(AX)
-	JB      lane522
+	JB      lane534
 	VZEROUPPER
 	RET
 
@@ -18054,7 +18314,7 @@ TEXT ·winogradGather2x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Y6
 	XORQ         DI, DI
 
-lane523:
+lane535:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -18178,7 +18438,7 @@ lane523:
 	VMOVUPS     Y3, (R8)(R9*1)
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane523
+	JB          lane535
 	VZEROUPPER
 	RET
 
@@ -18196,10 +18456,10 @@ TEXT ·winogradInput3x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Y10
 	MOVQ         32(AX), DI
 
-loop524:
+loop536:
 	XORQ R8, R8
 
-lane525:
+lane537:
 	MOVQ         CX, R9
 	ADDQ         R8, R9
 	MOVQ         DX, R10
@@ -18497,11 +18757,11 @@ lane525:
 	ADDQ         R11, R10
 	ADDQ         $0x00000020, R8
 	CMPQ         R8, 40(AX)
-	JB           lane525
+	JB           lane537
 	ADDQ         48(AX), CX
 	ADDQ         40(AX), DX
 	SUBQ         $0x00000001, DI
-	JNZ          loop524
+	JNZ          loop536
 	VZEROUPPER
 	RET
 
@@ -18520,17 +18780,17 @@ TEXT ·winogradOutput3x3_256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop526:
+loop538:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R8, R8
-	JZ           plain527
+	JZ           plain539
 	VBROADCASTSS (R8), Y15
 	ADDQ         $0x00000004, R8
 
-plain527:
+plain539:
 	XORQ R9, R9
 
-lane528:
+lane540:
 	MOVQ        DX, R10
 	ADDQ        R9, R10
 	MOVQ        CX, R11
@@ -18658,7 +18918,7 @@ lane528:
 	VADDPS      Y15, Y2, Y2
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh529
+	JE          fresh541
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        24(BX), R11
@@ -18666,14 +18926,14 @@ lane528:
 	MOVQ        48(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh529:
+fresh541:
 	CMPQ   80(AX), $0x00
-	JE     linear530
+	JE     linear542
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y2, Y14, Y2
 	VMAXPS Y5, Y14, Y5
 
-linear530:
+linear542:
 	MOVQ        (BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        24(BX), R11
@@ -18697,7 +18957,7 @@ linear530:
 	VADDPS      Y15, Y2, Y2
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh531
+	JE          fresh543
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        32(BX), R11
@@ -18705,14 +18965,14 @@ linear530:
 	MOVQ        56(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh531:
+fresh543:
 	CMPQ   80(AX), $0x00
-	JE     linear532
+	JE     linear544
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y2, Y14, Y2
 	VMAXPS Y5, Y14, Y5
 
-linear532:
+linear544:
 	MOVQ        8(BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -18736,7 +18996,7 @@ linear532:
 	VADDPS      Y15, Y2, Y2
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh533
+	JE          fresh545
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        40(BX), R11
@@ -18744,14 +19004,14 @@ linear532:
 	MOVQ        64(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh533:
+fresh545:
 	CMPQ   80(AX), $0x00
-	JE     linear534
+	JE     linear546
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y2, Y14, Y2
 	VMAXPS Y5, Y14, Y5
 
-linear534:
+linear546:
 	MOVQ    16(BX), R11
 	VMOVUPS Y0, (R10)(R11*1)
 	MOVQ    40(BX), R11
@@ -18760,11 +19020,11 @@ linear534:
 	VMOVUPS Y5, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane528
+	JB      lane540
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop526
+	JNZ     loop538
 	VZEROUPPER
 	RET
 
@@ -18783,7 +19043,7 @@ TEXT ·winogradWeights3x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Y10
 	XORQ         DI, DI
 
-lane535:
+lane547:
 	MOVQ         CX, R8
 	ADDQ         DI, R8
 	MOVQ         DX, R9
@@ -18977,7 +19237,7 @@ lane535:
 	ADDQ         R10, R9
 	ADDQ         $0x00000020, DI
 	CMPQ         DI, 40(AX)
-	JB           lane535
+	JB           lane547
 	VZEROUPPER
 	RET
 
@@ -18994,7 +19254,7 @@ TEXT ·winogradSpread3x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Y8
 	XORQ         DI, DI
 
-lane536:
+lane548:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -19172,7 +19432,7 @@ lane536:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane536
+	JB          lane548
 	VZEROUPPER
 	RET
 
@@ -19192,7 +19452,7 @@ TEXT ·winogradGather3x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 16(DI), Y11
 	XORQ         DI, DI
 
-lane537:
+lane549:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -19386,7 +19646,7 @@ lane537:
 	VMOVUPS     Y6, (R8)(R9*1)
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane537
+	JB          lane549
 	VZEROUPPER
 	RET
 
@@ -19404,10 +19664,10 @@ TEXT ·winogradInput4x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Y11
 	MOVQ         32(AX), DI
 
-loop538:
+loop550:
 	XORQ R8, R8
 
-lane539:
+lane551:
 	MOVQ         CX, R9
 	ADDQ         R8, R9
 	MOVQ         DX, R10
@@ -19823,11 +20083,11 @@ lane539:
 	ADDQ         R11, R10
 	ADDQ         $0x00000020, R8
 	CMPQ         R8, 40(AX)
-	JB           lane539
+	JB           lane551
 	ADDQ         48(AX), CX
 	ADDQ         40(AX), DX
 	SUBQ         $0x00000001, DI
-	JNZ          loop538
+	JNZ          loop550
 	VZEROUPPER
 	RET
 
@@ -19847,17 +20107,17 @@ TEXT ·winogradOutput4x3_256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop540:
+loop552:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R8, R8
-	JZ           plain541
+	JZ           plain553
 	VBROADCASTSS (R8), Y15
 	ADDQ         $0x00000004, R8
 
-plain541:
+plain553:
 	XORQ R9, R9
 
-lane542:
+lane554:
 	MOVQ        DX, R10
 	ADDQ        R9, R10
 	MOVQ        CX, R11
@@ -20047,7 +20307,7 @@ lane542:
 	VADDPS      Y15, Y6, Y6
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh543
+	JE          fresh555
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        32(BX), R11
@@ -20057,15 +20317,15 @@ lane542:
 	MOVQ        96(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh543:
+fresh555:
 	CMPQ   80(AX), $0x00
-	JE     linear544
+	JE     linear556
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y6, Y14, Y6
 	VMAXPS Y5, Y14, Y5
 
-linear544:
+linear556:
 	MOVQ        (BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -20096,7 +20356,7 @@ linear544:
 	VADDPS      Y15, Y6, Y6
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh545
+	JE          fresh557
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        40(BX), R11
@@ -20106,15 +20366,15 @@ linear544:
 	MOVQ        104(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh545:
+fresh557:
 	CMPQ   80(AX), $0x00
-	JE     linear546
+	JE     linear558
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y6, Y14, Y6
 	VMAXPS Y5, Y14, Y5
 
-linear546:
+linear558:
 	MOVQ        8(BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        40(BX), R11
@@ -20145,7 +20405,7 @@ linear546:
 	VADDPS      Y15, Y6, Y6
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh547
+	JE          fresh559
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        48(BX), R11
@@ -20155,15 +20415,15 @@ linear546:
 	MOVQ        112(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh547:
+fresh559:
 	CMPQ   80(AX), $0x00
-	JE     linear548
+	JE     linear560
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y6, Y14, Y6
 	VMAXPS Y5, Y14, Y5
 
-linear548:
+linear560:
 	MOVQ        16(BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        48(BX), R11
@@ -20194,7 +20454,7 @@ linear548:
 	VADDPS      Y15, Y6, Y6
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh549
+	JE          fresh561
 	MOVQ        24(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        56(BX), R11
@@ -20204,15 +20464,15 @@ linear548:
 	MOVQ        120(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh549:
+fresh561:
 	CMPQ   80(AX), $0x00
-	JE     linear550
+	JE     linear562
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y6, Y14, Y6
 	VMAXPS Y5, Y14, Y5
 
-linear550:
+linear562:
 	MOVQ    24(BX), R11
 	VMOVUPS Y0, (R10)(R11*1)
 	MOVQ    56(BX), R11
@@ -20223,11 +20483,11 @@ linear550:
 	VMOVUPS Y5, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane542
+	JB      lane554
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop540
+	JNZ     loop552
 	VZEROUPPER
 	RET
 
@@ -20246,7 +20506,7 @@ TEXT ·winogradWeights4x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Y10
 	XORQ         DI, DI
 
-lane551:
+lane563:
 	MOVQ         CX, R8
 	ADDQ         DI, R8
 	MOVQ         DX, R9
@@ -20479,7 +20739,7 @@ lane551:
 	ADDQ         R10, R9
 	ADDQ         $0x00000020, DI
 	CMPQ         DI, 40(AX)
-	JB           lane551
+	JB           lane563
 	VZEROUPPER
 	RET
 
@@ -20497,7 +20757,7 @@ TEXT ·winogradSpread4x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Y10
 	XORQ         DI, DI
 
-lane552:
+lane564:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -20757,7 +21017,7 @@ lane552:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane552
+	JB          lane564
 	VZEROUPPER
 	RET
 
@@ -20776,7 +21036,7 @@ TEXT ·winogradGather4x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Y11
 	XORQ         DI, DI
 
-lane553:
+lane565:
 	MOVQ         DX, R8
 	ADDQ         DI, R8
 	MOVQ         CX, R9
@@ -21009,7 +21269,7 @@ lane553:
 	VMOVUPS      Y5, (R8)(R9*1)
 	ADDQ         $0x00000020, DI
 	CMPQ         DI, 40(AX)
-	JB           lane553
+	JB           lane565
 	VZEROUPPER
 	RET
 
@@ -21027,10 +21287,10 @@ TEXT ·winogradInput3x5_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Y14
 	MOVQ         32(AX), R8
 
-loop554:
+loop566:
 	XORQ R9, R9
 
-lane555:
+lane567:
 	MOVQ         CX, R10
 	ADDQ         R9, R10
 	MOVQ         DX, R11
@@ -21808,11 +22068,11 @@ lane555:
 	ADDQ         R12, R11
 	ADDQ         $0x00000020, R9
 	CMPQ         R9, 40(AX)
-	JB           lane555
+	JB           lane567
 	ADDQ         48(AX), CX
 	ADDQ         40(AX), DX
 	SUBQ         $0x00000001, R8
-	JNZ          loop554
+	JNZ          loop566
 	VZEROUPPER
 	RET
 
@@ -21831,17 +22091,17 @@ TEXT ·winogradOutput3x5_256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), R8
 	MOVQ         64(AX), R9
 
-loop556:
+loop568:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R9, R9
-	JZ           plain557
+	JZ           plain569
 	VBROADCASTSS (R9), Y15
 	ADDQ         $0x00000004, R9
 
-plain557:
+plain569:
 	XORQ R10, R10
 
-lane558:
+lane570:
 	MOVQ         DX, R11
 	ADDQ         R10, R11
 	MOVQ         CX, R12
@@ -22097,7 +22357,7 @@ lane558:
 	VADDPS       Y15, Y1, Y1
 	VADDPS       Y15, Y6, Y6
 	CMPQ         72(AX), $0x00
-	JE           fresh559
+	JE           fresh571
 	MOVQ         (BX), R12
 	VADDPS       (R11)(R12*1), Y10, Y10
 	MOVQ         24(BX), R12
@@ -22105,14 +22365,14 @@ lane558:
 	MOVQ         48(BX), R12
 	VADDPS       (R11)(R12*1), Y6, Y6
 
-fresh559:
+fresh571:
 	CMPQ   80(AX), $0x00
-	JE     linear560
+	JE     linear572
 	VMAXPS Y10, Y14, Y10
 	VMAXPS Y1, Y14, Y1
 	VMAXPS Y6, Y14, Y6
 
-linear560:
+linear572:
 	MOVQ         (BX), R12
 	VMOVUPS      Y10, (R11)(R12*1)
 	MOVQ         24(BX), R12
@@ -22145,7 +22405,7 @@ linear560:
 	VADDPS       Y15, Y1, Y1
 	VADDPS       Y15, Y6, Y6
 	CMPQ         72(AX), $0x00
-	JE           fresh561
+	JE           fresh573
 	MOVQ         8(BX), R12
 	VADDPS       (R11)(R12*1), Y10, Y10
 	MOVQ         32(BX), R12
@@ -22153,14 +22413,14 @@ linear560:
 	MOVQ         56(BX), R12
 	VADDPS       (R11)(R12*1), Y6, Y6
 
-fresh561:
+fresh573:
 	CMPQ   80(AX), $0x00
-	JE     linear562
+	JE     linear574
 	VMAXPS Y10, Y14, Y10
 	VMAXPS Y1, Y14, Y1
 	VMAXPS Y6, Y14, Y6
 
-linear562:
+linear574:
 	MOVQ         8(BX), R12
 	VMOVUPS      Y10, (R11)(R12*1)
 	MOVQ         32(BX), R12
@@ -22193,7 +22453,7 @@ linear562:
 	VADDPS       Y15, Y1, Y1
 	VADDPS       Y15, Y6, Y6
 	CMPQ         72(AX), $0x00
-	JE           fresh563
+	JE           fresh575
 	MOVQ         16(BX), R12
 	VADDPS       (R11)(R12*1), Y10, Y10
 	MOVQ         40(BX), R12
@@ -22201,14 +22461,14 @@ linear562:
 	MOVQ         64(BX), R12
 	VADDPS       (R11)(R12*1), Y6, Y6
 
-fresh563:
+fresh575:
 	CMPQ   80(AX), $0x00
-	JE     linear564
+	JE     linear576
 	VMAXPS Y10, Y14, Y10
 	VMAXPS Y1, Y14, Y1
 	VMAXPS Y6, Y14, Y6
 
-linear564:
+linear576:
 	MOVQ    16(BX), R12
 	VMOVUPS Y10, (R11)(R12*1)
 	MOVQ    40(BX), R12
@@ -22217,11 +22477,11 @@ linear564:
 	VMOVUPS Y6, (R11)(R12*1)
 	ADDQ    $0x00000020, R10
 	CMPQ    R10, 40(AX)
-	JB      lane558
+	JB      lane570
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, R8
-	JNZ     loop556
+	JNZ     loop568
 	VZEROUPPER
 	RET
 
@@ -22242,7 +22502,7 @@ TEXT ·winogradWeights3x5_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(DI), Y15
 	XORQ         DI, DI
 
-lane565:
+lane577:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -22720,7 +22980,7 @@ lane565:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane565
+	JB          lane577
 	VZEROUPPER
 	RET
 
@@ -22739,7 +22999,7 @@ TEXT ·winogradSpread3x5_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Y11
 	XORQ         DI, DI
 
-lane566:
+lane578:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -23035,7 +23295,7 @@ lane566:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane566
+	JB          lane578
 	VZEROUPPER
 	RET
 
@@ -23054,7 +23314,7 @@ TEXT ·winogradGather3x5_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Y14
 	XORQ         R8, R8
 
-lane567:
+lane579:
 	MOVQ         DX, R9
 	ADDQ         R8, R9
 	MOVQ         CX, R10
@@ -23580,7 +23840,7 @@ lane567:
 	VMOVUPS      Y6, (R9)(R10*1)
 	ADDQ         $0x00000020, R8
 	CMPQ         R8, 40(AX)
-	JB           lane567
+	JB           lane579
 	VZEROUPPER
 	RET
 
@@ -23595,10 +23855,10 @@ TEXT ·winogradInputWhole2_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	MOVQ 32(AX), DI
 
-loop568:
+loop580:
 	XORQ R8, R8
 
-lane569:
+lane581:
 	MOVQ    CX, R9
 	ADDQ    R8, R9
 	MOVQ    DX, R10
@@ -23659,11 +23919,11 @@ lane569:
 	ADDQ    R11, R10
 	ADDQ    $0x00000020, R8
 	CMPQ    R8, 40(AX)
-	JB      lane569
+	JB      lane581
 	ADDQ    48(AX), CX
 	ADDQ    40(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop568
+	JNZ     loop580
 	VZEROUPPER
 	RET
 
@@ -23680,17 +23940,17 @@ TEXT ·winogradOutputWhole2_256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), DI
 	MOVQ   64(AX), R8
 
-loop570:
+loop582:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R8, R8
-	JZ           plain571
+	JZ           plain583
 	VBROADCASTSS (R8), Y15
 	ADDQ         $0x00000004, R8
 
-plain571:
+plain583:
 	XORQ R9, R9
 
-lane572:
+lane584:
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	MOVQ    CX, R11
@@ -23738,19 +23998,19 @@ lane572:
 	VADDPS  Y15, Y3, Y3
 	VADDPS  Y15, Y2, Y2
 	CMPQ    72(AX), $0x00
-	JE      fresh573
+	JE      fresh585
 	MOVQ    (BX), R11
 	VADDPS  (R10)(R11*1), Y3, Y3
 	MOVQ    16(BX), R11
 	VADDPS  (R10)(R11*1), Y2, Y2
 
-fresh573:
+fresh585:
 	CMPQ   80(AX), $0x00
-	JE     linear574
+	JE     linear586
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y2, Y14, Y2
 
-linear574:
+linear586:
 	MOVQ    (BX), R11
 	VMOVUPS Y3, (R10)(R11*1)
 	MOVQ    16(BX), R11
@@ -23764,30 +24024,30 @@ linear574:
 	VADDPS  Y15, Y3, Y3
 	VADDPS  Y15, Y2, Y2
 	CMPQ    72(AX), $0x00
-	JE      fresh575
+	JE      fresh587
 	MOVQ    8(BX), R11
 	VADDPS  (R10)(R11*1), Y3, Y3
 	MOVQ    24(BX), R11
 	VADDPS  (R10)(R11*1), Y2, Y2
 
-fresh575:
+fresh587:
 	CMPQ   80(AX), $0x00
-	JE     linear576
+	JE     linear588
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y2, Y14, Y2
 
-linear576:
+linear588:
 	MOVQ    8(BX), R11
 	VMOVUPS Y3, (R10)(R11*1)
 	MOVQ    24(BX), R11
 	VMOVUPS Y2, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane572
+	JB      lane584
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop570
+	JNZ     loop582
 	VZEROUPPER
 	RET
 
@@ -23803,7 +24063,7 @@ TEXT ·winogradWeightsWhole2_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS (DI), Y4
 	XORQ         DI, DI
 
-lane577:
+lane589:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    DX, R9
@@ -23895,7 +24155,7 @@ lane577:
 	ADDQ    R10, R9
 	ADDQ    $0x00000020, DI
 	CMPQ    DI, 40(AX)
-	JB      lane577
+	JB      lane589
 	VZEROUPPER
 	RET
 
@@ -23910,7 +24170,7 @@ TEXT ·winogradSpreadWhole2_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	XORQ DI, DI
 
-lane578:
+lane590:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    DX, R9
@@ -23971,7 +24231,7 @@ lane578:
 	ADDQ    R10, R9
 	ADDQ    $0x00000020, DI
 	CMPQ    DI, 40(AX)
-	JB      lane578
+	JB      lane590
 	VZEROUPPER
 	RET
 
@@ -23988,7 +24248,7 @@ TEXT ·winogradGatherWhole2_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Y6
 	XORQ         DI, DI
 
-lane579:
+lane591:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -24086,7 +24346,7 @@ lane579:
 	VMOVUPS     Y0, (R8)(R9*1)
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane579
+	JB          lane591
 	VZEROUPPER
 	RET
 
@@ -24107,10 +24367,10 @@ TEXT ·winogradInputWhole4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(SI), Y14
 	MOVQ         32(AX), SI
 
-loop580:
+loop592:
 	XORQ DI, DI
 
-lane581:
+lane593:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -24155,11 +24415,11 @@ lane581:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane581
+	JB          lane593
 	ADDQ        48(AX), CX
 	ADDQ        40(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop580
+	JNZ         loop592
 	VZEROUPPER
 	RET
 
@@ -24179,17 +24439,17 @@ TEXT ·winogradOutputWhole4_256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop582:
+loop594:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R8, R8
-	JZ           plain583
+	JZ           plain595
 	VBROADCASTSS (R8), Y15
 	ADDQ         $0x00000004, R8
 
-plain583:
+plain595:
 	XORQ R9, R9
 
-lane584:
+lane596:
 	MOVQ         DX, R10
 	ADDQ         R9, R10
 	MOVQ         CX, R11
@@ -24233,7 +24493,7 @@ lane584:
 	VADDPS       Y15, Y7, Y7
 	VADDPS       Y15, Y5, Y5
 	CMPQ         72(AX), $0x00
-	JE           fresh585
+	JE           fresh597
 	MOVQ         (BX), R11
 	VADDPS       (R10)(R11*1), Y6, Y6
 	MOVQ         8(BX), R11
@@ -24243,15 +24503,15 @@ lane584:
 	MOVQ         24(BX), R11
 	VADDPS       (R10)(R11*1), Y5, Y5
 
-fresh585:
+fresh597:
 	CMPQ   80(AX), $0x00
-	JE     linear586
+	JE     linear598
 	VMAXPS Y6, Y14, Y6
 	VMAXPS Y4, Y14, Y4
 	VMAXPS Y7, Y14, Y7
 	VMAXPS Y5, Y14, Y5
 
-linear586:
+linear598:
 	MOVQ    (BX), R11
 	VMOVUPS Y6, (R10)(R11*1)
 	MOVQ    8(BX), R11
@@ -24262,11 +24522,11 @@ linear586:
 	VMOVUPS Y5, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane584
+	JB      lane596
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop582
+	JNZ     loop594
 	VZEROUPPER
 	RET
 
@@ -24284,7 +24544,7 @@ TEXT ·winogradWeightsWhole4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(SI), Y14
 	XORQ         DI, DI
 
-lane587:
+lane599:
 	MOVQ         CX, R8
 	ADDQ         DI, R8
 	MOVQ         DX, R9
@@ -24360,7 +24620,7 @@ lane587:
 	ADDQ         R10, R9
 	ADDQ         $0x00000020, DI
 	CMPQ         DI, 40(AX)
-	JB           lane587
+	JB           lane599
 	VZEROUPPER
 	RET
 
@@ -24381,7 +24641,7 @@ TEXT ·winogradSpreadWhole4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(SI), Y14
 	XORQ         SI, SI
 
-lane588:
+lane600:
 	MOVQ        CX, DI
 	ADDQ        SI, DI
 	MOVQ        DX, R8
@@ -24426,7 +24686,7 @@ lane588:
 	ADDQ        R9, R8
 	ADDQ        $0x00000020, SI
 	CMPQ        SI, 40(AX)
-	JB          lane588
+	JB          lane600
 	VZEROUPPER
 	RET
 
@@ -24445,7 +24705,7 @@ TEXT ·winogradGatherWhole4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(SI), Y14
 	XORQ         DI, DI
 
-lane589:
+lane601:
 	MOVQ         DX, R8
 	ADDQ         DI, R8
 	MOVQ         CX, R9
@@ -24522,7 +24782,7 @@ lane589:
 	VMOVUPS      Y6, (R8)(R9*1)
 	ADDQ         $0x00000020, DI
 	CMPQ         DI, 40(AX)
-	JB           lane589
+	JB           lane601
 	VZEROUPPER
 	RET
 
@@ -24545,7 +24805,7 @@ TEXT ·peak256(SB), NOSPLIT, $0-8
 	VXORPS Y12, Y12, Y12
 	VXORPS Y13, Y13, Y13
 
-loop590:
+loop602:
 	VFMADD231PS Y12, Y13, Y0
 	VFMADD231PS Y12, Y13, Y1
 	VFMADD231PS Y12, Y13, Y2
@@ -24595,7 +24855,7 @@ loop590:
 	VFMADD231PS Y12, Y13, Y10
 	VFMADD231PS Y12, Y13, Y11
 	SUBQ        $0x00000001, AX
-	JNZ         loop590
+	JNZ         loop602
 	VZEROUPPER
 	RET
 
@@ -24621,7 +24881,7 @@ TEXT ·pairs8x2_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z15, Z15, Z15
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched591
+	JZ         fetched603
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -24649,91 +24909,91 @@ TEXT ·pairs8x2_512(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched591:
+fetched603:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum593
-	JA      bias592
+	JB      sum605
+	JA      bias604
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum593
+	JBE     sum605
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum593
+	JBE     sum605
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum593
+	JBE     sum605
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
 	CMPQ    DX, $0x00000004
-	JBE     sum593
+	JBE     sum605
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z8
 	VMOVUPS (CX)(SI*1), Z9
 	CMPQ    DX, $0x00000005
-	JBE     sum593
+	JBE     sum605
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z10
 	VMOVUPS (CX)(SI*1), Z11
 	CMPQ    DX, $0x00000006
-	JBE     sum593
+	JBE     sum605
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z12
 	VMOVUPS (CX)(SI*1), Z13
 	CMPQ    DX, $0x00000007
-	JBE     sum593
+	JBE     sum605
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z14
 	VMOVUPS (CX)(SI*1), Z15
-	JMP     sum593
+	JMP     sum605
 
-bias592:
+bias604:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same594
+	JE           same606
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum593
+	JBE          sum605
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum593
+	JBE          sum605
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum593
+	JBE          sum605
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
 	CMPQ         DX, $0x00000004
-	JBE          sum593
+	JBE          sum605
 	VBROADCASTSS 16(BX), Z8
 	VBROADCASTSS 16(BX), Z9
 	CMPQ         DX, $0x00000005
-	JBE          sum593
+	JBE          sum605
 	VBROADCASTSS 20(BX), Z10
 	VBROADCASTSS 20(BX), Z11
 	CMPQ         DX, $0x00000006
-	JBE          sum593
+	JBE          sum605
 	VBROADCASTSS 24(BX), Z12
 	VBROADCASTSS 24(BX), Z13
 	CMPQ         DX, $0x00000007
-	JBE          sum593
+	JBE          sum605
 	VBROADCASTSS 28(BX), Z14
 	VBROADCASTSS 28(BX), Z15
-	JMP          sum593
+	JMP          sum605
 
-same594:
+same606:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -24751,7 +25011,7 @@ same594:
 	VMOVUPS (BX), Z14
 	VMOVUPS 64(BX), Z15
 
-sum593:
+sum605:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -24762,15 +25022,15 @@ sum593:
 	MOVQ 40(AX), R11
 	MOVQ 80(AX), R12
 
-loop595:
+loop607:
 	MOVQ 56(AX), R13
 
-loop596:
+loop608:
 	MOVQ 48(AX), R14
 	SHRQ $0x01, R14
-	JZ   odd597
+	JZ   odd609
 
-loop599:
+loop611:
 	LEAQ        (CX)(R10*1), BX
 	VPSRLD      $0x10, (DX)(R11*1), Z16
 	VPORD       (DX), Z16, Z16
@@ -24827,12 +25087,12 @@ loop599:
 	LEAQ        (BX)(R10*1), CX
 	LEAQ        (DX)(R11*2), DX
 	SUBQ        $0x00000001, R14
-	JNZ         loop599
+	JNZ         loop611
 
-odd597:
+odd609:
 	MOVQ         48(AX), R14
 	TESTQ        $0x00000001, R14
-	JZ           end598
+	JZ           end610
 	VMOVUPS      (DX), Z16
 	VMOVUPS      64(DX), Z17
 	VBROADCASTSS (CX), Z18
@@ -24862,18 +25122,18 @@ odd597:
 	ADDQ         R10, CX
 	ADDQ         R11, DX
 
-end598:
+end610:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R13
-	JNZ    loop596
+	JNZ    loop608
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop595
+	JNZ    loop607
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store600
+	JZ     store612
 	VPXORQ Z16, Z16, Z16
 	VMAXPS Z0, Z16, Z0
 	VMAXPS Z1, Z16, Z1
@@ -24892,7 +25152,7 @@ end598:
 	VMAXPS Z14, Z16, Z14
 	VMAXPS Z15, Z16, Z15
 
-store600:
+store612:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -24900,42 +25160,42 @@ store600:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end601
+	JBE     end613
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end601
+	JBE     end613
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end601
+	JBE     end613
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end601
+	JBE     end613
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end601
+	JBE     end613
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, (CX)(BX*1)
 	CMPQ    AX, $0x00000006
-	JBE     end601
+	JBE     end613
 	ADDQ    DX, CX
 	VMOVUPS Z12, (CX)
 	VMOVUPS Z13, (CX)(BX*1)
 	CMPQ    AX, $0x00000007
-	JBE     end601
+	JBE     end613
 	ADDQ    DX, CX
 	VMOVUPS Z14, (CX)
 	VMOVUPS Z15, (CX)(BX*1)
 
-end601:
+end613:
 	VZEROUPPER
 	RET
 
@@ -24953,7 +25213,7 @@ TEXT ·pairs8x1_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z7, Z7, Z7
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched602
+	JZ         fetched614
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -24973,75 +25233,75 @@ TEXT ·pairs8x1_512(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 
-fetched602:
+fetched614:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum604
-	JA      bias603
+	JB      sum616
+	JA      bias615
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum604
+	JBE     sum616
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum604
+	JBE     sum616
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum604
+	JBE     sum616
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
 	CMPQ    DX, $0x00000004
-	JBE     sum604
+	JBE     sum616
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	CMPQ    DX, $0x00000005
-	JBE     sum604
+	JBE     sum616
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z5
 	CMPQ    DX, $0x00000006
-	JBE     sum604
+	JBE     sum616
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	CMPQ    DX, $0x00000007
-	JBE     sum604
+	JBE     sum616
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z7
-	JMP     sum604
+	JMP     sum616
 
-bias603:
+bias615:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same605
+	JE           same617
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum604
+	JBE          sum616
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum604
+	JBE          sum616
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum604
+	JBE          sum616
 	VBROADCASTSS 12(BX), Z3
 	CMPQ         DX, $0x00000004
-	JBE          sum604
+	JBE          sum616
 	VBROADCASTSS 16(BX), Z4
 	CMPQ         DX, $0x00000005
-	JBE          sum604
+	JBE          sum616
 	VBROADCASTSS 20(BX), Z5
 	CMPQ         DX, $0x00000006
-	JBE          sum604
+	JBE          sum616
 	VBROADCASTSS 24(BX), Z6
 	CMPQ         DX, $0x00000007
-	JBE          sum604
+	JBE          sum616
 	VBROADCASTSS 28(BX), Z7
-	JMP          sum604
+	JMP          sum616
 
-same605:
+same617:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
@@ -25051,7 +25311,7 @@ same605:
 	VMOVUPS (BX), Z6
 	VMOVUPS (BX), Z7
 
-sum604:
+sum616:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -25062,15 +25322,15 @@ sum604:
 	MOVQ 40(AX), R11
 	MOVQ 80(AX), R12
 
-loop606:
+loop618:
 	MOVQ 56(AX), R13
 
-loop607:
+loop619:
 	MOVQ 48(AX), R14
 	SHRQ $0x01, R14
-	JZ   odd608
+	JZ   odd620
 
-loop610:
+loop622:
 	LEAQ        (CX)(R10*1), BX
 	VPSRLD      $0x10, (DX)(R11*1), Z8
 	VPORD       (DX), Z8, Z8
@@ -25109,12 +25369,12 @@ loop610:
 	LEAQ        (BX)(R10*1), CX
 	LEAQ        (DX)(R11*2), DX
 	SUBQ        $0x00000001, R14
-	JNZ         loop610
+	JNZ         loop622
 
-odd608:
+odd620:
 	MOVQ         48(AX), R14
 	TESTQ        $0x00000001, R14
-	JZ           end609
+	JZ           end621
 	VMOVUPS      (DX), Z8
 	VBROADCASTSS (CX), Z9
 	VFMADD231PS  Z9, Z8, Z0
@@ -25135,18 +25395,18 @@ odd608:
 	ADDQ         R10, CX
 	ADDQ         R11, DX
 
-end609:
+end621:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R13
-	JNZ    loop607
+	JNZ    loop619
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop606
+	JNZ    loop618
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store611
+	JZ     store623
 	VPXORQ Z8, Z8, Z8
 	VMAXPS Z0, Z8, Z0
 	VMAXPS Z1, Z8, Z1
@@ -25157,42 +25417,42 @@ end609:
 	VMAXPS Z6, Z8, Z6
 	VMAXPS Z7, Z8, Z7
 
-store611:
+store623:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end612
+	JBE     end624
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end612
+	JBE     end624
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end612
+	JBE     end624
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 	CMPQ    AX, $0x00000004
-	JBE     end612
+	JBE     end624
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	CMPQ    AX, $0x00000005
-	JBE     end612
+	JBE     end624
 	ADDQ    DX, CX
 	VMOVUPS Z5, (CX)
 	CMPQ    AX, $0x00000006
-	JBE     end612
+	JBE     end624
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	CMPQ    AX, $0x00000007
-	JBE     end612
+	JBE     end624
 	ADDQ    DX, CX
 	VMOVUPS Z7, (CX)
 
-end612:
+end624:
 	VZEROUPPER
 	RET
 
@@ -25214,7 +25474,7 @@ TEXT ·pairs6x2_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z11, Z11, Z11
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched613
+	JZ         fetched625
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -25236,73 +25496,73 @@ TEXT ·pairs6x2_512(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched613:
+fetched625:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum615
-	JA      bias614
+	JB      sum627
+	JA      bias626
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum615
+	JBE     sum627
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum615
+	JBE     sum627
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum615
+	JBE     sum627
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
 	CMPQ    DX, $0x00000004
-	JBE     sum615
+	JBE     sum627
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z8
 	VMOVUPS (CX)(SI*1), Z9
 	CMPQ    DX, $0x00000005
-	JBE     sum615
+	JBE     sum627
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z10
 	VMOVUPS (CX)(SI*1), Z11
-	JMP     sum615
+	JMP     sum627
 
-bias614:
+bias626:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same616
+	JE           same628
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum615
+	JBE          sum627
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum615
+	JBE          sum627
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum615
+	JBE          sum627
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
 	CMPQ         DX, $0x00000004
-	JBE          sum615
+	JBE          sum627
 	VBROADCASTSS 16(BX), Z8
 	VBROADCASTSS 16(BX), Z9
 	CMPQ         DX, $0x00000005
-	JBE          sum615
+	JBE          sum627
 	VBROADCASTSS 20(BX), Z10
 	VBROADCASTSS 20(BX), Z11
-	JMP          sum615
+	JMP          sum627
 
-same616:
+same628:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -25316,7 +25576,7 @@ same616:
 	VMOVUPS (BX), Z10
 	VMOVUPS 64(BX), Z11
 
-sum615:
+sum627:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -25326,15 +25586,15 @@ sum615:
 	MOVQ 40(AX), R10
 	MOVQ 80(AX), R11
 
-loop617:
+loop629:
 	MOVQ 56(AX), R12
 
-loop618:
+loop630:
 	MOVQ 48(AX), R13
 	SHRQ $0x01, R13
-	JZ   odd619
+	JZ   odd631
 
-loop621:
+loop633:
 	LEAQ        (CX)(R9*1), BX
 	VPSRLD      $0x10, (DX)(R10*1), Z12
 	VPORD       (DX), Z12, Z12
@@ -25379,12 +25639,12 @@ loop621:
 	LEAQ        (BX)(R9*1), CX
 	LEAQ        (DX)(R10*2), DX
 	SUBQ        $0x00000001, R13
-	JNZ         loop621
+	JNZ         loop633
 
-odd619:
+odd631:
 	MOVQ         48(AX), R13
 	TESTQ        $0x00000001, R13
-	JZ           end620
+	JZ           end632
 	VMOVUPS      (DX), Z12
 	VMOVUPS      64(DX), Z13
 	VBROADCASTSS (CX), Z14
@@ -25408,18 +25668,18 @@ odd619:
 	ADDQ         R9, CX
 	ADDQ         R10, DX
 
-end620:
+end632:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop618
+	JNZ    loop630
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop617
+	JNZ    loop629
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store622
+	JZ     store634
 	VPXORQ Z12, Z12, Z12
 	VMAXPS Z0, Z12, Z0
 	VMAXPS Z1, Z12, Z1
@@ -25434,7 +25694,7 @@ end620:
 	VMAXPS Z10, Z12, Z10
 	VMAXPS Z11, Z12, Z11
 
-store622:
+store634:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -25442,32 +25702,32 @@ store622:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end623
+	JBE     end635
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end623
+	JBE     end635
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end623
+	JBE     end635
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end623
+	JBE     end635
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end623
+	JBE     end635
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, (CX)(BX*1)
 
-end623:
+end635:
 	VZEROUPPER
 	RET
 
@@ -25483,7 +25743,7 @@ TEXT ·pairs6x1_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z5, Z5, Z5
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched624
+	JZ         fetched636
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -25499,61 +25759,61 @@ TEXT ·pairs6x1_512(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 
-fetched624:
+fetched636:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum626
-	JA      bias625
+	JB      sum638
+	JA      bias637
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum626
+	JBE     sum638
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum626
+	JBE     sum638
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum626
+	JBE     sum638
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
 	CMPQ    DX, $0x00000004
-	JBE     sum626
+	JBE     sum638
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	CMPQ    DX, $0x00000005
-	JBE     sum626
+	JBE     sum638
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z5
-	JMP     sum626
+	JMP     sum638
 
-bias625:
+bias637:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same627
+	JE           same639
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum626
+	JBE          sum638
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum626
+	JBE          sum638
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum626
+	JBE          sum638
 	VBROADCASTSS 12(BX), Z3
 	CMPQ         DX, $0x00000004
-	JBE          sum626
+	JBE          sum638
 	VBROADCASTSS 16(BX), Z4
 	CMPQ         DX, $0x00000005
-	JBE          sum626
+	JBE          sum638
 	VBROADCASTSS 20(BX), Z5
-	JMP          sum626
+	JMP          sum638
 
-same627:
+same639:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
@@ -25561,7 +25821,7 @@ same627:
 	VMOVUPS (BX), Z4
 	VMOVUPS (BX), Z5
 
-sum626:
+sum638:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -25571,15 +25831,15 @@ sum626:
 	MOVQ 40(AX), R10
 	MOVQ 80(AX), R11
 
-loop628:
+loop640:
 	MOVQ 56(AX), R12
 
-loop629:
+loop641:
 	MOVQ 48(AX), R13
 	SHRQ $0x01, R13
-	JZ   odd630
+	JZ   odd642
 
-loop632:
+loop644:
 	LEAQ        (CX)(R9*1), BX
 	VPSRLD      $0x10, (DX)(R10*1), Z6
 	VPORD       (DX), Z6, Z6
@@ -25610,12 +25870,12 @@ loop632:
 	LEAQ        (BX)(R9*1), CX
 	LEAQ        (DX)(R10*2), DX
 	SUBQ        $0x00000001, R13
-	JNZ         loop632
+	JNZ         loop644
 
-odd630:
+odd642:
 	MOVQ         48(AX), R13
 	TESTQ        $0x00000001, R13
-	JZ           end631
+	JZ           end643
 	VMOVUPS      (DX), Z6
 	VBROADCASTSS (CX), Z7
 	VFMADD231PS  Z7, Z6, Z0
@@ -25632,18 +25892,18 @@ odd630:
 	ADDQ         R9, CX
 	ADDQ         R10, DX
 
-end631:
+end643:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop629
+	JNZ    loop641
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop628
+	JNZ    loop640
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store633
+	JZ     store645
 	VPXORQ Z6, Z6, Z6
 	VMAXPS Z0, Z6, Z0
 	VMAXPS Z1, Z6, Z1
@@ -25652,34 +25912,34 @@ end631:
 	VMAXPS Z4, Z6, Z4
 	VMAXPS Z5, Z6, Z5
 
-store633:
+store645:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end634
+	JBE     end646
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end634
+	JBE     end646
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end634
+	JBE     end646
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 	CMPQ    AX, $0x00000004
-	JBE     end634
+	JBE     end646
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	CMPQ    AX, $0x00000005
-	JBE     end634
+	JBE     end646
 	ADDQ    DX, CX
 	VMOVUPS Z5, (CX)
 
-end634:
+end646:
 	VZEROUPPER
 	RET
 
@@ -25697,7 +25957,7 @@ TEXT ·pairs4x2_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z7, Z7, Z7
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched635
+	JZ         fetched647
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -25713,55 +25973,55 @@ TEXT ·pairs4x2_512(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched635:
+fetched647:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum637
-	JA      bias636
+	JB      sum649
+	JA      bias648
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum637
+	JBE     sum649
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum637
+	JBE     sum649
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum637
+	JBE     sum649
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
-	JMP     sum637
+	JMP     sum649
 
-bias636:
+bias648:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same638
+	JE           same650
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum637
+	JBE          sum649
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum637
+	JBE          sum649
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum637
+	JBE          sum649
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
-	JMP          sum637
+	JMP          sum649
 
-same638:
+same650:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -25771,7 +26031,7 @@ same638:
 	VMOVUPS (BX), Z6
 	VMOVUPS 64(BX), Z7
 
-sum637:
+sum649:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -25780,15 +26040,15 @@ sum637:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop639:
+loop651:
 	MOVQ 56(AX), R11
 
-loop640:
+loop652:
 	MOVQ 48(AX), R12
 	SHRQ $0x01, R12
-	JZ   odd641
+	JZ   odd653
 
-loop643:
+loop655:
 	LEAQ        (CX)(R8*1), BX
 	VPSRLD      $0x10, (DX)(R9*1), Z8
 	VPORD       (DX), Z8, Z8
@@ -25821,12 +26081,12 @@ loop643:
 	LEAQ        (BX)(R8*1), CX
 	LEAQ        (DX)(R9*2), DX
 	SUBQ        $0x00000001, R12
-	JNZ         loop643
+	JNZ         loop655
 
-odd641:
+odd653:
 	MOVQ         48(AX), R12
 	TESTQ        $0x00000001, R12
-	JZ           end642
+	JZ           end654
 	VMOVUPS      (DX), Z8
 	VMOVUPS      64(DX), Z9
 	VBROADCASTSS (CX), Z10
@@ -25844,18 +26104,18 @@ odd641:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 
-end642:
+end654:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop640
+	JNZ    loop652
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop639
+	JNZ    loop651
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store644
+	JZ     store656
 	VPXORQ Z8, Z8, Z8
 	VMAXPS Z0, Z8, Z0
 	VMAXPS Z1, Z8, Z1
@@ -25866,7 +26126,7 @@ end642:
 	VMAXPS Z6, Z8, Z6
 	VMAXPS Z7, Z8, Z7
 
-store644:
+store656:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -25874,22 +26134,22 @@ store644:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end645
+	JBE     end657
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end645
+	JBE     end657
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end645
+	JBE     end657
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 
-end645:
+end657:
 	VZEROUPPER
 	RET
 
@@ -25903,7 +26163,7 @@ TEXT ·pairs4x1_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z3, Z3, Z3
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched646
+	JZ         fetched658
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -25915,53 +26175,53 @@ TEXT ·pairs4x1_512(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 
-fetched646:
+fetched658:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum648
-	JA      bias647
+	JB      sum660
+	JA      bias659
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum648
+	JBE     sum660
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum648
+	JBE     sum660
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum648
+	JBE     sum660
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
-	JMP     sum648
+	JMP     sum660
 
-bias647:
+bias659:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same649
+	JE           same661
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum648
+	JBE          sum660
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum648
+	JBE          sum660
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum648
+	JBE          sum660
 	VBROADCASTSS 12(BX), Z3
-	JMP          sum648
+	JMP          sum660
 
-same649:
+same661:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
 	VMOVUPS (BX), Z3
 
-sum648:
+sum660:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -25970,15 +26230,15 @@ sum648:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop650:
+loop662:
 	MOVQ 56(AX), R11
 
-loop651:
+loop663:
 	MOVQ 48(AX), R12
 	SHRQ $0x01, R12
-	JZ   odd652
+	JZ   odd664
 
-loop654:
+loop666:
 	LEAQ        (CX)(R8*1), BX
 	VPSRLD      $0x10, (DX)(R9*1), Z4
 	VPORD       (DX), Z4, Z4
@@ -26001,12 +26261,12 @@ loop654:
 	LEAQ        (BX)(R8*1), CX
 	LEAQ        (DX)(R9*2), DX
 	SUBQ        $0x00000001, R12
-	JNZ         loop654
+	JNZ         loop666
 
-odd652:
+odd664:
 	MOVQ         48(AX), R12
 	TESTQ        $0x00000001, R12
-	JZ           end653
+	JZ           end665
 	VMOVUPS      (DX), Z4
 	VBROADCASTSS (CX), Z5
 	VFMADD231PS  Z5, Z4, Z0
@@ -26019,44 +26279,44 @@ odd652:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 
-end653:
+end665:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop651
+	JNZ    loop663
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop650
+	JNZ    loop662
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store655
+	JZ     store667
 	VPXORQ Z4, Z4, Z4
 	VMAXPS Z0, Z4, Z0
 	VMAXPS Z1, Z4, Z1
 	VMAXPS Z2, Z4, Z2
 	VMAXPS Z3, Z4, Z3
 
-store655:
+store667:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end656
+	JBE     end668
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end656
+	JBE     end668
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end656
+	JBE     end668
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 
-end656:
+end668:
 	VZEROUPPER
 	RET
 
@@ -26070,7 +26330,7 @@ TEXT ·pairs2x2_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z3, Z3, Z3
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched657
+	JZ         fetched669
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -26080,43 +26340,43 @@ TEXT ·pairs2x2_512(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched657:
+fetched669:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum659
-	JA      bias658
+	JB      sum671
+	JA      bias670
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum659
+	JBE     sum671
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
-	JMP     sum659
+	JMP     sum671
 
-bias658:
+bias670:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same660
+	JE           same672
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum659
+	JBE          sum671
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
-	JMP          sum659
+	JMP          sum671
 
-same660:
+same672:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
 	VMOVUPS 64(BX), Z3
 
-sum659:
+sum671:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -26124,15 +26384,15 @@ sum659:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop661:
+loop673:
 	MOVQ 56(AX), R10
 
-loop662:
+loop674:
 	MOVQ 48(AX), R11
 	SHRQ $0x01, R11
-	JZ   odd663
+	JZ   odd675
 
-loop665:
+loop677:
 	LEAQ        (CX)(DI*1), BX
 	VPSRLD      $0x10, (DX)(R8*1), Z4
 	VPORD       (DX), Z4, Z4
@@ -26153,12 +26413,12 @@ loop665:
 	LEAQ        (BX)(DI*1), CX
 	LEAQ        (DX)(R8*2), DX
 	SUBQ        $0x00000001, R11
-	JNZ         loop665
+	JNZ         loop677
 
-odd663:
+odd675:
 	MOVQ         48(AX), R11
 	TESTQ        $0x00000001, R11
-	JZ           end664
+	JZ           end676
 	VMOVUPS      (DX), Z4
 	VMOVUPS      64(DX), Z5
 	VBROADCASTSS (CX), Z6
@@ -26170,25 +26430,25 @@ odd663:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 
-end664:
+end676:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop662
+	JNZ    loop674
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R9
-	JNZ    loop661
+	JNZ    loop673
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store666
+	JZ     store678
 	VPXORQ Z4, Z4, Z4
 	VMAXPS Z0, Z4, Z0
 	VMAXPS Z1, Z4, Z1
 	VMAXPS Z2, Z4, Z2
 	VMAXPS Z3, Z4, Z3
 
-store666:
+store678:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -26196,12 +26456,12 @@ store666:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end667
+	JBE     end679
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 
-end667:
+end679:
 	VZEROUPPER
 	RET
 
@@ -26213,7 +26473,7 @@ TEXT ·pairs2x1_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z1, Z1, Z1
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched668
+	JZ         fetched680
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -26221,37 +26481,37 @@ TEXT ·pairs2x1_512(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 
-fetched668:
+fetched680:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum670
-	JA      bias669
+	JB      sum682
+	JA      bias681
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum670
+	JBE     sum682
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
-	JMP     sum670
+	JMP     sum682
 
-bias669:
+bias681:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same671
+	JE           same683
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum670
+	JBE          sum682
 	VBROADCASTSS 4(BX), Z1
-	JMP          sum670
+	JMP          sum682
 
-same671:
+same683:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 
-sum670:
+sum682:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -26259,15 +26519,15 @@ sum670:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop672:
+loop684:
 	MOVQ 56(AX), R10
 
-loop673:
+loop685:
 	MOVQ 48(AX), R11
 	SHRQ $0x01, R11
-	JZ   odd674
+	JZ   odd686
 
-loop676:
+loop688:
 	LEAQ        (CX)(DI*1), BX
 	VPSRLD      $0x10, (DX)(R8*1), Z2
 	VPORD       (DX), Z2, Z2
@@ -26282,12 +26542,12 @@ loop676:
 	LEAQ        (BX)(DI*1), CX
 	LEAQ        (DX)(R8*2), DX
 	SUBQ        $0x00000001, R11
-	JNZ         loop676
+	JNZ         loop688
 
-odd674:
+odd686:
 	MOVQ         48(AX), R11
 	TESTQ        $0x00000001, R11
-	JZ           end675
+	JZ           end687
 	VMOVUPS      (DX), Z2
 	VBROADCASTSS (CX), Z3
 	VFMADD231PS  Z3, Z2, Z0
@@ -26296,34 +26556,34 @@ odd674:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 
-end675:
+end687:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop673
+	JNZ    loop685
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R9
-	JNZ    loop672
+	JNZ    loop684
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store677
+	JZ     store689
 	VPXORQ Z2, Z2, Z2
 	VMAXPS Z0, Z2, Z0
 	VMAXPS Z1, Z2, Z1
 
-store677:
+store689:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end678
+	JBE     end690
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 
-end678:
+end690:
 	VZEROUPPER
 	RET
 
@@ -26337,7 +26597,7 @@ TEXT ·pairProducts256(SB), NOSPLIT, $0-8
 	MOVQ 64(AX), SI
 	SUBQ $0x00000004, SI
 
-loop679:
+loop691:
 	MOVLQSX (CX), DI
 	IMULQ   64(AX), DI
 	ADDQ    (AX), DI
@@ -26349,28 +26609,28 @@ loop679:
 	VXORPS  Y0, Y0, Y0
 	MOVQ    SI, R10
 
-span681:
+span693:
 	CMPQ    R10, $0x00000010
-	JB      less682
+	JB      less694
 	VMOVUPS (DI)(R9*1), X1
 	VMULPS  (R8)(R9*1), X1, X1
 	VADDPS  X1, X0, X0
 	ADDQ    $0x00000010, R9
 	SUBQ    $0x00000010, R10
-	JMP     span681
+	JMP     span693
 
-less682:
-span683:
+less694:
+span695:
 	CMPQ   R10, $0x00000004
-	JB     out680
+	JB     out692
 	VMOVSS (DI)(R9*1), X1
 	VMULSS (R8)(R9*1), X1, X1
 	VADDSS X1, X0, X0
 	ADDQ   $0x00000004, R9
 	SUBQ   $0x00000004, R10
-	JMP    span683
+	JMP    span695
 
-out680:
+out692:
 	VHADDPS   X0, X0, X0
 	VMOVSHDUP X0, X1
 	VADDSS    X1, X0, X0
@@ -26382,7 +26642,7 @@ out680:
 	ADDQ      $0x00000004, DX
 	ADDQ      $0x00000008, CX
 	SUBQ      $0x00000001, BX
-	JNZ       loop679
+	JNZ       loop691
 	VZEROUPPER
 	RET
 
@@ -26397,7 +26657,7 @@ TEXT ·pairSlopes256(SB), NOSPLIT, $0-8
 	SUBQ $0x00000004, SI
 	MOVQ 40(AX), DI
 
-loop684:
+loop696:
 	MOVLQSX      (CX), R8
 	IMULQ        64(AX), R8
 	ADDQ         (AX), R8
@@ -26416,9 +26676,9 @@ loop684:
 	XORQ         R12, R12
 	MOVQ         SI, R13
 
-span686:
+span698:
 	CMPQ    R13, $0x00000020
-	JB      less687
+	JB      less699
 	VMOVUPS (R9)(R12*1), Y0
 	VMULPS  Y15, Y0, Y0
 	VADDPS  (R10)(R12*1), Y0, Y0
@@ -26429,12 +26689,12 @@ span686:
 	VMOVUPS Y1, (R11)(R12*1)
 	ADDQ    $0x00000020, R12
 	SUBQ    $0x00000020, R13
-	JMP     span686
+	JMP     span698
 
-less687:
-span688:
+less699:
+span700:
 	CMPQ    R13, $0x00000010
-	JB      less689
+	JB      less701
 	VMOVUPS (R9)(R12*1), X0
 	VMULPS  X15, X0, X0
 	VADDPS  (R10)(R12*1), X0, X0
@@ -26445,12 +26705,12 @@ span688:
 	VMOVUPS X1, (R11)(R12*1)
 	ADDQ    $0x00000010, R12
 	SUBQ    $0x00000010, R13
-	JMP     span688
+	JMP     span700
 
-less689:
-span690:
+less701:
+span702:
 	CMPQ   R13, $0x00000004
-	JB     out685
+	JB     out697
 	VMOVSS (R9)(R12*1), X0
 	VMULSS X15, X0, X0
 	VADDSS (R10)(R12*1), X0, X0
@@ -26461,9 +26721,9 @@ span690:
 	VMOVSS X1, (R11)(R12*1)
 	ADDQ   $0x00000004, R12
 	SUBQ   $0x00000004, R13
-	JMP    span690
+	JMP    span702
 
-out685:
+out697:
 	VMOVSS (R10)(R12*1), X0
 	VADDSS X15, X0, X0
 	VMOVSS X0, (R10)(R12*1)
@@ -26473,7 +26733,7 @@ out685:
 	ADDQ   $0x00000008, CX
 	ADDQ   $0x00000008, DI
 	SUBQ   $0x00000001, BX
-	JNZ    loop684
+	JNZ    loop696
 	VZEROUPPER
 	RET
 
@@ -26492,15 +26752,15 @@ TEXT ·rowsPlain256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 76(AX), Y14
 	VBROADCASTSS 80(AX), Y13
 
-loop691:
+loop703:
 	MOVLQSX (CX), AX
 	IMULQ   R8, AX
 	XORQ    R10, R10
 	MOVQ    R8, R11
 
-span693:
+span705:
 	CMPQ    R11, $0x00000020
-	JB      less694
+	JB      less706
 	VMOVUPS (R9)(AX*1), Y0
 	VMOVUPS (DX)(R10*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -26512,12 +26772,12 @@ span693:
 	ADDQ    $0x00000020, R10
 	ADDQ    $0x00000020, AX
 	SUBQ    $0x00000020, R11
-	JMP     span693
+	JMP     span705
 
-less694:
-span695:
+less706:
+span707:
 	CMPQ    R11, $0x00000010
-	JB      less696
+	JB      less708
 	VMOVUPS (R9)(AX*1), X0
 	VMOVUPS (DX)(R10*1), X1
 	VMULPS  X14, X1, X1
@@ -26529,12 +26789,12 @@ span695:
 	ADDQ    $0x00000010, R10
 	ADDQ    $0x00000010, AX
 	SUBQ    $0x00000010, R11
-	JMP     span695
+	JMP     span707
 
-less696:
-span697:
+less708:
+span709:
 	CMPQ   R11, $0x00000004
-	JB     out692
+	JB     out704
 	VMOVSS (R9)(AX*1), X0
 	VMOVSS (DX)(R10*1), X1
 	VMULSS X14, X1, X1
@@ -26546,13 +26806,13 @@ span697:
 	ADDQ   $0x00000004, R10
 	ADDQ   $0x00000004, AX
 	SUBQ   $0x00000004, R11
-	JMP    span697
+	JMP    span709
 
-out692:
+out704:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop691
+	JNZ  loop703
 	VZEROUPPER
 	RET
 
@@ -26573,15 +26833,15 @@ TEXT ·rowsMomentum256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 80(AX), Y13
 	VBROADCASTSS 84(AX), Y12
 
-loop698:
+loop710:
 	MOVLQSX (CX), AX
 	IMULQ   R8, AX
 	XORQ    R11, R11
 	MOVQ    R8, R12
 
-span700:
+span712:
 	CMPQ    R12, $0x00000020
-	JB      less701
+	JB      less713
 	VMOVUPS (R9)(AX*1), Y0
 	VMOVUPS (DX)(R11*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -26597,12 +26857,12 @@ span700:
 	ADDQ    $0x00000020, R11
 	ADDQ    $0x00000020, AX
 	SUBQ    $0x00000020, R12
-	JMP     span700
+	JMP     span712
 
-less701:
-span702:
+less713:
+span714:
 	CMPQ    R12, $0x00000010
-	JB      less703
+	JB      less715
 	VMOVUPS (R9)(AX*1), X0
 	VMOVUPS (DX)(R11*1), X1
 	VMULPS  X14, X1, X1
@@ -26618,12 +26878,12 @@ span702:
 	ADDQ    $0x00000010, R11
 	ADDQ    $0x00000010, AX
 	SUBQ    $0x00000010, R12
-	JMP     span702
+	JMP     span714
 
-less703:
-span704:
+less715:
+span716:
 	CMPQ   R12, $0x00000004
-	JB     out699
+	JB     out711
 	VMOVSS (R9)(AX*1), X0
 	VMOVSS (DX)(R11*1), X1
 	VMULSS X14, X1, X1
@@ -26639,13 +26899,13 @@ span704:
 	ADDQ   $0x00000004, R11
 	ADDQ   $0x00000004, AX
 	SUBQ   $0x00000004, R12
-	JMP    span704
+	JMP    span716
 
-out699:
+out711:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop698
+	JNZ  loop710
 	VZEROUPPER
 	RET
 
@@ -26666,15 +26926,15 @@ TEXT ·rowsNesterov256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 80(AX), Y13
 	VBROADCASTSS 84(AX), Y12
 
-loop705:
+loop717:
 	MOVLQSX (CX), AX
 	IMULQ   R8, AX
 	XORQ    R11, R11
 	MOVQ    R8, R12
 
-span707:
+span719:
 	CMPQ    R12, $0x00000020
-	JB      less708
+	JB      less720
 	VMOVUPS (R9)(AX*1), Y0
 	VMOVUPS (DX)(R11*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -26692,12 +26952,12 @@ span707:
 	ADDQ    $0x00000020, R11
 	ADDQ    $0x00000020, AX
 	SUBQ    $0x00000020, R12
-	JMP     span707
+	JMP     span719
 
-less708:
-span709:
+less720:
+span721:
 	CMPQ    R12, $0x00000010
-	JB      less710
+	JB      less722
 	VMOVUPS (R9)(AX*1), X0
 	VMOVUPS (DX)(R11*1), X1
 	VMULPS  X14, X1, X1
@@ -26715,12 +26975,12 @@ span709:
 	ADDQ    $0x00000010, R11
 	ADDQ    $0x00000010, AX
 	SUBQ    $0x00000010, R12
-	JMP     span709
+	JMP     span721
 
-less710:
-span711:
+less722:
+span723:
 	CMPQ   R12, $0x00000004
-	JB     out706
+	JB     out718
 	VMOVSS (R9)(AX*1), X0
 	VMOVSS (DX)(R11*1), X1
 	VMULSS X14, X1, X1
@@ -26738,13 +26998,13 @@ span711:
 	ADDQ   $0x00000004, R11
 	ADDQ   $0x00000004, AX
 	SUBQ   $0x00000004, R12
-	JMP    span711
+	JMP    span723
 
-out706:
+out718:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop705
+	JNZ  loop717
 	VZEROUPPER
 	RET
 
@@ -26772,15 +27032,15 @@ TEXT ·rowsAdam256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 104(AX), Y7
 	VBROADCASTSS 108(AX), Y6
 
-loop712:
+loop724:
 	MOVLQSX (CX), AX
 	IMULQ   R8, AX
 	XORQ    R12, R12
 	MOVQ    R8, R13
 
-span714:
+span726:
 	CMPQ    R13, $0x00000020
-	JB      less715
+	JB      less727
 	VMOVUPS (R9)(AX*1), Y0
 	VMOVUPS (DX)(R12*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -26808,12 +27068,12 @@ span714:
 	ADDQ    $0x00000020, R12
 	ADDQ    $0x00000020, AX
 	SUBQ    $0x00000020, R13
-	JMP     span714
+	JMP     span726
 
-less715:
-span716:
+less727:
+span728:
 	CMPQ    R13, $0x00000010
-	JB      less717
+	JB      less729
 	VMOVUPS (R9)(AX*1), X0
 	VMOVUPS (DX)(R12*1), X1
 	VMULPS  X14, X1, X1
@@ -26841,12 +27101,12 @@ span716:
 	ADDQ    $0x00000010, R12
 	ADDQ    $0x00000010, AX
 	SUBQ    $0x00000010, R13
-	JMP     span716
+	JMP     span728
 
-less717:
-span718:
+less729:
+span730:
 	CMPQ    R13, $0x00000004
-	JB      out713
+	JB      out725
 	VMOVSS  (R9)(AX*1), X0
 	VMOVSS  (DX)(R12*1), X1
 	VMULSS  X14, X1, X1
@@ -26874,13 +27134,13 @@ span718:
 	ADDQ    $0x00000004, R12
 	ADDQ    $0x00000004, AX
 	SUBQ    $0x00000004, R13
-	JMP     span718
+	JMP     span730
 
-out713:
+out725:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop712
+	JNZ  loop724
 	VZEROUPPER
 	RET
 
@@ -26894,7 +27154,7 @@ TEXT ·exactSquares256(SB), NOSPLIT, $0-8
 	VMOVUPD (CX), Y0
 	VMOVUPD 32(CX), Y1
 
-loop719:
+loop731:
 	VCVTPS2PD (DX), Y2
 	VMULPD    Y2, Y2, Y2
 	VADDPD    Y2, Y0, Y0
@@ -26903,7 +27163,7 @@ loop719:
 	VADDPD    Y3, Y1, Y1
 	ADDQ      $0x00000020, DX
 	SUBQ      $0x00000020, AX
-	JNZ       loop719
+	JNZ       loop731
 	VMOVUPD   Y0, (CX)
 	VMOVUPD   Y1, 32(CX)
 	VZEROUPPER
@@ -26923,7 +27183,7 @@ TEXT ·changes256(SB), NOSPLIT, $0-8
 	VPCMPEQD     Y14, Y14, Y14
 	VPSRLD       $0x01, Y14, Y14
 
-loop720:
+loop732:
 	VMOVUPS   (CX), Y0
 	VSUBPS    (DX), Y0, Y1
 	VMOVUPS   Y1, (BX)
@@ -26940,7 +27200,7 @@ loop720:
 	ADDQ      $0x00000020, BX
 	ADDQ      $0x00000001, SI
 	SUBQ      $0x00000008, DI
-	JNZ       loop720
+	JNZ       loop732
 	VZEROUPPER
 	RET
 
@@ -26959,7 +27219,7 @@ TEXT ·changesSent256(SB), NOSPLIT, $0-8
 	VPCMPEQD     Y14, Y14, Y14
 	VPSRLD       $0x01, Y14, Y14
 
-loop721:
+loop733:
 	VMOVUPS   (CX), Y0
 	VSUBPS    (DX), Y0, Y1
 	VMOVUPS   Y1, (BX)
@@ -26978,7 +27238,7 @@ loop721:
 	ADDQ      $0x00000020, R8
 	ADDQ      $0x00000001, SI
 	SUBQ      $0x00000008, DI
-	JNZ       loop721
+	JNZ       loop733
 	VZEROUPPER
 	RET
 
@@ -26993,7 +27253,7 @@ TEXT ·entrySums256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), DI
 	MOVQ 40(AX), AX
 
-loop722:
+loop734:
 	MOVLQSX (CX), R9
 	MOVLQSX 4(CX), R8
 	SUBQ    R9, R8
@@ -27001,9 +27261,9 @@ loop722:
 	LEAQ    (DX)(R9*4), R9
 	VXORPS  Y0, Y0, Y0
 
-four723:
+four735:
 	CMPQ      R8, $0x00000004
-	JB        tail724
+	JB        tail736
 	MOVLQSX   (R9), R11
 	VMOVSS    (SI)(R11*4), X1
 	MOVLQSX   4(R9), R11
@@ -27018,14 +27278,14 @@ four723:
 	VADDPD    Y1, Y0, Y0
 	ADDQ      $0x00000010, R9
 	SUBQ      $0x00000004, R8
-	JMP       four723
+	JMP       four735
 
-tail724:
+tail736:
 	VEXTRACTF128 $0x01, Y0, X2
 
-one725:
+one737:
 	TESTQ     R8, R8
-	JZ        end726
+	JZ        end738
 	MOVLQSX   (R9), R11
 	VMOVSS    (SI)(R11*4), X1
 	VMULSS    (R10), X1, X1
@@ -27034,9 +27294,9 @@ one725:
 	VADDSD    X1, X0, X0
 	ADDQ      $0x00000004, R9
 	SUBQ      $0x00000001, R8
-	JMP       one725
+	JMP       one737
 
-end726:
+end738:
 	VHADDPD X0, X0, X0
 	VHADDPD X2, X2, X2
 	VADDSD  X2, X0, X0
@@ -27044,7 +27304,7 @@ end726:
 	ADDQ    $0x00000008, DI
 	ADDQ    $0x00000004, CX
 	SUBQ    $0x00000001, AX
-	JNZ     loop722
+	JNZ     loop734
 	VZEROUPPER
 	RET
 
@@ -27059,7 +27319,7 @@ TEXT ·addEntries256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), DI
 	MOVQ 40(AX), AX
 
-loop727:
+loop739:
 	MOVLQSX (CX), R9
 	MOVLQSX 4(CX), R8
 	SUBQ    R9, R8
@@ -27069,20 +27329,20 @@ loop727:
 	ADDQ    $0x00000004, DI
 	XORQ    R11, R11
 
-again728:
+again740:
 	CMPQ    R11, R8
-	JGE     end729
+	JGE     end741
 	MOVLQSX (R9)(R11*4), R12
 	VMULSS  (R10)(R11*4), X0, X1
 	VADDSS  (SI)(R12*4), X1, X1
 	VMOVSS  X1, (SI)(R12*4)
 	ADDQ    $0x00000001, R11
-	JMP     again728
+	JMP     again740
 
-end729:
+end741:
 	ADDQ $0x00000004, CX
 	SUBQ $0x00000001, AX
-	JNZ  loop727
+	JNZ  loop739
 	VZEROUPPER
 	RET
 
@@ -27097,16 +27357,16 @@ TEXT ·entrySumsOnes256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 40(AX), AX
 
-loop730:
+loop742:
 	MOVLQSX (CX), R8
 	MOVLQSX 4(CX), DI
 	SUBQ    R8, DI
 	LEAQ    (DX)(R8*4), R8
 	VXORPS  Y0, Y0, Y0
 
-four731:
+four743:
 	CMPQ      DI, $0x00000004
-	JB        tail732
+	JB        tail744
 	MOVLQSX   (R8), R9
 	VMOVSS    (BX)(R9*4), X1
 	MOVLQSX   4(R8), R9
@@ -27119,23 +27379,23 @@ four731:
 	VADDPD    Y1, Y0, Y0
 	ADDQ      $0x00000010, R8
 	SUBQ      $0x00000004, DI
-	JMP       four731
+	JMP       four743
 
-tail732:
+tail744:
 	VEXTRACTF128 $0x01, Y0, X2
 
-one733:
+one745:
 	TESTQ     DI, DI
-	JZ        end734
+	JZ        end746
 	MOVLQSX   (R8), R9
 	VMOVSS    (BX)(R9*4), X1
 	VCVTSS2SD X1, X1, X1
 	VADDSD    X1, X0, X0
 	ADDQ      $0x00000004, R8
 	SUBQ      $0x00000001, DI
-	JMP       one733
+	JMP       one745
 
-end734:
+end746:
 	VHADDPD X0, X0, X0
 	VHADDPD X2, X2, X2
 	VADDSD  X2, X0, X0
@@ -27143,7 +27403,7 @@ end734:
 	ADDQ    $0x00000008, SI
 	ADDQ    $0x00000004, CX
 	SUBQ    $0x00000001, AX
-	JNZ     loop730
+	JNZ     loop742
 	VZEROUPPER
 	RET
 
@@ -27158,7 +27418,7 @@ TEXT ·addEntriesOnes256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 40(AX), AX
 
-loop735:
+loop747:
 	MOVLQSX (CX), R8
 	MOVLQSX 4(CX), DI
 	SUBQ    R8, DI
@@ -27167,18 +27427,18 @@ loop735:
 	ADDQ    $0x00000004, SI
 	XORQ    R9, R9
 
-again736:
+again748:
 	CMPQ    R9, DI
-	JGE     end737
+	JGE     end749
 	MOVLQSX (R8)(R9*4), R10
 	VADDSS  (BX)(R10*4), X0, X1
 	VMOVSS  X1, (BX)(R10*4)
 	ADDQ    $0x00000001, R9
-	JMP     again736
+	JMP     again748
 
-end737:
+end749:
 	ADDQ $0x00000004, CX
 	SUBQ $0x00000001, AX
-	JNZ  loop735
+	JNZ  loop747
 	VZEROUPPER
 	RET

@@ -29,6 +29,7 @@ func neon() functions {
 	f.silu, f.siluBack = siluNeon, siluBackNeon
 	f.geluTanh, f.geluTanhBack, f.gelu, f.geluBack = geluTanhNeon, geluTanhBackNeon, geluNeon, geluBackNeon
 	f.softmaxRows, f.softmaxRowsBack = softmaxRowsNeon, softmaxRowsBackNeon
+	f.mulRows, f.addRows, f.dotRows, f.maxRows = mulRowsNeon, addRowsNeon, dotRowsNeon, maxRowsNeon
 	f.lstm, f.lstmBack, f.gru, f.gruBack = lstmNeon, lstmBackNeon, gruNeon, gruBackNeon
 	f.affine, f.affineRelu, f.normBack = affineNeon, affineReluNeon, normBackNeon
 	f.moments = [2]func(*channelArgs){moments4Neon, moments1Neon}

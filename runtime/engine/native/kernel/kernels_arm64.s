@@ -2505,6 +2505,162 @@ loop2:
 	BNE loop2
 	RET
 
+// func mulRowsNeon(args *exponentArgs)
+TEXT ·mulRowsNeon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 32(R0), R3
+	MOVD 40(R0), R4
+	MOVD 56(R0), R5
+	MOVD 16(R0), R6
+	FLDPQ 0(R6), (F4, F5)
+loop1:
+	FLDPQ 0(R2), (F0, F1)
+	WORD $0x6e24dc00 // fmul v0.4s, v0.4s, v4.4s
+	WORD $0x6e25dc21 // fmul v1.4s, v1.4s, v5.4s
+	FSTPQ (F0, F1), 0(R1)
+	ADD R4, R1
+	ADD R5, R2
+	SUBS $1, R3
+	BNE loop1
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 32(R0), R3
+	MOVD 40(R0), R4
+	MOVD 56(R0), R5
+	MOVD 16(R0), R6
+	FLDPQ 32(R6), (F4, F5)
+loop2:
+	FLDPQ 32(R2), (F0, F1)
+	WORD $0x6e24dc00 // fmul v0.4s, v0.4s, v4.4s
+	WORD $0x6e25dc21 // fmul v1.4s, v1.4s, v5.4s
+	FSTPQ (F0, F1), 32(R1)
+	ADD R4, R1
+	ADD R5, R2
+	SUBS $1, R3
+	BNE loop2
+	RET
+
+// func addRowsNeon(args *exponentArgs)
+TEXT ·addRowsNeon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 32(R0), R3
+	MOVD 40(R0), R4
+	MOVD 56(R0), R5
+	MOVD 16(R0), R6
+	FLDPQ 0(R6), (F4, F5)
+loop1:
+	FLDPQ 0(R2), (F0, F1)
+	FLDPQ 0(R1), (F2, F3)
+	VFMLA V4.S4, V0.S4, V2.S4
+	VFMLA V5.S4, V1.S4, V3.S4
+	FSTPQ (F2, F3), 0(R1)
+	ADD R4, R1
+	ADD R5, R2
+	SUBS $1, R3
+	BNE loop1
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 32(R0), R3
+	MOVD 40(R0), R4
+	MOVD 56(R0), R5
+	MOVD 16(R0), R6
+	FLDPQ 32(R6), (F4, F5)
+loop2:
+	FLDPQ 32(R2), (F0, F1)
+	FLDPQ 32(R1), (F2, F3)
+	VFMLA V4.S4, V0.S4, V2.S4
+	VFMLA V5.S4, V1.S4, V3.S4
+	FSTPQ (F2, F3), 32(R1)
+	ADD R4, R1
+	ADD R5, R2
+	SUBS $1, R3
+	BNE loop2
+	RET
+
+// func dotRowsNeon(args *exponentArgs)
+TEXT ·dotRowsNeon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 32(R0), R3
+	MOVD 40(R0), R4
+	MOVD 56(R0), R5
+	MOVD 24(R0), R6
+	FLDPQ 0(R6), (F4, F5)
+loop1:
+	FLDPQ 0(R2), (F0, F1)
+	FLDPQ 0(R1), (F2, F3)
+	VFMLA V2.S4, V0.S4, V4.S4
+	VFMLA V3.S4, V1.S4, V5.S4
+	ADD R4, R1
+	ADD R5, R2
+	SUBS $1, R3
+	BNE loop1
+	MOVD 24(R0), R7
+	FSTPQ (F4, F5), 0(R7)
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 32(R0), R3
+	MOVD 40(R0), R4
+	MOVD 56(R0), R5
+	MOVD 24(R0), R6
+	FLDPQ 32(R6), (F4, F5)
+loop2:
+	FLDPQ 32(R2), (F0, F1)
+	FLDPQ 32(R1), (F2, F3)
+	VFMLA V2.S4, V0.S4, V4.S4
+	VFMLA V3.S4, V1.S4, V5.S4
+	ADD R4, R1
+	ADD R5, R2
+	SUBS $1, R3
+	BNE loop2
+	MOVD 24(R0), R7
+	FSTPQ (F4, F5), 32(R7)
+	RET
+
+// func maxRowsNeon(args *exponentArgs)
+TEXT ·maxRowsNeon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 32(R0), R3
+	MOVD 40(R0), R4
+	MOVD 56(R0), R5
+	MOVD 24(R0), R6
+	FLDPQ 0(R6), (F4, F5)
+loop1:
+	FLDPQ 0(R2), (F0, F1)
+	WORD $0x4e24f404 // fmax v4.4s, v0.4s, v4.4s
+	WORD $0x4e25f425 // fmax v5.4s, v1.4s, v5.4s
+	ADD R4, R1
+	ADD R5, R2
+	SUBS $1, R3
+	BNE loop1
+	MOVD 24(R0), R7
+	FSTPQ (F4, F5), 0(R7)
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 32(R0), R3
+	MOVD 40(R0), R4
+	MOVD 56(R0), R5
+	MOVD 24(R0), R6
+	FLDPQ 32(R6), (F4, F5)
+loop2:
+	FLDPQ 32(R2), (F0, F1)
+	WORD $0x4e24f404 // fmax v4.4s, v0.4s, v4.4s
+	WORD $0x4e25f425 // fmax v5.4s, v1.4s, v5.4s
+	ADD R4, R1
+	ADD R5, R2
+	SUBS $1, R3
+	BNE loop2
+	MOVD 24(R0), R7
+	FSTPQ (F4, F5), 32(R7)
+	RET
+
 // func lstmNeon(args *recurrentArgs)
 TEXT ·lstmNeon(SB), NOSPLIT, $0-8
 	MOVD args+0(FP), R0

@@ -161,6 +161,7 @@ type exponentArgs struct {
 	n              int64 // bytes of the arrays, or rows
 	stride         int64 // bytes from one row to the next
 	numbers        unsafe.Pointer
+	from           int64 // bytes from one row of a to the next, where kernels have a distance of its own for a
 }
 
 // recurrentArgs is one position of a recurrent layer. Gates lie gate bytes apart in x, z and gates.
@@ -235,6 +236,7 @@ type functions struct {
 
 	silu, siluBack, geluTanh, geluTanhBack, gelu, geluBack func(*exponentArgs)
 	softmaxRows, softmaxRowsBack                           func(*exponentArgs)
+	mulRows, addRows, dotRows, maxRows                     func(*exponentArgs)
 	lstm, lstmBack, gru, gruBack                           func(*recurrentArgs)
 
 	affine, affineRelu, normBack                   func(*channelArgs)

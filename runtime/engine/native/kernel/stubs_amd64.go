@@ -101,6 +101,18 @@ func softmaxRows512(args *exponentArgs)
 func softmaxRowsBack512(args *exponentArgs)
 
 //go:noescape
+func mulRows512(args *exponentArgs)
+
+//go:noescape
+func addRows512(args *exponentArgs)
+
+//go:noescape
+func dotRows512(args *exponentArgs)
+
+//go:noescape
+func maxRows512(args *exponentArgs)
+
+//go:noescape
 func lstm512(args *recurrentArgs)
 
 //go:noescape
@@ -354,6 +366,18 @@ func softmaxRows256(args *exponentArgs)
 
 //go:noescape
 func softmaxRowsBack256(args *exponentArgs)
+
+//go:noescape
+func mulRows256(args *exponentArgs)
+
+//go:noescape
+func addRows256(args *exponentArgs)
+
+//go:noescape
+func dotRows256(args *exponentArgs)
+
+//go:noescape
+func maxRows256(args *exponentArgs)
 
 //go:noescape
 func lstm256(args *recurrentArgs)

@@ -77,6 +77,18 @@ func softmaxRowsNeon(args *exponentArgs)
 func softmaxRowsBackNeon(args *exponentArgs)
 
 //go:noescape
+func mulRowsNeon(args *exponentArgs)
+
+//go:noescape
+func addRowsNeon(args *exponentArgs)
+
+//go:noescape
+func dotRowsNeon(args *exponentArgs)
+
+//go:noescape
+func maxRowsNeon(args *exponentArgs)
+
+//go:noescape
 func lstmNeon(args *recurrentArgs)
 
 //go:noescape

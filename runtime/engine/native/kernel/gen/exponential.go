@@ -9,6 +9,7 @@ const (
 	exponentN       = 32 // bytes of arrays, or rows of 16 values
 	exponentStride  = 40
 	exponentNumbers = 48
+	exponentFrom    = 56 // bytes from one row of a to the next
 )
 
 // Numbers of kernel.exponentNumbers, which the kernels of this file read from memory: they are too many for registers.
@@ -206,6 +207,7 @@ func exponents(m machine) {
 		return y
 	})
 	softRows(m)
+	rows(m)
 	gates(m)
 }
 
@@ -222,6 +224,54 @@ func softRows(m machine) {
 	}
 	rows("softmaxRows", false)
 	rows("softmaxRowsBack", true)
+}
+
+// rows are kernels of rows of 16 values, with a distance between those of dst and one between those of a.
+func rows(m machine) {
+	each := func(name string, b, sums bool, body func(x, other, b vector, to place)) {
+		m.function(name, "*exponentArgs", func(args register) {
+			for at := 0; at < 64; at += m.size() {
+				m.scope(func() {
+					to, from, n := m.field(args, exponentDst), m.field(args, exponentA), m.field(args, exponentN)
+					stride, by := m.field(args, exponentStride), m.field(args, exponentFrom)
+					x, other, factor := m.v(0), m.v(1), m.v(2)
+					if b {
+						m.load(m.at(m.field(args, exponentB), at), factor)
+					}
+					if sums {
+						m.load(m.at(m.field(args, exponentSum), at), factor)
+					}
+					m.loop(n, 1, func() {
+						m.load(m.at(from, at), x)
+						body(x, other, factor, m.at(to, at))
+						m.plus(stride, to)
+						m.plus(by, from)
+					})
+					if sums {
+						m.store(factor, m.at(m.field(args, exponentSum), at))
+					}
+				})
+			}
+		})
+	}
+	// dst = a b
+	each("mulRows", true, false, func(x, _, b vector, to place) {
+		m.mul(x, x, b)
+		m.store(x, to)
+	})
+	// dst += a b
+	each("addRows", true, false, func(x, other, b vector, to place) {
+		m.load(to, other)
+		m.fma(other, x, b)
+		m.store(other, to)
+	})
+	// sum += a dst
+	each("dotRows", false, true, func(x, other, sum vector, to place) {
+		m.load(to, other)
+		m.fma(sum, x, other)
+	})
+	// sum is the largest of itself and the rows of a
+	each("maxRows", false, true, func(x, _, sum vector, _ place) { m.max(sum, x, sum) })
 }
 
 // softPart computes a vector of each row, which begins at so many bytes.
