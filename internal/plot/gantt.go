@@ -7,11 +7,12 @@ import (
 
 // Gantt is a chart of a page: who did what when, a row each.
 type Gantt struct {
-	Title, Alt string
-	XName      string
-	Right      float64 // end of the x axis, which starts at 0
-	Rows       []string
-	Bars       []Bar
+	Title, Alt  string
+	XName       string
+	Left, Right float64 // of the x axis; bars outside are not drawn
+	Zoom        bool    // a page can show a stretch of the x axis
+	Rows        []string
+	Bars        []Bar
 }
 
 // Bar is a stretch of a row in its parts, one after another. A failed one has a frame and a cross at its end, so that
@@ -20,6 +21,7 @@ type Bar struct {
 	Row    int
 	Note   string
 	Failed bool
+	Later  bool // not the first attempt: it begins with a mark
 	Parts  []Part
 }
 
@@ -38,14 +40,14 @@ const (
 func (g *Gantt) SVG() string {
 	d := &picture{}
 	bottom := pageTop + ganttRow*float64(len(g.Rows))
-	d.begin(bottom+pageBottom, g.Title, g.Alt)
+	d.begin(bottom+pageBottom, g.Title, g.Alt, g.readable()...)
 	d.open("g", "class", "axis")
 	for i, name := range g.Rows {
 		y := pageTop + ganttRow*float64(i)
 		d.shape("line", "", "class", "grid", "x1", ganttLeft, "x2", pageWidth-pageRight, "y1", y+ganttRow, "y2", y+ganttRow)
 		d.label(ganttLeft-5, y+13, "end", name)
 	}
-	d.xAxis(axis{0, g.Right, false, g.XName, g.x}, ganttLeft, bottom)
+	d.xAxis(axis{g.Left, g.Right, false, g.XName, g.x}, ganttLeft, bottom)
 	d.close("g")
 	for _, b := range g.Bars {
 		g.bar(d, b)
@@ -54,16 +56,38 @@ func (g *Gantt) SVG() string {
 }
 
 func (g *Gantt) x(v float64) float64 {
-	return ganttLeft + (pageWidth-ganttLeft-pageRight)*v/math.Max(g.Right, 1e-9)
+	v = math.Min(math.Max(v, g.Left), g.Right)
+	return ganttLeft + (pageWidth-ganttLeft-pageRight)*(v-g.Left)/math.Max(g.Right-g.Left, 1e-9)
 }
 
+// readable are the attributes by which a page's script finds a place on the axis.
+func (g *Gantt) readable() []any {
+	if !g.Zoom {
+		return nil
+	}
+	ends := fmt.Sprintf("%g %g %g %g", ganttLeft, pageWidth-pageRight, g.Left, g.Right)
+	return []any{"data-axis", ends, "data-unit", g.XName, "data-zoom", ""}
+}
+
+// shows tells whether a stretch of the axis is in the picture.
+func (g *Gantt) shows(from, to float64) bool { return to >= g.Left && from <= g.Right }
+
 func (g *Gantt) bar(d *picture, b Bar) {
+	if len(b.Parts) == 0 || !g.shows(b.Parts[0].From, b.Parts[len(b.Parts)-1].To) && g.Zoom {
+		return
+	}
 	y := pageTop + ganttRow*float64(b.Row) + 3
 	for _, p := range b.Parts {
+		if g.Zoom && !g.shows(p.From, p.To) {
+			continue
+		}
 		x0, x1 := g.x(p.From), g.x(p.To)
 		d.shape("rect", p.Note, "class", p.Class, "x", x0, "y", y, "width", math.Max(0.6, x1-x0), "height", ganttRow-6)
 	}
-	if !b.Failed || len(b.Parts) == 0 {
+	if b.Later {
+		d.shape("rect", b.Note, "class", "cap", "x", g.x(b.Parts[0].From), "y", y-2, "width", 2.5, "height", ganttRow-2)
+	}
+	if !b.Failed {
 		return
 	}
 	first, x := g.x(b.Parts[0].From), g.x(b.Parts[len(b.Parts)-1].To)

@@ -259,7 +259,10 @@ func (r *Report) gantt() *Figure {
 	for i, a := range rows {
 		row[a.Name] = i
 	}
-	g := &plot.Gantt{Title: "Activations over time", XName: c.name, Right: end}
+	g := &plot.Gantt{Title: "Activations over time", XName: c.name, Right: end, Zoom: true}
+	if o := &r.CurveOptions; o.zoomed() && o.From < end && o.To > 0 {
+		g.Left, g.Right = max(0, o.From), min(end, o.To)
+	}
 	g.Alt = fmt.Sprintf("%d activations of %d actions; the table of activations has the same figures",
 		len(r.record.Activations), len(r.Actions))
 	for _, a := range rows {
@@ -295,8 +298,8 @@ func (r *Report) bars(row map[string]int) []*disdel.Activation {
 // bar is one activation, in its parts.
 func (r *Report) bar(a *disdel.Activation, c clock, row int, seen map[string]bool) plot.Bar {
 	note := fmt.Sprintf("%s, attempt %d: %s", place(&a.Invocation), max(1, a.Attempt), words(a.Outcome.String()))
-	b := plot.Bar{Row: row, Note: note, Failed: a.Outcome.Failed()}
-	seen["bad"] = seen["bad"] || b.Failed
+	b := plot.Bar{Row: row, Note: note, Failed: a.Outcome.Failed(), Later: a.Attempt > 1}
+	seen["bad"], seen["cap"] = seen["bad"] || b.Failed, seen["cap"] || b.Later
 	for _, s := range r.sections(a) {
 		seen[s.class] = true
 		b.Parts = append(b.Parts, plot.Part{
@@ -315,6 +318,7 @@ func ganttLegend(seen map[string]bool) []plot.Key {
 		{Name: "load: until the first batch", Class: "load", Shape: "box"},
 		{Name: "run", Class: "run", Shape: "box"},
 		{Name: "failed", Class: "bad", Shape: "box"},
+		{Name: "retry", Class: "cap", Shape: "box"},
 	} {
 		if seen[k.Class] {
 			out = append(out, k)

@@ -274,8 +274,11 @@
   }
   function tell(svg, at) {
     const lines = linesOf(svg);
-    if (!lines.length) return;
     if (read && read.svg !== svg) still();
+    if (!lines.length) { // a timeline: its bars tell their values
+      if (at !== undefined) read = { ...read, svg, x: at };
+      return;
+    }
     const [x] = near(placesOf(svg).map((place) => [place]), at);
     read = { ...read, svg, x };
     shape(svg, "here", "line", { x1: across(svg, x), x2: across(svg, x), y1: 10, y2: tall(svg) });

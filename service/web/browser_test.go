@@ -245,6 +245,50 @@ func TestAChartTellsItsValues(t *testing.T) {
 	c.until(`!location.search.includes("from=") && ` + chart + `?.dataset.axis.endsWith(" 1 3")`)
 }
 
+// A drag and + show a part of a timeline, in which the bars tell their values; 0 and the button show all of it again.
+func TestATimelineInABrowser(t *testing.T) {
+	h := newHouse(t)
+	c := newChromium(t)
+	r := job("ann", "small", 1)
+	first := &r.Activations[0]
+	first.Outcome, first.Cold, first.InitTime = disdel.OutcomeTimeout, true, disdel.Millis(300*time.Millisecond)
+	r.Activations[1].Attempt, r.Activations[1].WaitTime = 2, disdel.Millis(200*time.Millisecond)
+	h.save(r)
+	c.signIn(h, "ann submit")
+	c.do(chromedp.Navigate(h.URL+jobAddress(r.ID)+"?section=timeline"), chromedp.WaitVisible("#job"))
+	const chart = `document.querySelector("svg[data-zoom]")`
+	for _, want := range []string{"queue 0.20 s", "cold start 0.30 s", "attempt 2"} {
+		if !c.is(fmt.Sprintf(`%s.textContent.includes(%q)`, chart, want)) {
+			t.Errorf("no bar tells %q", want)
+		}
+	}
+	if !c.is(chart + `.querySelectorAll("rect.cap").length === 1 && ` + chart + `.querySelectorAll("path.cross").length === 1`) {
+		t.Error("a retry and a failure are not marked")
+	}
+	point := func(kind string, share float64) {
+		c.t.Helper()
+		c.is(fmt.Sprintf(`(() => { const svg = %s, box = svg.getBoundingClientRect();
+			const [left, right] = svg.dataset.axis.split(" ").map(Number), wide = svg.viewBox.baseVal.width;
+			svg.dispatchEvent(new PointerEvent(%q, { bubbles: true, clientY: box.top + 20,
+				clientX: box.left + box.width * (left + (right - left) * %g) / wide })) })()`, chart, kind, share))
+	}
+	point("pointerdown", 0.5)
+	point("pointermove", 1)
+	point("pointerup", 1)
+	c.until(`location.search.includes("section=timeline") && location.search.includes("from=1.5&to=3") && ` +
+		chart + `?.dataset.axis.endsWith(" 1.5 3")`)
+	c.photograph(95, "light")
+	if c.is(chart + `.textContent.includes("in round 1,")`) {
+		t.Error("the part shows what ended before it")
+	}
+	c.is(chart + `.focus()`)
+	c.do(chromedp.KeyEvent("+"))
+	c.until(`location.search.includes("from=1.875&to=2.625")`)
+	c.is(chart + `.focus()`)
+	c.do(chromedp.KeyEvent("0"))
+	c.until(`!location.search.includes("from=1") && ` + chart + `?.dataset.axis.endsWith(" 0 3")`)
+}
+
 // A sweep tells of a job where the pointer is and where the keyboard comes to, and its axes are chosen. Curves of a
 // comparison are cut and smoothed.
 func TestASweepInABrowser(t *testing.T) {

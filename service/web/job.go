@@ -93,7 +93,7 @@ func jobPage(v *visit) error {
 	all := clone(v.URL.Query())
 	all.Del("from")
 	all.Del("to")
-	page.Curves.Keep = [][2]string{{"section", "curves"}}
+	page.Curves.Keep = [][2]string{{"section", view.Key}}
 	page.Curves.All = jobAddress(rec.ID) + "?" + all.Encode()
 	if err := drawn.Sections(&out, view.parts...); err != nil {
 		return err
