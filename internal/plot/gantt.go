@@ -84,14 +84,17 @@ func (g *Gantt) bar(d *picture, b Bar) {
 		x0, x1 := g.x(p.From), g.x(p.To)
 		d.shape("rect", p.Note, "class", p.Class, "x", x0, "y", y, "width", math.Max(0.6, x1-x0), "height", ganttRow-6)
 	}
-	if b.Later {
-		d.shape("rect", b.Note, "class", "cap", "x", g.x(b.Parts[0].From), "y", y-2, "width", 2.5, "height", ganttRow-2)
+	if begin := b.Parts[0].From; b.Later && g.shows(begin, begin) {
+		d.shape("rect", b.Note, "class", "cap", "x", g.x(begin), "y", y-2, "width", 2.5, "height", ganttRow-2)
 	}
 	if !b.Failed {
 		return
 	}
 	first, x := g.x(b.Parts[0].From), g.x(b.Parts[len(b.Parts)-1].To)
 	d.shape("rect", b.Note, "class", "bad", "x", first, "y", y, "width", math.Max(2, x-first), "height", ganttRow-6)
+	if end := b.Parts[len(b.Parts)-1].To; g.Zoom && !g.shows(end, end) {
+		return
+	}
 	cross := fmt.Sprintf("M%s %sl6 6m0 -6l-6 6", coordinate(math.Min(x-3, pageWidth-pageRight-6)), coordinate(y+3))
 	d.shape("path", b.Note, "class", "cross", "d", cross)
 }

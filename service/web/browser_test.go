@@ -262,7 +262,8 @@ func TestATimelineInABrowser(t *testing.T) {
 			t.Errorf("no bar tells %q", want)
 		}
 	}
-	if !c.is(chart + `.querySelectorAll("rect.cap").length === 1 && ` + chart + `.querySelectorAll("path.cross").length === 1`) {
+	const marks = chart + `.querySelectorAll("rect.cap, path.cross").length === `
+	if !c.is(marks + "2") {
 		t.Error("a retry and a failure are not marked")
 	}
 	point := func(kind string, share float64) {
@@ -278,8 +279,8 @@ func TestATimelineInABrowser(t *testing.T) {
 	c.until(`location.search.includes("section=timeline") && location.search.includes("from=1.5&to=3") && ` +
 		chart + `?.dataset.axis.endsWith(" 1.5 3")`)
 	c.photograph(95, "light")
-	if c.is(chart + `.textContent.includes("in round 1,")`) {
-		t.Error("the part shows what ended before it")
+	if c.is(chart+`.textContent.includes("in round 1,")`) || !c.is(marks+"0") {
+		t.Error("the part shows what began or ended before it")
 	}
 	c.is(chart + `.focus()`)
 	c.do(chromedp.KeyEvent("+"))
