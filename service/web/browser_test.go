@@ -277,14 +277,15 @@ func TestATimelineInABrowser(t *testing.T) {
 	point("pointermove", 1)
 	point("pointerup", 1)
 	c.until(`location.search.includes("section=timeline") && location.search.includes("from=1.5&to=3") && ` +
-		chart + `?.dataset.axis.endsWith(" 1.5 3")`)
+		chart + `?.dataset.axis.endsWith(" 1.5 3") && ` + chart + `.tabIndex === 0`)
 	c.photograph(95, "light")
 	if c.is(chart+`.textContent.includes("in round 1,")`) || !c.is(marks+"0") {
 		t.Error("the part shows what began or ended before it")
 	}
 	c.is(chart + `.focus()`)
 	c.do(chromedp.KeyEvent("+"))
-	c.until(`location.search.includes("from=1.875&to=2.625")`)
+	c.until(`document.readyState === "complete" && location.search.includes("from=1.875&to=2.625") && ` +
+		chart + `?.dataset.axis.endsWith(" 1.875 2.625") && ` + chart + `.tabIndex === 0`)
 	c.is(chart + `.focus()`)
 	c.do(chromedp.KeyEvent("0"))
 	c.until(`!location.search.includes("from=1") && ` + chart + `?.dataset.axis.endsWith(" 0 3")`)
