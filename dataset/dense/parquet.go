@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"runtime/debug"
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
@@ -185,6 +186,7 @@ func (f *parquetFile) damaged(what string, err error) error {
 
 // guard calls read, and returns its error or panic as the error of a damaged file: the library panics for some of them.
 func (f *parquetFile) guard(what string, read func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // its assembler may read beyond a damaged page
 	defer func() {
 		if p := recover(); p != nil {
 			err = f.damaged(what, fmt.Errorf("%v", p))
