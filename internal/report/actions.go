@@ -384,7 +384,7 @@ func (v view) StageFigures() []Figure {
 		memory.Alt = "The table of stages has the same figures"
 		out = append(out, GanttFigure(memory, "", []plot.Key{
 			{Name: "highest peak", Class: "run", Shape: "box"},
-			{Name: "estimate", Class: "interval", Shape: "box"},
+			{Name: "estimate", Class: "cold", Shape: "box"},
 			{Name: "limit", Class: "cap", Shape: "box"},
 		}))
 	}
@@ -408,7 +408,7 @@ func (u *stageUse) memoryParts(name string) []plot.Part {
 	}
 	peak := end("run", "highest peak", u.peak)
 	peak.From = 0
-	return []plot.Part{peak, end("interval", "estimate", u.estimate), end("cap", "limit", u.limit)}
+	return []plot.Part{peak, end("cold", "estimate", u.estimate), end("cap", "limit", u.limit)}
 }
 
 // timeParts are the phases of a stage, one after another. A record without phases has only the time of all.
