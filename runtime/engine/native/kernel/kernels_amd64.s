@@ -4790,6 +4790,169 @@ loop168:
 	VZEROUPPER
 	RET
 
+// func layerSquares512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·layerSquares512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    80(AX), BX
+	MOVQ    16(AX), SI
+	MOVQ    56(AX), DI
+	VMOVUPS (SI), Z3
+	VMOVUPS 64(SI), Z4
+	VMOVUPS (DI), Z5
+	VMOVUPS 64(DI), Z6
+	MOVQ    64(AX), AX
+
+loop169:
+	VMOVUPS     (CX), Z0
+	VSUBPS      Z3, Z0, Z0
+	VFMADD231PS Z0, Z0, Z5
+	ADDQ        BX, CX
+	ADDQ        BX, DX
+	SUBQ        $0x00000001, AX
+	JNZ         loop169
+	VMOVUPS     Z5, (DI)
+	VMOVUPS     Z6, 64(DI)
+	VZEROUPPER
+	RET
+
+// func layerNorm512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·layerNorm512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    80(AX), BX
+	MOVQ    16(AX), SI
+	MOVQ    56(AX), DI
+	VMOVUPS (SI), Z3
+	VMOVUPS 64(SI), Z4
+	VMOVUPS (DI), Z5
+	VMOVUPS 64(DI), Z6
+	MOVQ    24(AX), SI
+	MOVQ    32(AX), DI
+	MOVQ    64(AX), AX
+
+loop170:
+	VBROADCASTSS (SI), Z15
+	ADDQ         $0x00000004, SI
+	VBROADCASTSS (DI), Z14
+	ADDQ         $0x00000004, DI
+	VMOVUPS      (CX), Z0
+	VSUBPS       Z3, Z0, Z0
+	VMULPS       Z4, Z0, Z0
+	VFMADD213PS  Z14, Z15, Z0
+	VMOVUPS      Z0, (DX)
+	ADDQ         BX, CX
+	ADDQ         BX, DX
+	SUBQ         $0x00000001, AX
+	JNZ          loop170
+	VZEROUPPER
+	RET
+
+// func layerScale512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·layerScale512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    80(AX), BX
+	MOVQ    16(AX), SI
+	MOVQ    56(AX), DI
+	VMOVUPS (SI), Z3
+	VMOVUPS 64(SI), Z4
+	VMOVUPS (DI), Z5
+	VMOVUPS 64(DI), Z6
+	MOVQ    24(AX), SI
+	MOVQ    64(AX), AX
+
+loop171:
+	VBROADCASTSS (SI), Z15
+	ADDQ         $0x00000004, SI
+	VMOVUPS      (CX), Z0
+	VSUBPS       Z3, Z0, Z0
+	VMULPS       Z4, Z0, Z0
+	VMULPS       Z15, Z0, Z0
+	VMOVUPS      Z0, (DX)
+	ADDQ         BX, CX
+	ADDQ         BX, DX
+	SUBQ         $0x00000001, AX
+	JNZ          loop171
+	VZEROUPPER
+	RET
+
+// func layerSums512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·layerSums512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    80(AX), BX
+	MOVQ    16(AX), SI
+	MOVQ    56(AX), DI
+	VMOVUPS (SI), Z3
+	VMOVUPS 64(SI), Z4
+	VMOVUPS (DI), Z5
+	VMOVUPS 64(DI), Z6
+	MOVQ    24(AX), SI
+	MOVQ    64(AX), AX
+
+loop172:
+	VBROADCASTSS (SI), Z15
+	ADDQ         $0x00000004, SI
+	VMOVUPS      (CX), Z0
+	VSUBPS       Z3, Z0, Z0
+	VMOVUPS      (DX), Z1
+	VMULPS       Z15, Z1, Z1
+	VADDPS       Z1, Z5, Z5
+	VMULPS       Z4, Z0, Z0
+	VFMADD231PS  Z1, Z0, Z6
+	ADDQ         BX, CX
+	ADDQ         BX, DX
+	SUBQ         $0x00000001, AX
+	JNZ          loop172
+	VMOVUPS      Z5, (DI)
+	VMOVUPS      Z6, 64(DI)
+	VZEROUPPER
+	RET
+
+// func layerBack512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·layerBack512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    80(AX), BX
+	MOVQ    16(AX), SI
+	MOVQ    56(AX), DI
+	VMOVUPS (SI), Z3
+	VMOVUPS 64(SI), Z4
+	VMOVUPS (DI), Z5
+	VMOVUPS 64(DI), Z6
+	MOVQ    24(AX), SI
+	MOVQ    64(AX), AX
+
+loop173:
+	VBROADCASTSS (SI), Z15
+	ADDQ         $0x00000004, SI
+	VMOVUPS      (CX), Z0
+	VSUBPS       Z3, Z0, Z0
+	VMOVUPS      (DX), Z1
+	VMULPS       Z15, Z1, Z1
+	VSUBPS       Z5, Z1, Z1
+	VMULPS       Z4, Z0, Z0
+	VFNMADD231PS Z6, Z0, Z1
+	VMULPS       Z4, Z1, Z1
+	VMOVUPS      Z1, (DX)
+	ADDQ         BX, CX
+	ADDQ         BX, DX
+	SUBQ         $0x00000001, AX
+	JNZ          loop173
+	VZEROUPPER
+	RET
+
 // func moments8_512(args uintptr)
 // Requires: AVX, AVX512F
 TEXT ·moments8_512(SB), NOSPLIT, $0-8
@@ -4832,99 +4995,19 @@ TEXT ·moments8_512(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, SI
 	VPXORQ       Z24, Z24, Z24
 
-loop169:
+loop174:
 	XORQ SI, SI
 	MOVQ SI, DI
 	MOVQ 48(AX), R8
 	XORQ R9, R9
 	MOVQ 72(AX), R10
 
-loop170:
+loop175:
 	VMOVUPS     (CX)(DI*1), Z25
 	VSUBPS      Z16, Z25, Z25
 	VMULPS      (R8)(R9*1), Z25, Z25
 	VADDPS      Z25, Z0, Z0
 	VFMADD231PS Z25, Z25, Z1
-	ADDQ        $0x00000040, DI
-	ADDQ        $0x00000040, R9
-	SUBQ        $0x00000040, R10
-	JNZ         loop170
-	ADDQ        80(AX), SI
-	MOVQ        SI, DI
-	MOVQ        48(AX), R8
-	XORQ        R9, R9
-	MOVQ        72(AX), R10
-
-loop171:
-	VMOVUPS     (CX)(DI*1), Z25
-	VSUBPS      Z17, Z25, Z25
-	VMULPS      (R8)(R9*1), Z25, Z25
-	VADDPS      Z25, Z2, Z2
-	VFMADD231PS Z25, Z25, Z3
-	ADDQ        $0x00000040, DI
-	ADDQ        $0x00000040, R9
-	SUBQ        $0x00000040, R10
-	JNZ         loop171
-	ADDQ        80(AX), SI
-	MOVQ        SI, DI
-	MOVQ        48(AX), R8
-	XORQ        R9, R9
-	MOVQ        72(AX), R10
-
-loop172:
-	VMOVUPS     (CX)(DI*1), Z25
-	VSUBPS      Z18, Z25, Z25
-	VMULPS      (R8)(R9*1), Z25, Z25
-	VADDPS      Z25, Z4, Z4
-	VFMADD231PS Z25, Z25, Z5
-	ADDQ        $0x00000040, DI
-	ADDQ        $0x00000040, R9
-	SUBQ        $0x00000040, R10
-	JNZ         loop172
-	ADDQ        80(AX), SI
-	MOVQ        SI, DI
-	MOVQ        48(AX), R8
-	XORQ        R9, R9
-	MOVQ        72(AX), R10
-
-loop173:
-	VMOVUPS     (CX)(DI*1), Z25
-	VSUBPS      Z19, Z25, Z25
-	VMULPS      (R8)(R9*1), Z25, Z25
-	VADDPS      Z25, Z6, Z6
-	VFMADD231PS Z25, Z25, Z7
-	ADDQ        $0x00000040, DI
-	ADDQ        $0x00000040, R9
-	SUBQ        $0x00000040, R10
-	JNZ         loop173
-	ADDQ        80(AX), SI
-	MOVQ        SI, DI
-	MOVQ        48(AX), R8
-	XORQ        R9, R9
-	MOVQ        72(AX), R10
-
-loop174:
-	VMOVUPS     (CX)(DI*1), Z25
-	VSUBPS      Z20, Z25, Z25
-	VMULPS      (R8)(R9*1), Z25, Z25
-	VADDPS      Z25, Z8, Z8
-	VFMADD231PS Z25, Z25, Z9
-	ADDQ        $0x00000040, DI
-	ADDQ        $0x00000040, R9
-	SUBQ        $0x00000040, R10
-	JNZ         loop174
-	ADDQ        80(AX), SI
-	MOVQ        SI, DI
-	MOVQ        48(AX), R8
-	XORQ        R9, R9
-	MOVQ        72(AX), R10
-
-loop175:
-	VMOVUPS     (CX)(DI*1), Z25
-	VSUBPS      Z21, Z25, Z25
-	VMULPS      (R8)(R9*1), Z25, Z25
-	VADDPS      Z25, Z10, Z10
-	VFMADD231PS Z25, Z25, Z11
 	ADDQ        $0x00000040, DI
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
@@ -4937,6 +5020,86 @@ loop175:
 
 loop176:
 	VMOVUPS     (CX)(DI*1), Z25
+	VSUBPS      Z17, Z25, Z25
+	VMULPS      (R8)(R9*1), Z25, Z25
+	VADDPS      Z25, Z2, Z2
+	VFMADD231PS Z25, Z25, Z3
+	ADDQ        $0x00000040, DI
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop176
+	ADDQ        80(AX), SI
+	MOVQ        SI, DI
+	MOVQ        48(AX), R8
+	XORQ        R9, R9
+	MOVQ        72(AX), R10
+
+loop177:
+	VMOVUPS     (CX)(DI*1), Z25
+	VSUBPS      Z18, Z25, Z25
+	VMULPS      (R8)(R9*1), Z25, Z25
+	VADDPS      Z25, Z4, Z4
+	VFMADD231PS Z25, Z25, Z5
+	ADDQ        $0x00000040, DI
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop177
+	ADDQ        80(AX), SI
+	MOVQ        SI, DI
+	MOVQ        48(AX), R8
+	XORQ        R9, R9
+	MOVQ        72(AX), R10
+
+loop178:
+	VMOVUPS     (CX)(DI*1), Z25
+	VSUBPS      Z19, Z25, Z25
+	VMULPS      (R8)(R9*1), Z25, Z25
+	VADDPS      Z25, Z6, Z6
+	VFMADD231PS Z25, Z25, Z7
+	ADDQ        $0x00000040, DI
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop178
+	ADDQ        80(AX), SI
+	MOVQ        SI, DI
+	MOVQ        48(AX), R8
+	XORQ        R9, R9
+	MOVQ        72(AX), R10
+
+loop179:
+	VMOVUPS     (CX)(DI*1), Z25
+	VSUBPS      Z20, Z25, Z25
+	VMULPS      (R8)(R9*1), Z25, Z25
+	VADDPS      Z25, Z8, Z8
+	VFMADD231PS Z25, Z25, Z9
+	ADDQ        $0x00000040, DI
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop179
+	ADDQ        80(AX), SI
+	MOVQ        SI, DI
+	MOVQ        48(AX), R8
+	XORQ        R9, R9
+	MOVQ        72(AX), R10
+
+loop180:
+	VMOVUPS     (CX)(DI*1), Z25
+	VSUBPS      Z21, Z25, Z25
+	VMULPS      (R8)(R9*1), Z25, Z25
+	VADDPS      Z25, Z10, Z10
+	VFMADD231PS Z25, Z25, Z11
+	ADDQ        $0x00000040, DI
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop180
+	ADDQ        80(AX), SI
+	MOVQ        SI, DI
+	MOVQ        48(AX), R8
+	XORQ        R9, R9
+	MOVQ        72(AX), R10
+
+loop181:
+	VMOVUPS     (CX)(DI*1), Z25
 	VSUBPS      Z22, Z25, Z25
 	VMULPS      (R8)(R9*1), Z25, Z25
 	VADDPS      Z25, Z12, Z12
@@ -4944,13 +5107,13 @@ loop176:
 	ADDQ        $0x00000040, DI
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
-	JNZ         loop176
+	JNZ         loop181
 	ADDQ        80(AX), SI
 	MOVQ        48(AX), DI
 	XORQ        R8, R8
 	MOVQ        72(AX), R9
 
-loop177:
+loop182:
 	VMOVUPS     (CX)(SI*1), Z25
 	VSUBPS      Z23, Z25, Z25
 	VMULPS      (DI)(R8*1), Z25, Z25
@@ -4959,10 +5122,10 @@ loop177:
 	ADDQ        $0x00000040, SI
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
-	JNZ         loop177
+	JNZ         loop182
 	ADDQ        96(AX), CX
 	SUBQ        $0x00000001, BX
-	JNZ         loop169
+	JNZ         loop174
 	VMOVUPS     Z0, (DX)
 	VMOVUPS     Z1, 64(DX)
 	VMOVUPS     Z2, 128(DX)
@@ -5025,82 +5188,17 @@ TEXT ·normSums8_512(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, DI
 	VPXORQ       Z24, Z24, Z24
 
-loop178:
+loop183:
 	XORQ DI, DI
 	MOVQ DI, R8
 	MOVQ 72(AX), R9
 
-loop179:
+loop184:
 	VMOVUPS     (DX)(R8*1), Z26
 	VMOVUPS     (CX)(R8*1), Z25
 	VSUBPS      Z16, Z25, Z25
 	VADDPS      Z26, Z0, Z0
 	VFMADD231PS Z26, Z25, Z1
-	ADDQ        $0x00000040, R8
-	SUBQ        $0x00000040, R9
-	JNZ         loop179
-	ADDQ        80(AX), DI
-	MOVQ        DI, R8
-	MOVQ        72(AX), R9
-
-loop180:
-	VMOVUPS     (DX)(R8*1), Z26
-	VMOVUPS     (CX)(R8*1), Z25
-	VSUBPS      Z17, Z25, Z25
-	VADDPS      Z26, Z2, Z2
-	VFMADD231PS Z26, Z25, Z3
-	ADDQ        $0x00000040, R8
-	SUBQ        $0x00000040, R9
-	JNZ         loop180
-	ADDQ        80(AX), DI
-	MOVQ        DI, R8
-	MOVQ        72(AX), R9
-
-loop181:
-	VMOVUPS     (DX)(R8*1), Z26
-	VMOVUPS     (CX)(R8*1), Z25
-	VSUBPS      Z18, Z25, Z25
-	VADDPS      Z26, Z4, Z4
-	VFMADD231PS Z26, Z25, Z5
-	ADDQ        $0x00000040, R8
-	SUBQ        $0x00000040, R9
-	JNZ         loop181
-	ADDQ        80(AX), DI
-	MOVQ        DI, R8
-	MOVQ        72(AX), R9
-
-loop182:
-	VMOVUPS     (DX)(R8*1), Z26
-	VMOVUPS     (CX)(R8*1), Z25
-	VSUBPS      Z19, Z25, Z25
-	VADDPS      Z26, Z6, Z6
-	VFMADD231PS Z26, Z25, Z7
-	ADDQ        $0x00000040, R8
-	SUBQ        $0x00000040, R9
-	JNZ         loop182
-	ADDQ        80(AX), DI
-	MOVQ        DI, R8
-	MOVQ        72(AX), R9
-
-loop183:
-	VMOVUPS     (DX)(R8*1), Z26
-	VMOVUPS     (CX)(R8*1), Z25
-	VSUBPS      Z20, Z25, Z25
-	VADDPS      Z26, Z8, Z8
-	VFMADD231PS Z26, Z25, Z9
-	ADDQ        $0x00000040, R8
-	SUBQ        $0x00000040, R9
-	JNZ         loop183
-	ADDQ        80(AX), DI
-	MOVQ        DI, R8
-	MOVQ        72(AX), R9
-
-loop184:
-	VMOVUPS     (DX)(R8*1), Z26
-	VMOVUPS     (CX)(R8*1), Z25
-	VSUBPS      Z21, Z25, Z25
-	VADDPS      Z26, Z10, Z10
-	VFMADD231PS Z26, Z25, Z11
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
 	JNZ         loop184
@@ -5111,16 +5209,81 @@ loop184:
 loop185:
 	VMOVUPS     (DX)(R8*1), Z26
 	VMOVUPS     (CX)(R8*1), Z25
+	VSUBPS      Z17, Z25, Z25
+	VADDPS      Z26, Z2, Z2
+	VFMADD231PS Z26, Z25, Z3
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop185
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
+
+loop186:
+	VMOVUPS     (DX)(R8*1), Z26
+	VMOVUPS     (CX)(R8*1), Z25
+	VSUBPS      Z18, Z25, Z25
+	VADDPS      Z26, Z4, Z4
+	VFMADD231PS Z26, Z25, Z5
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop186
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
+
+loop187:
+	VMOVUPS     (DX)(R8*1), Z26
+	VMOVUPS     (CX)(R8*1), Z25
+	VSUBPS      Z19, Z25, Z25
+	VADDPS      Z26, Z6, Z6
+	VFMADD231PS Z26, Z25, Z7
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop187
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
+
+loop188:
+	VMOVUPS     (DX)(R8*1), Z26
+	VMOVUPS     (CX)(R8*1), Z25
+	VSUBPS      Z20, Z25, Z25
+	VADDPS      Z26, Z8, Z8
+	VFMADD231PS Z26, Z25, Z9
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop188
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
+
+loop189:
+	VMOVUPS     (DX)(R8*1), Z26
+	VMOVUPS     (CX)(R8*1), Z25
+	VSUBPS      Z21, Z25, Z25
+	VADDPS      Z26, Z10, Z10
+	VFMADD231PS Z26, Z25, Z11
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop189
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
+
+loop190:
+	VMOVUPS     (DX)(R8*1), Z26
+	VMOVUPS     (CX)(R8*1), Z25
 	VSUBPS      Z22, Z25, Z25
 	VADDPS      Z26, Z12, Z12
 	VFMADD231PS Z26, Z25, Z13
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
-	JNZ         loop185
+	JNZ         loop190
 	ADDQ        80(AX), DI
 	MOVQ        72(AX), R8
 
-loop186:
+loop191:
 	VMOVUPS     (DX)(DI*1), Z26
 	VMOVUPS     (CX)(DI*1), Z25
 	VSUBPS      Z23, Z25, Z25
@@ -5128,11 +5291,11 @@ loop186:
 	VFMADD231PS Z26, Z25, Z15
 	ADDQ        $0x00000040, DI
 	SUBQ        $0x00000040, R8
-	JNZ         loop186
+	JNZ         loop191
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop178
+	JNZ         loop183
 	VMOVUPS     Z0, (BX)
 	VMOVUPS     Z1, 64(BX)
 	VMOVUPS     Z2, 128(BX)
@@ -5196,12 +5359,12 @@ TEXT ·normSumsRelu8_512(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, R8
 	VPXORQ       Z24, Z24, Z24
 
-loop187:
+loop192:
 	XORQ R8, R8
 	MOVQ R8, R9
 	MOVQ 72(AX), R10
 
-loop188:
+loop193:
 	VMOVUPS     (DX)(R9*1), Z26
 	VMOVUPS     (BX)(R9*1), Z27
 	VCMPPS      $0x1e, Z24, Z27, K1
@@ -5211,91 +5374,6 @@ loop188:
 	VSUBPS      Z16, Z25, Z25
 	VADDPS      Z26, Z0, Z0
 	VFMADD231PS Z26, Z25, Z1
-	ADDQ        $0x00000040, R9
-	SUBQ        $0x00000040, R10
-	JNZ         loop188
-	ADDQ        80(AX), R8
-	MOVQ        R8, R9
-	MOVQ        72(AX), R10
-
-loop189:
-	VMOVUPS     (DX)(R9*1), Z26
-	VMOVUPS     (BX)(R9*1), Z27
-	VCMPPS      $0x1e, Z24, Z27, K1
-	VMOVAPS.Z   Z26, K1, Z26
-	VMOVUPS     Z26, (DX)(R9*1)
-	VMOVUPS     (CX)(R9*1), Z25
-	VSUBPS      Z17, Z25, Z25
-	VADDPS      Z26, Z2, Z2
-	VFMADD231PS Z26, Z25, Z3
-	ADDQ        $0x00000040, R9
-	SUBQ        $0x00000040, R10
-	JNZ         loop189
-	ADDQ        80(AX), R8
-	MOVQ        R8, R9
-	MOVQ        72(AX), R10
-
-loop190:
-	VMOVUPS     (DX)(R9*1), Z26
-	VMOVUPS     (BX)(R9*1), Z27
-	VCMPPS      $0x1e, Z24, Z27, K1
-	VMOVAPS.Z   Z26, K1, Z26
-	VMOVUPS     Z26, (DX)(R9*1)
-	VMOVUPS     (CX)(R9*1), Z25
-	VSUBPS      Z18, Z25, Z25
-	VADDPS      Z26, Z4, Z4
-	VFMADD231PS Z26, Z25, Z5
-	ADDQ        $0x00000040, R9
-	SUBQ        $0x00000040, R10
-	JNZ         loop190
-	ADDQ        80(AX), R8
-	MOVQ        R8, R9
-	MOVQ        72(AX), R10
-
-loop191:
-	VMOVUPS     (DX)(R9*1), Z26
-	VMOVUPS     (BX)(R9*1), Z27
-	VCMPPS      $0x1e, Z24, Z27, K1
-	VMOVAPS.Z   Z26, K1, Z26
-	VMOVUPS     Z26, (DX)(R9*1)
-	VMOVUPS     (CX)(R9*1), Z25
-	VSUBPS      Z19, Z25, Z25
-	VADDPS      Z26, Z6, Z6
-	VFMADD231PS Z26, Z25, Z7
-	ADDQ        $0x00000040, R9
-	SUBQ        $0x00000040, R10
-	JNZ         loop191
-	ADDQ        80(AX), R8
-	MOVQ        R8, R9
-	MOVQ        72(AX), R10
-
-loop192:
-	VMOVUPS     (DX)(R9*1), Z26
-	VMOVUPS     (BX)(R9*1), Z27
-	VCMPPS      $0x1e, Z24, Z27, K1
-	VMOVAPS.Z   Z26, K1, Z26
-	VMOVUPS     Z26, (DX)(R9*1)
-	VMOVUPS     (CX)(R9*1), Z25
-	VSUBPS      Z20, Z25, Z25
-	VADDPS      Z26, Z8, Z8
-	VFMADD231PS Z26, Z25, Z9
-	ADDQ        $0x00000040, R9
-	SUBQ        $0x00000040, R10
-	JNZ         loop192
-	ADDQ        80(AX), R8
-	MOVQ        R8, R9
-	MOVQ        72(AX), R10
-
-loop193:
-	VMOVUPS     (DX)(R9*1), Z26
-	VMOVUPS     (BX)(R9*1), Z27
-	VCMPPS      $0x1e, Z24, Z27, K1
-	VMOVAPS.Z   Z26, K1, Z26
-	VMOVUPS     Z26, (DX)(R9*1)
-	VMOVUPS     (CX)(R9*1), Z25
-	VSUBPS      Z21, Z25, Z25
-	VADDPS      Z26, Z10, Z10
-	VFMADD231PS Z26, Z25, Z11
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
 	JNZ         loop193
@@ -5310,16 +5388,101 @@ loop194:
 	VMOVAPS.Z   Z26, K1, Z26
 	VMOVUPS     Z26, (DX)(R9*1)
 	VMOVUPS     (CX)(R9*1), Z25
+	VSUBPS      Z17, Z25, Z25
+	VADDPS      Z26, Z2, Z2
+	VFMADD231PS Z26, Z25, Z3
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop194
+	ADDQ        80(AX), R8
+	MOVQ        R8, R9
+	MOVQ        72(AX), R10
+
+loop195:
+	VMOVUPS     (DX)(R9*1), Z26
+	VMOVUPS     (BX)(R9*1), Z27
+	VCMPPS      $0x1e, Z24, Z27, K1
+	VMOVAPS.Z   Z26, K1, Z26
+	VMOVUPS     Z26, (DX)(R9*1)
+	VMOVUPS     (CX)(R9*1), Z25
+	VSUBPS      Z18, Z25, Z25
+	VADDPS      Z26, Z4, Z4
+	VFMADD231PS Z26, Z25, Z5
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop195
+	ADDQ        80(AX), R8
+	MOVQ        R8, R9
+	MOVQ        72(AX), R10
+
+loop196:
+	VMOVUPS     (DX)(R9*1), Z26
+	VMOVUPS     (BX)(R9*1), Z27
+	VCMPPS      $0x1e, Z24, Z27, K1
+	VMOVAPS.Z   Z26, K1, Z26
+	VMOVUPS     Z26, (DX)(R9*1)
+	VMOVUPS     (CX)(R9*1), Z25
+	VSUBPS      Z19, Z25, Z25
+	VADDPS      Z26, Z6, Z6
+	VFMADD231PS Z26, Z25, Z7
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop196
+	ADDQ        80(AX), R8
+	MOVQ        R8, R9
+	MOVQ        72(AX), R10
+
+loop197:
+	VMOVUPS     (DX)(R9*1), Z26
+	VMOVUPS     (BX)(R9*1), Z27
+	VCMPPS      $0x1e, Z24, Z27, K1
+	VMOVAPS.Z   Z26, K1, Z26
+	VMOVUPS     Z26, (DX)(R9*1)
+	VMOVUPS     (CX)(R9*1), Z25
+	VSUBPS      Z20, Z25, Z25
+	VADDPS      Z26, Z8, Z8
+	VFMADD231PS Z26, Z25, Z9
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop197
+	ADDQ        80(AX), R8
+	MOVQ        R8, R9
+	MOVQ        72(AX), R10
+
+loop198:
+	VMOVUPS     (DX)(R9*1), Z26
+	VMOVUPS     (BX)(R9*1), Z27
+	VCMPPS      $0x1e, Z24, Z27, K1
+	VMOVAPS.Z   Z26, K1, Z26
+	VMOVUPS     Z26, (DX)(R9*1)
+	VMOVUPS     (CX)(R9*1), Z25
+	VSUBPS      Z21, Z25, Z25
+	VADDPS      Z26, Z10, Z10
+	VFMADD231PS Z26, Z25, Z11
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop198
+	ADDQ        80(AX), R8
+	MOVQ        R8, R9
+	MOVQ        72(AX), R10
+
+loop199:
+	VMOVUPS     (DX)(R9*1), Z26
+	VMOVUPS     (BX)(R9*1), Z27
+	VCMPPS      $0x1e, Z24, Z27, K1
+	VMOVAPS.Z   Z26, K1, Z26
+	VMOVUPS     Z26, (DX)(R9*1)
+	VMOVUPS     (CX)(R9*1), Z25
 	VSUBPS      Z22, Z25, Z25
 	VADDPS      Z26, Z12, Z12
 	VFMADD231PS Z26, Z25, Z13
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
-	JNZ         loop194
+	JNZ         loop199
 	ADDQ        80(AX), R8
 	MOVQ        72(AX), R9
 
-loop195:
+loop200:
 	VMOVUPS     (DX)(R8*1), Z26
 	VMOVUPS     (BX)(R8*1), Z27
 	VCMPPS      $0x1e, Z24, Z27, K1
@@ -5331,12 +5494,12 @@ loop195:
 	VFMADD231PS Z26, Z25, Z15
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
-	JNZ         loop195
+	JNZ         loop200
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop187
+	JNZ         loop192
 	VMOVUPS     Z0, (SI)
 	VMOVUPS     Z1, 64(SI)
 	VMOVUPS     Z2, 128(SI)
@@ -5373,58 +5536,13 @@ TEXT ·rowSums8_512(SB), NOSPLIT, $0-8
 	VMOVUPS 448(DX), Z7
 	VPXORQ  Z16, Z16, Z16
 
-loop196:
+loop201:
 	XORQ SI, SI
 	MOVQ SI, DI
 	MOVQ 72(AX), R8
 
-loop197:
-	VADDPS (CX)(DI*1), Z0, Z0
-	ADDQ   $0x00000040, DI
-	SUBQ   $0x00000040, R8
-	JNZ    loop197
-	ADDQ   80(AX), SI
-	MOVQ   SI, DI
-	MOVQ   72(AX), R8
-
-loop198:
-	VADDPS (CX)(DI*1), Z1, Z1
-	ADDQ   $0x00000040, DI
-	SUBQ   $0x00000040, R8
-	JNZ    loop198
-	ADDQ   80(AX), SI
-	MOVQ   SI, DI
-	MOVQ   72(AX), R8
-
-loop199:
-	VADDPS (CX)(DI*1), Z2, Z2
-	ADDQ   $0x00000040, DI
-	SUBQ   $0x00000040, R8
-	JNZ    loop199
-	ADDQ   80(AX), SI
-	MOVQ   SI, DI
-	MOVQ   72(AX), R8
-
-loop200:
-	VADDPS (CX)(DI*1), Z3, Z3
-	ADDQ   $0x00000040, DI
-	SUBQ   $0x00000040, R8
-	JNZ    loop200
-	ADDQ   80(AX), SI
-	MOVQ   SI, DI
-	MOVQ   72(AX), R8
-
-loop201:
-	VADDPS (CX)(DI*1), Z4, Z4
-	ADDQ   $0x00000040, DI
-	SUBQ   $0x00000040, R8
-	JNZ    loop201
-	ADDQ   80(AX), SI
-	MOVQ   SI, DI
-	MOVQ   72(AX), R8
-
 loop202:
-	VADDPS (CX)(DI*1), Z5, Z5
+	VADDPS (CX)(DI*1), Z0, Z0
 	ADDQ   $0x00000040, DI
 	SUBQ   $0x00000040, R8
 	JNZ    loop202
@@ -5433,21 +5551,66 @@ loop202:
 	MOVQ   72(AX), R8
 
 loop203:
-	VADDPS (CX)(DI*1), Z6, Z6
+	VADDPS (CX)(DI*1), Z1, Z1
 	ADDQ   $0x00000040, DI
 	SUBQ   $0x00000040, R8
 	JNZ    loop203
 	ADDQ   80(AX), SI
-	MOVQ   72(AX), DI
+	MOVQ   SI, DI
+	MOVQ   72(AX), R8
 
 loop204:
+	VADDPS (CX)(DI*1), Z2, Z2
+	ADDQ   $0x00000040, DI
+	SUBQ   $0x00000040, R8
+	JNZ    loop204
+	ADDQ   80(AX), SI
+	MOVQ   SI, DI
+	MOVQ   72(AX), R8
+
+loop205:
+	VADDPS (CX)(DI*1), Z3, Z3
+	ADDQ   $0x00000040, DI
+	SUBQ   $0x00000040, R8
+	JNZ    loop205
+	ADDQ   80(AX), SI
+	MOVQ   SI, DI
+	MOVQ   72(AX), R8
+
+loop206:
+	VADDPS (CX)(DI*1), Z4, Z4
+	ADDQ   $0x00000040, DI
+	SUBQ   $0x00000040, R8
+	JNZ    loop206
+	ADDQ   80(AX), SI
+	MOVQ   SI, DI
+	MOVQ   72(AX), R8
+
+loop207:
+	VADDPS (CX)(DI*1), Z5, Z5
+	ADDQ   $0x00000040, DI
+	SUBQ   $0x00000040, R8
+	JNZ    loop207
+	ADDQ   80(AX), SI
+	MOVQ   SI, DI
+	MOVQ   72(AX), R8
+
+loop208:
+	VADDPS (CX)(DI*1), Z6, Z6
+	ADDQ   $0x00000040, DI
+	SUBQ   $0x00000040, R8
+	JNZ    loop208
+	ADDQ   80(AX), SI
+	MOVQ   72(AX), DI
+
+loop209:
 	VADDPS  (CX)(SI*1), Z7, Z7
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JNZ     loop204
+	JNZ     loop209
 	ADDQ    96(AX), CX
 	SUBQ    $0x00000001, BX
-	JNZ     loop196
+	JNZ     loop201
 	VMOVUPS Z0, (DX)
 	VMOVUPS Z1, 64(DX)
 	VMOVUPS Z2, 128(DX)
@@ -5477,64 +5640,14 @@ TEXT ·dots8_512(SB), NOSPLIT, $0-8
 	VMOVUPS 448(BX), Z7
 	VPXORQ  Z16, Z16, Z16
 
-loop205:
+loop210:
 	XORQ DI, DI
 	MOVQ DI, R8
 	MOVQ 72(AX), R9
 
-loop206:
-	VMOVUPS     (CX)(R8*1), Z17
-	VFMADD231PS (DX)(R8*1), Z17, Z0
-	ADDQ        $0x00000040, R8
-	SUBQ        $0x00000040, R9
-	JNZ         loop206
-	ADDQ        80(AX), DI
-	MOVQ        DI, R8
-	MOVQ        72(AX), R9
-
-loop207:
-	VMOVUPS     (CX)(R8*1), Z17
-	VFMADD231PS (DX)(R8*1), Z17, Z1
-	ADDQ        $0x00000040, R8
-	SUBQ        $0x00000040, R9
-	JNZ         loop207
-	ADDQ        80(AX), DI
-	MOVQ        DI, R8
-	MOVQ        72(AX), R9
-
-loop208:
-	VMOVUPS     (CX)(R8*1), Z17
-	VFMADD231PS (DX)(R8*1), Z17, Z2
-	ADDQ        $0x00000040, R8
-	SUBQ        $0x00000040, R9
-	JNZ         loop208
-	ADDQ        80(AX), DI
-	MOVQ        DI, R8
-	MOVQ        72(AX), R9
-
-loop209:
-	VMOVUPS     (CX)(R8*1), Z17
-	VFMADD231PS (DX)(R8*1), Z17, Z3
-	ADDQ        $0x00000040, R8
-	SUBQ        $0x00000040, R9
-	JNZ         loop209
-	ADDQ        80(AX), DI
-	MOVQ        DI, R8
-	MOVQ        72(AX), R9
-
-loop210:
-	VMOVUPS     (CX)(R8*1), Z17
-	VFMADD231PS (DX)(R8*1), Z17, Z4
-	ADDQ        $0x00000040, R8
-	SUBQ        $0x00000040, R9
-	JNZ         loop210
-	ADDQ        80(AX), DI
-	MOVQ        DI, R8
-	MOVQ        72(AX), R9
-
 loop211:
 	VMOVUPS     (CX)(R8*1), Z17
-	VFMADD231PS (DX)(R8*1), Z17, Z5
+	VFMADD231PS (DX)(R8*1), Z17, Z0
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
 	JNZ         loop211
@@ -5544,23 +5657,73 @@ loop211:
 
 loop212:
 	VMOVUPS     (CX)(R8*1), Z17
-	VFMADD231PS (DX)(R8*1), Z17, Z6
+	VFMADD231PS (DX)(R8*1), Z17, Z1
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
 	JNZ         loop212
 	ADDQ        80(AX), DI
-	MOVQ        72(AX), R8
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
 
 loop213:
+	VMOVUPS     (CX)(R8*1), Z17
+	VFMADD231PS (DX)(R8*1), Z17, Z2
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop213
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
+
+loop214:
+	VMOVUPS     (CX)(R8*1), Z17
+	VFMADD231PS (DX)(R8*1), Z17, Z3
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop214
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
+
+loop215:
+	VMOVUPS     (CX)(R8*1), Z17
+	VFMADD231PS (DX)(R8*1), Z17, Z4
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop215
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
+
+loop216:
+	VMOVUPS     (CX)(R8*1), Z17
+	VFMADD231PS (DX)(R8*1), Z17, Z5
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop216
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
+
+loop217:
+	VMOVUPS     (CX)(R8*1), Z17
+	VFMADD231PS (DX)(R8*1), Z17, Z6
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop217
+	ADDQ        80(AX), DI
+	MOVQ        72(AX), R8
+
+loop218:
 	VMOVUPS     (CX)(DI*1), Z17
 	VFMADD231PS (DX)(DI*1), Z17, Z7
 	ADDQ        $0x00000040, DI
 	SUBQ        $0x00000040, R8
-	JNZ         loop213
+	JNZ         loop218
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop205
+	JNZ         loop210
 	VMOVUPS     Z0, (BX)
 	VMOVUPS     Z1, 64(BX)
 	VMOVUPS     Z2, 128(BX)
@@ -5586,13 +5749,13 @@ TEXT ·moments1_512(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, SI
 	VPXORQ       Z3, Z3, Z3
 
-loop214:
+loop219:
 	XORQ SI, SI
 	MOVQ 48(AX), DI
 	XORQ R8, R8
 	MOVQ 72(AX), R9
 
-loop215:
+loop220:
 	VMOVUPS     (CX)(SI*1), Z4
 	VSUBPS      Z2, Z4, Z4
 	VMULPS      (DI)(R8*1), Z4, Z4
@@ -5601,10 +5764,10 @@ loop215:
 	ADDQ        $0x00000040, SI
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
-	JNZ         loop215
+	JNZ         loop220
 	ADDQ        96(AX), CX
 	SUBQ        $0x00000001, BX
-	JNZ         loop214
+	JNZ         loop219
 	VMOVUPS     Z0, (DX)
 	VMOVUPS     Z1, 64(DX)
 	VZEROUPPER
@@ -5625,11 +5788,11 @@ TEXT ·normSums1_512(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, DI
 	VPXORQ       Z3, Z3, Z3
 
-loop216:
+loop221:
 	XORQ DI, DI
 	MOVQ 72(AX), R8
 
-loop217:
+loop222:
 	VMOVUPS     (DX)(DI*1), Z5
 	VMOVUPS     (CX)(DI*1), Z4
 	VSUBPS      Z2, Z4, Z4
@@ -5637,11 +5800,11 @@ loop217:
 	VFMADD231PS Z5, Z4, Z1
 	ADDQ        $0x00000040, DI
 	SUBQ        $0x00000040, R8
-	JNZ         loop217
+	JNZ         loop222
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop216
+	JNZ         loop221
 	VMOVUPS     Z0, (BX)
 	VMOVUPS     Z1, 64(BX)
 	VZEROUPPER
@@ -5663,11 +5826,11 @@ TEXT ·normSumsRelu1_512(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, R8
 	VPXORQ       Z3, Z3, Z3
 
-loop218:
+loop223:
 	XORQ R8, R8
 	MOVQ 72(AX), R9
 
-loop219:
+loop224:
 	VMOVUPS     (DX)(R8*1), Z5
 	VMOVUPS     (BX)(R8*1), Z6
 	VCMPPS      $0x1e, Z3, Z6, K1
@@ -5679,12 +5842,12 @@ loop219:
 	VFMADD231PS Z5, Z4, Z1
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
-	JNZ         loop219
+	JNZ         loop224
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop218
+	JNZ         loop223
 	VMOVUPS     Z0, (SI)
 	VMOVUPS     Z1, 64(SI)
 	VZEROUPPER
@@ -5700,18 +5863,18 @@ TEXT ·rowSums1_512(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Z0
 	VPXORQ  Z2, Z2, Z2
 
-loop220:
+loop225:
 	XORQ SI, SI
 	MOVQ 72(AX), DI
 
-loop221:
+loop226:
 	VADDPS  (CX)(SI*1), Z0, Z0
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JNZ     loop221
+	JNZ     loop226
 	ADDQ    96(AX), CX
 	SUBQ    $0x00000001, BX
-	JNZ     loop220
+	JNZ     loop225
 	VMOVUPS Z0, (DX)
 	VZEROUPPER
 	RET
@@ -5727,20 +5890,20 @@ TEXT ·dots1_512(SB), NOSPLIT, $0-8
 	VMOVUPS (BX), Z0
 	VPXORQ  Z2, Z2, Z2
 
-loop222:
+loop227:
 	XORQ DI, DI
 	MOVQ 72(AX), R8
 
-loop223:
+loop228:
 	VMOVUPS     (CX)(DI*1), Z3
 	VFMADD231PS (DX)(DI*1), Z3, Z0
 	ADDQ        $0x00000040, DI
 	SUBQ        $0x00000040, R8
-	JNZ         loop223
+	JNZ         loop228
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop222
+	JNZ         loop227
 	VMOVUPS     Z0, (BX)
 	VZEROUPPER
 	RET
@@ -5754,15 +5917,15 @@ TEXT ·maxPool512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 48(AX), Z15
 	MOVQ         104(AX), BX
 
-loop224:
+loop229:
 	MOVQ 40(AX), DI
 	XORQ SI, SI
 
-big225:
+big230:
 	MOVQ    DI, R8
 	SUBQ    SI, R8
 	CMPQ    R8, $0x00000100
-	JB      small226
+	JB      small231
 	VMOVAPS Z15, Z0
 	VMOVAPS Z15, Z1
 	VMOVAPS Z15, Z2
@@ -5772,7 +5935,7 @@ big225:
 	MOVQ    CX, R10
 	ADDQ    SI, R10
 
-loop228:
+loop233:
 	MOVQ    (R8), R11
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
@@ -5781,39 +5944,39 @@ loop228:
 	VMAXPS  128(R11), Z2, Z2
 	VMAXPS  192(R11), Z3, Z3
 	SUBQ    $0x00000001, R9
-	JNZ     loop228
+	JNZ     loop233
 	VMOVUPS Z0, (DX)(SI*1)
 	VMOVUPS Z1, 64(DX)(SI*1)
 	VMOVUPS Z2, 128(DX)(SI*1)
 	VMOVUPS Z3, 192(DX)(SI*1)
 	ADDQ    $0x00000100, SI
-	JMP     big225
+	JMP     big230
 
-small226:
+small231:
 	CMPQ    SI, DI
-	JAE     out227
+	JAE     out232
 	VMOVAPS Z15, Z0
 	MOVQ    24(AX), R8
 	MOVQ    32(AX), R9
 	MOVQ    CX, R10
 	ADDQ    SI, R10
 
-loop229:
+loop234:
 	MOVQ    (R8), R11
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
 	VMAXPS  (R11), Z0, Z0
 	SUBQ    $0x00000001, R9
-	JNZ     loop229
+	JNZ     loop234
 	VMOVUPS Z0, (DX)(SI*1)
 	ADDQ    $0x00000040, SI
-	JMP     small226
+	JMP     small231
 
-out227:
+out232:
 	ADDQ 112(AX), CX
 	ADDQ 120(AX), DX
 	SUBQ $0x00000001, BX
-	JNZ  loop224
+	JNZ  loop229
 	VZEROUPPER
 	RET
 
@@ -5826,15 +5989,15 @@ TEXT ·sumPool512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 48(AX), Z15
 	MOVQ         104(AX), BX
 
-loop230:
+loop235:
 	MOVQ 40(AX), DI
 	XORQ SI, SI
 
-big231:
+big236:
 	MOVQ   DI, R8
 	SUBQ   SI, R8
 	CMPQ   R8, $0x00000100
-	JB     small232
+	JB     small237
 	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
@@ -5844,7 +6007,7 @@ big231:
 	MOVQ   CX, R10
 	ADDQ   SI, R10
 
-loop234:
+loop239:
 	MOVQ    (R8), R11
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
@@ -5853,7 +6016,7 @@ loop234:
 	VADDPS  128(R11), Z2, Z2
 	VADDPS  192(R11), Z3, Z3
 	SUBQ    $0x00000001, R9
-	JNZ     loop234
+	JNZ     loop239
 	VMULPS  Z15, Z0, Z0
 	VMOVUPS Z0, (DX)(SI*1)
 	VMULPS  Z15, Z1, Z1
@@ -5863,34 +6026,34 @@ loop234:
 	VMULPS  Z15, Z3, Z3
 	VMOVUPS Z3, 192(DX)(SI*1)
 	ADDQ    $0x00000100, SI
-	JMP     big231
+	JMP     big236
 
-small232:
+small237:
 	CMPQ   SI, DI
-	JAE    out233
+	JAE    out238
 	VPXORQ Z0, Z0, Z0
 	MOVQ   24(AX), R8
 	MOVQ   32(AX), R9
 	MOVQ   CX, R10
 	ADDQ   SI, R10
 
-loop235:
+loop240:
 	MOVQ    (R8), R11
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
 	VADDPS  (R11), Z0, Z0
 	SUBQ    $0x00000001, R9
-	JNZ     loop235
+	JNZ     loop240
 	VMULPS  Z15, Z0, Z0
 	VMOVUPS Z0, (DX)(SI*1)
 	ADDQ    $0x00000040, SI
-	JMP     small232
+	JMP     small237
 
-out233:
+out238:
 	ADDQ 112(AX), CX
 	ADDQ 120(AX), DX
 	SUBQ $0x00000001, BX
-	JNZ  loop230
+	JNZ  loop235
 	VZEROUPPER
 	RET
 
@@ -5905,11 +6068,11 @@ TEXT ·maxPoolBack512(SB), NOSPLIT, $0-8
 	MOVQ 40(AX), R8
 	XORQ DI, DI
 
-big236:
+big241:
 	MOVQ    R8, R9
 	SUBQ    DI, R9
 	CMPQ    R9, $0x00000080
-	JB      small237
+	JB      small242
 	VMOVUPS (DX)(DI*1), Z0
 	VMOVUPS (SI)(DI*1), Z2
 	VMOVUPS 64(DX)(DI*1), Z1
@@ -5921,7 +6084,7 @@ big236:
 	MOVQ    BX, R12
 	ADDQ    DI, R12
 
-loop239:
+loop244:
 	MOVQ      (R9), R13
 	ADDQ      $0x00000008, R9
 	MOVQ      R11, R14
@@ -5940,13 +6103,13 @@ loop239:
 	VADDPS    64(R13), Z7, Z7
 	VMOVUPS   Z7, 64(R13)
 	SUBQ      $0x00000001, R10
-	JNZ       loop239
+	JNZ       loop244
 	ADDQ      $0x00000080, DI
-	JMP       big236
+	JMP       big241
 
-small237:
+small242:
 	CMPQ    DI, R8
-	JAE     out238
+	JAE     out243
 	VMOVUPS (DX)(DI*1), Z0
 	VMOVUPS (SI)(DI*1), Z2
 	MOVQ    24(AX), R9
@@ -5956,7 +6119,7 @@ small237:
 	MOVQ    BX, R12
 	ADDQ    DI, R12
 
-loop240:
+loop245:
 	MOVQ      (R9), R13
 	ADDQ      $0x00000008, R9
 	MOVQ      R11, R14
@@ -5969,11 +6132,11 @@ loop240:
 	VADDPS    (R13), Z6, Z6
 	VMOVUPS   Z6, (R13)
 	SUBQ      $0x00000001, R10
-	JNZ       loop240
+	JNZ       loop245
 	ADDQ      $0x00000040, DI
-	JMP       small237
+	JMP       small242
 
-out238:
+out243:
 	VZEROUPPER
 	RET
 
@@ -5987,11 +6150,11 @@ TEXT ·sumPoolBack512(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big241:
+big246:
 	MOVQ   SI, DI
 	SUBQ   BX, DI
 	CMPQ   DI, $0x00000100
-	JB     small242
+	JB     small247
 	VMULPS (CX)(BX*1), Z15, Z0
 	VMULPS 64(CX)(BX*1), Z15, Z1
 	VMULPS 128(CX)(BX*1), Z15, Z2
@@ -6001,7 +6164,7 @@ big241:
 	MOVQ   DX, R9
 	ADDQ   BX, R9
 
-loop244:
+loop249:
 	MOVQ    (DI), R10
 	ADDQ    $0x00000008, DI
 	ADDQ    R9, R10
@@ -6014,31 +6177,31 @@ loop244:
 	VADDPS  192(R10), Z3, Z7
 	VMOVUPS Z7, 192(R10)
 	SUBQ    $0x00000001, R8
-	JNZ     loop244
+	JNZ     loop249
 	ADDQ    $0x00000100, BX
-	JMP     big241
+	JMP     big246
 
-small242:
+small247:
 	CMPQ   BX, SI
-	JAE    out243
+	JAE    out248
 	VMULPS (CX)(BX*1), Z15, Z0
 	MOVQ   24(AX), DI
 	MOVQ   32(AX), R8
 	MOVQ   DX, R9
 	ADDQ   BX, R9
 
-loop245:
+loop250:
 	MOVQ    (DI), R10
 	ADDQ    $0x00000008, DI
 	ADDQ    R9, R10
 	VADDPS  (R10), Z0, Z4
 	VMOVUPS Z4, (R10)
 	SUBQ    $0x00000001, R8
-	JNZ     loop245
+	JNZ     loop250
 	ADDQ    $0x00000040, BX
-	JMP     small242
+	JMP     small247
 
-out243:
+out248:
 	VZEROUPPER
 	RET
 
@@ -6051,15 +6214,15 @@ TEXT ·weighted512(SB), NOSPLIT, $0-8
 	MOVQ 56(AX), BX
 	MOVQ 104(AX), SI
 
-loop246:
+loop251:
 	MOVQ 40(AX), R8
 	XORQ DI, DI
 
-big247:
+big252:
 	MOVQ   R8, R9
 	SUBQ   DI, R9
 	CMPQ   R9, $0x00000100
-	JB     small248
+	JB     small253
 	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
@@ -6072,7 +6235,7 @@ big247:
 	MOVQ   CX, R13
 	ADDQ   DI, R13
 
-loop250:
+loop255:
 	MOVQ        (R10), R14
 	ADDQ        $0x00000008, R10
 	ADDQ        R13, R14
@@ -6088,17 +6251,17 @@ loop250:
 	VMOVUPS     192(R15), Z7
 	VFMADD231PS 192(R14), Z7, Z3
 	SUBQ        $0x00000001, R11
-	JNZ         loop250
+	JNZ         loop255
 	VMOVUPS     Z0, (DX)(DI*1)
 	VMOVUPS     Z1, 64(DX)(DI*1)
 	VMOVUPS     Z2, 128(DX)(DI*1)
 	VMOVUPS     Z3, 192(DX)(DI*1)
 	ADDQ        $0x00000100, DI
-	JMP         big247
+	JMP         big252
 
-small248:
+small253:
 	CMPQ   DI, R8
-	JAE    out249
+	JAE    out254
 	VPXORQ Z0, Z0, Z0
 	MOVQ   BX, R9
 	ADDQ   DI, R9
@@ -6108,7 +6271,7 @@ small248:
 	MOVQ   CX, R13
 	ADDQ   DI, R13
 
-loop251:
+loop256:
 	MOVQ        (R10), R14
 	ADDQ        $0x00000008, R10
 	ADDQ        R13, R14
@@ -6118,16 +6281,16 @@ loop251:
 	VMOVUPS     (R15), Z4
 	VFMADD231PS (R14), Z4, Z0
 	SUBQ        $0x00000001, R11
-	JNZ         loop251
+	JNZ         loop256
 	VMOVUPS     Z0, (DX)(DI*1)
 	ADDQ        $0x00000040, DI
-	JMP         small248
+	JMP         small253
 
-out249:
+out254:
 	ADDQ 112(AX), CX
 	ADDQ 120(AX), DX
 	SUBQ $0x00000001, SI
-	JNZ  loop246
+	JNZ  loop251
 	VZEROUPPER
 	RET
 
@@ -6142,16 +6305,16 @@ TEXT ·depthwise4_512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	LEAQ (SI)(SI*2), R8
 
-loop252:
+loop257:
 	XORQ R9, R9
 
-lane253:
+lane258:
 	VPXORQ  Z0, Z0, Z0
 	VPXORQ  Z1, Z1, Z1
 	VPXORQ  Z2, Z2, Z2
 	VPXORQ  Z3, Z3, Z3
 	CMPQ    16(AX), $0x00
-	JE      sum254
+	JE      sum259
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	VMOVUPS (R10), Z0
@@ -6159,14 +6322,14 @@ lane253:
 	VMOVUPS (R10)(SI*2), Z2
 	VMOVUPS (R10)(R8*1), Z3
 
-sum254:
+sum259:
 	MOVQ 24(AX), R10
 	MOVQ 32(AX), R11
 	MOVQ 64(AX), R12
 	MOVQ CX, R13
 	ADDQ R9, R13
 
-loop255:
+loop260:
 	MOVQ         (R10), R14
 	ADDQ         $0x00000008, R10
 	ADDQ         R13, R14
@@ -6182,7 +6345,7 @@ loop255:
 	VBROADCASTSS 12(R15), Z8
 	VFMADD231PS  (R14)(R8*1), Z8, Z3
 	SUBQ         $0x00000001, R11
-	JNZ          loop255
+	JNZ          loop260
 	MOVQ         DX, R10
 	ADDQ         R9, R10
 	VMOVUPS      Z0, (R10)
@@ -6191,7 +6354,7 @@ loop255:
 	VMOVUPS      Z3, (R10)(R8*1)
 	ADDQ         $0x00000040, R9
 	CMPQ         R9, 80(AX)
-	JB           lane253
+	JB           lane258
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         SI, CX
@@ -6202,7 +6365,7 @@ loop255:
 	ADDQ         SI, DX
 	ADDQ         $0x00000010, BX
 	SUBQ         $0x00000004, DI
-	JNZ          loop252
+	JNZ          loop257
 	VZEROUPPER
 	RET
 
@@ -6216,25 +6379,25 @@ TEXT ·depthwise1_512(SB), NOSPLIT, $0-8
 	MOVQ 72(AX), SI
 	MOVQ 88(AX), DI
 
-loop256:
+loop261:
 	XORQ R8, R8
 
-lane257:
+lane262:
 	VPXORQ  Z0, Z0, Z0
 	CMPQ    16(AX), $0x00
-	JE      sum258
+	JE      sum263
 	MOVQ    DX, R9
 	ADDQ    R8, R9
 	VMOVUPS (R9), Z0
 
-sum258:
+sum263:
 	MOVQ 24(AX), R9
 	MOVQ 32(AX), R10
 	MOVQ 64(AX), R11
 	MOVQ CX, R12
 	ADDQ R8, R12
 
-loop259:
+loop264:
 	MOVQ         (R9), R13
 	ADDQ         $0x00000008, R9
 	ADDQ         R12, R13
@@ -6244,18 +6407,18 @@ loop259:
 	VBROADCASTSS (R14), Z8
 	VFMADD231PS  (R13), Z8, Z0
 	SUBQ         $0x00000001, R10
-	JNZ          loop259
+	JNZ          loop264
 	MOVQ         DX, R9
 	ADDQ         R8, R9
 	VMOVUPS      Z0, (R9)
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 80(AX)
-	JB           lane257
+	JB           lane262
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         $0x00000004, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop256
+	JNZ          loop261
 	VZEROUPPER
 	RET
 
@@ -6270,9 +6433,9 @@ TEXT ·round512(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	VBROADCASTSS 40(AX), Z15
 
-big260:
+big265:
 	CMPQ    DI, $0x00000080
-	JB      small261
+	JB      small266
 	VMOVUPS (DX), Z0
 	VPSLLD  $0x0f, Z0, Z1
 	VPSRLD  $0x1f, Z1, Z1
@@ -6300,11 +6463,11 @@ big260:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, DI
-	JMP     big260
+	JMP     big265
 
-small261:
+small266:
 	TESTQ   DI, DI
-	JZ      out262
+	JZ      out267
 	VMOVUPS (DX), Z0
 	VPSLLD  $0x0f, Z0, Z1
 	VPSRLD  $0x1f, Z1, Z1
@@ -6321,9 +6484,9 @@ small261:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small261
+	JMP     small266
 
-out262:
+out267:
 	VZEROUPPER
 	RET
 
@@ -6335,14 +6498,14 @@ TEXT ·shorten512(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 32(AX), AX
 
-loop263:
+loop268:
 	VMOVUPS (DX), Z0
 	VPSRLD  $0x10, Z0, Z0
 	VPMOVDW Z0, (CX)
 	ADDQ    $0x00000040, DX
 	ADDQ    $0x00000020, CX
 	SUBQ    $0x00000040, AX
-	JNZ     loop263
+	JNZ     loop268
 	VZEROUPPER
 	RET
 
@@ -6354,23 +6517,23 @@ TEXT ·widen512(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 16(AX), BX
 
-loop264:
+loop269:
 	MOVQ CX, SI
 	MOVQ DX, DI
 	MOVQ 24(AX), R8
 
-loop265:
+loop270:
 	VPMOVZXWD (DI), Z0
 	VPSLLD    $0x10, Z0, Z0
 	VMOVUPS   Z0, (SI)
 	ADDQ      $0x00000040, SI
 	ADDQ      $0x00000020, DI
 	SUBQ      $0x00000040, R8
-	JNZ       loop265
+	JNZ       loop270
 	ADDQ      32(AX), CX
 	ADDQ      40(AX), DX
 	SUBQ      $0x00000001, BX
-	JNZ       loop264
+	JNZ       loop269
 	VZEROUPPER
 	RET
 
@@ -6385,10 +6548,10 @@ TEXT ·winogradInput2x3_512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	MOVQ 32(AX), DI
 
-loop266:
+loop271:
 	XORQ R8, R8
 
-lane267:
+lane272:
 	MOVQ    CX, R9
 	ADDQ    R8, R9
 	MOVQ    DX, R10
@@ -6532,11 +6695,11 @@ lane267:
 	ADDQ    R11, R10
 	ADDQ    $0x00000040, R8
 	CMPQ    R8, 40(AX)
-	JB      lane267
+	JB      lane272
 	ADDQ    48(AX), CX
 	ADDQ    40(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop266
+	JNZ     loop271
 	VZEROUPPER
 	RET
 
@@ -6553,17 +6716,17 @@ TEXT ·winogradOutput2x3_512(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), DI
 	MOVQ   64(AX), R8
 
-loop268:
+loop273:
 	VPXORQ       Z31, Z31, Z31
 	TESTQ        R8, R8
-	JZ           plain269
+	JZ           plain274
 	VBROADCASTSS (R8), Z31
 	ADDQ         $0x00000004, R8
 
-plain269:
+plain274:
 	XORQ R9, R9
 
-lane270:
+lane275:
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	MOVQ    CX, R11
@@ -6636,19 +6799,19 @@ lane270:
 	VADDPS  Z31, Z4, Z4
 	VADDPS  Z31, Z3, Z3
 	CMPQ    72(AX), $0x00
-	JE      fresh271
+	JE      fresh276
 	MOVQ    (BX), R11
 	VADDPS  (R10)(R11*1), Z4, Z4
 	MOVQ    16(BX), R11
 	VADDPS  (R10)(R11*1), Z3, Z3
 
-fresh271:
+fresh276:
 	CMPQ   80(AX), $0x00
-	JE     linear272
+	JE     linear277
 	VMAXPS Z4, Z30, Z4
 	VMAXPS Z3, Z30, Z3
 
-linear272:
+linear277:
 	MOVQ    (BX), R11
 	VMOVUPS Z4, (R10)(R11*1)
 	MOVQ    16(BX), R11
@@ -6664,30 +6827,30 @@ linear272:
 	VADDPS  Z31, Z4, Z4
 	VADDPS  Z31, Z3, Z3
 	CMPQ    72(AX), $0x00
-	JE      fresh273
+	JE      fresh278
 	MOVQ    8(BX), R11
 	VADDPS  (R10)(R11*1), Z4, Z4
 	MOVQ    24(BX), R11
 	VADDPS  (R10)(R11*1), Z3, Z3
 
-fresh273:
+fresh278:
 	CMPQ   80(AX), $0x00
-	JE     linear274
+	JE     linear279
 	VMAXPS Z4, Z30, Z4
 	VMAXPS Z3, Z30, Z3
 
-linear274:
+linear279:
 	MOVQ    8(BX), R11
 	VMOVUPS Z4, (R10)(R11*1)
 	MOVQ    24(BX), R11
 	VMOVUPS Z3, (R10)(R11*1)
 	ADDQ    $0x00000040, R9
 	CMPQ    R9, 40(AX)
-	JB      lane270
+	JB      lane275
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop268
+	JNZ     loop273
 	VZEROUPPER
 	RET
 
@@ -6704,7 +6867,7 @@ TEXT ·winogradWeights2x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Z6
 	XORQ         DI, DI
 
-lane275:
+lane280:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -6828,7 +6991,7 @@ lane275:
 	ADDQ        R10, R9
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane275
+	JB          lane280
 	VZEROUPPER
 	RET
 
@@ -6843,7 +7006,7 @@ TEXT ·winogradSpread2x3_512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	XORQ DI, DI
 
-lane276:
+lane281:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    DX, R9
@@ -6931,7 +7094,7 @@ lane276:
 	ADDQ    R10, R9
 	ADDQ    $0x00000040, DI
 	CMPQ    DI, 40(AX)
-	JB      lane276
+	JB      lane281
 	VZEROUPPER
 	RET
 
@@ -6948,7 +7111,7 @@ TEXT ·winogradGather2x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Z6
 	XORQ         DI, DI
 
-lane277:
+lane282:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -7072,7 +7235,7 @@ lane277:
 	VMOVUPS     Z3, (R8)(R9*1)
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane277
+	JB          lane282
 	VZEROUPPER
 	RET
 
@@ -7090,10 +7253,10 @@ TEXT ·winogradInput3x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Z10
 	MOVQ         32(AX), DI
 
-loop278:
+loop283:
 	XORQ R8, R8
 
-lane279:
+lane284:
 	MOVQ         CX, R9
 	ADDQ         R8, R9
 	MOVQ         DX, R10
@@ -7391,11 +7554,11 @@ lane279:
 	ADDQ         R11, R10
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 40(AX)
-	JB           lane279
+	JB           lane284
 	ADDQ         48(AX), CX
 	ADDQ         40(AX), DX
 	SUBQ         $0x00000001, DI
-	JNZ          loop278
+	JNZ          loop283
 	VZEROUPPER
 	RET
 
@@ -7414,17 +7577,17 @@ TEXT ·winogradOutput3x3_512(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop280:
+loop285:
 	VPXORQ       Z31, Z31, Z31
 	TESTQ        R8, R8
-	JZ           plain281
+	JZ           plain286
 	VBROADCASTSS (R8), Z31
 	ADDQ         $0x00000004, R8
 
-plain281:
+plain286:
 	XORQ R9, R9
 
-lane282:
+lane287:
 	MOVQ        DX, R10
 	ADDQ        R9, R10
 	MOVQ        CX, R11
@@ -7552,7 +7715,7 @@ lane282:
 	VADDPS      Z31, Z2, Z2
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh283
+	JE          fresh288
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        24(BX), R11
@@ -7560,14 +7723,14 @@ lane282:
 	MOVQ        48(BX), R11
 	VADDPS      (R10)(R11*1), Z5, Z5
 
-fresh283:
+fresh288:
 	CMPQ   80(AX), $0x00
-	JE     linear284
+	JE     linear289
 	VMAXPS Z0, Z30, Z0
 	VMAXPS Z2, Z30, Z2
 	VMAXPS Z5, Z30, Z5
 
-linear284:
+linear289:
 	MOVQ        (BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        24(BX), R11
@@ -7591,7 +7754,7 @@ linear284:
 	VADDPS      Z31, Z2, Z2
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh285
+	JE          fresh290
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        32(BX), R11
@@ -7599,14 +7762,14 @@ linear284:
 	MOVQ        56(BX), R11
 	VADDPS      (R10)(R11*1), Z5, Z5
 
-fresh285:
+fresh290:
 	CMPQ   80(AX), $0x00
-	JE     linear286
+	JE     linear291
 	VMAXPS Z0, Z30, Z0
 	VMAXPS Z2, Z30, Z2
 	VMAXPS Z5, Z30, Z5
 
-linear286:
+linear291:
 	MOVQ        8(BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -7630,7 +7793,7 @@ linear286:
 	VADDPS      Z31, Z2, Z2
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh287
+	JE          fresh292
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        40(BX), R11
@@ -7638,14 +7801,14 @@ linear286:
 	MOVQ        64(BX), R11
 	VADDPS      (R10)(R11*1), Z5, Z5
 
-fresh287:
+fresh292:
 	CMPQ   80(AX), $0x00
-	JE     linear288
+	JE     linear293
 	VMAXPS Z0, Z30, Z0
 	VMAXPS Z2, Z30, Z2
 	VMAXPS Z5, Z30, Z5
 
-linear288:
+linear293:
 	MOVQ    16(BX), R11
 	VMOVUPS Z0, (R10)(R11*1)
 	MOVQ    40(BX), R11
@@ -7654,11 +7817,11 @@ linear288:
 	VMOVUPS Z5, (R10)(R11*1)
 	ADDQ    $0x00000040, R9
 	CMPQ    R9, 40(AX)
-	JB      lane282
+	JB      lane287
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop280
+	JNZ     loop285
 	VZEROUPPER
 	RET
 
@@ -7677,7 +7840,7 @@ TEXT ·winogradWeights3x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Z10
 	XORQ         DI, DI
 
-lane289:
+lane294:
 	MOVQ         CX, R8
 	ADDQ         DI, R8
 	MOVQ         DX, R9
@@ -7871,7 +8034,7 @@ lane289:
 	ADDQ         R10, R9
 	ADDQ         $0x00000040, DI
 	CMPQ         DI, 40(AX)
-	JB           lane289
+	JB           lane294
 	VZEROUPPER
 	RET
 
@@ -7888,7 +8051,7 @@ TEXT ·winogradSpread3x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Z8
 	XORQ         DI, DI
 
-lane290:
+lane295:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -8066,7 +8229,7 @@ lane290:
 	ADDQ        R10, R9
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane290
+	JB          lane295
 	VZEROUPPER
 	RET
 
@@ -8086,7 +8249,7 @@ TEXT ·winogradGather3x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 16(DI), Z11
 	XORQ         DI, DI
 
-lane291:
+lane296:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -8280,7 +8443,7 @@ lane291:
 	VMOVUPS     Z6, (R8)(R9*1)
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane291
+	JB          lane296
 	VZEROUPPER
 	RET
 
@@ -8298,10 +8461,10 @@ TEXT ·winogradInput4x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Z11
 	MOVQ         32(AX), DI
 
-loop292:
+loop297:
 	XORQ R8, R8
 
-lane293:
+lane298:
 	MOVQ         CX, R9
 	ADDQ         R8, R9
 	MOVQ         DX, R10
@@ -8717,11 +8880,11 @@ lane293:
 	ADDQ         R11, R10
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 40(AX)
-	JB           lane293
+	JB           lane298
 	ADDQ         48(AX), CX
 	ADDQ         40(AX), DX
 	SUBQ         $0x00000001, DI
-	JNZ          loop292
+	JNZ          loop297
 	VZEROUPPER
 	RET
 
@@ -8741,17 +8904,17 @@ TEXT ·winogradOutput4x3_512(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop294:
+loop299:
 	VPXORQ       Z31, Z31, Z31
 	TESTQ        R8, R8
-	JZ           plain295
+	JZ           plain300
 	VBROADCASTSS (R8), Z31
 	ADDQ         $0x00000004, R8
 
-plain295:
+plain300:
 	XORQ R9, R9
 
-lane296:
+lane301:
 	MOVQ        DX, R10
 	ADDQ        R9, R10
 	MOVQ        CX, R11
@@ -8941,7 +9104,7 @@ lane296:
 	VADDPS      Z31, Z6, Z6
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh297
+	JE          fresh302
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        32(BX), R11
@@ -8951,15 +9114,15 @@ lane296:
 	MOVQ        96(BX), R11
 	VADDPS      (R10)(R11*1), Z5, Z5
 
-fresh297:
+fresh302:
 	CMPQ   80(AX), $0x00
-	JE     linear298
+	JE     linear303
 	VMAXPS Z0, Z30, Z0
 	VMAXPS Z3, Z30, Z3
 	VMAXPS Z6, Z30, Z6
 	VMAXPS Z5, Z30, Z5
 
-linear298:
+linear303:
 	MOVQ        (BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -8990,7 +9153,7 @@ linear298:
 	VADDPS      Z31, Z6, Z6
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh299
+	JE          fresh304
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        40(BX), R11
@@ -9000,15 +9163,15 @@ linear298:
 	MOVQ        104(BX), R11
 	VADDPS      (R10)(R11*1), Z5, Z5
 
-fresh299:
+fresh304:
 	CMPQ   80(AX), $0x00
-	JE     linear300
+	JE     linear305
 	VMAXPS Z0, Z30, Z0
 	VMAXPS Z3, Z30, Z3
 	VMAXPS Z6, Z30, Z6
 	VMAXPS Z5, Z30, Z5
 
-linear300:
+linear305:
 	MOVQ        8(BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        40(BX), R11
@@ -9039,7 +9202,7 @@ linear300:
 	VADDPS      Z31, Z6, Z6
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh301
+	JE          fresh306
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        48(BX), R11
@@ -9049,15 +9212,15 @@ linear300:
 	MOVQ        112(BX), R11
 	VADDPS      (R10)(R11*1), Z5, Z5
 
-fresh301:
+fresh306:
 	CMPQ   80(AX), $0x00
-	JE     linear302
+	JE     linear307
 	VMAXPS Z0, Z30, Z0
 	VMAXPS Z3, Z30, Z3
 	VMAXPS Z6, Z30, Z6
 	VMAXPS Z5, Z30, Z5
 
-linear302:
+linear307:
 	MOVQ        16(BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        48(BX), R11
@@ -9088,7 +9251,7 @@ linear302:
 	VADDPS      Z31, Z6, Z6
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh303
+	JE          fresh308
 	MOVQ        24(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        56(BX), R11
@@ -9098,15 +9261,15 @@ linear302:
 	MOVQ        120(BX), R11
 	VADDPS      (R10)(R11*1), Z5, Z5
 
-fresh303:
+fresh308:
 	CMPQ   80(AX), $0x00
-	JE     linear304
+	JE     linear309
 	VMAXPS Z0, Z30, Z0
 	VMAXPS Z3, Z30, Z3
 	VMAXPS Z6, Z30, Z6
 	VMAXPS Z5, Z30, Z5
 
-linear304:
+linear309:
 	MOVQ    24(BX), R11
 	VMOVUPS Z0, (R10)(R11*1)
 	MOVQ    56(BX), R11
@@ -9117,11 +9280,11 @@ linear304:
 	VMOVUPS Z5, (R10)(R11*1)
 	ADDQ    $0x00000040, R9
 	CMPQ    R9, 40(AX)
-	JB      lane296
+	JB      lane301
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop294
+	JNZ     loop299
 	VZEROUPPER
 	RET
 
@@ -9140,7 +9303,7 @@ TEXT ·winogradWeights4x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Z10
 	XORQ         DI, DI
 
-lane305:
+lane310:
 	MOVQ         CX, R8
 	ADDQ         DI, R8
 	MOVQ         DX, R9
@@ -9373,7 +9536,7 @@ lane305:
 	ADDQ         R10, R9
 	ADDQ         $0x00000040, DI
 	CMPQ         DI, 40(AX)
-	JB           lane305
+	JB           lane310
 	VZEROUPPER
 	RET
 
@@ -9391,7 +9554,7 @@ TEXT ·winogradSpread4x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Z10
 	XORQ         DI, DI
 
-lane306:
+lane311:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -9651,7 +9814,7 @@ lane306:
 	ADDQ        R10, R9
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane306
+	JB          lane311
 	VZEROUPPER
 	RET
 
@@ -9670,7 +9833,7 @@ TEXT ·winogradGather4x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Z11
 	XORQ         DI, DI
 
-lane307:
+lane312:
 	MOVQ         DX, R8
 	ADDQ         DI, R8
 	MOVQ         CX, R9
@@ -9903,7 +10066,7 @@ lane307:
 	VMOVUPS      Z5, (R8)(R9*1)
 	ADDQ         $0x00000040, DI
 	CMPQ         DI, 40(AX)
-	JB           lane307
+	JB           lane312
 	VZEROUPPER
 	RET
 
@@ -9927,10 +10090,10 @@ TEXT ·winogradInput3x5_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 32(DI), Z20
 	MOVQ         32(AX), DI
 
-loop308:
+loop313:
 	XORQ R8, R8
 
-lane309:
+lane314:
 	MOVQ         CX, R9
 	ADDQ         R8, R9
 	MOVQ         DX, R10
@@ -10568,11 +10731,11 @@ lane309:
 	ADDQ         R11, R10
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 40(AX)
-	JB           lane309
+	JB           lane314
 	ADDQ         48(AX), CX
 	ADDQ         40(AX), DX
 	SUBQ         $0x00000001, DI
-	JNZ          loop308
+	JNZ          loop313
 	VZEROUPPER
 	RET
 
@@ -10593,17 +10756,17 @@ TEXT ·winogradOutput3x5_512(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop310:
+loop315:
 	VPXORQ       Z31, Z31, Z31
 	TESTQ        R8, R8
-	JZ           plain311
+	JZ           plain316
 	VBROADCASTSS (R8), Z31
 	ADDQ         $0x00000004, R8
 
-plain311:
+plain316:
 	XORQ R9, R9
 
-lane312:
+lane317:
 	MOVQ        DX, R10
 	ADDQ        R9, R10
 	MOVQ        CX, R11
@@ -10843,7 +11006,7 @@ lane312:
 	VADDPS      Z31, Z1, Z1
 	VADDPS      Z31, Z6, Z6
 	CMPQ        72(AX), $0x00
-	JE          fresh313
+	JE          fresh318
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Z10, Z10
 	MOVQ        24(BX), R11
@@ -10851,14 +11014,14 @@ lane312:
 	MOVQ        48(BX), R11
 	VADDPS      (R10)(R11*1), Z6, Z6
 
-fresh313:
+fresh318:
 	CMPQ   80(AX), $0x00
-	JE     linear314
+	JE     linear319
 	VMAXPS Z10, Z30, Z10
 	VMAXPS Z1, Z30, Z1
 	VMAXPS Z6, Z30, Z6
 
-linear314:
+linear319:
 	MOVQ        (BX), R11
 	VMOVUPS     Z10, (R10)(R11*1)
 	MOVQ        24(BX), R11
@@ -10889,7 +11052,7 @@ linear314:
 	VADDPS      Z31, Z1, Z1
 	VADDPS      Z31, Z6, Z6
 	CMPQ        72(AX), $0x00
-	JE          fresh315
+	JE          fresh320
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Z10, Z10
 	MOVQ        32(BX), R11
@@ -10897,14 +11060,14 @@ linear314:
 	MOVQ        56(BX), R11
 	VADDPS      (R10)(R11*1), Z6, Z6
 
-fresh315:
+fresh320:
 	CMPQ   80(AX), $0x00
-	JE     linear316
+	JE     linear321
 	VMAXPS Z10, Z30, Z10
 	VMAXPS Z1, Z30, Z1
 	VMAXPS Z6, Z30, Z6
 
-linear316:
+linear321:
 	MOVQ        8(BX), R11
 	VMOVUPS     Z10, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -10935,7 +11098,7 @@ linear316:
 	VADDPS      Z31, Z1, Z1
 	VADDPS      Z31, Z6, Z6
 	CMPQ        72(AX), $0x00
-	JE          fresh317
+	JE          fresh322
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Z10, Z10
 	MOVQ        40(BX), R11
@@ -10943,14 +11106,14 @@ linear316:
 	MOVQ        64(BX), R11
 	VADDPS      (R10)(R11*1), Z6, Z6
 
-fresh317:
+fresh322:
 	CMPQ   80(AX), $0x00
-	JE     linear318
+	JE     linear323
 	VMAXPS Z10, Z30, Z10
 	VMAXPS Z1, Z30, Z1
 	VMAXPS Z6, Z30, Z6
 
-linear318:
+linear323:
 	MOVQ    16(BX), R11
 	VMOVUPS Z10, (R10)(R11*1)
 	MOVQ    40(BX), R11
@@ -10959,11 +11122,11 @@ linear318:
 	VMOVUPS Z6, (R10)(R11*1)
 	ADDQ    $0x00000040, R9
 	CMPQ    R9, 40(AX)
-	JB      lane312
+	JB      lane317
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop310
+	JNZ     loop315
 	VZEROUPPER
 	RET
 
@@ -10984,7 +11147,7 @@ TEXT ·winogradWeights3x5_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(DI), Z15
 	XORQ         DI, DI
 
-lane319:
+lane324:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -11462,7 +11625,7 @@ lane319:
 	ADDQ        R10, R9
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane319
+	JB          lane324
 	VZEROUPPER
 	RET
 
@@ -11481,7 +11644,7 @@ TEXT ·winogradSpread3x5_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Z11
 	XORQ         DI, DI
 
-lane320:
+lane325:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -11777,7 +11940,7 @@ lane320:
 	ADDQ        R10, R9
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane320
+	JB          lane325
 	VZEROUPPER
 	RET
 
@@ -11798,7 +11961,7 @@ TEXT ·winogradGather3x5_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(DI), Z16
 	XORQ         DI, DI
 
-lane321:
+lane326:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -12276,7 +12439,7 @@ lane321:
 	VMOVUPS     Z6, (R8)(R9*1)
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane321
+	JB          lane326
 	VZEROUPPER
 	RET
 
@@ -12291,10 +12454,10 @@ TEXT ·winogradInputWhole2_512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	MOVQ 32(AX), DI
 
-loop322:
+loop327:
 	XORQ R8, R8
 
-lane323:
+lane328:
 	MOVQ    CX, R9
 	ADDQ    R8, R9
 	MOVQ    DX, R10
@@ -12355,11 +12518,11 @@ lane323:
 	ADDQ    R11, R10
 	ADDQ    $0x00000040, R8
 	CMPQ    R8, 40(AX)
-	JB      lane323
+	JB      lane328
 	ADDQ    48(AX), CX
 	ADDQ    40(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop322
+	JNZ     loop327
 	VZEROUPPER
 	RET
 
@@ -12376,17 +12539,17 @@ TEXT ·winogradOutputWhole2_512(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), DI
 	MOVQ   64(AX), R8
 
-loop324:
+loop329:
 	VPXORQ       Z31, Z31, Z31
 	TESTQ        R8, R8
-	JZ           plain325
+	JZ           plain330
 	VBROADCASTSS (R8), Z31
 	ADDQ         $0x00000004, R8
 
-plain325:
+plain330:
 	XORQ R9, R9
 
-lane326:
+lane331:
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	MOVQ    CX, R11
@@ -12434,19 +12597,19 @@ lane326:
 	VADDPS  Z31, Z3, Z3
 	VADDPS  Z31, Z2, Z2
 	CMPQ    72(AX), $0x00
-	JE      fresh327
+	JE      fresh332
 	MOVQ    (BX), R11
 	VADDPS  (R10)(R11*1), Z3, Z3
 	MOVQ    16(BX), R11
 	VADDPS  (R10)(R11*1), Z2, Z2
 
-fresh327:
+fresh332:
 	CMPQ   80(AX), $0x00
-	JE     linear328
+	JE     linear333
 	VMAXPS Z3, Z30, Z3
 	VMAXPS Z2, Z30, Z2
 
-linear328:
+linear333:
 	MOVQ    (BX), R11
 	VMOVUPS Z3, (R10)(R11*1)
 	MOVQ    16(BX), R11
@@ -12460,30 +12623,30 @@ linear328:
 	VADDPS  Z31, Z3, Z3
 	VADDPS  Z31, Z2, Z2
 	CMPQ    72(AX), $0x00
-	JE      fresh329
+	JE      fresh334
 	MOVQ    8(BX), R11
 	VADDPS  (R10)(R11*1), Z3, Z3
 	MOVQ    24(BX), R11
 	VADDPS  (R10)(R11*1), Z2, Z2
 
-fresh329:
+fresh334:
 	CMPQ   80(AX), $0x00
-	JE     linear330
+	JE     linear335
 	VMAXPS Z3, Z30, Z3
 	VMAXPS Z2, Z30, Z2
 
-linear330:
+linear335:
 	MOVQ    8(BX), R11
 	VMOVUPS Z3, (R10)(R11*1)
 	MOVQ    24(BX), R11
 	VMOVUPS Z2, (R10)(R11*1)
 	ADDQ    $0x00000040, R9
 	CMPQ    R9, 40(AX)
-	JB      lane326
+	JB      lane331
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop324
+	JNZ     loop329
 	VZEROUPPER
 	RET
 
@@ -12499,7 +12662,7 @@ TEXT ·winogradWeightsWhole2_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS (DI), Z4
 	XORQ         DI, DI
 
-lane331:
+lane336:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    DX, R9
@@ -12591,7 +12754,7 @@ lane331:
 	ADDQ    R10, R9
 	ADDQ    $0x00000040, DI
 	CMPQ    DI, 40(AX)
-	JB      lane331
+	JB      lane336
 	VZEROUPPER
 	RET
 
@@ -12606,7 +12769,7 @@ TEXT ·winogradSpreadWhole2_512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	XORQ DI, DI
 
-lane332:
+lane337:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    DX, R9
@@ -12667,7 +12830,7 @@ lane332:
 	ADDQ    R10, R9
 	ADDQ    $0x00000040, DI
 	CMPQ    DI, 40(AX)
-	JB      lane332
+	JB      lane337
 	VZEROUPPER
 	RET
 
@@ -12684,7 +12847,7 @@ TEXT ·winogradGatherWhole2_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Z6
 	XORQ         DI, DI
 
-lane333:
+lane338:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -12782,7 +12945,7 @@ lane333:
 	VMOVUPS     Z0, (R8)(R9*1)
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane333
+	JB          lane338
 	VZEROUPPER
 	RET
 
@@ -12803,10 +12966,10 @@ TEXT ·winogradInputWhole4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(SI), Z14
 	MOVQ         32(AX), SI
 
-loop334:
+loop339:
 	XORQ DI, DI
 
-lane335:
+lane340:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -12851,11 +13014,11 @@ lane335:
 	ADDQ        R10, R9
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane335
+	JB          lane340
 	ADDQ        48(AX), CX
 	ADDQ        40(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop334
+	JNZ         loop339
 	VZEROUPPER
 	RET
 
@@ -12878,17 +13041,17 @@ TEXT ·winogradOutputWhole4_512(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), SI
 	MOVQ         64(AX), DI
 
-loop336:
+loop341:
 	VPXORQ       Z31, Z31, Z31
 	TESTQ        DI, DI
-	JZ           plain337
+	JZ           plain342
 	VBROADCASTSS (DI), Z31
 	ADDQ         $0x00000004, DI
 
-plain337:
+plain342:
 	XORQ R8, R8
 
-lane338:
+lane343:
 	MOVQ        DX, R9
 	ADDQ        R8, R9
 	MOVQ        CX, R10
@@ -12929,7 +13092,7 @@ lane338:
 	VADDPS      Z31, Z7, Z7
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh339
+	JE          fresh344
 	MOVQ        (BX), R10
 	VADDPS      (R9)(R10*1), Z6, Z6
 	MOVQ        8(BX), R10
@@ -12939,15 +13102,15 @@ lane338:
 	MOVQ        24(BX), R10
 	VADDPS      (R9)(R10*1), Z5, Z5
 
-fresh339:
+fresh344:
 	CMPQ   80(AX), $0x00
-	JE     linear340
+	JE     linear345
 	VMAXPS Z6, Z30, Z6
 	VMAXPS Z4, Z30, Z4
 	VMAXPS Z7, Z30, Z7
 	VMAXPS Z5, Z30, Z5
 
-linear340:
+linear345:
 	MOVQ    (BX), R10
 	VMOVUPS Z6, (R9)(R10*1)
 	MOVQ    8(BX), R10
@@ -12958,11 +13121,11 @@ linear340:
 	VMOVUPS Z5, (R9)(R10*1)
 	ADDQ    $0x00000040, R8
 	CMPQ    R8, 40(AX)
-	JB      lane338
+	JB      lane343
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, SI
-	JNZ     loop336
+	JNZ     loop341
 	VZEROUPPER
 	RET
 
@@ -12992,7 +13155,7 @@ TEXT ·winogradWeightsWhole4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 56(SI), Z26
 	XORQ         SI, SI
 
-lane341:
+lane346:
 	MOVQ         CX, DI
 	ADDQ         SI, DI
 	MOVQ         DX, R8
@@ -13055,7 +13218,7 @@ lane341:
 	ADDQ         R9, R8
 	ADDQ         $0x00000040, SI
 	CMPQ         SI, 40(AX)
-	JB           lane341
+	JB           lane346
 	VZEROUPPER
 	RET
 
@@ -13076,7 +13239,7 @@ TEXT ·winogradSpreadWhole4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(SI), Z14
 	XORQ         SI, SI
 
-lane342:
+lane347:
 	MOVQ        CX, DI
 	ADDQ        SI, DI
 	MOVQ        DX, R8
@@ -13121,7 +13284,7 @@ lane342:
 	ADDQ        R9, R8
 	ADDQ        $0x00000040, SI
 	CMPQ        SI, 40(AX)
-	JB          lane342
+	JB          lane347
 	VZEROUPPER
 	RET
 
@@ -13152,7 +13315,7 @@ TEXT ·winogradGatherWhole4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 60(SI), Z26
 	XORQ         SI, SI
 
-lane343:
+lane348:
 	MOVQ         DX, DI
 	ADDQ         SI, DI
 	MOVQ         CX, R8
@@ -13215,7 +13378,7 @@ lane343:
 	VMOVUPS      Z6, (DI)(R8*1)
 	ADDQ         $0x00000040, SI
 	CMPQ         SI, 40(AX)
-	JB           lane343
+	JB           lane348
 	VZEROUPPER
 	RET
 
@@ -13238,7 +13401,7 @@ TEXT ·peak512(SB), NOSPLIT, $0-8
 	VPXORQ Z12, Z12, Z12
 	VPXORQ Z13, Z13, Z13
 
-loop344:
+loop349:
 	VFMADD231PS Z12, Z13, Z0
 	VFMADD231PS Z12, Z13, Z1
 	VFMADD231PS Z12, Z13, Z2
@@ -13288,7 +13451,7 @@ loop344:
 	VFMADD231PS Z12, Z13, Z10
 	VFMADD231PS Z12, Z13, Z11
 	SUBQ        $0x00000001, AX
-	JNZ         loop344
+	JNZ         loop349
 	VZEROUPPER
 	RET
 
@@ -13310,7 +13473,7 @@ TEXT ·product6x2_256(SB), NOSPLIT, $0-8
 	VXORPS     Y11, Y11, Y11
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched345
+	JZ         fetched350
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -13332,73 +13495,73 @@ TEXT ·product6x2_256(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched345:
+fetched350:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum347
-	JA      bias346
+	JB      sum352
+	JA      bias351
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum347
+	JBE     sum352
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
 	CMPQ    DX, $0x00000002
-	JBE     sum347
+	JBE     sum352
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y4
 	VMOVUPS (CX)(SI*1), Y5
 	CMPQ    DX, $0x00000003
-	JBE     sum347
+	JBE     sum352
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y6
 	VMOVUPS (CX)(SI*1), Y7
 	CMPQ    DX, $0x00000004
-	JBE     sum347
+	JBE     sum352
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y8
 	VMOVUPS (CX)(SI*1), Y9
 	CMPQ    DX, $0x00000005
-	JBE     sum347
+	JBE     sum352
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y10
 	VMOVUPS (CX)(SI*1), Y11
-	JMP     sum347
+	JMP     sum352
 
-bias346:
+bias351:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same348
+	JE           same353
 	VBROADCASTSS (BX), Y0
 	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum347
+	JBE          sum352
 	VBROADCASTSS 4(BX), Y2
 	VBROADCASTSS 4(BX), Y3
 	CMPQ         DX, $0x00000002
-	JBE          sum347
+	JBE          sum352
 	VBROADCASTSS 8(BX), Y4
 	VBROADCASTSS 8(BX), Y5
 	CMPQ         DX, $0x00000003
-	JBE          sum347
+	JBE          sum352
 	VBROADCASTSS 12(BX), Y6
 	VBROADCASTSS 12(BX), Y7
 	CMPQ         DX, $0x00000004
-	JBE          sum347
+	JBE          sum352
 	VBROADCASTSS 16(BX), Y8
 	VBROADCASTSS 16(BX), Y9
 	CMPQ         DX, $0x00000005
-	JBE          sum347
+	JBE          sum352
 	VBROADCASTSS 20(BX), Y10
 	VBROADCASTSS 20(BX), Y11
-	JMP          sum347
+	JMP          sum352
 
-same348:
+same353:
 	VMOVUPS (BX), Y0
 	VMOVUPS 32(BX), Y1
 	VMOVUPS (BX), Y2
@@ -13412,7 +13575,7 @@ same348:
 	VMOVUPS (BX), Y10
 	VMOVUPS 32(BX), Y11
 
-sum347:
+sum352:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -13422,13 +13585,13 @@ sum347:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop349:
+loop354:
 	MOVQ 56(AX), R11
 
-loop350:
+loop355:
 	MOVQ 48(AX), R12
 
-loop351:
+loop356:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
@@ -13452,18 +13615,18 @@ loop351:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 	SUBQ         $0x00000001, R12
-	JNZ          loop351
+	JNZ          loop356
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop350
+	JNZ          loop355
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop349
+	JNZ          loop354
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store352
+	JZ           store357
 	VXORPS       Y12, Y12, Y12
 	VMAXPS       Y0, Y12, Y0
 	VMAXPS       Y1, Y12, Y1
@@ -13478,7 +13641,7 @@ loop351:
 	VMAXPS       Y10, Y12, Y10
 	VMAXPS       Y11, Y12, Y11
 
-store352:
+store357:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -13486,32 +13649,32 @@ store352:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end353
+	JBE     end358
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end353
+	JBE     end358
 	ADDQ    DX, CX
 	VMOVUPS Y4, (CX)
 	VMOVUPS Y5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end353
+	JBE     end358
 	ADDQ    DX, CX
 	VMOVUPS Y6, (CX)
 	VMOVUPS Y7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end353
+	JBE     end358
 	ADDQ    DX, CX
 	VMOVUPS Y8, (CX)
 	VMOVUPS Y9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end353
+	JBE     end358
 	ADDQ    DX, CX
 	VMOVUPS Y10, (CX)
 	VMOVUPS Y11, (CX)(BX*1)
 
-end353:
+end358:
 	VZEROUPPER
 	RET
 
@@ -13529,7 +13692,7 @@ TEXT ·product4x2_256(SB), NOSPLIT, $0-8
 	VXORPS     Y7, Y7, Y7
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched354
+	JZ         fetched359
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -13545,55 +13708,55 @@ TEXT ·product4x2_256(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched354:
+fetched359:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum356
-	JA      bias355
+	JB      sum361
+	JA      bias360
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum356
+	JBE     sum361
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
 	CMPQ    DX, $0x00000002
-	JBE     sum356
+	JBE     sum361
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y4
 	VMOVUPS (CX)(SI*1), Y5
 	CMPQ    DX, $0x00000003
-	JBE     sum356
+	JBE     sum361
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y6
 	VMOVUPS (CX)(SI*1), Y7
-	JMP     sum356
+	JMP     sum361
 
-bias355:
+bias360:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same357
+	JE           same362
 	VBROADCASTSS (BX), Y0
 	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum356
+	JBE          sum361
 	VBROADCASTSS 4(BX), Y2
 	VBROADCASTSS 4(BX), Y3
 	CMPQ         DX, $0x00000002
-	JBE          sum356
+	JBE          sum361
 	VBROADCASTSS 8(BX), Y4
 	VBROADCASTSS 8(BX), Y5
 	CMPQ         DX, $0x00000003
-	JBE          sum356
+	JBE          sum361
 	VBROADCASTSS 12(BX), Y6
 	VBROADCASTSS 12(BX), Y7
-	JMP          sum356
+	JMP          sum361
 
-same357:
+same362:
 	VMOVUPS (BX), Y0
 	VMOVUPS 32(BX), Y1
 	VMOVUPS (BX), Y2
@@ -13603,7 +13766,7 @@ same357:
 	VMOVUPS (BX), Y6
 	VMOVUPS 32(BX), Y7
 
-sum356:
+sum361:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -13612,13 +13775,13 @@ sum356:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop358:
+loop363:
 	MOVQ 56(AX), R10
 
-loop359:
+loop364:
 	MOVQ 48(AX), R11
 
-loop360:
+loop365:
 	VMOVUPS      (DX), Y8
 	VMOVUPS      32(DX), Y9
 	VBROADCASTSS (CX), Y10
@@ -13636,18 +13799,18 @@ loop360:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop360
+	JNZ          loop365
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop359
+	JNZ          loop364
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop358
+	JNZ          loop363
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store361
+	JZ           store366
 	VXORPS       Y8, Y8, Y8
 	VMAXPS       Y0, Y8, Y0
 	VMAXPS       Y1, Y8, Y1
@@ -13658,7 +13821,7 @@ loop360:
 	VMAXPS       Y6, Y8, Y6
 	VMAXPS       Y7, Y8, Y7
 
-store361:
+store366:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -13666,22 +13829,22 @@ store361:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end362
+	JBE     end367
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end362
+	JBE     end367
 	ADDQ    DX, CX
 	VMOVUPS Y4, (CX)
 	VMOVUPS Y5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end362
+	JBE     end367
 	ADDQ    DX, CX
 	VMOVUPS Y6, (CX)
 	VMOVUPS Y7, (CX)(BX*1)
 
-end362:
+end367:
 	VZEROUPPER
 	RET
 
@@ -13695,7 +13858,7 @@ TEXT ·product2x2_256(SB), NOSPLIT, $0-8
 	VXORPS     Y3, Y3, Y3
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched363
+	JZ         fetched368
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -13705,43 +13868,43 @@ TEXT ·product2x2_256(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched363:
+fetched368:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum365
-	JA      bias364
+	JB      sum370
+	JA      bias369
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum365
+	JBE     sum370
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
-	JMP     sum365
+	JMP     sum370
 
-bias364:
+bias369:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same366
+	JE           same371
 	VBROADCASTSS (BX), Y0
 	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum365
+	JBE          sum370
 	VBROADCASTSS 4(BX), Y2
 	VBROADCASTSS 4(BX), Y3
-	JMP          sum365
+	JMP          sum370
 
-same366:
+same371:
 	VMOVUPS (BX), Y0
 	VMOVUPS 32(BX), Y1
 	VMOVUPS (BX), Y2
 	VMOVUPS 32(BX), Y3
 
-sum365:
+sum370:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -13749,13 +13912,13 @@ sum365:
 	MOVQ 40(AX), DI
 	MOVQ 80(AX), R8
 
-loop367:
+loop372:
 	MOVQ 56(AX), R9
 
-loop368:
+loop373:
 	MOVQ 48(AX), R10
 
-loop369:
+loop374:
 	VMOVUPS      (DX), Y4
 	VMOVUPS      32(DX), Y5
 	VBROADCASTSS (CX), Y6
@@ -13767,25 +13930,25 @@ loop369:
 	ADDQ         SI, CX
 	ADDQ         DI, DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop369
+	JNZ          loop374
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop368
+	JNZ          loop373
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R8
-	JNZ          loop367
+	JNZ          loop372
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store370
+	JZ           store375
 	VXORPS       Y4, Y4, Y4
 	VMAXPS       Y0, Y4, Y0
 	VMAXPS       Y1, Y4, Y1
 	VMAXPS       Y2, Y4, Y2
 	VMAXPS       Y3, Y4, Y3
 
-store370:
+store375:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -13793,12 +13956,12 @@ store370:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end371
+	JBE     end376
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 
-end371:
+end376:
 	VZEROUPPER
 	RET
 
@@ -13822,10 +13985,10 @@ TEXT ·correlate256(SB), NOSPLIT, $0-8
 	VMOVUPS 448(BX), Y7
 	MOVQ    56(AX), R9
 
-loop372:
+loop377:
 	MOVQ 48(AX), R10
 
-loop373:
+loop378:
 	VMOVUPS     (DX), Y8
 	VMOVUPS     (DX)(DI*1), Y9
 	VMOVUPS     (DX)(DI*2), Y10
@@ -13843,11 +14006,11 @@ loop373:
 	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, DX
 	SUBQ        $0x00000001, R10
-	JNZ         loop373
+	JNZ         loop378
 	ADDQ        64(AX), CX
 	ADDQ        72(AX), DX
 	SUBQ        $0x00000001, R9
-	JNZ         loop372
+	JNZ         loop377
 	VMOVUPS     Y0, (BX)
 	VMOVUPS     Y1, 64(BX)
 	VMOVUPS     Y2, 128(BX)
@@ -13872,7 +14035,7 @@ TEXT ·line256(SB), NOSPLIT, $0-8
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
 	CMPQ    120(AX), $0x00
-	JE      sum374
+	JE      sum379
 	MOVQ    128(AX), CX
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
@@ -13883,7 +14046,7 @@ TEXT ·line256(SB), NOSPLIT, $0-8
 	VMOVUPS 192(CX), Y6
 	VMOVUPS 224(CX), Y7
 
-sum374:
+sum379:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 136(AX), BX
@@ -13892,13 +14055,13 @@ sum374:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop375:
+loop380:
 	MOVQ 56(AX), R10
 
-loop376:
+loop381:
 	MOVQ 48(AX), R11
 
-loop377:
+loop382:
 	VBROADCASTSS (CX), Y12
 	VFMADD231PS  (DX), Y12, Y0
 	VFMADD231PS  32(DX), Y12, Y1
@@ -13911,18 +14074,18 @@ loop377:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop377
+	JNZ          loop382
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop376
+	JNZ          loop381
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop375
+	JNZ          loop380
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store378
+	JZ           store383
 	VXORPS       Y8, Y8, Y8
 	VMAXPS       Y0, Y8, Y0
 	VMAXPS       Y1, Y8, Y1
@@ -13933,7 +14096,7 @@ loop377:
 	VMAXPS       Y6, Y8, Y6
 	VMAXPS       Y7, Y8, Y7
 
-store378:
+store383:
 	MOVQ    16(AX), AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
@@ -14021,9 +14184,9 @@ TEXT ·add256(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), AX
 
-big379:
+big384:
 	CMPQ    AX, $0x00000080
-	JB      small380
+	JB      small385
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (CX)
@@ -14041,11 +14204,11 @@ big379:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big379
+	JMP     big384
 
-small380:
+small385:
 	TESTQ   AX, AX
-	JZ      out381
+	JZ      out386
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (CX)
@@ -14057,9 +14220,9 @@ small380:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small380
+	JMP     small385
 
-out381:
+out386:
 	VZEROUPPER
 	RET
 
@@ -14074,9 +14237,9 @@ TEXT ·addRelu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big382:
+big387:
 	CMPQ    AX, $0x00000080
-	JB      small383
+	JB      small388
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMAXPS  Y0, Y15, Y0
@@ -14098,11 +14261,11 @@ big382:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big382
+	JMP     big387
 
-small383:
+small388:
 	TESTQ   AX, AX
-	JZ      out384
+	JZ      out389
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMAXPS  Y0, Y15, Y0
@@ -14116,9 +14279,9 @@ small383:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small383
+	JMP     small388
 
-out384:
+out389:
 	VZEROUPPER
 	RET
 
@@ -14133,9 +14296,9 @@ TEXT ·relu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big385:
+big390:
 	CMPQ    AX, $0x00000080
-	JB      small386
+	JB      small391
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMOVUPS Y0, (CX)
@@ -14153,11 +14316,11 @@ big385:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big385
+	JMP     big390
 
-small386:
+small391:
 	TESTQ   AX, AX
-	JZ      out387
+	JZ      out392
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMOVUPS Y0, (CX)
@@ -14169,9 +14332,9 @@ small386:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small386
+	JMP     small391
 
-out387:
+out392:
 	VZEROUPPER
 	RET
 
@@ -14187,9 +14350,9 @@ TEXT ·clamp256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big388:
+big393:
 	CMPQ    DI, $0x00000080
-	JB      small389
+	JB      small394
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMINPS  Y0, Y14, Y0
@@ -14211,11 +14374,11 @@ big388:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, DI
-	JMP     big388
+	JMP     big393
 
-small389:
+small394:
 	TESTQ   DI, DI
-	JZ      out390
+	JZ      out395
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMINPS  Y0, Y14, Y0
@@ -14229,9 +14392,9 @@ small389:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small389
+	JMP     small394
 
-out390:
+out395:
 	VZEROUPPER
 	RET
 
@@ -14246,9 +14409,9 @@ TEXT ·reluBack256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big391:
+big396:
 	CMPQ    AX, $0x00000080
-	JB      small392
+	JB      small397
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -14274,11 +14437,11 @@ big391:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big391
+	JMP     big396
 
-small392:
+small397:
 	TESTQ   AX, AX
-	JZ      out393
+	JZ      out398
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -14294,9 +14457,9 @@ small392:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small392
+	JMP     small397
 
-out393:
+out398:
 	VZEROUPPER
 	RET
 
@@ -14312,9 +14475,9 @@ TEXT ·clampBack256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big394:
+big399:
 	CMPQ    DI, $0x00000040
-	JB      small395
+	JB      small400
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -14334,11 +14497,11 @@ big394:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     big394
+	JMP     big399
 
-small395:
+small400:
 	TESTQ   DI, DI
-	JZ      out396
+	JZ      out401
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -14358,9 +14521,9 @@ small395:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small395
+	JMP     small400
 
-out396:
+out401:
 	VZEROUPPER
 	RET
 
@@ -14376,9 +14539,9 @@ TEXT ·scale256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big397:
+big402:
 	CMPQ    DI, $0x00000080
-	JB      small398
+	JB      small403
 	VMULPS  (DX), Y14, Y0
 	VMOVUPS Y0, (CX)
 	VMULPS  32(DX), Y14, Y1
@@ -14392,11 +14555,11 @@ big397:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, DI
-	JMP     big397
+	JMP     big402
 
-small398:
+small403:
 	TESTQ   DI, DI
-	JZ      out399
+	JZ      out404
 	VMULPS  (DX), Y14, Y0
 	VMOVUPS Y0, (CX)
 	VMULPS  32(DX), Y14, Y1
@@ -14406,9 +14569,9 @@ small398:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small398
+	JMP     small403
 
-out399:
+out404:
 	VZEROUPPER
 	RET
 
@@ -14422,9 +14585,9 @@ TEXT ·affineEach256(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), AX
 
-big400:
+big405:
 	CMPQ        AX, $0x00000080
-	JB          small401
+	JB          small406
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -14446,11 +14609,11 @@ big400:
 	ADDQ        $0x00000080, BX
 	ADDQ        $0x00000080, SI
 	SUBQ        $0x00000080, AX
-	JMP         big400
+	JMP         big405
 
-small401:
+small406:
 	TESTQ       AX, AX
-	JZ          out402
+	JZ          out407
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -14464,9 +14627,9 @@ small401:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, AX
-	JMP         small401
+	JMP         small406
 
-out402:
+out407:
 	VZEROUPPER
 	RET
 
@@ -14481,9 +14644,9 @@ TEXT ·affineEachRelu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big403:
+big408:
 	CMPQ        AX, $0x00000080
-	JB          small404
+	JB          small409
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -14509,11 +14672,11 @@ big403:
 	ADDQ        $0x00000080, BX
 	ADDQ        $0x00000080, SI
 	SUBQ        $0x00000080, AX
-	JMP         big403
+	JMP         big408
 
-small404:
+small409:
 	TESTQ       AX, AX
-	JZ          out405
+	JZ          out410
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -14529,9 +14692,9 @@ small404:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, AX
-	JMP         small404
+	JMP         small409
 
-out405:
+out410:
 	VZEROUPPER
 	RET
 
@@ -14545,14 +14708,14 @@ TEXT ·squares256(SB), NOSPLIT, $0-8
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-loop406:
+loop411:
 	VMOVUPS     (DX), Y4
 	VFMADD231PS Y4, Y4, Y0
 	VMOVUPS     32(DX), Y5
 	VFMADD231PS Y5, Y5, Y1
 	ADDQ        $0x00000040, DX
 	SUBQ        $0x00000040, AX
-	JNZ         loop406
+	JNZ         loop411
 	VMOVUPS     Y0, (CX)
 	VMOVUPS     Y1, 32(CX)
 	VZEROUPPER
@@ -14567,7 +14730,7 @@ TEXT ·silu256(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), BX
 	MOVQ 32(AX), AX
 
-loop407:
+loop412:
 	VMOVUPS      (BX), Y6
 	VMOVAPS      Y6, Y0
 	VXORPS       Y1, Y1, Y1
@@ -14616,7 +14779,7 @@ loop407:
 	ADDQ         $0x00000020, DX
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x00000020, AX
-	JNZ          loop407
+	JNZ          loop412
 	VZEROUPPER
 	RET
 
@@ -14630,7 +14793,7 @@ TEXT ·siluBack256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 16(AX), AX
 
-loop408:
+loop413:
 	VMOVUPS      (BX), Y6
 	VMOVAPS      Y6, Y0
 	VXORPS       Y1, Y1, Y1
@@ -14687,7 +14850,7 @@ loop408:
 	ADDQ         $0x00000020, BX
 	ADDQ         $0x00000020, AX
 	SUBQ         $0x00000020, SI
-	JNZ          loop408
+	JNZ          loop413
 	VZEROUPPER
 	RET
 
@@ -14700,7 +14863,7 @@ TEXT ·geluTanh256(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), BX
 	MOVQ 32(AX), AX
 
-loop409:
+loop414:
 	VMOVUPS      (BX), Y6
 	VMOVAPS      Y6, Y0
 	VMULPS       Y6, Y6, Y7
@@ -14757,7 +14920,7 @@ loop409:
 	ADDQ         $0x00000020, DX
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x00000020, AX
-	JNZ          loop409
+	JNZ          loop414
 	VZEROUPPER
 	RET
 
@@ -14771,7 +14934,7 @@ TEXT ·geluTanhBack256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 16(AX), AX
 
-loop410:
+loop415:
 	VMOVUPS      (BX), Y6
 	VMOVAPS      Y6, Y0
 	VMULPS       Y6, Y6, Y7
@@ -14841,7 +15004,7 @@ loop410:
 	ADDQ         $0x00000020, BX
 	ADDQ         $0x00000020, AX
 	SUBQ         $0x00000020, SI
-	JNZ          loop410
+	JNZ          loop415
 	VZEROUPPER
 	RET
 
@@ -14854,7 +15017,7 @@ TEXT ·gelu256(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), BX
 	MOVQ 32(AX), AX
 
-loop411:
+loop416:
 	VMOVUPS      (BX), Y6
 	VMOVAPS      Y6, Y0
 	VMULPS       Y6, Y6, Y0
@@ -14933,7 +15096,7 @@ loop411:
 	ADDQ         $0x00000020, DX
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x00000020, AX
-	JNZ          loop411
+	JNZ          loop416
 	VZEROUPPER
 	RET
 
@@ -14947,7 +15110,7 @@ TEXT ·geluBack256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 16(AX), AX
 
-loop412:
+loop417:
 	VMOVUPS      (BX), Y6
 	VMOVAPS      Y6, Y0
 	VMULPS       Y6, Y6, Y0
@@ -15028,7 +15191,7 @@ loop412:
 	ADDQ         $0x00000020, BX
 	ADDQ         $0x00000020, AX
 	SUBQ         $0x00000020, SI
-	JNZ          loop412
+	JNZ          loop417
 	VZEROUPPER
 	RET
 
@@ -15046,7 +15209,7 @@ TEXT ·softmaxRows256(SB), NOSPLIT, $0-8
 	VMOVUPS (R9), Y6
 	VMOVUPS (SI), Y7
 
-loop413:
+loop418:
 	VMOVUPS      (BX), Y0
 	VSUBPS       Y6, Y0, Y0
 	VMOVAPS      Y0, Y2
@@ -15090,7 +15253,7 @@ loop413:
 	ADDQ         R8, DX
 	ADDQ         R8, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop413
+	JNZ          loop418
 	VMOVUPS      Y7, (SI)
 	MOVQ         (AX), DX
 	MOVQ         8(AX), BX
@@ -15101,7 +15264,7 @@ loop413:
 	VMOVUPS      32(AX), Y6
 	VMOVUPS      32(SI), Y7
 
-loop414:
+loop419:
 	VMOVUPS      32(BX), Y0
 	VSUBPS       Y6, Y0, Y0
 	VMOVAPS      Y0, Y2
@@ -15145,7 +15308,7 @@ loop414:
 	ADDQ         R8, DX
 	ADDQ         R8, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop414
+	JNZ          loop419
 	VMOVUPS      Y7, 32(SI)
 	VZEROUPPER
 	RET
@@ -15164,7 +15327,7 @@ TEXT ·softmaxRowsBack256(SB), NOSPLIT, $0-8
 	VMOVUPS (R9), Y6
 	VMOVUPS (SI), Y7
 
-loop415:
+loop420:
 	VMOVUPS      (BX), Y0
 	VSUBPS       Y6, Y0, Y0
 	VMOVAPS      Y0, Y2
@@ -15211,7 +15374,7 @@ loop415:
 	ADDQ         R8, DX
 	ADDQ         R8, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop415
+	JNZ          loop420
 	MOVQ         (AX), DX
 	MOVQ         8(AX), BX
 	MOVQ         24(AX), SI
@@ -15221,7 +15384,7 @@ loop415:
 	VMOVUPS      32(AX), Y6
 	VMOVUPS      32(SI), Y7
 
-loop416:
+loop421:
 	VMOVUPS      32(BX), Y0
 	VSUBPS       Y6, Y0, Y0
 	VMOVAPS      Y0, Y2
@@ -15268,7 +15431,7 @@ loop416:
 	ADDQ         R8, DX
 	ADDQ         R8, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop416
+	JNZ          loop421
 	VZEROUPPER
 	RET
 
@@ -15284,14 +15447,14 @@ TEXT ·mulRows256(SB), NOSPLIT, $0-8
 	MOVQ    16(AX), R8
 	VMOVUPS (R8), Y2
 
-loop417:
+loop422:
 	VMOVUPS (DX), Y0
 	VMULPS  Y2, Y0, Y0
 	VMOVUPS Y0, (CX)
 	ADDQ    SI, CX
 	ADDQ    DI, DX
 	SUBQ    $0x00000001, BX
-	JNZ     loop417
+	JNZ     loop422
 	MOVQ    (AX), CX
 	MOVQ    8(AX), DX
 	MOVQ    32(AX), BX
@@ -15300,14 +15463,14 @@ loop417:
 	MOVQ    16(AX), AX
 	VMOVUPS 32(AX), Y2
 
-loop418:
+loop423:
 	VMOVUPS 32(DX), Y0
 	VMULPS  Y2, Y0, Y0
 	VMOVUPS Y0, 32(CX)
 	ADDQ    SI, CX
 	ADDQ    DI, DX
 	SUBQ    $0x00000001, BX
-	JNZ     loop418
+	JNZ     loop423
 	VZEROUPPER
 	RET
 
@@ -15323,7 +15486,7 @@ TEXT ·addRows256(SB), NOSPLIT, $0-8
 	MOVQ    16(AX), R8
 	VMOVUPS (R8), Y2
 
-loop419:
+loop424:
 	VMOVUPS     (DX), Y0
 	VMOVUPS     (CX), Y1
 	VFMADD231PS Y2, Y0, Y1
@@ -15331,7 +15494,7 @@ loop419:
 	ADDQ        SI, CX
 	ADDQ        DI, DX
 	SUBQ        $0x00000001, BX
-	JNZ         loop419
+	JNZ         loop424
 	MOVQ        (AX), CX
 	MOVQ        8(AX), DX
 	MOVQ        32(AX), BX
@@ -15340,7 +15503,7 @@ loop419:
 	MOVQ        16(AX), AX
 	VMOVUPS     32(AX), Y2
 
-loop420:
+loop425:
 	VMOVUPS     32(DX), Y0
 	VMOVUPS     32(CX), Y1
 	VFMADD231PS Y2, Y0, Y1
@@ -15348,7 +15511,7 @@ loop420:
 	ADDQ        SI, CX
 	ADDQ        DI, DX
 	SUBQ        $0x00000001, BX
-	JNZ         loop420
+	JNZ         loop425
 	VZEROUPPER
 	RET
 
@@ -15364,14 +15527,14 @@ TEXT ·dotRows256(SB), NOSPLIT, $0-8
 	MOVQ    24(AX), R8
 	VMOVUPS (R8), Y2
 
-loop421:
+loop426:
 	VMOVUPS     (DX), Y0
 	VMOVUPS     (CX), Y1
 	VFMADD231PS Y1, Y0, Y2
 	ADDQ        SI, CX
 	ADDQ        DI, DX
 	SUBQ        $0x00000001, BX
-	JNZ         loop421
+	JNZ         loop426
 	MOVQ        24(AX), CX
 	VMOVUPS     Y2, (CX)
 	MOVQ        (AX), CX
@@ -15382,14 +15545,14 @@ loop421:
 	MOVQ        24(AX), R8
 	VMOVUPS     32(R8), Y2
 
-loop422:
+loop427:
 	VMOVUPS     32(DX), Y0
 	VMOVUPS     32(CX), Y1
 	VFMADD231PS Y1, Y0, Y2
 	ADDQ        SI, CX
 	ADDQ        DI, DX
 	SUBQ        $0x00000001, BX
-	JNZ         loop422
+	JNZ         loop427
 	MOVQ        24(AX), AX
 	VMOVUPS     Y2, 32(AX)
 	VZEROUPPER
@@ -15407,13 +15570,13 @@ TEXT ·maxRows256(SB), NOSPLIT, $0-8
 	MOVQ    24(AX), R8
 	VMOVUPS (R8), Y2
 
-loop423:
+loop428:
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y2, Y2
 	ADDQ    SI, CX
 	ADDQ    DI, DX
 	SUBQ    $0x00000001, BX
-	JNZ     loop423
+	JNZ     loop428
 	MOVQ    24(AX), CX
 	VMOVUPS Y2, (CX)
 	MOVQ    (AX), CX
@@ -15424,13 +15587,13 @@ loop423:
 	MOVQ    24(AX), R8
 	VMOVUPS 32(R8), Y2
 
-loop424:
+loop429:
 	VMOVUPS 32(DX), Y0
 	VMAXPS  Y0, Y2, Y2
 	ADDQ    SI, CX
 	ADDQ    DI, DX
 	SUBQ    $0x00000001, BX
-	JNZ     loop424
+	JNZ     loop429
 	MOVQ    24(AX), AX
 	VMOVUPS Y2, 32(AX)
 	VZEROUPPER
@@ -15450,7 +15613,7 @@ TEXT ·lstm256(SB), NOSPLIT, $0-8
 	MOVQ (AX), R10
 	MOVQ 48(AX), AX
 
-loop425:
+loop430:
 	VMOVUPS      (R10), Y0
 	VADDPS       (DX), Y0, Y0
 	VXORPS       Y1, Y1, Y1
@@ -15713,7 +15876,7 @@ loop425:
 	ADDQ         $0x00000020, R8
 	ADDQ         $0x00000020, R10
 	SUBQ         $0x00000020, AX
-	JNZ          loop425
+	JNZ          loop430
 	VZEROUPPER
 	RET
 
@@ -15731,7 +15894,7 @@ TEXT ·lstmBack256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 72(AX), Y12
 	MOVQ         48(AX), AX
 
-loop426:
+loop431:
 	VMOVUPS      (DI), Y0
 	VADDPS       Y0, Y0, Y0
 	VXORPS       Y1, Y1, Y1
@@ -15835,7 +15998,7 @@ loop426:
 	ADDQ         $0x00000020, DI
 	ADDQ         $0x00000020, R8
 	SUBQ         $0x00000020, AX
-	JNZ          loop426
+	JNZ          loop431
 	VZEROUPPER
 	RET
 
@@ -15853,7 +16016,7 @@ TEXT ·gru256(SB), NOSPLIT, $0-8
 	MOVQ (AX), R10
 	MOVQ 48(AX), AX
 
-loop427:
+loop432:
 	VMOVUPS      (R10), Y0
 	VADDPS       (DX), Y0, Y0
 	VXORPS       Y1, Y1, Y1
@@ -16020,7 +16183,7 @@ loop427:
 	ADDQ         $0x00000020, R8
 	ADDQ         $0x00000020, R10
 	SUBQ         $0x00000020, AX
-	JNZ          loop427
+	JNZ          loop432
 	VZEROUPPER
 	RET
 
@@ -16038,7 +16201,7 @@ TEXT ·gruBack256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 72(AX), Y12
 	MOVQ         48(AX), AX
 
-loop428:
+loop433:
 	VMOVUPS      (BX), Y8
 	ADDQ         R9, BX
 	VMOVUPS      (BX), Y9
@@ -16086,7 +16249,7 @@ loop428:
 	ADDQ         $0x00000020, DI
 	ADDQ         $0x00000020, R8
 	SUBQ         $0x00000020, AX
-	JNZ          loop428
+	JNZ          loop433
 	VZEROUPPER
 	RET
 
@@ -16103,9 +16266,9 @@ TEXT ·sgd256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 44(AX), Y14
 	VBROADCASTSS 48(AX), Y13
 
-big429:
+big434:
 	CMPQ        DI, $0x00000020
-	JB          small430
+	JB          small435
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -16116,11 +16279,11 @@ big429:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big429
+	JMP         big434
 
-small430:
+small435:
 	TESTQ       DI, DI
-	JZ          out431
+	JZ          out436
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -16136,9 +16299,9 @@ small430:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small430
+	JMP         small435
 
-out431:
+out436:
 	VZEROUPPER
 	RET
 
@@ -16158,9 +16321,9 @@ TEXT ·momentum256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 56(AX), Y11
 	VBROADCASTSS 60(AX), Y10
 
-big432:
+big437:
 	CMPQ        DI, $0x00000020
-	JB          small433
+	JB          small438
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -16176,11 +16339,11 @@ big432:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big432
+	JMP         big437
 
-small433:
+small438:
 	TESTQ       DI, DI
-	JZ          out434
+	JZ          out439
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -16206,9 +16369,9 @@ small433:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small433
+	JMP         small438
 
-out434:
+out439:
 	VZEROUPPER
 	RET
 
@@ -16232,9 +16395,9 @@ TEXT ·adam256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 72(AX), Y7
 	VBROADCASTSS 76(AX), Y6
 
-big435:
+big440:
 	CMPQ        DI, $0x00000020
-	JB          small436
+	JB          small441
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -16257,11 +16420,11 @@ big435:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big435
+	JMP         big440
 
-small436:
+small441:
 	TESTQ       DI, DI
-	JZ          out437
+	JZ          out442
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -16301,9 +16464,9 @@ small436:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small436
+	JMP         small441
 
-out437:
+out442:
 	VZEROUPPER
 	RET
 
@@ -16317,12 +16480,12 @@ TEXT ·affine256(SB), NOSPLIT, $0-8
 	MOVQ   80(AX), SI
 	VXORPS Y15, Y15, Y15
 
-loop438:
+loop443:
 	MOVQ 64(AX), DI
 	MOVQ 24(AX), R8
 	MOVQ 32(AX), R9
 
-loop439:
+loop444:
 	VBROADCASTSS (R8), Y14
 	ADDQ         $0x00000004, R8
 	VBROADCASTSS (R9), Y13
@@ -16330,7 +16493,7 @@ loop439:
 	XORQ         R10, R10
 	MOVQ         SI, R11
 
-loop440:
+loop445:
 	VMOVUPS     (CX)(R10*1), Y0
 	VFMADD213PS Y13, Y14, Y0
 	VMOVUPS     Y0, (DX)(R10*1)
@@ -16339,13 +16502,13 @@ loop440:
 	VMOVUPS     Y1, 32(DX)(R10*1)
 	ADDQ        $0x00000040, R10
 	SUBQ        $0x00000040, R11
-	JNZ         loop440
+	JNZ         loop445
 	ADDQ        R10, CX
 	ADDQ        R10, DX
 	SUBQ        $0x00000001, DI
-	JNZ         loop439
+	JNZ         loop444
 	SUBQ        $0x00000001, BX
-	JNZ         loop438
+	JNZ         loop443
 	VZEROUPPER
 	RET
 
@@ -16359,12 +16522,12 @@ TEXT ·affineRelu256(SB), NOSPLIT, $0-8
 	MOVQ   80(AX), SI
 	VXORPS Y15, Y15, Y15
 
-loop441:
+loop446:
 	MOVQ 64(AX), DI
 	MOVQ 24(AX), R8
 	MOVQ 32(AX), R9
 
-loop442:
+loop447:
 	VBROADCASTSS (R8), Y14
 	ADDQ         $0x00000004, R8
 	VBROADCASTSS (R9), Y13
@@ -16372,7 +16535,7 @@ loop442:
 	XORQ         R10, R10
 	MOVQ         SI, R11
 
-loop443:
+loop448:
 	VMOVUPS     (CX)(R10*1), Y0
 	VFMADD213PS Y13, Y14, Y0
 	VMAXPS      Y0, Y15, Y0
@@ -16383,13 +16546,13 @@ loop443:
 	VMOVUPS     Y1, 32(DX)(R10*1)
 	ADDQ        $0x00000040, R10
 	SUBQ        $0x00000040, R11
-	JNZ         loop443
+	JNZ         loop448
 	ADDQ        R10, CX
 	ADDQ        R10, DX
 	SUBQ        $0x00000001, DI
-	JNZ         loop442
+	JNZ         loop447
 	SUBQ        $0x00000001, BX
-	JNZ         loop441
+	JNZ         loop446
 	VZEROUPPER
 	RET
 
@@ -16403,13 +16566,13 @@ TEXT ·normBack256(SB), NOSPLIT, $0-8
 	MOVQ   80(AX), SI
 	VXORPS Y15, Y15, Y15
 
-loop444:
+loop449:
 	MOVQ 64(AX), DI
 	MOVQ 24(AX), R8
 	MOVQ 32(AX), R9
 	MOVQ 40(AX), R10
 
-loop445:
+loop450:
 	VBROADCASTSS (R8), Y14
 	ADDQ         $0x00000004, R8
 	VBROADCASTSS (R9), Y13
@@ -16420,7 +16583,7 @@ loop445:
 	XORQ         R12, R12
 	MOVQ         SI, R13
 
-loop446:
+loop451:
 	VMOVUPS     (DX)(R12*1), Y0
 	VFMADD213PS Y12, Y14, Y0
 	VFMADD231PS (CX)(R12*1), Y13, Y0
@@ -16433,14 +16596,305 @@ loop446:
 	VMOVUPS     Y1, 32(DX)(R12*1)
 	ADDQ        $0x00000040, R12
 	SUBQ        $0x00000040, R13
-	JNZ         loop446
+	JNZ         loop451
 	ADDQ        R12, CX
 	ADDQ        R12, DX
 	ADDQ        R12, R11
 	SUBQ        $0x00000001, DI
-	JNZ         loop445
+	JNZ         loop450
 	SUBQ        $0x00000001, BX
-	JNZ         loop444
+	JNZ         loop449
+	VZEROUPPER
+	RET
+
+// func layerSquares256(args uintptr)
+// Requires: AVX, FMA3
+TEXT ·layerSquares256(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    80(AX), BX
+	MOVQ    16(AX), SI
+	MOVQ    56(AX), DI
+	VMOVUPS (SI), Y3
+	VMOVUPS 64(SI), Y4
+	VMOVUPS (DI), Y5
+	VMOVUPS 64(DI), Y6
+	MOVQ    64(AX), SI
+
+loop452:
+	VMOVUPS     (CX), Y0
+	VSUBPS      Y3, Y0, Y0
+	VFMADD231PS Y0, Y0, Y5
+	ADDQ        BX, CX
+	ADDQ        BX, DX
+	SUBQ        $0x00000001, SI
+	JNZ         loop452
+	VMOVUPS     Y5, (DI)
+	VMOVUPS     Y6, 64(DI)
+	MOVQ        (AX), CX
+	MOVQ        8(AX), DX
+	MOVQ        80(AX), BX
+	MOVQ        16(AX), SI
+	MOVQ        56(AX), DI
+	VMOVUPS     32(SI), Y3
+	VMOVUPS     96(SI), Y4
+	VMOVUPS     32(DI), Y5
+	VMOVUPS     96(DI), Y6
+	MOVQ        64(AX), AX
+
+loop453:
+	VMOVUPS     32(CX), Y0
+	VSUBPS      Y3, Y0, Y0
+	VFMADD231PS Y0, Y0, Y5
+	ADDQ        BX, CX
+	ADDQ        BX, DX
+	SUBQ        $0x00000001, AX
+	JNZ         loop453
+	VMOVUPS     Y5, 32(DI)
+	VMOVUPS     Y6, 96(DI)
+	VZEROUPPER
+	RET
+
+// func layerNorm256(args uintptr)
+// Requires: AVX, FMA3
+TEXT ·layerNorm256(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    80(AX), BX
+	MOVQ    16(AX), SI
+	MOVQ    56(AX), DI
+	VMOVUPS (SI), Y3
+	VMOVUPS 64(SI), Y4
+	VMOVUPS (DI), Y5
+	VMOVUPS 64(DI), Y6
+	MOVQ    24(AX), SI
+	MOVQ    32(AX), DI
+	MOVQ    64(AX), R8
+
+loop454:
+	VBROADCASTSS (SI), Y15
+	ADDQ         $0x00000004, SI
+	VBROADCASTSS (DI), Y14
+	ADDQ         $0x00000004, DI
+	VMOVUPS      (CX), Y0
+	VSUBPS       Y3, Y0, Y0
+	VMULPS       Y4, Y0, Y0
+	VFMADD213PS  Y14, Y15, Y0
+	VMOVUPS      Y0, (DX)
+	ADDQ         BX, CX
+	ADDQ         BX, DX
+	SUBQ         $0x00000001, R8
+	JNZ          loop454
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         80(AX), BX
+	MOVQ         16(AX), SI
+	MOVQ         56(AX), DI
+	VMOVUPS      32(SI), Y3
+	VMOVUPS      96(SI), Y4
+	VMOVUPS      32(DI), Y5
+	VMOVUPS      96(DI), Y6
+	MOVQ         24(AX), SI
+	MOVQ         32(AX), DI
+	MOVQ         64(AX), AX
+
+loop455:
+	VBROADCASTSS (SI), Y15
+	ADDQ         $0x00000004, SI
+	VBROADCASTSS (DI), Y14
+	ADDQ         $0x00000004, DI
+	VMOVUPS      32(CX), Y0
+	VSUBPS       Y3, Y0, Y0
+	VMULPS       Y4, Y0, Y0
+	VFMADD213PS  Y14, Y15, Y0
+	VMOVUPS      Y0, 32(DX)
+	ADDQ         BX, CX
+	ADDQ         BX, DX
+	SUBQ         $0x00000001, AX
+	JNZ          loop455
+	VZEROUPPER
+	RET
+
+// func layerScale256(args uintptr)
+// Requires: AVX
+TEXT ·layerScale256(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    80(AX), BX
+	MOVQ    16(AX), SI
+	MOVQ    56(AX), DI
+	VMOVUPS (SI), Y3
+	VMOVUPS 64(SI), Y4
+	VMOVUPS (DI), Y5
+	VMOVUPS 64(DI), Y6
+	MOVQ    24(AX), SI
+	MOVQ    64(AX), DI
+
+loop456:
+	VBROADCASTSS (SI), Y15
+	ADDQ         $0x00000004, SI
+	VMOVUPS      (CX), Y0
+	VSUBPS       Y3, Y0, Y0
+	VMULPS       Y4, Y0, Y0
+	VMULPS       Y15, Y0, Y0
+	VMOVUPS      Y0, (DX)
+	ADDQ         BX, CX
+	ADDQ         BX, DX
+	SUBQ         $0x00000001, DI
+	JNZ          loop456
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         80(AX), BX
+	MOVQ         16(AX), SI
+	MOVQ         56(AX), DI
+	VMOVUPS      32(SI), Y3
+	VMOVUPS      96(SI), Y4
+	VMOVUPS      32(DI), Y5
+	VMOVUPS      96(DI), Y6
+	MOVQ         24(AX), SI
+	MOVQ         64(AX), AX
+
+loop457:
+	VBROADCASTSS (SI), Y15
+	ADDQ         $0x00000004, SI
+	VMOVUPS      32(CX), Y0
+	VSUBPS       Y3, Y0, Y0
+	VMULPS       Y4, Y0, Y0
+	VMULPS       Y15, Y0, Y0
+	VMOVUPS      Y0, 32(DX)
+	ADDQ         BX, CX
+	ADDQ         BX, DX
+	SUBQ         $0x00000001, AX
+	JNZ          loop457
+	VZEROUPPER
+	RET
+
+// func layerSums256(args uintptr)
+// Requires: AVX, FMA3
+TEXT ·layerSums256(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    80(AX), BX
+	MOVQ    16(AX), SI
+	MOVQ    56(AX), DI
+	VMOVUPS (SI), Y3
+	VMOVUPS 64(SI), Y4
+	VMOVUPS (DI), Y5
+	VMOVUPS 64(DI), Y6
+	MOVQ    24(AX), SI
+	MOVQ    64(AX), R8
+
+loop458:
+	VBROADCASTSS (SI), Y15
+	ADDQ         $0x00000004, SI
+	VMOVUPS      (CX), Y0
+	VSUBPS       Y3, Y0, Y0
+	VMOVUPS      (DX), Y1
+	VMULPS       Y15, Y1, Y1
+	VADDPS       Y1, Y5, Y5
+	VMULPS       Y4, Y0, Y0
+	VFMADD231PS  Y1, Y0, Y6
+	ADDQ         BX, CX
+	ADDQ         BX, DX
+	SUBQ         $0x00000001, R8
+	JNZ          loop458
+	VMOVUPS      Y5, (DI)
+	VMOVUPS      Y6, 64(DI)
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         80(AX), BX
+	MOVQ         16(AX), SI
+	MOVQ         56(AX), DI
+	VMOVUPS      32(SI), Y3
+	VMOVUPS      96(SI), Y4
+	VMOVUPS      32(DI), Y5
+	VMOVUPS      96(DI), Y6
+	MOVQ         24(AX), SI
+	MOVQ         64(AX), AX
+
+loop459:
+	VBROADCASTSS (SI), Y15
+	ADDQ         $0x00000004, SI
+	VMOVUPS      32(CX), Y0
+	VSUBPS       Y3, Y0, Y0
+	VMOVUPS      32(DX), Y1
+	VMULPS       Y15, Y1, Y1
+	VADDPS       Y1, Y5, Y5
+	VMULPS       Y4, Y0, Y0
+	VFMADD231PS  Y1, Y0, Y6
+	ADDQ         BX, CX
+	ADDQ         BX, DX
+	SUBQ         $0x00000001, AX
+	JNZ          loop459
+	VMOVUPS      Y5, 32(DI)
+	VMOVUPS      Y6, 96(DI)
+	VZEROUPPER
+	RET
+
+// func layerBack256(args uintptr)
+// Requires: AVX, FMA3
+TEXT ·layerBack256(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    80(AX), BX
+	MOVQ    16(AX), SI
+	MOVQ    56(AX), DI
+	VMOVUPS (SI), Y3
+	VMOVUPS 64(SI), Y4
+	VMOVUPS (DI), Y5
+	VMOVUPS 64(DI), Y6
+	MOVQ    24(AX), SI
+	MOVQ    64(AX), DI
+
+loop460:
+	VBROADCASTSS (SI), Y15
+	ADDQ         $0x00000004, SI
+	VMOVUPS      (CX), Y0
+	VSUBPS       Y3, Y0, Y0
+	VMOVUPS      (DX), Y1
+	VMULPS       Y15, Y1, Y1
+	VSUBPS       Y5, Y1, Y1
+	VMULPS       Y4, Y0, Y0
+	VFNMADD231PS Y6, Y0, Y1
+	VMULPS       Y4, Y1, Y1
+	VMOVUPS      Y1, (DX)
+	ADDQ         BX, CX
+	ADDQ         BX, DX
+	SUBQ         $0x00000001, DI
+	JNZ          loop460
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         80(AX), BX
+	MOVQ         16(AX), SI
+	MOVQ         56(AX), DI
+	VMOVUPS      32(SI), Y3
+	VMOVUPS      96(SI), Y4
+	VMOVUPS      32(DI), Y5
+	VMOVUPS      96(DI), Y6
+	MOVQ         24(AX), SI
+	MOVQ         64(AX), AX
+
+loop461:
+	VBROADCASTSS (SI), Y15
+	ADDQ         $0x00000004, SI
+	VMOVUPS      32(CX), Y0
+	VSUBPS       Y3, Y0, Y0
+	VMOVUPS      32(DX), Y1
+	VMULPS       Y15, Y1, Y1
+	VSUBPS       Y5, Y1, Y1
+	VMULPS       Y4, Y0, Y0
+	VFNMADD231PS Y6, Y0, Y1
+	VMULPS       Y4, Y1, Y1
+	VMOVUPS      Y1, 32(DX)
+	ADDQ         BX, CX
+	ADDQ         BX, DX
+	SUBQ         $0x00000001, AX
+	JNZ          loop461
 	VZEROUPPER
 	RET
 
@@ -16470,14 +16924,14 @@ TEXT ·moments4_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, SI
 	VXORPS       Y12, Y12, Y12
 
-loop447:
+loop462:
 	XORQ SI, SI
 	MOVQ SI, DI
 	MOVQ 48(AX), R8
 	XORQ R9, R9
 	MOVQ 72(AX), R10
 
-loop448:
+loop463:
 	VMOVUPS     (CX)(DI*1), Y13
 	VSUBPS      Y8, Y13, Y13
 	VMULPS      (R8)(R9*1), Y13, Y13
@@ -16486,14 +16940,14 @@ loop448:
 	ADDQ        $0x00000020, DI
 	ADDQ        $0x00000020, R9
 	SUBQ        $0x00000020, R10
-	JNZ         loop448
+	JNZ         loop463
 	ADDQ        80(AX), SI
 	MOVQ        SI, DI
 	MOVQ        48(AX), R8
 	XORQ        R9, R9
 	MOVQ        72(AX), R10
 
-loop449:
+loop464:
 	VMOVUPS     (CX)(DI*1), Y13
 	VSUBPS      Y9, Y13, Y13
 	VMULPS      (R8)(R9*1), Y13, Y13
@@ -16502,14 +16956,14 @@ loop449:
 	ADDQ        $0x00000020, DI
 	ADDQ        $0x00000020, R9
 	SUBQ        $0x00000020, R10
-	JNZ         loop449
+	JNZ         loop464
 	ADDQ        80(AX), SI
 	MOVQ        SI, DI
 	MOVQ        48(AX), R8
 	XORQ        R9, R9
 	MOVQ        72(AX), R10
 
-loop450:
+loop465:
 	VMOVUPS     (CX)(DI*1), Y13
 	VSUBPS      Y10, Y13, Y13
 	VMULPS      (R8)(R9*1), Y13, Y13
@@ -16518,13 +16972,13 @@ loop450:
 	ADDQ        $0x00000020, DI
 	ADDQ        $0x00000020, R9
 	SUBQ        $0x00000020, R10
-	JNZ         loop450
+	JNZ         loop465
 	ADDQ        80(AX), SI
 	MOVQ        48(AX), DI
 	XORQ        R8, R8
 	MOVQ        72(AX), R9
 
-loop451:
+loop466:
 	VMOVUPS     (CX)(SI*1), Y13
 	VSUBPS      Y11, Y13, Y13
 	VMULPS      (DI)(R8*1), Y13, Y13
@@ -16533,10 +16987,10 @@ loop451:
 	ADDQ        $0x00000020, SI
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop451
+	JNZ         loop466
 	ADDQ        96(AX), CX
 	SUBQ        $0x00000001, BX
-	JNZ         loop447
+	JNZ         loop462
 	VMOVUPS     Y0, (DX)
 	VMOVUPS     Y1, 64(DX)
 	VMOVUPS     Y2, 128(DX)
@@ -16575,12 +17029,12 @@ TEXT ·normSums4_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, DI
 	VXORPS       Y12, Y12, Y12
 
-loop452:
+loop467:
 	XORQ DI, DI
 	MOVQ DI, R8
 	MOVQ 72(AX), R9
 
-loop453:
+loop468:
 	VMOVUPS     (DX)(R8*1), Y14
 	VMOVUPS     (CX)(R8*1), Y13
 	VSUBPS      Y8, Y13, Y13
@@ -16588,12 +17042,12 @@ loop453:
 	VFMADD231PS Y14, Y13, Y1
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop453
+	JNZ         loop468
 	ADDQ        80(AX), DI
 	MOVQ        DI, R8
 	MOVQ        72(AX), R9
 
-loop454:
+loop469:
 	VMOVUPS     (DX)(R8*1), Y14
 	VMOVUPS     (CX)(R8*1), Y13
 	VSUBPS      Y9, Y13, Y13
@@ -16601,12 +17055,12 @@ loop454:
 	VFMADD231PS Y14, Y13, Y3
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop454
+	JNZ         loop469
 	ADDQ        80(AX), DI
 	MOVQ        DI, R8
 	MOVQ        72(AX), R9
 
-loop455:
+loop470:
 	VMOVUPS     (DX)(R8*1), Y14
 	VMOVUPS     (CX)(R8*1), Y13
 	VSUBPS      Y10, Y13, Y13
@@ -16614,11 +17068,11 @@ loop455:
 	VFMADD231PS Y14, Y13, Y5
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop455
+	JNZ         loop470
 	ADDQ        80(AX), DI
 	MOVQ        72(AX), R8
 
-loop456:
+loop471:
 	VMOVUPS     (DX)(DI*1), Y14
 	VMOVUPS     (CX)(DI*1), Y13
 	VSUBPS      Y11, Y13, Y13
@@ -16626,11 +17080,11 @@ loop456:
 	VFMADD231PS Y14, Y13, Y7
 	ADDQ        $0x00000020, DI
 	SUBQ        $0x00000020, R8
-	JNZ         loop456
+	JNZ         loop471
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop452
+	JNZ         loop467
 	VMOVUPS     Y0, (BX)
 	VMOVUPS     Y1, 64(BX)
 	VMOVUPS     Y2, 128(BX)
@@ -16670,12 +17124,12 @@ TEXT ·normSumsRelu4_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, R8
 	VXORPS       Y12, Y12, Y12
 
-loop457:
+loop472:
 	XORQ R8, R8
 	MOVQ R8, R9
 	MOVQ 72(AX), R10
 
-loop458:
+loop473:
 	VMOVUPS     (DX)(R9*1), Y14
 	VMOVUPS     (BX)(R9*1), Y15
 	VCMPPS      $0x1e, Y12, Y15, Y15
@@ -16687,12 +17141,12 @@ loop458:
 	VFMADD231PS Y14, Y13, Y1
 	ADDQ        $0x00000020, R9
 	SUBQ        $0x00000020, R10
-	JNZ         loop458
+	JNZ         loop473
 	ADDQ        80(AX), R8
 	MOVQ        R8, R9
 	MOVQ        72(AX), R10
 
-loop459:
+loop474:
 	VMOVUPS     (DX)(R9*1), Y14
 	VMOVUPS     (BX)(R9*1), Y15
 	VCMPPS      $0x1e, Y12, Y15, Y15
@@ -16704,12 +17158,12 @@ loop459:
 	VFMADD231PS Y14, Y13, Y3
 	ADDQ        $0x00000020, R9
 	SUBQ        $0x00000020, R10
-	JNZ         loop459
+	JNZ         loop474
 	ADDQ        80(AX), R8
 	MOVQ        R8, R9
 	MOVQ        72(AX), R10
 
-loop460:
+loop475:
 	VMOVUPS     (DX)(R9*1), Y14
 	VMOVUPS     (BX)(R9*1), Y15
 	VCMPPS      $0x1e, Y12, Y15, Y15
@@ -16721,11 +17175,11 @@ loop460:
 	VFMADD231PS Y14, Y13, Y5
 	ADDQ        $0x00000020, R9
 	SUBQ        $0x00000020, R10
-	JNZ         loop460
+	JNZ         loop475
 	ADDQ        80(AX), R8
 	MOVQ        72(AX), R9
 
-loop461:
+loop476:
 	VMOVUPS     (DX)(R8*1), Y14
 	VMOVUPS     (BX)(R8*1), Y15
 	VCMPPS      $0x1e, Y12, Y15, Y15
@@ -16737,12 +17191,12 @@ loop461:
 	VFMADD231PS Y14, Y13, Y7
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop461
+	JNZ         loop476
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop457
+	JNZ         loop472
 	VMOVUPS     Y0, (SI)
 	VMOVUPS     Y1, 64(SI)
 	VMOVUPS     Y2, 128(SI)
@@ -16767,45 +17221,45 @@ TEXT ·rowSums4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 192(DX), Y3
 	VXORPS  Y8, Y8, Y8
 
-loop462:
+loop477:
 	XORQ SI, SI
 	MOVQ SI, DI
 	MOVQ 72(AX), R8
 
-loop463:
+loop478:
 	VADDPS (CX)(DI*1), Y0, Y0
 	ADDQ   $0x00000020, DI
 	SUBQ   $0x00000020, R8
-	JNZ    loop463
+	JNZ    loop478
 	ADDQ   80(AX), SI
 	MOVQ   SI, DI
 	MOVQ   72(AX), R8
 
-loop464:
+loop479:
 	VADDPS (CX)(DI*1), Y1, Y1
 	ADDQ   $0x00000020, DI
 	SUBQ   $0x00000020, R8
-	JNZ    loop464
+	JNZ    loop479
 	ADDQ   80(AX), SI
 	MOVQ   SI, DI
 	MOVQ   72(AX), R8
 
-loop465:
+loop480:
 	VADDPS (CX)(DI*1), Y2, Y2
 	ADDQ   $0x00000020, DI
 	SUBQ   $0x00000020, R8
-	JNZ    loop465
+	JNZ    loop480
 	ADDQ   80(AX), SI
 	MOVQ   72(AX), DI
 
-loop466:
+loop481:
 	VADDPS  (CX)(SI*1), Y3, Y3
 	ADDQ    $0x00000020, SI
 	SUBQ    $0x00000020, DI
-	JNZ     loop466
+	JNZ     loop481
 	ADDQ    96(AX), CX
 	SUBQ    $0x00000001, BX
-	JNZ     loop462
+	JNZ     loop477
 	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, 64(DX)
 	VMOVUPS Y2, 128(DX)
@@ -16827,50 +17281,50 @@ TEXT ·dots4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 192(BX), Y3
 	VXORPS  Y8, Y8, Y8
 
-loop467:
+loop482:
 	XORQ DI, DI
 	MOVQ DI, R8
 	MOVQ 72(AX), R9
 
-loop468:
+loop483:
 	VMOVUPS     (CX)(R8*1), Y9
 	VFMADD231PS (DX)(R8*1), Y9, Y0
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop468
+	JNZ         loop483
 	ADDQ        80(AX), DI
 	MOVQ        DI, R8
 	MOVQ        72(AX), R9
 
-loop469:
+loop484:
 	VMOVUPS     (CX)(R8*1), Y9
 	VFMADD231PS (DX)(R8*1), Y9, Y1
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop469
+	JNZ         loop484
 	ADDQ        80(AX), DI
 	MOVQ        DI, R8
 	MOVQ        72(AX), R9
 
-loop470:
+loop485:
 	VMOVUPS     (CX)(R8*1), Y9
 	VFMADD231PS (DX)(R8*1), Y9, Y2
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop470
+	JNZ         loop485
 	ADDQ        80(AX), DI
 	MOVQ        72(AX), R8
 
-loop471:
+loop486:
 	VMOVUPS     (CX)(DI*1), Y9
 	VFMADD231PS (DX)(DI*1), Y9, Y3
 	ADDQ        $0x00000020, DI
 	SUBQ        $0x00000020, R8
-	JNZ         loop471
+	JNZ         loop486
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop467
+	JNZ         loop482
 	VMOVUPS     Y0, (BX)
 	VMOVUPS     Y1, 64(BX)
 	VMOVUPS     Y2, 128(BX)
@@ -16892,13 +17346,13 @@ TEXT ·moments1_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, SI
 	VXORPS       Y3, Y3, Y3
 
-loop472:
+loop487:
 	XORQ SI, SI
 	MOVQ 48(AX), DI
 	XORQ R8, R8
 	MOVQ 72(AX), R9
 
-loop473:
+loop488:
 	VMOVUPS     (CX)(SI*1), Y4
 	VSUBPS      Y2, Y4, Y4
 	VMULPS      (DI)(R8*1), Y4, Y4
@@ -16907,10 +17361,10 @@ loop473:
 	ADDQ        $0x00000020, SI
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop473
+	JNZ         loop488
 	ADDQ        96(AX), CX
 	SUBQ        $0x00000001, BX
-	JNZ         loop472
+	JNZ         loop487
 	VMOVUPS     Y0, (DX)
 	VMOVUPS     Y1, 64(DX)
 	VZEROUPPER
@@ -16931,11 +17385,11 @@ TEXT ·normSums1_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, DI
 	VXORPS       Y3, Y3, Y3
 
-loop474:
+loop489:
 	XORQ DI, DI
 	MOVQ 72(AX), R8
 
-loop475:
+loop490:
 	VMOVUPS     (DX)(DI*1), Y5
 	VMOVUPS     (CX)(DI*1), Y4
 	VSUBPS      Y2, Y4, Y4
@@ -16943,11 +17397,11 @@ loop475:
 	VFMADD231PS Y5, Y4, Y1
 	ADDQ        $0x00000020, DI
 	SUBQ        $0x00000020, R8
-	JNZ         loop475
+	JNZ         loop490
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop474
+	JNZ         loop489
 	VMOVUPS     Y0, (BX)
 	VMOVUPS     Y1, 64(BX)
 	VZEROUPPER
@@ -16969,11 +17423,11 @@ TEXT ·normSumsRelu1_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, R8
 	VXORPS       Y3, Y3, Y3
 
-loop476:
+loop491:
 	XORQ R8, R8
 	MOVQ 72(AX), R9
 
-loop477:
+loop492:
 	VMOVUPS     (DX)(R8*1), Y5
 	VMOVUPS     (BX)(R8*1), Y6
 	VCMPPS      $0x1e, Y3, Y6, Y6
@@ -16985,12 +17439,12 @@ loop477:
 	VFMADD231PS Y5, Y4, Y1
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop477
+	JNZ         loop492
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop476
+	JNZ         loop491
 	VMOVUPS     Y0, (SI)
 	VMOVUPS     Y1, 64(SI)
 	VZEROUPPER
@@ -17006,18 +17460,18 @@ TEXT ·rowSums1_256(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Y0
 	VXORPS  Y2, Y2, Y2
 
-loop478:
+loop493:
 	XORQ SI, SI
 	MOVQ 72(AX), DI
 
-loop479:
+loop494:
 	VADDPS  (CX)(SI*1), Y0, Y0
 	ADDQ    $0x00000020, SI
 	SUBQ    $0x00000020, DI
-	JNZ     loop479
+	JNZ     loop494
 	ADDQ    96(AX), CX
 	SUBQ    $0x00000001, BX
-	JNZ     loop478
+	JNZ     loop493
 	VMOVUPS Y0, (DX)
 	VZEROUPPER
 	RET
@@ -17033,20 +17487,20 @@ TEXT ·dots1_256(SB), NOSPLIT, $0-8
 	VMOVUPS (BX), Y0
 	VXORPS  Y2, Y2, Y2
 
-loop480:
+loop495:
 	XORQ DI, DI
 	MOVQ 72(AX), R8
 
-loop481:
+loop496:
 	VMOVUPS     (CX)(DI*1), Y3
 	VFMADD231PS (DX)(DI*1), Y3, Y0
 	ADDQ        $0x00000020, DI
 	SUBQ        $0x00000020, R8
-	JNZ         loop481
+	JNZ         loop496
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop480
+	JNZ         loop495
 	VMOVUPS     Y0, (BX)
 	VZEROUPPER
 	RET
@@ -17060,15 +17514,15 @@ TEXT ·maxPool256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 48(AX), Y15
 	MOVQ         104(AX), BX
 
-loop482:
+loop497:
 	MOVQ 40(AX), DI
 	XORQ SI, SI
 
-big483:
+big498:
 	MOVQ    DI, R8
 	SUBQ    SI, R8
 	CMPQ    R8, $0x00000080
-	JB      small484
+	JB      small499
 	VMOVAPS Y15, Y0
 	VMOVAPS Y15, Y1
 	VMOVAPS Y15, Y2
@@ -17078,7 +17532,7 @@ big483:
 	MOVQ    CX, R10
 	ADDQ    SI, R10
 
-loop486:
+loop501:
 	MOVQ    (R8), R11
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
@@ -17087,17 +17541,17 @@ loop486:
 	VMAXPS  64(R11), Y2, Y2
 	VMAXPS  96(R11), Y3, Y3
 	SUBQ    $0x00000001, R9
-	JNZ     loop486
+	JNZ     loop501
 	VMOVUPS Y0, (DX)(SI*1)
 	VMOVUPS Y1, 32(DX)(SI*1)
 	VMOVUPS Y2, 64(DX)(SI*1)
 	VMOVUPS Y3, 96(DX)(SI*1)
 	ADDQ    $0x00000080, SI
-	JMP     big483
+	JMP     big498
 
-small484:
+small499:
 	CMPQ    SI, DI
-	JAE     out485
+	JAE     out500
 	VMOVAPS Y15, Y0
 	VMOVAPS Y15, Y1
 	MOVQ    24(AX), R8
@@ -17105,24 +17559,24 @@ small484:
 	MOVQ    CX, R10
 	ADDQ    SI, R10
 
-loop487:
+loop502:
 	MOVQ    (R8), R11
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
 	VMAXPS  (R11), Y0, Y0
 	VMAXPS  32(R11), Y1, Y1
 	SUBQ    $0x00000001, R9
-	JNZ     loop487
+	JNZ     loop502
 	VMOVUPS Y0, (DX)(SI*1)
 	VMOVUPS Y1, 32(DX)(SI*1)
 	ADDQ    $0x00000040, SI
-	JMP     small484
+	JMP     small499
 
-out485:
+out500:
 	ADDQ 112(AX), CX
 	ADDQ 120(AX), DX
 	SUBQ $0x00000001, BX
-	JNZ  loop482
+	JNZ  loop497
 	VZEROUPPER
 	RET
 
@@ -17135,15 +17589,15 @@ TEXT ·sumPool256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 48(AX), Y15
 	MOVQ         104(AX), BX
 
-loop488:
+loop503:
 	MOVQ 40(AX), DI
 	XORQ SI, SI
 
-big489:
+big504:
 	MOVQ   DI, R8
 	SUBQ   SI, R8
 	CMPQ   R8, $0x00000080
-	JB     small490
+	JB     small505
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -17153,7 +17607,7 @@ big489:
 	MOVQ   CX, R10
 	ADDQ   SI, R10
 
-loop492:
+loop507:
 	MOVQ    (R8), R11
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
@@ -17162,7 +17616,7 @@ loop492:
 	VADDPS  64(R11), Y2, Y2
 	VADDPS  96(R11), Y3, Y3
 	SUBQ    $0x00000001, R9
-	JNZ     loop492
+	JNZ     loop507
 	VMULPS  Y15, Y0, Y0
 	VMOVUPS Y0, (DX)(SI*1)
 	VMULPS  Y15, Y1, Y1
@@ -17172,11 +17626,11 @@ loop492:
 	VMULPS  Y15, Y3, Y3
 	VMOVUPS Y3, 96(DX)(SI*1)
 	ADDQ    $0x00000080, SI
-	JMP     big489
+	JMP     big504
 
-small490:
+small505:
 	CMPQ   SI, DI
-	JAE    out491
+	JAE    out506
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	MOVQ   24(AX), R8
@@ -17184,26 +17638,26 @@ small490:
 	MOVQ   CX, R10
 	ADDQ   SI, R10
 
-loop493:
+loop508:
 	MOVQ    (R8), R11
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
 	VADDPS  (R11), Y0, Y0
 	VADDPS  32(R11), Y1, Y1
 	SUBQ    $0x00000001, R9
-	JNZ     loop493
+	JNZ     loop508
 	VMULPS  Y15, Y0, Y0
 	VMOVUPS Y0, (DX)(SI*1)
 	VMULPS  Y15, Y1, Y1
 	VMOVUPS Y1, 32(DX)(SI*1)
 	ADDQ    $0x00000040, SI
-	JMP     small490
+	JMP     small505
 
-out491:
+out506:
 	ADDQ 112(AX), CX
 	ADDQ 120(AX), DX
 	SUBQ $0x00000001, BX
-	JNZ  loop488
+	JNZ  loop503
 	VZEROUPPER
 	RET
 
@@ -17218,11 +17672,11 @@ TEXT ·maxPoolBack256(SB), NOSPLIT, $0-8
 	MOVQ 40(AX), R8
 	XORQ DI, DI
 
-big494:
+big509:
 	MOVQ    R8, R9
 	SUBQ    DI, R9
 	CMPQ    R9, $0x00000040
-	JB      small495
+	JB      small510
 	VMOVUPS (DX)(DI*1), Y0
 	VMOVUPS (SI)(DI*1), Y2
 	VMOVUPS 32(DX)(DI*1), Y1
@@ -17234,7 +17688,7 @@ big494:
 	MOVQ    BX, R12
 	ADDQ    DI, R12
 
-loop497:
+loop512:
 	MOVQ    (R9), R13
 	ADDQ    $0x00000008, R9
 	MOVQ    R11, R14
@@ -17253,13 +17707,13 @@ loop497:
 	VADDPS  32(R13), Y7, Y7
 	VMOVUPS Y7, 32(R13)
 	SUBQ    $0x00000001, R10
-	JNZ     loop497
+	JNZ     loop512
 	ADDQ    $0x00000040, DI
-	JMP     big494
+	JMP     big509
 
-small495:
+small510:
 	CMPQ    DI, R8
-	JAE     out496
+	JAE     out511
 	VMOVUPS (DX)(DI*1), Y0
 	VMOVUPS (SI)(DI*1), Y2
 	VMOVUPS 32(DX)(DI*1), Y1
@@ -17271,7 +17725,7 @@ small495:
 	MOVQ    BX, R12
 	ADDQ    DI, R12
 
-loop498:
+loop513:
 	MOVQ    (R9), R13
 	ADDQ    $0x00000008, R9
 	MOVQ    R11, R14
@@ -17290,11 +17744,11 @@ loop498:
 	VADDPS  32(R13), Y7, Y7
 	VMOVUPS Y7, 32(R13)
 	SUBQ    $0x00000001, R10
-	JNZ     loop498
+	JNZ     loop513
 	ADDQ    $0x00000040, DI
-	JMP     small495
+	JMP     small510
 
-out496:
+out511:
 	VZEROUPPER
 	RET
 
@@ -17308,11 +17762,11 @@ TEXT ·sumPoolBack256(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big499:
+big514:
 	MOVQ   SI, DI
 	SUBQ   BX, DI
 	CMPQ   DI, $0x00000080
-	JB     small500
+	JB     small515
 	VMULPS (CX)(BX*1), Y15, Y0
 	VMULPS 32(CX)(BX*1), Y15, Y1
 	VMULPS 64(CX)(BX*1), Y15, Y2
@@ -17322,7 +17776,7 @@ big499:
 	MOVQ   DX, R9
 	ADDQ   BX, R9
 
-loop502:
+loop517:
 	MOVQ    (DI), R10
 	ADDQ    $0x00000008, DI
 	ADDQ    R9, R10
@@ -17335,13 +17789,13 @@ loop502:
 	VADDPS  96(R10), Y3, Y7
 	VMOVUPS Y7, 96(R10)
 	SUBQ    $0x00000001, R8
-	JNZ     loop502
+	JNZ     loop517
 	ADDQ    $0x00000080, BX
-	JMP     big499
+	JMP     big514
 
-small500:
+small515:
 	CMPQ   BX, SI
-	JAE    out501
+	JAE    out516
 	VMULPS (CX)(BX*1), Y15, Y0
 	VMULPS 32(CX)(BX*1), Y15, Y1
 	MOVQ   24(AX), DI
@@ -17349,7 +17803,7 @@ small500:
 	MOVQ   DX, R9
 	ADDQ   BX, R9
 
-loop503:
+loop518:
 	MOVQ    (DI), R10
 	ADDQ    $0x00000008, DI
 	ADDQ    R9, R10
@@ -17358,11 +17812,11 @@ loop503:
 	VADDPS  32(R10), Y1, Y5
 	VMOVUPS Y5, 32(R10)
 	SUBQ    $0x00000001, R8
-	JNZ     loop503
+	JNZ     loop518
 	ADDQ    $0x00000040, BX
-	JMP     small500
+	JMP     small515
 
-out501:
+out516:
 	VZEROUPPER
 	RET
 
@@ -17375,15 +17829,15 @@ TEXT ·weighted256(SB), NOSPLIT, $0-8
 	MOVQ 56(AX), BX
 	MOVQ 104(AX), SI
 
-loop504:
+loop519:
 	MOVQ 40(AX), R8
 	XORQ DI, DI
 
-big505:
+big520:
 	MOVQ   R8, R9
 	SUBQ   DI, R9
 	CMPQ   R9, $0x00000080
-	JB     small506
+	JB     small521
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -17396,7 +17850,7 @@ big505:
 	MOVQ   CX, R13
 	ADDQ   DI, R13
 
-loop508:
+loop523:
 	MOVQ        (R10), R14
 	ADDQ        $0x00000008, R10
 	ADDQ        R13, R14
@@ -17412,17 +17866,17 @@ loop508:
 	VMOVUPS     96(R15), Y7
 	VFMADD231PS 96(R14), Y7, Y3
 	SUBQ        $0x00000001, R11
-	JNZ         loop508
+	JNZ         loop523
 	VMOVUPS     Y0, (DX)(DI*1)
 	VMOVUPS     Y1, 32(DX)(DI*1)
 	VMOVUPS     Y2, 64(DX)(DI*1)
 	VMOVUPS     Y3, 96(DX)(DI*1)
 	ADDQ        $0x00000080, DI
-	JMP         big505
+	JMP         big520
 
-small506:
+small521:
 	CMPQ   DI, R8
-	JAE    out507
+	JAE    out522
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	MOVQ   BX, R9
@@ -17433,7 +17887,7 @@ small506:
 	MOVQ   CX, R13
 	ADDQ   DI, R13
 
-loop509:
+loop524:
 	MOVQ        (R10), R14
 	ADDQ        $0x00000008, R10
 	ADDQ        R13, R14
@@ -17445,17 +17899,17 @@ loop509:
 	VMOVUPS     32(R15), Y5
 	VFMADD231PS 32(R14), Y5, Y1
 	SUBQ        $0x00000001, R11
-	JNZ         loop509
+	JNZ         loop524
 	VMOVUPS     Y0, (DX)(DI*1)
 	VMOVUPS     Y1, 32(DX)(DI*1)
 	ADDQ        $0x00000040, DI
-	JMP         small506
+	JMP         small521
 
-out507:
+out522:
 	ADDQ 112(AX), CX
 	ADDQ 120(AX), DX
 	SUBQ $0x00000001, SI
-	JNZ  loop504
+	JNZ  loop519
 	VZEROUPPER
 	RET
 
@@ -17470,10 +17924,10 @@ TEXT ·depthwise4_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	LEAQ (SI)(SI*2), R8
 
-loop510:
+loop525:
 	XORQ R9, R9
 
-lane511:
+lane526:
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
@@ -17483,7 +17937,7 @@ lane511:
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
 	CMPQ    16(AX), $0x00
-	JE      sum512
+	JE      sum527
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	VMOVUPS (R10), Y0
@@ -17495,14 +17949,14 @@ lane511:
 	VMOVUPS (R10)(R8*1), Y6
 	VMOVUPS 32(R10)(R8*1), Y7
 
-sum512:
+sum527:
 	MOVQ 24(AX), R10
 	MOVQ 32(AX), R11
 	MOVQ 64(AX), R12
 	MOVQ CX, R13
 	ADDQ R9, R13
 
-loop513:
+loop528:
 	MOVQ         (R10), R14
 	ADDQ         $0x00000008, R10
 	ADDQ         R13, R14
@@ -17522,7 +17976,7 @@ loop513:
 	VFMADD231PS  (R14)(R8*1), Y8, Y6
 	VFMADD231PS  32(R14)(R8*1), Y8, Y7
 	SUBQ         $0x00000001, R11
-	JNZ          loop513
+	JNZ          loop528
 	MOVQ         DX, R10
 	ADDQ         R9, R10
 	VMOVUPS      Y0, (R10)
@@ -17535,7 +17989,7 @@ loop513:
 	VMOVUPS      Y7, 32(R10)(R8*1)
 	ADDQ         $0x00000040, R9
 	CMPQ         R9, 80(AX)
-	JB           lane511
+	JB           lane526
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         SI, CX
@@ -17546,7 +18000,7 @@ loop513:
 	ADDQ         SI, DX
 	ADDQ         $0x00000010, BX
 	SUBQ         $0x00000004, DI
-	JNZ          loop510
+	JNZ          loop525
 	VZEROUPPER
 	RET
 
@@ -17560,27 +18014,27 @@ TEXT ·depthwise1_256(SB), NOSPLIT, $0-8
 	MOVQ 72(AX), SI
 	MOVQ 88(AX), DI
 
-loop514:
+loop529:
 	XORQ R8, R8
 
-lane515:
+lane530:
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	CMPQ    16(AX), $0x00
-	JE      sum516
+	JE      sum531
 	MOVQ    DX, R9
 	ADDQ    R8, R9
 	VMOVUPS (R9), Y0
 	VMOVUPS 32(R9), Y1
 
-sum516:
+sum531:
 	MOVQ 24(AX), R9
 	MOVQ 32(AX), R10
 	MOVQ 64(AX), R11
 	MOVQ CX, R12
 	ADDQ R8, R12
 
-loop517:
+loop532:
 	MOVQ         (R9), R13
 	ADDQ         $0x00000008, R9
 	ADDQ         R12, R13
@@ -17591,19 +18045,19 @@ loop517:
 	VFMADD231PS  (R13), Y8, Y0
 	VFMADD231PS  32(R13), Y8, Y1
 	SUBQ         $0x00000001, R10
-	JNZ          loop517
+	JNZ          loop532
 	MOVQ         DX, R9
 	ADDQ         R8, R9
 	VMOVUPS      Y0, (R9)
 	VMOVUPS      Y1, 32(R9)
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 80(AX)
-	JB           lane515
+	JB           lane530
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         $0x00000004, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop514
+	JNZ          loop529
 	VZEROUPPER
 	RET
 
@@ -17618,9 +18072,9 @@ TEXT ·round256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	VBROADCASTSS 40(AX), Y15
 
-big518:
+big533:
 	CMPQ      DI, $0x00000040
-	JB        small519
+	JB        small534
 	VMOVUPS   (DX), Y0
 	VPSLLD    $0x0f, Y0, Y1
 	VPSRLD    $0x1f, Y1, Y1
@@ -17648,11 +18102,11 @@ big518:
 	ADDQ      $0x00000040, BX
 	ADDQ      $0x00000040, SI
 	SUBQ      $0x00000040, DI
-	JMP       big518
+	JMP       big533
 
-small519:
+small534:
 	TESTQ     DI, DI
-	JZ        out520
+	JZ        out535
 	VMOVUPS   (DX), Y0
 	VPSLLD    $0x0f, Y0, Y1
 	VPSRLD    $0x1f, Y1, Y1
@@ -17680,9 +18134,9 @@ small519:
 	ADDQ      $0x00000040, BX
 	ADDQ      $0x00000040, SI
 	SUBQ      $0x00000040, DI
-	JMP       small519
+	JMP       small534
 
-out520:
+out535:
 	VZEROUPPER
 	RET
 
@@ -17694,7 +18148,7 @@ TEXT ·shorten256(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 32(AX), AX
 
-loop521:
+loop536:
 	VMOVUPS   (DX), Y0
 	VPSRLD    $0x10, Y0, Y0
 	VMOVUPS   32(DX), Y1
@@ -17705,7 +18159,7 @@ loop521:
 	ADDQ      $0x00000040, DX
 	ADDQ      $0x00000020, CX
 	SUBQ      $0x00000040, AX
-	JNZ       loop521
+	JNZ       loop536
 	VZEROUPPER
 	RET
 
@@ -17717,12 +18171,12 @@ TEXT ·widen256(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 16(AX), BX
 
-loop522:
+loop537:
 	MOVQ CX, SI
 	MOVQ DX, DI
 	MOVQ 24(AX), R8
 
-loop523:
+loop538:
 	VPMOVZXWD (DI), Y0
 	VPSLLD    $0x10, Y0, Y0
 	VMOVUPS   Y0, (SI)
@@ -17732,11 +18186,11 @@ loop523:
 	ADDQ      $0x00000040, SI
 	ADDQ      $0x00000020, DI
 	SUBQ      $0x00000040, R8
-	JNZ       loop523
+	JNZ       loop538
 	ADDQ      32(AX), CX
 	ADDQ      40(AX), DX
 	SUBQ      $0x00000001, BX
-	JNZ       loop522
+	JNZ       loop537
 	VZEROUPPER
 	RET
 
@@ -17751,10 +18205,10 @@ TEXT ·winogradInput2x3_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	MOVQ 32(AX), DI
 
-loop524:
+loop539:
 	XORQ R8, R8
 
-lane525:
+lane540:
 	MOVQ    CX, R9
 	ADDQ    R8, R9
 	MOVQ    DX, R10
@@ -17898,11 +18352,11 @@ lane525:
 	ADDQ    R11, R10
 	ADDQ    $0x00000020, R8
 	CMPQ    R8, 40(AX)
-	JB      lane525
+	JB      lane540
 	ADDQ    48(AX), CX
 	ADDQ    40(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop524
+	JNZ     loop539
 	VZEROUPPER
 	RET
 
@@ -17919,17 +18373,17 @@ TEXT ·winogradOutput2x3_256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), DI
 	MOVQ   64(AX), R8
 
-loop526:
+loop541:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R8, R8
-	JZ           plain527
+	JZ           plain542
 	VBROADCASTSS (R8), Y15
 	ADDQ         $0x00000004, R8
 
-plain527:
+plain542:
 	XORQ R9, R9
 
-lane528:
+lane543:
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	MOVQ    CX, R11
@@ -18002,19 +18456,19 @@ lane528:
 	VADDPS  Y15, Y4, Y4
 	VADDPS  Y15, Y3, Y3
 	CMPQ    72(AX), $0x00
-	JE      fresh529
+	JE      fresh544
 	MOVQ    (BX), R11
 	VADDPS  (R10)(R11*1), Y4, Y4
 	MOVQ    16(BX), R11
 	VADDPS  (R10)(R11*1), Y3, Y3
 
-fresh529:
+fresh544:
 	CMPQ   80(AX), $0x00
-	JE     linear530
+	JE     linear545
 	VMAXPS Y4, Y14, Y4
 	VMAXPS Y3, Y14, Y3
 
-linear530:
+linear545:
 	MOVQ    (BX), R11
 	VMOVUPS Y4, (R10)(R11*1)
 	MOVQ    16(BX), R11
@@ -18030,30 +18484,30 @@ linear530:
 	VADDPS  Y15, Y4, Y4
 	VADDPS  Y15, Y3, Y3
 	CMPQ    72(AX), $0x00
-	JE      fresh531
+	JE      fresh546
 	MOVQ    8(BX), R11
 	VADDPS  (R10)(R11*1), Y4, Y4
 	MOVQ    24(BX), R11
 	VADDPS  (R10)(R11*1), Y3, Y3
 
-fresh531:
+fresh546:
 	CMPQ   80(AX), $0x00
-	JE     linear532
+	JE     linear547
 	VMAXPS Y4, Y14, Y4
 	VMAXPS Y3, Y14, Y3
 
-linear532:
+linear547:
 	MOVQ    8(BX), R11
 	VMOVUPS Y4, (R10)(R11*1)
 	MOVQ    24(BX), R11
 	VMOVUPS Y3, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane528
+	JB      lane543
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop526
+	JNZ     loop541
 	VZEROUPPER
 	RET
 
@@ -18070,7 +18524,7 @@ TEXT ·winogradWeights2x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Y6
 	XORQ         DI, DI
 
-lane533:
+lane548:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -18194,7 +18648,7 @@ lane533:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane533
+	JB          lane548
 	VZEROUPPER
 	RET
 
@@ -18209,7 +18663,7 @@ TEXT ·winogradSpread2x3_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	XORQ DI, DI
 
-lane534:
+lane549:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    DX, R9
@@ -18297,7 +18751,7 @@ lane534:
 	ADDQ    R10, R9
 	ADDQ    $0x00000020, DI
 	CMPQ    DI, 40(AX)
-	JB      lane534
+	JB      lane549
 	VZEROUPPER
 	RET
 
@@ -18314,7 +18768,7 @@ TEXT ·winogradGather2x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Y6
 	XORQ         DI, DI
 
-lane535:
+lane550:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -18438,7 +18892,7 @@ lane535:
 	VMOVUPS     Y3, (R8)(R9*1)
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane535
+	JB          lane550
 	VZEROUPPER
 	RET
 
@@ -18456,10 +18910,10 @@ TEXT ·winogradInput3x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Y10
 	MOVQ         32(AX), DI
 
-loop536:
+loop551:
 	XORQ R8, R8
 
-lane537:
+lane552:
 	MOVQ         CX, R9
 	ADDQ         R8, R9
 	MOVQ         DX, R10
@@ -18757,11 +19211,11 @@ lane537:
 	ADDQ         R11, R10
 	ADDQ         $0x00000020, R8
 	CMPQ         R8, 40(AX)
-	JB           lane537
+	JB           lane552
 	ADDQ         48(AX), CX
 	ADDQ         40(AX), DX
 	SUBQ         $0x00000001, DI
-	JNZ          loop536
+	JNZ          loop551
 	VZEROUPPER
 	RET
 
@@ -18780,17 +19234,17 @@ TEXT ·winogradOutput3x3_256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop538:
+loop553:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R8, R8
-	JZ           plain539
+	JZ           plain554
 	VBROADCASTSS (R8), Y15
 	ADDQ         $0x00000004, R8
 
-plain539:
+plain554:
 	XORQ R9, R9
 
-lane540:
+lane555:
 	MOVQ        DX, R10
 	ADDQ        R9, R10
 	MOVQ        CX, R11
@@ -18918,7 +19372,7 @@ lane540:
 	VADDPS      Y15, Y2, Y2
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh541
+	JE          fresh556
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        24(BX), R11
@@ -18926,14 +19380,14 @@ lane540:
 	MOVQ        48(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh541:
+fresh556:
 	CMPQ   80(AX), $0x00
-	JE     linear542
+	JE     linear557
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y2, Y14, Y2
 	VMAXPS Y5, Y14, Y5
 
-linear542:
+linear557:
 	MOVQ        (BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        24(BX), R11
@@ -18957,7 +19411,7 @@ linear542:
 	VADDPS      Y15, Y2, Y2
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh543
+	JE          fresh558
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        32(BX), R11
@@ -18965,14 +19419,14 @@ linear542:
 	MOVQ        56(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh543:
+fresh558:
 	CMPQ   80(AX), $0x00
-	JE     linear544
+	JE     linear559
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y2, Y14, Y2
 	VMAXPS Y5, Y14, Y5
 
-linear544:
+linear559:
 	MOVQ        8(BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -18996,7 +19450,7 @@ linear544:
 	VADDPS      Y15, Y2, Y2
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh545
+	JE          fresh560
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        40(BX), R11
@@ -19004,14 +19458,14 @@ linear544:
 	MOVQ        64(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh545:
+fresh560:
 	CMPQ   80(AX), $0x00
-	JE     linear546
+	JE     linear561
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y2, Y14, Y2
 	VMAXPS Y5, Y14, Y5
 
-linear546:
+linear561:
 	MOVQ    16(BX), R11
 	VMOVUPS Y0, (R10)(R11*1)
 	MOVQ    40(BX), R11
@@ -19020,11 +19474,11 @@ linear546:
 	VMOVUPS Y5, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane540
+	JB      lane555
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop538
+	JNZ     loop553
 	VZEROUPPER
 	RET
 
@@ -19043,7 +19497,7 @@ TEXT ·winogradWeights3x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Y10
 	XORQ         DI, DI
 
-lane547:
+lane562:
 	MOVQ         CX, R8
 	ADDQ         DI, R8
 	MOVQ         DX, R9
@@ -19237,7 +19691,7 @@ lane547:
 	ADDQ         R10, R9
 	ADDQ         $0x00000020, DI
 	CMPQ         DI, 40(AX)
-	JB           lane547
+	JB           lane562
 	VZEROUPPER
 	RET
 
@@ -19254,7 +19708,7 @@ TEXT ·winogradSpread3x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Y8
 	XORQ         DI, DI
 
-lane548:
+lane563:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -19432,7 +19886,7 @@ lane548:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane548
+	JB          lane563
 	VZEROUPPER
 	RET
 
@@ -19452,7 +19906,7 @@ TEXT ·winogradGather3x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 16(DI), Y11
 	XORQ         DI, DI
 
-lane549:
+lane564:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -19646,7 +20100,7 @@ lane549:
 	VMOVUPS     Y6, (R8)(R9*1)
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane549
+	JB          lane564
 	VZEROUPPER
 	RET
 
@@ -19664,10 +20118,10 @@ TEXT ·winogradInput4x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Y11
 	MOVQ         32(AX), DI
 
-loop550:
+loop565:
 	XORQ R8, R8
 
-lane551:
+lane566:
 	MOVQ         CX, R9
 	ADDQ         R8, R9
 	MOVQ         DX, R10
@@ -20083,11 +20537,11 @@ lane551:
 	ADDQ         R11, R10
 	ADDQ         $0x00000020, R8
 	CMPQ         R8, 40(AX)
-	JB           lane551
+	JB           lane566
 	ADDQ         48(AX), CX
 	ADDQ         40(AX), DX
 	SUBQ         $0x00000001, DI
-	JNZ          loop550
+	JNZ          loop565
 	VZEROUPPER
 	RET
 
@@ -20107,17 +20561,17 @@ TEXT ·winogradOutput4x3_256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop552:
+loop567:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R8, R8
-	JZ           plain553
+	JZ           plain568
 	VBROADCASTSS (R8), Y15
 	ADDQ         $0x00000004, R8
 
-plain553:
+plain568:
 	XORQ R9, R9
 
-lane554:
+lane569:
 	MOVQ        DX, R10
 	ADDQ        R9, R10
 	MOVQ        CX, R11
@@ -20307,7 +20761,7 @@ lane554:
 	VADDPS      Y15, Y6, Y6
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh555
+	JE          fresh570
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        32(BX), R11
@@ -20317,15 +20771,15 @@ lane554:
 	MOVQ        96(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh555:
+fresh570:
 	CMPQ   80(AX), $0x00
-	JE     linear556
+	JE     linear571
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y6, Y14, Y6
 	VMAXPS Y5, Y14, Y5
 
-linear556:
+linear571:
 	MOVQ        (BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -20356,7 +20810,7 @@ linear556:
 	VADDPS      Y15, Y6, Y6
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh557
+	JE          fresh572
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        40(BX), R11
@@ -20366,15 +20820,15 @@ linear556:
 	MOVQ        104(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh557:
+fresh572:
 	CMPQ   80(AX), $0x00
-	JE     linear558
+	JE     linear573
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y6, Y14, Y6
 	VMAXPS Y5, Y14, Y5
 
-linear558:
+linear573:
 	MOVQ        8(BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        40(BX), R11
@@ -20405,7 +20859,7 @@ linear558:
 	VADDPS      Y15, Y6, Y6
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh559
+	JE          fresh574
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        48(BX), R11
@@ -20415,15 +20869,15 @@ linear558:
 	MOVQ        112(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh559:
+fresh574:
 	CMPQ   80(AX), $0x00
-	JE     linear560
+	JE     linear575
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y6, Y14, Y6
 	VMAXPS Y5, Y14, Y5
 
-linear560:
+linear575:
 	MOVQ        16(BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        48(BX), R11
@@ -20454,7 +20908,7 @@ linear560:
 	VADDPS      Y15, Y6, Y6
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh561
+	JE          fresh576
 	MOVQ        24(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        56(BX), R11
@@ -20464,15 +20918,15 @@ linear560:
 	MOVQ        120(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh561:
+fresh576:
 	CMPQ   80(AX), $0x00
-	JE     linear562
+	JE     linear577
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y6, Y14, Y6
 	VMAXPS Y5, Y14, Y5
 
-linear562:
+linear577:
 	MOVQ    24(BX), R11
 	VMOVUPS Y0, (R10)(R11*1)
 	MOVQ    56(BX), R11
@@ -20483,11 +20937,11 @@ linear562:
 	VMOVUPS Y5, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane554
+	JB      lane569
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop552
+	JNZ     loop567
 	VZEROUPPER
 	RET
 
@@ -20506,7 +20960,7 @@ TEXT ·winogradWeights4x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Y10
 	XORQ         DI, DI
 
-lane563:
+lane578:
 	MOVQ         CX, R8
 	ADDQ         DI, R8
 	MOVQ         DX, R9
@@ -20739,7 +21193,7 @@ lane563:
 	ADDQ         R10, R9
 	ADDQ         $0x00000020, DI
 	CMPQ         DI, 40(AX)
-	JB           lane563
+	JB           lane578
 	VZEROUPPER
 	RET
 
@@ -20757,7 +21211,7 @@ TEXT ·winogradSpread4x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Y10
 	XORQ         DI, DI
 
-lane564:
+lane579:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -21017,7 +21471,7 @@ lane564:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane564
+	JB          lane579
 	VZEROUPPER
 	RET
 
@@ -21036,7 +21490,7 @@ TEXT ·winogradGather4x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Y11
 	XORQ         DI, DI
 
-lane565:
+lane580:
 	MOVQ         DX, R8
 	ADDQ         DI, R8
 	MOVQ         CX, R9
@@ -21269,7 +21723,7 @@ lane565:
 	VMOVUPS      Y5, (R8)(R9*1)
 	ADDQ         $0x00000020, DI
 	CMPQ         DI, 40(AX)
-	JB           lane565
+	JB           lane580
 	VZEROUPPER
 	RET
 
@@ -21287,10 +21741,10 @@ TEXT ·winogradInput3x5_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Y14
 	MOVQ         32(AX), R8
 
-loop566:
+loop581:
 	XORQ R9, R9
 
-lane567:
+lane582:
 	MOVQ         CX, R10
 	ADDQ         R9, R10
 	MOVQ         DX, R11
@@ -22068,11 +22522,11 @@ lane567:
 	ADDQ         R12, R11
 	ADDQ         $0x00000020, R9
 	CMPQ         R9, 40(AX)
-	JB           lane567
+	JB           lane582
 	ADDQ         48(AX), CX
 	ADDQ         40(AX), DX
 	SUBQ         $0x00000001, R8
-	JNZ          loop566
+	JNZ          loop581
 	VZEROUPPER
 	RET
 
@@ -22091,17 +22545,17 @@ TEXT ·winogradOutput3x5_256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), R8
 	MOVQ         64(AX), R9
 
-loop568:
+loop583:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R9, R9
-	JZ           plain569
+	JZ           plain584
 	VBROADCASTSS (R9), Y15
 	ADDQ         $0x00000004, R9
 
-plain569:
+plain584:
 	XORQ R10, R10
 
-lane570:
+lane585:
 	MOVQ         DX, R11
 	ADDQ         R10, R11
 	MOVQ         CX, R12
@@ -22357,7 +22811,7 @@ lane570:
 	VADDPS       Y15, Y1, Y1
 	VADDPS       Y15, Y6, Y6
 	CMPQ         72(AX), $0x00
-	JE           fresh571
+	JE           fresh586
 	MOVQ         (BX), R12
 	VADDPS       (R11)(R12*1), Y10, Y10
 	MOVQ         24(BX), R12
@@ -22365,14 +22819,14 @@ lane570:
 	MOVQ         48(BX), R12
 	VADDPS       (R11)(R12*1), Y6, Y6
 
-fresh571:
+fresh586:
 	CMPQ   80(AX), $0x00
-	JE     linear572
+	JE     linear587
 	VMAXPS Y10, Y14, Y10
 	VMAXPS Y1, Y14, Y1
 	VMAXPS Y6, Y14, Y6
 
-linear572:
+linear587:
 	MOVQ         (BX), R12
 	VMOVUPS      Y10, (R11)(R12*1)
 	MOVQ         24(BX), R12
@@ -22405,7 +22859,7 @@ linear572:
 	VADDPS       Y15, Y1, Y1
 	VADDPS       Y15, Y6, Y6
 	CMPQ         72(AX), $0x00
-	JE           fresh573
+	JE           fresh588
 	MOVQ         8(BX), R12
 	VADDPS       (R11)(R12*1), Y10, Y10
 	MOVQ         32(BX), R12
@@ -22413,14 +22867,14 @@ linear572:
 	MOVQ         56(BX), R12
 	VADDPS       (R11)(R12*1), Y6, Y6
 
-fresh573:
+fresh588:
 	CMPQ   80(AX), $0x00
-	JE     linear574
+	JE     linear589
 	VMAXPS Y10, Y14, Y10
 	VMAXPS Y1, Y14, Y1
 	VMAXPS Y6, Y14, Y6
 
-linear574:
+linear589:
 	MOVQ         8(BX), R12
 	VMOVUPS      Y10, (R11)(R12*1)
 	MOVQ         32(BX), R12
@@ -22453,7 +22907,7 @@ linear574:
 	VADDPS       Y15, Y1, Y1
 	VADDPS       Y15, Y6, Y6
 	CMPQ         72(AX), $0x00
-	JE           fresh575
+	JE           fresh590
 	MOVQ         16(BX), R12
 	VADDPS       (R11)(R12*1), Y10, Y10
 	MOVQ         40(BX), R12
@@ -22461,14 +22915,14 @@ linear574:
 	MOVQ         64(BX), R12
 	VADDPS       (R11)(R12*1), Y6, Y6
 
-fresh575:
+fresh590:
 	CMPQ   80(AX), $0x00
-	JE     linear576
+	JE     linear591
 	VMAXPS Y10, Y14, Y10
 	VMAXPS Y1, Y14, Y1
 	VMAXPS Y6, Y14, Y6
 
-linear576:
+linear591:
 	MOVQ    16(BX), R12
 	VMOVUPS Y10, (R11)(R12*1)
 	MOVQ    40(BX), R12
@@ -22477,11 +22931,11 @@ linear576:
 	VMOVUPS Y6, (R11)(R12*1)
 	ADDQ    $0x00000020, R10
 	CMPQ    R10, 40(AX)
-	JB      lane570
+	JB      lane585
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, R8
-	JNZ     loop568
+	JNZ     loop583
 	VZEROUPPER
 	RET
 
@@ -22502,7 +22956,7 @@ TEXT ·winogradWeights3x5_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(DI), Y15
 	XORQ         DI, DI
 
-lane577:
+lane592:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -22980,7 +23434,7 @@ lane577:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane577
+	JB          lane592
 	VZEROUPPER
 	RET
 
@@ -22999,7 +23453,7 @@ TEXT ·winogradSpread3x5_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Y11
 	XORQ         DI, DI
 
-lane578:
+lane593:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -23295,7 +23749,7 @@ lane578:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane578
+	JB          lane593
 	VZEROUPPER
 	RET
 
@@ -23314,7 +23768,7 @@ TEXT ·winogradGather3x5_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Y14
 	XORQ         R8, R8
 
-lane579:
+lane594:
 	MOVQ         DX, R9
 	ADDQ         R8, R9
 	MOVQ         CX, R10
@@ -23840,7 +24294,7 @@ lane579:
 	VMOVUPS      Y6, (R9)(R10*1)
 	ADDQ         $0x00000020, R8
 	CMPQ         R8, 40(AX)
-	JB           lane579
+	JB           lane594
 	VZEROUPPER
 	RET
 
@@ -23855,10 +24309,10 @@ TEXT ·winogradInputWhole2_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	MOVQ 32(AX), DI
 
-loop580:
+loop595:
 	XORQ R8, R8
 
-lane581:
+lane596:
 	MOVQ    CX, R9
 	ADDQ    R8, R9
 	MOVQ    DX, R10
@@ -23919,11 +24373,11 @@ lane581:
 	ADDQ    R11, R10
 	ADDQ    $0x00000020, R8
 	CMPQ    R8, 40(AX)
-	JB      lane581
+	JB      lane596
 	ADDQ    48(AX), CX
 	ADDQ    40(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop580
+	JNZ     loop595
 	VZEROUPPER
 	RET
 
@@ -23940,17 +24394,17 @@ TEXT ·winogradOutputWhole2_256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), DI
 	MOVQ   64(AX), R8
 
-loop582:
+loop597:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R8, R8
-	JZ           plain583
+	JZ           plain598
 	VBROADCASTSS (R8), Y15
 	ADDQ         $0x00000004, R8
 
-plain583:
+plain598:
 	XORQ R9, R9
 
-lane584:
+lane599:
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	MOVQ    CX, R11
@@ -23998,19 +24452,19 @@ lane584:
 	VADDPS  Y15, Y3, Y3
 	VADDPS  Y15, Y2, Y2
 	CMPQ    72(AX), $0x00
-	JE      fresh585
+	JE      fresh600
 	MOVQ    (BX), R11
 	VADDPS  (R10)(R11*1), Y3, Y3
 	MOVQ    16(BX), R11
 	VADDPS  (R10)(R11*1), Y2, Y2
 
-fresh585:
+fresh600:
 	CMPQ   80(AX), $0x00
-	JE     linear586
+	JE     linear601
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y2, Y14, Y2
 
-linear586:
+linear601:
 	MOVQ    (BX), R11
 	VMOVUPS Y3, (R10)(R11*1)
 	MOVQ    16(BX), R11
@@ -24024,30 +24478,30 @@ linear586:
 	VADDPS  Y15, Y3, Y3
 	VADDPS  Y15, Y2, Y2
 	CMPQ    72(AX), $0x00
-	JE      fresh587
+	JE      fresh602
 	MOVQ    8(BX), R11
 	VADDPS  (R10)(R11*1), Y3, Y3
 	MOVQ    24(BX), R11
 	VADDPS  (R10)(R11*1), Y2, Y2
 
-fresh587:
+fresh602:
 	CMPQ   80(AX), $0x00
-	JE     linear588
+	JE     linear603
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y2, Y14, Y2
 
-linear588:
+linear603:
 	MOVQ    8(BX), R11
 	VMOVUPS Y3, (R10)(R11*1)
 	MOVQ    24(BX), R11
 	VMOVUPS Y2, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane584
+	JB      lane599
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop582
+	JNZ     loop597
 	VZEROUPPER
 	RET
 
@@ -24063,7 +24517,7 @@ TEXT ·winogradWeightsWhole2_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS (DI), Y4
 	XORQ         DI, DI
 
-lane589:
+lane604:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    DX, R9
@@ -24155,7 +24609,7 @@ lane589:
 	ADDQ    R10, R9
 	ADDQ    $0x00000020, DI
 	CMPQ    DI, 40(AX)
-	JB      lane589
+	JB      lane604
 	VZEROUPPER
 	RET
 
@@ -24170,7 +24624,7 @@ TEXT ·winogradSpreadWhole2_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	XORQ DI, DI
 
-lane590:
+lane605:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    DX, R9
@@ -24231,7 +24685,7 @@ lane590:
 	ADDQ    R10, R9
 	ADDQ    $0x00000020, DI
 	CMPQ    DI, 40(AX)
-	JB      lane590
+	JB      lane605
 	VZEROUPPER
 	RET
 
@@ -24248,7 +24702,7 @@ TEXT ·winogradGatherWhole2_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Y6
 	XORQ         DI, DI
 
-lane591:
+lane606:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -24346,7 +24800,7 @@ lane591:
 	VMOVUPS     Y0, (R8)(R9*1)
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane591
+	JB          lane606
 	VZEROUPPER
 	RET
 
@@ -24367,10 +24821,10 @@ TEXT ·winogradInputWhole4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(SI), Y14
 	MOVQ         32(AX), SI
 
-loop592:
+loop607:
 	XORQ DI, DI
 
-lane593:
+lane608:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -24415,11 +24869,11 @@ lane593:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane593
+	JB          lane608
 	ADDQ        48(AX), CX
 	ADDQ        40(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop592
+	JNZ         loop607
 	VZEROUPPER
 	RET
 
@@ -24439,17 +24893,17 @@ TEXT ·winogradOutputWhole4_256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop594:
+loop609:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R8, R8
-	JZ           plain595
+	JZ           plain610
 	VBROADCASTSS (R8), Y15
 	ADDQ         $0x00000004, R8
 
-plain595:
+plain610:
 	XORQ R9, R9
 
-lane596:
+lane611:
 	MOVQ         DX, R10
 	ADDQ         R9, R10
 	MOVQ         CX, R11
@@ -24493,7 +24947,7 @@ lane596:
 	VADDPS       Y15, Y7, Y7
 	VADDPS       Y15, Y5, Y5
 	CMPQ         72(AX), $0x00
-	JE           fresh597
+	JE           fresh612
 	MOVQ         (BX), R11
 	VADDPS       (R10)(R11*1), Y6, Y6
 	MOVQ         8(BX), R11
@@ -24503,15 +24957,15 @@ lane596:
 	MOVQ         24(BX), R11
 	VADDPS       (R10)(R11*1), Y5, Y5
 
-fresh597:
+fresh612:
 	CMPQ   80(AX), $0x00
-	JE     linear598
+	JE     linear613
 	VMAXPS Y6, Y14, Y6
 	VMAXPS Y4, Y14, Y4
 	VMAXPS Y7, Y14, Y7
 	VMAXPS Y5, Y14, Y5
 
-linear598:
+linear613:
 	MOVQ    (BX), R11
 	VMOVUPS Y6, (R10)(R11*1)
 	MOVQ    8(BX), R11
@@ -24522,11 +24976,11 @@ linear598:
 	VMOVUPS Y5, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane596
+	JB      lane611
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop594
+	JNZ     loop609
 	VZEROUPPER
 	RET
 
@@ -24544,7 +24998,7 @@ TEXT ·winogradWeightsWhole4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(SI), Y14
 	XORQ         DI, DI
 
-lane599:
+lane614:
 	MOVQ         CX, R8
 	ADDQ         DI, R8
 	MOVQ         DX, R9
@@ -24620,7 +25074,7 @@ lane599:
 	ADDQ         R10, R9
 	ADDQ         $0x00000020, DI
 	CMPQ         DI, 40(AX)
-	JB           lane599
+	JB           lane614
 	VZEROUPPER
 	RET
 
@@ -24641,7 +25095,7 @@ TEXT ·winogradSpreadWhole4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(SI), Y14
 	XORQ         SI, SI
 
-lane600:
+lane615:
 	MOVQ        CX, DI
 	ADDQ        SI, DI
 	MOVQ        DX, R8
@@ -24686,7 +25140,7 @@ lane600:
 	ADDQ        R9, R8
 	ADDQ        $0x00000020, SI
 	CMPQ        SI, 40(AX)
-	JB          lane600
+	JB          lane615
 	VZEROUPPER
 	RET
 
@@ -24705,7 +25159,7 @@ TEXT ·winogradGatherWhole4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(SI), Y14
 	XORQ         DI, DI
 
-lane601:
+lane616:
 	MOVQ         DX, R8
 	ADDQ         DI, R8
 	MOVQ         CX, R9
@@ -24782,7 +25236,7 @@ lane601:
 	VMOVUPS      Y6, (R8)(R9*1)
 	ADDQ         $0x00000020, DI
 	CMPQ         DI, 40(AX)
-	JB           lane601
+	JB           lane616
 	VZEROUPPER
 	RET
 
@@ -24805,7 +25259,7 @@ TEXT ·peak256(SB), NOSPLIT, $0-8
 	VXORPS Y12, Y12, Y12
 	VXORPS Y13, Y13, Y13
 
-loop602:
+loop617:
 	VFMADD231PS Y12, Y13, Y0
 	VFMADD231PS Y12, Y13, Y1
 	VFMADD231PS Y12, Y13, Y2
@@ -24855,7 +25309,7 @@ loop602:
 	VFMADD231PS Y12, Y13, Y10
 	VFMADD231PS Y12, Y13, Y11
 	SUBQ        $0x00000001, AX
-	JNZ         loop602
+	JNZ         loop617
 	VZEROUPPER
 	RET
 
@@ -24881,7 +25335,7 @@ TEXT ·pairs8x2_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z15, Z15, Z15
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched603
+	JZ         fetched618
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -24909,91 +25363,91 @@ TEXT ·pairs8x2_512(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched603:
+fetched618:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum605
-	JA      bias604
+	JB      sum620
+	JA      bias619
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum605
+	JBE     sum620
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum605
+	JBE     sum620
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum605
+	JBE     sum620
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
 	CMPQ    DX, $0x00000004
-	JBE     sum605
+	JBE     sum620
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z8
 	VMOVUPS (CX)(SI*1), Z9
 	CMPQ    DX, $0x00000005
-	JBE     sum605
+	JBE     sum620
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z10
 	VMOVUPS (CX)(SI*1), Z11
 	CMPQ    DX, $0x00000006
-	JBE     sum605
+	JBE     sum620
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z12
 	VMOVUPS (CX)(SI*1), Z13
 	CMPQ    DX, $0x00000007
-	JBE     sum605
+	JBE     sum620
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z14
 	VMOVUPS (CX)(SI*1), Z15
-	JMP     sum605
+	JMP     sum620
 
-bias604:
+bias619:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same606
+	JE           same621
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum605
+	JBE          sum620
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum605
+	JBE          sum620
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum605
+	JBE          sum620
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
 	CMPQ         DX, $0x00000004
-	JBE          sum605
+	JBE          sum620
 	VBROADCASTSS 16(BX), Z8
 	VBROADCASTSS 16(BX), Z9
 	CMPQ         DX, $0x00000005
-	JBE          sum605
+	JBE          sum620
 	VBROADCASTSS 20(BX), Z10
 	VBROADCASTSS 20(BX), Z11
 	CMPQ         DX, $0x00000006
-	JBE          sum605
+	JBE          sum620
 	VBROADCASTSS 24(BX), Z12
 	VBROADCASTSS 24(BX), Z13
 	CMPQ         DX, $0x00000007
-	JBE          sum605
+	JBE          sum620
 	VBROADCASTSS 28(BX), Z14
 	VBROADCASTSS 28(BX), Z15
-	JMP          sum605
+	JMP          sum620
 
-same606:
+same621:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -25011,7 +25465,7 @@ same606:
 	VMOVUPS (BX), Z14
 	VMOVUPS 64(BX), Z15
 
-sum605:
+sum620:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -25022,15 +25476,15 @@ sum605:
 	MOVQ 40(AX), R11
 	MOVQ 80(AX), R12
 
-loop607:
+loop622:
 	MOVQ 56(AX), R13
 
-loop608:
+loop623:
 	MOVQ 48(AX), R14
 	SHRQ $0x01, R14
-	JZ   odd609
+	JZ   odd624
 
-loop611:
+loop626:
 	LEAQ        (CX)(R10*1), BX
 	VPSRLD      $0x10, (DX)(R11*1), Z16
 	VPORD       (DX), Z16, Z16
@@ -25087,12 +25541,12 @@ loop611:
 	LEAQ        (BX)(R10*1), CX
 	LEAQ        (DX)(R11*2), DX
 	SUBQ        $0x00000001, R14
-	JNZ         loop611
+	JNZ         loop626
 
-odd609:
+odd624:
 	MOVQ         48(AX), R14
 	TESTQ        $0x00000001, R14
-	JZ           end610
+	JZ           end625
 	VMOVUPS      (DX), Z16
 	VMOVUPS      64(DX), Z17
 	VBROADCASTSS (CX), Z18
@@ -25122,18 +25576,18 @@ odd609:
 	ADDQ         R10, CX
 	ADDQ         R11, DX
 
-end610:
+end625:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R13
-	JNZ    loop608
+	JNZ    loop623
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop607
+	JNZ    loop622
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store612
+	JZ     store627
 	VPXORQ Z16, Z16, Z16
 	VMAXPS Z0, Z16, Z0
 	VMAXPS Z1, Z16, Z1
@@ -25152,7 +25606,7 @@ end610:
 	VMAXPS Z14, Z16, Z14
 	VMAXPS Z15, Z16, Z15
 
-store612:
+store627:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -25160,42 +25614,42 @@ store612:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end613
+	JBE     end628
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end613
+	JBE     end628
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end613
+	JBE     end628
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end613
+	JBE     end628
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end613
+	JBE     end628
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, (CX)(BX*1)
 	CMPQ    AX, $0x00000006
-	JBE     end613
+	JBE     end628
 	ADDQ    DX, CX
 	VMOVUPS Z12, (CX)
 	VMOVUPS Z13, (CX)(BX*1)
 	CMPQ    AX, $0x00000007
-	JBE     end613
+	JBE     end628
 	ADDQ    DX, CX
 	VMOVUPS Z14, (CX)
 	VMOVUPS Z15, (CX)(BX*1)
 
-end613:
+end628:
 	VZEROUPPER
 	RET
 
@@ -25213,7 +25667,7 @@ TEXT ·pairs8x1_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z7, Z7, Z7
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched614
+	JZ         fetched629
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -25233,75 +25687,75 @@ TEXT ·pairs8x1_512(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 
-fetched614:
+fetched629:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum616
-	JA      bias615
+	JB      sum631
+	JA      bias630
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum616
+	JBE     sum631
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum616
+	JBE     sum631
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum616
+	JBE     sum631
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
 	CMPQ    DX, $0x00000004
-	JBE     sum616
+	JBE     sum631
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	CMPQ    DX, $0x00000005
-	JBE     sum616
+	JBE     sum631
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z5
 	CMPQ    DX, $0x00000006
-	JBE     sum616
+	JBE     sum631
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	CMPQ    DX, $0x00000007
-	JBE     sum616
+	JBE     sum631
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z7
-	JMP     sum616
+	JMP     sum631
 
-bias615:
+bias630:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same617
+	JE           same632
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum616
+	JBE          sum631
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum616
+	JBE          sum631
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum616
+	JBE          sum631
 	VBROADCASTSS 12(BX), Z3
 	CMPQ         DX, $0x00000004
-	JBE          sum616
+	JBE          sum631
 	VBROADCASTSS 16(BX), Z4
 	CMPQ         DX, $0x00000005
-	JBE          sum616
+	JBE          sum631
 	VBROADCASTSS 20(BX), Z5
 	CMPQ         DX, $0x00000006
-	JBE          sum616
+	JBE          sum631
 	VBROADCASTSS 24(BX), Z6
 	CMPQ         DX, $0x00000007
-	JBE          sum616
+	JBE          sum631
 	VBROADCASTSS 28(BX), Z7
-	JMP          sum616
+	JMP          sum631
 
-same617:
+same632:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
@@ -25311,7 +25765,7 @@ same617:
 	VMOVUPS (BX), Z6
 	VMOVUPS (BX), Z7
 
-sum616:
+sum631:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -25322,15 +25776,15 @@ sum616:
 	MOVQ 40(AX), R11
 	MOVQ 80(AX), R12
 
-loop618:
+loop633:
 	MOVQ 56(AX), R13
 
-loop619:
+loop634:
 	MOVQ 48(AX), R14
 	SHRQ $0x01, R14
-	JZ   odd620
+	JZ   odd635
 
-loop622:
+loop637:
 	LEAQ        (CX)(R10*1), BX
 	VPSRLD      $0x10, (DX)(R11*1), Z8
 	VPORD       (DX), Z8, Z8
@@ -25369,12 +25823,12 @@ loop622:
 	LEAQ        (BX)(R10*1), CX
 	LEAQ        (DX)(R11*2), DX
 	SUBQ        $0x00000001, R14
-	JNZ         loop622
+	JNZ         loop637
 
-odd620:
+odd635:
 	MOVQ         48(AX), R14
 	TESTQ        $0x00000001, R14
-	JZ           end621
+	JZ           end636
 	VMOVUPS      (DX), Z8
 	VBROADCASTSS (CX), Z9
 	VFMADD231PS  Z9, Z8, Z0
@@ -25395,18 +25849,18 @@ odd620:
 	ADDQ         R10, CX
 	ADDQ         R11, DX
 
-end621:
+end636:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R13
-	JNZ    loop619
+	JNZ    loop634
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop618
+	JNZ    loop633
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store623
+	JZ     store638
 	VPXORQ Z8, Z8, Z8
 	VMAXPS Z0, Z8, Z0
 	VMAXPS Z1, Z8, Z1
@@ -25417,42 +25871,42 @@ end621:
 	VMAXPS Z6, Z8, Z6
 	VMAXPS Z7, Z8, Z7
 
-store623:
+store638:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end624
+	JBE     end639
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end624
+	JBE     end639
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end624
+	JBE     end639
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 	CMPQ    AX, $0x00000004
-	JBE     end624
+	JBE     end639
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	CMPQ    AX, $0x00000005
-	JBE     end624
+	JBE     end639
 	ADDQ    DX, CX
 	VMOVUPS Z5, (CX)
 	CMPQ    AX, $0x00000006
-	JBE     end624
+	JBE     end639
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	CMPQ    AX, $0x00000007
-	JBE     end624
+	JBE     end639
 	ADDQ    DX, CX
 	VMOVUPS Z7, (CX)
 
-end624:
+end639:
 	VZEROUPPER
 	RET
 
@@ -25474,7 +25928,7 @@ TEXT ·pairs6x2_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z11, Z11, Z11
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched625
+	JZ         fetched640
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -25496,73 +25950,73 @@ TEXT ·pairs6x2_512(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched625:
+fetched640:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum627
-	JA      bias626
+	JB      sum642
+	JA      bias641
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum627
+	JBE     sum642
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum627
+	JBE     sum642
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum627
+	JBE     sum642
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
 	CMPQ    DX, $0x00000004
-	JBE     sum627
+	JBE     sum642
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z8
 	VMOVUPS (CX)(SI*1), Z9
 	CMPQ    DX, $0x00000005
-	JBE     sum627
+	JBE     sum642
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z10
 	VMOVUPS (CX)(SI*1), Z11
-	JMP     sum627
+	JMP     sum642
 
-bias626:
+bias641:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same628
+	JE           same643
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum627
+	JBE          sum642
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum627
+	JBE          sum642
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum627
+	JBE          sum642
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
 	CMPQ         DX, $0x00000004
-	JBE          sum627
+	JBE          sum642
 	VBROADCASTSS 16(BX), Z8
 	VBROADCASTSS 16(BX), Z9
 	CMPQ         DX, $0x00000005
-	JBE          sum627
+	JBE          sum642
 	VBROADCASTSS 20(BX), Z10
 	VBROADCASTSS 20(BX), Z11
-	JMP          sum627
+	JMP          sum642
 
-same628:
+same643:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -25576,7 +26030,7 @@ same628:
 	VMOVUPS (BX), Z10
 	VMOVUPS 64(BX), Z11
 
-sum627:
+sum642:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -25586,15 +26040,15 @@ sum627:
 	MOVQ 40(AX), R10
 	MOVQ 80(AX), R11
 
-loop629:
+loop644:
 	MOVQ 56(AX), R12
 
-loop630:
+loop645:
 	MOVQ 48(AX), R13
 	SHRQ $0x01, R13
-	JZ   odd631
+	JZ   odd646
 
-loop633:
+loop648:
 	LEAQ        (CX)(R9*1), BX
 	VPSRLD      $0x10, (DX)(R10*1), Z12
 	VPORD       (DX), Z12, Z12
@@ -25639,12 +26093,12 @@ loop633:
 	LEAQ        (BX)(R9*1), CX
 	LEAQ        (DX)(R10*2), DX
 	SUBQ        $0x00000001, R13
-	JNZ         loop633
+	JNZ         loop648
 
-odd631:
+odd646:
 	MOVQ         48(AX), R13
 	TESTQ        $0x00000001, R13
-	JZ           end632
+	JZ           end647
 	VMOVUPS      (DX), Z12
 	VMOVUPS      64(DX), Z13
 	VBROADCASTSS (CX), Z14
@@ -25668,18 +26122,18 @@ odd631:
 	ADDQ         R9, CX
 	ADDQ         R10, DX
 
-end632:
+end647:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop630
+	JNZ    loop645
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop629
+	JNZ    loop644
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store634
+	JZ     store649
 	VPXORQ Z12, Z12, Z12
 	VMAXPS Z0, Z12, Z0
 	VMAXPS Z1, Z12, Z1
@@ -25694,7 +26148,7 @@ end632:
 	VMAXPS Z10, Z12, Z10
 	VMAXPS Z11, Z12, Z11
 
-store634:
+store649:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -25702,32 +26156,32 @@ store634:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end635
+	JBE     end650
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end635
+	JBE     end650
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end635
+	JBE     end650
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end635
+	JBE     end650
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end635
+	JBE     end650
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, (CX)(BX*1)
 
-end635:
+end650:
 	VZEROUPPER
 	RET
 
@@ -25743,7 +26197,7 @@ TEXT ·pairs6x1_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z5, Z5, Z5
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched636
+	JZ         fetched651
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -25759,61 +26213,61 @@ TEXT ·pairs6x1_512(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 
-fetched636:
+fetched651:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum638
-	JA      bias637
+	JB      sum653
+	JA      bias652
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum638
+	JBE     sum653
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum638
+	JBE     sum653
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum638
+	JBE     sum653
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
 	CMPQ    DX, $0x00000004
-	JBE     sum638
+	JBE     sum653
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	CMPQ    DX, $0x00000005
-	JBE     sum638
+	JBE     sum653
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z5
-	JMP     sum638
+	JMP     sum653
 
-bias637:
+bias652:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same639
+	JE           same654
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum638
+	JBE          sum653
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum638
+	JBE          sum653
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum638
+	JBE          sum653
 	VBROADCASTSS 12(BX), Z3
 	CMPQ         DX, $0x00000004
-	JBE          sum638
+	JBE          sum653
 	VBROADCASTSS 16(BX), Z4
 	CMPQ         DX, $0x00000005
-	JBE          sum638
+	JBE          sum653
 	VBROADCASTSS 20(BX), Z5
-	JMP          sum638
+	JMP          sum653
 
-same639:
+same654:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
@@ -25821,7 +26275,7 @@ same639:
 	VMOVUPS (BX), Z4
 	VMOVUPS (BX), Z5
 
-sum638:
+sum653:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -25831,15 +26285,15 @@ sum638:
 	MOVQ 40(AX), R10
 	MOVQ 80(AX), R11
 
-loop640:
+loop655:
 	MOVQ 56(AX), R12
 
-loop641:
+loop656:
 	MOVQ 48(AX), R13
 	SHRQ $0x01, R13
-	JZ   odd642
+	JZ   odd657
 
-loop644:
+loop659:
 	LEAQ        (CX)(R9*1), BX
 	VPSRLD      $0x10, (DX)(R10*1), Z6
 	VPORD       (DX), Z6, Z6
@@ -25870,12 +26324,12 @@ loop644:
 	LEAQ        (BX)(R9*1), CX
 	LEAQ        (DX)(R10*2), DX
 	SUBQ        $0x00000001, R13
-	JNZ         loop644
+	JNZ         loop659
 
-odd642:
+odd657:
 	MOVQ         48(AX), R13
 	TESTQ        $0x00000001, R13
-	JZ           end643
+	JZ           end658
 	VMOVUPS      (DX), Z6
 	VBROADCASTSS (CX), Z7
 	VFMADD231PS  Z7, Z6, Z0
@@ -25892,18 +26346,18 @@ odd642:
 	ADDQ         R9, CX
 	ADDQ         R10, DX
 
-end643:
+end658:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop641
+	JNZ    loop656
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop640
+	JNZ    loop655
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store645
+	JZ     store660
 	VPXORQ Z6, Z6, Z6
 	VMAXPS Z0, Z6, Z0
 	VMAXPS Z1, Z6, Z1
@@ -25912,34 +26366,34 @@ end643:
 	VMAXPS Z4, Z6, Z4
 	VMAXPS Z5, Z6, Z5
 
-store645:
+store660:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end646
+	JBE     end661
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end646
+	JBE     end661
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end646
+	JBE     end661
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 	CMPQ    AX, $0x00000004
-	JBE     end646
+	JBE     end661
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	CMPQ    AX, $0x00000005
-	JBE     end646
+	JBE     end661
 	ADDQ    DX, CX
 	VMOVUPS Z5, (CX)
 
-end646:
+end661:
 	VZEROUPPER
 	RET
 
@@ -25957,7 +26411,7 @@ TEXT ·pairs4x2_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z7, Z7, Z7
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched647
+	JZ         fetched662
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -25973,55 +26427,55 @@ TEXT ·pairs4x2_512(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched647:
+fetched662:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum649
-	JA      bias648
+	JB      sum664
+	JA      bias663
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum649
+	JBE     sum664
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum649
+	JBE     sum664
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum649
+	JBE     sum664
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
-	JMP     sum649
+	JMP     sum664
 
-bias648:
+bias663:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same650
+	JE           same665
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum649
+	JBE          sum664
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum649
+	JBE          sum664
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum649
+	JBE          sum664
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
-	JMP          sum649
+	JMP          sum664
 
-same650:
+same665:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -26031,7 +26485,7 @@ same650:
 	VMOVUPS (BX), Z6
 	VMOVUPS 64(BX), Z7
 
-sum649:
+sum664:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -26040,15 +26494,15 @@ sum649:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop651:
+loop666:
 	MOVQ 56(AX), R11
 
-loop652:
+loop667:
 	MOVQ 48(AX), R12
 	SHRQ $0x01, R12
-	JZ   odd653
+	JZ   odd668
 
-loop655:
+loop670:
 	LEAQ        (CX)(R8*1), BX
 	VPSRLD      $0x10, (DX)(R9*1), Z8
 	VPORD       (DX), Z8, Z8
@@ -26081,12 +26535,12 @@ loop655:
 	LEAQ        (BX)(R8*1), CX
 	LEAQ        (DX)(R9*2), DX
 	SUBQ        $0x00000001, R12
-	JNZ         loop655
+	JNZ         loop670
 
-odd653:
+odd668:
 	MOVQ         48(AX), R12
 	TESTQ        $0x00000001, R12
-	JZ           end654
+	JZ           end669
 	VMOVUPS      (DX), Z8
 	VMOVUPS      64(DX), Z9
 	VBROADCASTSS (CX), Z10
@@ -26104,18 +26558,18 @@ odd653:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 
-end654:
+end669:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop652
+	JNZ    loop667
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop651
+	JNZ    loop666
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store656
+	JZ     store671
 	VPXORQ Z8, Z8, Z8
 	VMAXPS Z0, Z8, Z0
 	VMAXPS Z1, Z8, Z1
@@ -26126,7 +26580,7 @@ end654:
 	VMAXPS Z6, Z8, Z6
 	VMAXPS Z7, Z8, Z7
 
-store656:
+store671:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -26134,22 +26588,22 @@ store656:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end657
+	JBE     end672
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end657
+	JBE     end672
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end657
+	JBE     end672
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 
-end657:
+end672:
 	VZEROUPPER
 	RET
 
@@ -26163,7 +26617,7 @@ TEXT ·pairs4x1_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z3, Z3, Z3
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched658
+	JZ         fetched673
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -26175,53 +26629,53 @@ TEXT ·pairs4x1_512(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 
-fetched658:
+fetched673:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum660
-	JA      bias659
+	JB      sum675
+	JA      bias674
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum660
+	JBE     sum675
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum660
+	JBE     sum675
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum660
+	JBE     sum675
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
-	JMP     sum660
+	JMP     sum675
 
-bias659:
+bias674:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same661
+	JE           same676
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum660
+	JBE          sum675
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum660
+	JBE          sum675
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum660
+	JBE          sum675
 	VBROADCASTSS 12(BX), Z3
-	JMP          sum660
+	JMP          sum675
 
-same661:
+same676:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
 	VMOVUPS (BX), Z3
 
-sum660:
+sum675:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -26230,15 +26684,15 @@ sum660:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop662:
+loop677:
 	MOVQ 56(AX), R11
 
-loop663:
+loop678:
 	MOVQ 48(AX), R12
 	SHRQ $0x01, R12
-	JZ   odd664
+	JZ   odd679
 
-loop666:
+loop681:
 	LEAQ        (CX)(R8*1), BX
 	VPSRLD      $0x10, (DX)(R9*1), Z4
 	VPORD       (DX), Z4, Z4
@@ -26261,12 +26715,12 @@ loop666:
 	LEAQ        (BX)(R8*1), CX
 	LEAQ        (DX)(R9*2), DX
 	SUBQ        $0x00000001, R12
-	JNZ         loop666
+	JNZ         loop681
 
-odd664:
+odd679:
 	MOVQ         48(AX), R12
 	TESTQ        $0x00000001, R12
-	JZ           end665
+	JZ           end680
 	VMOVUPS      (DX), Z4
 	VBROADCASTSS (CX), Z5
 	VFMADD231PS  Z5, Z4, Z0
@@ -26279,44 +26733,44 @@ odd664:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 
-end665:
+end680:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop663
+	JNZ    loop678
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop662
+	JNZ    loop677
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store667
+	JZ     store682
 	VPXORQ Z4, Z4, Z4
 	VMAXPS Z0, Z4, Z0
 	VMAXPS Z1, Z4, Z1
 	VMAXPS Z2, Z4, Z2
 	VMAXPS Z3, Z4, Z3
 
-store667:
+store682:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end668
+	JBE     end683
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end668
+	JBE     end683
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end668
+	JBE     end683
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 
-end668:
+end683:
 	VZEROUPPER
 	RET
 
@@ -26330,7 +26784,7 @@ TEXT ·pairs2x2_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z3, Z3, Z3
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched669
+	JZ         fetched684
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -26340,43 +26794,43 @@ TEXT ·pairs2x2_512(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched669:
+fetched684:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum671
-	JA      bias670
+	JB      sum686
+	JA      bias685
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum671
+	JBE     sum686
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
-	JMP     sum671
+	JMP     sum686
 
-bias670:
+bias685:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same672
+	JE           same687
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum671
+	JBE          sum686
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
-	JMP          sum671
+	JMP          sum686
 
-same672:
+same687:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
 	VMOVUPS 64(BX), Z3
 
-sum671:
+sum686:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -26384,15 +26838,15 @@ sum671:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop673:
+loop688:
 	MOVQ 56(AX), R10
 
-loop674:
+loop689:
 	MOVQ 48(AX), R11
 	SHRQ $0x01, R11
-	JZ   odd675
+	JZ   odd690
 
-loop677:
+loop692:
 	LEAQ        (CX)(DI*1), BX
 	VPSRLD      $0x10, (DX)(R8*1), Z4
 	VPORD       (DX), Z4, Z4
@@ -26413,12 +26867,12 @@ loop677:
 	LEAQ        (BX)(DI*1), CX
 	LEAQ        (DX)(R8*2), DX
 	SUBQ        $0x00000001, R11
-	JNZ         loop677
+	JNZ         loop692
 
-odd675:
+odd690:
 	MOVQ         48(AX), R11
 	TESTQ        $0x00000001, R11
-	JZ           end676
+	JZ           end691
 	VMOVUPS      (DX), Z4
 	VMOVUPS      64(DX), Z5
 	VBROADCASTSS (CX), Z6
@@ -26430,25 +26884,25 @@ odd675:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 
-end676:
+end691:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop674
+	JNZ    loop689
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R9
-	JNZ    loop673
+	JNZ    loop688
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store678
+	JZ     store693
 	VPXORQ Z4, Z4, Z4
 	VMAXPS Z0, Z4, Z0
 	VMAXPS Z1, Z4, Z1
 	VMAXPS Z2, Z4, Z2
 	VMAXPS Z3, Z4, Z3
 
-store678:
+store693:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -26456,12 +26910,12 @@ store678:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end679
+	JBE     end694
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 
-end679:
+end694:
 	VZEROUPPER
 	RET
 
@@ -26473,7 +26927,7 @@ TEXT ·pairs2x1_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z1, Z1, Z1
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched680
+	JZ         fetched695
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -26481,37 +26935,37 @@ TEXT ·pairs2x1_512(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 
-fetched680:
+fetched695:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum682
-	JA      bias681
+	JB      sum697
+	JA      bias696
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum682
+	JBE     sum697
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
-	JMP     sum682
+	JMP     sum697
 
-bias681:
+bias696:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same683
+	JE           same698
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum682
+	JBE          sum697
 	VBROADCASTSS 4(BX), Z1
-	JMP          sum682
+	JMP          sum697
 
-same683:
+same698:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 
-sum682:
+sum697:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -26519,15 +26973,15 @@ sum682:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop684:
+loop699:
 	MOVQ 56(AX), R10
 
-loop685:
+loop700:
 	MOVQ 48(AX), R11
 	SHRQ $0x01, R11
-	JZ   odd686
+	JZ   odd701
 
-loop688:
+loop703:
 	LEAQ        (CX)(DI*1), BX
 	VPSRLD      $0x10, (DX)(R8*1), Z2
 	VPORD       (DX), Z2, Z2
@@ -26542,12 +26996,12 @@ loop688:
 	LEAQ        (BX)(DI*1), CX
 	LEAQ        (DX)(R8*2), DX
 	SUBQ        $0x00000001, R11
-	JNZ         loop688
+	JNZ         loop703
 
-odd686:
+odd701:
 	MOVQ         48(AX), R11
 	TESTQ        $0x00000001, R11
-	JZ           end687
+	JZ           end702
 	VMOVUPS      (DX), Z2
 	VBROADCASTSS (CX), Z3
 	VFMADD231PS  Z3, Z2, Z0
@@ -26556,34 +27010,34 @@ odd686:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 
-end687:
+end702:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop685
+	JNZ    loop700
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R9
-	JNZ    loop684
+	JNZ    loop699
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store689
+	JZ     store704
 	VPXORQ Z2, Z2, Z2
 	VMAXPS Z0, Z2, Z0
 	VMAXPS Z1, Z2, Z1
 
-store689:
+store704:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end690
+	JBE     end705
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 
-end690:
+end705:
 	VZEROUPPER
 	RET
 
@@ -26597,7 +27051,7 @@ TEXT ·pairProducts256(SB), NOSPLIT, $0-8
 	MOVQ 64(AX), SI
 	SUBQ $0x00000004, SI
 
-loop691:
+loop706:
 	MOVLQSX (CX), DI
 	IMULQ   64(AX), DI
 	ADDQ    (AX), DI
@@ -26609,28 +27063,28 @@ loop691:
 	VXORPS  Y0, Y0, Y0
 	MOVQ    SI, R10
 
-span693:
+span708:
 	CMPQ    R10, $0x00000010
-	JB      less694
+	JB      less709
 	VMOVUPS (DI)(R9*1), X1
 	VMULPS  (R8)(R9*1), X1, X1
 	VADDPS  X1, X0, X0
 	ADDQ    $0x00000010, R9
 	SUBQ    $0x00000010, R10
-	JMP     span693
+	JMP     span708
 
-less694:
-span695:
+less709:
+span710:
 	CMPQ   R10, $0x00000004
-	JB     out692
+	JB     out707
 	VMOVSS (DI)(R9*1), X1
 	VMULSS (R8)(R9*1), X1, X1
 	VADDSS X1, X0, X0
 	ADDQ   $0x00000004, R9
 	SUBQ   $0x00000004, R10
-	JMP    span695
+	JMP    span710
 
-out692:
+out707:
 	VHADDPS   X0, X0, X0
 	VMOVSHDUP X0, X1
 	VADDSS    X1, X0, X0
@@ -26642,7 +27096,7 @@ out692:
 	ADDQ      $0x00000004, DX
 	ADDQ      $0x00000008, CX
 	SUBQ      $0x00000001, BX
-	JNZ       loop691
+	JNZ       loop706
 	VZEROUPPER
 	RET
 
@@ -26657,7 +27111,7 @@ TEXT ·pairSlopes256(SB), NOSPLIT, $0-8
 	SUBQ $0x00000004, SI
 	MOVQ 40(AX), DI
 
-loop696:
+loop711:
 	MOVLQSX      (CX), R8
 	IMULQ        64(AX), R8
 	ADDQ         (AX), R8
@@ -26676,9 +27130,9 @@ loop696:
 	XORQ         R12, R12
 	MOVQ         SI, R13
 
-span698:
+span713:
 	CMPQ    R13, $0x00000020
-	JB      less699
+	JB      less714
 	VMOVUPS (R9)(R12*1), Y0
 	VMULPS  Y15, Y0, Y0
 	VADDPS  (R10)(R12*1), Y0, Y0
@@ -26689,12 +27143,12 @@ span698:
 	VMOVUPS Y1, (R11)(R12*1)
 	ADDQ    $0x00000020, R12
 	SUBQ    $0x00000020, R13
-	JMP     span698
+	JMP     span713
 
-less699:
-span700:
+less714:
+span715:
 	CMPQ    R13, $0x00000010
-	JB      less701
+	JB      less716
 	VMOVUPS (R9)(R12*1), X0
 	VMULPS  X15, X0, X0
 	VADDPS  (R10)(R12*1), X0, X0
@@ -26705,12 +27159,12 @@ span700:
 	VMOVUPS X1, (R11)(R12*1)
 	ADDQ    $0x00000010, R12
 	SUBQ    $0x00000010, R13
-	JMP     span700
+	JMP     span715
 
-less701:
-span702:
+less716:
+span717:
 	CMPQ   R13, $0x00000004
-	JB     out697
+	JB     out712
 	VMOVSS (R9)(R12*1), X0
 	VMULSS X15, X0, X0
 	VADDSS (R10)(R12*1), X0, X0
@@ -26721,9 +27175,9 @@ span702:
 	VMOVSS X1, (R11)(R12*1)
 	ADDQ   $0x00000004, R12
 	SUBQ   $0x00000004, R13
-	JMP    span702
+	JMP    span717
 
-out697:
+out712:
 	VMOVSS (R10)(R12*1), X0
 	VADDSS X15, X0, X0
 	VMOVSS X0, (R10)(R12*1)
@@ -26733,7 +27187,7 @@ out697:
 	ADDQ   $0x00000008, CX
 	ADDQ   $0x00000008, DI
 	SUBQ   $0x00000001, BX
-	JNZ    loop696
+	JNZ    loop711
 	VZEROUPPER
 	RET
 
@@ -26752,15 +27206,15 @@ TEXT ·rowsPlain256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 76(AX), Y14
 	VBROADCASTSS 80(AX), Y13
 
-loop703:
+loop718:
 	MOVLQSX (CX), AX
 	IMULQ   R8, AX
 	XORQ    R10, R10
 	MOVQ    R8, R11
 
-span705:
+span720:
 	CMPQ    R11, $0x00000020
-	JB      less706
+	JB      less721
 	VMOVUPS (R9)(AX*1), Y0
 	VMOVUPS (DX)(R10*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -26772,12 +27226,12 @@ span705:
 	ADDQ    $0x00000020, R10
 	ADDQ    $0x00000020, AX
 	SUBQ    $0x00000020, R11
-	JMP     span705
+	JMP     span720
 
-less706:
-span707:
+less721:
+span722:
 	CMPQ    R11, $0x00000010
-	JB      less708
+	JB      less723
 	VMOVUPS (R9)(AX*1), X0
 	VMOVUPS (DX)(R10*1), X1
 	VMULPS  X14, X1, X1
@@ -26789,12 +27243,12 @@ span707:
 	ADDQ    $0x00000010, R10
 	ADDQ    $0x00000010, AX
 	SUBQ    $0x00000010, R11
-	JMP     span707
+	JMP     span722
 
-less708:
-span709:
+less723:
+span724:
 	CMPQ   R11, $0x00000004
-	JB     out704
+	JB     out719
 	VMOVSS (R9)(AX*1), X0
 	VMOVSS (DX)(R10*1), X1
 	VMULSS X14, X1, X1
@@ -26806,13 +27260,13 @@ span709:
 	ADDQ   $0x00000004, R10
 	ADDQ   $0x00000004, AX
 	SUBQ   $0x00000004, R11
-	JMP    span709
+	JMP    span724
 
-out704:
+out719:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop703
+	JNZ  loop718
 	VZEROUPPER
 	RET
 
@@ -26833,15 +27287,15 @@ TEXT ·rowsMomentum256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 80(AX), Y13
 	VBROADCASTSS 84(AX), Y12
 
-loop710:
+loop725:
 	MOVLQSX (CX), AX
 	IMULQ   R8, AX
 	XORQ    R11, R11
 	MOVQ    R8, R12
 
-span712:
+span727:
 	CMPQ    R12, $0x00000020
-	JB      less713
+	JB      less728
 	VMOVUPS (R9)(AX*1), Y0
 	VMOVUPS (DX)(R11*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -26857,12 +27311,12 @@ span712:
 	ADDQ    $0x00000020, R11
 	ADDQ    $0x00000020, AX
 	SUBQ    $0x00000020, R12
-	JMP     span712
+	JMP     span727
 
-less713:
-span714:
+less728:
+span729:
 	CMPQ    R12, $0x00000010
-	JB      less715
+	JB      less730
 	VMOVUPS (R9)(AX*1), X0
 	VMOVUPS (DX)(R11*1), X1
 	VMULPS  X14, X1, X1
@@ -26878,12 +27332,12 @@ span714:
 	ADDQ    $0x00000010, R11
 	ADDQ    $0x00000010, AX
 	SUBQ    $0x00000010, R12
-	JMP     span714
+	JMP     span729
 
-less715:
-span716:
+less730:
+span731:
 	CMPQ   R12, $0x00000004
-	JB     out711
+	JB     out726
 	VMOVSS (R9)(AX*1), X0
 	VMOVSS (DX)(R11*1), X1
 	VMULSS X14, X1, X1
@@ -26899,13 +27353,13 @@ span716:
 	ADDQ   $0x00000004, R11
 	ADDQ   $0x00000004, AX
 	SUBQ   $0x00000004, R12
-	JMP    span716
+	JMP    span731
 
-out711:
+out726:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop710
+	JNZ  loop725
 	VZEROUPPER
 	RET
 
@@ -26926,15 +27380,15 @@ TEXT ·rowsNesterov256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 80(AX), Y13
 	VBROADCASTSS 84(AX), Y12
 
-loop717:
+loop732:
 	MOVLQSX (CX), AX
 	IMULQ   R8, AX
 	XORQ    R11, R11
 	MOVQ    R8, R12
 
-span719:
+span734:
 	CMPQ    R12, $0x00000020
-	JB      less720
+	JB      less735
 	VMOVUPS (R9)(AX*1), Y0
 	VMOVUPS (DX)(R11*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -26952,12 +27406,12 @@ span719:
 	ADDQ    $0x00000020, R11
 	ADDQ    $0x00000020, AX
 	SUBQ    $0x00000020, R12
-	JMP     span719
+	JMP     span734
 
-less720:
-span721:
+less735:
+span736:
 	CMPQ    R12, $0x00000010
-	JB      less722
+	JB      less737
 	VMOVUPS (R9)(AX*1), X0
 	VMOVUPS (DX)(R11*1), X1
 	VMULPS  X14, X1, X1
@@ -26975,12 +27429,12 @@ span721:
 	ADDQ    $0x00000010, R11
 	ADDQ    $0x00000010, AX
 	SUBQ    $0x00000010, R12
-	JMP     span721
+	JMP     span736
 
-less722:
-span723:
+less737:
+span738:
 	CMPQ   R12, $0x00000004
-	JB     out718
+	JB     out733
 	VMOVSS (R9)(AX*1), X0
 	VMOVSS (DX)(R11*1), X1
 	VMULSS X14, X1, X1
@@ -26998,13 +27452,13 @@ span723:
 	ADDQ   $0x00000004, R11
 	ADDQ   $0x00000004, AX
 	SUBQ   $0x00000004, R12
-	JMP    span723
+	JMP    span738
 
-out718:
+out733:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop717
+	JNZ  loop732
 	VZEROUPPER
 	RET
 
@@ -27032,15 +27486,15 @@ TEXT ·rowsAdam256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 104(AX), Y7
 	VBROADCASTSS 108(AX), Y6
 
-loop724:
+loop739:
 	MOVLQSX (CX), AX
 	IMULQ   R8, AX
 	XORQ    R12, R12
 	MOVQ    R8, R13
 
-span726:
+span741:
 	CMPQ    R13, $0x00000020
-	JB      less727
+	JB      less742
 	VMOVUPS (R9)(AX*1), Y0
 	VMOVUPS (DX)(R12*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -27068,12 +27522,12 @@ span726:
 	ADDQ    $0x00000020, R12
 	ADDQ    $0x00000020, AX
 	SUBQ    $0x00000020, R13
-	JMP     span726
+	JMP     span741
 
-less727:
-span728:
+less742:
+span743:
 	CMPQ    R13, $0x00000010
-	JB      less729
+	JB      less744
 	VMOVUPS (R9)(AX*1), X0
 	VMOVUPS (DX)(R12*1), X1
 	VMULPS  X14, X1, X1
@@ -27101,12 +27555,12 @@ span728:
 	ADDQ    $0x00000010, R12
 	ADDQ    $0x00000010, AX
 	SUBQ    $0x00000010, R13
-	JMP     span728
+	JMP     span743
 
-less729:
-span730:
+less744:
+span745:
 	CMPQ    R13, $0x00000004
-	JB      out725
+	JB      out740
 	VMOVSS  (R9)(AX*1), X0
 	VMOVSS  (DX)(R12*1), X1
 	VMULSS  X14, X1, X1
@@ -27134,13 +27588,13 @@ span730:
 	ADDQ    $0x00000004, R12
 	ADDQ    $0x00000004, AX
 	SUBQ    $0x00000004, R13
-	JMP     span730
+	JMP     span745
 
-out725:
+out740:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop724
+	JNZ  loop739
 	VZEROUPPER
 	RET
 
@@ -27154,7 +27608,7 @@ TEXT ·exactSquares256(SB), NOSPLIT, $0-8
 	VMOVUPD (CX), Y0
 	VMOVUPD 32(CX), Y1
 
-loop731:
+loop746:
 	VCVTPS2PD (DX), Y2
 	VMULPD    Y2, Y2, Y2
 	VADDPD    Y2, Y0, Y0
@@ -27163,7 +27617,7 @@ loop731:
 	VADDPD    Y3, Y1, Y1
 	ADDQ      $0x00000020, DX
 	SUBQ      $0x00000020, AX
-	JNZ       loop731
+	JNZ       loop746
 	VMOVUPD   Y0, (CX)
 	VMOVUPD   Y1, 32(CX)
 	VZEROUPPER
@@ -27183,7 +27637,7 @@ TEXT ·changes256(SB), NOSPLIT, $0-8
 	VPCMPEQD     Y14, Y14, Y14
 	VPSRLD       $0x01, Y14, Y14
 
-loop732:
+loop747:
 	VMOVUPS   (CX), Y0
 	VSUBPS    (DX), Y0, Y1
 	VMOVUPS   Y1, (BX)
@@ -27200,7 +27654,7 @@ loop732:
 	ADDQ      $0x00000020, BX
 	ADDQ      $0x00000001, SI
 	SUBQ      $0x00000008, DI
-	JNZ       loop732
+	JNZ       loop747
 	VZEROUPPER
 	RET
 
@@ -27219,7 +27673,7 @@ TEXT ·changesSent256(SB), NOSPLIT, $0-8
 	VPCMPEQD     Y14, Y14, Y14
 	VPSRLD       $0x01, Y14, Y14
 
-loop733:
+loop748:
 	VMOVUPS   (CX), Y0
 	VSUBPS    (DX), Y0, Y1
 	VMOVUPS   Y1, (BX)
@@ -27238,7 +27692,7 @@ loop733:
 	ADDQ      $0x00000020, R8
 	ADDQ      $0x00000001, SI
 	SUBQ      $0x00000008, DI
-	JNZ       loop733
+	JNZ       loop748
 	VZEROUPPER
 	RET
 
@@ -27253,7 +27707,7 @@ TEXT ·entrySums256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), DI
 	MOVQ 40(AX), AX
 
-loop734:
+loop749:
 	MOVLQSX (CX), R9
 	MOVLQSX 4(CX), R8
 	SUBQ    R9, R8
@@ -27261,9 +27715,9 @@ loop734:
 	LEAQ    (DX)(R9*4), R9
 	VXORPS  Y0, Y0, Y0
 
-four735:
+four750:
 	CMPQ      R8, $0x00000004
-	JB        tail736
+	JB        tail751
 	MOVLQSX   (R9), R11
 	VMOVSS    (SI)(R11*4), X1
 	MOVLQSX   4(R9), R11
@@ -27278,14 +27732,14 @@ four735:
 	VADDPD    Y1, Y0, Y0
 	ADDQ      $0x00000010, R9
 	SUBQ      $0x00000004, R8
-	JMP       four735
+	JMP       four750
 
-tail736:
+tail751:
 	VEXTRACTF128 $0x01, Y0, X2
 
-one737:
+one752:
 	TESTQ     R8, R8
-	JZ        end738
+	JZ        end753
 	MOVLQSX   (R9), R11
 	VMOVSS    (SI)(R11*4), X1
 	VMULSS    (R10), X1, X1
@@ -27294,9 +27748,9 @@ one737:
 	VADDSD    X1, X0, X0
 	ADDQ      $0x00000004, R9
 	SUBQ      $0x00000001, R8
-	JMP       one737
+	JMP       one752
 
-end738:
+end753:
 	VHADDPD X0, X0, X0
 	VHADDPD X2, X2, X2
 	VADDSD  X2, X0, X0
@@ -27304,7 +27758,7 @@ end738:
 	ADDQ    $0x00000008, DI
 	ADDQ    $0x00000004, CX
 	SUBQ    $0x00000001, AX
-	JNZ     loop734
+	JNZ     loop749
 	VZEROUPPER
 	RET
 
@@ -27319,7 +27773,7 @@ TEXT ·addEntries256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), DI
 	MOVQ 40(AX), AX
 
-loop739:
+loop754:
 	MOVLQSX (CX), R9
 	MOVLQSX 4(CX), R8
 	SUBQ    R9, R8
@@ -27329,20 +27783,20 @@ loop739:
 	ADDQ    $0x00000004, DI
 	XORQ    R11, R11
 
-again740:
+again755:
 	CMPQ    R11, R8
-	JGE     end741
+	JGE     end756
 	MOVLQSX (R9)(R11*4), R12
 	VMULSS  (R10)(R11*4), X0, X1
 	VADDSS  (SI)(R12*4), X1, X1
 	VMOVSS  X1, (SI)(R12*4)
 	ADDQ    $0x00000001, R11
-	JMP     again740
+	JMP     again755
 
-end741:
+end756:
 	ADDQ $0x00000004, CX
 	SUBQ $0x00000001, AX
-	JNZ  loop739
+	JNZ  loop754
 	VZEROUPPER
 	RET
 
@@ -27357,16 +27811,16 @@ TEXT ·entrySumsOnes256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 40(AX), AX
 
-loop742:
+loop757:
 	MOVLQSX (CX), R8
 	MOVLQSX 4(CX), DI
 	SUBQ    R8, DI
 	LEAQ    (DX)(R8*4), R8
 	VXORPS  Y0, Y0, Y0
 
-four743:
+four758:
 	CMPQ      DI, $0x00000004
-	JB        tail744
+	JB        tail759
 	MOVLQSX   (R8), R9
 	VMOVSS    (BX)(R9*4), X1
 	MOVLQSX   4(R8), R9
@@ -27379,23 +27833,23 @@ four743:
 	VADDPD    Y1, Y0, Y0
 	ADDQ      $0x00000010, R8
 	SUBQ      $0x00000004, DI
-	JMP       four743
+	JMP       four758
 
-tail744:
+tail759:
 	VEXTRACTF128 $0x01, Y0, X2
 
-one745:
+one760:
 	TESTQ     DI, DI
-	JZ        end746
+	JZ        end761
 	MOVLQSX   (R8), R9
 	VMOVSS    (BX)(R9*4), X1
 	VCVTSS2SD X1, X1, X1
 	VADDSD    X1, X0, X0
 	ADDQ      $0x00000004, R8
 	SUBQ      $0x00000001, DI
-	JMP       one745
+	JMP       one760
 
-end746:
+end761:
 	VHADDPD X0, X0, X0
 	VHADDPD X2, X2, X2
 	VADDSD  X2, X0, X0
@@ -27403,7 +27857,7 @@ end746:
 	ADDQ    $0x00000008, SI
 	ADDQ    $0x00000004, CX
 	SUBQ    $0x00000001, AX
-	JNZ     loop742
+	JNZ     loop757
 	VZEROUPPER
 	RET
 
@@ -27418,7 +27872,7 @@ TEXT ·addEntriesOnes256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 40(AX), AX
 
-loop747:
+loop762:
 	MOVLQSX (CX), R8
 	MOVLQSX 4(CX), DI
 	SUBQ    R8, DI
@@ -27427,18 +27881,18 @@ loop747:
 	ADDQ    $0x00000004, SI
 	XORQ    R9, R9
 
-again748:
+again763:
 	CMPQ    R9, DI
-	JGE     end749
+	JGE     end764
 	MOVLQSX (R8)(R9*4), R10
 	VADDSS  (BX)(R10*4), X0, X1
 	VMOVSS  X1, (BX)(R10*4)
 	ADDQ    $0x00000001, R9
-	JMP     again748
+	JMP     again763
 
-end749:
+end764:
 	ADDQ $0x00000004, CX
 	SUBQ $0x00000001, AX
-	JNZ  loop747
+	JNZ  loop762
 	VZEROUPPER
 	RET

@@ -4167,6 +4167,309 @@ loop3:
 	BNE loop1
 	RET
 
+// func layerSquaresNeon(args *channelArgs)
+TEXT ·layerSquaresNeon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 80(R0), R3
+	MOVD 16(R0), R4
+	MOVD 56(R0), R5
+	FLDPQ 0(R4), (F6, F7)
+	FLDPQ 64(R4), (F8, F9)
+	FLDPQ 0(R5), (F10, F11)
+	FLDPQ 64(R5), (F12, F13)
+	MOVD 64(R0), R6
+loop1:
+	FLDPQ 0(R1), (F0, F1)
+	WORD $0x4ea6d400 // fsub v0.4s, v0.4s, v6.4s
+	WORD $0x4ea7d421 // fsub v1.4s, v1.4s, v7.4s
+	VFMLA V0.S4, V0.S4, V10.S4
+	VFMLA V1.S4, V1.S4, V11.S4
+	ADD R3, R1
+	ADD R3, R2
+	SUBS $1, R6
+	BNE loop1
+	FSTPQ (F10, F11), 0(R5)
+	FSTPQ (F12, F13), 64(R5)
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 80(R0), R3
+	MOVD 16(R0), R4
+	MOVD 56(R0), R5
+	FLDPQ 32(R4), (F6, F7)
+	FLDPQ 96(R4), (F8, F9)
+	FLDPQ 32(R5), (F10, F11)
+	FLDPQ 96(R5), (F12, F13)
+	MOVD 64(R0), R6
+loop2:
+	FLDPQ 32(R1), (F0, F1)
+	WORD $0x4ea6d400 // fsub v0.4s, v0.4s, v6.4s
+	WORD $0x4ea7d421 // fsub v1.4s, v1.4s, v7.4s
+	VFMLA V0.S4, V0.S4, V10.S4
+	VFMLA V1.S4, V1.S4, V11.S4
+	ADD R3, R1
+	ADD R3, R2
+	SUBS $1, R6
+	BNE loop2
+	FSTPQ (F10, F11), 32(R5)
+	FSTPQ (F12, F13), 96(R5)
+	RET
+
+// func layerNormNeon(args *channelArgs)
+TEXT ·layerNormNeon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 80(R0), R3
+	MOVD 16(R0), R4
+	MOVD 56(R0), R5
+	FLDPQ 0(R4), (F6, F7)
+	FLDPQ 64(R4), (F8, F9)
+	FLDPQ 0(R5), (F10, F11)
+	FLDPQ 64(R5), (F12, F13)
+	MOVD 24(R0), R6
+	MOVD 32(R0), R7
+	MOVD 64(R0), R8
+loop1:
+	VLD1R.P 4(R6), [V31.S4]
+	VLD1R.P 4(R7), [V30.S4]
+	FLDPQ 0(R1), (F0, F1)
+	WORD $0x4ea6d400 // fsub v0.4s, v0.4s, v6.4s
+	WORD $0x4ea7d421 // fsub v1.4s, v1.4s, v7.4s
+	WORD $0x6e28dc00 // fmul v0.4s, v0.4s, v8.4s
+	WORD $0x6e29dc21 // fmul v1.4s, v1.4s, v9.4s
+	VMOV V30.B16, V4.B16
+	VMOV V30.B16, V5.B16
+	VFMLA V31.S4, V0.S4, V4.S4
+	VFMLA V31.S4, V1.S4, V5.S4
+	FSTPQ (F4, F5), 0(R2)
+	ADD R3, R1
+	ADD R3, R2
+	SUBS $1, R8
+	BNE loop1
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 80(R0), R3
+	MOVD 16(R0), R4
+	MOVD 56(R0), R5
+	FLDPQ 32(R4), (F6, F7)
+	FLDPQ 96(R4), (F8, F9)
+	FLDPQ 32(R5), (F10, F11)
+	FLDPQ 96(R5), (F12, F13)
+	MOVD 24(R0), R6
+	MOVD 32(R0), R7
+	MOVD 64(R0), R8
+loop2:
+	VLD1R.P 4(R6), [V31.S4]
+	VLD1R.P 4(R7), [V30.S4]
+	FLDPQ 32(R1), (F0, F1)
+	WORD $0x4ea6d400 // fsub v0.4s, v0.4s, v6.4s
+	WORD $0x4ea7d421 // fsub v1.4s, v1.4s, v7.4s
+	WORD $0x6e28dc00 // fmul v0.4s, v0.4s, v8.4s
+	WORD $0x6e29dc21 // fmul v1.4s, v1.4s, v9.4s
+	VMOV V30.B16, V4.B16
+	VMOV V30.B16, V5.B16
+	VFMLA V31.S4, V0.S4, V4.S4
+	VFMLA V31.S4, V1.S4, V5.S4
+	FSTPQ (F4, F5), 32(R2)
+	ADD R3, R1
+	ADD R3, R2
+	SUBS $1, R8
+	BNE loop2
+	RET
+
+// func layerScaleNeon(args *channelArgs)
+TEXT ·layerScaleNeon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 80(R0), R3
+	MOVD 16(R0), R4
+	MOVD 56(R0), R5
+	FLDPQ 0(R4), (F6, F7)
+	FLDPQ 64(R4), (F8, F9)
+	FLDPQ 0(R5), (F10, F11)
+	FLDPQ 64(R5), (F12, F13)
+	MOVD 24(R0), R6
+	MOVD 64(R0), R7
+loop1:
+	VLD1R.P 4(R6), [V31.S4]
+	FLDPQ 0(R1), (F0, F1)
+	WORD $0x4ea6d400 // fsub v0.4s, v0.4s, v6.4s
+	WORD $0x4ea7d421 // fsub v1.4s, v1.4s, v7.4s
+	WORD $0x6e28dc00 // fmul v0.4s, v0.4s, v8.4s
+	WORD $0x6e29dc21 // fmul v1.4s, v1.4s, v9.4s
+	WORD $0x6e3fdc00 // fmul v0.4s, v0.4s, v31.4s
+	WORD $0x6e3fdc21 // fmul v1.4s, v1.4s, v31.4s
+	FSTPQ (F0, F1), 0(R2)
+	ADD R3, R1
+	ADD R3, R2
+	SUBS $1, R7
+	BNE loop1
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 80(R0), R3
+	MOVD 16(R0), R4
+	MOVD 56(R0), R5
+	FLDPQ 32(R4), (F6, F7)
+	FLDPQ 96(R4), (F8, F9)
+	FLDPQ 32(R5), (F10, F11)
+	FLDPQ 96(R5), (F12, F13)
+	MOVD 24(R0), R6
+	MOVD 64(R0), R7
+loop2:
+	VLD1R.P 4(R6), [V31.S4]
+	FLDPQ 32(R1), (F0, F1)
+	WORD $0x4ea6d400 // fsub v0.4s, v0.4s, v6.4s
+	WORD $0x4ea7d421 // fsub v1.4s, v1.4s, v7.4s
+	WORD $0x6e28dc00 // fmul v0.4s, v0.4s, v8.4s
+	WORD $0x6e29dc21 // fmul v1.4s, v1.4s, v9.4s
+	WORD $0x6e3fdc00 // fmul v0.4s, v0.4s, v31.4s
+	WORD $0x6e3fdc21 // fmul v1.4s, v1.4s, v31.4s
+	FSTPQ (F0, F1), 32(R2)
+	ADD R3, R1
+	ADD R3, R2
+	SUBS $1, R7
+	BNE loop2
+	RET
+
+// func layerSumsNeon(args *channelArgs)
+TEXT ·layerSumsNeon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 80(R0), R3
+	MOVD 16(R0), R4
+	MOVD 56(R0), R5
+	FLDPQ 0(R4), (F6, F7)
+	FLDPQ 64(R4), (F8, F9)
+	FLDPQ 0(R5), (F10, F11)
+	FLDPQ 64(R5), (F12, F13)
+	MOVD 24(R0), R6
+	MOVD 64(R0), R7
+loop1:
+	VLD1R.P 4(R6), [V31.S4]
+	FLDPQ 0(R1), (F0, F1)
+	WORD $0x4ea6d400 // fsub v0.4s, v0.4s, v6.4s
+	WORD $0x4ea7d421 // fsub v1.4s, v1.4s, v7.4s
+	FLDPQ 0(R2), (F2, F3)
+	WORD $0x6e3fdc42 // fmul v2.4s, v2.4s, v31.4s
+	WORD $0x6e3fdc63 // fmul v3.4s, v3.4s, v31.4s
+	WORD $0x4e22d54a // fadd v10.4s, v10.4s, v2.4s
+	WORD $0x4e23d56b // fadd v11.4s, v11.4s, v3.4s
+	WORD $0x6e28dc00 // fmul v0.4s, v0.4s, v8.4s
+	WORD $0x6e29dc21 // fmul v1.4s, v1.4s, v9.4s
+	VFMLA V2.S4, V0.S4, V12.S4
+	VFMLA V3.S4, V1.S4, V13.S4
+	ADD R3, R1
+	ADD R3, R2
+	SUBS $1, R7
+	BNE loop1
+	FSTPQ (F10, F11), 0(R5)
+	FSTPQ (F12, F13), 64(R5)
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 80(R0), R3
+	MOVD 16(R0), R4
+	MOVD 56(R0), R5
+	FLDPQ 32(R4), (F6, F7)
+	FLDPQ 96(R4), (F8, F9)
+	FLDPQ 32(R5), (F10, F11)
+	FLDPQ 96(R5), (F12, F13)
+	MOVD 24(R0), R6
+	MOVD 64(R0), R7
+loop2:
+	VLD1R.P 4(R6), [V31.S4]
+	FLDPQ 32(R1), (F0, F1)
+	WORD $0x4ea6d400 // fsub v0.4s, v0.4s, v6.4s
+	WORD $0x4ea7d421 // fsub v1.4s, v1.4s, v7.4s
+	FLDPQ 32(R2), (F2, F3)
+	WORD $0x6e3fdc42 // fmul v2.4s, v2.4s, v31.4s
+	WORD $0x6e3fdc63 // fmul v3.4s, v3.4s, v31.4s
+	WORD $0x4e22d54a // fadd v10.4s, v10.4s, v2.4s
+	WORD $0x4e23d56b // fadd v11.4s, v11.4s, v3.4s
+	WORD $0x6e28dc00 // fmul v0.4s, v0.4s, v8.4s
+	WORD $0x6e29dc21 // fmul v1.4s, v1.4s, v9.4s
+	VFMLA V2.S4, V0.S4, V12.S4
+	VFMLA V3.S4, V1.S4, V13.S4
+	ADD R3, R1
+	ADD R3, R2
+	SUBS $1, R7
+	BNE loop2
+	FSTPQ (F10, F11), 32(R5)
+	FSTPQ (F12, F13), 96(R5)
+	RET
+
+// func layerBackNeon(args *channelArgs)
+TEXT ·layerBackNeon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 80(R0), R3
+	MOVD 16(R0), R4
+	MOVD 56(R0), R5
+	FLDPQ 0(R4), (F6, F7)
+	FLDPQ 64(R4), (F8, F9)
+	FLDPQ 0(R5), (F10, F11)
+	FLDPQ 64(R5), (F12, F13)
+	MOVD 24(R0), R6
+	MOVD 64(R0), R7
+loop1:
+	VLD1R.P 4(R6), [V31.S4]
+	FLDPQ 0(R1), (F0, F1)
+	WORD $0x4ea6d400 // fsub v0.4s, v0.4s, v6.4s
+	WORD $0x4ea7d421 // fsub v1.4s, v1.4s, v7.4s
+	FLDPQ 0(R2), (F2, F3)
+	WORD $0x6e3fdc42 // fmul v2.4s, v2.4s, v31.4s
+	WORD $0x6e3fdc63 // fmul v3.4s, v3.4s, v31.4s
+	WORD $0x4eaad442 // fsub v2.4s, v2.4s, v10.4s
+	WORD $0x4eabd463 // fsub v3.4s, v3.4s, v11.4s
+	WORD $0x6e28dc00 // fmul v0.4s, v0.4s, v8.4s
+	WORD $0x6e29dc21 // fmul v1.4s, v1.4s, v9.4s
+	VFMLS V12.S4, V0.S4, V2.S4
+	VFMLS V13.S4, V1.S4, V3.S4
+	WORD $0x6e28dc42 // fmul v2.4s, v2.4s, v8.4s
+	WORD $0x6e29dc63 // fmul v3.4s, v3.4s, v9.4s
+	FSTPQ (F2, F3), 0(R2)
+	ADD R3, R1
+	ADD R3, R2
+	SUBS $1, R7
+	BNE loop1
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 80(R0), R3
+	MOVD 16(R0), R4
+	MOVD 56(R0), R5
+	FLDPQ 32(R4), (F6, F7)
+	FLDPQ 96(R4), (F8, F9)
+	FLDPQ 32(R5), (F10, F11)
+	FLDPQ 96(R5), (F12, F13)
+	MOVD 24(R0), R6
+	MOVD 64(R0), R7
+loop2:
+	VLD1R.P 4(R6), [V31.S4]
+	FLDPQ 32(R1), (F0, F1)
+	WORD $0x4ea6d400 // fsub v0.4s, v0.4s, v6.4s
+	WORD $0x4ea7d421 // fsub v1.4s, v1.4s, v7.4s
+	FLDPQ 32(R2), (F2, F3)
+	WORD $0x6e3fdc42 // fmul v2.4s, v2.4s, v31.4s
+	WORD $0x6e3fdc63 // fmul v3.4s, v3.4s, v31.4s
+	WORD $0x4eaad442 // fsub v2.4s, v2.4s, v10.4s
+	WORD $0x4eabd463 // fsub v3.4s, v3.4s, v11.4s
+	WORD $0x6e28dc00 // fmul v0.4s, v0.4s, v8.4s
+	WORD $0x6e29dc21 // fmul v1.4s, v1.4s, v9.4s
+	VFMLS V12.S4, V0.S4, V2.S4
+	VFMLS V13.S4, V1.S4, V3.S4
+	WORD $0x6e28dc42 // fmul v2.4s, v2.4s, v8.4s
+	WORD $0x6e29dc63 // fmul v3.4s, v3.4s, v9.4s
+	FSTPQ (F2, F3), 32(R2)
+	ADD R3, R1
+	ADD R3, R2
+	SUBS $1, R7
+	BNE loop2
+	RET
+
 // func moments4Neon(args *channelArgs)
 TEXT ·moments4Neon(SB), NOSPLIT, $0-8
 	MOVD args+0(FP), R0

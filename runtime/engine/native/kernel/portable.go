@@ -183,6 +183,7 @@ func elements(f *functions) {
 	}
 	exponents(f)
 	recurrents(f)
+	layerNorms(f)
 	updates(f)
 }
 

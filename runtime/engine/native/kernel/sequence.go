@@ -1,6 +1,10 @@
 package kernel
 
-import "github.com/disdel/disdel/runtime/engine/native/plan"
+import (
+	"unsafe"
+
+	"github.com/disdel/disdel/runtime/engine/native/plan"
+)
 
 // Sequence is an image with a pixel for each position, or with a Fold for several, [H][C][Lanes], and the rows of the
 // batch that it holds.
@@ -173,45 +177,52 @@ func (n *LayerNorm) kept(t, l int) (mean, inverse *[lanes]float32) {
 // LayerNorm computes y = gamma (x - mean) / sqrt(variance + eps) + beta.
 func (w *Worker) LayerNorm(n *LayerNorm, x, y []float32) {
 	from, to := n.positions(w)
+	f := w.f.layerNorm
+	if n.Beta == nil {
+		f = w.f.layerScale
+	}
 	for t := from; t < to; t++ {
 		for l := 0; l < n.active(); l += lanes {
-			mean, inverse := n.moments(x, t, l)
+			w.layerMoments(n, x, t, l)
 			if n.Kept != nil {
-				m, v := n.kept(t, l)
-				*m, *v = mean, inverse
+				mean, inverse := n.kept(t, l)
+				*mean, *inverse = w.lane.moments[0], w.lane.moments[1]
 			}
-			for c := range n.C {
-				gamma, beta := n.Gamma[c], float32(at(n.Beta, c, 0))
-				for i, in, out := 0, n.at(x, t, c, l), n.at(y, t, c, l); i < lanes; i++ {
-					out[i] = (in[i]-mean[i])*inverse[i]*gamma + beta
-				}
-			}
+			w.layer(f, n, x, y, t, l)
 		}
 	}
 }
 
-// moments are the mean, 0 unless Centered, and 1/sqrt(variance + eps) of lanes of a position.
-func (n *LayerNorm) moments(x []float32, t, l int) (mean, inverse [lanes]float32) {
-	count := 1 / float32(n.C)
+// laneSums are of 16 lanes of a pixel: a mean and 1/sqrt(variance + eps), and sums over the channels.
+type laneSums struct{ moments, sums [2][lanes]float32 }
+
+// layer calls a kernel on 16 lanes of the channels of a pixel, whose moments and sums are w.lane's.
+func (w *Worker) layer(f func(*channelArgs), n *LayerNorm, x, y []float32, t, l int) {
+	a, at := &w.chn, t*n.Pixel()+l
+	a.x, a.y, a.p, a.q = p(x, at), p(y, at), p(n.Gamma, 0), p(n.Gamma, 0)
+	if n.Beta != nil {
+		a.q = p(n.Beta, 0)
+	}
+	a.z, a.out = unsafe.Pointer(&w.lane.moments), unsafe.Pointer(&w.lane.sums)
+	a.channels, a.row = int64(n.C), int64(4*n.Lanes)
+	f(a)
+}
+
+// layerMoments computes w.lane's moments; the mean is 0 unless Centered.
+func (w *Worker) layerMoments(n *LayerNorm, x []float32, t, l int) {
+	count, s := 1/float32(n.C), &w.lane
+	*s = laneSums{}
 	if n.Centered {
-		for c := range n.C {
-			for i, v := range n.at(x, t, c, l) {
-				mean[i] += v
-			}
-		}
-		for i := range mean {
-			mean[i] *= count
+		w.part = filled(1)
+		w.eachRow(w.f.dotRows, w.part[:], 0, x[t*n.Pixel()+l:], n.Lanes, nil, &s.moments[0], n.C)
+		for i := range s.moments[0] {
+			s.moments[0][i] *= count
 		}
 	}
-	for c := range n.C {
-		for i, v := range n.at(x, t, c, l) {
-			inverse[i] += (v - mean[i]) * (v - mean[i])
-		}
+	w.layer(w.f.layerSquares, n, x, x, t, l)
+	for i, v := range s.sums[0] {
+		s.moments[1][i] = float32(1 / sqrt(float64(v*count)+n.Eps))
 	}
-	for i, v := range inverse {
-		inverse[i] = float32(1 / sqrt(float64(v*count)+n.Eps))
-	}
-	return mean, inverse
 }
 
 // LayerNormSums adds the gradients of gamma and beta (nil: there is none) to arrays of zeros, each worker for some
@@ -240,33 +251,47 @@ func (w *Worker) LayerNormSums(n *LayerNorm, x, dy, dGamma, dBeta []float32) {
 // LayerNormBack turns dy, the gradient of y, into that of x, in place.
 func (w *Worker) LayerNormBack(n *LayerNorm, x, dy []float32) {
 	from, to := n.positions(w)
-	count := 1 / float32(n.C)
+	count, s := 1/float32(n.C), &w.lane
 	for t := from; t < to; t++ {
 		for l := 0; l < n.active(); l += lanes {
 			mean, inverse := n.kept(t, l)
-			var sum, dot [lanes]float32 // of gamma dy, and of gamma dy times the normalised x
-			for c := range n.C {
-				gamma, in, d := n.Gamma[c], n.at(x, t, c, l), n.at(dy, t, c, l)
-				for i := range d {
-					g := gamma * d[i]
-					sum[i] += g
-					dot[i] += g * (in[i] - mean[i]) * inverse[i]
+			*s = laneSums{moments: [2][lanes]float32{*mean, *inverse}}
+			w.layer(w.f.layerSums, n, x, dy, t, l)
+			for i := range s.sums[0] {
+				if s.sums[0][i] *= count; !n.Centered {
+					s.sums[0][i] = 0
 				}
+				s.sums[1][i] *= count
 			}
-			for i := range sum {
-				if sum[i] *= count; !n.Centered {
-					sum[i] = 0
-				}
-				dot[i] *= count
-			}
-			for c := range n.C {
-				gamma, in, d := n.Gamma[c], n.at(x, t, c, l), n.at(dy, t, c, l)
-				for i := range d {
-					d[i] = inverse[i] * (gamma*d[i] - sum[i] - (in[i]-mean[i])*inverse[i]*dot[i])
+			w.layer(w.f.layerBack, n, x, dy, t, l)
+		}
+	}
+}
+
+// layerNorms are the kernels of layer norms in plain Go.
+func layerNorms(f *functions) {
+	each := func(value func(x, inverse float32, y, sum, dot *float32, gamma, beta float32)) func(*channelArgs) {
+		return func(a *channelArgs) {
+			moments, sums := (*[2][lanes]float32)(a.z), (*[2][lanes]float32)(a.out)
+			for c := range a.channels {
+				gamma, beta := *(*float32)(ptr(a.p, 4*c)), *(*float32)(ptr(a.q, 4*c))
+				x, y := vec(ptr(a.x, c*a.row)), vec(ptr(a.y, c*a.row))
+				for l := range x {
+					value(x[l]-moments[0][l], moments[1][l], &y[l], &sums[0][l], &sums[1][l], gamma, beta)
 				}
 			}
 		}
 	}
+	f.layerSquares = each(func(x, _ float32, _, sum, _ *float32, _, _ float32) { *sum += x * x })
+	f.layerNorm = each(func(x, inverse float32, y, _, _ *float32, gamma, beta float32) { *y = x*inverse*gamma + beta })
+	f.layerScale = each(func(x, inverse float32, y, _, _ *float32, gamma, _ float32) { *y = x * inverse * gamma })
+	f.layerSums = each(func(x, inverse float32, y, sum, dot *float32, gamma, _ float32) {
+		*sum += gamma * *y
+		*dot += gamma * *y * x * inverse
+	})
+	f.layerBack = each(func(x, inverse float32, y, sum, dot *float32, gamma, _ float32) {
+		*y = inverse * (gamma**y - *sum - x*inverse**dot)
+	})
 }
 
 // Take says which position TakePosition takes.

@@ -240,6 +240,8 @@ type functions struct {
 	lstm, lstmBack, gru, gruBack                           func(*recurrentArgs)
 
 	affine, affineRelu, normBack                   func(*channelArgs)
+	layerSquares, layerNorm, layerScale            func(*channelArgs)
+	layerSums, layerBack                           func(*channelArgs)
 	moments, normSums, normSumsRelu, rowSums, dots [2]func(*channelArgs) // for a block of channels, and for one
 
 	maxPool, sumPool, maxPoolBack, sumPoolBack func(*tapArgs)

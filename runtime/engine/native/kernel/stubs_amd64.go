@@ -143,6 +143,21 @@ func affineRelu512(args *channelArgs)
 func normBack512(args *channelArgs)
 
 //go:noescape
+func layerSquares512(args *channelArgs)
+
+//go:noescape
+func layerNorm512(args *channelArgs)
+
+//go:noescape
+func layerScale512(args *channelArgs)
+
+//go:noescape
+func layerSums512(args *channelArgs)
+
+//go:noescape
+func layerBack512(args *channelArgs)
+
+//go:noescape
 func moments8_512(args *channelArgs)
 
 //go:noescape
@@ -408,6 +423,21 @@ func affineRelu256(args *channelArgs)
 
 //go:noescape
 func normBack256(args *channelArgs)
+
+//go:noescape
+func layerSquares256(args *channelArgs)
+
+//go:noescape
+func layerNorm256(args *channelArgs)
+
+//go:noescape
+func layerScale256(args *channelArgs)
+
+//go:noescape
+func layerSums256(args *channelArgs)
+
+//go:noescape
+func layerBack256(args *channelArgs)
 
 //go:noescape
 func moments4_256(args *channelArgs)

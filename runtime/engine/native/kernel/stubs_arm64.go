@@ -119,6 +119,21 @@ func affineReluNeon(args *channelArgs)
 func normBackNeon(args *channelArgs)
 
 //go:noescape
+func layerSquaresNeon(args *channelArgs)
+
+//go:noescape
+func layerNormNeon(args *channelArgs)
+
+//go:noescape
+func layerScaleNeon(args *channelArgs)
+
+//go:noescape
+func layerSumsNeon(args *channelArgs)
+
+//go:noescape
+func layerBackNeon(args *channelArgs)
+
+//go:noescape
 func moments4Neon(args *channelArgs)
 
 //go:noescape

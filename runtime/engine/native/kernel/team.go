@@ -31,6 +31,7 @@ type Worker struct {
 	elem    elementArgs
 	expo    exponentArgs
 	recur   recurrentArgs
+	lane    laneSums
 	chn     channelArgs
 	tap     tapArgs
 	offs    []int64

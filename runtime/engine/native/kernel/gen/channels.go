@@ -24,6 +24,7 @@ func channels(m machine) {
 	affine(m, "affine", false)
 	affine(m, "affineRelu", true)
 	normBack(m)
+	layerNorms(m)
 	for _, block := range []int{m.block(), 1} {
 		moments(m, block)
 		normSums(m, "normSums", block, false)
@@ -92,6 +93,76 @@ func normBack(m machine) {
 		m.fma(out, q, m.memoryOperand(x, m.v(4+i)))
 		m.mul(out, out, m.memoryOperand(mask, m.v(6+i)))
 		m.store(out, y)
+	})
+}
+
+// layerNorms are the kernels of 16 lanes of a pixel's channels: p has gamma, q beta, z a mean and an inverse deviation
+// of each lane, and out two sums of each lane.
+func layerNorms(m machine) {
+	x, y, t, mean, inverse, sum, dot := m.v(0), m.v(1), m.v(2), m.v(3), m.v(4), m.v(5), m.v(6)
+	each := func(name string, offsets []int, stored bool, body func(factors []vector, to place)) {
+		m.function(name, "*channelArgs", func(args register) {
+			for at := 0; at < 64; at += m.size() {
+				m.scope(func() {
+					from, to, row := m.field(args, argX), m.field(args, argY), m.field(args, argRow)
+					kept, out := m.field(args, argZ), m.field(args, argOut)
+					for i, v := range []vector{mean, inverse} {
+						m.load(m.at(kept, 64*i+at), v)
+					}
+					for i, v := range []vector{sum, dot} {
+						m.load(m.at(out, 64*i+at), v)
+					}
+					arrays, factors := make([]register, len(offsets)), make([]vector, len(offsets))
+					for i, offset := range offsets {
+						arrays[i], factors[i] = m.field(args, offset), m.constant(i)
+					}
+					m.loop(m.field(args, argC), 1, func() {
+						for i, p := range arrays {
+							m.broadcastNext(p, factors[i])
+						}
+						m.load(m.at(from, at), x)
+						m.sub(x, x, mean)
+						body(factors, m.at(to, at))
+						m.plus(row, from, to)
+					})
+					if stored {
+						m.store(sum, m.at(out, at))
+						m.store(dot, m.at(out, 64+at))
+					}
+				})
+			}
+		})
+	}
+	// the sum of squares of x - mean
+	each("layerSquares", nil, true, func([]vector, place) { m.fma(sum, x, x) })
+	// y = (x - mean) inverse gamma + beta
+	each("layerNorm", []int{argP, argQ}, false, func(f []vector, to place) {
+		m.mul(x, x, inverse)
+		m.store(m.affine(x, f[0], f[1], t), to)
+	})
+	// y = (x - mean) inverse gamma
+	each("layerScale", []int{argP}, false, func(f []vector, to place) {
+		m.mul(x, x, inverse)
+		m.mul(x, x, f[0])
+		m.store(x, to)
+	})
+	// the sums of gamma y, and of gamma y (x - mean) inverse
+	each("layerSums", []int{argP}, true, func(f []vector, to place) {
+		m.load(to, y)
+		m.mul(y, y, f[0])
+		m.add(sum, sum, y)
+		m.mul(x, x, inverse)
+		m.fma(dot, x, y)
+	})
+	// y = inverse (gamma y - sum - (x - mean) inverse dot)
+	each("layerBack", []int{argP}, false, func(f []vector, to place) {
+		m.load(to, y)
+		m.mul(y, y, f[0])
+		m.sub(y, y, sum)
+		m.mul(x, x, inverse)
+		m.fms(y, x, dot)
+		m.mul(y, y, inverse)
+		m.store(y, to)
 	})
 }
 
