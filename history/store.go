@@ -92,7 +92,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		},
 	}
 	options := []kivik.Option{couchdb.OptionHTTPClient(s.http)}
-	var access kivik.Option = kivik.Params(nil)
+	access := kivik.Params(nil)
 	if u.User != nil {
 		password, _ := u.User.Password()
 		access = couchdb.BasicAuth(u.User.Username(), password)
