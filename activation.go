@@ -420,7 +420,8 @@ type EvaluateRequest struct {
 	Memory              Bytes  `json:"limitBytes"`
 	Estimate            Bytes  `json:"estimateBytes"` // what the collector is to keep the process within
 	// of an accelerator's memory, that it may take; 0: what it needs
-	Device Bytes `json:"limitDeviceBytes,omitempty"`
+	Device   Bytes `json:"limitDeviceBytes,omitempty"`
+	InBlocks bool  `json:"inBlocks,omitempty"` // read the weights without a copy beside the engine
 }
 
 // EvaluateResult is the result of an evaluate action.

@@ -165,11 +165,19 @@ func TestARoundByHand(t *testing.T) {
 			}
 		}
 	}
-	eval, err := ask[disdel.EvaluateResult](t, h, disdel.TaskEvaluate,
-		disdel.EvaluateRequest{
-			Job: "job-1", Network: b.net, Data: b.data, Rows: disdel.RowRange{End: 359}, BatchSize: 50,
-			Loss: "crossEntropy", Store: b.store,
-		})
+	evaluation := disdel.EvaluateRequest{
+		Job: "job-1", Network: b.net, Data: b.data, Rows: disdel.RowRange{End: 359}, BatchSize: 50,
+		Loss: "crossEntropy", Store: b.store, InBlocks: true,
+	}
+	inBlocks, err := ask[disdel.EvaluateResult](t, h, disdel.TaskEvaluate, evaluation) // first, since engines are kept
+	if err != nil {
+		t.Fatal(err)
+	}
+	evaluation.InBlocks = false
+	eval, err := ask[disdel.EvaluateResult](t, h, disdel.TaskEvaluate, evaluation)
+	if inBlocks.Loss != eval.Loss || inBlocks.Accuracy != eval.Accuracy {
+		t.Errorf("read in blocks, the same weights have another loss: %+v, %+v", inBlocks, eval)
+	}
 	if err != nil || eval.Samples != 359 || eval.Accuracy < 0.3 || eval.Loss <= 0 {
 		t.Errorf("%+v, %v", eval, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/aggregator"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
@@ -52,12 +53,19 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 		return res, err
 	}
 	err = c.phase("fetch", func() error {
-		w, err := reference(ctx, store, source{req.Job, req.Round + 1, req.Models, req.ReferenceCheckpoint},
-			withOptimizer(shapes(g), g, req.Averaged))
+		at := source{req.Job, req.Round + 1, req.Models, req.ReferenceCheckpoint}
+		like := withOptimizer(shapes(g), g, req.Averaged)
+		defer h.free()
+		if req.InBlocks {
+			if err := setInBlocks(ctx, store, at, e, like); err != nil {
+				return err
+			}
+			return frozen(ctx, req.Models, req.Given, e)
+		}
+		w, err := reference(ctx, store, at, like)
 		if err != nil {
 			return err
 		}
-		defer h.free()
 		weights, _, _ := split(w)
 		if err := engine.SetTrained(e, weights); err != nil {
 			return err
@@ -77,6 +85,37 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 	})
 	res.Usage = c.usage()
 	return res, err
+}
+
+// setInBlocks sets an engine's weights to those of a reference, without a copy of them. Values of other arrays are
+// passed over.
+func setInBlocks(ctx context.Context, store *aggregator.Store, at source, e engine.Engine, like disdel.Weights) error {
+	named := map[string]engine.Array{}
+	for _, a := range e.State() {
+		named[a.Name] = a
+	}
+	next, done := 0, 0 // the array that the next value is of, and its values so far
+	take := func(block []float32) error {
+		for len(block) > 0 && next < len(like) {
+			n := min(model.Shape(like[next].Shape).Len()-done, len(block))
+			if a, ok := named[like[next].Name]; ok && n > 0 {
+				if err := a.WriteAt(block[:n], done); err != nil {
+					return err
+				}
+			}
+			block, done = block[n:], done+n
+			if done == model.Shape(like[next].Shape).Len() {
+				next, done = next+1, 0
+			}
+		}
+		return nil
+	}
+	err := store.StreamReference(ctx, at.job, at.round, like, take)
+	if disdel.KindOf(err) == disdel.NotFound && at.from != "" {
+		next, done = 0, 0
+		err = checkpointValues(ctx, at.models, at.from, like, take)
+	}
+	return err
 }
 
 func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine.Engine,

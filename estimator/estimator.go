@@ -19,6 +19,7 @@ type Input struct {
 	SampleBytes disdel.Bytes // of one row as stored
 	OnDisk      bool         // the rows are in a file; labels and a row for each thread are in memory
 	Resizing    disdel.Bytes // of one row while a thread resizes it; 0: rows keep their stored size
+	InBlocks    bool         // an evaluation reads the weights without a copy beside the engine
 	Epochs      int
 	Optimizer   disdel.Optimizer
 	ClipNorm    float64            // above 0: all gradients are kept

@@ -229,6 +229,11 @@ func (c calibration) evaluate(in Input) disdel.Estimate {
 	e := c.planned(in, c.EvaluateNode)
 	w := in.carried()
 	e.Model, e.Shard = w+c.Fetch.bytesFor(w)+in.given(), in.rows()+in.ranked()
+	if in.InBlocks { // a few columns, and no copy
+		if n := 2*min(w, column) + c.Fetch.bytesFor(w) + in.given(); n < e.Model {
+			e.Model, e.InBlocks = n, true
+		}
+	}
 	// a batch comes when the weights are loaded, and their buffers are free again
 	e.Misc = max(0, e.Misc-e.Model)
 	return e

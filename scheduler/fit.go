@@ -167,6 +167,7 @@ func (s search) fewest(batch int) *FitPoint {
 // minimum returns the largest limit of the actions that a batch needs with as many workers as it may have.
 func (s search) minimum(batch int) (minimum disdel.Bytes, task disdel.Task) {
 	in := WithoutLimits(s.in)
+	in.least = true
 	in.Job.Training, in.Job.Distribution.Workers = in.Job.Training.Resized(batch), s.maximum(batch)
 	try := func() {
 		p, err := NewPlan(in)

@@ -231,7 +231,7 @@ const secondForward = 1.0 / 3
 // an evaluation has the whole network. It costs one estimate, stages cost dozens.
 func (b *planBuilder) mayFitInStages(limit disdel.Bytes) bool {
 	return limit == 0 || b.train.Package+b.train.Shard <= limit &&
-		b.Estimator.Evaluate(b.input(b.Data.HeldOut, 1)).Total <= limit
+		b.evaluation().Total <= limit
 }
 
 // stageWays yields the ways to train the network in stages, with each format of moments. A job file that gives their

@@ -157,6 +157,31 @@ func TestStagesFitBySmallerMicroBatches(t *testing.T) {
 	}
 }
 
+// Where a copy of the weights does not fit beside the engine, an evaluation reads them in blocks. Else it does not.
+func TestAnEvaluationReadsWeightsInBlocksWhereACopyDoesNotFit(t *testing.T) {
+	in := denseChain(t)
+	in.Job.Training.Optimizer, in.Job.Distribution.Stages = disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1}}, 3
+	in.Platform.MinMemory, in.Job.Resources.MaxMemory = disdel.MB, 0
+	p, err := NewPlan(WithoutMemoryLimits(in))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, _ := p.Action(disdel.TaskEvaluate)
+	train, _ := p.Action(disdel.TaskTrain)
+	if whole.Estimate.InBlocks || whole.Limits.Memory <= train.Limits.Memory {
+		t.Fatalf("without limits: %+v", whole.Estimate)
+	}
+	in.Platform.MaxMemory = whole.Limits.Memory - disdel.MB
+	if p, err = NewPlan(in); err != nil {
+		t.Fatal(err)
+	}
+	a, _ := p.Action(disdel.TaskEvaluate)
+	if !a.Estimate.InBlocks || a.Estimate.Total >= whole.Estimate.Total ||
+		!strings.Contains(strings.Join(p.Reasons, "\n"), "evaluate: the action reads the weights in blocks") {
+		t.Errorf("%+v\n%s", a.Estimate, strings.Join(p.Reasons, "\n"))
+	}
+}
+
 // A limit that an error names holds for all actions, not only for the one that is too large.
 func TestANamedLimitHoldsForAllActions(t *testing.T) {
 	in := chainWithin(t)

@@ -33,6 +33,8 @@ type PlanInput struct {
 	Decided bool
 
 	timing func(estimator.TimingInput) estimator.Timing // nil: estimator.TimingOf; others are for tests
+	// least: the plan is to need as little memory as it can, as under a limit
+	least bool
 	// looking: the plan is only compared with others, and not checked against budgets and deadlines
 	comparing bool
 
@@ -178,10 +180,6 @@ func (b *planBuilder) estimate(workers int) disdel.Estimate {
 		return b.estimateStages(in)
 	}
 	return b.given(b.Estimator.Train(in))
-}
-
-func (b *planBuilder) evaluation() disdel.Estimate {
-	return b.given(b.Estimator.Evaluate(b.input(b.Data.HeldOut, 1)))
 }
 
 // ceiling returns the most memory an action of this job may get, and what sets it.
@@ -340,11 +338,6 @@ func (b *planBuilder) overMemory(needs, limit disdel.Bytes, who, msg string) err
 	return out
 }
 
-// leastOthers is what the largest action needs that does not train, so that a raised limit holds for all actions.
-func (b *planBuilder) leastOthers() disdel.Bytes {
-	return max(b.Estimator.Aggregate(b.input(0, 1)).Total, b.evaluation().Total)
-}
-
 // actions gives every task an action with its limit.
 func (b *planBuilder) actions() error {
 	limit, who := b.ceiling()
@@ -392,6 +385,9 @@ func (b *planBuilder) actions() error {
 			b.because("%s memory: limit %v, as resources.memory says; the program's memory is unknown", v.task, memory)
 		} else {
 			b.because("%s memory: estimate %v, with its margin %v, limit %v", v.task, v.e.Expected(), v.e.Total, memory)
+		}
+		if v.e.InBlocks {
+			b.because("%s: the action reads the weights in blocks, since a copy of them does not fit beside the engine", v.task)
 		}
 		device, err := b.device(v.task, v.e)
 		if err != nil {

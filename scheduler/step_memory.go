@@ -186,3 +186,21 @@ func (s search) fittedLargest() (best *FitPoint) {
 func (s search) fittedFewest(batch int) *FitPoint {
 	return s.fitted(batch, func(s search) *FitPoint { return s.fewest(batch) })
 }
+
+// evaluation estimates an evaluate action. Where a copy of the weights does not fit beside the engine, the action reads
+// them in blocks.
+func (b *planBuilder) evaluation() disdel.Estimate {
+	in := b.input(b.Data.HeldOut, 1)
+	e := b.given(b.Estimator.Evaluate(in))
+	limit, _ := b.ceiling()
+	if !b.least && e.Total <= limit || !b.Estimator.Default(b.Job.Training.Backend) {
+		return e
+	}
+	in.InBlocks = true
+	return b.given(b.Estimator.Evaluate(in))
+}
+
+// leastOthers is what the largest action needs that does not train, so that a raised limit holds for all actions.
+func (b *planBuilder) leastOthers() disdel.Bytes {
+	return max(b.Estimator.Aggregate(b.input(0, 1)).Total, b.evaluation().Total)
+}
