@@ -61,6 +61,61 @@ func TestChangesAreWrittenTogether(t *testing.T) {
 	})
 }
 
+// Whoever is refused because of another's change reads that change: he is told only when it is in the file. If it does
+// not get there, neither is told that he was refused.
+func TestARefusedChangeIsToldBehindTheOthers(t *testing.T) {
+	full := errors.New("the disk is full")
+	for what, last := range map[string]error{"written": nil, "not written": full} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var all commitQueue
+				commits, kept, pending := 0, 0, 0
+				hold := make(chan struct{})
+				commit := func(do func(*bbolt.Tx) error) error {
+					<-hold
+					commits++
+					pending = kept
+					if err := do(nil); err != nil {
+						return err
+					}
+					if commits == 3 && last != nil {
+						return last
+					}
+					kept = pending
+					return nil
+				}
+				conflict := errors.New("conflict")
+				take := func(from int) error {
+					return all.run(func(*bbolt.Tx) error {
+						if pending != from {
+							return conflict
+						}
+						pending++
+						return nil
+					}, commit)
+				}
+				var seen [3]string
+				for i, from := range []int{0, 1, 1} {
+					go func() {
+						err := take(from)
+						seen[i] = fmt.Sprint(err, " ", kept)
+					}()
+					synctest.Wait()
+				}
+				close(hold)
+				synctest.Wait()
+				want := map[string][3]string{
+					"written":     {"<nil> 1", "<nil> 2", "conflict 2"},
+					"not written": {"<nil> 1", "the disk is full 1", "the disk is full 1"},
+				}[what]
+				if seen != want {
+					t.Errorf("%q, not %q", seen, want)
+				}
+			})
+		})
+	}
+}
+
 // Who comes to a bad end while he writes for others leaves nobody waiting.
 func TestAPanicLeavesNobodyWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -2,6 +2,7 @@ package couchlite
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -171,9 +172,10 @@ type commitQueue struct {
 
 // change is one writer's change of the file.
 type change struct {
-	do    func(*bbolt.Tx) error
-	turn  chan struct{} // gets a value if this writer has to commit for all
-	ended chan error    // one value
+	do      func(*bbolt.Tx) error
+	refused error         // of do
+	turn    chan struct{} // gets a value if this writer has to commit for all
+	ended   chan error    // one value
 }
 
 // errAborted is the error of changes whose commit panicked in another goroutine.
@@ -224,32 +226,34 @@ func (s *commitQueue) wakeNext() {
 }
 
 // writeAll commits changes and reports their results. After a failure it repeats the commit without the failed change.
+// That one may have met what another writes, so it is told only when the others are in the file.
 func writeAll(all []*change, commit func(func(*bbolt.Tx) error) error) {
-	defer func() { reportAll(all, errAborted) }() // after a panic
-	for len(all) > 0 {
+	err := errAborted // after a panic
+	defer func() { reportAll(all, err) }()
+	for left := slices.Clone(all); len(left) > 0; {
 		failed := -1
-		err := commit(func(tx *bbolt.Tx) error {
-			for i, c := range all {
-				if err := c.do(tx); err != nil {
+		committed := commit(func(tx *bbolt.Tx) error {
+			for i, c := range left {
+				if c.refused = c.do(tx); c.refused != nil {
 					failed = i
-					return err
+					return c.refused
 				}
 			}
 			return nil
 		})
-		if failed < 0 || len(all) == 1 {
-			reportAll(all, err)
-			all = nil
+		if failed < 0 {
+			err = committed
 			return
 		}
-		reportAll(all[failed:failed+1], err)
-		all = slices.Delete(all, failed, failed+1)
+		left = slices.Delete(left, failed, failed+1)
 	}
+	err = nil // all were refused
 }
 
+// reportAll tells each change its own error, or that of the commit.
 func reportAll(all []*change, err error) {
 	for _, c := range all {
-		c.ended <- err
+		c.ended <- cmp.Or(err, c.refused)
 	}
 }
 
