@@ -36,6 +36,8 @@ type Config struct {
 	// Patience is how long a query waits for a view that the server is building, before it uses a selector. 0: two
 	// seconds.
 	Patience time.Duration
+
+	Transport http.RoundTripper // nil: connections of its own
 }
 
 // Database is the default database.
@@ -83,13 +85,13 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Database == "" {
 		cfg.Database = Database
 	}
+	if cfg.Transport == nil {
+		cfg.Transport = &http.Transport{IdleConnTimeout: time.Minute, ResponseHeaderTimeout: 30 * time.Second}
+	}
 	s := &Store{
 		log: cfg.Logger, warned: new(sync.Map), database: cfg.Database,
 		view: &view{patience: cmp.Or(cfg.Patience, viewPatience)},
-		http: &http.Client{
-			Transport:     &http.Transport{IdleConnTimeout: time.Minute, ResponseHeaderTimeout: 30 * time.Second},
-			CheckRedirect: refuseRedirect,
-		},
+		http: &http.Client{Transport: cfg.Transport, CheckRedirect: refuseRedirect},
 	}
 	options := []kivik.Option{couchdb.OptionHTTPClient(s.http)}
 	access := kivik.Params(nil)

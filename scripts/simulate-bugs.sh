@@ -17,7 +17,9 @@ for patch in test/simulate/bugs/${ONLY:-*}.patch; do
   awk -v from="$PWD" -v to="$work/tree" 'BEGIN { printf "{\"Replace\": {" }
     { printf "%s\"%s/%s\": \"%s/%s\"", (NR > 1 ? ", " : ""), from, $0, to, $0 } END { print "}}" }' "$work/files" >"$work/overlay.json"
   go test -c -vet=off -overlay "$work/overlay.json" -o "$work/simulate" ./test/simulate
-  if (cd test/simulate && "$work/simulate" -test.run UnderFaults -test.timeout 20m -first -seeds "1..$seeds") >"$work/said" 2>&1; then
+  test=JobsUnderFaults
+  ! grep -qE '^(service/queue|scheduler)/' "$work/files" || test=PoolsUnderFaults # bugs of admission
+  if (cd test/simulate && "$work/simulate" -test.run "$test" -test.timeout 20m -first -seeds "1..$seeds") >"$work/said" 2>&1; then
     echo "$name: not found within $seeds seeds"
   else
     found=$((found + 1))

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/history/couchlite"
+	"github.com/disdel/disdel/internal/test/wait"
 	"github.com/disdel/disdel/scheduler"
 )
 
@@ -234,4 +236,34 @@ func TestARoundsTurnEndsWithItsRun(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("it still waits")
 	}
+}
+
+// What an ended job held is free for others although the history did not answer at its end: the process writes it later.
+func TestALostEndGivesTheRoomBackLater(t *testing.T) {
+	q := pooled(t)
+	if err := q.Enter(t.Context(), scheduler.Demand{Job: "job-a", Gang: gangOf(2)}, Waiter{}); err != nil {
+		t.Fatal(err)
+	}
+	wait.Until(t, "nobody waits any more", func() bool {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return !q.looking
+	})
+	answers, lost := q.History, atomic.Int32{}
+	q.History = func(ctx context.Context) (*history.Store, error) {
+		if lost.Add(1) <= 2 {
+			return nil, &disdel.Error{Kind: disdel.Unavailable, Msg: "the history does not answer"}
+		}
+		return answers(ctx)
+	}
+	q.Leave("job-a", 1)
+	h, err := answers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait.Until(t, "the room to come back", func() bool {
+		note, err := h.Note(t.Context(), history.NotePool, q.Pool)
+		l := readState(note)
+		return err == nil && len(l.Books.Jobs) == 0 && l.Books.Spent[""] == 1
+	})
 }

@@ -177,7 +177,8 @@ func (q *Queue) Leave(id disdel.JobID, cost float64) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(q.Life), leaveIn)
 	defer stop()
 	if err := q.settle(ctx); err != nil {
-		q.Log.WithError(err).WithField("job", id).Debug("what the job held is given back with the session")
+		q.Log.WithError(err).WithField("job", id).Debug("what the job held is given back later")
+		q.startLooking()
 	}
 }
 
@@ -230,8 +231,12 @@ func (q *Queue) rest(d time.Duration) {
 	}
 }
 
-// waiting reports whether a job of this process waits; the caller holds the lock.
+// waiting reports whether a job of this process waits, or has ended and the note still has it. When the process is about
+// to end, its session tells others that. The caller holds the lock.
 func (q *Queue) waiting() bool {
+	if len(q.costs) > 0 && q.Open.Err() == nil {
+		return true
+	}
 	for _, e := range q.entries {
 		if e.demand.Held == nil && e.failed == nil || e.asks() {
 			return true

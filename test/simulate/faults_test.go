@@ -30,6 +30,8 @@ const (
 	slowStep                    // a training step takes up to 8 s
 	controllerDies              // the controller dies, and a new one resumes the job
 	saveFails                   // the history store does not save a record
+	storeHalf                   // half of a message to Redis arrives before the connection breaks
+	clockJumps                  // the clock of Redis goes forward by up to an hour
 	faults
 )
 
@@ -55,7 +57,7 @@ func newWeather(seed uint64, trace io.Writer) *weather {
 		if w.roll("kind", uint64(f)) < 0.35 {
 			most := map[fault]float64{
 				controllerDies: 1, recordLost: 0.1, neverRuns: 0.1, startFails: 0.2, runsTwice: 0.4,
-				containerDies: 0.4, recordLate: 0.5, saveFails: 0.3,
+				containerDies: 0.4, recordLate: 0.5, saveFails: 0.3, clockJumps: 0.2,
 			}[f]
 			if most == 0 {
 				most = 0.06
@@ -130,6 +132,6 @@ func (f fault) String() string {
 	return [...]string{
 		"message late", "connection cut", "answer cut off", "connection refused", "request late", "request lost",
 		"answer lost", "request twice", "platform busy", "container dies", "start fails", "runs twice", "record late",
-		"record lost", "never runs", "slow step", "controller dies", "save fails",
+		"record lost", "never runs", "slow step", "controller dies", "save fails", "half a message", "clock jumps",
 	}[f]
 }

@@ -63,24 +63,31 @@ func newPlatform(w *world) *platform {
 	}
 }
 
-// caller is the connection of a process to the platform.
-type caller struct{ from *process }
+// caller is the connection of a process to a server of requests: the platform, or the history.
+type caller struct {
+	from   *process
+	answer func(r *http.Request, body []byte) (int, string)
+	late   time.Duration // most of a late request
+
+	instant func(r *http.Request) bool // nil: no request takes no time
+}
 
 // RoundTrip implements http.RoundTripper.
 func (c caller) RoundTrip(r *http.Request) (*http.Response, error) {
-	w, p, name := c.from.world.weather, c.from.world.platform, c.from.name
+	w, name := c.from.world.weather, c.from.name
 	var body []byte
 	if r.Body != nil {
 		body, _ = io.ReadAll(r.Body)
 	}
 	// each request has rolls of its own, whichever of several at once comes first
-	name = fmt.Sprintf("%s, %s %s %s", name, r.Method, r.URL.Path, p.world.digest(body))
+	name = fmt.Sprintf("%s, %s %s %s", name, r.Method, r.URL.Path, c.from.world.digest(body))
 	reset := &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 	delay := w.between(200*time.Microsecond, 3*time.Millisecond, "call "+name)
 	if w.strikes(callLate, name) {
-		delay = w.between(10*time.Millisecond, 8*time.Second, "late "+name)
+		delay = w.between(10*time.Millisecond, c.late, "late "+name)
 	}
-	if !sleep(r.Context(), delay) {
+	instant := c.instant != nil && c.instant(r)
+	if !instant && !sleep(r.Context(), delay) {
 		return nil, r.Context().Err()
 	}
 	if !c.from.alive() || w.strikes(callLost, name) {
@@ -89,11 +96,11 @@ func (c caller) RoundTrip(r *http.Request) (*http.Response, error) {
 	status, answer := http.StatusServiceUnavailable, `{"error":"the controller is busy"}`
 	if !w.strikes(callBusy, name) {
 		if w.strikes(callTwice, name) {
-			p.answer(r, body)
+			c.answer(r, body)
 		}
-		status, answer = p.answer(r, body)
+		status, answer = c.answer(r, body)
 	}
-	if !sleep(r.Context(), w.between(200*time.Microsecond, 3*time.Millisecond, "back "+name)) {
+	if !instant && !sleep(r.Context(), w.between(200*time.Microsecond, 3*time.Millisecond, "back "+name)) {
 		return nil, r.Context().Err()
 	}
 	if !c.from.alive() || w.strikes(answerLost, name) {

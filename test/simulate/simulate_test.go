@@ -189,6 +189,15 @@ func seedRange(text string) (first, last uint64, err error) {
 // A job under faults ends as the same job without them, and leaves nothing.
 func TestJobsUnderFaultsEndAsWithoutThem(t *testing.T) {
 	s := newSimulation(t)
+	runSeeds(t, func(seed uint64, out io.Writer) error { return s.simulate(t, seed, out) })
+	for f, n := range s.hits {
+		t.Logf("%v: %d", fault(f), n)
+	}
+}
+
+// runSeeds runs the seeds of -seeds, and fails the test for each that violates something.
+func runSeeds(t *testing.T, simulate func(seed uint64, out io.Writer) error) {
+	t.Helper()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // goroutines then take turns in the same order
 	defer debug.SetGCPercent(debug.SetGCPercent(1500))
 	began := time.Now()
@@ -206,16 +215,13 @@ func TestJobsUnderFaultsEndAsWithoutThem(t *testing.T) {
 		if out != nil {
 			fmt.Fprintf(out, "seed %d\n", seed)
 		}
-		if err := s.simulate(t, seed, out); err != nil {
+		if err := simulate(seed, out); err != nil {
 			violations++
-			t.Errorf("seed %d: %v\nrepeat: go test ./test/simulate -run UnderFaults -seeds %d -trace", seed, err, seed)
+			t.Errorf("seed %d: %v\nrepeat: go test ./test/simulate -run %s -seeds %d -trace", seed, err, t.Name(), seed)
 		}
 	}
 	t.Logf("seeds from %d: sim_runs %d, sim_violations %d, sim_runs_per_min %.0f", from, runs, violations,
 		float64(runs)/time.Since(began).Minutes())
-	for f, n := range s.hits {
-		t.Logf("%v: %d", fault(f), n)
-	}
 }
 
 // Each of these seeds found a bug, and without its repair the seed fails or hangs:

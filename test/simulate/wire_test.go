@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -53,6 +54,9 @@ func (p *process) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	w := p.world.weather
 	if !p.alive() || w.strikes(dialRefused, p.name) {
 		return nil, refused
+	}
+	if w.strikes(clockJumps, p.name) {
+		p.world.redis.FastForward(w.between(time.Second, time.Hour, "jump "+p.name))
 	}
 	there, back := newPipe(), newPipe()
 	p.mu.Lock()
@@ -196,6 +200,11 @@ func (c *conn) Write(b []byte) (int, error) {
 	if w.strikes(storeCut, name) {
 		c.reset(syscall.ECONNRESET)
 		return 0, syscall.ECONNRESET
+	}
+	if w.strikes(storeHalf, name) {
+		err := c.out.send(b[:len(b)/2], delay)
+		c.reset(syscall.ECONNRESET)
+		return len(b) / 2, errors.Join(err, syscall.ECONNRESET)
 	}
 	err := c.out.send(b, delay)
 	if err == nil && w.strikes(storeMute, name) {
