@@ -273,7 +273,9 @@ func (l poolLog) Fire(e *logrus.Entry) error {
 type rounds struct{ controller.Invoker }
 
 // Invoke implements controller.Invoker.
-func (rounds) Invoke(context.Context, disdel.Invocation) (disdel.ActivationID, error) { return "a", nil }
+func (rounds) Invoke(context.Context, disdel.Invocation) (disdel.ActivationID, error) {
+	return "a", nil
+}
 
 // run runs a job in a process until it ends or the process dies.
 func (p *poolWorld) run(m *member, j *poolJob) {
@@ -438,7 +440,7 @@ func (p *poolWorld) runPool() error {
 		m.kill()
 		m.running.Wait()
 		m.session.Close() //nolint:errcheck // its process is dead
-		m.history.Close()                     //nolint:errcheck // its process is dead
+		m.history.Close() //nolint:errcheck // its process is dead
 	}
 	return p.violated
 }
