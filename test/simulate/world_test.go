@@ -203,8 +203,9 @@ func (w *world) controlled(p *process, spec controller.Spec, rec *disdel.Record)
 	}
 	defer board.Close()
 	e, err := executor.New(executor.Config{
-		APIHost: "http://openwhisk.test", AuthKey: "user:key", Logger: log, Transport: caller{from: p, answer: w.platform.answer, late: 8 * time.Second},
-		Jitter: func(most time.Duration) time.Duration { return w.weather.between(0, most+1, "jitter "+p.name) },
+		APIHost: "http://openwhisk.test", AuthKey: "user:key", Logger: log,
+		Transport: caller{from: p, answer: w.platform.answer, late: 8 * time.Second},
+		Jitter:    func(most time.Duration) time.Duration { return w.weather.between(0, most+1, "jitter "+p.name) },
 		Heartbeats: func(ctx context.Context, inv disdel.Invocation) []disdel.Progress {
 			all, _ := board.Progress(ctx, inv.Job)
 			return slices.DeleteFunc(all, func(p disdel.Progress) bool {
