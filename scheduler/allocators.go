@@ -84,15 +84,21 @@ func (f FIFO) Allocate(now disdel.Millis, free Capacity, jobs []Demand) []Grant 
 		return accounts[d.Tenant]
 	}
 	for i := range jobs {
-		if d := &jobs[i]; d.Held != nil {
-			of(d).add(d, d.Held.Room)
+		if d := &jobs[i]; d.Held != nil || d.Began {
+			of(d).addBegun(d)
 		}
 	}
 	var grants []Grant
-	full := map[string]bool{} // tenants at their quota
+	full, spent := map[string]bool{}, map[string]bool{} // tenants at their quota of room, and at their budget
 	for _, d := range waiting(jobs) {
 		capacity := d.Gang.Room()
-		if full[d.Tenant] || of(d).over(d, capacity) {
+		switch {
+		case full[d.Tenant] || spent[d.Tenant] && !d.Began: // a job that began passes those that wait for its cost
+			continue
+		case of(d).overBudget(d):
+			spent[d.Tenant] = true
+			continue
+		case of(d).over(d, capacity):
 			full[d.Tenant] = true
 			continue
 		}

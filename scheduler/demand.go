@@ -99,6 +99,7 @@ type Demand struct {
 	Takes    disdel.Interval[disdel.Millis] `json:"takesMs"`           // expected duration; High 0: unknown
 	Cost     float64                        `json:"costGBs,omitempty"` // likely cost by use; 0: unknown
 	Quota    Quota                          `json:"quota"`             // of its tenant
+	Began    bool                           `json:"began,omitempty"`   // it waits for a round that is not its first
 	Held     *Grant                         `json:"held,omitempty"`    // nil: nothing, it waits
 
 	// An Admission keeps these to save time: room and until of Held (or the room of Gang), and the number of the tenant.

@@ -111,8 +111,8 @@ func (d *gangDecision) read() {
 // readHeld finds what tenants hold, and how far that moves their jobs back.
 func (d *gangDecision) readHeld() {
 	for i := range d.jobs {
-		if j := &d.jobs[i]; j.Held != nil {
-			d.account(j).add(j, j.capacity)
+		if j := &d.jobs[i]; j.Held != nil || j.Began {
+			d.account(j).addBegun(j)
 		}
 	}
 	for _, a := range d.accounts {
@@ -165,14 +165,15 @@ func (d *gangDecision) decide() {
 		a := d.queue.accounts[0]
 		job := a.waiting[0]
 		capacity := job.capacity
-		if a.over(job, capacity) { // the tenant's own later jobs do not pass it
-			heap.Pop(&d.queue)
-			continue
-		}
 		a.waiting = a.waiting[1:]
-		if d.fits(job, capacity) {
+		switch {
+		case a.overBudget(job): // it waits for what jobs that began will have cost: these pass it, and no others
+			a.waiting = slices.DeleteFunc(a.waiting, func(j *Demand) bool { return !j.Began })
+		case a.over(job, capacity): // the tenant's own later jobs do not pass it
+			a.waiting = nil
+		case d.fits(job, capacity):
 			d.grant(a, job, capacity)
-		} else {
+		default:
 			d.wait(job, capacity)
 			looked++
 		}
@@ -282,10 +283,22 @@ func (d *gangDecision) account(j *Demand) *account {
 	return a
 }
 
+// addBegun counts a job that began. Between two rounds it holds nothing, and its cost still counts.
+func (a *account) addBegun(d *Demand) {
+	if d.Held != nil {
+		a.add(d, d.Held.Room)
+	} else {
+		a.cost += d.Cost
+	}
+}
+
+// add counts a job that holds capacity. The cost of a job between two rounds counts already.
 func (a *account) add(d *Demand, capacity Capacity) {
 	a.jobs++
 	a.capacity = a.capacity.Plus(capacity)
-	a.cost += d.Cost
+	if d.Held != nil || !d.Began {
+		a.cost += d.Cost
+	}
 }
 
 // place moves a tenant's jobs back by its share.
@@ -297,7 +310,12 @@ func (d *gangDecision) place(a *account) {
 func (a *account) over(d *Demand, capacity Capacity) bool {
 	q := d.Quota
 	return q.Jobs > 0 && a.jobs >= q.Jobs || q.Memory > 0 && a.capacity.Memory+capacity.Memory > q.Memory ||
-		q.Cost > 0 && q.Spent+a.cost+d.Cost > q.Cost
+		a.overBudget(d)
+}
+
+// overBudget tells whether one more job would cost more than the tenant has left.
+func (a *account) overBudget(d *Demand) bool {
+	return d.Quota.Cost > 0 && d.Quota.Spent+a.cost+d.Cost > d.Quota.Cost
 }
 
 // queue is a heap of tenants with waiting jobs, the one whose first job goes next on top.

@@ -42,3 +42,27 @@ func TestAQuotaForNoGangIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// What a job costs counts against its tenant's budget from its first round to its end, also while it waits for a round.
+func TestAJobBetweenRoundsCountsAgainstTheBudget(t *testing.T) {
+	free := scheduler.CapacityOf(disdel.PlatformLimits{Pool: disdel.GB})
+	gang := scheduler.Gang{{Task: disdel.TaskTrain, Count: 1, Each: scheduler.Capacity{Memory: 128 * disdel.MB}}}
+	between := scheduler.Demand{Job: "job-a", Tenant: "ann", Gang: gang, Keep: scheduler.KeepRound, Cost: 4, Began: true}
+	next := scheduler.Demand{
+		Job: "job-b", Tenant: "ann", Arrived: 1, Gang: gang, Cost: 4, Quota: scheduler.Quota{Cost: 6},
+	}
+	for name, by := range map[string]scheduler.Allocator{"gang": scheduler.Gangs{}, "fifo": scheduler.FIFO{}} {
+		for _, priority := range []int{0, 1} { // the job over the budget may come first: then the other passes it
+			next.Priority = priority
+			got := by.Allocate(2, free, []scheduler.Demand{between, next})
+			if len(got) != 1 || got[0].Job != between.Job || got[0].Reserved {
+				t.Errorf("%s, priority %d: jobs of ann would cost 8 of 6: %+v", name, priority, got)
+			}
+		}
+		next.Quota.Cost = 8
+		if n := len(by.Allocate(2, free, []scheduler.Demand{between, next})); n != 2 {
+			t.Errorf("%s: %d of 2 jobs are granted within the budget", name, n)
+		}
+		next.Quota.Cost = 6
+	}
+}

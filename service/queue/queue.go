@@ -128,7 +128,7 @@ func (q *Queue) again(ctx context.Context, job disdel.JobID) error {
 	}
 	granted := make(chan struct{})
 	e.began, e.gaveBack, e.waits, e.granted, e.since = true, true, false, granted, time.Now()
-	e.demand.Held, e.demand.Quota.Cost = nil, 0 // what it comes to was looked at when it began
+	e.demand.Held, e.demand.Began, e.demand.Quota.Cost = nil, true, 0 // what it comes to was looked at when it began
 	q.mu.Unlock()
 	return q.await(ctx, e, granted)
 }
