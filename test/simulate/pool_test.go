@@ -53,13 +53,12 @@ type member struct {
 
 // poolJob is a job of the pool.
 type poolJob struct {
-	demand   scheduler.Demand
-	at       time.Duration // when it is submitted
-	rounds   int
-	round    int // the next
-	ended    bool
-	fits     bool // it can have its gang at all
-	released bool // it ended, and gave its room back
+	demand scheduler.Demand
+	at     time.Duration // when it is submitted
+	rounds int
+	round  int // the next
+	ended  bool
+	fits   bool // it can have its gang at all
 }
 
 const (
