@@ -102,8 +102,10 @@ func TestARefusedChangeIsToldBehindTheOthers(t *testing.T) {
 					}()
 					synctest.Wait()
 				}
-				close(hold)
-				synctest.Wait()
+				for range 3 { // one commit after the other
+					hold <- struct{}{}
+					synctest.Wait()
+				}
 				want := map[string][3]string{
 					"written":     {"<nil> 1", "<nil> 2", "conflict 2"},
 					"not written": {"<nil> 1", "the disk is full 1", "the disk is full 1"},
