@@ -85,7 +85,7 @@ type Estimate struct {
 	// Extra is what a training step computes more to save memory, as a share of a step without.
 	Extra float64 `json:"extra,omitempty"`
 
-	// InBlocks says that an evaluate action reads the weights in blocks, since a copy of them does not fit beside the engine.
+	// InBlocks says that an evaluate action reads the weights in blocks: a copy of them does not fit beside the engine.
 	InBlocks bool `json:"inBlocks,omitempty"`
 
 	// Device is GPU memory, which none of the above includes.

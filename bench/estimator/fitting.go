@@ -106,7 +106,8 @@ func fittingPart(ctx context.Context, s subject) error {
 
 func (f *fits) print(jobs int) {
 	actions := of(actionsOf(f.records), disdel.TaskTrain)
-	figure("fit_jobs", float64(jobs), fmt.Sprintf("drawn jobs with a limit below their need, %d trained, %d of them in stages",
+	figure("fit_jobs", float64(jobs), fmt.Sprintf(
+		"drawn jobs with a limit below their need, %d trained, %d of them in stages",
 		len(f.records), f.inStages))
 	figure("fit_oom_kills", float64(kills(f.records)), "activations")
 	figure("fit_refused", float64(f.refused), "jobs without a plan")
@@ -158,7 +159,9 @@ func (f *fits) train(ctx context.Context, t tight, job controller.Resolved, plan
 }
 
 // turnedDown looks for a listed way to fit a job that has no plan, and trains it that way.
-func (f *fits) turnedDown(ctx context.Context, t tight, job controller.Resolved, in scheduler.PlanInput, why error) error {
+func (f *fits) turnedDown(
+	ctx context.Context, t tight, job controller.Resolved, in scheduler.PlanInput, why error,
+) error {
 	f.refused++
 	fmt.Fprintf(os.Stderr, "%v, at most %v: refused: %v\n", t, in.Job.Resources.MaxMemory, why)
 	in.Suggest = false

@@ -45,8 +45,8 @@ func diskWork(dir string, done func(string), failed func(error)) {
 	}
 }
 
-// Whatever call to the disk fails, a model or a checkpoint that was acknowledged can be read, under the version that its
-// job was told. One that was not acknowledged is there whole, or not at all.
+// Whatever call to the disk fails, a model or a checkpoint that was acknowledged can be read, under the version that
+// its job was told. One that was not acknowledged is there whole, or not at all.
 func TestAFailedCallToTheDiskLosesNoModel(t *testing.T) {
 	faults.FailEveryDiskCall(t, diskWork, func(t *testing.T, dir string, done []string) {
 		s, err := Open(ctx, "file://"+dir)

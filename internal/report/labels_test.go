@@ -13,7 +13,8 @@ import (
 func TestTheLabelsAreDocumented(t *testing.T) {
 	const path = "../../docs/reference/labels.md"
 	var want strings.Builder
-	want.WriteString("# Labels\n\nThe columns, tiles and fields of the page and of HTML reports. A click, a tap or a key on a label " +
+	want.WriteString("# Labels\n\nThe columns, tiles and fields of the page and of HTML reports. " +
+		"A click, a tap or a key on a label " +
 		"shows the same text.\nThe [glossary](glossary.md) has the other words.\n\n| label | meaning |\n|---|---|\n")
 	for _, label := range report.Labels() {
 		fmt.Fprintf(&want, "| %s | %s |\n", strings.TrimSuffix(report.Sentence(label), "."), report.Meaning(label))
@@ -31,7 +32,8 @@ func TestTheLabelsAreDocumented(t *testing.T) {
 
 // A page has the meaning of each of its labels once, so that a button never leads nowhere.
 func TestAPageHasTheMeaningsOfItsLabels(t *testing.T) {
-	page := string(report.Label("Peak")) + string(report.Hint("peak")) + string(report.Label("Train loss")) + string(report.Label("<b>"))
+	page := string(report.Label("Peak")) + string(report.Hint("peak")) + string(report.Label("Train loss")) +
+		string(report.Label("<b>"))
 	got := string(report.Meanings(page))
 	if strings.Count(got, ` popover=""`) != 2 || !strings.Contains(got, `id="what-peak"`) ||
 		!strings.Contains(got, `id="what-train-loss"`) || !strings.Contains(page, `popovertarget="what-train-loss"`) {

@@ -238,7 +238,8 @@ func TestARoundsTurnEndsWithItsRun(t *testing.T) {
 	}
 }
 
-// What an ended job held is free for others although the history did not answer at its end: the process writes it later.
+// What an ended job held is free for others although the history did not answer at its end: the process
+// writes it later.
 func TestALostEndGivesTheRoomBackLater(t *testing.T) {
 	q := pooled(t)
 	if err := q.Enter(t.Context(), scheduler.Demand{Job: "job-a", Gang: gangOf(2)}, Waiter{}); err != nil {

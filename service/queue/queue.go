@@ -231,8 +231,8 @@ func (q *Queue) rest(d time.Duration) {
 	}
 }
 
-// waiting reports whether a job of this process waits, or has ended and the note still has it. When the process is about
-// to end, its session tells others that. The caller holds the lock.
+// waiting reports whether a job of this process waits, or has ended and the note still has it. When the process is
+// about to end, its session tells others that. The caller holds the lock.
 func (q *Queue) waiting() bool {
 	if len(q.costs) > 0 && q.Open.Err() == nil {
 		return true

@@ -114,7 +114,8 @@ func TestALabelShowsItsMeaning(t *testing.T) {
 	for _, found := range c.axe() {
 		t.Errorf("axe finds %s", found)
 	}
-	c.is(`document.querySelector("h1").dispatchEvent(new PointerEvent("pointerover", { bubbles: true, pointerType: "mouse" }))`)
+	c.is(`document.querySelector("h1").dispatchEvent(` +
+		`new PointerEvent("pointerover", { bubbles: true, pointerType: "mouse" }))`)
 	c.until(`!document.querySelector(".meaning:popover-open")`)
 }
 
@@ -169,4 +170,47 @@ func TestAnActionKeepsThePlace(t *testing.T) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.complaints = slices.DeleteFunc(c.complaints, func(s string) bool { return strings.Contains(s, "404") })
+}
+
+// labelled checks that every head of a column, tile and field has a label that shows its meaning. Names of users are no
+// labels: of jobs, classes and fields of the job file.
+func labelled(t *testing.T, path string, doc *html.Node) {
+	t.Helper()
+	hints, ids, marks := []string{}, map[string]bool{}, map[string]bool{}
+	each(doc, func(n *html.Node) {
+		ids[attribute(n, "id")] = true
+		if to := attribute(n, "popovertarget"); to != "" {
+			hints = append(hints, to)
+			if before := n.PrevSibling; before != nil && before.PrevSibling != nil && before.PrevSibling.Data == "label" {
+				marks[attribute(before.PrevSibling, "for")] = true
+			}
+		}
+	})
+	for _, to := range hints {
+		if !ids[to] {
+			t.Errorf("%s: the label %s has no meaning on the page", path, to)
+		}
+	}
+	each(doc, func(n *html.Node) {
+		head := n.Data == "th" && attribute(n, "scope") == "col" && attribute(n, "title") == ""
+		tile := n.Data == "dt" && n.Parent.Parent != nil && attribute(n.Parent.Parent, "class") == "tiles"
+		field := n.Data == "label" && attribute(n, "for") != "" && !slices.Contains(unlabelled, words(n))
+		if field && !marks[attribute(n, "for")] || (head || tile) && !hasLabel(n) {
+			t.Errorf("%s: no meaning for the label %q", path, words(n))
+		}
+	})
+}
+
+// unlabelled are fields that mean what they say.
+var unlabelled = []string{"Token", "to", "or rows, one a line", "Name"}
+
+// hasLabel tells whether a head has a label, or needs none.
+func hasLabel(n *html.Node) (ok bool) {
+	each(n, func(in *html.Node) {
+		ok = ok || attribute(in, "popovertarget") != "" || strings.HasPrefix(attribute(in, "href"), "/ui/jobs/")
+	})
+	for up := n.Parent; up != nil; up = up.Parent {
+		ok = ok || attribute(up, "class") == "matrix" || attribute(up, "data-names") != "" || up.Data == "template"
+	}
+	return ok || words(n) == ""
 }

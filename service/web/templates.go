@@ -39,7 +39,8 @@ var pages = sync.OnceValue(func() *template.Template { return parse(pagesText) }
 func parse(text string) *template.Template {
 	return template.Must(template.New("pages").Funcs(template.FuncMap{
 		"job": jobAddress, "model": modelAddress, "figure": figure, "when": when, "number": number, "cut": cut,
-		"list": strings.Join, "dict": dict, "clock": clock, "sentence": report.Sentence, "label": report.Label, "hint": report.Hint,
+		"list": strings.Join, "dict": dict, "clock": clock, "sentence": report.Sentence,
+		"label": report.Label, "hint": report.Hint,
 		"meanings": func(page template.HTML) template.HTML { return report.Meanings(string(page)) },
 	}).Parse(text))
 }

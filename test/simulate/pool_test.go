@@ -496,7 +496,9 @@ func (w *weather) calm() {
 func TestPoolsUnderFaultsAreShared(t *testing.T) {
 	var hits [faults]int
 	runSeeds(t, func(seed uint64, out io.Writer) (err error) {
-		hangs := time.AfterFunc(2*time.Minute, func() { panic(fmt.Sprintf("seed %d hangs: virtual time stands still", seed)) })
+		hangs := time.AfterFunc(2*time.Minute, func() {
+			panic(fmt.Sprintf("seed %d hangs: virtual time stands still", seed))
+		})
 		defer hangs.Stop()
 		//lint:ignore SA1019 libraries draw from the package's own generator
 		rand.Seed(int64(seed))
