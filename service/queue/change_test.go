@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,8 +22,8 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// records opens a history of its own.
-func records(t *testing.T) *history.Store {
+// records opens a history of its own, through the transport unless it is nil.
+func records(t *testing.T, transport http.RoundTripper) *history.Store {
 	t.Helper()
 	server, err := couchlite.Open(filepath.Join(t.TempDir(), "history.db"), couchlite.Config{})
 	if err == nil {
@@ -30,7 +32,7 @@ func records(t *testing.T) *history.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := history.Open(t.Context(), history.Config{URL: server.URL()})
+	h, err := history.Open(t.Context(), history.Config{URL: server.URL(), Transport: transport})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +47,7 @@ func records(t *testing.T) *history.Store {
 // pooled is the queue of a pool of 1 GB.
 func pooled(t *testing.T) *Queue {
 	t.Helper()
-	h := records(t)
+	h := records(t, nil)
 	var running sync.WaitGroup
 	t.Cleanup(running.Wait)
 	q, err := New(Config{
@@ -211,6 +213,34 @@ func TestAGangThatCanNeverBeLeavesTheQueue(t *testing.T) {
 		}
 	}
 	<-never.granted
+}
+
+// firstLost is a way to the history on which the first three writes of a note get lost.
+type firstLost struct {
+	http.RoundTripper
+	writes atomic.Int32
+}
+
+// RoundTrip implements http.RoundTripper.
+func (l *firstLost) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/"+history.NotePool+"-") && l.writes.Add(1) <= 3 {
+		return nil, errors.New("the line is cut")
+	}
+	return l.RoundTripper.RoundTrip(r)
+}
+
+// A job that can never have its gang is told so although the look that found it out could not write the note. It
+// waited for ever, because no further look came (seed 510208 of the simulated pools).
+func TestARefusalReachesItsJobAfterLostWrites(t *testing.T) {
+	q, way := pooled(t), &firstLost{RoundTripper: http.DefaultTransport}
+	h := records(t, way)
+	q.History = func(context.Context) (*history.Store, error) { return h, nil }
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	defer stop()
+	err := q.Enter(ctx, scheduler.Demand{Job: "job-a", Gang: gangOf(9)}, Waiter{})
+	if disdel.KindOf(err) != disdel.OverLimit || way.writes.Load() <= 3 {
+		t.Errorf("%v after %d writes", err, way.writes.Load())
+	}
 }
 
 // A job that fails while it waits for the gang of its next round waits no longer.

@@ -238,11 +238,21 @@ func (q *Queue) waiting() bool {
 		return true
 	}
 	for _, e := range q.entries {
-		if e.demand.Held == nil && e.failed == nil || e.asks() {
+		if e.demand.Held == nil && !e.answered() || e.asks() {
 			return true
 		}
 	}
 	return false
+}
+
+// answered reports whether the job was told that it has its room, or never will.
+func (e *entry) answered() bool {
+	select {
+	case <-e.granted:
+		return true
+	default:
+		return false
+	}
 }
 
 // settle brings the note up to date, decides, and tells the jobs of this process.
@@ -374,9 +384,7 @@ func (q *Queue) admit(e *entry, gang scheduler.Gang) {
 
 // refuse ends the wait of a job that will never have its room.
 func (e *entry) refuse() {
-	select {
-	case <-e.granted:
-	default:
+	if !e.answered() {
 		close(e.granted)
 	}
 }
