@@ -25,11 +25,11 @@ build: ## bin/disdel and bin/disdel-runtime, the action runtime alone: static fi
 	scripts/check-static.sh bin/disdel bin/disdel-runtime
 
 .PHONY: release
-release: ## archives and Debian packages for linux/amd64 and arm64, an archive for darwin/arm64, lists of parts, licences, SHA-256 sums and a statement of provenance, in dist/ (VERSION=v0.1.0)
+release: ## archives, Debian packages and images of actions for linux/amd64 and arm64, an archive for darwin/arm64, lists of parts, licences, SHA-256 sums and a statement of provenance, in dist/ (VERSION=v0.1.0)
 	go -C tools run ./release -root .. -version "$(VERSION)" -out ../dist
 
 .PHONY: release-check
-release-check: ## a release built twice, in two folders and with an empty cache: prints whether the bytes are the same
+release-check: ## a release built twice, in two folders and with an empty cache: prints whether the bytes are the same; starts what users install
 	scripts/release-check.sh
 
 .PHONY: cuda

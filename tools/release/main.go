@@ -1,9 +1,11 @@
-// Command release builds what users download: an archive of the static programs for each platform, a package
-// for Debian, a list of their parts in CycloneDX (https://cyclonedx.org/docs/1.6/json/), the licences of these parts,
-// SHA-256 sums, a script that checks them and installs, and a statement of how all were made.
+// Command release builds what users download. Each platform has an archive of its static programs with the licences of
+// their parts, and a list of these parts in CycloneDX (https://cyclonedx.org/docs/1.6/json/). Linux also has a package
+// for Debian and the container image of the actions. A release has SHA-256 sums, a script that checks them and
+// installs, and a statement of how all were made.
 //
 // The same commit and the same Go give the same bytes, wherever they are built: archives have the time of the commit,
-// programs have neither paths nor build ids, and Go's linker adds no time.
+// programs have neither paths nor build ids, and Go's linker adds no time. Images also have certificate authorities,
+// whose sum the statement names.
 //
 //	go -C tools run ./release -root .. -version v0.1.0 -out ../dist
 package main
@@ -19,6 +21,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -30,8 +33,11 @@ func main() {
 	out := flag.String("out", "../dist", "new folder of the files")
 	platforms := flag.String("platforms", "linux/amd64,linux/arm64,darwin/arm64", "platforms, separated by commas")
 	dirty := flag.Bool("dirty", false, "build although files differ from the commit")
+	certificates := flag.String("certificates", "/etc/ssl/certs/ca-certificates.crt",
+		"file of certificate authorities for the images; empty: no images")
 	flag.Parse()
-	if err := run(*root, *version, *out, strings.Split(*platforms, ","), *dirty); err != nil {
+	r := release{root: *root, version: *version, out: *out, certificates: *certificates}
+	if err := r.run(strings.Split(*platforms, ","), *dirty); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
@@ -45,17 +51,23 @@ type release struct {
 	time    time.Time // of the commit
 	out     string
 	scratch string // folder of programs before they are packed
+
+	certificates string // file of certificate authorities for the images; "": no images
 }
 
 // installer is the script that checks the sum of an archive and installs its programs.
 const installer = "install.sh"
 
-func run(root, version, out string, platforms []string, dirty bool) error {
-	r := release{root: root, version: version, out: out}
+func (r *release) run(platforms []string, dirty bool) error {
 	if err := r.describe(dirty); err != nil {
 		return err
 	}
-	if err := os.Mkdir(out, 0o755); err != nil {
+	if r.certificates != "" {
+		if _, err := os.Stat(r.certificates); err != nil {
+			return fmt.Errorf("the images need certificate authorities: %w; name a file with -certificates, or none", err)
+		}
+	}
+	if err := os.Mkdir(r.out, 0o755); err != nil {
 		return fmt.Errorf("%w; name a new folder with -out, or remove this one", err)
 	}
 	var err error
@@ -71,11 +83,11 @@ func run(root, version, out string, platforms []string, dirty bool) error {
 		}
 		names = append(names, made...)
 	}
-	script, err := os.ReadFile(filepath.Join(root, "scripts", installer))
+	script, err := os.ReadFile(filepath.Join(r.root, "scripts", installer))
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(out, installer), script, 0o755); err != nil { //nolint:gosec // users start it
+	if err := os.WriteFile(filepath.Join(r.out, installer), script, 0o755); err != nil { //nolint:gosec // users start it
 		return err
 	}
 	names = append(names, installer)
@@ -126,8 +138,8 @@ func output(c *exec.Cmd) (string, error) {
 	return strings.TrimRight(said.String(), "\n"), nil
 }
 
-// platform makes the archive, the package and the list of parts of a platform, such as linux/amd64. It returns their
-// names.
+// platform makes the archive, the package, the image and the list of parts of a platform, such as linux/amd64. It
+// returns their names.
 func (r *release) platform(name string) ([]string, error) {
 	system, machine, ok := strings.Cut(name, "/")
 	if !ok {
@@ -181,7 +193,27 @@ func (r *release) platform(name string) ([]string, error) {
 			return nil, err
 		}
 	}
-	return slices.Collect(maps.Keys(made)), nil
+	names := slices.Collect(maps.Keys(made))
+	if system != "linux" || r.certificates == "" {
+		return names, nil
+	}
+	image, err := r.image(machine)
+	return append(names, image), err
+}
+
+// image writes the container image of the actions, as a file for `docker load`, and returns its name. No container
+// engine builds it: the program that was just built does.
+func (r *release) image(machine string) (string, error) {
+	builder := filepath.Join(r.scratch, "disdel-"+runtime.GOOS+"-"+runtime.GOARCH)
+	if _, err := os.Stat(builder); err != nil {
+		if err := r.build("disdel", builder, runtime.GOOS, runtime.GOARCH); err != nil {
+			return "", err
+		}
+	}
+	name := fmt.Sprintf("disdel-runtime_%s_linux_%s.image.tar", r.version, machine)
+	_, err := output(exec.Command(builder, "deploy", "image", "disdel-runtime:"+r.version, "--certificates", r.certificates,
+		"--program", filepath.Join(r.scratch, "disdel-runtime-linux-"+machine), "--tar", filepath.Join(r.out, name)))
+	return name, err
 }
 
 // build compiles a program. The stamps are those of `make build`.

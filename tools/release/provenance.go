@@ -1,8 +1,12 @@
 package main
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 )
 
@@ -73,6 +77,16 @@ func (r *release) provenance(subjects []subject, platforms []string) ([]byte, er
 	build.Dependencies = []material{
 		{URI: "git+" + home, Digest: map[string]string{"gitCommit": r.revision}},
 		{URI: "pkg:golang/std@" + strings.TrimPrefix(compiler, "go")},
+	}
+	if r.certificates != "" {
+		authorities, err := os.ReadFile(r.certificates)
+		if err != nil {
+			return nil, err
+		}
+		build.Dependencies = append(build.Dependencies, material{
+			URI:    "file:" + filepath.Base(r.certificates),
+			Digest: map[string]string{"sha256": fmt.Sprintf("%x", sha256.Sum256(authorities))},
+		})
 	}
 	s.Predicate.Run.Builder.ID = home + "/tools/release#unsigned"
 	text, err := json.MarshalIndent(s, "", "  ")
