@@ -65,9 +65,9 @@ func kindOf(n *model.Node) kind {
 	case model.OpAttention:
 		return attention{}
 	case model.OpLSTM:
-		return recurrent{forth: (*kernel.Worker).LSTM, back: (*kernel.Worker).LSTMBack}
+		return recurrent{lstm: true}
 	case model.OpGRU:
-		return recurrent{forth: (*kernel.Worker).GRU, back: (*kernel.Worker).GRUBack}
+		return recurrent{}
 	case model.OpClassToken:
 		return classToken{}
 	case model.OpReverse:

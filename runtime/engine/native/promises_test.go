@@ -16,26 +16,34 @@ import (
 )
 
 func TestStepsAllocateNothing(t *testing.T) {
-	for _, threads := range []int{1, 2} {
-		g := testNetwork(t, "resnet8-test")
-		e := initialized(t, g, engine.Spec{
-			BatchSize: 16, Threads: threads, ClipNorm: 1,
-			Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 1e-3}}, Training: true,
-		})
-		x, y := namedBatch(0, g.Input())
-		rows := dataset.Dense(len(y), x, y)
-		var seam engine.Engine = e // as actions have it: the batch and the metrics go as values
-		for call, f := range map[string]func(dataset.Batch) (disdel.Metrics, error){
-			"step":       seam.Step,
-			"evaluation": seam.Evaluate,
-		} {
-			if n := testing.AllocsPerRun(20, func() {
-				if _, err := f(rows); err != nil {
-					t.Fatal(err)
-				}
-			}); n != 0 {
-				t.Errorf("%d threads: %v allocations of a %s", threads, n, call)
+	for _, network := range []string{"resnet8-test", "encoder-test", "recurrent-test", "both-ways-test", "language-test"} {
+		for _, threads := range []int{1, 2} {
+			t.Run(fmt.Sprintf("%s, %d threads", network, threads), func(t *testing.T) {
+				allocatesNothing(t, network, threads)
+			})
+		}
+	}
+}
+
+func allocatesNothing(t *testing.T, network string, threads int) {
+	g := testNetwork(t, network)
+	e := initialized(t, g, engine.Spec{
+		BatchSize: 16, Threads: threads, ClipNorm: 1,
+		Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 1e-3}}, Training: true,
+	})
+	x, y := namedBatch(0, g.Input())
+	rows := dataset.Dense(len(y), x, y)
+	var seam engine.Engine = e // as actions have it: the batch and the metrics go as values
+	for call, f := range map[string]func(dataset.Batch) (disdel.Metrics, error){
+		"step":       seam.Step,
+		"evaluation": seam.Evaluate,
+	} {
+		if n := testing.AllocsPerRun(20, func() {
+			if _, err := f(rows); err != nil {
+				t.Fatal(err)
 			}
+		}); n != 0 {
+			t.Errorf("%v allocations of a %s", n, call)
 		}
 	}
 }

@@ -5,7 +5,25 @@ import "github.com/disdel/disdel/runtime/engine/native/kernel"
 // recurrent is LSTMs and GRUs: a product of the position before, and gates.
 type recurrent struct {
 	byLanes
-	forth, back func(w *kernel.Worker, r *kernel.Recurrent, t int)
+	lstm bool // without it a GRU
+}
+
+// gates computes position t. Kernels are called by name: arguments of a function that is a value go to the heap.
+func (k recurrent) gates(w *kernel.Worker, r *kernel.Recurrent, t int) {
+	if k.lstm {
+		w.LSTM(r, t)
+	} else {
+		w.GRU(r, t)
+	}
+}
+
+// gatesBack is the way back of gates.
+func (k recurrent) gatesBack(w *kernel.Worker, r *kernel.Recurrent, t int) {
+	if k.lstm {
+		w.LSTMBack(r, t)
+	} else {
+		w.GRUBack(r, t)
+	}
 }
 
 // recurrent has the arrays of a layer; grad is nil on the way forward.
@@ -33,7 +51,7 @@ func (k recurrent) forward(l *layer, w *kernel.Worker, _ *Engine) {
 	for t := range l.v.Image.H {
 		w.Forward(&l.v.Conv, r.Before(t), l.weight.value, l.bias.value, r.Products)
 		w.Sync()
-		k.forth(w, &r, t)
+		k.gates(w, &r, t)
 		w.Sync()
 	}
 }
@@ -45,7 +63,7 @@ func (k recurrent) backward(l *layer, w *kernel.Worker, _ *Engine) {
 	positions, out := l.v.Image.H, l.v.Image.Pixel()
 	gates := l.node.Op.Gates() * out
 	for t := positions - 1; t >= 0; t-- {
-		k.back(w, &r, t)
+		k.gatesBack(w, &r, t)
 		w.Sync()
 		if t > 0 {
 			w.BackData(&l.v.Conv, r.Gates[t*gates:], l.weight.value, l.grad[(t-1)*out:], true)

@@ -28,7 +28,7 @@ const (
 // that share it. Of a folded sequence these are all lanes, 16 after the other: they have the same rows. The queries of
 // a block are pixels then, and its keys are positions, which stand in all lanes of their rows.
 type attentionTask struct {
-	*Attention
+	Attention
 	w      *Worker
 	lane   int                   // the first of 16 at work
 	group  int                   // the head of keys
@@ -57,17 +57,18 @@ func (w *Worker) eachTask(a *Attention, back bool, f func(t *attentionTask)) {
 		tasks *= a.active() / lanes
 	}
 	from, to := w.share(tasks)
+	t := &w.task
 	for i := from; i < to; i++ {
-		t := &w.task
 		*t = attentionTask{
-			Attention: a, w: w, lane: i / a.KVHeads * lanes, group: i % a.KVHeads, size: a.Width * lanes,
+			Attention: *a, w: w, lane: i / a.KVHeads * lanes, group: i % a.KVHeads, size: a.Width * lanes,
 		}
 		scratch := a.Scratch[i*length:][:length]
-		blocks := []*[]float32{&t.q, &t.k, &t.v, &t.o}
+		blocks := [...]*[]float32{&t.q, &t.k, &t.v, &t.o, &t.dq, &t.dk, &t.dv}
+		used := 4
 		if back {
-			blocks = append(blocks, &t.dq, &t.dk, &t.dv)
+			used = len(blocks)
 		}
-		for _, b := range blocks {
+		for _, b := range blocks[:used] {
 			*b, scratch = scratch, scratch[size:] // a tile may read behind a block, which nobody uses
 		}
 		t.s, t.ds = scratch, scratch[min(len(scratch), block*row):]
