@@ -1,9 +1,11 @@
 package aggregator
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/faults"
 )
 
 // The calls of a history.
@@ -41,6 +44,7 @@ type claimAnswer struct {
 	state ClaimState // callClaim
 	fence uint64     // callClaim: of the claim, or of its holder
 	held  bool       // callRenew and callRelease: the fence was current
+	lost  bool       // there was no answer: the call may have been done, at any time until the end of the history
 }
 
 // claimHolder is the state of one update: who has it, and between which times the lease ends. The time of a call inside
@@ -49,6 +53,7 @@ type claimHolder struct {
 	owner           string // "": nobody had it yet
 	attempt         int
 	fence           uint64
+	above           bool // the fence is one above this one: its claim's answer was lost
 	earliest, after time.Duration
 }
 
@@ -61,34 +66,66 @@ func (h claimHolder) leased(c claimCall) claimHolder {
 	return h
 }
 
-// stepOfClaims says whether an update that h holds can give the answer a to the call c, and who holds it then.
-func stepOfClaims(h claimHolder, c claimCall, a claimAnswer) (bool, claimHolder) {
-	if c.kind != callClaim {
-		if a.held != (h.fence == c.fence) {
-			return false, h
-		}
-		if a.held {
-			h = h.leased(c)
-		}
-		return true, h
+// told returns the holder if its fence can be this one.
+func (h claimHolder) told(fence uint64) (claimHolder, bool) {
+	if h.above {
+		can := fence > h.fence
+		h.fence, h.above = fence, false
+		return h, can
 	}
-	same := h.owner == c.owner && h.attempt == c.attempt
-	switch a.state {
-	case Claimed:
-		if same {
-			return a.fence == h.fence, h.leased(c)
+	return h, h.fence == fence
+}
+
+// stepOfClaims returns who can hold an update after the call c with the answer a, if h held it before; none: this
+// answer cannot be.
+func stepOfClaims(h claimHolder, c claimCall, a claimAnswer) []any {
+	var after claimHolder
+	possible := false
+	switch same := h.owner == c.owner && h.attempt == c.attempt; {
+	case a.lost:
+		return stepOfLostClaims(h, c)
+	case c.kind != callClaim: // who knows a fence was told it before: h is not above one
+		if after = h; a.held {
+			after = h.leased(c)
 		}
-		free := h.owner == "" || c.attempt > h.attempt || c.ended >= h.earliest
-		return free && a.fence > h.fence, claimHolder{owner: c.owner, attempt: c.attempt, fence: a.fence}.leased(c)
-	case ClaimBusy:
-		return h.owner != "" && !same && h.attempt >= c.attempt && a.fence == h.fence && c.call <= h.after, h
+		possible = a.held == (h.fence == c.fence && !h.above)
+	case a.state == Claimed && same:
+		after, possible = h.told(a.fence)
+		after = after.leased(c)
+	case a.state == Claimed:
+		after = claimHolder{owner: c.owner, attempt: c.attempt, fence: a.fence}.leased(c)
+		possible = h.isFreeFor(c) && a.fence > h.fence
+	case a.state == ClaimBusy:
+		after, possible = h.told(a.fence)
+		possible = possible && h.owner != "" && !same && h.attempt >= c.attempt && c.call <= h.after
 	}
-	return false, h
+	if possible {
+		return []any{after}
+	}
+	return nil
+}
+
+// isFreeFor tells whether a claim can take the update over.
+func (h claimHolder) isFreeFor(c claimCall) bool {
+	return h.owner == "" || c.attempt > h.attempt || c.ended >= h.earliest
+}
+
+// stepOfLostClaims is stepOfClaims for a call without an answer: nothing happened, or all of it.
+func stepOfLostClaims(h claimHolder, c claimCall) []any {
+	out := []any{h}
+	switch {
+	case c.kind != callClaim && (h.fence != c.fence || h.above):
+	case c.kind != callClaim, h.owner == c.owner && h.attempt == c.attempt:
+		out = append(out, h.leased(c))
+	case h.isFreeFor(c):
+		out = append(out, claimHolder{owner: c.owner, attempt: c.attempt, fence: h.fence, above: true}.leased(c))
+	}
+	return out
 }
 
 // claims is the promise of claims for porcupine. All calls have an order, and each has its place between its start and
 // its end. In this order an update has one holder at a time, and its fences only grow.
-var claims = porcupine.Model{
+var claims = (&porcupine.NondeterministicModel{
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
 		byMember := map[int][]porcupine.Operation{}
 		for _, o := range history {
@@ -101,18 +138,22 @@ var claims = porcupine.Model{
 		}
 		return out
 	},
-	Init: func() any { return claimHolder{} },
-	Step: func(state, input, output any) (bool, any) {
+	Init: func() []any { return []any{claimHolder{}} },
+	Step: func(state, input, output any) []any {
 		return stepOfClaims(state.(claimHolder), input.(claimCall), output.(claimAnswer))
 	},
 	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v -> %+v", input, output) },
-}
+}).ToModel()
 
-// claimHistory has clients claim, renew and release the same few updates at once, and returns what they saw.
-func claimHistory(t *testing.T, s *place, seed uint64, calls int) []porcupine.Operation {
+// claimLease is the lease of claims in a history.
+const claimLease = 30 * time.Millisecond
+
+// claimHistory has clients claim, renew and release the same few updates at once, and returns what they saw. Over a line
+// with faults they wait for an answer no longer than two leases.
+func claimHistory(t *testing.T, s *place, seed uint64, calls int, line *faults.Line) []porcupine.Operation {
 	t.Helper()
-	const clients, members, lease = 6, 2, 30 * time.Millisecond
-	s.lease = lease
+	const clients, members = 6, 2
+	s.lease = claimLease
 	var mu sync.Mutex
 	var history []porcupine.Operation
 	var all sync.WaitGroup
@@ -122,11 +163,16 @@ func claimHistory(t *testing.T, s *place, seed uint64, calls int) []porcupine.Op
 		all.Go(func() {
 			var held []Claim
 			for range calls {
-				time.Sleep(time.Duration(rng.IntN(int(lease / 4))))
-				c := claimCall{lease: lease, member: rng.IntN(members), call: time.Since(began)}
-				answer, err := makeClaimCall(s, rng, client, &c, &held)
+				time.Sleep(time.Duration(rng.IntN(int(claimLease / 4))))
+				c := claimCall{lease: claimLease, member: rng.IntN(members), call: time.Since(began)}
+				limited, stop := ctx, context.CancelFunc(func() {})
+				if line != nil {
+					limited, stop = context.WithTimeout(ctx, 2*claimLease)
+				}
+				answer, err := makeClaimCall(limited, s, rng, client, &c, &held)
+				stop()
 				c.ended = time.Since(began)
-				if err != nil {
+				if answer.lost = err != nil; err != nil && line == nil {
 					t.Error(err)
 					return
 				}
@@ -139,11 +185,20 @@ func claimHistory(t *testing.T, s *place, seed uint64, calls int) []porcupine.Op
 		})
 	}
 	all.Wait()
+	ended := time.Since(began)
+	for i, o := range history { // what got no answer may have been done until now
+		if c := o.Input.(claimCall); o.Output.(claimAnswer).lost {
+			c.ended = ended
+			history[i].Input, history[i].Return = c, int64(ended)
+		}
+	}
 	return history
 }
 
 // makeClaimCall draws a call, makes it and completes c. held are the claims of the client.
-func makeClaimCall(s *place, rng *rand.Rand, client int, c *claimCall, held *[]Claim) (claimAnswer, error) {
+func makeClaimCall(ctx context.Context, s *place, rng *rand.Rand, client int, c *claimCall, held *[]Claim) (
+	claimAnswer, error,
+) {
 	if len(*held) == 0 || rng.IntN(2) == 0 {
 		c.owner, c.attempt = "client-"+strconv.Itoa(client), 1+rng.IntN(3)
 		got, state, err := s.Claim(ctx, update(c.member, 1).ID, c.owner, c.attempt)
@@ -221,7 +276,7 @@ func TestHistoriesOfClaimsAreLinearizable(t *testing.T) {
 			if name == "redis-server" {
 				defer paused(t, s, seed)()
 			}
-			history := claimHistory(t, s, seed, 120)
+			history := claimHistory(t, s, seed, 120, nil)
 			if result := porcupine.CheckOperationsTimeout(claims, history, time.Minute); result != porcupine.Ok {
 				t.Errorf("%d calls: %s", len(history), result)
 			}
@@ -229,7 +284,63 @@ func TestHistoriesOfClaimsAreLinearizable(t *testing.T) {
 	}
 }
 
-// The checker finds scripts that break a promise.
+// overLine puts a line before a server. Its clients try each command once.
+func overLine(t *testing.T, at serverUnderTest, seed uint64) (serverUnderTest, *faults.Line) {
+	t.Helper()
+	u, err := url.Parse(at.store.URLs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := &faults.Line{}
+	u.Host, u.RawQuery = line.To(t, u.Host, rand.New(rand.NewPCG(seed, 40))), "max_retries=-1"
+	at.store.URLs = []string{u.String()}
+	return at, line
+}
+
+// The same holds where connections to Redis stand still in one direction or both, break, and deliver what their sender
+// has given up. A call without an answer may have been done late, or never.
+func TestHistoriesOfClaimsAreLinearizableUnderPartitions(t *testing.T) {
+	SilenceRedis() // of what is cut go-redis says that it comes to nobody
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	for name, start := range map[string]func(*testing.T) serverUnderTest{
+		"embedded": embedded, "redis-server": func(t *testing.T) serverUnderTest {
+			address := plainRedis(t)
+			return serverUnderTest{disdel.Store{URLs: []string{address}}, []string{address}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at, line := overLine(t, start(t), seed)
+			calls, lost := 0, 0
+			for run := range uint64(4) {
+				s := enter(t, at, fmt.Sprint("cut-", run))
+				pass := line.Partition(4 * claimLease)
+				if name == "redis-server" {
+					resume := paused(t, s, seed+run)
+					cut := pass
+					pass = func() { cut(); resume() }
+				}
+				history := claimHistory(t, s, seed+run, 30, line)
+				pass()
+				if result := porcupine.CheckOperationsTimeout(claims, history, time.Minute); result != porcupine.Ok {
+					t.Errorf("run %d, %d calls: %s", run, len(history), result)
+				}
+				for _, o := range history {
+					calls++
+					if o.Output.(claimAnswer).lost {
+						lost++
+					}
+				}
+			}
+			t.Logf("%d calls, %d without an answer", calls, lost)
+			if lost == 0 || lost == calls {
+				t.Errorf("of %d calls %d got no answer: the line did not do its work", calls, lost)
+			}
+		})
+	}
+}
+
+// The checker finds scripts that break a promise, also over a line with faults.
 func TestTheCheckerFindsBrokenClaims(t *testing.T) {
 	for what, script := range map[string]struct {
 		of            **redis.Script
@@ -250,14 +361,32 @@ func TestTheCheckerFindsBrokenClaims(t *testing.T) {
 			whole := *script.of
 			*script.of = redis.NewScript(broken)
 			defer func() { *script.of = whole }()
-			s := enter(t, embedded(t), "broken")
-			for seed := range uint64(20) {
-				if !porcupine.CheckOperations(claims, claimHistory(t, s, seed, 40)) {
-					return
+			for _, faulty := range []bool{false, true} {
+				if !findsBrokenClaims(t, faulty) {
+					t.Errorf("20 histories look right; faults: %v", faulty)
 				}
-				s = enter(t, embedded(t), "broken")
 			}
-			t.Error("20 histories look right")
 		})
 	}
+}
+
+// findsBrokenClaims tells whether one of twenty histories looks wrong.
+func findsBrokenClaims(t *testing.T, faulty bool) bool {
+	t.Helper()
+	for seed := range uint64(20) {
+		at, line := embedded(t), (*faults.Line)(nil)
+		if faulty {
+			at, line = overLine(t, at, seed)
+		}
+		s, stop := enter(t, at, "broken"), func() {}
+		if faulty {
+			stop = line.Partition(4 * claimLease)
+		}
+		history := claimHistory(t, s, seed, 40, line)
+		stop()
+		if porcupine.CheckOperationsTimeout(claims, history, time.Minute) == porcupine.Illegal {
+			return true
+		}
+	}
+	return false
 }

@@ -1,10 +1,12 @@
 package history_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/internal/test/faults"
 	"github.com/disdel/disdel/internal/test/historytest"
 )
 
@@ -28,31 +31,40 @@ type leaseCall struct {
 type leaseAnswer struct {
 	done  bool   // take and release: false is Conflict
 	token string // read: the state; "": none
+	lost  bool   // there was no answer: the call may have been done, at any time until the end of the history
 }
 
 // leases is the promise of leases for porcupine: a lease changes only from the state that its writer knows.
-var leases = porcupine.Model{
-	Init: func() any { return "" },
-	Step: func(state, input, output any) (bool, any) {
+var leases = (&porcupine.NondeterministicModel{
+	Init: func() []any { return []any{""} },
+	Step: func(state, input, output any) []any {
 		c, a := input.(leaseCall), output.(leaseAnswer)
+		next, done := state, false
 		switch c.kind {
 		case "read":
-			return a.token == state, state
+			done = a.token == state || a.lost
 		case "take":
-			if a.done {
-				return c.from == state, c.to
+			if done = a.done == (c.from == state); c.from == state {
+				next = c.to
 			}
-			return c.from != state, state
+		case "release": // releasing a missing lease succeeds
+			if done = a.done == (state == "" || c.from == state); c.from == state {
+				next = ""
+			}
 		}
-		if a.done { // releasing a missing lease succeeds
-			return state == "" || c.from == state, ""
+		switch {
+		case a.lost:
+			return []any{state, next}
+		case done:
+			return []any{next}
 		}
-		return state != "" && c.from != state, state
+		return nil
 	},
-}
+}).ToModel()
 
-// leaseHistory has clients take, read and release one lease at once, and returns what they saw.
-func leaseHistory(t *testing.T, s *history.Store, seed uint64) []porcupine.Operation {
+// leaseHistory has clients take, read and release one lease at once, and returns what they saw. If patience is not 0,
+// they wait no longer for an answer, and some get none.
+func leaseHistory(t *testing.T, s *history.Store, seed uint64, calls int, patience time.Duration) []porcupine.Operation {
 	t.Helper()
 	job := historytest.Record(1).ID
 	var mu sync.Mutex
@@ -63,16 +75,22 @@ func leaseHistory(t *testing.T, s *history.Store, seed uint64) []porcupine.Opera
 		rng := rand.New(rand.NewPCG(seed, uint64(client)))
 		all.Go(func() {
 			known := []history.Lease{{Job: job}}
-			for i := range 30 {
+			for i := range calls {
 				from := known[rng.IntN(len(known))]
+				time.Sleep(time.Duration(rng.Int64N(int64(patience/5) + 1)))
 				c := leaseCall{from: from.Owner.Token, to: fmt.Sprintf("%d-%d", client, i)}
 				at := time.Since(began)
-				answer, next, err := makeLeaseCall(s, rng, &c, from)
-				if err != nil {
+				ctx, stop := context.WithTimeout(t.Context(), cmp.Or(patience, time.Minute))
+				answer, next, err := makeLeaseCall(ctx, s, rng, &c, from)
+				stop()
+				if answer.lost = err != nil; err != nil && patience == 0 {
 					t.Error(err)
 					return
 				}
-				if known = append(known, next); len(known) > 3 {
+				if !answer.lost {
+					known = append(known, next)
+				}
+				if len(known) > 3 {
 					known = known[1:]
 				}
 				mu.Lock()
@@ -84,14 +102,19 @@ func leaseHistory(t *testing.T, s *history.Store, seed uint64) []porcupine.Opera
 		})
 	}
 	all.Wait()
+	for i, o := range out {
+		if o.Output.(leaseAnswer).lost {
+			out[i].Return = int64(time.Since(began))
+		}
+	}
 	return out
 }
 
 // makeLeaseCall draws a call and makes it. It returns the lease that the caller knows then.
-func makeLeaseCall(s *history.Store, rng *rand.Rand, c *leaseCall, from history.Lease) (
+func makeLeaseCall(ctx context.Context, s *history.Store, rng *rand.Rand, c *leaseCall, from history.Lease) (
 	leaseAnswer, history.Lease, error,
 ) {
-	ctx, none := context.Background(), history.Lease{Job: from.Job}
+	none := history.Lease{Job: from.Job}
 	draw := rng.IntN(5)
 	if draw == 4 && from.Owner.Token == "" {
 		draw = 0 // nobody releases what was never read or taken
@@ -123,17 +146,52 @@ func makeLeaseCall(s *history.Store, rng *rand.Rand, c *leaseCall, from history.
 }
 
 // Of several who write one lease at once, one succeeds, and all see it, on the embedded server and on one of others.
+// That also holds where connections stand still in one direction or both, break, and deliver what their sender has given
+// up. A call without an answer may have been done late, or never.
 func TestHistoriesOfLeasesAreLinearizable(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	for name, start := range map[string]func(*testing.T) string{
-		"couchlite":      func(t *testing.T) string { return lite(t, filepath.Join(t.TempDir(), "history.db")).URL() },
-		"pouchdb-server": pouchdb,
+	for name, c := range map[string]struct {
+		start    func(*testing.T) string
+		patience time.Duration
+	}{
+		"couchlite": {
+			func(t *testing.T) string { return lite(t, filepath.Join(t.TempDir(), "history.db")).URL() },
+			100 * time.Millisecond,
+		},
+		"pouchdb-server": {pouchdb, 200 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
-			calls := leaseHistory(t, opener(start(t))(t), seed)
-			if result := porcupine.CheckOperationsTimeout(leases, calls, time.Minute); result != porcupine.Ok {
-				t.Errorf("%d calls: %s", len(calls), result)
+			address := c.start(t)
+			check := func(calls []porcupine.Operation) {
+				t.Helper()
+				if result := porcupine.CheckOperationsTimeout(leases, calls, time.Minute); result != porcupine.Ok {
+					t.Errorf("%d calls: %s", len(calls), result)
+				}
+			}
+			check(leaseHistory(t, opener(address)(t), seed, 30, 0))
+			u, err := url.Parse(address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			line, all, lost := &faults.Line{}, 0, 0
+			u.Host = line.To(t, u.Host, rand.New(rand.NewPCG(seed, 39)))
+			for run := range uint64(4) {
+				s := opener(u.String())(t)
+				stop := line.Partition(2 * c.patience)
+				calls := leaseHistory(t, s, seed+run, 25, c.patience)
+				stop()
+				check(calls)
+				for _, o := range calls {
+					all++
+					if o.Output.(leaseAnswer).lost {
+						lost++
+					}
+				}
+			}
+			t.Logf("%d calls over the line, %d without an answer", all, lost)
+			if lost == 0 || lost == all {
+				t.Errorf("of %d calls %d got no answer: the line did not do its work", all, lost)
 			}
 		})
 	}
@@ -141,14 +199,26 @@ func TestHistoriesOfLeasesAreLinearizable(t *testing.T) {
 
 // The checker finds a lease that two writers took from the same state, and one that a stranger released.
 func TestTheCheckerFindsBrokenLeases(t *testing.T) {
-	took := leaseAnswer{done: true}
-	for what, calls := range map[string][]leaseCall{
-		"taken twice":            {{"take", "", "a"}, {"take", "", "b"}},
-		"released by a stranger": {{"take", "", "a"}, {"take", "a", "b"}, {"release", "a", ""}},
+	took, lost := leaseAnswer{done: true}, leaseAnswer{lost: true}
+	saw := func(token string) leaseAnswer { return leaseAnswer{token: token} }
+	type step struct {
+		call   leaseCall
+		answer leaseAnswer
+	}
+	read := leaseCall{kind: "read"}
+	for what, steps := range map[string][]step{
+		"taken twice":            {{leaseCall{"take", "", "a"}, took}, {leaseCall{"take", "", "b"}, took}},
+		"released by a stranger": {{leaseCall{"take", "", "a"}, took}, {leaseCall{"release", "b", ""}, took}},
+		"forgotten":              {{leaseCall{"take", "", "a"}, lost}, {read, saw("a")}, {read, saw("")}},
+		"read but never taken":   {{leaseCall{"take", "", "a"}, lost}, {read, saw("b")}},
 	} {
 		var list []porcupine.Operation
-		for i, c := range calls {
-			list = append(list, porcupine.Operation{Input: c, Output: took, Call: int64(2 * i), Return: int64(2*i + 1)})
+		for i, s := range steps {
+			o := porcupine.Operation{Input: s.call, Output: s.answer, Call: int64(2 * i), Return: int64(2*i + 1)}
+			if s.answer.lost {
+				o.Return = int64(2 * len(steps))
+			}
+			list = append(list, o)
 		}
 		if porcupine.CheckOperations(leases, list) {
 			t.Errorf("%s: looks right", what)

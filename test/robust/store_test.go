@@ -77,14 +77,14 @@ func badLines(c *trial) {
 	file := d.job(t, "lines", shortJob(4))
 	want := d.weights(t, record(t, d.run(t, patience, "submit", file, "-o", "json", "-q")))
 	address := redisServer(t)
-	for name, l := range map[string]*line{
-		"100 ms":        {delay: 50 * time.Millisecond},
-		"1 MB/s":        {rate: 1 << 20},
-		"200 bytes":     {piece: 200},
-		"cut every 3 s": {resets: 3 * time.Second},
+	for name, l := range map[string]*faults.Line{
+		"100 ms":        {Delay: 50 * time.Millisecond},
+		"1 MB/s":        {Rate: 1 << 20},
+		"200 bytes":     {Piece: 200},
+		"cut every 3 s": {Resets: 3 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			over := lineTo(t, address, c.rng, l)
+			over := l.To(t, address, c.rng)
 			r := d.run(t, patience, "submit", file, "--redis", "redis://"+over+"/0", "-o", "json", "-q")
 			if r.code != 0 {
 				t.Fatal(r)
