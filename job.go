@@ -655,8 +655,11 @@ func (j *Job) Fields() map[string]string {
 func flatten(path string, v any, out map[string]string) {
 	fields, ok := v.(map[string]any)
 	if !ok {
-		if text, err := json.Marshal(v); err == nil && v != nil {
-			out[path] = strings.Trim(string(text), `"`)
+		var text strings.Builder
+		to := json.NewEncoder(&text)
+		to.SetEscapeHTML(false) // a person reads "a->b", and who shows it on a page escapes it
+		if to.Encode(v) == nil && v != nil {
+			out[path] = strings.Trim(strings.TrimSpace(text.String()), `"`)
 		}
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -107,6 +108,16 @@ func TestCurves(t *testing.T) {
 	none := Compare([]disdel.Record{{ID: "job-x"}, {ID: "job-y"}})
 	if len(none.Figures(CurveOptions{})) != 0 {
 		t.Error("plots of nothing")
+	}
+}
+
+// A difference has the value as the author of the job file wrote it, without escapes for HTML.
+func TestDifferencesAreAsWritten(t *testing.T) {
+	a, b := job("small", 64, 2), job("small", 64, 2)
+	a.Job.Metadata.Labels, b.Job.Metadata.Labels = map[string]string{"edge": "a->b"}, map[string]string{"edge": "a&<b"}
+	d := Compare([]disdel.Record{a, b}).Differs
+	if len(d) != 1 || !slices.Equal(d[0].Values, []string{"a->b", "a&<b"}) {
+		t.Errorf("%v", d)
 	}
 }
 

@@ -269,13 +269,14 @@
   const tall = (svg) => svg.viewBox.baseVal.height - 40;
   function still() {
     for (const mark of document.querySelectorAll(".here, .reach")) mark.remove();
+    for (const mark of document.querySelectorAll(".read")) mark.classList.remove("read");
     tip.hidden = true;
     read = null;
   }
   function tell(svg, at) {
     const lines = linesOf(svg);
     if (read && read.svg !== svg) still();
-    if (!lines.length) { // a timeline: its bars tell their values
+    if (!lines.length) { // a timeline: each of its bars tells what it is
       if (at !== undefined) read = { ...read, svg, x: at };
       return;
     }
@@ -299,19 +300,36 @@
     tip.style.left = `${Math.max(4, place + 14 + wide > innerWidth ? place - wide - 14 : place + 14)}px`;
     tip.style.top = `${Math.min(Math.max(4, box.top), innerHeight - tip.offsetHeight - 4)}px`;
   }
-  // A mark of a sweep tells its job where the pointer or the keyboard is.
-  const marked = (event) => event.target.closest && event.target.closest("[data-tip]");
+  // A mark of a sweep and a bar tell what they are where the pointer or the keyboard is. The title of a bar is for pages
+  // without a script: it moves into data-tip, so that the browser does not show it too.
+  const marks = "[data-tip], svg[role=img] :is(rect, path, circle):has(> title)";
+  const marked = (event) => event.target.closest && event.target.closest(marks);
+  const bars = (svg) => [...svg.querySelectorAll(marks)].filter((mark) => !mark.matches(".bad, .cross"));
   function name(event) {
     const mark = marked(event);
-    if (!mark) return;
-    const [head, ...rest] = mark.dataset.tip.split("; "), title = document.createElement("b");
+    if (mark) describe(mark, event.clientX, event.clientY);
+  }
+  function describe(mark, left, top) {
+    const kept = mark.querySelector("title");
+    if (kept) { mark.dataset.tip = kept.textContent; kept.remove(); }
+    const text = mark.dataset.tip, [head, ...rest] = text.split(text.includes("; ") ? "; " : /: (.*)/).filter(Boolean);
+    const title = document.createElement("b");
     title.textContent = head;
-    tip.replaceChildren(title, ...rest.map((text) => Object.assign(document.createElement("div"), { textContent: text })));
+    tip.replaceChildren(title, ...rest.map((more) => Object.assign(document.createElement("div"), { textContent: more })));
     tip.hidden = false;
-    const box = mark.getBoundingClientRect();
-    const x = event.clientX ?? box.right, y = event.clientY ?? box.top;
+    const box = mark.getBoundingClientRect(), x = left ?? box.right, y = top ?? box.bottom;
     tip.style.left = `${Math.max(4, Math.min(x + 14, innerWidth - tip.offsetWidth - 4))}px`;
     tip.style.top = `${Math.max(4, Math.min(y + 14, innerHeight - tip.offsetHeight - 4))}px`;
+  }
+  // visit tells what a bar of a chart without lines is.
+  function visit(svg, i) {
+    const bar = bars(svg)[i], box = svg.getBoundingClientRect();
+    if (!bar) return;
+    still();
+    bar.classList.add("read");
+    describe(bar);
+    const { left, width } = bar.getBoundingClientRect(), clientX = Math.min(Math.max(left + width / 2, box.left), box.right);
+    read = { svg, bar: i, keys: true, x: svg.dataset.axis && under(svg, { clientX }) };
   }
   document.addEventListener("pointerover", name);
   document.addEventListener("focusin", name);
@@ -347,27 +365,32 @@
   });
   document.addEventListener("dblclick", (event) => { if (chartOf(event)) zoom(chartOf(event), 0, 0); });
   document.addEventListener("keydown", (event) => {
-    const svg = chartOf(event);
+    const svg = event.target.closest("svg[tabindex]");
     if (!svg || event.ctrlKey || event.metaKey || event.altKey) return;
-    const places = placesOf(svg), [, , from, to] = axisOf(svg);
-    const i = read ? places.indexOf(read.x) : event.key === "ArrowLeft" ? places.length : -1;
-    const go = { ArrowLeft: i - 1, ArrowRight: i + 1, Home: 0, End: places.length - 1 }[event.key];
-    const at = read ? read.x : (from + to) / 2;
-    if (go !== undefined) { tell(svg, places[Math.min(Math.max(go, 0), places.length - 1)]); read.keys = true; }
-    else if (event.key === "+") zoom(svg, Math.max(from, at - (to - from) / 4), Math.min(to, at + (to - from) / 4));
-    else if (event.key === "-" || event.key === "0") zoom(svg, 0, 0);
-    else if (event.key === "Escape") still();
-    else return;
+    const places = placesOf(svg), count = places.length || bars(svg).length;
+    const now = read && read.svg === svg ? places.length ? places.indexOf(read.x) : read.bar ?? -1 : -1;
+    const i = now < 0 && event.key === "ArrowLeft" ? count : now;
+    const go = { ArrowLeft: i - 1, ArrowRight: i + 1, Home: 0, End: count - 1 }[event.key];
+    if (go !== undefined) {
+      const to = Math.min(Math.max(go, 0), count - 1);
+      if (places.length) { tell(svg, places[to]); read.keys = true; } else visit(svg, to);
+    } else if (event.key === "Escape") still();
+    else if (!"+-0".includes(event.key) || svg.dataset.zoom === undefined) return;
+    else if (event.key === "+") {
+      const [, , from, end] = axisOf(svg), at = read && read.x !== undefined ? read.x : (from + end) / 2;
+      zoom(svg, Math.max(from, at - (end - from) / 4), Math.min(end, at + (end - from) / 4));
+    } else zoom(svg, 0, 0);
     event.preventDefault();
   });
-  document.addEventListener("focusout", (event) => { if (chartOf(event)) still(); });
+  document.addEventListener("focusout", (event) => { if (event.target.closest("svg[tabindex]")) still(); });
   // What another axis counts has no meaning on this one.
   const axis = document.getElementById("axis");
   if (axis) axis.addEventListener("change", () => { for (const field of fields) field.value = ""; });
   // charts lets the keyboard come to charts, and shows again what was read before the page changed.
   function charts() {
-    for (const svg of document.querySelectorAll("svg[data-axis]")) svg.setAttribute("tabindex", "0");
-    if (read && read.svg.isConnected) tell(read.svg, read.x);
+    for (const svg of document.querySelectorAll("figure > svg[role=img]")) svg.setAttribute("tabindex", "0");
+    if (!read || !read.svg.isConnected) return;
+    if (read.bar === undefined) tell(read.svg, read.x); else visit(read.svg, read.bar);
   }
   charts();
 

@@ -50,11 +50,14 @@ func comparePage(v *visit) error {
 	page.Best = bestOf(page.Jobs)
 	page.draw(v.URL.Query())
 	for _, l := range report.ComparisonRows {
-		one := line{Name: l.Name}
+		one, known := line{Name: l.Name}, false
 		for i := range page.Jobs {
-			one.Values = append(one.Values, l.Text(&page.Jobs[i]))
+			text := l.Text(&page.Jobs[i])
+			one.Values, known = append(one.Values, text), known || text != "-" && text != ""
 		}
-		page.Lines = append(page.Lines, one)
+		if known { // jobs that predict numbers have no accuracy, for example
+			page.Lines = append(page.Lines, one)
+		}
 	}
 	v.write(http.StatusOK, "compare", view{Title: "Comparison", Here: "Jobs", Body: page})
 	return nil
@@ -92,7 +95,7 @@ func kept(q url.Values, names ...string) (out [][2]string) {
 	return out
 }
 
-// bestOf tells which job has the highest accuracy, or the lowest loss if no job has an accuracy.
+// bestOf tells which job has the highest accuracy. If no job has one, it is the lowest RMSE, or else the lowest loss.
 func bestOf(list []report.JobResult) string {
 	best := func(of func(*report.JobResult) *float64, sign int) (*report.JobResult, bool) {
 		top := slices.MaxFunc(list, func(a, b report.JobResult) int {
@@ -105,6 +108,15 @@ func bestOf(list []report.JobResult) string {
 	}
 	if r, ok := best(func(r *report.JobResult) *float64 { return r.Accuracy }, 1); ok {
 		return fmt.Sprintf("%s (%s) has the highest accuracy: %.4f.", r.Name, shortID(r.ID), *r.Accuracy)
+	}
+	rmse := func(r *report.JobResult) *float64 {
+		if r.RMSE == 0 {
+			return nil
+		}
+		return &r.RMSE
+	}
+	if r, ok := best(rmse, -1); ok {
+		return fmt.Sprintf("%s (%s) has the lowest RMSE: %.4g.", r.Name, shortID(r.ID), r.RMSE)
 	}
 	if r, ok := best(func(r *report.JobResult) *float64 { return r.Loss }, -1); ok {
 		return fmt.Sprintf("%s (%s) has the lowest loss: %.4f.", r.Name, shortID(r.ID), *r.Loss)
