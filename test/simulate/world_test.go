@@ -35,9 +35,10 @@ type world struct {
 	models   string // URL
 
 	mu        sync.Mutex
-	saved     []byte    // the record of the job as it was saved last
-	published int       // models
-	unswept   bool      // a controller said that it left the job's keys
+	saved     []byte // the record of the job as it was saved last
+	published int    // models
+	unswept   bool   // a controller said that it left the job's keys
+	jumped    time.Duration
 	onTheWay  time.Time // when the last command of a broken connection arrives
 }
 
