@@ -8,9 +8,11 @@ import (
 	"math"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
@@ -27,8 +29,10 @@ type parquetFile struct {
 
 	group     int // number of the current row group, from 1
 	readers   []columnReader
-	remaining int64 // rows of the group that are not read yet
-	cells     []int // the cell of a row that a flat column is
+	direct    []bool // flat columns that are read as numbers in this group
+	remaining int64  // rows of the group that are not read yet
+	cells     []int  // the cell of a row that a flat column is
+	texts     []bool // flat columns whose texts are needed
 }
 
 // flatColumn is a column with one value in each row.
@@ -55,14 +59,14 @@ func (t *table) parquetBlocks(from dataset.Source) (next func(*parsedBlock) bool
 	if err != nil {
 		return nil, nil, err
 	}
-	f.cells = make([]int, len(f.flat)) // held-out files may have another order
+	f.cells, f.texts = make([]int, len(f.flat)), make([]bool, len(f.flat)) // held-out files may have another order
 	cells := make(map[string]int, len(t.names))
 	for i, name := range t.names {
 		cells[name] = i
 	}
 	for i, flat := range f.flat {
 		at := cells[f.columns[flat.column].name]
-		f.cells[i], t.columns[at].spell = at, f.columns[flat.column].spell
+		f.cells[i], f.texts[i], t.columns[at].spell = at, t.needsTexts(at), f.columns[flat.column].spell
 	}
 	for i := range f.columns {
 		if _, ok := cells[f.columns[i].name]; !ok || len(t.names) != len(f.columns) {
@@ -270,13 +274,16 @@ func (f *parquetFile) fill(s *parsedBlock) error {
 		}
 	}
 	rows := int(min(f.remaining, max(1, valuesAtOnce/int64(max(1, len(f.flat))))))
-	if size := rows * len(f.flat); cap(s.raw) < size {
-		s.raw = make([]parquet.Value, size)
-	}
-	s.raw = s.raw[:rows*len(f.flat)]
-	err := f.guard(f.inGroup(), func() error {
+	size := rows * len(f.flat)
+	s.raw, s.numbers, s.direct = slices.Grow(s.raw[:0], size)[:size], slices.Grow(s.numbers[:0], size)[:size], f.direct
+	err := f.guard(f.inGroup(), func() (err error) {
 		for i := range f.readers {
-			if err := f.readers[i].read(s.raw[i*rows:][:rows]); err != nil {
+			if f.direct[i] {
+				err = f.readers[i].readNumbers(s.numbers[i*rows:][:rows])
+			} else {
+				err = f.readers[i].read(s.raw[i*rows:][:rows])
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -302,9 +309,11 @@ func (f *parquetFile) openGroup() error {
 	}
 	group := f.meta.RowGroups()[f.group-1]
 	chunks := group.ColumnChunks()
-	for _, flat := range f.flat {
-		numbers := f.columns[flat.column].number != nil
-		f.readers = append(f.readers, columnReader{pages: chunks[flat.leaf].Pages(), numbers: numbers})
+	f.direct = make([]bool, len(f.flat)) // blocks of the group before keep theirs
+	for i, flat := range f.flat {
+		c := &f.columns[flat.column]
+		f.direct[i] = c.numbers != nil && !f.texts[i] && c.isExact(chunks[flat.leaf])
+		f.readers = append(f.readers, columnReader{pages: chunks[flat.leaf].Pages(), numbers: c.numbers})
 	}
 	f.remaining = group.NumRows()
 	return nil
@@ -322,28 +331,37 @@ func (f *parquetFile) closeGroup() {
 type columnReader struct {
 	pages   parquet.Pages
 	page    parquet.Page
-	values  parquet.ValueReader // of the page; nil: it is at its end
-	numbers bool                // values need no memory of the page
+	numbers func(values encoding.Values, indexes []int32) func(into []float64) // of the column; nil: it has texts
+	values  parquet.ValueReader                                                // of the page; nil: it is at its end
+
+	next    func(into []float64) // numbers of the page
+	present []byte               // for each row of the page that is left, whether it has a number; nil: all have
+	left    int                  // rows of the page
+}
+
+// nextPage reads the next page.
+func (c *columnReader) nextPage() (err error) {
+	c.page, err = c.pages.ReadPage()
+	if errors.Is(err, io.EOF) {
+		return errors.New("it has fewer rows than its description says")
+	}
+	return err
 }
 
 // read fills all of into.
 func (c *columnReader) read(into []parquet.Value) error {
 	for len(into) > 0 {
 		if c.values == nil {
-			page, err := c.pages.ReadPage()
-			if err != nil && errors.Is(err, io.EOF) {
-				return errors.New("it has fewer rows than its description says")
-			}
-			if err != nil {
+			if err := c.nextPage(); err != nil {
 				return err
 			}
-			c.page, c.values = page, page.Values()
+			c.values = c.page.Values()
 		}
 		n, err := c.values.ReadValues(into)
 		into = into[n:]
 		switch {
 		case errors.Is(err, io.EOF):
-			if c.values = nil; c.numbers {
+			if c.values = nil; c.numbers != nil { // values need no memory of the page
 				parquet.Release(c.page)
 			}
 		case err != nil:
@@ -355,14 +373,54 @@ func (c *columnReader) read(into []parquet.Value) error {
 	return nil
 }
 
+// readNumbers fills all of into. A row without a number has NaN. It panics for a damaged page, as the library does.
+func (c *columnReader) readNumbers(into []float64) error {
+	for len(into) > 0 {
+		if c.left == 0 {
+			if err := c.nextPage(); err != nil {
+				return err
+			}
+			data, indexes := c.page.Data(), []int32(nil)
+			if dictionary := c.page.Dictionary(); dictionary != nil {
+				data, indexes = dictionary.Page().Data(), data.Int32()
+			}
+			c.next, c.left, c.present = c.numbers(data, indexes), int(c.page.NumValues()), nil
+			if c.page.NumNulls() > 0 {
+				c.present = c.page.DefinitionLevels()
+			}
+		}
+		n := min(c.left, len(into))
+		c.take(into[:n])
+		into = into[n:]
+		if c.left -= n; c.left == 0 {
+			parquet.Release(c.page)
+		}
+	}
+	return nil
+}
+
+// take fills into with the next numbers of the page.
+func (c *columnReader) take(into []float64) {
+	if c.present == nil {
+		c.next(into)
+		return
+	}
+	for at, end := 0, 0; at < len(into); at = end {
+		for end = at; end < len(into) && c.present[end] != 0; end++ {
+		}
+		c.next(into[at:end])
+		for ; end < len(into) && c.present[end] == 0; end++ {
+			into[end] = math.NaN()
+		}
+	}
+	c.present = c.present[len(into):]
+}
+
 // fromParquet makes the cells of a block. Cells of numbers have a text only where one is asked for.
 func (s *parsedBlock) fromParquet(t *table) {
 	columns, rows := len(t.columns), s.parquetRows
-	s.cells, s.records = s.cells[:0], s.records[:0]
-	if cap(s.cells) < columns*rows {
-		s.cells = make([]cell, columns*rows)
-	}
-	s.cells = s.cells[:columns*rows]
+	s.records = s.records[:0]
+	s.cells = slices.Grow(s.cells[:0], columns*rows)[:columns*rows]
 	clear(s.cells)
 	for k := range rows {
 		s.records = append(s.records, record{line: s.line + k, first: k * columns, width: columns})
@@ -370,23 +428,30 @@ func (s *parsedBlock) fromParquet(t *table) {
 	sizes := make([]int, rows) // bytes of the texts of each row
 	for i, flat := range s.parquet.flat {
 		at := s.parquet.cells[i]
-		c, texts := &s.parquet.columns[flat.column], t.needsTexts(at)
+		c := &s.parquet.columns[flat.column]
+		if s.direct[i] {
+			for k, v := range s.numbers[i*rows:][:rows] {
+				s.cells[k*columns+at].set(v, c)
+			}
+			continue
+		}
 		for k, v := range s.raw[i*rows:][:rows] {
 			if v.IsNull() {
 				continue
 			}
-			x := &s.cells[k*columns+at]
-			if c.number != nil {
-				if x.value, x.plain = c.number(v); x.plain && !texts && math.Abs(x.value) < exactIntegers {
-					continue
-				}
-			}
-			x.text = strings.ReplaceAll(c.text(v), "\r\n", "\n")
-			if sizes[k] += len(x.text); sizes[k] > longestRecord {
+			text := strings.ReplaceAll(c.text(v), "\r\n", "\n")
+			if sizes[k] += len(text); sizes[k] > longestRecord {
 				s.err = errLong
 			}
-			x.text = trimmed(x.text)
+			s.cells[k*columns+at].text = trimmed(text)
 		}
+	}
+}
+
+// set makes a cell of a number. NaN is no value, and a number that no data set has is a text.
+func (x *cell) set(v float64, c *parquetColumn) {
+	if x.value, x.plain = v, math.Abs(v) <= math.MaxFloat32; !x.plain && v == v {
+		x.text = c.spell(v)
 	}
 }
 

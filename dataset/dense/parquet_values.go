@@ -2,7 +2,6 @@ package dense
 
 import (
 	"encoding/hex"
-	"math"
 	"math/big"
 	"strconv"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/deprecated"
+	"github.com/parquet-go/parquet-go/encoding"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -17,10 +17,9 @@ import (
 type parquetColumn struct {
 	name string
 	text func(parquet.Value) string
-	// number returns the number that the text of a value is, without the text; nil: texts are needed. ok is false for a
-	// value that is no number of a data set.
-	number func(parquet.Value) (v float64, ok bool)
-	spell  func(v float64) string // the text of such a number below 2^53
+	// numbers reads the values of a page in order, without texts; nil: texts are needed. Values of a dictionary have indexes.
+	numbers func(values encoding.Values, indexes []int32) func(into []float64)
+	spell   func(v float64) string // the text of such a number
 }
 
 // numbersOf sets how numbers are read without texts, for the kinds where that is the same.
@@ -34,109 +33,65 @@ func (c *parquetColumn) numbersOf(from *parquet.Column, element *format.SchemaEl
 		return
 	}
 	unsigned := integer != nil && !integer.IsSigned
-	whole := func(v float64) string { return strconv.FormatInt(int64(v), 10) }
+	whole := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 	switch kind := from.Type().Kind(); {
 	case kind == parquet.Int32 && unsigned:
-		c.number, c.spell = func(v parquet.Value) (float64, bool) { return float64(v.Uint32()), true }, whole
+		c.numbers, c.spell = inTurn((*encoding.Values).Uint32), whole
 	case kind == parquet.Int64 && unsigned:
-		c.number, c.spell = func(v parquet.Value) (float64, bool) { return float64(v.Uint64()), true }, whole
+		c.numbers, c.spell = inTurn((*encoding.Values).Uint64), whole
 	case kind == parquet.Int32:
-		c.number, c.spell = func(v parquet.Value) (float64, bool) { return float64(v.Int32()), true }, whole
+		c.numbers, c.spell = inTurn((*encoding.Values).Int32), whole
 	case kind == parquet.Int64:
-		c.number, c.spell = func(v parquet.Value) (float64, bool) { return float64(v.Int64()), true }, whole
+		c.numbers, c.spell = inTurn((*encoding.Values).Int64), whole
 	case kind == parquet.Float:
-		c.number = func(v parquet.Value) (float64, bool) { return asWritten(v.Float()) }
+		c.numbers = inTurn((*encoding.Values).Float)
 		c.spell = func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 32) }
 	case kind == parquet.Double:
-		c.number = func(v parquet.Value) (float64, bool) { return v.Double(), math.Abs(v.Double()) <= math.MaxFloat32 }
+		c.numbers = inTurn((*encoding.Values).Double)
 		c.spell = func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 	}
 }
 
-// asWritten is the number that the shortest text of a float32 is: 0.1 for the float32 nearest to it. A table has the
-// same numbers in Parquet and as text. ok is false for infinities and what is no number.
-func asWritten(f float32) (v float64, ok bool) {
-	x := math.Abs(float64(f))
-	if x >= 1e-6 && x < 1e7 {
-		if v := shortest(x); v > 0 {
-			return math.Copysign(v, float64(f)), true
+// inTurn returns a reader of pages of one type.
+func inTurn[T int32 | uint32 | int64 | uint64 | float32 | float64](typed func(*encoding.Values) []T) func(
+	values encoding.Values, indexes []int32) func(into []float64) {
+	return func(page encoding.Values, indexes []int32) func(into []float64) {
+		values := typed(&page)
+		if indexes == nil {
+			return func(into []float64) {
+				for k, v := range values[:len(into)] {
+					into[k] = float64(v)
+				}
+				values = values[len(into):]
+			}
 		}
-	}
-	if x == 0 || math.IsInf(x, 0) || math.IsNaN(x) {
-		return float64(f), x == 0
-	}
-	v, err := strconv.ParseFloat(strconv.FormatFloat(float64(f), 'g', -1, 32), 64)
-	return v, err == nil && math.Abs(v) <= math.MaxFloat32
-}
-
-// shortest is the decimal with the fewest digits whose nearest float32 is x, from 1e-6 to 1e7. It is a whole number
-// below 2^53 over an exact power of ten, so that the quotient is the nearest number. It is 0 where rounding could
-// choose another decimal.
-func shortest(x float64) float64 {
-	bits := math.Float64bits(x)
-	if x == float64(int64(x)) {
-		return x
-	}
-	if bits&(1<<52-1) == 0 { // below a power of two, float32s are closer together
-		if x >= 1.0/1024 { // all digits are needed
-			return x
+		return func(into []float64) {
+			for k, at := range indexes[:len(into)] {
+				into[k] = float64(values[at])
+			}
+			indexes = indexes[len(into):]
 		}
-		return 0
-	}
-	exponent := bits >> 52
-	half := math.Float64frombits((exponent - 24) << 52) // of the distance of float32s
-	const leastExponent = 1023 - 20
-	places := int(startPlaces[exponent-leastExponent])
-	digits, fits := nearestDigits(x, half, places)
-	if fits < 0 {
-		return 0
-	}
-	if fits == 0 {
-		places++
-		if digits, fits = nearestDigits(x, half, places); fits <= 0 {
-			return 0
-		}
-		return digits / wideTens[places]
-	}
-	for places > 0 {
-		fewer, fits := nearestDigits(x, half, places-1)
-		if fits < 0 {
-			return 0
-		}
-		if fits == 0 {
-			break
-		}
-		digits, places = fewer, places-1
-	}
-	return digits / wideTens[places]
-}
-
-// nearestDigits is the nearest decimal to x with so many places, without its point. fits is 1 if x is the float32
-// nearest to it, 0 if not, and -1 where that is too close to tell.
-func nearestDigits(x, half float64, places int) (digits float64, fits int) {
-	scaled, distance := x*wideTens[places], half*wideTens[places]
-	digits = float64(int64(scaled + 0.5))
-	off := math.Abs(scaled - digits)
-	const unsure = 1e-6
-	switch {
-	case off > distance+unsure:
-		return digits, 0
-	case off < distance-unsure && off < 0.5-unsure:
-		return digits, 1
-	default:
-		return digits, -1
 	}
 }
 
-// startPlaces is how many places of a decimal are tried first, by the exponent from 2^-20 on: of about 7 digits.
-var startPlaces = [...]uint8{
-	12, 12, 12, 12, 11, 11, 11, 10, 10, 10, 9, 9, 9, 9, 8, 8, 8, 7, 7, 7, 6, 6, 6, 6, 5, 5, 5, 4, 4, 4, 3, 3, 3, 3, 2, 2,
-	2, 1, 1, 1, 0, 0, 0, 0,
-}
-
-// wideTens are the powers of ten that shortest divides by.
-var wideTens = [...]float64{
-	1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+// isExact tells whether each number of a row group's column is a different float64. Otherwise texts are needed.
+func (c *parquetColumn) isExact(chunk parquet.ColumnChunk) bool {
+	if chunk.Type().Kind() != parquet.Int64 {
+		return true
+	}
+	known, ok := chunk.(interface {
+		Bounds() (low, high parquet.Value, ok bool)
+	})
+	if !ok {
+		return false
+	}
+	low, high, ok := known.Bounds()
+	if !ok {
+		return false
+	}
+	bounds := make([]float64, 2)
+	c.numbers(encoding.Int64Values([]int64{low.Int64(), high.Int64()}), nil)(bounds)
+	return -exactIntegers < bounds[0] && bounds[1] < exactIntegers
 }
 
 // textOf returns how values of a column become texts; why is set for a type that no table can have.

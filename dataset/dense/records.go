@@ -354,6 +354,8 @@ type parsedBlock struct {
 	parquet     *parquetFile // that the block is of; nil: it is text
 	parquetRows int
 	raw         []parquet.Value // [flat columns rows]
+	numbers     []float64       // [flat columns rows], of direct columns instead of raw
+	direct      []bool          // [flat columns]
 }
 
 // cellsOf returns the cells of a record, all of which are stored.
