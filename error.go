@@ -216,6 +216,20 @@ func AsError(err error) *Error {
 	return &Error{Kind: Internal, Msg: err.Error()}
 }
 
+// CheckVersion returns nil for a document that this version reads, and Conflict for one of another version, which names
+// both. Nothing may change such a document: the version that wrote it still needs it.
+func CheckVersion(op, document, version string) error {
+	if version == APIVersion {
+		return nil
+	}
+	return &Error{
+		Kind: Conflict, Code: CodeUnreadable, Op: op,
+		Msg: fmt.Sprintf("%s was written by another version of disdel: its apiVersion is %.40q, and this program reads %s",
+			document, version, APIVersion),
+		Hint: "use the version of disdel that wrote it, or restore the copy of the home from before the upgrade",
+	}
+}
+
 // Fault is one thing wrong with a request, with its place in the file.
 type Fault struct {
 	Path   string `json:"path"`           // dotted path of the field: training.batchSize

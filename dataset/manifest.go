@@ -232,22 +232,25 @@ const (
 	largestClasses  = 1 << 24
 )
 
-// apiVersion is the only version of a manifest so far.
-const apiVersion = disdel.APIVersion
-
 var sumForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 })
 
-// readManifest reads a manifest and refuses as Corrupt what Add could not have written under that name: the plan and
-// every action rely on its numbers.
+// readManifest reads a manifest. It returns Conflict for one of another version of disdel, and Corrupt for what Add could
+// not have written under that name: the plan and every action rely on its numbers.
 func readManifest(name string, data []byte) (Manifest, error) {
 	var m Manifest
 	if len(data) > largestManifest {
 		return m, broken(name, nil,
 			fmt.Sprintf("it has %v, and no manifest has more than %v", disdel.Bytes(len(data)), disdel.Bytes(largestManifest)))
 	}
-	if err := json.Unmarshal(data, &m); err != nil {
+	err := json.Unmarshal(data, &m) // goes on behind a field of another type
+	if m.APIVersion != "" {
+		if err := disdel.CheckVersion("read data set", name, m.APIVersion); err != nil {
+			return Manifest{}, err
+		}
+	}
+	if err != nil {
 		return Manifest{}, broken(name, err)
 	}
 	if faults := m.faults(name); len(faults) > 0 {
@@ -286,7 +289,7 @@ func (m *Manifest) faults(name string) (list []string) {
 			list = append(list, fmt.Sprintf(format, args...))
 		}
 	}
-	fault(m.APIVersion != apiVersion, "apiVersion is %.40q, and this program knows %s", m.APIVersion, apiVersion)
+	fault(m.APIVersion == "", "it has no apiVersion")
 	fault(m.Name != name, "it is that of %.80q", m.Name)
 	fault(m.DType != "U8" && m.DType != "F32" && m.DType != sparseType, "dtype is %.20q, neither U8 nor F32", m.DType)
 	fault(m.Classes < 1 || m.Classes > largestClasses, "classes is %d", m.Classes)

@@ -83,7 +83,7 @@ func TestManifestsThatLieAreRefused(t *testing.T) {
 		`has checksum "sha256:beef"`:      func(m *Manifest) { m.Train.Chunks[0].Checksum = "sha256:beef" },
 		"has -1 bytes":                    func(m *Manifest) { m.Train.Chunks[0].Size = -1 },
 		"bytes, and 1797 rows take about": func(m *Manifest) { m.Train.Chunks[0].Size = math.MaxInt64 },
-		`apiVersion is "disdel/v9"`:       func(m *Manifest) { m.APIVersion = "disdel/v9" },
+		"it has no apiVersion":            func(m *Manifest) { m.APIVersion = "" },
 		`it is that of "other"`:           func(m *Manifest) { m.Name = "other" },
 	} {
 		plant(t, s, "digits", edited(t, m, edit))
@@ -105,6 +105,17 @@ func TestManifestsThatLieAreRefused(t *testing.T) {
 		if _, err := s.Manifest(ctx, "digits"); !errors.Is(err, disdel.Corrupt) || disdel.AsError(err).Hint == "" {
 			t.Errorf("%.20q: %v, want Corrupt with a hint", text, err)
 		}
+	}
+}
+
+// A manifest of another version is not called damaged, although its fields have other types: both versions are named.
+func TestAManifestOfAnotherVersionIsRefused(t *testing.T) {
+	s := memory(t)
+	plant(t, s, "digits", []byte(`{"apiVersion": "disdel/v9", "name": ["digits"], "train": 7}`))
+	_, err := s.Manifest(ctx, "digits")
+	if !errors.Is(err, disdel.Conflict) || !strings.Contains(err.Error(), `digits was written by another version of disdel: `+
+		`its apiVersion is "disdel/v9", and this program reads disdel/v1`) {
+		t.Errorf("got %v, want Conflict with both versions", err)
 	}
 }
 

@@ -257,8 +257,9 @@ func (s *Store) save(ctx context.Context, r *disdel.Record, body map[string]any)
 	apart := conflictRevisions(old[conflictsField])
 	switch {
 	case err == nil:
-		if v := old["apiVersion"]; v != disdel.APIVersion {
-			return otherVersion(string(r.ID), v)
+		version, _ := old["apiVersion"].(string)
+		if err := disdel.CheckVersion("read record", string(r.ID), version); err != nil {
+			return err
 		}
 		rev := old["_rev"]
 		for _, field := range []string{"_rev", "_id", conflictsField} {
@@ -283,14 +284,6 @@ func (s *Store) save(ctx context.Context, r *disdel.Record, body map[string]any)
 func (s *Store) scan(ctx context.Context, id disdel.JobID, v any, how ...kivik.Option) error {
 	doc := s.db.Get(ctx, string(id), how...)
 	return errors.Join(doc.ScanDoc(v), doc.Close())
-}
-
-func otherVersion(id string, version any) error {
-	return &disdel.Error{
-		Kind: disdel.Conflict, Code: disdel.CodeUnreadable, Op: "read record",
-		Msg:  fmt.Sprintf("%s was written by another version of disdel (%v)", id, version),
-		Hint: "use the version of disdel that wrote it",
-	}
 }
 
 // Get reads one record. It returns NotFound.
@@ -363,8 +356,11 @@ func unreadable(raw json.RawMessage, err error) error {
 		ID      string `json:"_id"`
 		Version any    `json:"apiVersion"`
 	}
-	if json.Unmarshal(raw, &head) == nil && head.Version != disdel.APIVersion {
-		return otherVersion(head.ID, head.Version)
+	if json.Unmarshal(raw, &head) == nil {
+		version, _ := head.Version.(string)
+		if other := disdel.CheckVersion("read record", head.ID, version); other != nil {
+			return other
+		}
 	}
 	return &disdel.Error{
 		Kind: disdel.Corrupt, Code: disdel.CodeUnreadable, Op: "read record", Msg: head.ID, Err: err,

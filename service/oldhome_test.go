@@ -122,3 +122,76 @@ func TestAHomeOfTheVersionBeforeIsReadAndGoesOn(t *testing.T) {
 		}
 	}
 }
+
+// After a downgrade nothing of the newer version is used or changed: a record, a model and a data set are refused by
+// name, with both versions. What the older version wrote still answers.
+func TestDocumentsOfANewerVersionAreRefused(t *testing.T) {
+	t.Parallel()
+	ctx, home := t.Context(), oldHome(t)
+	var files []string
+	for _, name := range []string{"models/models/whole/v00001.json", "datasets/tiny/manifest.json"} {
+		name = filepath.Join(home, name)
+		files = append(files, name)
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		newer := strings.Replace(string(text), disdel.APIVersion, "disdel/v9", 1)
+		if err := os.WriteFile(name, []byte(newer), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		os.Remove(name + ".sha256") //nolint:errcheck // this home may have none
+	}
+	s, err := Open(ctx, Config{Program: testProgram, Home: home})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	h, err := s.History(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := h.List(ctx, history.Query{Model: "interrupted"})
+	if err != nil || len(list) != 1 {
+		t.Fatal(len(list), err)
+	}
+	rec := list[0]
+	rec.APIVersion = "disdel/v9"
+	if err := h.Save(ctx, &rec); err != nil {
+		t.Fatal(err)
+	}
+	before := contents(t, files)
+	_, model := s.Trained(ctx, "whole")
+	_, resumed := s.Resume(ctx, ResumeRequest{Job: string(rec.ID)})
+	sets, err := s.Datasets(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, data := sets.Manifest(ctx, "tiny")
+	for what, err := range map[string]error{"whole:v1": model, string(rec.ID): resumed, "tiny": data} {
+		if !errors.Is(err, disdel.Conflict) || !strings.Contains(err.Error(), what) ||
+			!strings.Contains(err.Error(), "disdel/v9") || !strings.Contains(err.Error(), disdel.APIVersion) {
+			t.Errorf("%s: %v, want Conflict with both versions", what, err)
+		}
+	}
+	if after := contents(t, files); after != before {
+		t.Errorf("files of a newer version changed:\n%s", after)
+	}
+	if list, err := h.List(ctx, history.Query{}); err != nil || len(list) != 1 || list[0].Job.Metadata.Name != "whole" {
+		t.Errorf("%d records of this version: %v", len(list), err)
+	}
+}
+
+// contents are the contents of files, one behind the other.
+func contents(t *testing.T, files []string) string {
+	t.Helper()
+	var all strings.Builder
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
+}

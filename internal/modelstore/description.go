@@ -31,14 +31,21 @@ var (
 	})
 )
 
-// readDescription reads a description. It returns Corrupt for one that Commit could not have written under this name
-// and version, because storage may be shared and the description decides what runs. It does not build the network.
+// readDescription reads a description. It returns Conflict for one of another version of disdel. It returns Corrupt for
+// one that Commit could not have written under this name and version, because storage may be shared and the description
+// decides what runs. It does not build the network.
 func readDescription(name string, version int, data []byte) (Model, error) {
 	var m Model
 	if len(data) > largestDescription {
 		return m, broken(name, version, nil, fmt.Sprintf("it has %v", disdel.Bytes(len(data))))
 	}
-	if err := json.Unmarshal(data, &m); err != nil {
+	err := json.Unmarshal(data, &m) // goes on behind a field of another type
+	if m.APIVersion != "" {
+		if err := disdel.CheckVersion("read model", fmt.Sprintf("%s:v%d", name, version), m.APIVersion); err != nil {
+			return Model{}, err
+		}
+	}
+	if err != nil {
 		return Model{}, broken(name, version, err)
 	}
 	if faults := m.faults(name, version); len(faults) > 0 {
@@ -65,8 +72,7 @@ func (m *Model) faults(name string, version int) (list []string) {
 			list = append(list, fmt.Sprintf(format, args...))
 		}
 	}
-	fault(m.APIVersion != disdel.APIVersion, "apiVersion is %.40q, and this program knows %s", m.APIVersion,
-		disdel.APIVersion)
+	fault(m.APIVersion == "", "it has no apiVersion")
 	fault(m.Name != name || m.Version != version, "it is that of %.80q, version %d", m.Name, m.Version)
 	folder := path.Join("weights", name)
 	fault(path.Dir(m.Path) != folder || path.Clean(m.Path) != m.Path || path.Ext(m.Path) != ".safetensors" ||

@@ -61,7 +61,7 @@ func TestDescriptionsThatLieAreRefused(t *testing.T) {
 		`its weights are "weights/m/../other/x.safetensors"`: func(m *Model) { m.Path = "weights/m/../other/x.safetensors" },
 		`its weights are "weights/other/x.safetensors"`:      func(m *Model) { m.Path = "weights/other/x.safetensors" },
 		`its weights have checksum "none"`:                   func(m *Model) { m.Checksum = "none" },
-		`apiVersion is "disdel/v9"`:                          func(m *Model) { m.APIVersion = "disdel/v9" },
+		"it has no apiVersion":                               func(m *Model) { m.APIVersion = "" },
 		"inputs go from 2 to 1":                              func(m *Model) { m.Inputs = &Range{2, 1} },
 		"a count is below 0":                                 func(m *Model) { m.Data.HeldOut = -1 },
 	} {
@@ -81,6 +81,22 @@ func TestDescriptionsThatLieAreRefused(t *testing.T) {
 		if _, err := s.Get(ctx, "m"); !errors.Is(err, disdel.Corrupt) || disdel.AsError(err).Hint == "" {
 			t.Errorf("%.20q: %v, want Corrupt with a hint", text, err)
 		}
+	}
+}
+
+// A description of another version is not called damaged, although its fields have other types: both versions are named.
+func TestADescriptionOfAnotherVersionIsRefused(t *testing.T) {
+	s, dir := open(t)
+	commit(t, s, 1, 0.5)
+	file := filepath.Join(dir, descriptionPath("m", 1))
+	text := []byte(`{"apiVersion": "disdel/v9", "name": ["m"], "network": 7}`)
+	if err := errors.Join(os.Remove(file+sumSuffix), os.WriteFile(file, text, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Get(ctx, "m:v1")
+	if !errors.Is(err, disdel.Conflict) || !strings.Contains(err.Error(), `m:v1 was written by another version of disdel: `+
+		`its apiVersion is "disdel/v9", and this program reads disdel/v1`) {
+		t.Errorf("got %v, want Conflict with both versions", err)
 	}
 }
 

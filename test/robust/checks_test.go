@@ -93,8 +93,9 @@ var checks = []check{
 		id: "R18", what: "soak", run: soak,
 		note: "a platform and a server for half a minute each, or half of DISDEL_ROBUST_SOAK",
 	},
-	{id: "R19", what: "data of earlier versions", note: "the home of 2026-11-21", run: oldHomes, tests: []named{
-		{"service", "TestAHomeOfTheVersionBeforeIsReadAndGoesOn"},
+	{id: "R19", what: "data of earlier versions", note: "homes of five earlier versions", run: oldHomes, tests: []named{
+		{"service", "TestAHomeOfTheVersionBeforeIsReadAndGoesOn|TestDocumentsOfANewerVersionAreRefused"},
+		{"internal/cli", "TestAHomeOfEachEarlierVersion"},
 		{"history", "TestNewerRecordsAreLeftAlone"},
 		{"history/couchlite", "TestFilesOfEarlierVersionsAreReadAndIndexedOnce"},
 	}},
