@@ -32,6 +32,19 @@ func TestACurveIsFoundAgain(t *testing.T) {
 	}
 }
 
+// Losses that are all the same, also all 0, give no curve: nothing says when they would fall.
+func TestEqualLossesGiveNoCurve(t *testing.T) {
+	for _, loss := range []float64{0, 0.5} {
+		points := curve(func(float64) float64 { return loss }, 8, 0, rand.New(rand.NewPCG(1, 1)))
+		if c, ok := FitLosses(points); ok {
+			t.Errorf("losses of %v: %+v", loss, c)
+		}
+		if c, ok := Converge(points, loss-1); ok {
+			t.Errorf("losses of %v reach %v after %+v", loss, loss-1, c)
+		}
+	}
+}
+
 // Nine times in ten what comes true is within the interval, half way to the target: with the law's own curves and noise
 // of a few per cent.
 func TestConvergenceHoldsNineOfTen(t *testing.T) {

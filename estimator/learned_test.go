@@ -216,3 +216,14 @@ func TestOwnLayersAreToldApartByTheirPlans(t *testing.T) {
 		t.Errorf("two of the same size: %.2f", e.Ratio)
 	}
 }
+
+// Networks of a family learn from each other: the family is the letters that a name begins with, of the whole alphabet.
+func TestTheFamilyOfANetwork(t *testing.T) {
+	for network, want := range map[string]string{
+		"resnet50-keras": "resnet", "vgg16": "vgg", "zfnet8": "zfnet", "alexnet": "alexnet", "": "",
+	} {
+		if got := familyOf(network); got != want {
+			t.Errorf("%q is of family %q, want %q", network, got, want)
+		}
+	}
+}

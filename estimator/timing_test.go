@@ -127,6 +127,7 @@ func TestTimingTakesTheNearestSource(t *testing.T) {
 	unknown := with(func(w *workload) { w.network, w.macs = "other", 0 }).run(1, steady)
 	other := with(func(w *workload) { w.memory = 512 * disdel.MB }).run(1, steady)
 	near := with(func(w *workload) { w.memory = 240 * disdel.MB }).run(1, steady)
+	larger := with(func(w *workload) { w.memory = 320 * disdel.MB })
 	backend := lenetWork.run(1, steady)
 	backend.Job.Training.Backend = "gorgonia"
 	for _, c := range []struct {
@@ -142,6 +143,8 @@ func TestTimingTakesTheNearestSource(t *testing.T) {
 		{"probe before cost", cost(probe(lenetWork.input())), "probe", 16, 11, 300},
 		{"the same before all", cost(probe(lenetWork.input(batch, same))), "history", 16, 11, 27},
 		{"memory a little different", lenetWork.input(near), "history", 16, 11, 27},
+		{"a quarter more memory", lenetWork.input(larger.run(1, steady)), "history", 16, 11, 27},
+		{"a fifth less memory", larger.input(same), "history", 16, 11, 27},
 		{"memory different", lenetWork.input(other), "similar jobs", 16, 11, 80},
 		{"another batch", probe(lenetWork.input(batch)), "similar jobs", 16, 11, 80},
 		{"more workers, by rows", lenetWork.input(workers), "similar jobs", 16, 11, 80},
@@ -342,6 +345,18 @@ func TestLegs(t *testing.T) {
 	in.Job.Resources.Timeout = disdel.Duration(100 * time.Second)
 	if got := TimingOf(in); got.Legs != 9 || got.Timeouts[disdel.TaskTrain] != sec(100) {
 		t.Errorf("within resources.timeout: %d legs of %v", got.Legs, got.Timeouts[disdel.TaskTrain])
+	}
+	cold, warm := slow, slow
+	cold.cold = 100 // leaves 170 s of the first leg
+	warm.warm = 150 // leaves 120 s of each later one
+	for _, c := range []struct {
+		name string
+		w    workload
+		legs int
+	}{{"a slow first start", cold, 4}, {"slow later starts", warm, 5}} {
+		if got := TimingOf(c.w.input(c.w.run(1, steady))); got.Legs != c.legs {
+			t.Errorf("%s: %d legs, want %d", c.name, got.Legs, c.legs)
+		}
 	}
 }
 
