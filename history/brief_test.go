@@ -3,7 +3,10 @@ package history
 import (
 	"encoding/json"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -45,6 +48,35 @@ func FuzzBriefScan(f *testing.F) {
 			t.Fatalf("%s: %+v, want %+v", data, got, want)
 		}
 	})
+}
+
+// A number that is read the short way has the bits that strconv gives it, and numbers of records are read that way.
+func TestDecimal(t *testing.T) {
+	draw, short := rand.New(rand.NewPCG(1, 2)), 0
+	check := func(text string) bool {
+		got, ok := decimal([]byte(text))
+		want, err := strconv.ParseFloat(text, 64)
+		if ok && (err != nil || math.Float64bits(got) != math.Float64bits(want)) {
+			t.Errorf("%s: %v, want %v, %v", text, got, want, err)
+		}
+		return ok
+	}
+	const all = 200_000
+	for range all {
+		v := draw.Float64() * math.Pow(10, float64(draw.IntN(8)-4))
+		if check(strconv.FormatFloat(v, 'f', -1, 64)) {
+			short++
+		}
+		check(strconv.FormatFloat(v, 'f', draw.IntN(22), 64))
+		check(fmt.Sprintf("%d.%018d5", draw.IntN(3), draw.Int64N(1e18))) // half way between two numbers, or nearly
+		check(fmt.Sprint(uint64(draw.Int64N(1<<60)) | 1<<53))
+	}
+	if short < all*9/10 {
+		t.Errorf("only %d of %d are read the short way", short, all)
+	}
+	for _, text := range []string{"", ".", "-1", "1e3", "1.2.3", "0", "0.0", "5.", ".5", "9007199254740993.", "007", "1E", "+2"} {
+		check(text)
+	}
 }
 
 // A record that disdel wrote is read by the scanner, and all of its rounds and peaks are.

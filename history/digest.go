@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"math"
 	"runtime"
 	"slices"
 	"strconv"
@@ -296,60 +297,6 @@ func (s *Store) revisionsOf(ctx context.Context, ids []disdel.JobID) (out []Revi
 	return out, wrap(rows.Err(), "list records", "")
 }
 
-// SizeCache keeps the sizes of records as JSON, so that a record is read once for each of its revisions. Its zero value
-// is ready. It is safe for concurrent use.
-type SizeCache struct {
-	mu    sync.Mutex
-	sizes map[Revision]disdel.Bytes // guarded by mu
-}
-
-// Total returns the size of all records that s shows. It returns the errors of Store.List.
-func (c *SizeCache) Total(ctx context.Context, s *Store) (all disdel.Bytes, err error) {
-	marks, err := s.Revisions(ctx, mostRecords)
-	if err != nil {
-		return 0, err
-	}
-	var missing []string
-	c.mu.Lock()
-	for _, m := range marks {
-		size, ok := c.sizes[m]
-		if all += size; !ok {
-			missing = append(missing, string(m.ID))
-		}
-	}
-	c.mu.Unlock()
-	for page := range slices.Chunk(missing, cachePage) {
-		documents, err := s.byIDs(ctx, page)
-		if err != nil {
-			return 0, err
-		}
-		all += c.put(marks, documents)
-	}
-	return all, nil
-}
-
-// put keeps the sizes of documents, and returns their sum.
-func (c *SizeCache) put(marks []Revision, documents map[string]json.RawMessage) (sum disdel.Bytes) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.sizes == nil || len(c.sizes) > mostSizes {
-		c.sizes = map[Revision]disdel.Bytes{}
-	}
-	for _, m := range marks {
-		if raw, ok := documents[string(m.ID)]; ok {
-			c.sizes[m] = disdel.Bytes(len(raw))
-			sum += disdel.Bytes(len(raw))
-		}
-	}
-	return sum
-}
-
-// Bounds of a SizeCache: the sizes that are kept, older revisions among them, and the records that count.
-const (
-	mostSizes   = 100_000
-	mostRecords = 1 << 30
-)
-
 // scanner reads JSON from the start to the end, without checking what it skips. After anything that it does not expect,
 // failed is true and what it returned does not count.
 type scanner struct {
@@ -435,7 +382,8 @@ func (s *scanner) skip() []byte {
 			}
 			s.at++
 		default:
-			s.at++
+			for s.at++; s.at < len(s.data) && !marksJSON[s.data[s.at]]; s.at++ {
+			}
 			continue
 		}
 		if depth == 0 && c != ',' {
@@ -510,6 +458,46 @@ var numberBytes = [256]bool{
 	'-': true, '+': true, '.': true, 'e': true, 'E': true,
 }
 
+// marksJSON are the bytes that skip looks at.
+var marksJSON = [256]bool{'"': true, '{': true, '}': true, '[': true, ']': true, ',': true}
+
+// decimal is strconv.ParseFloat for the usual numbers of records: at most 18 digits and no sign or exponent. A long job
+// has tens of thousands of them. ok is false for all others.
+func decimal(text []byte) (v float64, ok bool) {
+	digits, point := uint64(0), -1
+	for i, c := range text {
+		switch {
+		case c == '.' && point < 0:
+			point = i
+		case '0' <= c && c <= '9' && digits < 1e17:
+			digits = 10*digits + uint64(c-'0')
+		default:
+			return 0, false
+		}
+	}
+	scale := 0
+	if point >= 0 {
+		scale = len(text) - 1 - point
+	}
+	if len(text) < 2 || scale >= len(powersOfTen) {
+		return 0, false
+	}
+	// high+low and power are exact, so the quotient's error is far below the distance to the next number: unless both
+	// ends of its interval round to the same number, ParseFloat decides.
+	high, power := float64(digits), powersOfTen[scale]
+	low := float64(int64(digits - uint64(high)))
+	first := high / power
+	rest := (math.FMA(-first, power, high) + low) / power
+	v = first + rest*(1+1e-14)
+	return v, v == first+rest*(1-1e-14)
+}
+
+// powersOfTen are the powers of ten that a float64 has exactly.
+var powersOfTen = [...]float64{
+	1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21,
+	1e22,
+}
+
 // integer reads an integer; null is 0.
 func (s *scanner) integer() int64 {
 	text := s.numberText()
@@ -526,6 +514,9 @@ func (s *scanner) float() (v float64, there bool) {
 	text := s.numberText()
 	if text == nil {
 		return 0, false
+	}
+	if v, ok := decimal(text); ok {
+		return v, true
 	}
 	v, err := strconv.ParseFloat(string(text), 64)
 	s.failed = s.failed || err != nil

@@ -531,3 +531,57 @@ func restoreIntegers(document json.RawMessage) json.RawMessage {
 	}
 	return storedInteger().ReplaceAll(document, []byte("$1"))
 }
+
+// SizeCache keeps the sizes of records as JSON, so that a record is read once for each of its revisions. Its zero value
+// is ready. It is safe for concurrent use.
+type SizeCache struct {
+	mu    sync.Mutex
+	sizes map[Revision]disdel.Bytes // guarded by mu
+}
+
+// Total returns the size of all records that s shows. It returns the errors of Store.List.
+func (c *SizeCache) Total(ctx context.Context, s *Store) (all disdel.Bytes, err error) {
+	marks, err := s.Revisions(ctx, mostRecords)
+	if err != nil {
+		return 0, err
+	}
+	var missing []string
+	c.mu.Lock()
+	for _, m := range marks {
+		size, ok := c.sizes[m]
+		if all += size; !ok {
+			missing = append(missing, string(m.ID))
+		}
+	}
+	c.mu.Unlock()
+	for page := range slices.Chunk(missing, cachePage) {
+		documents, err := s.byIDs(ctx, page)
+		if err != nil {
+			return 0, err
+		}
+		all += c.put(marks, documents)
+	}
+	return all, nil
+}
+
+// put keeps the sizes of documents, and returns their sum.
+func (c *SizeCache) put(marks []Revision, documents map[string]json.RawMessage) (sum disdel.Bytes) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sizes == nil || len(c.sizes) > mostSizes {
+		c.sizes = map[Revision]disdel.Bytes{}
+	}
+	for _, m := range marks {
+		if raw, ok := documents[string(m.ID)]; ok {
+			c.sizes[m] = disdel.Bytes(len(raw))
+			sum += disdel.Bytes(len(raw))
+		}
+	}
+	return sum
+}
+
+// Bounds of a SizeCache: the sizes that are kept, older revisions among them, and the records that count.
+const (
+	mostSizes   = 100_000
+	mostRecords = 1 << 30
+)

@@ -21,7 +21,7 @@ import (
 type browser struct {
 	ctx context.Context
 	end func()
-	at  string
+	at  *server
 }
 
 // browse serves a home that prepare has filled, and looks at it with a browser.
@@ -51,7 +51,7 @@ func open(ctx context.Context, t *tools, s *server) (*browser, error) {
 		chromedp.WindowSize(1280, 900))
 	all, end := chromedp.NewExecAllocator(limited, options...)
 	tab, quit := chromedp.NewContext(all)
-	b := &browser{ctx: tab, at: s.url, end: func() {
+	b := &browser{ctx: tab, at: s, end: func() {
 		chromedp.Cancel(tab) //nolint:errcheck // it ends in any case
 		quit()
 		end()
@@ -116,7 +116,7 @@ func (b *browser) show(path string) (out shown, err error) {
 	if err != nil {
 		return out, err
 	}
-	if err := chromedp.Do(b.ctx, chromedp.Navigate(b.at+path)); err != nil {
+	if err := chromedp.Do(b.ctx, chromedp.Navigate(b.at.url+path)); err != nil {
 		return out, err
 	}
 	if out, err = chromedp.Run(b.ctx, chromedp.Evaluate[shown](painted, chromedp.EvalAwaitPromise)); err != nil {
@@ -143,10 +143,18 @@ func (b *browser) spent() (map[string]float64, error) {
 	return out, err
 }
 
-// shows measures a page: the first time, when nothing is known of what it shows, and the median of the times after it,
-// of which it prints the parts too.
+// shows measures a page: the first time, when nothing is known of what it shows, with the processor time that it takes
+// the server, and the median of the times after it, of which it prints the parts too.
 func (b *browser) shows(path, name string, times int) error {
+	before, err := b.at.processorMS()
+	if err != nil {
+		return err
+	}
 	first, err := b.show(path)
+	if err != nil {
+		return err
+	}
+	after, err := b.at.processorMS()
 	if err != nil {
 		return err
 	}
@@ -165,6 +173,7 @@ func (b *browser) shows(path, name string, times int) error {
 	kind, count, _ := strings.Cut(name, "_")
 	rig.Figure(kind+"_ms_"+count, rig.Median(took), "ms")
 	rig.Figure(kind+"_first_ms_"+count, first.Painted, "ms")
+	rig.Figure(kind+"_first_server_ms_"+count, after-before, "ms of a processor")
 	for i, part := range partNames {
 		rig.Figure(kind+"_"+part+"_ms_"+count, rig.Median(parts[i]), "ms")
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -118,6 +119,18 @@ func (s *server) residentMB() (float64, error) {
 		return 0, err
 	}
 	return float64(memory[0]) / 1e6, nil
+}
+
+// processorMS is the processor time that the server has taken, in ms, to 10 ms.
+func (s *server) processorMS() (ms float64, err error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	for i := 11; i < 13 && err == nil; i++ { // user and system time, as proc(5) counts fields behind the name
+		var ticks float64
+		ticks, err = strconv.ParseFloat(fields[i], 64)
+		ms += 10 * ticks
+	}
+	return ms, err
 }
 
 var born = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
