@@ -239,6 +239,53 @@
     typed.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(check, 500); });
   }
 
+  // Below a job file are the fields that fit at the cursor, or the values of the field in its line. A click puts one in,
+  // and Ctrl Space the first. They come from the schema of job files, which is asked for with the first key.
+  const offered = document.getElementById("offered");
+  if (typed && offered) {
+    let asked = null;
+    const below = (node, key) => { const one = node && (node.items || node); return one && one.properties && one.properties[key]; };
+    const fits = (schema) => {
+      const lines = typed.value.slice(0, typed.selectionStart).replace(/^( *)- /gm, "$1  ").split("\n");
+      const now = /^( *)(\w*)(?:(:) +(\S*))?$/.exec(lines.pop()), path = [];
+      if (!now || typed.selectionStart !== typed.selectionEnd) return [];
+      let depth = now[1].length;
+      for (const line of lines.reverse()) {
+        const above = /^( *)(\w+):/.exec(line);
+        if (above && above[1].length < depth) { path.unshift(above[2]); depth = above[1].length; }
+      }
+      const node = path.reduce(below, schema), word = now[3] ? now[4] : now[2];
+      const one = now[3] ? below(node, now[2]) || {} : {}, fields = ((node && node.items) || node || {}).properties || {};
+      const values = one.enum || (one.type === "boolean" ? ["true", "false"] : []);
+      const all = now[3] ? values.map((text) => [String(text), one.description]) :
+        Object.entries(fields).map(([key, { type, description }]) =>
+          [key + (type === "object" ? `:\n${now[1]}  ` : type === "array" ? `:\n${now[1]}  - ` : ": "), description]);
+      return all.filter(([text]) => text.startsWith(word) && text !== word).map(([text, tip]) => [text.slice(word.length), tip, text]);
+    };
+    const put = (text) => {
+      typed.setRangeText(text, typed.selectionStart, typed.selectionEnd, "end");
+      typed.focus();
+      typed.dispatchEvent(new Event("input"));
+    };
+    const offer = async () => {
+      asked ||= fetch("/ui/schema", { credentials: "same-origin" }).then((answer) => answer.ok ? answer.json() : null, () => null);
+      const schema = await asked;
+      offered.replaceChildren(...(schema ? fits(schema) : []).slice(0, 12).map(([text, meaning, whole]) => {
+        const button = Object.assign(document.createElement("button"), { type: "button", textContent: whole.split(":")[0] });
+        button.dataset.tip = `${button.textContent}; ${meaning}`;
+        button.addEventListener("click", () => put(text));
+        return button;
+      }));
+    };
+    for (const kind of ["input", "keyup", "click"]) typed.addEventListener(kind, offer);
+    typed.addEventListener("keydown", (event) => {
+      const first = offered.querySelector("button");
+      if (event.key !== " " || !event.ctrlKey || !first) return;
+      event.preventDefault();
+      first.click();
+    });
+  }
+
   // A chart tells the values of all its lines where the pointer is, or where the arrow keys have come to. A drag, or
   // the keys + and -, shows a stretch of its axis; a double click or 0 shows all of it again.
   const tip = document.getElementById("tip");

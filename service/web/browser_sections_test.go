@@ -140,3 +140,41 @@ func TestACompareOfNumbersInABrowser(t *testing.T) {
 		document.querySelector("#tip table").rows[1].cells[1].innerText === "11"`)
 	c.views(address, 77)
 }
+
+// A job file offers the fields that fit at the cursor, and the values of a field. The keyboard puts the first one in.
+func TestAJobFileIsCompleted(t *testing.T) {
+	h := newHouse(t)
+	c := newChromium(t)
+	c.signIn(h, "ann submit")
+	c.do(chromedp.Navigate(h.URL+"/ui/submit"), chromedp.WaitVisible("#file"))
+	typed := func(text string) {
+		c.is(fmt.Sprintf(`(() => { const file = document.getElementById("file"); file.value = %q; file.focus();
+			file.setSelectionRange(file.value.length, file.value.length); file.dispatchEvent(new Event("input")) })()`, text))
+	}
+	const shown = `[...document.querySelectorAll("#offered button")].map((one) => one.textContent).join(" ")`
+	typed("training:\n  batch: {size: 4}\n  epo")
+	c.until(shown + ` === "epochs"`)
+	c.do(chromedp.KeyEvent(kb.Tab))
+	c.until(`document.activeElement.textContent === "epochs"`)
+	c.until(`document.getElementById("tip").innerText.includes("Passes over the training rows.")`)
+	c.is(`document.getElementById("file").focus()`)
+	c.is(`document.getElementById("file").dispatchEvent(new KeyboardEvent("keydown", { key: " ", ctrlKey: true, bubbles: true }))`)
+	c.until(`document.getElementById("file").value.endsWith("\n  epochs: ")`)
+	typed("training:\n  earlyStop:\n    keep: ")
+	c.until(shown + `.split(" ").length > 1 && document.querySelector("#offered button").dataset.tip.includes("; ")`)
+	typed("da")
+	c.until(shown + ` === "data"`)
+	typed("data:\n  ")
+	c.until(shown + `.includes("source")`)
+	for _, scheme := range []string{"light", "dark"} {
+		c.prefers(scheme)
+		for _, found := range c.axe() {
+			t.Errorf("%s: axe finds %s", scheme, found)
+		}
+		c.photograph(78, scheme)
+	}
+	typed("")
+	c.until(shown + `.includes("training")`)
+	typed("nothing:\n  ")
+	c.until(`!document.querySelector("#offered button")`)
+}

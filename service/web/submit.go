@@ -157,6 +157,13 @@ func checkForm(v *visit) error {
 	return form.write(v, http.StatusOK)
 }
 
+// jobSchema answers with the schema of job files, from which the form offers fields and values.
+func jobSchema(v *visit) error {
+	v.w.Header().Set("Content-Type", "application/schema+json")
+	v.w.Write(jobfile.Schema()) //nolint:errcheck // the browser went away
+	return nil
+}
+
 // submitJob starts a job and shows its page. It shows the form again if the job is not taken.
 func submitJob(v *visit) error {
 	if err := v.draining(); err != nil {

@@ -86,6 +86,7 @@ func Handler(cfg Config) http.Handler {
 		"GET /ui/submit":                  {role: tenant.RoleSubmit, show: submitPage},
 		"POST /ui/submit":                 {role: tenant.RoleSubmit, show: submitJob},
 		"POST /ui/quickstart":             {role: tenant.RoleSubmit, show: quickstart},
+		"GET /ui/schema":                  {role: tenant.RoleSubmit, show: jobSchema},
 		"POST /ui/check":                  {role: tenant.RoleSubmit, show: checkForm},
 		"GET /ui/compare":                 {role: tenant.RoleRead, show: comparePage},
 		"GET /ui/models":                  {role: tenant.RoleRead, show: modelsPage},
