@@ -36,11 +36,14 @@ var variants = []struct {
 	{"drawn", func(in *Input) { in.Part, in.Drawn, in.BatchSize, in.Rows = 60_000, true, 3, 100 }},
 }
 
-// networks are the zoo, and a network of an action's own binary.
+// networks are one of each of the zoo's families, and a network of an action's own binary.
 func networks(t *testing.T) []*model.Graph {
 	t.Helper()
 	var out []*model.Graph
 	for _, z := range model.Zoo() {
+		if z.VariantOf != "" {
+			continue
+		}
 		g, err := model.Build(disdel.Network{Name: z.Name, Input: z.Input, Classes: 10})
 		if err != nil {
 			t.Fatal(err)

@@ -188,6 +188,15 @@ func (b *Builder) Conv(name string, in, filters int, w Window, groups int, bias 
 	})
 }
 
+// LayerScale multiplies each channel of an image with a learned number that starts as first (Touvron 2021): a depthwise
+// convolution of single pixels.
+func (b *Builder) LayerScale(name string, in int, first float64) int {
+	c, _, _ := b.image(name, in)
+	x := b.Conv(name, in, c, Square(1, 1, 0), c, false)
+	b.g.Nodes[x].Factor = first
+	return x
+}
+
 // Dense adds a fully connected layer on a vector, or on each position of a sequence.
 func (b *Builder) Dense(name string, in, units int) int { return b.dense(name, in, units, true) }
 

@@ -16,8 +16,11 @@ func (g *Graph) Fill(p Param) (value float32, ok bool) {
 		return 0, true
 	}
 	c := g.Custom()
-	if g.Nodes[p.Node].Op == OpPReLU {
+	switch n := &g.Nodes[p.Node]; {
+	case n.Op == OpPReLU:
 		return firstSlope, true
+	case n.Op == OpConv && n.Factor != 0:
+		return float32(n.Factor), true
 	}
 	if c == nil {
 		return 0, g.Nodes[p.Node].Op == OpLinear // the loss is convex: there is no better start than none

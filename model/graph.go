@@ -205,7 +205,7 @@ type Node struct {
 	Bias     bool
 	Rate     float64
 	Slope    float64 // of a leaky ReLU, for values below 0
-	Factor   float64 // of a scale
+	Factor   float64 // of a scale; of a convolution that is a layer scale: what its weights start from
 	Eps      float64
 	Momentum float64 // share of the newest batch in the running statistics: PyTorch's, 1 minus Keras'
 	NoScale  bool    // batch norm without weight, as a weight of 1

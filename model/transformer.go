@@ -103,3 +103,14 @@ func vit(patch, layers, width int) func(*Builder, int) {
 		b.Dense("head", b.TakePosition("first", b.LayerNorm("norm", x, OpLayerNorm, eps), TakeFirst), classes)
 	}
 }
+
+func vits() map[string]Entry {
+	of := func(name string, patch, layers, width int) Entry {
+		e := ofTorchvision("ViT-"+name+" (Dosovitskiy 2020)", "vit-b16", 224, vit(patch, layers, width))
+		e.min = patch
+		return e
+	}
+	return map[string]Entry{
+		"vit_b_32": of("B/32", 32, 12, 768), "vit_l_16": of("L/16", 16, 24, 1024), "vit_l_32": of("L/32", 32, 24, 1024),
+	}
+}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"sort"
 
@@ -14,8 +15,12 @@ type Entry struct {
 	Title   string
 	Input   Shape // the standard one
 	Classes int
-	min     int // sides below it do not build, as in Keras; 0: as the windows allow
-	build   func(b *Builder, classes int)
+	// VariantOf is the smaller network of the same family, "" for the smallest: checks that need not try every size
+	// leave out networks that have it.
+	VariantOf string
+
+	min   int // sides below it do not build, as in Keras; 0: as the windows allow
+	build func(b *Builder, classes int)
 }
 
 // zoo is every network by name. Sources of the architectures are named in the titles.
@@ -54,7 +59,7 @@ var zoo = map[string]Entry{
 	},
 	"resnet50": {
 		Title: "ResNet-50 with stride in the 3x3 convolutions (torchvision)",
-		Input: Shape{3, 224, 224}, Classes: 1000, build: resnetBottleneck(3, 4, 6, 3),
+		Input: Shape{3, 224, 224}, Classes: 1000, build: resnetBottleneck(1, 64, 3, 4, 6, 3),
 	},
 	"resnet50-keras": {
 		Title: "ResNet-50 v1 (Keras Applications)", Input: Shape{3, 224, 224}, Classes: 1000,
@@ -62,7 +67,7 @@ var zoo = map[string]Entry{
 	},
 	"resnet152": {
 		Title: "ResNet-152 with stride in the 3x3 convolutions (torchvision)",
-		Input: Shape{3, 224, 224}, Classes: 1000, build: resnetBottleneck(3, 8, 36, 3),
+		Input: Shape{3, 224, 224}, Classes: 1000, build: resnetBottleneck(1, 64, 3, 8, 36, 3),
 	},
 	"resnet20-cifar": {
 		Title: "ResNet-20 for CIFAR, shortcuts of option A (He 2015, 4.2)", Input: Shape{3, 32, 32},
@@ -98,32 +103,40 @@ var zoo = map[string]Entry{
 	},
 	"vgg16": {
 		Title: "VGG-16 (Simonyan 2014, torchvision)", Input: Shape{3, 224, 224}, Classes: 1000,
-		build: vgg16(true),
+		build: vgg(true, false, 2, 2, 3, 3, 3),
 	},
 	"vgg16-cifar": {
 		Title: "VGG-16 with a head on 512 features", Input: Shape{3, 32, 32}, Classes: 10,
-		build: vgg16(false),
+		build: vgg(false, false, 2, 2, 3, 3, 3),
 	},
 	"vgg16-cifar-adaptive": {
 		Title: "VGG-16 with torchvision's head at 32x32, KubeML's 134M", Input: Shape{3, 32, 32},
-		Classes: 10, build: vgg16(true),
+		Classes: 10, build: vgg(true, false, 2, 2, 3, 3, 3),
 	},
 }
 
 // Zoo lists the networks by name.
 func Zoo() []Entry {
-	out := make([]Entry, 0, len(zoo))
-	for name, e := range zoo {
-		e.Name = name
-		out = append(out, e)
+	out := make([]Entry, 0, len(zoo)+len(families))
+	for _, list := range []map[string]Entry{zoo, families} {
+		for name, e := range list {
+			e.Name = name
+			out = append(out, e)
+		}
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
 	return out
 }
 
+// torchvisionNames are the networks of zoo that have another name there.
+var torchvisionNames = map[string]string{"vit_b_16": "vit-b16"}
+
 // Find returns the network of that name.
 func Find(name string) (Entry, bool) {
-	e, ok := zoo[name]
+	e, ok := zoo[cmp.Or(torchvisionNames[name], name)]
+	if !ok {
+		e, ok = families[name]
+	}
 	e.Name = name
 	return e, ok
 }
@@ -262,12 +275,18 @@ func lenet(pad int) func(*Builder, int) {
 	}
 }
 
-// vgg16 has torchvision's head on 7x7 features, or one on what is left of a small image.
-func vgg16(adaptive bool) func(*Builder, int) {
+// vgg has torchvision's head on 7x7 features, or one on what is left of a small image. counts are the convolutions of
+// its five stages, with a batch norm each if norms is set.
+func vgg(adaptive, norms bool, counts ...int) func(*Builder, int) {
 	return func(b *Builder, classes int) {
 		for s, filters := range []int{64, 128, 256, 512, 512} {
-			for i := range []int{2, 2, 3, 3, 3}[s] {
-				convReLU(b, fmt.Sprintf("conv%d_%d", s+1, i+1), filters, Square(3, 1, 1))
+			for i := range counts[s] {
+				name := fmt.Sprintf("conv%d_%d", s+1, i+1)
+				x := b.Conv(name, b.Last(), filters, Square(3, 1, 1), 1, true)
+				if norms {
+					x = b.BatchNorm(name+".bn", x)
+				}
+				b.Same(name+".relu", x, OpReLU)
 			}
 			b.Pool(fmt.Sprintf("pool%d", s+1), b.Last(), OpMaxPool, Square(2, 2, 0))
 		}
@@ -282,6 +301,22 @@ func vgg16(adaptive bool) func(*Builder, int) {
 		}
 		b.Dense("fc3", b.Last(), classes)
 	}
+}
+
+func vggs() map[string]Entry {
+	list := map[string]Entry{}
+	for name, counts := range map[string][]int{
+		"vgg11": {1, 1, 2, 2, 2}, "vgg13": {2, 2, 2, 2, 2}, "vgg16": {2, 2, 3, 3, 3}, "vgg19": {2, 2, 4, 4, 4},
+	} {
+		title := "VGG-" + name[3:]
+		list[name] = ofTorchvision(title+" (Simonyan 2014)", "vgg11", 224, vgg(true, false, counts...))
+		list[name+"_bn"] = ofTorchvision(title+" with batch norms", "vgg11", 224, vgg(true, true, counts...))
+	}
+	delete(list, "vgg16") // the zoo has it
+	smallest := list["vgg11"]
+	smallest.VariantOf = ""
+	list["vgg11"] = smallest
+	return list
 }
 
 // kerasNorm is Keras' BatchNormalization as its layer's own defaults have it: epsilon 1e-3, momentum 0.99, which counts
@@ -503,23 +538,24 @@ func resnetBasic(blocks ...int) func(*Builder, int) {
 }
 
 // resnetBottleneck is torchvision's ResNet of bottlenecks, with the stride in the 3x3 convolution ("V1.5"): He's paper
-// and Keras have it in the first 1x1. Source: torchvision/models/resnet.py.
-func resnetBottleneck(blocks ...int) func(*Builder, int) {
+// and Keras have it in the first 1x1. The 3x3 convolution has groups, each with base channels for every 64 that the block
+// counts (Xie 2017, Zagoruyko 2016). Source: torchvision/models/resnet.py.
+func resnetBottleneck(groups, base int, blocks ...int) func(*Builder, int) {
 	return func(b *Builder, classes int) {
 		imageNetStem(b)
 		stages(blocks, func(s, i, stride int) {
-			bottleneck(b, fmt.Sprintf("layer%d.%d", s+1, i), 64<<s, stride)
+			bottleneck(b, fmt.Sprintf("layer%d.%d", s+1, i), 64<<s, stride, groups, base<<s*groups)
 		})
 		b.GlobalPool("avgpool", b.Last())
 		classifier(b, "fc", classes)
 	}
 }
 
-func bottleneck(b *Builder, name string, filters, stride int) {
+func bottleneck(b *Builder, name string, filters, stride, groups, width int) {
 	in := b.Last()
-	convBN(b, name+".conv1", name+".bn1", in, filters, Square(1, 1, 0))
+	convBN(b, name+".conv1", name+".bn1", in, width, Square(1, 1, 0))
 	b.Same(name+".relu1", b.Last(), OpReLU)
-	convBN(b, name+".conv2", name+".bn2", b.Last(), filters, Square(3, stride, 1))
+	b.BatchNorm(name+".bn2", b.Conv(name+".conv2", b.Last(), width, Square(3, stride, 1), groups, false))
 	b.Same(name+".relu2", b.Last(), OpReLU)
 	out := convBN(b, name+".conv3", name+".bn3", b.Last(), 4*filters, Square(1, 1, 0))
 	short := in
@@ -528,6 +564,20 @@ func bottleneck(b *Builder, name string, filters, stride int) {
 	}
 	b.Add(name+".add", out, short)
 	b.Same(name+".relu3", b.Last(), OpReLU)
+}
+
+func resnets() map[string]Entry {
+	of := func(title string, build func(*Builder, int)) Entry {
+		return ofTorchvision(title, "resnet50", 224, build)
+	}
+	return map[string]Entry{
+		"resnet101":        of("ResNet-101 (He 2015)", resnetBottleneck(1, 64, 3, 4, 23, 3)),
+		"resnext50_32x4d":  of("ResNeXt-50, 32 groups of 4 (Xie 2017)", resnetBottleneck(32, 4, 3, 4, 6, 3)),
+		"resnext101_32x8d": of("ResNeXt-101, 32 groups of 8 (Xie 2017)", resnetBottleneck(32, 8, 3, 4, 23, 3)),
+		"resnext101_64x4d": of("ResNeXt-101, 64 groups of 4 (Xie 2017)", resnetBottleneck(64, 4, 3, 4, 23, 3)),
+		"wide_resnet50_2":  of("Wide ResNet-50-2 (Zagoruyko 2016)", resnetBottleneck(1, 128, 3, 4, 6, 3)),
+		"wide_resnet101_2": of("Wide ResNet-101-2 (Zagoruyko 2016)", resnetBottleneck(1, 128, 3, 4, 23, 3)),
+	}
 }
 
 // resnetCIFAR has 6n+2 layers on 16, 32 and 64 channels (He 2015, section 4.2); project takes shortcuts of option B.

@@ -232,8 +232,8 @@ func (b *bench) threads() error {
 	return nil
 }
 
-// plans compares the peak resident memory of training with the plan and the batch, for every network of the zoo at two
-// batch sizes. What the process holds beside its slab is measured on the smallest network.
+// plans compares the peak resident memory of training with the plan and the batch, for a network of each family of the
+// zoo at two batch sizes. What the process holds beside its slab is measured on the smallest network.
 func (b *bench) plans() error {
 	var least, most float64
 	var base int64
@@ -247,6 +247,9 @@ func (b *bench) plans() error {
 	}
 	fmt.Printf("# process beside its slab: %.2f MB\n", float64(base)/(1<<20))
 	for _, e := range model.Zoo() {
+		if e.VariantOf != "" {
+			continue
+		}
 		for _, batch := range []int{16, 48} {
 			m, _, err := run("0", b.ours(), workload{network: e.Name, input: smallInput(e), batch: batch, steps: 1})
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,7 +46,7 @@ func do(piece string, out io.Writer, python string) error {
 	case "promises":
 		return promises(out)
 	case "steps":
-		return check(out, b, model.Zoo())
+		return check(out, b, slices.DeleteFunc(model.Zoo(), func(e model.Entry) bool { return e.VariantOf != "" }))
 	case "torch":
 		return againstTorch(out, b[1], python, peers)
 	case "curves":

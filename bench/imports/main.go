@@ -20,7 +20,7 @@ func main() {
 	var t tools
 	flag.StringVar(&t.disdel, "program", "bin/disdel", "the built program")
 	flag.StringVar(&t.python, "python", ".cache/imports/bin/python", "a Python interpreter of scripts/import-deps.sh")
-	parts := flag.String("parts", "torchvision,onnx,hub,parquet", "what is measured")
+	parts := flag.String("parts", "torchvision,zoo,onnx,hub,parquet", "what is measured")
 	only := flag.String("only", "", "the builders of torchvision whose names have this text")
 	tableMB := flag.Int("table-mb", 2000, "how large the Parquet table is")
 	flag.Parse()
@@ -28,6 +28,7 @@ func main() {
 	rig.Main(func() error {
 		return rig.RunParts([]rig.Part{
 			{Name: "torchvision", Run: func() error { return builders(ctx, &t, *only) }},
+			{Name: "zoo", Run: func() error { return zooNetworks(ctx, &t, *only) }},
 			{Name: "onnx", Run: func() error { return graphs(ctx, &t) }},
 			{Name: "hub", Run: func() error { return folders(&t) }},
 			{Name: "parquet", Run: func() error { return tables(ctx, &t, *tableMB) }},

@@ -65,6 +65,108 @@ func builders(ctx context.Context, t *tools, only string) error {
 	return nil
 }
 
+// zooSide is the side of the images that the zoo's networks are compared with: all of torchvision's take them.
+const zooSide = 64
+
+// singleExact is by how much the zoo's answers may differ: networks of many batch norms round more in float32.
+const singleExact = 1e-4
+
+// zooNetworks gives a network of each of the zoo's families the weights of torchvision's of the same name, and compares a
+// drawn row's answer. With only, it takes all networks whose names have that text.
+func zooNetworks(ctx context.Context, t *tools, only string) error {
+	list, err := t.run(ctx, "torchvision_onnx.py", "--list")
+	if err != nil {
+		return err
+	}
+	all, agree := 0, 0
+	for name := range strings.FieldsSeq(list) {
+		e, ok := model.Find(name)
+		if !ok || !strings.Contains(name, only) || only == "" && e.VariantOf != "" {
+			continue
+		}
+		all++
+		var off, own float64
+		err := rig.Folder(func(folder string) error {
+			said, err := t.run(ctx, "torchvision_onnx.py", name, folder, strconv.Itoa(zooSide))
+			if err == nil {
+				own, err = strconv.ParseFloat(strings.TrimSpace(said), 64)
+			}
+			if err == nil {
+				off, err = withWeights(folder, &e)
+			}
+			return err
+		})
+		if err != nil {
+			told(name, off, err)
+			continue
+		}
+		fmt.Fprintf(os.Stderr, "%s is off by %.2g, PyTorch itself by %.2g in float32\n", name, off, own)
+		if off <= singleExact {
+			agree++
+		}
+	}
+	rig.Figure("zoo_torchvision_all", float64(all), "networks")
+	rig.Figure("zoo_torchvision_agree", float64(agree), "networks")
+	return nil
+}
+
+// withWeights compares a network of the zoo, with the weights in NAME.weights of a folder, with NAME.values.
+func withWeights(folder string, e *model.Entry) (off float64, err error) {
+	g, err := model.Build(disdel.Network{Name: e.Name, Input: []int{3, zooSide, zooSide}, Classes: e.Classes})
+	if err != nil {
+		return 0, err
+	}
+	g.Nodes = g.Nodes[:len(g.Nodes)-1] // without the softmax: of 1,000 probabilities, all are small
+	raw, err := floats(filepath.Join(folder, e.Name+".weights"))
+	if err != nil {
+		return 0, err
+	}
+	names, err := os.ReadFile(filepath.Join(folder, e.Name+".names"))
+	if err != nil {
+		return 0, err
+	}
+	theirs := map[string][]float32{}
+	for line := range strings.Lines(string(names)) {
+		var name string
+		var n int
+		if _, err := fmt.Sscan(line, &name, &n); err != nil || n > len(raw) {
+			return 0, fmt.Errorf("%s.names says %q", e.Name, line)
+		}
+		theirs[name], raw = raw[:n], raw[n:]
+	}
+	var weights disdel.Weights
+	for _, p := range g.Params() {
+		data := theirs[p.Name]
+		if len(data) != p.Len() {
+			return 0, fmt.Errorf("%s has %d values in torchvision, and %d in the zoo", p.Name, len(data), p.Len())
+		}
+		weights = append(weights, disdel.Tensor{Name: p.Name, Shape: p.Shape, Data: data})
+	}
+	if len(theirs) != len(weights) {
+		return 0, fmt.Errorf("%d arrays in torchvision, and %d in the zoo", len(theirs), len(weights))
+	}
+	values, err := floats(filepath.Join(folder, e.Name+".values"))
+	if err != nil {
+		return 0, err
+	}
+	n := g.Input().Len()
+	got, err := answers(g, weights, 1, values[:n])
+	if err != nil {
+		return 0, err
+	}
+	return farthest(got, values[n:])
+}
+
+// floats reads a file of float32.
+func floats(path string) ([]float32, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	values := make([]float32, len(raw)/4)
+	return values, binary.Read(bytes.NewReader(raw), binary.LittleEndian, values)
+}
+
 // told prints how a network came in, and tells whether it agrees.
 func told(name string, off float64, err error) bool {
 	switch {
@@ -79,7 +181,7 @@ func told(name string, off float64, err error) bool {
 	return false
 }
 
-// graphs imports the zoo's networks as disdel writes them, and ONNX's own cases of one input and one output.
+// graphs imports a network of each of the zoo's families as disdel writes it, and ONNX's own cases of one input and one output.
 func graphs(ctx context.Context, t *tools) error {
 	read, agree, refused := 0, 0, 0
 	take := func(name string, off float64, err error) {
@@ -93,6 +195,9 @@ func graphs(ctx context.Context, t *tools) error {
 		}
 	}
 	for _, e := range model.Zoo() {
+		if e.VariantOf != "" {
+			continue
+		}
 		off, err := returned(&e)
 		take(e.Name, off, err)
 	}
@@ -147,7 +252,7 @@ func difference(folder, name string, rows int) (off float64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	raw, err := os.ReadFile(filepath.Join(folder, name+".values"))
+	values, err := floats(filepath.Join(folder, name+".values"))
 	if err != nil {
 		return 0, err
 	}
@@ -156,10 +261,6 @@ func difference(folder, name string, rows int) (off float64, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	values := make([]float32, len(raw)/4)
-	if err := binary.Read(bytes.NewReader(raw), binary.LittleEndian, values); err != nil {
-		return 0, err
-	}
 	in, err := export.ImportONNX(file, root, true)
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", errUnread, err)
@@ -178,6 +279,11 @@ func apart(in export.Imported, rows int, x, want []float32) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
+	return farthest(got, want)
+}
+
+// farthest is the largest difference of answers from those wanted, as a share of the largest one where that is above 1.
+func farthest(got, want []float32) (float64, error) {
 	if len(got) != len(want) {
 		return 0, fmt.Errorf("%d answers, not %d", len(got), len(want))
 	}

@@ -192,9 +192,12 @@ func second(_ float64, err error) error { return err }
 
 func second3(_ *Engine, err error) error { return err }
 
-// Every network of the zoo plans, and buffers that are alive together never overlap.
+// A network of each of the zoo's families plans, and buffers that are alive together never overlap.
 func TestTheZooPlans(t *testing.T) {
 	for _, entry := range model.Zoo() {
+		if entry.VariantOf != "" {
+			continue
+		}
 		g, err := model.Build(disdel.Network{Name: entry.Name, Input: entry.Input, Classes: entry.Classes})
 		if err != nil {
 			t.Fatal(err)

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/disdel/disdel"
@@ -49,6 +50,7 @@ func kept(p *Plan) (sum disdel.Bytes) {
 }
 
 // Halves take half of what is kept, but for inputs with borders and statistics of batch norms, and never more in all.
+// A product's inputs stay as they are, so networks with gates keep more than half.
 func TestHalvesTakeHalf(t *testing.T) {
 	for _, e := range withoutSequences(t) {
 		s := Spec{BatchSize: 64, Training: true, Moments: 1}
@@ -57,6 +59,9 @@ func TestHalvesTakeHalf(t *testing.T) {
 		half := mustPlan(t, small(t, e), s)
 		if half.Len > whole.Len {
 			t.Errorf("%s takes %v with halves, %v without", e.Name, half.Bytes(), whole.Bytes())
+		}
+		if slices.ContainsFunc(whole.Graph.Nodes, func(n model.Node) bool { return n.Op == model.OpMultiply }) {
+			continue
 		}
 		input := 4 * disdel.Bytes(Padded(whole.Nodes[0].Border.Around(whole.Nodes[0].Image).Len()))
 		if a, b := kept(half), kept(whole); len(whole.Nodes) > 4 && (a > b/2+input || a < b/2) {
@@ -67,7 +72,7 @@ func TestHalvesTakeHalf(t *testing.T) {
 
 // Inference has nothing to keep: halves change nothing.
 func TestHalvesAreForTraining(t *testing.T) {
-	g := small(t, model.Zoo()[0])
+	g := small(t, zoo()[0])
 	a, b := mustPlan(t, g, Spec{BatchSize: 20}), mustPlan(t, g, Spec{BatchSize: 20, Halves: true})
 	if a.Len != b.Len || b.Spec.Halves {
 		t.Errorf("%v, and %v with halves", a.Bytes(), b.Bytes())
