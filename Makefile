@@ -78,6 +78,11 @@ scenarios: ## a newcomer's first week in twenty scripts, with the time of each
 robust: deps build ## faults and attacks on the built program, from SEED (docs/reference/robustness.md); ONLY=R2,S8 chooses some
 	scripts/robust.sh "$(SEED)" "$(ONLY)"
 
+.PHONY: soak
+soak: build ## drawn jobs of three tenants for HOURS=1, with kills and restarts: what the server holds, and a plot (PLOT=bin/soak.svg)
+	DISDEL_SOAK_HOURS="$(or $(HOURS),1)" DISDEL_SOAK_PLOT="$(abspath $(or $(PLOT),bin/soak.svg))" CGO_ENABLED=0 \
+		go test ./test/robust -count=1 -v -timeout 0 -run TestSoakOfTenants
+
 .PHONY: simulate
 simulate: ## whole jobs in virtual time, with lost messages and dying processes (SEEDS=1..10000; SEEDS=7 TRACE=1: what happens in one)
 	go test ./test/simulate -count=1 -v -timeout 60m -run UnderFaults -args -seeds "$(or $(SEEDS),1..1000)" $(if $(TRACE),-trace)
@@ -87,8 +92,8 @@ simulate-bugs: ## bugs that were put in by hand (test/simulate/bugs), each found
 	SEEDS=$(SEEDS) scripts/simulate-bugs.sh
 
 .PHONY: bench-trust
-bench-trust: ## figures of the tests: simulated runs and violations, planted bugs, a release built twice, checks that hold (PARTS=sim,planted,reproducible,rows chooses; PARTS=kth EVERY=1: calls that fail; PARTS=mutants MUTANTS=40 SEED=1: small changes of the code that tests notice)
-	MUTANTS=$(MUTANTS) SEED=$(SEED) EVERY=$(EVERY) scripts/bench-trust.sh "$(PARTS)"
+bench-trust: ## figures of the tests: simulated runs and violations, planted bugs, a release built twice, checks that hold (PARTS=sim,planted,reproducible,rows chooses; PARTS=kth EVERY=1: calls that fail; PARTS=soak HOURS=1; PARTS=mutants MUTANTS=40 SEED=1: small changes of the code that tests notice)
+	MUTANTS=$(MUTANTS) SEED=$(SEED) EVERY=$(EVERY) HOURS=$(HOURS) scripts/bench-trust.sh "$(PARTS)"
 
 .PHONY: lint
 lint: ## gofumpt, vet, go fix, staticcheck, tidy

@@ -3,7 +3,8 @@
 # planted looks for the bugs that were put in by hand, mutants changes the code in MUTANTS (40) places, drawn from SEED (1), and
 # lists those that no test of the package notices. reproducible builds a release twice. rows runs the checks of
 # docs/reference/robustness.md from SEED, or those in ONLY; this takes longest. kth has calls fail one at a time: calls to the disk, to
-# Redis, to the history and to the platform. It tries a few of each kind, or all with EVERY=1 (an hour). Empty: all but mutants and kth.
+# Redis, to the history and to the platform. It tries a few of each kind, or all with EVERY=1 (an hour). soak has a server run jobs for
+# HOURS (1). Empty: all but mutants, kth and soak.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 parts=",${1:-sim,planted,reproducible,rows},"
@@ -50,6 +51,9 @@ if [[ $parts == *,kth,* ]]; then
     /^ +--- FAIL/ { lost++ } /^FAIL|panic:/ { broken = 1 }
     END { for (k in kinds) printf "figure kth_calls_%s %d\n", tolower(k), kinds[k]
       printf "figure kth_calls %d\nfigure kth_failures_lost %d\n", calls, lost + (broken && !lost) }' "$work/said"
+fi
+if [[ $parts == *,soak,* ]]; then
+  make --no-print-directory soak HOURS="${HOURS:-}" | grep '^figure'
 fi
 if [[ $parts == *,rows,* ]]; then
   make --no-print-directory robust SEED="${SEED:-1}" ONLY="${ONLY:-}" | grep -E '^(figure|robust:) | failed; again: '

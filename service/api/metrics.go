@@ -5,6 +5,8 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"runtime"
+	runtimemetrics "runtime/metrics"
 	"slices"
 	"strconv"
 	"strings"
@@ -198,6 +200,12 @@ func ofProcess(p *promtext.Page) {
 		p.Family("process_resident_memory_bytes", "gauge", "Resident memory of the server.")
 		p.Sample("process_resident_memory_bytes", float64(resident))
 	}
+	live := []runtimemetrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	runtimemetrics.Read(live)
+	p.Family("go_gc_heap_live_bytes", "gauge", "Memory of the server that the last garbage collection kept.")
+	p.Sample("go_gc_heap_live_bytes", float64(live[0].Value.Uint64()))
+	p.Family("go_goroutines", "gauge", "Goroutines of the server.")
+	p.Sample("go_goroutines", float64(runtime.NumGoroutine()))
 }
 
 // recorder remembers the status of an answer.

@@ -62,6 +62,7 @@ func TestMetrics(t *testing.T) {
 	for _, want := range []string{
 		`disdel_jobs_running{tenant="ann"} 0`, `disdel_jobs_ended_total{tenant="ann",status="canceled"} 1`,
 		`disdel_http_requests_total{route="POST /api/v1/jobs",code="201"} 1`, `process_resident_memory_bytes `,
+		"go_goroutines ", "go_gc_heap_live_bytes ",
 	} {
 		if !bytes.Contains(after, []byte(want)) {
 			t.Errorf("no %s in\n%s", want, after)
