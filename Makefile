@@ -92,7 +92,7 @@ simulate-bugs: ## bugs that were put in by hand (test/simulate/bugs), each found
 	SEEDS=$(SEEDS) scripts/simulate-bugs.sh
 
 .PHONY: bench-trust
-bench-trust: ## figures of the tests: simulated runs and violations, planted bugs, a release built twice, checks that hold (PARTS=sim,planted,reproducible,rows chooses; PARTS=kth EVERY=1: calls that fail; PARTS=soak HOURS=1; PARTS=mutants MUTANTS=40 SEED=1: small changes of the code that tests notice)
+bench-trust: ## figures of the tests: simulated runs and violations, planted bugs, a release built twice, checks that hold (PARTS=sim,planted,reproducible,rows chooses; PARTS=kth EVERY=1: calls that fail; PARTS=soak HOURS=1; PARTS=mutants MUTANTS=40 SEED=1: small changes of the code that tests notice; PARTS=coverage: errors' paths that tests run)
 	MUTANTS=$(MUTANTS) SEED=$(SEED) EVERY=$(EVERY) HOURS=$(HOURS) scripts/bench-trust.sh "$(PARTS)"
 
 .PHONY: lint

@@ -4,7 +4,7 @@
 # lists those that no test of the package notices. reproducible builds a release twice. rows runs the checks of
 # docs/reference/robustness.md from SEED, or those in ONLY; this takes longest. kth has calls fail one at a time: calls to the disk, to
 # Redis, to the history and to the platform. It tries a few of each kind, or all with EVERY=1 (an hour). soak has a server run jobs for
-# HOURS (1). Empty: all but mutants, kth and soak.
+# HOURS (1). coverage counts the errors' paths that the tests of each package run. Empty: all but mutants, kth, soak and coverage.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 parts=",${1:-sim,planted,reproducible,rows},"
@@ -37,6 +37,9 @@ if [[ $parts == *,reproducible,* ]]; then
 fi
 if [[ $parts == *,mutants,* ]]; then
   go -C tools run ./mutate -root .. -n "${MUTANTS:-40}" -seed "${SEED:-1}"
+fi
+if [[ $parts == *,coverage,* ]]; then
+  go -C tools run ./coverage -root ..
 fi
 if [[ $parts == *,kth,* ]]; then
   work=$(mktemp -d)

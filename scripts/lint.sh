@@ -26,5 +26,5 @@ else
   echo "left out: go vet -tags nvidia, for which scripts/cuda-deps.sh brings the headers (50 MB)"
 fi
 go -C tools run ./house -root .. -words -worst 5 || complain "the words are not plain enough: make words"
-go -C tools vet ./house ./mutate ./release && go -C tools test ./house ./mutate ./release || complain "the tools have something to say"
+go -C tools vet ./... && go -C tools test ./... || complain "the tools have something to say"
 exit $fail
