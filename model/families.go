@@ -637,33 +637,6 @@ func convnext(width int, counts ...int) func(*Builder, int) {
 	}
 }
 
-func alexnet(b *Builder, classes int) {
-	x := 0
-	for _, c := range []struct {
-		place, filters int
-		window         Window
-		pool           bool
-	}{
-		{0, 64, Square(11, 4, 2), true},
-		{3, 192, Square(5, 1, 2), true},
-		{6, 384, Square(3, 1, 1), false},
-		{8, 256, Square(3, 1, 1), false},
-		{10, 256, Square(3, 1, 1), true},
-	} {
-		at := func(i int) string { return fmt.Sprintf("features.%d", c.place+i) }
-		x = b.Same(at(1), b.Conv(at(0), x, c.filters, c.window, 1, true), OpReLU)
-		if c.pool {
-			x = b.Pool(at(2), x, OpMaxPool, Square(3, 2, 0))
-		}
-	}
-	x = b.Flatten("flatten", b.AdaptivePool("avgpool", x, 6))
-	for i, dense := range []string{"classifier.1", "classifier.4"} {
-		x = b.Dense(dense, b.Dropout(fmt.Sprintf("classifier.%d", 3*i), x, 0.5), 4096)
-		x = b.Same(fmt.Sprintf("classifier.%d", 3*i+2), x, OpReLU)
-	}
-	b.Dense("classifier.6", x, classes)
-}
-
 // googlenet has 3x3 convolutions where the paper has 5x5: torchvision's weights came from TensorFlow's network.
 func googlenet(b *Builder, classes int) {
 	k := blocks{Builder: b, norm: Norm{Eps: 1e-3}, plain: true}

@@ -107,6 +107,13 @@ func TestFamiliesHaveThePublishedSizes(t *testing.T) {
 	}
 }
 
+// DistilBERT has the parameters of distilbert-base-uncased with a classifier of two classes, which has 66,955,010.
+func TestDistilBERTHasThePublishedSize(t *testing.T) {
+	if n := build(t, "distilbert", 2, 1, 1, 512).Count(); n.Trainable != 66_955_010 {
+		t.Errorf("%d parameters, want 66,955,010", n.Trainable)
+	}
+}
+
 // A variant's smaller network is there, and is no variant itself: leaving out variants leaves one of each family.
 func TestVariantsNameTheirSmallestNetwork(t *testing.T) {
 	for _, e := range Zoo() {

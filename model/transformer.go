@@ -47,8 +47,8 @@ func (b *Builder) branch(name, number string, x int, t *Transformer, f func(x in
 }
 
 // bert is BERT of a size (Devlin 2018; Turc 2019) with its pooler, and a classifier of it. Rows have one part, so the
-// vectors for two parts are left out.
-func bert(layers, width int) func(*Builder, int) {
+// vectors for two parts are left out. DistilBERT (Sanh 2019) has pre_classifier with a ReLU instead of the pooler.
+func bert(layers, width int, distilled bool) func(*Builder, int) {
 	const vocabulary, eps, share = 30522, 1e-12, 0.1
 	return func(b *Builder, classes int) {
 		x := b.Embedding("embeddings.words", b.Flatten("tokens", 0), vocabulary, width, true)
@@ -58,6 +58,12 @@ func bert(layers, width int) func(*Builder, int) {
 			x = b.Transformer(fmt.Sprintf("layers.%d", i), x, Transformer{
 				Attention: Attention{Heads: width / 64}, PostNorm: true, Dropout: share, Eps: eps,
 			})
+		}
+		if distilled {
+			x = b.Dense("pre_classifier", b.TakePosition("first", x, TakeFirst), width)
+			x = b.Dropout("dropout", b.Same("pre_classifier.relu", x, OpReLU), 2*share)
+			b.Dense("classifier", x, classes)
+			return
 		}
 		x = b.Same("pooler.tanh", b.Dense("pooler", b.TakePosition("first", x, TakeFirst), width), OpTanh)
 		b.Dense("classifier", b.Dropout("dropout", x, share), classes)

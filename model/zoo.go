@@ -34,9 +34,13 @@ var zoo = map[string]Entry{
 	"bert-mini":  bertOf(4, 256, "Turc 2019"),
 	"bert-small": bertOf(4, 512, "Turc 2019"),
 	"bert-base":  bertOf(12, 768, "Devlin 2018"),
-	"gpt-tiny":   gptOf(2, 128, 128, ""),
-	"gpt-small":  gptOf(6, 384, 256, ""),
-	"gpt2":       gptOf(12, 768, 1024, " (Radford 2019)"),
+	"distilbert": {
+		Title: "DistilBERT with 6 layers of 768 channels, a classifier of tokens (Sanh 2019)", Input: Shape{1, 1, 512},
+		Classes: 2, VariantOf: "bert-tiny", build: bert(6, 768, true),
+	},
+	"gpt-tiny":  gptOf(2, 128, 128, ""),
+	"gpt-small": gptOf(6, 384, 256, ""),
+	"gpt2":      gptOf(12, 768, 1024, " (Radford 2019)"),
 	"digits-cnn": {
 		Title: "Small convolutional network for 8x8 digits", Input: Shape{1, 8, 8}, Classes: 10,
 		build: digitsCNN,
@@ -216,7 +220,7 @@ func trainable(n disdel.Network) (*Graph, error) {
 func bertOf(layers, width int, source string) Entry {
 	return Entry{
 		Title: fmt.Sprintf("BERT with %d layers of %d channels, a classifier of tokens (%s)", layers, width, source),
-		Input: Shape{1, 1, 512}, Classes: 2, build: bert(layers, width),
+		Input: Shape{1, 1, 512}, Classes: 2, build: bert(layers, width, false),
 	}
 }
 
@@ -317,6 +321,33 @@ func vggs() map[string]Entry {
 	smallest.VariantOf = ""
 	list["vgg11"] = smallest
 	return list
+}
+
+func alexnet(b *Builder, classes int) {
+	x := 0
+	for _, c := range []struct {
+		place, filters int
+		window         Window
+		pool           bool
+	}{
+		{0, 64, Square(11, 4, 2), true},
+		{3, 192, Square(5, 1, 2), true},
+		{6, 384, Square(3, 1, 1), false},
+		{8, 256, Square(3, 1, 1), false},
+		{10, 256, Square(3, 1, 1), true},
+	} {
+		at := func(i int) string { return fmt.Sprintf("features.%d", c.place+i) }
+		x = b.Same(at(1), b.Conv(at(0), x, c.filters, c.window, 1, true), OpReLU)
+		if c.pool {
+			x = b.Pool(at(2), x, OpMaxPool, Square(3, 2, 0))
+		}
+	}
+	x = b.Flatten("flatten", b.AdaptivePool("avgpool", x, 6))
+	for i, dense := range []string{"classifier.1", "classifier.4"} {
+		x = b.Dense(dense, b.Dropout(fmt.Sprintf("classifier.%d", 3*i), x, 0.5), 4096)
+		x = b.Same(fmt.Sprintf("classifier.%d", 3*i+2), x, OpReLU)
+	}
+	b.Dense("classifier.6", x, classes)
 }
 
 // kerasNorm is Keras' BatchNormalization as its layer's own defaults have it: epsilon 1e-3, momentum 0.99, which counts
