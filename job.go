@@ -411,11 +411,18 @@ type Scores struct {
 	// R2 is the share of the targets' variance that a network explains, at most 1. nil: sparse rows, or all targets are
 	// the same.
 	R2 *float64 `json:"r2,omitempty"`
+	// F1 is the mean over several labels of the harmonic mean of precision and recall (macro). nil: there are no several
+	// labels. MicroF1 is that of all labels together.
+	F1      *float64 `json:"f1,omitempty"`
+	MicroF1 float64  `json:"microF1,omitempty"`
 }
 
-// Text returns "RMSE 0.9412", "RMSE 41.27, MAE 30.1, R2 0.8123" or "AUC 0.7310", or "" without scores.
+// Text returns "RMSE 0.9412", "RMSE 41.27, MAE 30.1, R2 0.8123", "F1 0.8123, micro F1 0.8410" or "AUC 0.7310", or ""
+// without scores.
 func (s Scores) Text() string {
 	switch {
+	case s.F1 != nil:
+		return fmt.Sprintf("F1 %.4f, micro F1 %.4f", *s.F1, s.MicroF1)
 	case s.Perplexity > 0:
 		return fmt.Sprintf("perplexity %.4g", s.Perplexity)
 	case s.R2 != nil:

@@ -22,6 +22,8 @@ const (
 	MetricMAE        = "mae"
 	MetricR2         = "r2"
 	MetricPerplexity = "perplexity"
+	MetricF1         = "f1"
+	MetricMicroF1    = "microF1"
 )
 
 // metrics is the table of metrics.
@@ -36,6 +38,13 @@ var metrics = []Metric{
 			return nil
 		}
 		return &f.Perplexity
+	}},
+	{MetricF1, "F1", true, func(f Figures) *float64 { return f.F1 }},
+	{MetricMicroF1, "micro F1", true, func(f Figures) *float64 {
+		if f.F1 == nil {
+			return nil
+		}
+		return &f.MicroF1
 	}},
 }
 
@@ -99,9 +108,13 @@ func (m Metric) Number(v float64) string {
 	return fmt.Sprintf("%.4f", v)
 }
 
-// Text is a cell of a table: the accuracy of classes, the RMSE of numbers or the perplexity of texts with its
-// name, or "-".
+// Text is a cell of a table: the accuracy of classes, the RMSE of numbers, the F1 of labels or the perplexity of texts
+// with its name, or "-".
 func (f Figures) Text() string {
+	if f.F1 != nil {
+		m, _ := FindMetric(MetricF1)
+		return m.Text(*f.F1)
+	}
 	if v := f.error(f.RMSE); v != nil {
 		m, _ := FindMetric(MetricRMSE)
 		return m.Text(*v)
@@ -129,13 +142,47 @@ func (o *Observation) Figures() Figures { return Figures{o.HeldOut, o.Accuracy, 
 func (r *Record) Metric() Metric { return r.Data.Metric(r.Job.Training.Loss) }
 
 // Target is a number that every row of a data set of dense rows has, and that networks learn to predict. Networks
-// learn it standardised, so that one learning rate suits targets of any unit.
+// learn it standardised, so that one learning rate suits targets of any unit. A label of several is a target, too: it
+// is 1 for yes and 0 for no, it is learned as it is, and a network's output is its probability.
 type Target struct {
 	Name      string  `json:"name"`
 	Mean      float64 `json:"mean"`      // of the training rows
 	Deviation float64 `json:"deviation"` // standard deviation of the training rows, above 0
 	Low       float64 `json:"low"`       // the least of the training rows
 	High      float64 `json:"high"`      // the largest of the training rows
+	// Label says that the target is yes or no, with Mean 0 and Deviation 1. All targets of a data set are labels, or none.
+	Label bool `json:"label,omitempty"`
+}
+
+// LabelThreshold is the probability from which on a label of several is answered with yes.
+const LabelThreshold = 0.5
+
+// multiLabel tells whether targets are labels, each yes or no.
+func multiLabel(list []Target) bool { return len(list) > 0 && list[0].Label }
+
+// MultiLabel tells whether rows have several labels, each yes or no.
+func (d DataInfo) MultiLabel() bool { return multiLabel(d.Targets) }
+
+// TargetWord is what one of the targets is: "label" or "number".
+func (d DataInfo) TargetWord() string {
+	if d.MultiLabel() {
+		return "label"
+	}
+	return "number"
+}
+
+// MultiLabel tells whether the network gives each label a probability of its own.
+func (n *Network) MultiLabel() bool { return multiLabel(n.Targets) }
+
+// LabelsOf returns the names of the labels that a row of probabilities answers with yes, see LabelThreshold.
+func (n *Network) LabelsOf(probabilities []float32) []string {
+	out := []string{}
+	for k, p := range probabilities {
+		if p >= LabelThreshold {
+			out = append(out, n.Targets[k].Name)
+		}
+	}
+	return out
 }
 
 // Standard converts a value in the target's unit to the number that networks learn: less Mean, over Deviation.
@@ -144,11 +191,15 @@ func (t Target) Standard(value float64) float32 { return float32((value - t.Mean
 // Value converts a network's output to the target's unit. It is the inverse of Standard.
 func (t Target) Value(output float32) float64 { return float64(output)*t.Deviation + t.Mean }
 
-// Numbers tells whether the targets are numbers to predict, which have no accuracy.
-func (d DataInfo) Numbers() bool { return len(d.Targets) > 0 || d.Sparse != nil && d.Classes < 2 }
+// Numbers tells whether the targets are numbers to predict, which have no accuracy. Labels have one.
+func (d DataInfo) Numbers() bool {
+	return len(d.Targets) > 0 && !d.MultiLabel() || d.Sparse != nil && d.Classes < 2
+}
 
 // Numbers tells whether the network predicts numbers, which have no accuracy.
-func (n *Network) Numbers() bool { return len(n.Targets) > 0 || n.Sparse != nil && n.Classes < 2 }
+func (n *Network) Numbers() bool {
+	return len(n.Targets) > 0 && !n.MultiLabel() || n.Sparse != nil && n.Classes < 2
+}
 
 // Values converts a row of outputs to the units of the targets.
 func (n *Network) Values(outputs []float32) []float64 {
@@ -160,13 +211,15 @@ func (n *Network) Values(outputs []float32) []float64 {
 }
 
 // Metric returns the figure by which jobs on this data are compared if they train with a loss: the accuracy of
-// classes, of a language model the perplexity, and of numbers the mean absolute error for LossMAE, else the root
-// of the mean squared error.
+// classes, the F1 of several labels, of a language model the perplexity, and of numbers the mean absolute error for
+// LossMAE, else the root of the mean squared error.
 func (d DataInfo) Metric(loss string) Metric {
 	name := MetricRMSE
 	switch {
 	case d.NextToken:
 		name = MetricPerplexity
+	case d.MultiLabel():
+		name = MetricF1
 	case !d.Numbers():
 		name = MetricAccuracy
 	case loss == LossMAE:
@@ -224,3 +277,52 @@ func (e *ErrorSums) Scores() (s Scores) {
 	}
 	return s
 }
+
+// LabelSums counts the right and wrong answers for rows of several labels, by label. See LabelThreshold.
+type LabelSums struct{ labels []labelSum }
+
+type labelSum struct{ rows, right, hits, given, answered int } // given, answered: rows of 1; hits: both
+
+// NewLabelSums returns sums for so many labels. Without labels Add does nothing.
+func NewLabelSums(labels int) *LabelSums { return &LabelSums{make([]labelSum, labels)} }
+
+// Add adds rows: the probabilities and the labels, which are 1 for yes and 0 for no, of one row after the other.
+func (l *LabelSums) Add(probabilities, labels []float32) {
+	if len(l.labels) == 0 {
+		return
+	}
+	for i, v := range labels {
+		s := &l.labels[i%len(l.labels)]
+		given, answered := v >= LabelThreshold, probabilities[i] >= LabelThreshold
+		s.rows++
+		for _, c := range []struct {
+			counts bool
+			sum    *int
+		}{
+			{given, &s.given}, {answered, &s.answered}, {given && answered, &s.hits}, {given == answered, &s.right},
+		} {
+			if c.counts {
+				*c.sum++
+			}
+		}
+	}
+}
+
+// Scores returns the share of right labels, and the F1 in Scores: F1 is the mean over the labels that a row has or is
+// answered with (macro), MicroF1 that of all labels together.
+func (l *LabelSums) Scores() (accuracy float64, s Scores) {
+	var all labelSum
+	var sum, known float64
+	for _, one := range l.labels {
+		all.rows, all.right = all.rows+one.rows, all.right+one.right
+		all.hits, all.given, all.answered = all.hits+one.hits, all.given+one.given, all.answered+one.answered
+		if one.given+one.answered > 0 {
+			sum, known = sum+one.f1(), known+1
+		}
+	}
+	s.F1, s.MicroF1 = new(sum/max(1, known)), all.f1()
+	return float64(all.right) / float64(max(1, all.rows)), s
+}
+
+// f1 is the harmonic mean of precision and recall.
+func (s *labelSum) f1() float64 { return 2 * float64(s.hits) / float64(max(1, s.given+s.answered)) }

@@ -18,6 +18,16 @@ func ExampleFindMetric() {
 	// RMSE 0.9 false
 }
 
+// Rows of several labels are counted by label: two labels of two rows, of which one answer is wrong.
+func ExampleLabelSums() {
+	sums := disdel.NewLabelSums(2)
+	sums.Add([]float32{0.9, 0.2, 0.6, 0.4}, []float32{1, 0, 1, 1})
+	accuracy, scores := sums.Scores()
+	fmt.Println(accuracy, scores.Text())
+	// Output:
+	// 0.75 F1 0.5000, micro F1 0.8000
+}
+
 // Networks learn standardised targets, and their errors are in the unit of the target.
 func ExampleErrorSums() {
 	price := disdel.Target{Name: "price", Mean: 200, Deviation: 50}

@@ -134,7 +134,7 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine
 	defer feed.wait()
 	setThreads(feed.threads(req.Threads))
 	ranked, byClass := rankedFor(req, n), disdel.NewByClass(req.Network.Classes)
-	errors := disdel.NewErrorSums(req.Network.Targets)
+	errors, labels := disdel.NewErrorSums(req.Network.Targets), disdel.NewLabelSums(len(req.Network.Targets))
 	state := disdel.Progress{Task: disdel.TaskEvaluate, Round: req.Round, Batches: batches}
 	var lossSum float64
 	var correct, predicted, targets int
@@ -158,6 +158,7 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine
 		counted = counted && m.Correct >= 0
 		ranked.add(m.Scores, input.Target.Values)
 		errors.Add(m.Scores, input.Target.Values)
+		labels.Add(m.Scores, input.Target.Values)
 		if len(m.Classes) > 0 {
 			byClass.Add(input.Target.Classes, m.Classes)
 		}
@@ -177,6 +178,9 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine
 	}
 	if !counted {
 		res.Accuracy = 0
+	}
+	if req.Network.MultiLabel() {
+		res.Accuracy, res.Scores = labels.Scores()
 	}
 	if predicted > 0 && counted {
 		res.ByClass = byClass

@@ -164,7 +164,7 @@ func answer(ctx context.Context, store *modelstore.Store, e engine.Engine, req d
 			"firstRow": strconv.Itoa(d.Rows.Start),
 		},
 	}
-	if req.Network.Sparse != nil || req.Network.Numbers() {
+	if req.Network.Sparse != nil || len(req.Network.Targets) > 0 {
 		header.Classes, header.Numbers = 0, max(1, len(req.Network.Targets))
 	}
 	ref, err := store.WriteAnswers(ctx, d.Answers, header, func(put func([]float32) error) error {

@@ -356,6 +356,11 @@ func (r *resolver) fitMetrics() {
 			if !d.NextToken {
 				r.fault(path, "write a loss, or add texts with --text-files", "evaluations on %s have no perplexity", d.Name)
 			}
+		case disdel.MetricF1, disdel.MetricMicroF1:
+			if !d.MultiLabel() {
+				r.fault(path, "write another metric, or add the data set with --label COLUMN,COLUMN",
+					"the rows of %s have no several labels, which %s is for", d.Name, metric)
+			}
 		case disdel.MetricRMSE, disdel.MetricMAE, disdel.MetricR2:
 			if !numbers {
 				r.fault(path, "write accuracy or a loss", "evaluations on %s have no %s", d.Name, metric)
@@ -374,30 +379,24 @@ func (r *resolver) fitMetrics() {
 	}
 }
 
-// fitTargets checks the network and the loss of a job that predicts numbers. Without a loss in the job file it is mse.
+// fitTargets checks the network and the loss of a job that predicts numbers or several labels. Without a loss in the
+// job file it is mse, of labels binaryCrossEntropy.
 func (r *resolver) fitTargets() {
 	d, t, m := r.Resolved.Data, &r.Job.Training, r.Job.Model
 	names := make([]string, len(d.Targets))
 	for k, target := range d.Targets {
 		names[k] = target.Name
 	}
-	if line, _ := r.locate("training.loss"); line == 0 && t.Loss == disdel.LossCrossEntropy { // the default of classes
-		t.Loss = disdel.LossMSE
-		r.Notes = append(r.Notes, fmt.Sprintf("training.loss is mse: %s of %s is a number to predict", names[0], d.Name))
-	}
-	if !slices.Contains([]string{disdel.LossMSE, disdel.LossMAE, disdel.LossHuber}, t.Loss) {
-		r.fault("training.loss", "write mse, mae or huber", "%s tells classes apart, and %s of %s is a number to predict",
-			t.Loss, names[0], d.Name)
-	}
+	r.targetLoss(names[0])
 	if outputs := r.Graph.Output().Len(); outputs != len(names) {
 		r.fault("model", fmt.Sprintf("write units: %d in its last dense layer", len(names)),
 			"the network has %d outputs, and %s has %s to predict: %s", outputs, d.Name,
-			disdel.Counted(len(names), "number"), strings.Join(names, ", "))
+			disdel.Counted(len(names), d.TargetWord()), strings.Join(names, ", "))
 	}
-	const native = "numbers are predicted by networks of the native backend only"
+	const native = "numbers and several labels are predicted by networks of the native backend only"
 	switch last := r.Graph.Nodes[len(r.Graph.Nodes)-1].Op; {
 	case t.LabelSmoothing > 0:
-		r.fault("training.labelSmoothing", "take it out", "numbers to predict have no labels to smooth")
+		r.fault("training.labelSmoothing", "take it out", "numbers to predict and several labels are not smoothed")
 	case m.Python != nil:
 		r.fault("model.python", "write model.layers or model.name", native)
 	case m.Custom != "":
@@ -406,10 +405,36 @@ func (r *resolver) fitTargets() {
 		r.fault("resources.device", "take it out", native)
 	case cmp.Or(t.Backend, disdel.BackendNative) != disdel.BackendNative:
 		r.fault("training.backend", "take it out", native)
+	case d.MultiLabel() && last != model.OpSigmoid:
+		r.fault("model", "end the network in sigmoid: dense: {units: "+fmt.Sprint(len(names))+", activation: sigmoid}",
+			"each of several labels has a probability of its own, and the network ends in %v", last)
+	case d.MultiLabel(): // it ends in sigmoid
 	case slices.Contains([]model.Op{model.OpSoftmax, model.OpSigmoid, model.OpTanh, model.OpReLU, model.OpReLU6}, last):
 		r.fault("model", "take the activation of the last layer out",
 			"the network ends in %v, which bounds its outputs. Targets are standardised: their mean is 0, and half of them "+
 				"are usually below it", last)
+	}
+}
+
+// targetLoss checks the loss of a job that predicts numbers or several labels, of which one is named, and sets it where
+// the job file has none.
+func (r *resolver) targetLoss(name string) {
+	d, t := r.Resolved.Data, &r.Job.Training
+	line, _ := r.locate("training.loss")
+	usual := line == 0 && t.Loss == disdel.LossCrossEntropy // the default of classes
+	switch labels := d.MultiLabel(); {
+	case usual && labels:
+		t.Loss = disdel.LossBinaryCrossEntropy
+		r.Notes = append(r.Notes, fmt.Sprintf("training.loss is %s: the rows of %s have several labels", t.Loss, d.Name))
+	case usual:
+		t.Loss = disdel.LossMSE
+		r.Notes = append(r.Notes, fmt.Sprintf("training.loss is mse: %s of %s is a number to predict", name, d.Name))
+	case labels && t.Loss != disdel.LossBinaryCrossEntropy:
+		r.fault("training.loss", "write binaryCrossEntropy", "%s is no loss of several labels, which the rows of %s have",
+			t.Loss, d.Name)
+	case !labels && !slices.Contains([]string{disdel.LossMSE, disdel.LossMAE, disdel.LossHuber}, t.Loss):
+		r.fault("training.loss", "write mse, mae or huber", "%s tells classes apart, and %s of %s is a number to predict",
+			t.Loss, name, d.Name)
 	}
 }
 

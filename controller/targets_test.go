@@ -9,6 +9,70 @@ import (
 	"github.com/disdel/disdel/dataset"
 )
 
+// A job on several labels needs a probability for each: it ends in sigmoid, and its loss is binary cross-entropy, also
+// where the job file names none. Its figure is F1.
+func TestJobsOnSeveralLabels(t *testing.T) {
+	ctx, store := t.Context(), digitsStore(t)
+	label := func(name string) disdel.Target {
+		return disdel.Target{Name: name, Deviation: 1, High: 1, Label: true}
+	}
+	if _, err := store.AddDense(ctx, dataset.DenseInput{
+		Name: "films", Shape: []int{1, 1, 2}, Classes: 2, Targets: []disdel.Target{label("funny"), label("sad")},
+		Each: func(yield func(dataset.DenseRow) error) error {
+			for i := range 40 {
+				v := float32(i % 2)
+				if err := yield(dataset.DenseRow{Values: []float32{v, float32(i)}, Targets: []float32{v, 1 - v}}); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}, false); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		change func(*disdel.Job)
+		want   string // what the fault says; "": there is none
+	}{
+		"as it should be": {func(*disdel.Job) {}, ""},
+		"F1": {
+			func(j *disdel.Job) { j.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricF1, Target: 0.9} }, "",
+		},
+		"accuracy":      {func(j *disdel.Job) { j.Training.Goal = &disdel.Goal{Accuracy: 0.9} }, ""},
+		"no activation": {func(j *disdel.Job) { j.Model.Layers[1].Activation = "" }, "a probability of its own"},
+		"softmax":       {func(j *disdel.Job) { j.Model.Layers[1].Activation = "softmax" }, "the network ends in softmax"},
+		"three outputs": {
+			func(j *disdel.Job) { j.Model.Layers[1].Units = 3 }, "3 outputs, and films has 2 labels to predict: funny, sad",
+		},
+		"mse":           {func(j *disdel.Job) { j.Training.Loss = disdel.LossMSE }, "mse is no loss of several labels"},
+		"class weights": {func(j *disdel.Job) { j.Training.ClassWeights = disdel.BalancedWeights }, "no classes to weigh"},
+		"smoothing":     {func(j *disdel.Job) { j.Training.LabelSmoothing = 0.1 }, "several labels are not smoothed"},
+		"other backend": {func(j *disdel.Job) { j.Training.Backend = disdel.BackendGorgonia }, "native backend"},
+		"RMSE": {
+			func(j *disdel.Job) { j.Training.Goal = &disdel.Goal{RMSE: 1} }, "evaluations on films have no rmse",
+		},
+	} {
+		job := disdel.Job{}
+		job.Data = disdel.Data{Source: "dataset://films", Split: disdel.Split{Train: 0.8, Validation: 0.2}}
+		job.Training.BatchSize, job.Training.Loss = 4, disdel.LossCrossEntropy
+		job.Model.Layers = []disdel.Layer{{Kind: "flatten"}, {Kind: "dense", Units: 2, Activation: "sigmoid"}}
+		c.change(&job)
+		r, err := Resolve(ctx, job, store, "job.yaml", func(string) (int, int) { return 0, 1 }, nil)
+		var faults *disdel.Faults
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case c.want == "":
+			if r.Job.Training.Loss != disdel.LossBinaryCrossEntropy || !r.Network.MultiLabel() || r.Network.Numbers() ||
+				r.Data.Metric(r.Job.Training.Loss).Name != disdel.MetricF1 {
+				t.Errorf("%s: loss %s, targets %v", name, r.Job.Training.Loss, r.Network.Targets)
+			}
+		case !errors.As(err, &faults) || len(faults.Faults) != 1 || !strings.Contains(faults.Faults[0].Msg, c.want):
+			t.Errorf("%s: %v, want a fault that says %q", name, err, c.want)
+		}
+	}
+}
+
 // A job on numbers to predict needs an output for each and a loss of numbers. Its metrics are those of numbers.
 func TestJobsOnTargets(t *testing.T) {
 	ctx, store := t.Context(), digitsStore(t)

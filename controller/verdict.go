@@ -113,7 +113,7 @@ func against(r *disdel.Record) (e evidence) {
 			e.chance = fmt.Sprintf("the perplexity is %.4g, and a guess among all tokens has %d", perplexity, r.Data.Classes)
 		}
 	} else if classes, rows := r.Data.Classes, r.Plan.HeldOut; last.Accuracy != nil && r.Data.Sparse == nil &&
-		canTell(rows, classes) {
+		!r.Data.MultiLabel() && canTell(rows, classes) {
 		right := int(math.Round(*last.Accuracy * float64(rows)))
 		if e.accurate = tail(rows, right, classes) <= luck; !e.accurate {
 			e.chance = fmt.Sprintf("accuracy %.4f is within what guessing gets of %d classes (up to %.4f of %d rows in 99 of "+
@@ -129,6 +129,8 @@ func against(r *disdel.Record) (e evidence) {
 	case d != nil:
 		guess = d.Guess(r.Job.Training.Loss)
 		e.sparse(last, guess)
+	case r.Data.MultiLabel():
+		guess = math.Ln2 // of a probability of one half
 	case len(r.Data.Targets) > 0 && r.Job.Training.Loss == disdel.LossMSE:
 		guess = 1 // of standardised targets
 	case r.Job.Training.Loss == "crossEntropy" && r.Data.Classes > 1:

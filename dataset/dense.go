@@ -143,6 +143,9 @@ func targetsFault(list []disdel.Target) string {
 				return fmt.Sprintf("the target %.40s has a value of %g", t.Name, v)
 			}
 		}
+		if t.Label != list[0].Label || t.Label && (t.Mean != 0 || t.Deviation != 1) {
+			return fmt.Sprintf("the target %.40s: either all targets are labels of mean 0 and deviation 1, or none is", t.Name)
+		}
 		if !(t.Deviation > 0) {
 			return fmt.Sprintf("the target %.40s has a deviation of %g, and needs one above 0", t.Name, t.Deviation)
 		}
@@ -252,6 +255,9 @@ func (w *denseWriter) check(row DenseRow) error {
 	for k, v := range row.Targets {
 		if !finite(v) {
 			return w.in.bad("the target %s of row %d is %g, which no network can learn", w.in.Targets[k].Name, at, v)
+		}
+		if w.in.Targets[k].Label && v != 0 && v != 1 {
+			return w.in.bad("the label %s of row %d is %g, not 0 or 1", w.in.Targets[k].Name, at, v)
 		}
 	}
 	for _, v := range row.Values {

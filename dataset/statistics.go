@@ -169,7 +169,16 @@ func (t *Statistics) addLabel(m *Manifest, row *Shard) {
 		t.Classes[row.labels[0]].Rows++
 	}
 	for k := range t.Targets {
-		t.Targets[k].count(m.Targets[k].Value(row.targets[k]), 1)
+		s := &t.Targets[k]
+		s.count(m.Targets[k].Value(row.targets[k]), 1)
+		if m.Targets[k].Label { // its own mean and deviation are 0 and 1: it is learned as it is
+			rows := 0
+			for _, n := range s.Histogram {
+				rows += n
+			}
+			s.Mean = float64(s.Histogram[len(s.Histogram)-1]) / float64(rows)
+			s.Deviation = math.Sqrt(s.Mean * (1 - s.Mean))
+		}
 	}
 }
 

@@ -638,9 +638,13 @@ func (s *briefScan) round() {
 			r.Perplexity, _ = s.float()
 		case "r2":
 			r.R2 = s.optional()
+		case "f1":
+			r.F1 = s.optional()
+		case "microF1":
+			r.MicroF1, _ = s.float()
 		default:
 			s.other(key, "round", "trainLoss", "loss", "accuracy", "trainAccuracy", "durationMs", "rmse", "auc", "mae",
-				"perplexity", "r2")
+				"perplexity", "r2", "f1", "microF1")
 		}
 	})
 }

@@ -51,6 +51,7 @@ const (
 	factRMSE
 	factMAE
 	factR2
+	factF1
 	factPerplexity
 	factRounds
 	factWorkers
@@ -105,6 +106,7 @@ var filterFields = []Field{
 	{"rmse", FieldNumber, "held-out RMSE of a model that predicts numbers", factRMSE},
 	{"mae", FieldNumber, "held-out MAE of a model that predicts numbers", factMAE},
 	{"r2", FieldNumber, "held-out R2 of a model that predicts numbers", factR2},
+	{"f1", FieldNumber, "held-out F1 of a model with several labels, the mean over the labels", factF1},
 	{"perplexity", FieldNumber, "held-out perplexity of a language model", factPerplexity},
 	{"rounds", FieldNumber, "rounds that are over", factRounds},
 	{"workers", FieldNumber, "workers of the plan", factWorkers},
@@ -177,6 +179,9 @@ func (f *JobFacts) readNumbers(r *disdel.Record) {
 	set(factMAE, r.MAE, r.MAE > 0 || numbers)
 	if numbers {
 		set(factR2, *r.R2, true)
+	}
+	if r.F1 != nil {
+		set(factF1, *r.F1, true)
 	}
 	set(factPerplexity, r.Perplexity, r.Perplexity > 0)
 	set(factRounds, float64(len(r.Rounds)), true)

@@ -31,10 +31,11 @@ func (s *modelSink) Commit(ctx context.Context, r *disdel.Record, n disdel.Netwo
 	if r.Continued != nil {
 		before = r.Continued.Epochs
 	}
+	adapter := n.LoRA
 	n.LoRA = nil // the weights have the adapters' products in them
 	m := modelstore.Model{
 		ModelRef: weights, Job: r.ID, Created: r.Ended, Network: n, Data: r.Data, Accuracy: r.Accuracy, Loss: r.Loss,
-		Scores: r.Scores,
+		Scores: r.Scores, Adapter: adapter,
 		Epochs: before + epochs(r), Workers: r.Plan.Workers, Learned: r.Learned, Warnings: r.Warnings,
 		Evaluated: new(r.Unevaluated == nil && r.Plan.HeldOut > 0),
 	}

@@ -18,7 +18,7 @@ type Draft struct {
 	Dataset   string             // name of the data set
 	Sample    []int              // shape of a row: [channels height width], of sparse rows [columns]
 	Classes   int                // 0: the targets are numbers, of sparse rows
-	Targets   []string           // numbers to predict, of dense rows; nil: rows have classes, or are sparse
+	Targets   []disdel.Target    // numbers to predict or labels, of dense rows; nil: rows have classes, or are sparse
 	Rows      int                // of the data set, without held-out rows of its own
 	HeldOut   int                // held-out rows of its own
 	NextToken bool               // rows are texts for a language model; Classes is the number of tokens
@@ -59,7 +59,9 @@ func (d Draft) Text() []byte {
 	p.add("training", "", "")
 	p.add("training.epochs", fmt.Sprint(d.epochs()), "")
 	p.add("training.batchSize", fmt.Sprint(d.batchSize()), "")
-	if len(d.Targets) > 0 {
+	if d.multiLabel() {
+		p.add("training.loss", disdel.LossBinaryCrossEntropy, "Each label is right or wrong for itself.")
+	} else if len(d.Targets) > 0 {
 		p.add("training.loss", disdel.LossMSE, "A few rows far off count less with huber or mae.")
 	}
 	p.add("training.optimizer", d.optimizer(), "A rate 10 times lower is safer, but slower.")
@@ -96,10 +98,17 @@ func (d Draft) rowsText() string {
 	}
 }
 
+// multiLabel tells whether rows have several labels.
+func (d Draft) multiLabel() bool { return disdel.DataInfo{Targets: d.Targets}.MultiLabel() }
+
 // learned describes what dense rows teach.
 func (d Draft) learned() string {
 	if len(d.Targets) > 0 {
-		return "to predict " + strings.Join(d.Targets, ", ")
+		names := make([]string, len(d.Targets))
+		for k, t := range d.Targets {
+			names[k] = t.Name
+		}
+		return "to predict " + strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("%d classes", d.Classes)
 }
@@ -166,7 +175,11 @@ func (d Draft) layers() (out []draftLayer) {
 			"dropout: {rate: 0.2}", "There are more values than rows: dropout makes it harder to learn them by heart.",
 		})
 	}
-	if n := len(d.Targets); n > 0 {
+	if n := len(d.Targets); d.multiLabel() {
+		return append(out, draftLayer{
+			fmt.Sprintf("dense: {units: %d, activation: sigmoid}", n), "One probability for each label.",
+		})
+	} else if n > 0 {
 		return append(out, draftLayer{fmt.Sprintf("dense: {units: %d}", n), "One number for each target."})
 	}
 	return append(out, draftLayer{

@@ -215,9 +215,35 @@ func (c *column) closeTarget(at int, wrong *faults) {
 	}
 }
 
-// asTarget describes a column of numbers to predict.
-func (c *column) asTarget() disdel.Target {
-	return disdel.Target{Name: c.Name, Mean: c.Mean, Deviation: c.Deviation, Low: c.Low, High: c.High}
+// closeLabel adds the faults of a column of a label of several.
+func (c *column) closeLabel(at int, wrong *faults) {
+	for _, p := range c.odd {
+		wrong.at(p.line, at+1, c.Name, "the label: %.40q is not 0, 1, true or false", p.text)
+	}
+	wrong.more += c.texts - len(c.odd)
+	if c.texts == 0 && c.numbers > 0 && c.Low == c.High {
+		wrong.add(disdel.Fault{
+			Column: at + 1, Path: c.Name,
+			Msg:  fmt.Sprintf("the label: it is %g in all rows, and there is nothing to learn", c.Mean),
+			Hint: "leave it out of --label",
+		})
+	}
+}
+
+// readFlag reads a label of several: yes or no.
+func (t *table) readFlag(x *cell) {
+	text := x.text
+	t.readValue(x)
+	switch {
+	case x.kind == aNumber && x.value != 0 && x.value != 1:
+		if x.kind = aText; text == "" { // a file with types has none
+			x.text = strconv.FormatFloat(x.value, 'g', -1, 64)
+		}
+	case x.kind == aText && strings.EqualFold(text, "true"):
+		x.value, x.kind = 1, aNumber
+	case x.kind == aText && strings.EqualFold(text, "false"):
+		x.value, x.kind = 0, aNumber
+	}
 }
 
 // notUTF8 is the message for a text that is not UTF-8.

@@ -3,6 +3,7 @@ package dense
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,14 +18,16 @@ import (
 // file have the number of the row, from 1, as their line.
 type CSV struct {
 	dataset.Source
-	Test         *dataset.Source // held-out rows with the same columns; nil: none
-	HeldOut      *HeldOut        // which rows of Source are held out; nil: none
-	Separator    rune            // 0: comma, semicolon, tab or bar, the most frequent in the first line
-	Header       Header          // "": detected
-	Label        string          // its column's name, or number from 1; "": label, class, target or y, or the last one
-	LabelClasses bool            // each label is a class, even if labels look like numbers to predict
-	Targets      []string        // names or numbers of the columns of numbers to predict; nil: rows have a label
-	Skip         []string        // names or numbers of columns to omit
+	Test      *dataset.Source // held-out rows with the same columns; nil: none
+	HeldOut   *HeldOut        // which rows of Source are held out; nil: none
+	Separator rune            // 0: comma, semicolon, tab or bar, the most frequent in the first line
+	Header    Header          // "": detected
+	// Label is its column's name, or number from 1; "": label, class, target or y, or the last one. With several columns,
+	// which commas separate, rows have several labels, each yes or no: 1 or 0, true or false.
+	Label        string
+	LabelClasses bool     // each label is a class, even if labels look like numbers to predict
+	Targets      []string // names or numbers of the columns of numbers to predict; nil: rows have a label
+	Skip         []string // names or numbers of columns to omit
 	// Kinds are the kinds of columns, by name or number, where the detected ones are wrong. ColumnSkip omits a column.
 	Kinds   map[string]dataset.ColumnKind
 	Missing []string // further texts that stand for no value
@@ -122,6 +125,7 @@ type table struct {
 	names   []string
 	label   int   // its column; the first target where rows have targets
 	targets []int // columns of the targets, in the order of the outputs; nil: rows have a label
+	several bool  // the targets are labels, each yes or no
 	columns []column
 	missing map[string]bool
 	// numbersMiss says that a number may stand for no value.
@@ -190,11 +194,32 @@ func (t *table) begin() error {
 			return wrong.err()
 		}
 	}
+	if !slices.Contains(t.names, t.Label) && strings.Contains(t.Label, ",") {
+		if err := t.severalLabels(); err != nil {
+			return err
+		}
+	}
 	if err := t.choose(); err != nil {
 		return err
 	}
 	t.labels = *newLabels()
 	return t.chooseHeldOut()
+}
+
+// severalLabels makes the columns of several labels targets. It returns Invalid for rules that are for classes.
+func (t *table) severalLabels() error {
+	t.several = true
+	for name := range strings.SplitSeq(t.Label, ",") {
+		t.Targets = append(t.Targets, strings.TrimSpace(name))
+	}
+	t.Label = ""
+	if !t.LabelClasses {
+		return t.check()
+	}
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "read " + t.Name, Msg: "each of several labels is yes or no, and no class",
+		Hint: "leave --label-classes out, or name one column: --label COLUMN",
+	}
 }
 
 // usualLabels are common names of a label's column.
@@ -237,7 +262,9 @@ func (t *table) choose() error {
 	}
 	t.columns[t.label].passed = isLabel
 	for _, at := range t.targets {
-		t.columns[at].passed, t.columns[at].target = isTarget, true
+		if t.columns[at].passed, t.columns[at].target = isTarget, true; t.several {
+			t.columns[at].passed = isYesOrNo
+		}
 	}
 	for _, text := range t.Skip {
 		at, err := t.find(text)
@@ -264,7 +291,7 @@ func (t *table) setKinds() error {
 		case kind != dataset.ColumnNumber && kind != dataset.ColumnCategory && kind != dataset.ColumnSkip:
 			wrong = append(wrong, fmt.Sprintf("%s: there is no kind %q", t.names[at], kind))
 		case t.columns[at].target && kind != dataset.ColumnNumber:
-			wrong = append(wrong, t.names[at]+": it is a number to predict")
+			wrong = append(wrong, t.names[at]+": "+t.columns[at].passed)
 		case t.columns[at].passed == isLabel && kind != dataset.ColumnCategory:
 			wrong = append(wrong, t.names[at]+": it is the label; to predict a number: --target "+t.names[at])
 		case t.columns[at].passed == asAsked && kind != dataset.ColumnSkip, t.columns[at].asked != "":
@@ -290,8 +317,9 @@ func (t *table) setKinds() error {
 
 // Why the columns of the label and of targets are no values of a row.
 const (
-	isLabel  = "it is the label"
-	isTarget = "it is a number to predict"
+	isLabel   = "it is the label"
+	isTarget  = "it is a number to predict"
+	isYesOrNo = "it is one of several labels"
 )
 
 // asAsked is why a column that the user names is left out.
@@ -364,7 +392,11 @@ func (t *table) cloned(cells []cell) []string {
 func (t *table) decide(wrong *faults) {
 	t.labels.close()
 	for _, at := range t.targets {
-		t.columns[at].closeTarget(at, wrong)
+		if t.several {
+			t.columns[at].closeLabel(at, wrong)
+		} else {
+			t.columns[at].closeTarget(at, wrong)
+		}
 	}
 	if len(t.targets) > 0 {
 		// Every row has numbers.
@@ -415,11 +447,20 @@ func (t *table) what() string {
 	return "label"
 }
 
+// asTarget describes a column of numbers to predict, or a label of several.
+func (t *table) asTarget(at int) disdel.Target {
+	c := &t.columns[at]
+	if t.several {
+		return disdel.Target{Name: c.Name, Deviation: 1, High: 1, Label: true}
+	}
+	return disdel.Target{Name: c.Name, Mean: c.Mean, Deviation: c.Deviation, Low: c.Low, High: c.High}
+}
+
 // targetsOf describes the targets after the columns are decided.
 func (t *table) targetsOf() []disdel.Target {
 	out := make([]disdel.Target, len(t.targets))
 	for k, at := range t.targets {
-		out[k] = t.columns[at].asTarget()
+		out[k] = t.asTarget(at)
 	}
 	return out
 }
@@ -532,6 +573,9 @@ func (t *table) understood() dataset.Interpretation {
 		switch {
 		case c.passed == isLabel:
 			u.Kind += fmt.Sprintf("; the label is %s", c.Name)
+		case c.target && t.several:
+			yes := int(math.Round(c.Mean * float64(c.numbers)))
+			u.Kind += fmt.Sprintf("; a label is %s, in %s", c.Name, disdel.Counted(yes, "row"))
 		case c.target:
 			u.Kind += fmt.Sprintf("; a target is %s", c.Name)
 		case c.passed != "":

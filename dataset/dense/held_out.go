@@ -238,7 +238,7 @@ func (c *CSV) checkHeldOut() error {
 	case c.Test != nil:
 		return bad("the held-out rows are in a file of their own", "leave that file out, or the rule that holds out rows")
 	case h.Group == "" && len(c.Targets) > 0:
-		return bad("rows with numbers to predict have no classes that could keep their shares",
+		return bad("rows with numbers to predict or several labels have no classes that could keep their shares",
 			"leave --stratify out: each job draws its held-out rows (data.split)")
 	default:
 		return nil

@@ -46,6 +46,8 @@ func (c *column) reading(by Scale) dataset.ColumnReading {
 	switch {
 	case c.passed == isLabel:
 		r.Kind = dataset.ColumnLabel
+	case c.passed == isYesOrNo:
+		r.Kind, r.Done = dataset.ColumnLabel, "yes or no"
 	case c.target:
 		r.Kind, r.Done = dataset.ColumnTarget, "the number to predict"
 	case c.passed != "":

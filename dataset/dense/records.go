@@ -203,7 +203,7 @@ func (t *table) hasHeader(top [][]string) bool {
 		names[text] = true
 	}
 	named := func(text string) bool { return slices.Contains(top[0], text) && text != "" }
-	if len(top) == 1 || named(t.Label) || slices.ContainsFunc(t.Targets, named) {
+	if len(top) == 1 || named(t.Label) || slices.ContainsFunc(strings.Split(t.Label, ","), named) || slices.ContainsFunc(t.Targets, named) {
 		return true
 	}
 	numbers := slices.ContainsFunc(top[1], func(text string) bool { _, ok := number(text); return ok })
@@ -494,6 +494,8 @@ func (t *table) read(s *parsedBlock) {
 		for i := range cells {
 			c := &t.columns[i]
 			switch {
+			case c.target && t.several:
+				t.readFlag(&cells[i])
 			case c.target:
 				t.readValue(&cells[i])
 			case i == t.label:
@@ -528,9 +530,12 @@ func (t *table) enter(s *parsedBlock, cells []cell) (e entry) {
 	}
 	for _, at := range t.targets {
 		x := &cells[at]
-		s.targets = append(s.targets, t.columns[at].asTarget().Standard(x.value))
-		if x.kind == aText && e.why == "" {
-			e.why, e.at = fmt.Sprintf("the target: %.40q is no number to predict", x.text), at
+		s.targets = append(s.targets, t.asTarget(at).Standard(x.value))
+		if x.kind != aText || e.why != "" {
+			continue
+		}
+		if e.why, e.at = fmt.Sprintf("the target: %.40q is no number to predict", x.text), at; t.several {
+			e.why = fmt.Sprintf("the label: %.40q is not 0, 1, true or false", x.text)
 		}
 	}
 	if x := &cells[t.label]; len(t.targets) > 0 {

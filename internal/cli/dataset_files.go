@@ -72,8 +72,8 @@ func denseFlags() []cli.Flag {
 		&cli.StringFlag{Name: "test-csv", Usage: "`FILE` of held-out rows for --csv"},
 		&cli.StringFlag{
 			Name: "label",
-			Usage: "label `COLUMN` of --csv, by name or number (default: label, class, target, y or " +
-				"the last one)",
+			Usage: "label `COLUMN` of --csv (default: label, class, target, y or the last one); " +
+				"several, each yes or no: funny,sad",
 		},
 		&cli.BoolFlag{
 			Name:  "label-classes",

@@ -53,6 +53,9 @@ var metrics = []metric{
 	{"trainAccuracy", func(_ *disdel.Record, j *report.JobResult) *float64 { return j.Trained }},
 	{"trainLoss", func(_ *disdel.Record, j *report.JobResult) *float64 { return j.Train }},
 	{"f1", func(r *disdel.Record, _ *report.JobResult) *float64 {
+		if r.F1 != nil {
+			return r.F1
+		}
 		return meanOfClasses(r.ByClass, func(f disdel.ClassFigures) float64 { return f.F1 })
 	}},
 	{"precision", func(r *disdel.Record, _ *report.JobResult) *float64 {
@@ -175,6 +178,9 @@ func failIfEvaluated(c *cli.Context, e *infer.Evaluation) error {
 		"f1":        value(func(f disdel.ClassFigures) float64 { return f.F1 }),
 		"precision": value(func(f disdel.ClassFigures) float64 { return f.Precision }),
 		"recall":    value(func(f disdel.ClassFigures) float64 { return f.Recall }),
+	}
+	if e.F1 != nil { // several labels, each yes or no
+		values["f1"], values["precision"], values["recall"] = e.F1, nil, nil
 	}
 	if e.R2 != nil { // numbers have no classes
 		values = map[string]*float64{"loss": &e.Loss, "rmse": &e.RMSE, "mae": &e.MAE, "r2": e.R2}

@@ -239,9 +239,7 @@ func draft(ctx context.Context, c *cli.Context, data client.Data, name, file str
 	d := jobfile.Draft{
 		Name: name, Dataset: set.Name, Sample: set.Sample, Classes: set.Classes, Rows: set.Train.Rows,
 		HeldOut: set.Test.Rows, NextToken: set.NextToken, Sparse: set.Sparse,
-	}
-	for _, t := range set.Targets {
-		d.Targets = append(d.Targets, t.Name)
+		Targets: set.Targets,
 	}
 	if network := c.String("keras"); network != "" {
 		var err error

@@ -267,7 +267,8 @@ func modelsToCompare(ctx context.Context, models client.Models, refs []string) (
 const (
 	toSafetensors = "safetensors"
 	toONNX        = "onnx"
-	toHub         = "hf" // a folder as the Hugging Face hub has it
+	toHub         = "hf"      // a folder as the Hugging Face hub has it
+	toAdapter     = "adapter" // a folder as PEFT has it
 )
 
 // modelExport writes a model for other programs.
@@ -280,7 +281,7 @@ func modelExport(u *ui) *cli.Command {
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{
 				Name: "to", DefaultText: "as the file's extension says, else safetensors", Value: toSafetensors,
-				Usage: "`FORMAT`: safetensors, onnx, or hf, a folder that transformers loads",
+				Usage: "`FORMAT`: safetensors, onnx, hf (a folder for transformers) or adapter (LoRA alone)",
 			},
 			pythonFlag,
 		}, fileFlags("new `FILE` to write, or - for standard output")...),
@@ -294,15 +295,15 @@ func modelExport(u *ui) *cli.Command {
 			}
 			doc := exportDocument{Format: format, File: fileOf(c)}
 			switch {
-			case doc.Format != toSafetensors && doc.Format != toONNX && doc.Format != toHub:
+			case doc.Format != toSafetensors && doc.Format != toONNX && doc.Format != toHub && doc.Format != toAdapter:
 				return &disdel.Error{
 					Kind: disdel.Invalid, Op: "export model", Msg: fmt.Sprintf("there is no format %q", doc.Format),
-					Hint: "use safetensors, onnx or hf",
+					Hint: "use safetensors, onnx, hf or adapter",
 				}
 			case doc.File == "":
 				return missingFlag(c, "--file FILE")
-			case doc.File == standardOutput && doc.Format == toHub:
-				return badFlags("hf is several files", "name a folder with --file")
+			case doc.File == standardOutput && (doc.Format == toHub || doc.Format == toAdapter):
+				return badFlags(doc.Format+" is several files", "name a folder with --file")
 			case doc.File == standardOutput:
 				if err := twoFormats(u, "export model", "--file -"); err != nil {
 					return err
@@ -335,8 +336,11 @@ type exportDocument struct {
 func (d *exportDocument) export(ctx context.Context, u *ui, models client.Models, m *modelstore.Model,
 	python *client.Programs,
 ) error {
-	if d.Format == toHub {
+	switch d.Format {
+	case toHub:
 		return d.exportToHub(ctx, models, m)
+	case toAdapter:
+		return d.exportAdapter(ctx, models, m)
 	}
 	out := &checksumWriter{sum: sha256.New()}
 	if err := newFile(u, "export model", d.File, func(w io.Writer) error {
@@ -358,15 +362,7 @@ func (d *exportDocument) exportToHub(ctx context.Context, models client.Models, 
 	if err != nil {
 		return err
 	}
-	var data bytes.Buffer
-	if err := models.CopyWeights(ctx, &data, m); err != nil {
-		return err
-	}
-	f, err := safetensors.Parse(data.Bytes())
-	if err != nil {
-		return err
-	}
-	weights, err := safetensors.ToWeights(f)
+	weights, err := readWeights(ctx, models, m)
 	if err != nil {
 		return err
 	}
@@ -376,8 +372,52 @@ func (d *exportDocument) exportToHub(ctx context.Context, models client.Models, 
 	}); err != nil {
 		return err
 	}
+	return d.wrote(m, export.HubWeightsFile)
+}
+
+// exportAdapter writes the adapters that the model's training added to another model, as a folder.
+func (d *exportDocument) exportAdapter(ctx context.Context, models client.Models, m *modelstore.Model) error {
+	base := m.Network.Init.Weights
+	if m.Adapter == nil || base == "" || strings.HasPrefix(base, "sha256:") {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "export model", Msg: m.Ref() + " has no adapters beside the weights of a model",
+			Hint: "train with model.lora and model.init.weights: MODEL, or write all weights: --to safetensors",
+		}
+	}
+	from, err := models.Get(ctx, base)
+	if err != nil {
+		return err
+	}
+	out := export.AdapterExport{Adapter: *m.Adapter, BaseName: from.Ref()}
+	if out.Base, err = readWeights(ctx, models, &from); err != nil {
+		return err
+	}
+	if out.Trained, err = readWeights(ctx, models, m); err != nil {
+		return err
+	}
+	if err := export.ExportAdapter(d.File, out); err != nil {
+		return err
+	}
+	return d.wrote(m, export.AdapterWeightsFile)
+}
+
+// readWeights reads all weights of a model.
+func readWeights(ctx context.Context, models client.Models, m *modelstore.Model) (disdel.Weights, error) {
+	var data bytes.Buffer
+	if err := models.CopyWeights(ctx, &data, m); err != nil {
+		return nil, err
+	}
+	f, err := safetensors.Parse(data.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	return safetensors.ToWeights(f)
+}
+
+// wrote notes the size and the checksum of the file of weights in a folder.
+func (d *exportDocument) wrote(m *modelstore.Model, file string) error {
 	out := &checksumWriter{to: io.Discard, sum: sha256.New()}
-	written, err := os.Open(filepath.Join(d.File, export.HubWeightsFile))
+	written, err := os.Open(filepath.Join(d.File, file))
 	if err != nil {
 		return err
 	}

@@ -93,6 +93,8 @@ var scalars = []scalar{
 	{"rmse", "rmse/held-out", valueOf(disdel.MetricRMSE)},
 	{"mae", "mae/held-out", valueOf(disdel.MetricMAE)},
 	{"r2", "r2/held-out", valueOf(disdel.MetricR2)},
+	{"f1", "f1/held-out", valueOf(disdel.MetricF1)},
+	{"micro_f1", "micro_f1/held-out", valueOf(disdel.MetricMicroF1)},
 }
 
 // valueOf returns a round's value of a metric.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -360,4 +362,169 @@ func (w *hubWriter) describe(g *model.Graph, out map[string]any) {
 	}
 	out["model_type"], out[k.blocks], out["torch_dtype"] = w.kind, blocks, "float32"
 	maps.Copy(out, w.family.fixed)
+}
+
+// AdapterExport is a trained model and the weights that the training of its adapters began with.
+type AdapterExport struct {
+	Adapter       disdel.LoRA    // Layers and Whole name its layers one by one
+	Base, Trained disdel.Weights // the adapters are merged into Trained
+	BaseName      string         // NAME:vN
+}
+
+// The files of an adapter's folder, as PEFT has them.
+const (
+	AdapterWeightsFile = "adapter_model.safetensors"
+	adapterConfigFile  = "adapter_config.json"
+	peftPrefix         = "base_model.model."
+)
+
+// ExportAdapter writes what a model's adapters learned as a folder in the layout of PEFT, which must not exist or be
+// empty. A and B are a factorisation of the difference between the trained and the base weight of each layer: their
+// product is what was trained, A and B themselves differ from those of the training by a change of basis. Layers that
+// were trained whole are written whole. It returns Invalid for weights that are not of one network.
+func ExportAdapter(folder string, m AdapterExport) error {
+	base := map[string]disdel.Tensor{}
+	for _, t := range m.Base {
+		base[t.Name] = t
+	}
+	adapted := map[string]string{} // layers by the name of their weight
+	for _, layer := range m.Adapter.Names() {
+		adapted[layer+".weight"] = layer
+	}
+	file := safetensors.File{Metadata: map[string]string{"format": "pt", "base": m.BaseName}}
+	add := func(name string, shape []int, values []float32) {
+		file.Tensors = append(file.Tensors, safetensors.FromFloat32s(peftPrefix+name, shape, values))
+	}
+	for _, t := range m.Trained {
+		layer, ok := adapted[t.Name]
+		switch before := base[t.Name]; {
+		case ok && slices.Equal(before.Shape, t.Shape) && len(t.Shape) == 2:
+			up, down := lowRank(t, before, m.Adapter)
+			_, a, b := model.AdapterArrays(layer)
+			add(a, []int{m.Adapter.Rank, t.Shape[1]}, down)
+			add(b, []int{t.Shape[0], m.Adapter.Rank}, up)
+			delete(adapted, t.Name)
+		case slices.ContainsFunc(m.Adapter.WholeNames(), func(l string) bool { return strings.HasPrefix(t.Name, l+".") }):
+			add(t.Name, t.Shape, t.Data)
+		}
+	}
+	if len(adapted) > 0 {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "export adapter",
+			Msg:  fmt.Sprintf("%s has no weight like %s", m.BaseName, slices.Sorted(maps.Keys(adapted))[0]),
+			Hint: "write the merged weights: --to safetensors",
+		}
+	}
+	config, err := json.MarshalIndent(map[string]any{
+		"peft_type": "LORA", "r": m.Adapter.Rank, "lora_alpha": m.Adapter.Alpha, "target_modules": m.Adapter.Names(),
+		"modules_to_save": m.Adapter.WholeNames(), "base_model_name_or_path": m.BaseName, "lora_dropout": 0, "bias": "none",
+		"fan_in_fan_out": false, "inference_mode": true, "task_type": nil,
+	}, "", "  ")
+	if err == nil {
+		err = claim(folder)
+	}
+	if err != nil {
+		return err
+	}
+	f, err := os.Create(filepath.Join(folder, AdapterWeightsFile))
+	if err == nil {
+		err = errors.Join(safetensors.Write(f, file), f.Close())
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, adapterConfigFile), append(config, '\n'), 0o666)
+	}
+	if err != nil {
+		return unwrittenHub(folder, err)
+	}
+	return nil
+}
+
+// lowRank returns B, [outputs rank], and A, [rank inputs], whose product times the adapter's factor is the difference
+// of two weights. It finds the range of the difference by iterating on a random subspace (Halko 2011).
+func lowRank(trained, base disdel.Tensor, l disdel.LoRA) (up, down []float32) {
+	n, k, r := trained.Shape[0], trained.Shape[1], l.Rank
+	d := make([]float64, n*k)
+	for i := range d {
+		d[i] = float64(trained.Data[i]) - float64(base.Data[i])
+	}
+	rng := rand.New(rand.NewPCG(1, uint64(r)))
+	in, out := make([]float64, r*k), make([]float64, r*n) // rows are the vectors of a basis
+	for i := range in {
+		in[i] = rng.NormFloat64()
+	}
+	for range 3 {
+		multiply(out, in, d, k, false)
+		orthonormal(out, n)
+		multiply(in, out, d, k, true)
+		down = make([]float32, len(in))
+		for i, v := range in {
+			down[i] = float32(v / l.Factor())
+		}
+		orthonormal(in, k)
+	}
+	up = make([]float32, n*r)
+	for j := range r {
+		for i := range n {
+			up[i*r+j] = float32(out[j*n+i])
+		}
+	}
+	return up, down
+}
+
+// multiply sets each row of to to the product of the matrix d, of so many columns, and a row of from. back: of its
+// transpose.
+func multiply(to, from, d []float64, columns int, back bool) {
+	rows := len(d) / columns
+	clear(to)
+	for i := range rows {
+		line := d[i*columns:][:columns]
+		if back {
+			for j := range len(from) / rows {
+				v, row := from[j*rows+i], to[j*columns:][:columns]
+				for c, x := range line {
+					row[c] += v * x
+				}
+			}
+			continue
+		}
+		for j := range len(from) / columns {
+			row := from[j*columns:][:columns]
+			for c, x := range line {
+				to[j*rows+i] += row[c] * x
+			}
+		}
+	}
+}
+
+// orthonormal makes rows of n values orthonormal (Gram-Schmidt, twice). A row that the others span becomes zero.
+func orthonormal(rows []float64, n int) {
+	for at := 0; at < len(rows); at += n {
+		row := rows[at : at+n]
+		first := length(row)
+		for range 2 {
+			for before := 0; before < at; before += n {
+				dot := 0.0
+				for i, v := range rows[before : before+n] {
+					dot += v * row[i]
+				}
+				for i, v := range rows[before : before+n] {
+					row[i] -= dot * v
+				}
+			}
+		}
+		norm := length(row)
+		for i := range row {
+			if row[i] /= norm; !(norm > 1e-12*first) {
+				row[i] = 0
+			}
+		}
+	}
+}
+
+func length(row []float64) float64 {
+	sum := 0.0
+	for _, v := range row {
+		sum += v * v
+	}
+	return math.Sqrt(sum)
 }

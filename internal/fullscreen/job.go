@@ -155,6 +155,7 @@ func (j *Job) curves(columns int) (out []string) {
 			m, _ := disdel.FindMetric(disdel.MetricRMSE)
 			return m.Value(r.Figures())
 		}},
+		{"F1", func(r *disdel.Round) *float64 { return r.F1 }},
 	} {
 		var values []float64
 		for i := range j.rec.Rounds {

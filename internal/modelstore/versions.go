@@ -32,6 +32,8 @@ func Best(list []Model) (best Model, ok bool) {
 
 func better(a, b *Model) bool {
 	switch {
+	case a.F1 != nil && b.F1 != nil && *a.F1 != *b.F1:
+		return *a.F1 > *b.F1
 	case a.Accuracy != b.Accuracy:
 		return a.Accuracy > b.Accuracy
 	case a.RMSE != b.RMSE && a.Data.Numbers() && b.Data.Numbers():

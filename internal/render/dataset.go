@@ -43,7 +43,7 @@ func PrintDatasets(w io.Writer, list ...dataset.Manifest) {
 	for _, m := range list {
 		held, learned := "by split", fmt.Sprint(m.Classes)
 		if n := len(m.Targets); n > 0 {
-			learned = disdel.Counted(n, "number")
+			learned = disdel.Counted(n, disdel.DataInfo{Targets: m.Targets}.TargetWord())
 		}
 		if m.Test.Rows > 0 {
 			held = fmt.Sprint(m.Test.Rows)
@@ -188,6 +188,10 @@ func printTargets(w io.Writer, list []disdel.Target) {
 		head := "targets"
 		if k > 0 {
 			head = ""
+		}
+		if t.Label {
+			fmt.Fprintf(w, "%-8s  %s yes or no\n", head, terminal.OneLine(t.Name))
+			continue
 		}
 		fmt.Fprintf(w, "%-8s  %s %.6g to %.6g, mean %.6g, deviation %.6g\n", head, terminal.OneLine(t.Name), t.Low, t.High,
 			t.Mean, t.Deviation)

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/csv"
@@ -35,6 +36,8 @@ type Inference struct {
 	TargetNames []string    `json:"targetNames,omitempty"`
 	Values      [][]float64 `json:"values,omitempty"`
 	Numbers     [][]float64 `json:"numbers,omitempty"` // as the input has them
+	// Yes are, of a network of several labels, the labels of each row with a probability of at least 0.5.
+	Yes [][]string `json:"yes,omitempty"`
 
 	// Of a model of sparse rows, instead of classes: a prediction for each row, or items for each user.
 	Predictions     []float32            `json:"predictions,omitempty"`
@@ -63,12 +66,12 @@ func AnswerFile(ctx context.Context, s *infer.Predictor, m *infer.Model, file st
 	}
 	warnings := append(inputs.Notes, m.Warning(inputs.Rows), better(m))
 	doc := Inference{Model: m.Ref(), Warnings: terminal.NonEmpty(warnings...)}
-	if m.Data.HeldOut > 0 && !m.Network.Numbers() {
+	if m.Data.HeldOut > 0 && len(m.Network.Targets) == 0 {
 		doc.Accuracy = &m.Accuracy
 	}
 	answers, err := s.Infer(ctx, m, inputs.Rows)
 	doc.Classes, doc.Probabilities, doc.Actions = answers.Classes, answers.Probabilities, answers.Actions
-	if m.Network.Numbers() {
+	if len(m.Network.Targets) > 0 {
 		doc.predict(&m.Network, answers.Probabilities, inputs.Numbers)
 		return doc, err
 	}
@@ -87,6 +90,9 @@ func (d *Inference) predict(n *disdel.Network, outputs [][]float32, targets [][]
 	}
 	for _, row := range outputs {
 		d.Values = append(d.Values, n.Values(row))
+		if n.MultiLabel() {
+			d.Yes = append(d.Yes, n.LabelsOf(row))
+		}
 	}
 }
 
@@ -98,13 +104,20 @@ func printNumbers(w io.Writer, doc Inference) {
 			head = append(head, "GIVEN")
 		}
 	}
+	format := "%.6g"
+	if doc.Yes != nil { // probabilities
+		head, format = append(head, "YES"), "%.4f"
+	}
 	rows := [][]string{head}
 	for i, values := range doc.Values {
 		row := []string{fmt.Sprint(i)}
 		for k, v := range values {
-			if row = append(row, fmt.Sprintf("%.6g", v)); i < len(doc.Numbers) {
+			if row = append(row, fmt.Sprintf(format, v)); i < len(doc.Numbers) {
 				row = append(row, fmt.Sprintf("%.6g", doc.Numbers[i][k]))
 			}
+		}
+		if i < len(doc.Yes) {
+			row = append(row, cmp.Or(terminal.OneLine(strings.Join(doc.Yes[i], ", ")), "-"))
 		}
 		rows = append(rows, row)
 	}
@@ -116,7 +129,7 @@ func QualityText(m *modelstore.Model) string {
 	if m.Data.HeldOut == 0 {
 		return m.Ref() + ", accuracy unknown: nothing was held out"
 	}
-	if m.Network.Sparse != nil || m.Network.Numbers() {
+	if m.Network.Sparse != nil || len(m.Network.Targets) > 0 {
 		return fmt.Sprintf("%s, %s held out", m.Ref(), m.Scores.Text())
 	}
 	return fmt.Sprintf("%s, accuracy %.4f held out", m.Ref(), m.Accuracy)

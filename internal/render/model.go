@@ -135,11 +135,13 @@ func predictedText(n *disdel.Network) string {
 	if len(names) == 0 {
 		return fmt.Sprintf("%d classes", n.Classes)
 	}
-	return disdel.Counted(len(names), "number") + ": " + strings.Join(names, ", ")
+	return disdel.Counted(len(names), disdel.DataInfo{Targets: n.Targets}.TargetWord()) + ": " + strings.Join(names, ", ")
 }
 
 func modelAccuracy(m *modelstore.Model) string {
 	switch {
+	case evaluated(m) && m.Network.MultiLabel():
+		return fmt.Sprintf("%.4f of all labels held out, %s, loss %.4f", m.Accuracy, m.Scores.Text(), m.Loss)
 	case evaluated(m) && len(m.Network.Targets) > 0:
 		return fmt.Sprintf("- of numbers; %s held out, loss %.4f", m.Scores.Text(), m.Loss)
 	case evaluated(m) && m.Network.Sparse != nil && m.Network.Classes == 1:
@@ -278,6 +280,9 @@ func ModelCard(m *modelstore.Model) string {
 		line("held-out loss", "%.4g", m.Loss)
 		if !m.Data.Numbers() {
 			line("held-out accuracy", "%.2f %%", 100*m.Accuracy)
+		}
+		if text := m.Scores.Text(); text != "" {
+			line("held-out scores", "%s", text)
 		}
 	}
 	for _, warning := range m.Warnings {

@@ -107,7 +107,7 @@ func actionTable(list []actionRow) [][]string {
 // accuracyText is the held-out accuracy of a job's model, of numbers its errors, or why there is none.
 func accuracyText(r *disdel.Record) string {
 	accuracy, loss, ok := heldOutScores(r)
-	if ok && (r.Data.Sparse != nil || r.Data.Numbers() || r.Data.NextToken) {
+	if ok && (r.Data.Sparse != nil || len(r.Data.Targets) > 0 || r.Data.NextToken) {
 		return scoresText(r, accuracy, loss)
 	}
 	switch {
@@ -129,6 +129,8 @@ func scoresText(r *disdel.Record, accuracy, loss float64) string {
 	switch total := r.Metric(); {
 	case r.Data.NextToken:
 		text = fmt.Sprintf("%s held out   accuracy %.4f", total.Number(r.Scores.Perplexity), accuracy)
+	case r.Scores.F1 != nil:
+		text = fmt.Sprintf("%.4f held out   micro F1 %.4f, accuracy %.4f", *r.Scores.F1, r.Scores.MicroF1, accuracy)
 	case !r.Data.Numbers():
 		text = fmt.Sprintf("%.4f held out   %s", accuracy, r.Scores.Text())
 	case total.Name == disdel.MetricMAE:

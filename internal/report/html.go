@@ -373,6 +373,9 @@ func (r *Report) tiles() []Tile {
 			fmt.Sprintf("best %.4f, round %d", r.Best.Accuracy, r.Best.Round+1),
 		})
 	}
+	if r.F1 != nil {
+		out = append(out, Tile{"F1", fmt.Sprintf("%.4f", *r.F1), fmt.Sprintf("micro F1 %.4f", r.MicroF1)})
+	}
 	if r.R2 != nil {
 		out = append(out, Tile{"RMSE", fmt.Sprintf("%.5g", r.RMSE), fmt.Sprintf("MAE %.5g, R2 %.4f", r.MAE, *r.R2)})
 	}

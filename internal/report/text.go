@@ -223,11 +223,14 @@ func roundHead(list []disdel.Round) []string {
 	return head
 }
 
-// roundMetric is the metric of the evaluated rounds: of numbers their RMSE, else the accuracy.
+// roundMetric is the metric of the evaluated rounds: of numbers their RMSE, of several labels their F1, else the accuracy.
 func roundMetric(list []disdel.Round) disdel.Metric {
 	name := disdel.MetricAccuracy
 	if slices.ContainsFunc(list, func(r disdel.Round) bool { return r.R2 != nil }) {
 		name = disdel.MetricRMSE
+	}
+	if slices.ContainsFunc(list, func(r disdel.Round) bool { return r.F1 != nil }) {
+		name = disdel.MetricF1
 	}
 	m, _ := disdel.FindMetric(name)
 	return m

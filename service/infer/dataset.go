@@ -45,10 +45,11 @@ type DataRow struct {
 	*Numbers
 }
 
-// Numbers is the prediction of a network of numbers, each in the unit of its target.
+// Numbers is the prediction of a network of numbers, each in the unit of its target, or the probabilities of labels.
 type Numbers struct {
 	Values []float64 `json:"values"`
-	Given  []float64 `json:"numbers"` // in the data set
+	Given  []float64 `json:"numbers"`       // in the data set
+	Yes    []string  `json:"yes,omitempty"` // labels with a probability of at least disdel.LabelThreshold
 }
 
 // Classified is the prediction for a dense row.
@@ -235,9 +236,8 @@ func (t *Model) checkData(m *dataset.Manifest) error {
 	switch input := t.Graph.Input(); {
 	case (n != nil) != (m.Sparse != nil):
 		return refuse("of %s and %s only one is of sparse rows", t.Ref(), m.Name)
-	case len(t.Network.Targets) != len(m.Targets):
-		return refuse("%s predicts %s, and %s has %s", t.Ref(), disdel.Counted(len(t.Network.Targets), "number"), m.Name,
-			disdel.Counted(len(m.Targets), "target"))
+	case t.otherTargets(m) != "":
+		return refuse("%s", t.otherTargets(m))
 	case n == nil && model.Shape(rows.Sample).Len() != input.Len():
 		return refuse("%s takes rows of %d values (%s), and %s has %s", t.Ref(), input.Len(), input.Text(), m.Name,
 			model.Shape(rows.Sample).Text())

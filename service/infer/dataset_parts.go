@@ -147,6 +147,9 @@ func (q *query) take(ctx context.Context, ref disdel.AnswersRef, first int, to D
 		} else if v := row.Numbers; v != nil {
 			at, end := i*numbers, (i+1)*numbers
 			v.Values, v.Given = network.Values(a.Predictions[at:end]), network.Values(a.Targets[at:end])
+			if network.MultiLabel() {
+				v.Yes = network.LabelsOf(a.Predictions[at:end])
+			}
 		} else {
 			row.Prediction, row.Target = a.Predictions[i], a.Targets[i]
 		}

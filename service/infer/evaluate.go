@@ -74,13 +74,26 @@ func (t *Model) takes(m *dataset.Manifest) error {
 	case model.Shape(rows.Sample).Len() != input.Len():
 		return refuse("%s takes rows of %d values (%s), and %s has %s", t.Ref(), input.Len(), input.Text(), m.Name,
 			model.Shape(rows.Sample).Text())
-	case len(t.Network.Targets) != len(m.Targets):
-		return refuse("%s predicts %s, and %s has %s", t.Ref(), disdel.Counted(len(t.Network.Targets), "number"), m.Name,
-			disdel.Counted(len(m.Targets), "target"))
+	case t.otherTargets(m) != "":
+		return refuse("%s", t.otherTargets(m))
 	case m.Classes > t.Graph.Output().Len():
 		return refuse("%s has %d classes, and %s knows %d", m.Name, m.Classes, t.Ref(), t.Graph.Output().Len())
 	}
 	return nil
+}
+
+// otherTargets says how the targets of a data set differ from those of the model; "" if they do not.
+func (t *Model) otherTargets(m *dataset.Manifest) string {
+	asked, has := disdel.DataInfo{Targets: t.Network.Targets}, disdel.DataInfo{Targets: m.Targets}
+	if len(asked.Targets) == len(has.Targets) && asked.MultiLabel() == has.MultiLabel() {
+		return ""
+	}
+	word := "target"
+	if has.MultiLabel() {
+		word = "label"
+	}
+	return fmt.Sprintf("%s predicts %s, and %s has %s", t.Ref(), disdel.Counted(len(asked.Targets), asked.TargetWord()),
+		m.Name, disdel.Counted(len(has.Targets), word))
 }
 
 // evaluatedRows reads the rows that a model is evaluated on.
@@ -114,7 +127,7 @@ func (s *Predictor) evaluatedRows(
 // evaluateRows asks the model about rows, as many at once as may be in memory.
 func (s *Predictor) evaluateRows(ctx context.Context, t *Model, shard *dataset.Shard, e *Evaluation) error {
 	size, classes := shard.SampleLen(), t.Graph.Output().Len()
-	sums := disdel.NewErrorSums(t.Network.Targets)
+	sums, several := disdel.NewErrorSums(t.Network.Targets), disdel.NewLabelSums(len(t.Network.Targets))
 	if len(t.Network.Targets) == 0 {
 		e.Confusion = make([][]int, classes)
 	}
@@ -136,12 +149,20 @@ func (s *Predictor) evaluateRows(ctx context.Context, t *Model, shard *dataset.S
 			return err
 		}
 		if targets := shard.Targets(); targets != nil {
-			e.countNumbers(sums, result, targets[first*classes:][:n*classes])
+			if targets = targets[first*classes:][:n*classes]; t.Network.MultiLabel() {
+				e.countLabels(several, result, targets)
+				continue
+			}
+			e.countNumbers(sums, result, targets)
 			continue
 		}
 		e.count(labels, result)
 	}
-	if e.conclude(t.Labels); len(t.Network.Targets) > 0 {
+	e.conclude(t.Labels)
+	switch {
+	case t.Network.MultiLabel():
+		e.Accuracy, e.Scores = several.Scores()
+	case len(t.Network.Targets) > 0:
 		e.Scores = sums.Scores()
 	}
 	return nil
@@ -157,6 +178,23 @@ func (e *Evaluation) countNumbers(sums *disdel.ErrorSums, result Result, targets
 		for k, v := range outputs {
 			off := float64(v) - float64(row[k])
 			e.Loss += off * off / float64(len(outputs))
+		}
+	}
+}
+
+// countLabels counts the answers for rows of several labels. The loss is the binary cross-entropy.
+func (e *Evaluation) countLabels(sums *disdel.LabelSums, result Result, targets []float32) {
+	for _, outputs := range result.Probabilities {
+		row := targets[:len(outputs)]
+		targets = targets[len(outputs):]
+		sums.Add(outputs, row)
+		e.Rows++
+		for k, p := range outputs {
+			if right := float64(p); row[k] == 0 {
+				e.Loss -= math.Log(math.Max(1-right, math.SmallestNonzeroFloat32)) / float64(len(outputs))
+			} else {
+				e.Loss -= math.Log(math.Max(right, math.SmallestNonzeroFloat32)) / float64(len(outputs))
+			}
 		}
 	}
 }

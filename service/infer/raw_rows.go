@@ -353,7 +353,14 @@ func (r *rawRows) end(where string) error {
 	}
 	var numbers []float64
 	for _, text := range present {
-		if v, ok := dense.Number(text); ok {
+		v, ok := dense.Number(text)
+		if text = strings.TrimSpace(text); r.model.Network.MultiLabel() && (text == "true" || text == "false") {
+			v, ok = 0, true
+			if text == "true" {
+				v = 1
+			}
+		}
+		if ok {
 			numbers = append(numbers, v)
 		}
 	}

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -156,7 +157,11 @@ func answersOf(doc *render.Inference, m *infer.Model) (out []answer) {
 		out = append(out, a)
 	}
 	for i, values := range doc.Values {
-		out = append(out, answer{Row: i + 1, What: fmt.Sprintf("%.4g", values)})
+		a := answer{Row: i + 1, What: fmt.Sprintf("%.4g", values)}
+		if i < len(doc.Yes) {
+			a.What, a.Share = cmp.Or(strings.Join(doc.Yes[i], ", "), "none of the labels"), labelShares(doc.TargetNames, values)
+		}
+		out = append(out, a)
 	}
 	for i, value := range doc.Predictions {
 		out = append(out, answer{Row: i + 1, What: fmt.Sprintf("%.4g", value)})
@@ -165,6 +170,15 @@ func answersOf(doc *render.Inference, m *infer.Model) (out []answer) {
 		out = append(out, answer{Row: i + 1, What: text.Text})
 	}
 	return out
+}
+
+// labelShares are the probabilities of labels.
+func labelShares(names []string, values []float64) string {
+	parts := make([]string, len(values))
+	for k, p := range values {
+		parts[k] = fmt.Sprintf("%s %.1f %%", names[k], 100*p)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // file reads the form's field "file" of at most so many bytes.

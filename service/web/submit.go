@@ -111,9 +111,7 @@ func draftOf(set infer.Dataset) string {
 	d := jobfile.Draft{
 		Name: set.Name, Dataset: set.Ref, Sample: set.Sample, Classes: set.Classes, Rows: set.Train.Rows,
 		HeldOut: set.Test.Rows, NextToken: set.NextToken, Sparse: set.Sparse,
-	}
-	for _, t := range set.Targets {
-		d.Targets = append(d.Targets, t.Name)
+		Targets: set.Targets,
 	}
 	return string(d.Text())
 }

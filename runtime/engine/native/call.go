@@ -6,6 +6,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
 )
 
@@ -61,10 +62,15 @@ func (e *Engine) checkNumbers(op string, bad func(string, ...any) error, b *data
 		return bad("%d numbers to predict for %d rows of %d outputs", len(values), b.Input.Rows, outputs)
 	case !ofNumbers(e.spec.Loss):
 		return bad("the loss %s takes classes, and the rows have numbers to predict", e.spec.Loss)
-	case e.head != len(e.g.Nodes)-1:
+	case e.g.Nodes[len(e.g.Nodes)-1].Op == model.OpSoftmax:
 		return bad("the network ends in softmax, and predicts no numbers")
+	case e.spec.Loss == BinaryCrossEntropy && e.head == len(e.g.Nodes)-1:
+		return bad("binary cross-entropy of several labels needs a network that ends in sigmoid")
 	}
 	for i, v := range values {
+		if e.spec.Loss == BinaryCrossEntropy && (v < 0 || v > 1) {
+			return bad("label %d of row %d of the batch is %g, which is not 0 to 1", i%outputs, i/outputs, v)
+		}
 		if v-v != 0 {
 			return &disdel.Error{
 				Kind: disdel.Diverged, Op: op, Msg: fmt.Sprintf("target %d of row %d of the batch is %g", i%outputs, i/outputs, v),

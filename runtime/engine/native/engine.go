@@ -147,8 +147,8 @@ func window(g *model.Graph) int {
 
 func (e *Engine) build() {
 	e.head = len(e.g.Nodes) - 1
-	if n := e.g.Nodes[e.head]; n.Op == model.OpSoftmax {
-		e.head = n.Inputs[0]
+	if e.plan.Spec.ByLoss(e.g, e.head) {
+		e.head = e.g.Nodes[e.head].Inputs[0]
 	}
 	e.mask = make([]float32, e.plan.Lanes)
 	rows := e.spec.BatchSize

@@ -45,6 +45,9 @@ func (e *Engine) layer(i int) layer {
 		kind: kindOf(&e.g.Nodes[i]), node: &e.g.Nodes[i], index: i, v: v, work: e.region(v.Work),
 		back: e.region(v.BackWork), shared: e.region(v.Aux),
 	}
+	if e.plan.Spec.ByLoss(e.g, i) {
+		l.kind = nil
+	}
 	for _, k := range v.Inputs {
 		l.in = append(l.in, &e.layers[k])
 	}

@@ -18,13 +18,13 @@ const (
 	MSE                = disdel.LossMSE                // mean over outputs
 )
 
-// lossNames are all losses; the last three take numbers.
+// lossNames are all losses; the last four take numbers, of which binary cross-entropy takes those from 0 to 1.
 var lossNames = []string{CrossEntropy, BinaryCrossEntropy, MSE, disdel.LossMAE, disdel.LossHuber}
 
 func knownLoss(name string) bool { return slices.Contains(lossNames, name) }
 
 // ofNumbers tells whether a loss takes numbers.
-func ofNumbers(name string) bool { return slices.Contains(lossNames[2:], name) }
+func ofNumbers(name string) bool { return slices.Contains(lossNames[1:], name) }
 
 // ofClasses tells whether a loss takes classes.
 func ofClasses(name string) bool { return slices.Contains(lossNames[:3], name) }
@@ -47,13 +47,14 @@ func (e *Engine) lossOf(w *kernel.Worker, gradient bool) {
 		}
 	}
 	w.Sync()
-	softmax := e.g.Nodes[len(e.g.Nodes)-1].Op == model.OpSoftmax
+	last := e.g.Nodes[len(e.g.Nodes)-1].Op
+	softmax, sigmoid := last == model.OpSoftmax, last == model.OpSigmoid && e.head < len(e.g.Nodes)-1
 	from, to := e.rows*w.ID/w.N, e.rows*(w.ID+1)/w.N
 	for r := from; r < to; r++ {
 		row := out[r*classes : (r+1)*classes]
 		label := -1
 		if e.target.Values != nil {
-			losses[r] = numberLoss(e.spec.Loss, row, e.target.Values[r*classes:], gradient, 1/float64(e.batch))
+			losses[r] = numberLoss(e.spec.Loss, row, e.target.Values[r*classes:][:classes], gradient, 1/float64(e.batch))
 			continue
 		}
 		if e.target.Classes != nil {
@@ -67,6 +68,10 @@ func (e *Engine) lossOf(w *kernel.Worker, gradient bool) {
 		if e.spec.ClassWeights != nil && label >= 0 && e.training {
 			share := float64(e.spec.ClassWeights[label]) / e.weighed
 			losses[r] = share * float64(e.batch) * crossEntropy(row, label, softmax, gradient, share)
+			continue
+		}
+		if sigmoid {
+			losses[r] = binaryOfSigmoid(row, label, nil, gradient, 1/float64(e.batch))
 			continue
 		}
 		losses[r] = rowLoss(e.spec.Loss, row, label, softmax, gradient, 1/float64(e.batch))
@@ -133,6 +138,9 @@ func rowLoss(loss string, row []float32, label int, softmax, gradient bool, scal
 // numberLoss returns the mean loss of a row's outputs for as many targets. With gradient set it replaces the row by
 // scale times the loss's gradient.
 func numberLoss(loss string, row, targets []float32, gradient bool, scale float64) float64 {
+	if loss == BinaryCrossEntropy {
+		return binaryOfSigmoid(row, -1, targets, gradient, scale)
+	}
 	var sum float64
 	n := float64(len(row))
 	for k, v := range row {
@@ -153,6 +161,32 @@ func numberLoss(loss string, row, targets []float32, gradient bool, scale float6
 		if gradient {
 			row[k] = float32(scale * slope / n)
 		}
+	}
+	return sum / n
+}
+
+// binaryOfSigmoid is the mean binary cross-entropy of the sigmoids of a row's outputs for as many targets from 0 to 1, or
+// for a label, which is 1 where all others are 0. It goes by the outputs before the sigmoid and clips nothing. With
+// gradient set the row becomes scale times the gradient, else the sigmoids. Without targets and label the loss is 0.
+func binaryOfSigmoid(row []float32, label int, targets []float32, gradient bool, scale float64) float64 {
+	var sum float64
+	n := float64(len(row))
+	for k, v := range row {
+		z, t := float64(v), 0.0
+		switch {
+		case targets != nil:
+			t = float64(targets[k])
+		case k == label:
+			t = 1
+		}
+		sum += math.Max(z, 0) - z*t + math.Log1p(math.Exp(-math.Abs(z)))
+		p := 1 / (1 + math.Exp(-z))
+		if row[k] = float32(p); gradient {
+			row[k] = float32(scale * (p - t) / n)
+		}
+	}
+	if targets == nil && label < 0 {
+		return 0
 	}
 	return sum / n
 }

@@ -99,3 +99,84 @@ func TestNetworksLearnNumbers(t *testing.T) {
 		}
 	}
 }
+
+// The loss of several labels and its gradient before the sigmoid are those of PyTorch 1.13 in float64
+// (BCEWithLogitsLoss), also where a float32 sigmoid is 1. Other values than 0 to 1 and other networks are refused.
+func TestLossOfLabelsIsPyTorchs(t *testing.T) {
+	outputs, targets := [][]float32{{0.5, -2, 30}, {1, 40, -0.75}}, []float32{1, 0, 0, 0, 1, 0.25}
+	want := [][]float64{
+		{-0.0629234447996909, 0.019867153670352924, 0.1666666666666511}, {0.12184309643833414, 0, 0.011803550137434504},
+	}
+	sum := 0.0
+	for r := range outputs {
+		row := slices.Clone(outputs[r])
+		sum += numberLoss(BinaryCrossEntropy, row, targets[3*r:][:3], true, 0.5) / 2
+		for k, v := range row {
+			if math.Abs(float64(v)-want[r][k]) > 1e-7 {
+				t.Errorf("the gradient of output %d of row %d is %g, want %g", k, r, v, want[r][k])
+			}
+		}
+	}
+	if math.Abs(sum-5.414772948142716) > 1e-12 {
+		t.Errorf("the loss is %.17g", sum)
+	}
+}
+
+// A network that ends in a sigmoid learns several labels, with every number of threads and precision. Its outputs are
+// the probabilities. A row that starts far on the wrong side, where the sigmoid of a float32 is 1, is learned too.
+func TestNetworksLearnLabels(t *testing.T) {
+	ends := func(activation bool) *model.Graph {
+		b := model.NewBuilder("labels", model.Shape{1, 1, 2})
+		last := b.Dense("out", b.Flatten("flat", 0), 2)
+		if activation {
+			b.Same("sigmoid", last, model.OpSigmoid)
+		}
+		g, err := b.Graph()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	x := []float32{0, 0, 0, 1, 1, 0, 1, 1}
+	rows := dataset.Batch{
+		Input:  dataset.Matrix{Rows: 4, Columns: 2, Values: x},
+		Target: dataset.Target{Values: []float32{0, 1, 0, 1, 1, 1, 1, 1}},
+	}
+	spec := engine.Spec{
+		BatchSize: 4, Training: true, Loss: BinaryCrossEntropy,
+		Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.1}},
+	}
+	for _, c := range []struct {
+		threads int
+		halves  disdel.Precision
+	}{{1, ""}, {2, ""}, {1, disdel.PrecisionBF16}} {
+		spec.Threads, spec.Precision = c.threads, c.halves
+		e := initialized(t, ends(true), spec)
+		w := engine.Weights(e)
+		w[1].Data[0], w[1].Data[1] = 40, 40 // the bias
+		if err := engine.SetWeights(e, w); err != nil {
+			t.Fatal(err)
+		}
+		for range 1500 {
+			if _, err := e.Step(rows); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m, err := e.Evaluate(rows)
+		if err != nil || m.Loss > 0.05 || m.Scores[0] > 0.2 || m.Scores[1] < 0.8 {
+			t.Errorf("%+v: %+v, %v", c, m, err)
+		}
+		p, err := e.Predict(dataset.Batch{Input: rows.Input})
+		if err != nil || !slices.Equal(p.Values, m.Scores) {
+			t.Errorf("%+v: predictions %v, %v, and the evaluation has %v", c, p.Values, err, m.Scores)
+		}
+		odd := rows
+		odd.Target.Values = []float32{0, 1, 2, 1, 1, 1, 1, 1}
+		if _, err := e.Step(odd); !errors.Is(err, disdel.Invalid) {
+			t.Errorf("a label of 2: %v", err)
+		}
+	}
+	if _, err := initialized(t, ends(false), spec).Step(rows); !errors.Is(err, disdel.Invalid) {
+		t.Errorf("no sigmoid at the end: %v", err)
+	}
+}

@@ -32,7 +32,7 @@ func (p *planner) forward(i int) {
 	for _, in := range v.Inputs {
 		p.outs[in].live(i)
 	}
-	if i == len(p.g.Nodes)-1 || p.g.Nodes[len(p.g.Nodes)-1].Op == model.OpSoftmax && i == len(p.g.Nodes)-2 {
+	if i == len(p.g.Nodes)-1 || p.byLoss(len(p.g.Nodes)-1) && i == len(p.g.Nodes)-2 {
 		p.outs[i].live(len(p.g.Nodes))
 	}
 	p.work(i)
@@ -84,7 +84,7 @@ func (p *planner) inPlaceInput(i int) int {
 	switch {
 	case n.Op == model.OpFlatten && p.view(i, first), n.Op == model.OpSequence: // readers do not mind each other
 		return 0
-	case n.Op == model.OpSoftmax:
+	case p.byLoss(i):
 		return 0
 	case n.Op == model.OpBatchNorm && !p.Spec.Training && p.single(first):
 		return 0
@@ -209,13 +209,13 @@ func (p *planner) work(i int) {
 
 // backward finds the buffers of the gradients that a node hands to its inputs, and says which values it still needs.
 func (p *planner) backward(i int) {
-	n, v := &p.g.Nodes[i], &p.Nodes[i]
+	v := &p.Nodes[i]
 	v.GradIn = make([]Flow, len(v.Inputs))
 	last := len(p.g.Nodes) - 1
-	if i == last && p.needs[i] && n.Op != model.OpSoftmax {
+	if i == last && p.needs[i] && !p.byLoss(i) {
 		p.allocGrad(i, last+1)
 	}
-	if n.Op == model.OpSoftmax { // the loss takes its input
+	if p.byLoss(i) { // the loss takes its input
 		if p.needs[v.Inputs[0]] {
 			p.allocGrad(v.Inputs[0], last+1)
 		}

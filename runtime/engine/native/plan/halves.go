@@ -43,10 +43,13 @@ func (p *planner) shorten() {
 	}
 }
 
+// byLoss tells whether the loss computes node i, from its input: a softmax, or a last sigmoid with Spec.Sigmoid.
+func (p *planner) byLoss(i int) bool { return p.Spec.ByLoss(p.g, i) }
+
 // head is the node whose output the loss takes.
 func (p *planner) head() int {
 	n := len(p.g.Nodes) - 1
-	if p.g.Nodes[n].Op == model.OpSoftmax {
+	if p.byLoss(n) {
 		return p.Nodes[n].Inputs[0]
 	}
 	return n

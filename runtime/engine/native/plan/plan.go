@@ -26,6 +26,14 @@ type Spec struct {
 	Plain bool
 	// Text is for inference that continues a text: rows of a pass are successive positions of it, see ContinuesTexts.
 	Text bool
+	// Sigmoid says that the loss computes a sigmoid at the end, as it does a softmax.
+	Sigmoid bool
+}
+
+// ByLoss tells whether the loss computes node i of a network, from the node's input.
+func (s *Spec) ByLoss(g *model.Graph, i int) bool {
+	op := g.Nodes[i].Op
+	return op == model.OpSoftmax || op == model.OpSigmoid && s.Sigmoid && i == len(g.Nodes)-1
 }
 
 // MomentsApart tells whether a step reads moments by pieces from where they are kept, and writes them back.
