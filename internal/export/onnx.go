@@ -74,10 +74,16 @@ func WriteONNX(w io.Writer, g *model.Graph, weights disdel.Weights, notes map[st
 
 // sidesOf is the shape of an array of weights as ONNX takes it.
 func sidesOf(g *model.Graph, p model.Param) []int {
-	if n := &g.Nodes[p.Node]; n.Op == model.OpPReLU && len(n.Out) == 3 {
+	n := &g.Nodes[p.Node]
+	norm, bias := n.Op == model.OpLayerNorm || n.Op == model.OpRMSNorm, n.Op == model.OpDense && len(p.Shape) == 1
+	switch {
+	case len(n.Out) == 3 && (n.Op == model.OpPReLU || n.Op == model.OpRMSNorm):
 		return []int{p.Len(), 1, 1}
+	case len(n.Out) == 2 && (norm || bias || n.Op == model.OpClassToken):
+		return []int{p.Len(), 1}
+	default:
+		return p.Shape
 	}
-	return p.Shape
 }
 
 // wrapped is a graph as a model.
@@ -181,6 +187,9 @@ func (t *translator) special(n *model.Node, o operator) error {
 			integers("strides", n.Stride.H, n.Stride.W), pads(n), integers("dilations", n.Dilation.H, n.Dilation.W),
 			integer("group", int64(n.Groups)))
 	case model.OpDense:
+		if len(n.Out) == 2 {
+			return t.sequence(n, o)
+		}
 		o.in = append(o.in, n.Name+".weight")
 		t.as("Gemm", biased(n, o), integer("transB", 1))
 	case model.OpBatchNorm:
@@ -242,12 +251,20 @@ func (t *translator) special(n *model.Node, o operator) error {
 		t.as("Mul", o)
 	case model.OpGELU:
 		t.gelu(n, o)
-	case model.OpLayerNorm:
-		return t.layerNorm(n, o)
-	case model.OpGELUTanh, model.OpScale, model.OpEmbedding, model.OpPositions, model.OpRMSNorm,
-		model.OpAttention, model.OpLSTM, model.OpGRU, model.OpSequence,
+	case model.OpGELUTanh:
+		t.geluTanh(n, o)
+	case model.OpScale:
+		o.in = append(o.in, t.constant(n, "factor", nil, float32(n.Factor)))
+		t.as("Mul", o)
+	case model.OpLayerNorm, model.OpRMSNorm:
+		if n.Op == model.OpRMSNorm || len(n.Out) == 2 {
+			t.norms(n, o)
+		} else {
+			t.layerNorm(n, o)
+		}
+	case model.OpEmbedding, model.OpPositions, model.OpAttention, model.OpLSTM, model.OpGRU, model.OpSequence,
 		model.OpClassToken, model.OpTakePosition, model.OpReverse:
-		return t.refused(n)
+		return t.sequence(n, o)
 	case model.OpCustom:
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: "write ONNX",
@@ -269,20 +286,45 @@ func (t *translator) refused(n *model.Node) error {
 	}
 }
 
+// step writes an operator whose value only this node's operators read, and returns its name.
+func (t *translator) step(n *model.Node, kind, name string, in []string, options ...attribute) string {
+	name = n.Name + "/" + name
+	t.as(kind, operator{name: name, in: in, out: name}, options...)
+	return name
+}
+
+// constant adds an array, and returns its name.
+func (t *translator) constant(n *model.Node, name string, shape []int, values ...float32) string {
+	name = n.Name + "/" + name
+	t.out.values(name, shape, values)
+	return name
+}
+
+// reshaped writes a reshape; a side of 0 stays.
+func (t *translator) reshaped(n *model.Node, name, in string, sides ...int) string {
+	t.out.numbers(n.Name+"/"+name+".sides", sides...)
+	return t.step(n, "Reshape", name, []string{in, n.Name + "/" + name + ".sides"})
+}
+
+// cut writes what lies along an axis from one place to another.
+func (t *translator) cut(n *model.Node, name, in string, axis, from, to int) string {
+	at := n.Name + "/" + name
+	t.out.numbers(at+".from", from)
+	t.out.numbers(at+".to", to)
+	t.out.numbers(at+".axis", axis)
+	return t.step(n, "Slice", name, []string{in, at + ".from", at + ".to", at + ".axis"})
+}
+
 // layerNorm writes (x - mean) / sqrt(variance + eps), a weight and a bias; ONNX has an operator for it from opset 17
 // on. Channels of images are turned to the end and back.
-func (t *translator) layerNorm(n *model.Node, o operator) error {
+func (t *translator) layerNorm(n *model.Node, o operator) {
 	last := o.in[0]
 	step := func(kind, name string, in []string, attributes ...attribute) {
 		last = n.Name + "." + name
 		t.as(kind, operator{name: last, in: in, out: last}, attributes...)
 	}
-	switch len(n.Out) {
-	case 1:
-	case 3:
+	if len(n.Out) == 3 {
 		step("Transpose", "turned", []string{last}, integers("perm", 0, 2, 3, 1))
-	default:
-		return t.refused(n)
 	}
 	x := last
 	t.out.values(n.Name+".two", nil, []float32{2})
@@ -299,12 +341,213 @@ func (t *translator) layerNorm(n *model.Node, o operator) error {
 	step("Mul", "scaled", []string{last, n.Name + ".weight"})
 	if o.in = []string{last, n.Name + ".bias"}; len(n.Out) == 1 {
 		t.as("Add", o)
-		return nil
+		return
 	}
 	step("Add", "shifted", o.in)
 	o.in = []string{last}
 	t.as("Transpose", o, integers("perm", 0, 3, 1, 2))
+}
+
+// norms writes the same of the channels of each position, and RMS norms, which have no mean and no bias.
+func (t *translator) norms(n *model.Node, o operator) {
+	x, root := o.in[0], n.Op == model.OpRMSNorm
+	means := []attribute{integers("axes", 1), integer("keepdims", 1)}
+	if !root {
+		x = t.step(n, "Sub", "centred", []string{x, t.step(n, "ReduceMean", "mean", []string{x}, means...)})
+	}
+	last := t.step(n, "ReduceMean", "variance", []string{t.step(n, "Mul", "squares", []string{x, x})}, means...)
+	last = t.step(n, "Add", "above", []string{last, t.constant(n, "eps", nil, float32(n.Eps))})
+	last = t.step(n, "Div", "normed", []string{x, t.step(n, "Sqrt", "deviation", []string{last})})
+	if o.in = []string{last, n.Name + ".weight"}; root {
+		t.as("Mul", o)
+		return
+	}
+	o.in = []string{t.step(n, "Mul", "scaled", o.in), n.Name + ".bias"}
+	t.as("Add", o)
+}
+
+// sequence writes what works on a sequence, whose values are [rows channels positions].
+func (t *translator) sequence(n *model.Node, o operator) error {
+	x := o.in[0]
+	switch n.Op {
+	case model.OpDense:
+		owner := n
+		if n.Tied > 0 {
+			owner = &t.source.Nodes[n.Tied]
+		}
+		if o.in = []string{owner.Name + ".weight", x}; !n.Bias {
+			t.as("MatMul", o)
+			return nil
+		}
+		o.in = []string{t.step(n, "MatMul", "product", o.in), n.Name + ".bias"}
+		t.as("Add", o)
+	case model.OpEmbedding:
+		if n.Padded {
+			return t.refused(n)
+		}
+		last := t.step(n, "Cast", "tokens", o.in, integer("to", int64s))
+		o.in = []string{t.step(n, "Gather", "rows", []string{n.Name + ".weight", last}, integer("axis", 0))}
+		t.as("Transpose", o, integers("perm", 0, 2, 1))
+	case model.OpPositions:
+		if vectors := n.Name + ".weight"; n.Fixed {
+			o.in = append(o.in, t.constant(n, "sines", n.Out, sines(n.Out[0], n.Out[1])...))
+		} else {
+			o.in = append(o.in, t.step(n, "Transpose", "vectors", []string{vectors}, integers("perm", 1, 0)))
+		}
+		t.as("Add", o)
+	case model.OpClassToken:
+		first := t.cut(n, "first", x, 2, 0, 1)
+		first = t.step(n, "Mul", "empty", []string{first, t.constant(n, "zero", nil, 0)})
+		o.in = []string{t.step(n, "Add", "token", []string{first, n.Name + ".weight"}), x}
+		t.as("Concat", o, integer("axis", 2))
+	case model.OpSequence:
+		t.out.numbers(n.Name+".sides", append([]int{0}, n.Out...)...)
+		o.in = append(o.in, n.Name+".sides")
+		t.as("Reshape", o)
+	case model.OpReverse:
+		for _, v := range []struct {
+			name  string
+			value int
+		}{{".from", -1}, {".to", math.MinInt32}, {".axis", 2}, {".by", -1}} {
+			t.out.numbers(n.Name+v.name, v.value)
+			o.in = append(o.in, n.Name+v.name)
+		}
+		t.as("Slice", o)
+	case model.OpTakePosition:
+		t.takePosition(n, o)
+	case model.OpAttention:
+		t.attention(n, o)
+	default: // an LSTM or a GRU
+		t.recurrent(n, o)
+	}
 	return nil
+}
+
+// takePosition writes one position, or the mean of all.
+func (t *translator) takePosition(n *model.Node, o operator) {
+	in := t.source.Nodes[n.Inputs[0]].Out
+	x, last := o.in[0], in[1]-1
+	switch n.Take {
+	case model.TakeMean:
+		t.as("ReduceMean", o, integers("axes", 2), integer("keepdims", 0))
+		return
+	case model.TakeFirst:
+		x = t.cut(n, "one", x, 2, 0, 1)
+	case model.TakeLast:
+		x = t.cut(n, "one", x, 2, last, last+1)
+	default:
+		forward := t.cut(n, "end", t.cut(n, "forward", x, 1, 0, in[0]/2), 2, last, last+1)
+		back := t.cut(n, "start", t.cut(n, "back", x, 1, in[0]/2, in[0]), 2, 0, 1)
+		x = t.step(n, "Concat", "ends", []string{forward, back}, integer("axis", 1))
+	}
+	o.in = []string{x}
+	t.as("Flatten", o, integer("axis", 1))
+}
+
+// attention writes softmax(Q K / sqrt(width)) V by head; values are [rows, heads of keys, their queries, width,
+// positions].
+func (t *translator) attention(n *model.Node, o operator) {
+	c, positions, width := n.Out[0], n.Out[1], n.Out[0]/n.Heads
+	part := func(name string, from, shared int) string {
+		sides := []int{0, n.KVHeads, shared, width, positions}
+		return t.reshaped(n, name, t.cut(n, name+".channels", o.in[0], 1, from, from+n.KVHeads*shared*width), sides...)
+	}
+	turned := integers("perm", 0, 1, 2, 4, 3)
+	queries, keys := part("queries", 0, n.Heads/n.KVHeads), part("keys", c, 1)
+	values := part("values", c+n.KVHeads*width, 1)
+	if n.Rotary {
+		queries, keys = t.rotated(n, "queries", queries), t.rotated(n, "keys", keys)
+	}
+	last := t.step(n, "Transpose", "queries.turned", []string{queries}, turned)
+	last = t.step(n, "MatMul", "scores", []string{last, keys})
+	factor := float32(1 / math.Sqrt(float64(width)))
+	last = t.step(n, "Mul", "scaled", []string{last, t.constant(n, "factor", nil, factor)})
+	if n.Causal {
+		behind := make([]float32, positions*positions)
+		for i := range behind {
+			if i%positions > i/positions {
+				behind[i] = -1e30
+			}
+		}
+		mask := t.constant(n, "behind", []int{positions, positions}, behind...)
+		last = t.step(n, "Add", "masked", []string{last, mask})
+	}
+	last = t.step(n, "Softmax", "shares", []string{last}, integer("axis", -1))
+	last = t.step(n, "MatMul", "means", []string{values, t.step(n, "Transpose", "shares.turned", []string{last}, turned)})
+	t.out.numbers(n.Name+".sides", 0, c, positions)
+	o.in = []string{last, n.Name + ".sides"}
+	t.as("Reshape", o)
+}
+
+// rotated turns channel c of each head with channel c + width/2, by an angle of the position (Su 2021).
+func (t *translator) rotated(n *model.Node, name, x string) string {
+	positions, width := n.Out[1], n.Out[0]/n.Heads
+	half, cos, sin := width/2, make([]float32, width*positions), make([]float32, width*positions)
+	for i := range cos {
+		s, c := math.Sincos(float64(i%positions) / math.Pow(10000, float64(i/positions%half)/float64(half)))
+		cos[i], sin[i] = float32(c), float32(s)
+	}
+	other := t.step(n, "Neg", name+".negative", []string{t.cut(n, name+".high", x, 3, half, width)})
+	other = t.step(n, "Concat", name+".other", []string{other, t.cut(n, name+".low", x, 3, 0, half)}, integer("axis", 3))
+	sides := []int{width, positions}
+	return t.step(n, "Add", name+".rotated", []string{
+		t.step(n, "Mul", name+".by.cos", []string{x, t.constant(n, name+".cos", sides, cos...)}),
+		t.step(n, "Mul", name+".by.sin", []string{other, t.constant(n, name+".sin", sides, sin...)}),
+	})
+}
+
+// recurrent writes an LSTM or a GRU. Its input has the products of all gates, so the operator's own product is with a
+// matrix that only brings the gates into ONNX's order: i, o, f, c of an LSTM, and z, r, h of a GRU.
+func (t *translator) recurrent(n *model.Node, o operator) {
+	kind, order, options := "LSTM", []int{0, 3, 1, 2}, []attribute{integer("hidden_size", int64(n.Units))}
+	if n.Op == model.OpGRU {
+		kind, order, options = "GRU", []int{1, 0, 2}, append(options, integer("linear_before_reset", 1))
+	}
+	rows := len(order) * n.Units
+	places, product := make([]int, rows), make([]float32, rows*rows)
+	for i := range places {
+		places[i] = order[i/n.Units]*n.Units + i%n.Units
+		product[i*rows+places[i]] = 1
+	}
+	t.out.numbers(n.Name+".places", places...)
+	own := func(name string) string {
+		return t.step(n, "Gather", name+".gates", []string{n.Name + "." + name, n.Name + ".places"}, integer("axis", 0))
+	}
+	zeros := t.constant(n, "zeros", []int{rows}, make([]float32, rows)...)
+	bias := t.step(n, "Concat", "biases", []string{zeros, own("bias")}, integer("axis", 0))
+	last := t.step(n, kind, "steps", []string{
+		t.step(n, "Transpose", "turned", o.in, integers("perm", 2, 0, 1)),
+		t.constant(n, "order", []int{1, rows, rows}, product...),
+		t.reshaped(n, "weights", own("weight"), 1, rows, n.Units), t.reshaped(n, "both", bias, 1, 2*rows),
+	}, options...)
+	o.in = []string{t.reshaped(n, "all", last, n.Out[1], -1, n.Units)}
+	t.as("Transpose", o, integers("perm", 1, 2, 0))
+}
+
+// sines are the fixed vectors of positions, [channels positions] (Vaswani 2017, 3.5).
+func sines(channels, positions int) []float32 {
+	out := make([]float32, channels*positions)
+	for i := range out {
+		c, at := i/positions, float64(i%positions)
+		s, cos := math.Sincos(at / math.Pow(10000, float64(c-c%2)/float64(channels)))
+		if out[i] = float32(s); c%2 == 1 {
+			out[i] = float32(cos)
+		}
+	}
+	return out
+}
+
+// geluTanh writes x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
+func (t *translator) geluTanh(n *model.Node, o operator) {
+	x, one := o.in[0], t.constant(n, "one", nil, 1)
+	last := t.step(n, "Mul", "square", []string{x, x})
+	last = t.step(n, "Mul", "curved", []string{last, t.constant(n, "curve", nil, 0.044715)})
+	last = t.step(n, "Add", "bent", []string{last, one})
+	last = t.step(n, "Mul", "argument", []string{last, x})
+	last = t.step(n, "Mul", "wide", []string{last, t.constant(n, "width", nil, float32(math.Sqrt(2/math.Pi)))})
+	last = t.step(n, "Add", "above", []string{t.step(n, "Tanh", "tanh", []string{last}), one})
+	o.in = []string{t.step(n, "Mul", "both", []string{last, x}), t.constant(n, "half", nil, 0.5)}
+	t.as("Mul", o)
 }
 
 // gelu writes x/2 (1 + erf(x / sqrt(2))); ONNX has an operator for it from opset 20 on.

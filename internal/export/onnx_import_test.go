@@ -130,6 +130,9 @@ func TestNetworksComeBackFromONNX(t *testing.T) {
 			}
 			continue // a network that is not exported
 		}
+		if g.HasTokens() {
+			continue // disdel reads sequences as PyTorch writes them
+		}
 		back, in := imported(t, file.Bytes(), false)
 		x := drawnRows(2 * g.Input().Len())
 		wantClose(t, name, answers(t, back, in.Weights, 2, x), answers(t, g, weights, 2, x))

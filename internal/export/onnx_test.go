@@ -72,6 +72,27 @@ func TestOnnxruntimeAnswersAlike(t *testing.T) {
 			x := b.LayerNorm("pixels", b.Conv("a", 0, 8, model.Square(3, 1, 0), 1, true), model.OpLayerNorm, 1e-3)
 			b.Dense("fc", b.LayerNorm("all", b.Dense("wide", b.Flatten("flat", x), 9), model.OpLayerNorm, 0), 3)
 		}),
+		"attending": built(t, model.Shape{9}, func(b *model.Builder) {
+			x := b.Positions("at", b.Embedding("words", 0, 7, 8, false), false)
+			causal, shared := model.Attention{Heads: 2, Causal: true}, model.Attention{Heads: 4, KVHeads: 2, Rotary: true}
+			x = b.Add("one", x, b.MultiHeadAttention("a", b.LayerNorm("n", x, model.OpLayerNorm, 0), causal))
+			x = b.MultiHeadAttention("b", b.LayerNorm("m", x, model.OpRMSNorm, 0), shared)
+			x = b.Same("tanh", b.Dense("wide", b.Positions("sines", x, true), 12), model.OpGELUTanh)
+			b.Dense("fc", b.TakePosition("last", x, model.TakeLast), 3)
+		}),
+		"patches": built(t, model.Shape{3, 6, 4}, func(b *model.Builder) {
+			x := b.ClassToken("class", b.Sequence("row", b.Conv("patch", 0, 8, model.Square(2, 2, 0), 1, true)))
+			x = b.MultiHeadAttention("a", x, model.Attention{Heads: 2})
+			b.Same("softmax", b.Dense("fc", b.TakePosition("first", x, model.TakeFirst), 3), model.OpSoftmax)
+		}),
+		"recurrent": built(t, model.Shape{11}, func(b *model.Builder) {
+			x := b.Bidirectional("l", b.Embedding("words", 0, 9, 6, false), model.OpLSTM, 5)
+			window := model.Square(1, 1, 0)
+			window.Kernel.H, window.Pad = 3, model.Padding{Top: 1, Bottom: 1}
+			x = b.Recurrent("g", b.Conv1D("c", x, 7, window, 1, true), model.OpGRU, 4)
+			ends := b.TakePosition("ends", b.Bidirectional("h", x, model.OpGRU, 3), model.TakeEnds)
+			b.Add("sum", b.Dense("fc", ends, 2), b.Dense("other", b.TakePosition("mean", x, model.TakeMean), 2))
+		}),
 		"vector": built(t, model.Shape{7}, func(b *model.Builder) { b.Dropout("last", b.Dense("fc", 0, 2), 0.5) }),
 	}
 	for _, name := range []string{

@@ -38,7 +38,9 @@ func Write(folder, name string, g *model.Graph, rows int) (err error) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	x := make([]float32, rows*g.Input().Len())
 	for i := range x {
-		x[i] = rng.Float32()*2 - 1
+		if x[i] = rng.Float32()*2 - 1; g.HasTokens() {
+			x[i] = float32(rng.IntN(g.Vocabulary()))
+		}
 	}
 	y, err := e.Predict(dataset.Dense(rows, x, nil))
 	if err != nil {
