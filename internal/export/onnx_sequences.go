@@ -264,17 +264,16 @@ func (r *importer) expand(n *step) {
 		return
 	}
 	list := v.array.floats32()
-	if v.zeros || list != nil && !slices.ContainsFunc(list, func(x float32) bool { return x != 0 }) {
+	larger := v.array == nil || slices.ContainsFunc(to, func(side int64) bool { return side != 1 && side != -1 })
+	zeros := v.zeros || list != nil && !slices.ContainsFunc(list, func(x float32) bool { return x != 0 })
+	switch {
+	case !larger:
+		r.set(n, v) // zeros, too: a class token starts as such
+	case zeros:
 		r.set(n, value{zeros: true})
-		return
+	default:
+		r.fault(n, "disdel reads this of zeros, and of a constant for one row")
 	}
-	for _, side := range to {
-		if v.array == nil || side != 1 && side != -1 {
-			r.fault(n, "disdel reads this of zeros, and of a constant for one row")
-			return
-		}
-	}
-	r.set(n, v)
 }
 
 // state is what a recurrent layer knows at the end, of one direction.
