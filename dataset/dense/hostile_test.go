@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 
@@ -70,12 +71,18 @@ func TestDrawnFaultsOfTablesAreTold(t *testing.T) {
 // addedTable adds a table with a target, and returns the names of the data sets that are there then, and the error.
 func addedTable(t *testing.T, text string) (names []string, err error) {
 	t.Helper()
+	return addedRows(t, CSV{Source: dataset.TextSource("homes.csv", text), Targets: []string{"price"}})
+}
+
+// addedRows adds any table.
+func addedRows(t *testing.T, table CSV) (names []string, err error) {
+	t.Helper()
 	s, wrong := dataset.OpenStore(t.Context(), "mem://")
 	if wrong != nil {
 		t.Fatal(wrong)
 	}
 	defer s.Close()
-	in, err := CSV{Source: dataset.TextSource("homes.csv", text), Targets: []string{"price"}}.Input("homes")
+	in, err := table.Input("homes")
 	if err == nil {
 		_, err = s.AddDense(context.Background(), in, false)
 	}
@@ -87,4 +94,64 @@ func addedTable(t *testing.T, text string) (names []string, err error) {
 		names = append(names, m.Name)
 	}
 	return names, err
+}
+
+// Each kind of bad table is refused with what is wrong and where, and nothing of it stays.
+func TestBadTablesAreRefusedWithTheirPlace(t *testing.T) {
+	const rows = 3000
+	homes := func(bad string) dataset.Source { // whose last line is bad
+		text := "area,price\n" + strings.Repeat("50,1.5\n60,2.5\n", rows/2)
+		return dataset.TextSource("homes.csv", text+bad+"\n")
+	}
+	half := make([]home, 100)
+	for i := range half {
+		half[i] = home{Town: fmt.Sprint("town ", i%3), Area: new(float64), Price: float32(i)}
+	}
+	groups, err := os.ReadFile(parquetOf(t, half...).Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range 64 { // pages of the first row groups
+		groups[100+k] ^= 0xff
+	}
+	type nested struct {
+		Areas []float64 `parquet:"areas,list"`
+		Price float64   `parquet:"price"`
+	}
+	last := fmt.Sprintf("homes.csv:%d:", rows+2)
+	for name, c := range map[string]struct {
+		from dataset.Source
+		says []string
+	}{
+		"ragged row":           {homes("50,1.5,7"), []string{last, "it has 3, and the first line 2"}},
+		"text late":            {homes("large,1.5"), []string{last + "1", `area: "large" is no number`}},
+		"date":                 {homes("2024-02-29,1.5"), []string{last, `"2024-02-29" is no number`}},
+		"thousands":            {homes(`"1,234",1.5`), []string{last, `"1,234" is no number`, "decimals have a point"}},
+		"huge integer":         {homes(strings.Repeat("9", 50) + ",1.5"), []string{last, "is no number"}},
+		"infinite target":      {homes("50,Inf"), []string{last + "2", `"Inf" is no number to predict`}},
+		"target of text":       {homes("50,dear"), []string{last, `"dear" is no number to predict`}},
+		"UTF-16":               {dataset.TextSource("homes.csv", "\xff\xfea\x00,\x00"), []string{"UTF-16", "iconv"}},
+		"Latin-1 in a name":    {dataset.TextSource("homes.csv", "gr\xf6\xdfe,price\n1,2\n"), []string{"UTF-8", "iconv"}},
+		"a million columns":    {dataset.TextSource("homes.csv", strings.Repeat("1,", 1<<20)), []string{"65536"}},
+		"pickle":               {dataset.TextSource("homes.pkl", "\x80\x04\x95"), []string{"pickle", "runs the code"}},
+		"nested Parquet":       {parquetOf(t, nested{[]float64{1}, 2}), []string{"areas: it is nested", "--skip"}},
+		"Parquet without end":  {fileOf(t, groups[:len(groups)-9]), []string{"the file ends early"}},
+		"corrupted row groups": {fileOf(t, groups), []string{"row group", "is damaged"}},
+	} {
+		keys, err := addedRows(t, CSV{Source: c.from, Targets: []string{"price"}})
+		if disdel.KindOf(err) != disdel.Invalid || len(keys) > 0 {
+			t.Errorf("%s: %v; %v stay", name, err, keys)
+			continue
+		}
+		for _, part := range c.says {
+			if !strings.Contains(err.Error()+disdel.AsError(err).Hint, part) {
+				t.Errorf("%s: %q is not in %v", name, part, err)
+			}
+		}
+	}
+	// A target that is not known is no fault: its row is left out, and that is told.
+	in, err := CSV{Source: homes("50,NaN"), Targets: []string{"price"}}.Input("homes")
+	if err != nil || in.Understood.Rows != rows || !strings.Contains(strings.Join(in.Understood.Notes, " "), "1 row") {
+		t.Errorf("a NaN target: %v; %d rows, %q", err, in.Understood.Rows, in.Understood.Notes)
+	}
 }
