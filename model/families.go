@@ -53,9 +53,8 @@ func divisible(channels float64) int {
 // blocks builds networks of units. The fields are what all units of a network share.
 type blocks struct {
 	*Builder
-	norm       Norm
-	activation Op
-	plain      bool // the parts of a unit are NAME.conv, NAME.bn and NAME.relu instead of NAME.0, NAME.1 and NAME.2
+	norm  Norm
+	plain bool // the parts of a unit are NAME.conv, NAME.bn and NAME.relu instead of NAME.0, NAME.1 and NAME.2
 }
 
 // unit adds a convolution without bias that keeps the size, its batch norm and an activation, unless that is OpUnknown.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -108,7 +109,8 @@ func TestBarsTellWhatTheyAre(t *testing.T) {
 func TestACompareOfNumbersInABrowser(t *testing.T) {
 	h := newHouse(t)
 	c := newChromium(t)
-	address := h.URL + "/ui/compare?"
+	var address strings.Builder
+	address.WriteString(h.URL + "/ui/compare?")
 	for i := range 2 {
 		r := job("ann", fmt.Sprintf("prices-%d", i+1), i+1)
 		r.Job.Metadata.Labels = map[string]string{"study": []string{"a->b", "a&b"}[i]}
@@ -119,10 +121,10 @@ func TestACompareOfNumbersInABrowser(t *testing.T) {
 		}
 		r.Scores = r.Rounds[2].Scores
 		h.save(r)
-		address += "&job=" + string(r.ID)
+		address.WriteString("&job=" + string(r.ID))
 	}
 	c.signIn(h, "ann submit")
-	c.do(chromedp.Navigate(address), chromedp.WaitVisible("svg[data-axis]"))
+	c.do(chromedp.Navigate(address.String()), chromedp.WaitVisible("svg[data-axis]"))
 	const chart = `[...document.querySelectorAll("figure")].find((one) => one.innerText.startsWith("RMSE by round"))`
 	if !c.is(chart + `?.querySelectorAll("path.line[data-at]").length === 2`) {
 		t.Error("no chart has the RMSE of both jobs by round")
@@ -138,7 +140,7 @@ func TestACompareOfNumbersInABrowser(t *testing.T) {
 	c.do(chromedp.KeyEvent(kb.End))
 	c.until(`document.getElementById("tip").innerText.includes("prices-2") &&
 		document.querySelector("#tip table").rows[1].cells[1].innerText === "11"`)
-	c.views(address, 77)
+	c.views(address.String(), 77)
 }
 
 // A job file offers the fields that fit at the cursor, and the values of a field. The keyboard puts the first one in.
