@@ -342,10 +342,11 @@ type TrainResult struct {
 
 // Usage is what an action measured about itself.
 type Usage struct {
-	Peak   Bytes             `json:"peakBytes"`             // high-water mark of resident memory
-	Device Bytes             `json:"deviceBytes,omitempty"` // of an accelerator, as long as the engine stands
-	Phases map[string]Millis `json:"phasesMs"`              // load, fetch, compute, push
-	Warm   bool              `json:"warm"`                  // the process had run before
+	Peak   Bytes `json:"peakBytes"`             // high-water mark of resident memory
+	Device Bytes `json:"deviceBytes,omitempty"` // of an accelerator, as long as the engine stands
+	// load, fetch, compute, push; wait is the part of compute in which a stage waited for others
+	Phases map[string]Millis `json:"phasesMs"`
+	Warm   bool              `json:"warm"` // the process had run before
 	// Name of the kernels that computed, such as avx512; "": nothing was computed, or by an older runtime.
 	Kernels string `json:"kernels,omitempty"`
 	Found   int    `json:"processors,omitempty"` // that the container may use; 0: an older runtime

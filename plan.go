@@ -85,8 +85,8 @@ type Estimate struct {
 	// Extra is what a training step computes more to save memory, as a share of a step without.
 	Extra float64 `json:"extra,omitempty"`
 
-	// InBlocks says that an evaluate action reads the weights in blocks: a copy of them does not fit beside the engine.
-	InBlocks bool `json:"inBlocks,omitempty"`
+	InBlocks bool `json:"inBlocks,omitempty"` // an evaluate action reads the weights without a copy beside the engine
+	Rows     int  `json:"rows,omitempty"`     // that an evaluate action computes at a time; 0: a batch of the training
 
 	// Device is GPU memory, which none of the above includes.
 	Device Bytes `json:"deviceBytes,omitempty"`

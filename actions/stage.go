@@ -34,6 +34,9 @@ type stage struct {
 	asked    time.Time   // when the others were last looked for
 }
 
+// phaseWait is the time that a stage waits for others: part of compute's.
+const phaseWait = "wait"
+
 // errOutOfTime ends a leg that waits for other stages.
 var errOutOfTime = errors.New("the activation's time is over")
 
@@ -114,6 +117,7 @@ func (s *stage) through(ctx context.Context, epochs func(context.Context) error)
 		}
 	}
 	s.queues = s.t.session.store.Pipeline(s.t.session.claim, s.place())
+	defer func() { s.t.call.phases[phaseWait] = disdel.Millis(s.queues.Waited()) }()
 	for again := false; ; again = true {
 		err := s.attempt(ctx, again, epochs)
 		switch {

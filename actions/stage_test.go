@@ -79,7 +79,12 @@ func (b *bench) through(all []disdel.TrainRequest, kill func(stage int) time.Dur
 			}
 		}
 	}
-	var out disdel.Weights
+	return b.come(all)
+}
+
+// come is the update of the network that stages have come to.
+func (b *bench) come(all []disdel.TrainRequest) (out disdel.Weights) {
+	b.t.Helper()
 	for _, r := range all {
 		g, err := mustBuild(b.t, r.Network).Sliced(r.Pipeline.From, r.Pipeline.To)
 		if err != nil {
@@ -257,5 +262,38 @@ func TestAStageAloneEndsTheRound(t *testing.T) {
 	}
 	if !errors.Is(err, disdel.NotFound) {
 		t.Errorf("%v", err)
+	}
+}
+
+// A stage that comes late changes no bits, and the record of the other says how long it waited.
+func TestAStageWaitsForALateOne(t *testing.T) {
+	b := setUp(t)
+	req := b.chain()
+	want := b.whole(req)
+	const late = 400 * time.Millisecond
+	all := b.staged(req, 2)
+	var phases [2]map[string]disdel.Millis
+	var stages sync.WaitGroup
+	for i := range all {
+		stages.Go(func() {
+			time.Sleep(time.Duration(i) * late)
+			h := NewHost(probe, backends.Standard(nil))
+			defer h.Close()
+			res, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, all[i])
+			if err != nil {
+				t.Error(err)
+			}
+			phases[i] = res.Usage.Phases
+		})
+	}
+	stages.Wait()
+	if got := b.come(all); !equal(got, want) {
+		t.Error("the stages come to other weights")
+	}
+	if w := phases[0]["wait"]; time.Duration(w) < late/2 || w > phases[0]["compute"] {
+		t.Errorf("the first stage waited %v of %v", w, phases[0]["compute"])
+	}
+	if phases[1]["wait"] <= 0 {
+		t.Error("the second stage never waited")
 	}
 }

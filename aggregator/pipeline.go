@@ -50,6 +50,7 @@ type Pipeline struct {
 	sent   map[direction]*channel
 	got    map[direction]*channel
 	buffer []byte
+	waited time.Duration
 }
 
 // direction is where values go: to the next stage, to the one before, or between the first and the last one.
@@ -103,6 +104,12 @@ func (s *Store) Pipeline(c Claim, at Place) *Pipeline {
 	return &Pipeline{store: s, job: c.ID.Job, at: at, own: fmt.Sprintf("%d-%s", c.Fence, randomToken())}
 }
 
+// Waited is how long this stage has waited for others: until they joined, sent values or came to the end.
+func (p *Pipeline) Waited() time.Duration { return p.waited }
+
+// waits counts the time since begun as waited.
+func (p *Pipeline) waits(begun time.Time) { p.waited += time.Since(begun) }
+
 // pipelineKey is the hash with the newest attempt of each stage.
 func (k keys) pipeline(job disdel.JobID, at Place) string {
 	return fmt.Sprintf("%s:pipeline:%d:%d", k.job(job), at.Round, at.Replica)
@@ -129,6 +136,7 @@ func (p *Pipeline) Join(ctx context.Context, told Joined, idle func() error) ([]
 	if err != nil {
 		return nil, wrap(err, "join stages", string(p.job))
 	}
+	defer p.waits(time.Now())
 	for {
 		all, err := p.read(ctx)
 		if err != nil {
@@ -233,6 +241,7 @@ func (p *Pipeline) End(ctx context.Context, idle func() error) error {
 	if err := p.store.client.HSet(ctx, key, overField(p.at.Stage), generation).Err(); err != nil {
 		return wrap(err, "end stages", string(p.job))
 	}
+	defer p.waits(time.Now())
 	for {
 		all, err := p.check(ctx)
 		if err != nil {
@@ -341,19 +350,8 @@ func (p *Pipeline) ReceiveShared(ctx context.Context, values []float32, idle fun
 
 func (p *Pipeline) receive(ctx context.Context, from direction, values []float32, idle func() error) error {
 	c := p.got[from]
-	for len(c.unread) == 0 {
-		if err := p.look(ctx, c, IdleEvery); err != nil {
-			return err
-		}
-		if len(c.unread) > 0 {
-			break
-		}
-		if err := p.Check(ctx); err != nil {
-			return err
-		}
-		if err := idle(); err != nil {
-			return err
-		}
+	if err := p.await(ctx, c, idle); err != nil {
+		return err
 	}
 	a := c.unread[0]
 	c.unread = c.unread[1:]
@@ -370,6 +368,23 @@ func (p *Pipeline) receive(ctx context.Context, from direction, values []float32
 		}
 	}
 	return wrap(err, "read values of a stage", string(p.job))
+}
+
+// await returns once a channel has a message.
+func (p *Pipeline) await(ctx context.Context, c *channel, idle func() error) error {
+	defer p.waits(time.Now())
+	for len(c.unread) == 0 {
+		if err := p.look(ctx, c, IdleEvery); err != nil || len(c.unread) > 0 {
+			return err
+		}
+		if err := p.Check(ctx); err != nil {
+			return err
+		}
+		if err := idle(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // look reads announcements, and waits for them up to wait.

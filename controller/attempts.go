@@ -206,10 +206,13 @@ func (t *attempts) raise(task disdel.Task, to disdel.Limits) {
 	}
 }
 
-// evaluationBatch returns the batch size of evaluations.
+// evaluationBatch returns the batch size of evaluations: that of the plan, until a killed one gets a smaller one.
 func (t *attempts) evaluationBatch(job *disdel.Job, plan *disdel.Plan) int {
 	if t.batch > 0 {
 		return t.batch
+	}
+	if a, _ := plan.Action(disdel.TaskEvaluate); a.Estimate.Rows > 0 {
+		return a.Estimate.Rows
 	}
 	return plan.WorkerBatch(job)
 }

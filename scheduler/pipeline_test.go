@@ -182,6 +182,51 @@ func TestAnEvaluationReadsWeightsInBlocksWhereACopyDoesNotFit(t *testing.T) {
 	}
 }
 
+// An evaluation computes fewer rows at a time where the memory of a batch does not fit, and only there.
+func TestAnEvaluationComputesFewerRowsWhereABatchDoesNotFit(t *testing.T) {
+	in := wide(t)
+	conv := disdel.Layer{Kind: "conv", Filters: 64, Kernel: 3, Padding: 1, Stride: 1, Activation: "relu"}
+	var err error
+	in.Graph, err = model.Build(disdel.Network{
+		Input: []int{1, 32, 32}, Classes: 10,
+		Layers: []disdel.Layer{conv, conv, {Kind: "flatten"}, {Kind: "dense", Units: 10, Activation: "softmax"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Data.Train, in.Data.HeldOut, in.Data.SampleSize, in.Job.Distribution.Workers = 1000, 1000, disdel.KB, 1
+	in.Job.Training.BatchSize, in.Job.Training.MicroBatch = 64, 2
+	in.Platform.MinMemory, in.Job.Resources.MaxMemory = disdel.MB, 0
+	p, err := NewPlan(WithoutMemoryLimits(in))
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch, _ := p.Action(disdel.TaskEvaluate)
+	train, _ := p.Action(disdel.TaskTrain)
+	if batch.Estimate.Rows != 0 || batch.Limits.Memory <= train.Limits.Memory {
+		t.Fatalf("without limits: %+v", batch.Estimate)
+	}
+	in.Platform.MaxMemory = train.Limits.Memory
+	if p, err = NewPlan(in); err != nil {
+		t.Fatal(err)
+	}
+	a, _ := p.Action(disdel.TaskEvaluate)
+	said := fmt.Sprintf("evaluate: the action computes %d rows at a time", a.Estimate.Rows)
+	if n := a.Estimate.Rows; n == 0 || n > 32 || !strings.Contains(strings.Join(p.Reasons, "\n"), said) {
+		t.Errorf("%+v\n%s", a.Estimate, strings.Join(p.Reasons, "\n"))
+	}
+}
+
+// A job whose evaluation fits no action is told so before it trains: stages do not help it.
+func TestARefusedJobSaysWhatItsEvaluationNeeds(t *testing.T) {
+	in := denseChain(t)
+	in.Suggest, in.Job.Distribution.Stages = true, 3
+	in.Platform.MinMemory, in.Platform.MaxMemory, in.Job.Resources.MaxMemory = disdel.MB, 40*disdel.MB, 0
+	if _, err := NewPlan(in); err == nil || !strings.Contains(err.Error(), ". An evaluation needs ") {
+		t.Error(err)
+	}
+}
+
 // A limit that an error names holds for all actions, not only for the one that is too large.
 func TestANamedLimitHoldsForAllActions(t *testing.T) {
 	in := chainWithin(t)

@@ -308,7 +308,8 @@ func (b *planBuilder) tooBig(limit disdel.Bytes, who string) error {
 	e := b.train
 	return b.overMemory(e.Total, limit, who, b.largestStage()+fmt.Sprintf(
 		"a train action needs %v, and %s is %v (fit %v, package %v, shard %v, model %v, margin %v)",
-		e.Total.Beside(limit), who, limit.Beside(e.Total), e.Training, e.Package, e.Shard, e.Model, e.Margin))
+		e.Total.Beside(limit), who, limit.Beside(e.Total), e.Training, e.Package, e.Shard, e.Model, e.Margin)+
+		b.tooBigToEvaluate(limit))
 }
 
 // overMemory is the error of an action that needs more than its limit. It names what makes the action fit: a higher
@@ -388,6 +389,10 @@ func (b *planBuilder) actions() error {
 		}
 		if v.e.InBlocks {
 			b.because("%s: the action reads the weights in blocks, since a copy of them does not fit beside the engine", v.task)
+		}
+		if v.e.Rows > 0 {
+			b.because("%s: the action computes %s at a time, since a batch does not fit", v.task,
+				disdel.Counted(v.e.Rows, "row"))
 		}
 		device, err := b.device(v.task, v.e)
 		if err != nil {

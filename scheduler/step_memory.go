@@ -188,7 +188,7 @@ func (s search) fittedFewest(batch int) *FitPoint {
 }
 
 // evaluation estimates an evaluate action. Where a copy of the weights does not fit beside the engine, the action reads
-// them in blocks.
+// them in blocks. Where that does not suffice, it computes fewer rows at a time than the training.
 func (b *planBuilder) evaluation() disdel.Estimate {
 	in := b.input(b.Data.HeldOut, 1)
 	e := b.given(b.Estimator.Evaluate(in))
@@ -197,7 +197,36 @@ func (b *planBuilder) evaluation() disdel.Estimate {
 		return e
 	}
 	in.InBlocks = true
-	return b.given(b.Estimator.Evaluate(in))
+	rows := max(1, min(in.BatchSize, b.Data.HeldOut))
+	in.BatchSize = 1
+	e = b.given(b.Estimator.Evaluate(in))
+	if e.Rows = 1; b.least || e.Total > limit {
+		return e // a search among more rows would not help
+	}
+	for n := rows; n > 1; n /= 2 {
+		in.BatchSize = n
+		more := b.given(b.Estimator.Evaluate(in))
+		if more.Total > limit {
+			continue
+		}
+		if e = more; n < rows {
+			e.Rows = n
+		}
+		break
+	}
+	return e
+}
+
+// tooBigToEvaluate says that no way to train helps, since an evaluation has the whole network; "" if it fits.
+func (b *planBuilder) tooBigToEvaluate(limit disdel.Bytes) string {
+	if !b.Suggest || b.Data.HeldOut == 0 {
+		return ""
+	}
+	e := b.evaluation()
+	if e.Total <= limit {
+		return ""
+	}
+	return fmt.Sprintf(". An evaluation needs %v, since it has all weights of the network in one action", e.Total)
 }
 
 // leastOthers is what the largest action needs that does not train, so that a raised limit holds for all actions.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -71,6 +72,10 @@ func (p *planner) input(ctx context.Context, r controller.Resolved) (scheduler.P
 	spec, err := p.planned(r, in)
 	if err != nil || spec.Plan.TimeoutSource == "history" {
 		return in, err
+	}
+	if n := len(spec.Plan.Stages); n > 0 { // one of them alone would wait for the others
+		p.journal.add(Noted{fmt.Sprintf("not probed: a probe trains one action, and the job has %d stages", n)})
+		return in, nil
 	}
 	c := controller.New(controller.Config{
 		Invoker: p.parts.Executor, Recorder: p.parts.History, Store: p.parts.Board, Log: p.log,

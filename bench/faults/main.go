@@ -29,6 +29,7 @@ func main() {
 	flag.IntVar(&o.controllers, "controllers", 50, "kill -9 of disdel itself")
 	flag.IntVar(&o.beside, "beside", 20, "kill -9 of disdel itself while its store lives on")
 	flag.IntVar(&o.duplicates, "duplicates", 400, "activations that are delivered twice")
+	flag.BoolVar(&o.staged, "stages", false, "only kill actions of a job that trains two networks in two stages each")
 	flag.Uint64Var(&o.seed, "seed", 1, "of the moments and the victims")
 	flag.Parse()
 	rig.Main(func() error { return run(o) })
@@ -38,6 +39,7 @@ type options struct {
 	program                                                               string
 	kills, aggregates, restarts, flushes, controllers, beside, duplicates int
 	seed                                                                  uint64
+	staged                                                                bool
 }
 
 // checkpointEvery is the rounds between checkpoints of the job: more than one, so that a job can lose rounds.
@@ -52,7 +54,11 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	faulty := faults.Seeded(program, dir, faults.Job(10, checkpointEvery), o.seed)
+	job := faults.Job(10, checkpointEvery)
+	if o.staged {
+		job = faults.StagedJob(10, checkpointEvery)
+	}
+	faulty := faults.Seeded(program, dir, job, o.seed)
 	took, err := faulty.Undisturbed()
 	if err != nil {
 		return err
@@ -86,6 +92,9 @@ type part struct {
 }
 
 func parts(r *faults.Rig, o options) []part {
+	if o.staged {
+		return []part{{"killed_stages", "kills_lost", "kills_bits", o.kills, 20, 300 * time.Millisecond, r.KillActions}}
+	}
 	return []part{
 		{"killed_actions", "lost_jobs", "changed_bits", o.kills, 20, 300 * time.Millisecond, r.KillActions},
 		{"killed_aggregates", "", "", o.aggregates, 20, 50 * time.Millisecond, r.KillAggregates},

@@ -326,21 +326,27 @@ func (r *Report) gpus() []string {
 func (r *Report) layers() []string {
 	var out []string
 	n := len(r.record.Plan.Stages)
+	uses := r.stageUses()
 	for k, s := range r.record.Plan.Stages {
 		parts := []string{fmt.Sprintf("stage %d: layers %s to %s", k+1, s.First, s.Last)}
 		if s.Weights > 0 {
 			parts = append(parts, fmt.Sprintf("weights %v", s.Weights))
 		}
 		parts = append(parts, fmt.Sprintf("estimate %v", s.Memory))
-		out = append(out, strings.Join(append(parts, r.measured(k, n)...), ", "))
+		parts = append(parts, r.measured(k, n)...)
+		if u := uses[k]; u.wait > 0 {
+			parts = append(parts, fmt.Sprintf("waited %s for other stages, computed %s", span(u.wait), span(u.compute)))
+		}
+		out = append(out, strings.Join(parts, ", "))
 	}
 	return out
 }
 
 // stageUse is what the actions of one stage of the network used.
 type stageUse struct {
-	estimate, limit, peak            disdel.Bytes
-	queue, start, compute, push, all disdel.Millis // of all activations
+	estimate, limit, peak disdel.Bytes
+	// Times of all activations. wait is for other stages, compute without it.
+	queue, start, compute, wait, push, all disdel.Millis
 }
 
 // stageUses sums the train activations of each stage; nil for a job without stages.
@@ -359,7 +365,8 @@ func (r *Report) stageUses() []stageUse {
 		u.limit, u.peak = max(u.limit, a.Limits.Memory), max(u.peak, a.Peak)
 		u.queue, u.all = u.queue+a.WaitTime, u.all+a.Duration
 		u.start += a.InitTime + a.Phases["load"] + a.Phases["fetch"]
-		u.compute, u.push = u.compute+a.Phases["compute"], u.push+a.Phases["push"]
+		u.wait, u.push = u.wait+a.Phases["wait"], u.push+a.Phases["push"]
+		u.compute += max(0, a.Phases["compute"]-a.Phases["wait"])
 	}
 	return out
 }
@@ -390,11 +397,12 @@ func (v view) StageFigures() []Figure {
 	}
 	if times.Right > 0 {
 		times.Alt = memory.Alt
-		out = append(out, GanttFigure(times, "A stage computes, or waits for its neighbours: records have only the sum.",
+		out = append(out, GanttFigure(times, "Older records count waits for other stages as computing.",
 			[]plot.Key{
 				{Name: "queue", Class: "queue", Shape: "box"},
 				{Name: "start and fetch", Class: "load", Shape: "box"},
 				{Name: "compute", Class: "run", Shape: "box"},
+				{Name: "wait for others", Class: "interval", Shape: "box"},
 				{Name: "push", Class: "cold", Shape: "box"},
 			}))
 	}
@@ -425,6 +433,7 @@ func (u *stageUse) timeParts(name string) (parts []plot.Part) {
 		{"queue", "queue", u.queue},
 		{"load", "start and fetch", u.start},
 		{"run", "compute", compute},
+		{"interval", "wait for others", u.wait},
 		{"cold", "push", u.push},
 	} {
 		if p.took > 0 {
@@ -444,7 +453,7 @@ func (v view) StageTables() []Table {
 	}
 	t := Table{
 		Caption: "Stages of the network",
-		Head:    []string{"STAGE", "LAYERS", "WEIGHTS", "PASSES ON", "ESTIMATE", "PEAK", "LIMIT", "QUEUE", "COMPUTE", "TIME"},
+		Head:    []string{"STAGE", "LAYERS", "WEIGHTS", "PASSES ON", "ESTIMATE", "PEAK", "LIMIT", "QUEUE", "COMPUTE", "WAIT", "TIME"},
 	}
 	if n := plan.StepMemory.MicroBatch; n > 0 {
 		t.Caption += fmt.Sprintf(", which train micro-batches of %d rows", n)
@@ -456,7 +465,7 @@ func (v view) StageTables() []Table {
 		}
 		t.Rows = append(t.Rows, []string{
 			fmt.Sprint(k + 1), s.First + " to " + s.Last, memory(s.Weights), passes, memory(u.estimate), memory(u.peak),
-			memory(u.limit), span(u.queue), span(u.compute), span(u.all),
+			memory(u.limit), span(u.queue), span(u.compute), span(u.wait), span(u.all),
 		})
 	}
 	return []Table{t}

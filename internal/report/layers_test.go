@@ -52,7 +52,7 @@ func TestTheSectionOfStages(t *testing.T) {
 				Task: disdel.TaskTrain, Member: member, Limits: disdel.Limits{Memory: 128 * disdel.MB},
 			},
 			Peak: peak * disdel.MB, WaitTime: disdel.Millis(time.Second), Duration: disdel.Millis(3 * time.Second),
-			Phases: map[string]disdel.Millis{"load": disdel.Millis(time.Second), "compute": disdel.Millis(2 * time.Second)},
+			Phases: map[string]disdel.Millis{"load": disdel.Millis(time.Second), "compute": disdel.Millis(2 * time.Second), "wait": disdel.Millis(500 * time.Millisecond)},
 		})
 	}
 	write := func() string {
@@ -65,7 +65,8 @@ func TestTheSectionOfStages(t *testing.T) {
 	text := write()
 	for _, want := range []string{
 		"micro-batches of 8 rows", "<td>conv1 to conv2</td>", "512 B a row", "<td>51.0 MB</td>", "stage 2: limit 128 MB",
-		"stage 1: queue 2.00 s", "stage 1: start and fetch 2.00 s", "stage 2: compute 4.00 s", "<td>6.00 s</td>",
+		"stage 1: queue 2.00 s", "stage 1: start and fetch 2.00 s", "stage 2: compute 3.00 s",
+		"stage 2: wait for others 1.00 s", "<td>6.00 s</td>", ">Wait<",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in %s", want, text)
