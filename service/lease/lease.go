@@ -35,6 +35,34 @@ type Held struct {
 // Take takes the lease of a job, with the data and the place that it names. It returns Conflict if another process runs
 // the job.
 func (s *Session) Take(ctx context.Context, job disdel.JobID, data string, place []disdel.Option) (*Held, error) {
+	if !s.reserve(job) {
+		return nil, runAlready(job, ProcessText(os.Getpid()))
+	}
+	held, err := s.take(ctx, job, data, place)
+	if err != nil {
+		s.free(job)
+	}
+	return held, err
+}
+
+// reserve notes that this session takes a job, unless it has it.
+func (s *Session) reserve(job disdel.JobID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.has[job] {
+		return false
+	}
+	s.has[job] = true
+	return true
+}
+
+func (s *Session) free(job disdel.JobID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.has, job)
+}
+
+func (s *Session) take(ctx context.Context, job disdel.JobID, data string, place []disdel.Option) (*Held, error) {
 	if pid, runs := Marked(s.Home, job); runs {
 		return nil, runAlready(job, ProcessText(pid))
 	}
@@ -44,7 +72,7 @@ func (s *Session) Take(ctx context.Context, job disdel.JobID, data string, place
 		l = history.Lease{Job: job}
 	case err != nil:
 		return nil, err
-	default:
+	case l.Owner.Token != s.Token: // otherwise the answer to an earlier try was lost, since the session has no such job
 		if alive, err := Alive(ctx, s.History, l); err != nil || alive {
 			return nil, cmp.Or(err, runAlready(job, OwnerText(l.Owner)))
 		}
@@ -117,6 +145,7 @@ func (l *Held) leave(ctx context.Context, how func(context.Context) error) {
 	defer stop()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	defer l.session.free(l.lease.Job)
 	var err error
 	if l.lost == nil {
 		if err = how(ctx); disdel.KindOf(err) == disdel.Conflict && l.readAgain(ctx) {

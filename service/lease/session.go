@@ -43,7 +43,8 @@ type Session struct {
 	done     sync.WaitGroup
 
 	mu   sync.Mutex
-	note history.Note // guarded by mu: the newest state that was written
+	note history.Note          // guarded by mu: the newest state that was written
+	has  map[disdel.JobID]bool // guarded by mu: jobs whose leases this session takes or holds
 }
 
 // sessionNote is the content of a session's note.
@@ -54,7 +55,7 @@ type sessionNote struct {
 
 // Begin writes the note of a session, and renews it until Close or until life ends. ctx is for the first note alone.
 func Begin(ctx, life context.Context, cfg Config) (*Session, error) {
-	s := &Session{Config: cfg, note: history.Note{Kind: history.NoteSession, Name: cfg.Token}}
+	s := &Session{Config: cfg, note: history.Note{Kind: history.NoteSession, Name: cfg.Token}, has: map[disdel.JobID]bool{}}
 	var err error
 	if s.identity, err = cfg.History.Identity(ctx); err != nil {
 		return nil, err

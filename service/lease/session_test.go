@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -120,6 +121,18 @@ func TestALeaseWhoseAnswerWasLostIsHeld(t *testing.T) {
 	again, err := s.Take(t.Context(), leasedJob, "digits", nil)
 	if err != nil {
 		t.Fatalf("the lease was given back: %v", err)
+	}
+	again.End(t.Context())
+	// The history may write a lease after the session has given up: the next try has the job, and nobody beside it.
+	late := history.Lease{Job: leasedJob, Owner: OwnerOf("mine"), Expires: time.Now().Add(time.Minute)}
+	if _, err := h.Take(t.Context(), late); err != nil {
+		t.Fatal(err)
+	}
+	if again, err = s.Take(t.Context(), leasedJob, "digits", nil); err != nil {
+		t.Fatalf("a lease that came late: %v", err)
+	}
+	if _, err := s.Take(t.Context(), leasedJob, "digits", nil); !errors.Is(err, disdel.Conflict) {
+		t.Errorf("the session takes a job that it has: %v", err)
 	}
 	again.End(t.Context())
 }
