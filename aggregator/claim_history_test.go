@@ -148,8 +148,8 @@ var claims = (&porcupine.NondeterministicModel{
 // claimLease is the lease of claims in a history.
 const claimLease = 30 * time.Millisecond
 
-// claimHistory has clients claim, renew and release the same few updates at once, and returns what they saw. Over a line
-// with faults they wait for an answer no longer than two leases.
+// claimHistory has clients claim, renew and release the same few updates at once, and returns what they saw. Over a
+// line with faults they wait for an answer no longer than two leases.
 func claimHistory(t *testing.T, s *place, seed uint64, calls int, line *faults.Line) []porcupine.Operation {
 	t.Helper()
 	const clients, members = 6, 2

@@ -236,8 +236,8 @@ var sumForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 })
 
-// readManifest reads a manifest. It returns Conflict for one of another version of disdel, and Corrupt for what Add could
-// not have written under that name: the plan and every action rely on its numbers.
+// readManifest reads a manifest. It returns Conflict for one of another version of disdel, and Corrupt for what Add
+// could not have written under that name: the plan and every action rely on its numbers.
 func readManifest(name string, data []byte) (Manifest, error) {
 	var m Manifest
 	if len(data) > largestManifest {

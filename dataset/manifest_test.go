@@ -113,8 +113,9 @@ func TestAManifestOfAnotherVersionIsRefused(t *testing.T) {
 	s := memory(t)
 	plant(t, s, "digits", []byte(`{"apiVersion": "disdel/v9", "name": ["digits"], "train": 7}`))
 	_, err := s.Manifest(ctx, "digits")
-	if !errors.Is(err, disdel.Conflict) || !strings.Contains(err.Error(), `digits was written by another version of disdel: `+
-		`its apiVersion is "disdel/v9", and this program reads disdel/v1`) {
+	if !errors.Is(err, disdel.Conflict) || !strings.Contains(err.Error(),
+		`digits was written by another version of disdel: `+
+			`its apiVersion is "disdel/v9", and this program reads disdel/v1`) {
 		t.Errorf("got %v, want Conflict with both versions", err)
 	}
 }

@@ -74,7 +74,9 @@ func TestDecimal(t *testing.T) {
 	if short < all*9/10 {
 		t.Errorf("only %d of %d are read the short way", short, all)
 	}
-	for _, text := range []string{"", ".", "-1", "1e3", "1.2.3", "0", "0.0", "5.", ".5", "9007199254740993.", "007", "1E", "+2"} {
+	for _, text := range []string{
+		"", ".", "-1", "1e3", "1.2.3", "0", "0.0", "5.", ".5", "9007199254740993.", "007", "1E", "+2",
+	} {
 		check(text)
 	}
 }

@@ -64,7 +64,9 @@ var leases = (&porcupine.NondeterministicModel{
 
 // leaseHistory has clients take, read and release one lease at once, and returns what they saw. If patience is not 0,
 // they wait no longer for an answer, and some get none.
-func leaseHistory(t *testing.T, s *history.Store, seed uint64, calls int, patience time.Duration) []porcupine.Operation {
+func leaseHistory(
+	t *testing.T, s *history.Store, seed uint64, calls int, patience time.Duration,
+) []porcupine.Operation {
 	t.Helper()
 	job := historytest.Record(1).ID
 	var mu sync.Mutex
@@ -146,8 +148,8 @@ func makeLeaseCall(ctx context.Context, s *history.Store, rng *rand.Rand, c *lea
 }
 
 // Of several who write one lease at once, one succeeds, and all see it, on the embedded server and on one of others.
-// That also holds where connections stand still in one direction or both, break, and deliver what their sender has given
-// up. A call without an answer may have been done late, or never.
+// That also holds where connections stand still in one direction or both, break, and deliver what their sender has
+// given up. A call without an answer may have been done late, or never.
 func TestHistoriesOfLeasesAreLinearizable(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

@@ -569,8 +569,8 @@ func resnetBasic(blocks ...int) func(*Builder, int) {
 }
 
 // resnetBottleneck is torchvision's ResNet of bottlenecks, with the stride in the 3x3 convolution ("V1.5"): He's paper
-// and Keras have it in the first 1x1. The 3x3 convolution has groups, each with base channels for every 64 that the block
-// counts (Xie 2017, Zagoruyko 2016). Source: torchvision/models/resnet.py.
+// and Keras have it in the first 1x1. The 3x3 convolution has groups, each with base channels for every 64 that the
+// block counts (Xie 2017, Zagoruyko 2016). Source: torchvision/models/resnet.py.
 func resnetBottleneck(groups, base int, blocks ...int) func(*Builder, int) {
 	return func(b *Builder, classes int) {
 		imageNetStem(b)

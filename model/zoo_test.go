@@ -56,8 +56,8 @@ func TestInceptionHasThePublishedMACs(t *testing.T) {
 	}
 }
 
-// Small images, as CIFAR's and MNIST's, go through every network but those that say a smallest side and those listed: their
-// windows no longer fit.
+// Small images, as CIFAR's and MNIST's, go through every network but those that say a smallest side and those listed:
+// their windows no longer fit.
 func TestEveryNetworkTakesSmallImages(t *testing.T) {
 	refused := map[string]string{
 		"mobilenetv1 at 28":          "conv_dw_12",

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Prints figures of the tests. The argument chooses parts, with commas: sim runs seeds from 1 to SEEDS (1000) in two processes at once,
-# planted looks for the bugs that were put in by hand, mutants changes the code in MUTANTS (40) places, drawn from SEED (1), and
-# lists those that no test of the package notices. reproducible builds a release twice. rows runs the checks of
-# docs/reference/robustness.md from SEED, or those in ONLY; this takes longest. kth has calls fail one at a time: calls to the disk, to
-# Redis, to the history and to the platform. It tries a few of each kind, or all with EVERY=1 (an hour). soak has a server run jobs for
-# HOURS (1). coverage counts the errors' paths that the tests of each package run. Empty: all but mutants, kth, soak and coverage.
+# Prints figures of the tests. The argument chooses parts, with commas: sim runs seeds from 1 to SEEDS (1000) in two
+# processes at once, planted looks for the bugs that were put in by hand, mutants changes the code in MUTANTS (40)
+# places, drawn from SEED (1), and lists those that no test of the package notices. reproducible builds a release twice.
+# rows runs the checks of docs/reference/robustness.md from SEED, or those in ONLY; this takes longest. kth has calls
+# fail one at a time: calls to the disk, to Redis, to the history and to the platform. It tries a few of each kind, or
+# all with EVERY=1 (an hour). soak has a server run jobs for HOURS (1). coverage counts the errors' paths that the tests
+# of each package run. Empty: all but mutants, kth, soak and coverage.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 parts=",${1:-sim,planted,reproducible,rows},"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds a release of this commit twice, from two clones in folders of different names, the second with an empty build cache. It installs
-# the programs of the first as users do, and they must say which release and commit they are. Then it prints "figure reproducible 1", or
-# 0 and the sums that differ.
+# Builds a release of this commit twice, from two clones in folders of different names, the second with an empty build
+# cache. It installs the programs of the first as users do, and they must say which release and commit they are. Then it
+# prints "figure reproducible 1", or 0 and the sums that differ.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -76,7 +76,8 @@ func plan(g *model.Graph, batch int, limit disdel.Bytes) (disdel.Plan, error) {
 	return scheduler.NewPlan(in)
 }
 
-// zoo counts the networks, one of each family, that fit 256 MB at their own size with a batch of 32, and names the others.
+// zoo counts the networks, one of each family, that fit 256 MB at their own size with a batch of 32, and names the
+// others.
 func zoo() error {
 	all, fits := 0, 0
 	for _, e := range model.Zoo() {

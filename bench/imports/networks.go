@@ -71,8 +71,8 @@ const zooSide = 64
 // singleExact is by how much the zoo's answers may differ: networks of many batch norms round more in float32.
 const singleExact = 1e-4
 
-// zooNetworks gives a network of each of the zoo's families the weights of torchvision's of the same name, and compares a
-// drawn row's answer. With only, it takes all networks whose names have that text.
+// zooNetworks gives a network of each of the zoo's families the weights of torchvision's of the same name, and compares
+// a drawn row's answer. With only, it takes all networks whose names have that text.
 func zooNetworks(ctx context.Context, t *tools, only string) error {
 	list, err := t.run(ctx, "torchvision_onnx.py", "--list")
 	if err != nil {
@@ -181,7 +181,8 @@ func told(name string, off float64, err error) bool {
 	return false
 }
 
-// graphs imports a network of each of the zoo's families as disdel writes it, and ONNX's own cases of one input and one output.
+// graphs imports a network of each of the zoo's families as disdel writes it, and ONNX's own cases of one input and one
+// output.
 func graphs(ctx context.Context, t *tools) error {
 	read, agree, refused := 0, 0, 0
 	take := func(name string, off float64, err error) {

@@ -17,7 +17,8 @@ import (
 type parquetColumn struct {
 	name string
 	text func(parquet.Value) string
-	// numbers reads the values of a page in order, without texts; nil: texts are needed. Values of a dictionary have indexes.
+	// numbers reads the values of a page in order, without texts; nil: texts are needed. Values of a dictionary have
+	// indexes.
 	numbers func(values encoding.Values, indexes []int32) func(into []float64)
 	spell   func(v float64) string // the text of such a number
 }

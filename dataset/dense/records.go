@@ -203,7 +203,8 @@ func (t *table) hasHeader(top [][]string) bool {
 		names[text] = true
 	}
 	named := func(text string) bool { return slices.Contains(top[0], text) && text != "" }
-	if len(top) == 1 || named(t.Label) || slices.ContainsFunc(strings.Split(t.Label, ","), named) || slices.ContainsFunc(t.Targets, named) {
+	if len(top) == 1 || named(t.Label) || slices.ContainsFunc(strings.Split(t.Label, ","), named) ||
+		slices.ContainsFunc(t.Targets, named) {
 		return true
 	}
 	numbers := slices.ContainsFunc(top[1], func(text string) bool { _, ok := number(text); return ok })

@@ -45,7 +45,9 @@ func TestCSV(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"job-1", `a,"b`, "succeeded", "lenet5", "digits", "2", "0.5", "0.25", "0.75", "", "2", "", "", "", "", ""}
+	want := []string{
+		"job-1", `a,"b`, "succeeded", "lenet5", "digits", "2", "0.5", "0.25", "0.75", "", "2", "", "", "", "", "",
+	}
 	if len(lines) != 5 || !slices.Equal(lines[2], want) {
 		t.Errorf("%q", lines)
 	}

@@ -84,7 +84,8 @@ func TestDescriptionsThatLieAreRefused(t *testing.T) {
 	}
 }
 
-// A description of another version is not called damaged, although its fields have other types: both versions are named.
+// A description of another version is not called damaged, although its fields have other types: both versions are
+// named.
 func TestADescriptionOfAnotherVersionIsRefused(t *testing.T) {
 	s, dir := open(t)
 	commit(t, s, 1, 0.5)
@@ -94,8 +95,9 @@ func TestADescriptionOfAnotherVersionIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := s.Get(ctx, "m:v1")
-	if !errors.Is(err, disdel.Conflict) || !strings.Contains(err.Error(), `m:v1 was written by another version of disdel: `+
-		`its apiVersion is "disdel/v9", and this program reads disdel/v1`) {
+	if !errors.Is(err, disdel.Conflict) || !strings.Contains(err.Error(),
+		`m:v1 was written by another version of disdel: `+
+			`its apiVersion is "disdel/v9", and this program reads disdel/v1`) {
 		t.Errorf("got %v, want Conflict with both versions", err)
 	}
 }

@@ -41,8 +41,8 @@ type Model struct {
 	Evaluated *bool    `json:"evaluated,omitempty"` // nil: it was, as far as there are held-out rows
 	Warnings  []string `json:"warnings,omitempty"`  // what there is to say against it
 
-	// Adapter is how the adapters that are merged into the weights were trained; nil: there are none, or an earlier version
-	// of disdel trained them.
+	// Adapter is how the adapters that are merged into the weights were trained; nil: there are none, or an earlier
+	// version of disdel trained them.
 	Adapter *disdel.LoRA `json:"adapter,omitempty"`
 
 	// Origin is the checksum of what an export to a hub needs, of models that came from a hub.

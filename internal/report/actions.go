@@ -453,7 +453,9 @@ func (v view) StageTables() []Table {
 	}
 	t := Table{
 		Caption: "Stages of the network",
-		Head:    []string{"STAGE", "LAYERS", "WEIGHTS", "PASSES ON", "ESTIMATE", "PEAK", "LIMIT", "QUEUE", "COMPUTE", "WAIT", "TIME"},
+		Head: []string{
+			"STAGE", "LAYERS", "WEIGHTS", "PASSES ON", "ESTIMATE", "PEAK", "LIMIT", "QUEUE", "COMPUTE", "WAIT", "TIME",
+		},
 	}
 	if n := plan.StepMemory.MicroBatch; n > 0 {
 		t.Caption += fmt.Sprintf(", which train micro-batches of %d rows", n)

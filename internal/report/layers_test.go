@@ -52,7 +52,10 @@ func TestTheSectionOfStages(t *testing.T) {
 				Task: disdel.TaskTrain, Member: member, Limits: disdel.Limits{Memory: 128 * disdel.MB},
 			},
 			Peak: peak * disdel.MB, WaitTime: disdel.Millis(time.Second), Duration: disdel.Millis(3 * time.Second),
-			Phases: map[string]disdel.Millis{"load": disdel.Millis(time.Second), "compute": disdel.Millis(2 * time.Second), "wait": disdel.Millis(500 * time.Millisecond)},
+			Phases: map[string]disdel.Millis{
+				"load": disdel.Millis(time.Second), "compute": disdel.Millis(2 * time.Second),
+				"wait": disdel.Millis(500 * time.Millisecond),
+			},
 		})
 	}
 	write := func() string {

@@ -223,7 +223,8 @@ func roundHead(list []disdel.Round) []string {
 	return head
 }
 
-// roundMetric is the metric of the evaluated rounds: of numbers their RMSE, of several labels their F1, else the accuracy.
+// roundMetric is the metric of the evaluated rounds: of numbers their RMSE, of several labels their F1, else the
+// accuracy.
 func roundMetric(list []disdel.Round) disdel.Metric {
 	name := disdel.MetricAccuracy
 	if slices.ContainsFunc(list, func(r disdel.Round) bool { return r.R2 != nil }) {

@@ -55,7 +55,9 @@ type sessionNote struct {
 
 // Begin writes the note of a session, and renews it until Close or until life ends. ctx is for the first note alone.
 func Begin(ctx, life context.Context, cfg Config) (*Session, error) {
-	s := &Session{Config: cfg, note: history.Note{Kind: history.NoteSession, Name: cfg.Token}, has: map[disdel.JobID]bool{}}
+	s := &Session{
+		Config: cfg, note: history.Note{Kind: history.NoteSession, Name: cfg.Token}, has: map[disdel.JobID]bool{},
+	}
 	var err error
 	if s.identity, err = cfg.History.Identity(ctx); err != nil {
 		return nil, err

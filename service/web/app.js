@@ -239,12 +239,15 @@
     typed.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(check, 500); });
   }
 
-  // Below a job file are the fields that fit at the cursor, or the values of the field in its line. A click puts one in,
-  // and Ctrl Space the first. They come from the schema of job files, which is asked for with the first key.
+  // Below a job file are the fields that fit at the cursor, or the values of the field in its line. A click puts one
+  // in, and Ctrl Space the first. They come from the schema of job files, which is asked for with the first key.
   const offered = document.getElementById("offered");
   if (typed && offered) {
     let asked = null;
-    const below = (node, key) => { const one = node && (node.items || node); return one && one.properties && one.properties[key]; };
+    const below = (node, key) => {
+      const one = node && (node.items || node);
+      return one && one.properties && one.properties[key];
+    };
     const fits = (schema) => {
       const lines = typed.value.slice(0, typed.selectionStart).replace(/^( *)- /gm, "$1  ").split("\n");
       const now = /^( *)(\w*)(?:(:) +(\S*))?$/.exec(lines.pop()), path = [];
@@ -255,12 +258,14 @@
         if (above && above[1].length < depth) { path.unshift(above[2]); depth = above[1].length; }
       }
       const node = path.reduce(below, schema), word = now[3] ? now[4] : now[2];
-      const one = now[3] ? below(node, now[2]) || {} : {}, fields = ((node && node.items) || node || {}).properties || {};
+      const one = now[3] ? below(node, now[2]) || {} : {};
+      const fields = ((node && node.items) || node || {}).properties || {};
       const values = one.enum || (one.type === "boolean" ? ["true", "false"] : []);
       const all = now[3] ? values.map((text) => [String(text), one.description]) :
         Object.entries(fields).map(([key, { type, description }]) =>
           [key + (type === "object" ? `:\n${now[1]}  ` : type === "array" ? `:\n${now[1]}  - ` : ": "), description]);
-      return all.filter(([text]) => text.startsWith(word) && text !== word).map(([text, tip]) => [text.slice(word.length), tip, text]);
+      return all.filter(([text]) => text.startsWith(word) && text !== word)
+        .map(([text, tip]) => [text.slice(word.length), tip, text]);
     };
     const put = (text) => {
       typed.setRangeText(text, typed.selectionStart, typed.selectionEnd, "end");
@@ -268,10 +273,12 @@
       typed.dispatchEvent(new Event("input"));
     };
     const offer = async () => {
-      asked ||= fetch("/ui/schema", { credentials: "same-origin" }).then((answer) => answer.ok ? answer.json() : null, () => null);
+      asked ||= fetch("/ui/schema", { credentials: "same-origin" })
+        .then((answer) => answer.ok ? answer.json() : null, () => null);
       const schema = await asked;
       offered.replaceChildren(...(schema ? fits(schema) : []).slice(0, 12).map(([text, meaning, whole]) => {
-        const button = Object.assign(document.createElement("button"), { type: "button", textContent: whole.split(":")[0] });
+        const button = document.createElement("button");
+        Object.assign(button, { type: "button", textContent: whole.split(":")[0] });
         button.dataset.tip = `${button.textContent}; ${meaning}`;
         button.addEventListener("click", () => put(text));
         return button;
@@ -347,8 +354,8 @@
     tip.style.left = `${Math.max(4, place + 14 + wide > innerWidth ? place - wide - 14 : place + 14)}px`;
     tip.style.top = `${Math.min(Math.max(4, box.top), innerHeight - tip.offsetHeight - 4)}px`;
   }
-  // A mark of a sweep and a bar tell what they are where the pointer or the keyboard is. The title of a bar is for pages
-  // without a script: it moves into data-tip, so that the browser does not show it too.
+  // A mark of a sweep and a bar tell what they are where the pointer or the keyboard is. The title of a bar is for
+  // pages without a script: it moves into data-tip, so that the browser does not show it too.
   const marks = "[data-tip], svg[role=img] :is(rect, path, circle):has(> title)";
   const marked = (event) => event.target.closest && event.target.closest(marks);
   const bars = (svg) => [...svg.querySelectorAll(marks)].filter((mark) => !mark.matches(".bad, .cross"));
@@ -362,7 +369,8 @@
     const text = mark.dataset.tip, [head, ...rest] = text.split(text.includes("; ") ? "; " : /: (.*)/).filter(Boolean);
     const title = document.createElement("b");
     title.textContent = head;
-    tip.replaceChildren(title, ...rest.map((more) => Object.assign(document.createElement("div"), { textContent: more })));
+    const line = (more) => Object.assign(document.createElement("div"), { textContent: more });
+    tip.replaceChildren(title, ...rest.map(line));
     tip.hidden = false;
     const box = mark.getBoundingClientRect(), x = left ?? box.right, y = top ?? box.bottom;
     tip.style.left = `${Math.max(4, Math.min(x + 14, innerWidth - tip.offsetWidth - 4))}px`;
@@ -375,7 +383,8 @@
     still();
     bar.classList.add("read");
     describe(bar);
-    const { left, width } = bar.getBoundingClientRect(), clientX = Math.min(Math.max(left + width / 2, box.left), box.right);
+    const { left, width } = bar.getBoundingClientRect();
+    const clientX = Math.min(Math.max(left + width / 2, box.left), box.right);
     read = { svg, bar: i, keys: true, x: svg.dataset.axis && under(svg, { clientX }) };
   }
   document.addEventListener("pointerover", name);

@@ -160,7 +160,8 @@ func TestAJobFileIsCompleted(t *testing.T) {
 	c.until(`document.activeElement.textContent === "epochs"`)
 	c.until(`document.getElementById("tip").innerText.includes("Passes over the training rows.")`)
 	c.is(`document.getElementById("file").focus()`)
-	c.is(`document.getElementById("file").dispatchEvent(new KeyboardEvent("keydown", { key: " ", ctrlKey: true, bubbles: true }))`)
+	c.is(`document.getElementById("file").dispatchEvent(
+		new KeyboardEvent("keydown", { key: " ", ctrlKey: true, bubbles: true }))`)
 	c.until(`document.getElementById("file").value.endsWith("\n  epochs: ")`)
 	typed("training:\n  earlyStop:\n    keep: ")
 	c.until(shown + `.split(" ").length > 1 && document.querySelector("#offered button").dataset.tip.includes("; ")`)

@@ -49,8 +49,8 @@ const (
 	redisKeys  = "keys in Redis"
 )
 
-// Three tenants submit drawn jobs for DISDEL_SOAK_HOURS. Actions are killed, jobs canceled, and the server is killed and
-// started again. While no job runs, at the end of a life of the server, it holds no more than early in that life.
+// Three tenants submit drawn jobs for DISDEL_SOAK_HOURS. Actions are killed, jobs canceled, and the server is killed
+// and started again. While no job runs, at the end of a life of the server, it holds no more than early in that life.
 func TestSoakOfTenants(t *testing.T) {
 	hours, err := strconv.ParseFloat(os.Getenv("DISDEL_SOAK_HOURS"), 64)
 	if err != nil {

@@ -211,7 +211,8 @@ func (r *release) image(machine string) (string, error) {
 		}
 	}
 	name := fmt.Sprintf("disdel-runtime_%s_linux_%s.image.tar", r.version, machine)
-	_, err := output(exec.Command(builder, "deploy", "image", "disdel-runtime:"+r.version, "--certificates", r.certificates,
+	_, err := output(exec.Command(builder, "deploy", "image", "disdel-runtime:"+r.version,
+		"--certificates", r.certificates,
 		"--program", filepath.Join(r.scratch, "disdel-runtime-linux-"+machine), "--tar", filepath.Join(r.out, name)))
 	return name, err
 }

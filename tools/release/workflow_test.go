@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The files for a hosted forge run only what contributors run themselves: every target of theirs is one of the Makefile,
-// and every action of others has a version. The files lack no step of a release.
+// The files for a hosted forge run only what contributors run themselves: every target of theirs is one of the
+// Makefile, and every action of others has a version. The files lack no step of a release.
 func TestTheForgeRunsTheMakefile(t *testing.T) {
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {

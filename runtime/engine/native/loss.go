@@ -165,8 +165,8 @@ func numberLoss(loss string, row, targets []float32, gradient bool, scale float6
 	return sum / n
 }
 
-// binaryOfSigmoid is the mean binary cross-entropy of the sigmoids of a row's outputs for as many targets from 0 to 1, or
-// for a label, which is 1 where all others are 0. It goes by the outputs before the sigmoid and clips nothing. With
+// binaryOfSigmoid is the mean binary cross-entropy of the sigmoids of a row's outputs for as many targets from 0 to 1,
+// or for a label, which is 1 where all others are 0. It goes by the outputs before the sigmoid and clips nothing. With
 // gradient set the row becomes scale times the gradient, else the sigmoids. Without targets and label the loss is 0.
 func binaryOfSigmoid(row []float32, label int, targets []float32, gradient bool, scale float64) float64 {
 	var sum float64
