@@ -359,7 +359,7 @@ func (r *resolver) fitMetrics() {
 		case disdel.MetricF1, disdel.MetricMicroF1:
 			if !d.MultiLabel() {
 				r.fault(path, "write another metric, or add the data set with --label COLUMN,COLUMN",
-					"the rows of %s have no several labels, which %s is for", d.Name, metric)
+					"%s is for rows with several labels, and those of %s have none", metric, d.Name)
 			}
 		case disdel.MetricRMSE, disdel.MetricMAE, disdel.MetricR2:
 			if !numbers {
