@@ -260,17 +260,21 @@ func paused(t *testing.T, s *place, seed uint64) (stop func()) {
 	}
 }
 
+// claimServers start the servers that histories of claims are taken from.
+var claimServers = map[string]func(*testing.T) serverUnderTest{
+	"embedded": embedded,
+	"redis-server": func(t *testing.T) serverUnderTest {
+		address := plainRedis(t)
+		return serverUnderTest{disdel.Store{URLs: []string{address}}, []string{address}}
+	},
+}
+
 // Whatever clients do at once, and while redis-server is paused, an update has one holder as long as its lease runs.
 // Fences only grow, and a claim that was taken over is neither renewed nor released.
 func TestHistoriesOfClaimsAreLinearizable(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	for name, start := range map[string]func(*testing.T) serverUnderTest{
-		"embedded": embedded, "redis-server": func(t *testing.T) serverUnderTest {
-			address := plainRedis(t)
-			return serverUnderTest{disdel.Store{URLs: []string{address}}, []string{address}}
-		},
-	} {
+	for name, start := range claimServers {
 		t.Run(name, func(t *testing.T) {
 			s := enter(t, start(t), "history-"+name)
 			if name == "redis-server" {
@@ -303,12 +307,7 @@ func TestHistoriesOfClaimsAreLinearizableUnderPartitions(t *testing.T) {
 	SilenceRedis() // of what is cut go-redis says that it comes to nobody
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	for name, start := range map[string]func(*testing.T) serverUnderTest{
-		"embedded": embedded, "redis-server": func(t *testing.T) serverUnderTest {
-			address := plainRedis(t)
-			return serverUnderTest{disdel.Store{URLs: []string{address}}, []string{address}}
-		},
-	} {
+	for name, start := range claimServers {
 		t.Run(name, func(t *testing.T) {
 			at, line := overLine(t, start(t), seed)
 			calls, lost := 0, 0

@@ -9,6 +9,23 @@ import (
 	"github.com/disdel/disdel/dataset"
 )
 
+// addTargets adds a data set of 40 rows of two values.
+func addTargets(t *testing.T, store *dataset.Store, in dataset.DenseInput, row func(i int) dataset.DenseRow) {
+	t.Helper()
+	in.Shape = []int{1, 1, 2}
+	in.Each = func(yield func(dataset.DenseRow) error) error {
+		for i := range 40 {
+			if err := yield(row(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if _, err := store.AddDense(t.Context(), in, false); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A job on several labels needs a probability for each: it ends in sigmoid, and its loss is binary cross-entropy, also
 // where the job file names none. Its figure is F1.
 func TestJobsOnSeveralLabels(t *testing.T) {
@@ -16,20 +33,12 @@ func TestJobsOnSeveralLabels(t *testing.T) {
 	label := func(name string) disdel.Target {
 		return disdel.Target{Name: name, Deviation: 1, High: 1, Label: true}
 	}
-	if _, err := store.AddDense(ctx, dataset.DenseInput{
-		Name: "films", Shape: []int{1, 1, 2}, Classes: 2, Targets: []disdel.Target{label("funny"), label("sad")},
-		Each: func(yield func(dataset.DenseRow) error) error {
-			for i := range 40 {
-				v := float32(i % 2)
-				if err := yield(dataset.DenseRow{Values: []float32{v, float32(i)}, Targets: []float32{v, 1 - v}}); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	}, false); err != nil {
-		t.Fatal(err)
-	}
+	addTargets(t, store, dataset.DenseInput{
+		Name: "films", Classes: 2, Targets: []disdel.Target{label("funny"), label("sad")},
+	}, func(i int) dataset.DenseRow {
+		v := float32(i % 2)
+		return dataset.DenseRow{Values: []float32{v, float32(i)}, Targets: []float32{v, 1 - v}}
+	})
 	for name, c := range map[string]struct {
 		change func(*disdel.Job)
 		want   string // what the fault says; "": there is none
@@ -76,21 +85,11 @@ func TestJobsOnSeveralLabels(t *testing.T) {
 // A job on numbers to predict needs an output for each and a loss of numbers. Its metrics are those of numbers.
 func TestJobsOnTargets(t *testing.T) {
 	ctx, store := t.Context(), digitsStore(t)
-	if _, err := store.AddDense(ctx, dataset.DenseInput{
-		Name: "homes", Shape: []int{1, 1, 2}, Classes: 1,
-		Targets: []disdel.Target{{Name: "price", Mean: 3, Deviation: 2}},
-		Each: func(yield func(dataset.DenseRow) error) error {
-			for i := range 40 {
-				v := float32(i)
-				if err := yield(dataset.DenseRow{Values: []float32{v, 1}, Targets: []float32{v}}); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	}, false); err != nil {
-		t.Fatal(err)
-	}
+	addTargets(t, store, dataset.DenseInput{
+		Name: "homes", Classes: 1, Targets: []disdel.Target{{Name: "price", Mean: 3, Deviation: 2}},
+	}, func(i int) dataset.DenseRow {
+		return dataset.DenseRow{Values: []float32{float32(i), 1}, Targets: []float32{float32(i)}}
+	})
 	for name, c := range map[string]struct {
 		change func(*disdel.Job)
 		want   string // what the fault says; "": there is none

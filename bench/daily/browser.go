@@ -143,8 +143,8 @@ func (b *browser) spent() (map[string]float64, error) {
 	return out, err
 }
 
-// shows measures a page: the first time, when nothing is known of what it shows, with the processor time that it takes
-// the server, and the median of the times after it, of which it prints the parts too.
+// shows measures how long a page takes. The first look is measured alone, with the server's processor time, since
+// nothing is cached then. Of the looks after it the median is printed, with its parts.
 func (b *browser) shows(path, name string, times int) error {
 	before, err := b.at.processorMS()
 	if err != nil {

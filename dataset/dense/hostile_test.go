@@ -96,7 +96,7 @@ func addedRows(t *testing.T, table CSV) (names []string, err error) {
 	return names, err
 }
 
-// Each kind of bad table is refused with what is wrong and where, and nothing of it stays.
+// Each kind of bad table is refused. The message says what is wrong and where. Nothing of the table stays.
 func TestBadTablesAreRefusedWithTheirPlace(t *testing.T) {
 	const rows = 3000
 	homes := func(bad string) dataset.Source { // whose last line is bad
