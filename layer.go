@@ -21,7 +21,7 @@ type Layer struct {
 	Dilation   int      `json:"dilation,omitempty"`   // conv: pixels from one of the kernel to the next
 	Groups     int      `json:"groups,omitempty"`     // conv: groups of channels; the channels: depthwise. prelu: slopes
 	First      int      `json:"first,omitempty"`      // channels: the first that it takes, counted from 0
-	Bias       *bool    `json:"bias,omitempty"`       // conv, dense: nil is true
+	Bias       *bool    `json:"bias,omitempty"`       // conv, dense, multiHeadAttention: nil is true
 	Eps        float64  `json:"eps,omitempty"`        // norms, transformer: 0 is 1e-5
 	Momentum   float64  `json:"momentum,omitempty"`   // batchNorm: share of the newest batch; 0 is 0.1
 	Scale      *bool    `json:"scale,omitempty"`      // batchNorm: nil is true

@@ -363,6 +363,11 @@ func (b *Builder) Dropout2D(name string, in int, rate float64) int {
 	return b.dropout(name, in, OpDropout2D, rate)
 }
 
+// DropPath zeroes all values of a share of the rows while training: stochastic depth, of a branch before its sum.
+func (b *Builder) DropPath(name string, in int, rate float64) int {
+	return b.dropout(name, in, OpDropPath, rate)
+}
+
 func (b *Builder) dropout(name string, in int, op Op, rate float64) int {
 	if rate < 0 || rate >= 1 {
 		b.fail(name, "rate %g is not in [0, 1)", rate)

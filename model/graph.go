@@ -64,6 +64,7 @@ const (
 	OpScale           // Factor times x: what an adapter adds is scaled by it (see Graph.Adapt)
 	OpDropout         // Rate is the share dropped while training
 	OpDropout2D       // the same of whole channels of an image (Tompson 2015)
+	OpDropPath        // the same of whole rows: stochastic depth (Huang 2016)
 	OpFlatten
 	OpAdd          // element-wise, two inputs or more of one shape
 	OpMultiply     // element-wise, two inputs: of one shape, or the second is [channels 1 1] (Hu 2018)
@@ -138,6 +139,7 @@ var ops = [...]op{
 	OpUpsample:        {name: "upsample", weighs: true},
 	OpScale:           {name: "scale"},
 	OpDropout2D:       {name: "dropout2d"},
+	OpDropPath:        {name: "dropPath"},
 	OpGELU:            {name: "gelu", weighs: true},
 	OpGELUTanh:        {name: "geluTanh", weighs: true},
 	OpSiLU:            {name: "silu", weighs: true},

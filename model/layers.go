@@ -132,6 +132,11 @@ var layerKinds = [...]layerKind{
 		options: "rate", required: "rate",
 		add: func(b *Builder, name string, in []int, l *disdel.Layer) { b.Dropout2D(name, in[0], l.Rate) },
 	},
+	{
+		name: "dropPath", options: "rate", required: "rate",
+		meaning: "Sets all values of a share of the rows to zero in training, and scales the others up: stochastic depth.",
+		add:     func(b *Builder, name string, in []int, l *disdel.Layer) { b.DropPath(name, in[0], l.Rate) },
+	},
 	{name: "add", meaning: "Sum of layers of one shape: a residual.", many: true, add: joined((*Builder).Add)},
 	{
 		name: "multiply", meaning: "Product of two layers of one shape, or of an image and a value for each channel.",
@@ -167,7 +172,7 @@ var layerKinds = [...]layerKind{
 	},
 	{
 		name: "multiHeadAttention", meaning: "Each position takes a mean of all positions, by weights of its own.",
-		options: "heads kvHeads causal rotary", required: "heads", add: addAttention,
+		options: "heads kvHeads causal rotary bias", required: "heads", add: addAttention,
 	},
 	{
 		name: "transformer", meaning: "A block of a transformer: an attention, two dense layers with gelu, sums and norms.",
@@ -374,7 +379,9 @@ func addRecurrent(op Op) func(*Builder, string, []int, *disdel.Layer) {
 }
 
 func attentionOf(l *disdel.Layer) Attention {
-	return Attention{Heads: l.Heads, KVHeads: l.KVHeads, Causal: isSet(l.Causal), Rotary: isSet(l.Rotary)}
+	return Attention{
+		Heads: l.Heads, KVHeads: l.KVHeads, Causal: isSet(l.Causal), Rotary: isSet(l.Rotary), NoBias: !isTrue(l.Bias),
+	}
 }
 
 func addAttention(b *Builder, name string, in []int, l *disdel.Layer) {

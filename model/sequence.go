@@ -142,7 +142,7 @@ func (b *Builder) checkTokens(vocabulary int) {
 	switch {
 	case embedding == nil || fmt.Sprint(last.Out) != fmt.Sprint(want):
 		b.fail(last.Name, "the output is %v, and a language model has an output for each token and position: %v; "+
-			"the networks gpt-tiny, gpt-small and gpt2 do", []int(last.Out), []int(want))
+			"the networks gpt-tiny, llama-tiny and their larger sizes do", []int(last.Out), []int(want))
 	case embedding.Vocabulary < vocabulary:
 		b.fail(embedding.Name, "it knows %d tokens, and the data has %d", embedding.Vocabulary, vocabulary)
 	}
@@ -221,6 +221,7 @@ type Attention struct {
 	KVHeads int  // 0: as many as Heads; fewer share keys and values (Ainslie 2023)
 	Causal  bool // a position attends to none that are behind it
 	Rotary  bool // queries and keys are turned by their position (Su 2021)
+	NoBias  bool // the dense layers have no bias, as in Llama
 }
 
 // MultiHeadAttention adds a dense layer for queries, keys and values, the attention, and a dense layer of its outputs:
@@ -238,13 +239,13 @@ func (b *Builder) MultiHeadAttention(name string, in int, a Attention) int {
 	if a.Rotary && width%2 != 0 {
 		b.fail(name, "rotary positions turn pairs of channels, and a head has %d", width)
 	}
-	qkv := b.dense(name+".qkv", in, c+2*width*a.KVHeads, true)
+	qkv := b.dense(name+".qkv", in, c+2*width*a.KVHeads, !a.NoBias)
 	n := Node{
 		Name: name + ".heads", Op: OpAttention, Inputs: []int{qkv}, Out: Shape{c, positions}, Heads: a.Heads,
 		KVHeads: a.KVHeads, Causal: a.Causal, Rotary: a.Rotary,
 	}
 	b.mask(&n)
-	return b.dense(name+".out", b.add(n), c, true)
+	return b.dense(name+".out", b.add(n), c, !a.NoBias)
 }
 
 // Recurrent adds a recurrent layer, OpLSTM or OpGRU, and before it a dense layer, NAME.input, with the products of all

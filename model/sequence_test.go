@@ -97,6 +97,12 @@ func TestLanguageModels(t *testing.T) {
 			t.Errorf("%s has %d weights, want %d", name, got, want)
 		}
 	}
+	for name, want := range map[string]int64{"smollm-135m": 134_515_008, "lstm": 50257*128 + 2*(128+128+2)*512 + 129*50257} {
+		vocabulary := map[string]int{"smollm-135m": 49152, "lstm": 50257}[name]
+		if g, err := language(name, vocabulary, 64); err != nil || g.Count().Trainable != want {
+			t.Errorf("%s: %v, %v", name, err, g.Count().Trainable)
+		}
+	}
 	for _, name := range []string{"mlp", "bert-tiny"} {
 		if _, err := language(name, 300, 16); err == nil || !strings.Contains(err.Error(), "an output for each token") {
 			t.Errorf("%s: %v", name, err)
@@ -198,5 +204,19 @@ func TestLayersSayWhatTheZooHas(t *testing.T) {
 	}
 	if last := g.Nodes[len(g.Nodes)-1]; found != 3 || last.Op != OpTakePosition {
 		t.Errorf("%d of two norms and an activation are as the layer says; the last node is %v", found, last.Op)
+	}
+}
+
+// A decoder as Llama has it has the published weights of TinyLlama 1.1B, whose last layer has a weight of its own.
+func TestLlamaHasThePublishedCount(t *testing.T) {
+	b := NewBuilder("tinyllama", Shape{1, 1, 8})
+	b.next = true
+	llama{layers: 22, heads: 32, kvHeads: 4, hidden: 5632}.build(b, 32000)
+	g, err := b.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := g.Count().Trainable; n != 1_100_048_384 {
+		t.Errorf("%d weights", n)
 	}
 }

@@ -95,6 +95,58 @@ func gpt2(layers, width int) func(*Builder, int) {
 	}
 }
 
+// llama is a decoder of a size (Touvron 2023) with heads of 64 channels: RMS norms, rotary positions, SwiGLU, no bias.
+type llama struct {
+	layers, heads, kvHeads, hidden, vocabulary int
+
+	tied bool // the last layer has the weight of the embedding
+}
+
+func (net llama) build(b *Builder, classes int) {
+	vocabulary := net.vocabulary
+	if b.next {
+		vocabulary = classes
+	}
+	tokens := b.Embedding("tokens", b.Flatten("data", 0), vocabulary, 64*net.heads, false)
+	x := tokens
+	for i := range net.layers {
+		x = net.block(b, fmt.Sprintf("layers.%d", i), x)
+	}
+	switch x = b.LayerNorm("norm", x, OpRMSNorm, 0); {
+	case b.next && net.tied:
+		b.TiedDense("head", x, tokens)
+	case b.next:
+		b.dense("head", x, classes, false)
+	default:
+		b.dense("classifier", b.TakePosition("last", x, TakeLast), classes, false)
+	}
+}
+
+func (net llama) block(b *Builder, name string, x int) int {
+	y := b.MultiHeadAttention(name+".attention", b.LayerNorm(name+".norm1", x, OpRMSNorm, 0), Attention{
+		Heads: net.heads, KVHeads: net.kvHeads, Causal: true, Rotary: true, NoBias: true,
+	})
+	x = b.Add(name+".sum1", x, y)
+	y = b.LayerNorm(name+".norm2", x, OpRMSNorm, 0)
+	gate := b.Same(name+".silu", b.dense(name+".gate", y, net.hidden, false), OpSiLU)
+	y = b.Multiply(name+".product", gate, b.dense(name+".up", y, net.hidden, false))
+	return b.Add(name+".sum2", x, b.dense(name+".down", y, b.Out(x)[0], false))
+}
+
+// lstm classifies by the ends of two layers, each of two directions. A language model has one direction.
+func lstm(b *Builder, classes int) {
+	const vocabulary, width, units = 32000, 128, 64
+	tokens := b.Flatten("data", 0)
+	if b.next {
+		x := b.Recurrent("lstm1", b.Embedding("tokens", tokens, classes, width, false), OpLSTM, 2*units)
+		b.Dense("head", b.Recurrent("lstm2", x, OpLSTM, 2*units), classes)
+		return
+	}
+	x := b.Bidirectional("lstm1", b.Embedding("tokens", tokens, vocabulary, width, true), OpLSTM, units)
+	x = b.TakePosition("ends", b.Bidirectional("lstm2", x, OpLSTM, units), TakeEnds)
+	b.Dense("classifier", x, classes)
+}
+
 // vit is a vision transformer of a size (Dosovitskiy 2020), as torchvision has it, of square patches.
 func vit(patch, layers, width int) func(*Builder, int) {
 	const eps = 1e-6

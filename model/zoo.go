@@ -38,9 +38,17 @@ var zoo = map[string]Entry{
 		Title: "DistilBERT with 6 layers of 768 channels, a classifier of tokens (Sanh 2019)", Input: Shape{1, 1, 512},
 		Classes: 2, VariantOf: "bert-tiny", build: bert(6, 768, true),
 	},
-	"gpt-tiny":  gptOf(2, 128, 128, ""),
-	"gpt-small": gptOf(6, 384, 256, ""),
-	"gpt2":      gptOf(12, 768, 1024, " (Radford 2019)"),
+	"gpt-tiny":    gptOf(2, 128, 128, ""),
+	"gpt-small":   gptOf(6, 384, 256, ""),
+	"gpt2":        gptOf(12, 768, 1024, " (Radford 2019)"),
+	"llama-tiny":  llamaOf(llama{layers: 2, heads: 2, kvHeads: 1, hidden: 344, vocabulary: 32000}, 128, ""),
+	"llama-small": llamaOf(llama{layers: 6, heads: 6, kvHeads: 2, hidden: 1024, vocabulary: 32000}, 256, ""),
+	"smollm-135m": llamaOf(llama{layers: 30, heads: 9, kvHeads: 3, hidden: 1536, vocabulary: 49152, tied: true}, 1024,
+		"; SmolLM 2024"),
+	"lstm": {
+		Title: "LSTM with two layers of 64 units for each direction, a classifier of tokens",
+		Input: Shape{1, 1, 200}, Classes: 2, build: lstm,
+	},
 	"digits-cnn": {
 		Title: "Small convolutional network for 8x8 digits", Input: Shape{1, 8, 8}, Classes: 10,
 		build: digitsCNN,
@@ -229,6 +237,14 @@ func gptOf(layers, width, positions int, source string) Entry {
 		Title: fmt.Sprintf("GPT-2 with %d layers of %d channels, for the next token or classes of texts%s", layers, width,
 			source),
 		Input: Shape{1, 1, positions}, Classes: 2, build: gpt2(layers, width),
+	}
+}
+
+func llamaOf(net llama, positions int, source string) Entry {
+	return Entry{
+		Title: fmt.Sprintf("Llama with %d layers of %d channels, for the next token or classes of texts (Touvron 2023%s)",
+			net.layers, 64*net.heads, source),
+		Input: Shape{1, 1, positions}, Classes: 2, build: net.build,
 	}
 }
 

@@ -157,7 +157,11 @@ func (t *translator) node(i int) error {
 		o.in = append(o.in, t.at[from])
 	}
 	t.at[i] = o.out
-	drops := n.Op == model.OpDropout || n.Op == model.OpDropout2D // which do nothing but while a network learns
+	drops := false
+	switch n.Op {
+	case model.OpDropout, model.OpDropout2D, model.OpDropPath: // they do nothing but while a network learns
+		drops = true
+	}
 	switch kind, plain := simple[n.Op]; {
 	case n.Op == model.OpInput:
 		t.at[i] = InputName

@@ -66,7 +66,7 @@ func kindOf(op model.Op) kind {
 // lacks tells whether an op has no kernels yet.
 func lacks(op model.Op) bool {
 	switch op {
-	case model.OpLeakyReLU, model.OpELU, model.OpSoftplus, model.OpHardSigmoid, model.OpDropout2D,
+	case model.OpLeakyReLU, model.OpELU, model.OpSoftplus, model.OpHardSigmoid, model.OpDropout2D, model.OpDropPath,
 		model.OpPReLU, model.OpScale, model.OpPad, model.OpUpsample,
 		model.OpGELU, model.OpGELUTanh, model.OpSiLU, model.OpEmbedding, model.OpPositions, model.OpLayerNorm,
 		model.OpRMSNorm, model.OpAttention, model.OpLSTM, model.OpGRU, model.OpSequence, model.OpClassToken,

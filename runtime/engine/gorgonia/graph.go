@@ -128,7 +128,7 @@ func (c *compiler) layer(n *model.Node) (*node, error) {
 // lacks tells whether gorgonia's graphs have no such operation.
 func lacks(op model.Op) bool {
 	switch op {
-	case model.OpLeakyReLU, model.OpELU, model.OpSoftplus, model.OpHardSigmoid, model.OpDropout2D,
+	case model.OpLeakyReLU, model.OpELU, model.OpSoftplus, model.OpHardSigmoid, model.OpDropout2D, model.OpDropPath,
 		model.OpPReLU, model.OpScale, model.OpPad, model.OpUpsample,
 		model.OpGELU, model.OpGELUTanh, model.OpSiLU, model.OpEmbedding, model.OpPositions, model.OpLayerNorm,
 		model.OpRMSNorm, model.OpAttention, model.OpLSTM, model.OpGRU, model.OpSequence,

@@ -102,8 +102,11 @@ const golden = 0x9e3779b97f4a7c15
 
 func (l *layer) drop(w *kernel.Worker, e *Engine, dst, x []float32) {
 	period := len(dst)
-	if l.node.Op == model.OpDropout2D { // whole channels: all pixels are as the first
+	switch l.node.Op {
+	case model.OpDropout2D: // whole channels: all pixels are as the first
 		period = l.v.Image.Pixel()
+	case model.OpDropPath: // whole rows
+		period = l.v.Image.Span()
 	}
 	seed := uint64(e.spec.Seed) ^ uint64(e.steps)<<20 ^ uint64(e.g.Slice.Index(l.index))<<52 ^ uint64(e.first)*golden
 	w.Dropout(dst, x, l.node.Rate, period, seed)

@@ -164,7 +164,10 @@ func drawSequenceLayer(b *model.Builder, rng *rand.Rand, name string, x int, spe
 	for c%heads != 0 {
 		heads--
 	}
-	a := model.Attention{Heads: heads, Causal: speaks || rng.IntN(2) == 0, Rotary: c/heads%2 == 0 && rng.IntN(2) == 0}
+	a := model.Attention{
+		Heads: heads, Causal: speaks || rng.IntN(2) == 0, Rotary: c/heads%2 == 0 && rng.IntN(2) == 0,
+		NoBias: rng.IntN(2) == 0,
+	}
 	if heads%2 == 0 && rng.IntN(2) == 0 {
 		a.KVHeads = heads / 2
 	}

@@ -23,6 +23,11 @@ func TestGradientsAreTheDifferenceQuotients(t *testing.T) {
 		x := b.Dropout2D("d", b.LeakyReLU("l", b.Conv("a", 0, 5, model.Square(3, 1, 1), 1, true), 0.3), 0.3)
 		b.Dense("fc", b.Flatten("f", b.Same("e", b.Conv("b", x, 4, model.Square(3, 1, 1), 1, true), model.OpELU)), 3)
 	}
+	all["dropped rows"] = func(b *model.Builder) {
+		x := b.Conv("a", 0, 5, model.Square(3, 1, 1), 1, true)
+		x = b.Add("s", x, b.DropPath("d", b.Conv("b", x, 5, model.Square(3, 1, 1), 1, true), 0.4))
+		b.Dense("fc", b.Flatten("f", b.Same("e", x, model.OpELU)), 3)
+	}
 	paths(t, func(t *testing.T) {
 		for name, f := range all {
 			g := build(t, name, f)

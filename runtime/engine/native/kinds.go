@@ -78,7 +78,7 @@ func kindOf(n *model.Node) kind {
 		return prelu{}
 	case model.OpPad, model.OpUpsample:
 		return enlarged{}
-	case model.OpDropout, model.OpDropout2D:
+	case model.OpDropout, model.OpDropout2D, model.OpDropPath:
 		return dropout{}
 	case model.OpMaxPool:
 		return maxPool{}

@@ -103,6 +103,56 @@ func TestDropout2DDropsWholeChannels(t *testing.T) {
 	}
 }
 
+// A row of a branch is dropped whole or not at all, of images and of short sequences that share vectors, and the rest is
+// scaled up. Evaluation drops none.
+func TestDropPathDropsWholeRows(t *testing.T) {
+	for name, c := range map[string]struct {
+		input model.Shape
+		build func(b *model.Builder)
+		rows  int
+	}{
+		"image": {model.Shape{3, 4, 5}, func(b *model.Builder) { b.DropPath("d", 0, 0.5) }, 64},
+		"tokens": {model.Shape{16}, func(b *model.Builder) {
+			b.TakePosition("t", b.DropPath("d", b.Embedding("e", 0, 4, 8, false), 0.5), model.TakeMean)
+		}, 8},
+	} {
+		b := model.NewBuilder(name, c.input)
+		c.build(b)
+		b.Dense("fc", b.Flatten("f", b.Last()), 2)
+		g, err := b.Graph()
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := initialized(t, g, engine.Spec{BatchSize: c.rows, Training: true, Optimizer: sgd1, Seed: 7, Threads: 2})
+		x, y := make([]float32, c.rows*g.Input().Len()), make([]int32, c.rows)
+		for i := range x {
+			x[i] = 1
+		}
+		if _, err := enginetest.Train(e, x, y); err != nil {
+			t.Fatal(err)
+		}
+		l := &e.layers[slices.IndexFunc(g.Nodes, func(n model.Node) bool { return n.Op == model.OpDropPath })]
+		span, dropped := l.v.Image.Span(), 0
+		for i, v := range l.out {
+			if i%span < c.rows && (v == 0) != (l.out[i%span] == 0) {
+				t.Fatalf("%s: value %d is %v, its row's first %v", name, i, v, l.out[i%span])
+			}
+			if i < c.rows && v == 0 {
+				dropped++
+			}
+		}
+		if dropped == 0 || dropped == c.rows {
+			t.Errorf("%s: %d of %d rows are dropped", name, dropped, c.rows)
+		}
+		if _, err := enginetest.Predict(e, x, c.rows); err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(l.out[:c.rows], 0) {
+			t.Errorf("%s: evaluation drops", name)
+		}
+	}
+}
+
 func TestDropoutKeepsTheMeanAndForgetsInEvaluation(t *testing.T) {
 	b := model.NewBuilder("dropout", model.Shape{400})
 	b.Dense("fc", b.Dropout("d", 0, 0.3), 2)

@@ -25,7 +25,7 @@ func permuted[T any](order []int, per int, rows []T) []T {
 // drops reports whether a network draws what it drops: then the place of a row in its batch matters.
 func drops(g *model.Graph) bool {
 	return slices.ContainsFunc(g.Nodes, func(n model.Node) bool {
-		return n.Op == model.OpDropout || n.Op == model.OpDropout2D
+		return n.Op == model.OpDropout || n.Op == model.OpDropout2D || n.Op == model.OpDropPath
 	})
 }
 

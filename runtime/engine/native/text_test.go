@@ -37,6 +37,13 @@ func speaker(t *testing.T, rng *rand.Rand) *model.Graph {
 			Activation: []model.Op{0, model.OpGELUTanh, model.OpSiLU, model.OpReLU}[rng.IntN(4)],
 		})
 	}
+	if rng.IntN(2) == 0 { // as Llama has it
+		y := b.MultiHeadAttention("l", b.LayerNorm("l.norm", x, model.OpRMSNorm, 0), model.Attention{
+			Heads: heads, Causal: true, Rotary: true, NoBias: true,
+		})
+		gate := b.Same("silu", b.Dense("gate", y, 1+rng.IntN(40)), model.OpSiLU)
+		x = b.Add("sum", x, b.Dense("down", b.Multiply("product", gate, b.Dense("up", y, b.Out(gate)[0])), width))
+	}
 	x = b.LayerNorm("n", x, []model.Op{model.OpLayerNorm, model.OpRMSNorm}[rng.IntN(2)], 0)
 	if rng.IntN(2) == 0 {
 		b.TiedDense("head", x, tokens)
