@@ -183,8 +183,12 @@ bench-platform: build ## figures of disdel platform up, as clients in another pr
 serverless: build ## deploy, invoke, logs and remove by the serverless framework (npm), on the embedded OpenWhisk
 	scripts/serverless.sh
 
+.PHONY: images
+images: ## builds the Dockerfiles of the actions by buildah, on bases of Debian, and starts them (as root; apt-get install buildah debootstrap)
+	scripts/build-images.sh
+
 .PHONY: suites
-suites: deps build ## what others test their clients of OpenWhisk with, and adapters of Python libraries: how many cases pass (ONLY=cases, wskdeploy, serverless, frameworks, hub)
+suites: deps build ## what others test their clients of OpenWhisk with, and adapters of Python libraries: how many cases pass (ONLY=cases, wskdeploy, serverless, frameworks, hub; ONLY=new: adapters on PyTorch 2)
 	scripts/suites.sh
 
 .PHONY: bench-aggregator

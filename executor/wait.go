@@ -140,7 +140,7 @@ type probe struct {
 	id     disdel.ActivationID // "": not accepted
 	served time.Time           // when its record was found
 	gone   bool                // the action does not exist
-	// OpenWhisk may lose a probe too. Another one is sent at the time again, and wait later the next.
+	// OpenWhisk may lose a probe too. Another one is sent at the time again, and wait later the next, up to a bound.
 	again time.Time
 	wait  time.Duration
 	older []disdel.ActivationID // sent before id
@@ -149,8 +149,9 @@ type probe struct {
 const (
 	// probeEvery is the time between probes that are not accepted.
 	probeEvery = 5 * time.Second
-	// probeAgain is the time until a second probe. Each later one takes twice as long.
+	// probeAgain is the time until a second probe. Each later one takes twice as long, up to probeLast.
 	probeAgain = 5 * time.Minute
+	probeLast  = 20 * time.Minute
 )
 
 // probe returns the state of a probe of inv's action that was sent after since. The first caller sends it.
@@ -187,7 +188,7 @@ func (e *Executor) sendProbe(ctx context.Context, action disdel.ActionName, p *p
 	invocation := disdel.Invocation{Task: disdel.TaskProbe, Action: action}
 	id, err := e.invokePaced(ctx, invocation, map[string]any{"probe": true})
 	e.quotas.removeWaiting(waiterOf(&invocation)) // probes are not shown as waiting
-	p.wait = max(2*p.wait, probeAgain)
+	p.wait = min(max(2*p.wait, probeAgain), probeLast)
 	p.again = time.Now().Add(p.wait)
 	p.gone = disdel.KindOf(err) == disdel.NotFound
 	if id == "" {

@@ -4,7 +4,8 @@
 # the integration tests that wskdeploy brings, as they are; and the serverless framework. It also tests the adapters of Keras,
 # Hugging Face and scikit-learn, and that transformers loads exported folders. It needs bin/disdel (make build), and what
 # scripts/test-deps.sh installs.
-# ONLY=cases, wskdeploy, serverless, frameworks or hub runs one part.
+# ONLY=cases, wskdeploy, serverless, frameworks or hub runs one part; ONLY=new the last two with PyTorch 2 and today's libraries, and
+# what the Python side of actions promises.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 program=${PROGRAM:-$PWD/bin/disdel}
@@ -53,18 +54,26 @@ serverless() {
   grep '^FAIL' "$work/serverless" || true
 }
 
-frameworks() {
+frameworks() { adapters "$(scripts/frameworks.sh)" tests/test_adapters.py; }
+hub() { folders "$(scripts/frameworks.sh)"; }
+new() {
   local python
-  python=$(scripts/frameworks.sh)
-  (cd clients/python && PYTHONPATH=src "$python" -m pytest -q -p no:cacheprovider tests/test_adapters.py) >"$work/frameworks" 2>&1 || failed=1
+  python=$(scripts/frameworks.sh --new)
+  KERAS_BACKEND=torch adapters "$python" 'tests/test_adapters.py tests/test_worker*.py'
+  folders "$python"
+}
+
+# adapters PYTHON FILES runs tests of clients/python.
+adapters() {
+  # shellcheck disable=SC2086 # several files, by patterns
+  (cd clients/python && PYTHONPATH=src "$1" -m pytest -q -p no:cacheprovider $2) >"$work/frameworks" 2>&1 || failed=1
   echo "suite frameworks: $(tail -1 "$work/frameworks")"
   grep -E '^(FAILED|SKIPPED)' "$work/frameworks" || true
 }
 
-# hub has transformers load the folders that disdel writes.
-hub() {
-  local python
-  python=$(scripts/frameworks.sh)
+# folders has transformers load the folders that disdel writes.
+folders() {
+  local python="$1"
   DISDEL_TEST_TRANSFORMERS="$python" go test -vet=off -count=1 -run Transformers ./internal/export >"$work/hub" 2>&1 || failed=1
   echo "suite hub: $(tail -1 "$work/hub")"
 }

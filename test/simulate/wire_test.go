@@ -227,7 +227,8 @@ func (c *conn) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
-// broke remembers when the last command on a broken connection arrives.
+// broke remembers when the last command arrives on a connection that broke, or that its client closed: the client may
+// have waited too long for the answer (seed 609366).
 func (w *world) broke(out *pipe) {
 	out.mu.Lock()
 	last := out.last
@@ -248,6 +249,7 @@ func (c *conn) reset(err error) {
 
 // Close implements net.Conn.
 func (c *conn) Close() error {
+	c.of.world.broke(c.out)
 	c.in.close(net.ErrClosed, true)
 	c.out.close(io.EOF, false)
 	return nil

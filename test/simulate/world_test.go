@@ -39,7 +39,7 @@ type world struct {
 	published int    // models
 	unswept   bool   // a controller said that it left the job's keys
 	jumped    time.Duration
-	onTheWay  time.Time // when the last command of a broken connection arrives
+	onTheWay  time.Time // when the last command of a connection arrives that is no more
 }
 
 // digest is a short name of a request. It does not depend on the folder of this process.
@@ -318,7 +318,8 @@ func (w *world) close() {
 }
 
 // leftKeys returns the keys in Redis that should not be there. Activations that still run when the job ends may leave
-// some behind the last sweep, and so may commands of dead processes that arrive after it (seed 70112): these expire.
+// some behind the last sweep, and so may commands of connections that are no more, which arrive after it (seed 70112):
+// these expire.
 func (w *world) leftKeys() (out []string) {
 	swept := w.platform.tidy && !w.unswept && w.onTheWay.Before(w.platform.tidied)
 	for _, key := range w.redis.Keys() {
