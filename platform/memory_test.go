@@ -77,10 +77,8 @@ func TestMemoryLimitsAreKeptToTheFivePercent(t *testing.T) {
 }
 
 func fivePercent(t *testing.T, p *Platform) {
-	times, late := 50, 0
-	if testing.Short() {
-		times = 5
-	}
+	const times = 10
+	late, slowest := 0, 0.0 // slowest: milliseconds that this machine takes to touch what is allowed
 	newTestAction(t, p, "touch", 60000, 128)
 	newTestAction(t, p, "echo", 60000, 128)
 	neighbour, _ := pidOf(t, p, "echo")
@@ -92,18 +90,19 @@ func fivePercent(t *testing.T, p *Platform) {
 		if peak, _ := annotation(got, "peakMemory").(float64); peak < 0.98*121*(1<<20) || peak > 128<<20 {
 			t.Errorf("95 %%, time %d: the record's peak is %.1f MB", i, peak/(1<<20))
 		}
+		slowest = max(slowest, got["duration"].(float64))
 	}
 	for i := range times {
 		_, got := call(t, p, "POST", ns+"/actions/touch?blocking=true", `{"mb":134.4,"hold":true}`)
 		if _, result := responseOf(got); fmt.Sprint(result) != "map[error:"+textMemoryExhausted+"]" {
 			t.Fatalf("105 %%, time %d: %v", i, result)
 		}
-		if got["duration"].(float64) > 1000 {
+		if got["duration"].(float64) > 1000+slowest {
 			late++
 		}
 	}
 	if late > times/2 { // others may keep this machine busy now and then, not always
-		t.Errorf("105 %%: %d of %d were killed after more than a second", late, times)
+		t.Errorf("105 %%: %d of %d were killed more than a second too late", late, times)
 	}
 	if pid, warm := pidOf(t, p, "echo"); pid != neighbour || !warm {
 		t.Errorf("the neighbour is process %d (warm %v), was %d", pid, warm, neighbour)

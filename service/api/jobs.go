@@ -209,12 +209,12 @@ func wait(c *call) (int, any, error) {
 	}
 	open, end := c.lasting()
 	defer end()
-	ctx, stop := context.WithTimeout(open, d)
-	defer stop()
-	run, err := c.watch(ctx)
+	run, err := c.watch(open) // finding the job takes none of the client's time
 	if err != nil {
 		return 0, nil, err
 	}
+	ctx, stop := context.WithTimeout(open, d)
+	defer stop()
 	out := http.NewResponseController(c.w)
 	out.SetWriteDeadline(time.Now().Add(d + readWithin)) //nolint:errcheck // there is none then
 	rec, err := run.Wait(ctx)
