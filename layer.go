@@ -19,7 +19,7 @@ type Layer struct {
 	Stride     int      `json:"stride,omitempty"`     // conv, pools
 	Padding    int      `json:"padding,omitempty"`    // conv, pools, pad: zeros on every side
 	Dilation   int      `json:"dilation,omitempty"`   // conv: pixels from one of the kernel to the next
-	Groups     int      `json:"groups,omitempty"`     // conv: groups of channels; the channels: depthwise. prelu: slopes
+	Groups     int      `json:"groups,omitempty"`     // conv: groups of channels; prelu: slopes
 	First      int      `json:"first,omitempty"`      // channels: the first that it takes, counted from 0
 	Bias       *bool    `json:"bias,omitempty"`       // conv, dense, multiHeadAttention: nil is true
 	Eps        float64  `json:"eps,omitempty"`        // norms, transformer: 0 is 1e-5

@@ -232,6 +232,21 @@ func (b *Builder) Norm(name string, in int, n Norm) int {
 	})
 }
 
+// GroupNorm adds a normalisation of an image over the pixels of each group of channels. An eps of 0 is 1e-5.
+func (b *Builder) GroupNorm(name string, in, groups int, eps float64) int {
+	channels, _, _ := b.image(name, in)
+	if eps == 0 {
+		eps = 1e-5
+	}
+	switch {
+	case groups < 1 || channels%groups != 0:
+		b.fail(name, "%d groups must divide %d channels", groups, channels)
+	case !(eps > 0):
+		b.fail(name, "eps %g must be above 0", eps)
+	}
+	return b.add(Node{Name: name, Op: OpGroupNorm, Inputs: []int{in}, Out: b.Out(in), Groups: groups, Eps: eps})
+}
+
 // Same adds an activation: an op whose output has its input's shape. OpSoftmax takes a vector.
 func (b *Builder) Same(name string, in int, op Op) int {
 	if op == OpSoftmax && len(b.Out(in)) != 1 {

@@ -75,6 +75,7 @@ const (
 	OpPositions    // adds a vector of each position: weight [positions channels], or sines with Fixed
 	OpLayerNorm    // over the channels of each position; Eps; parameters weight, bias
 	OpRMSNorm      // the same without mean and bias (Zhang 2019)
+	OpGroupNorm    // over the pixels and channels of each of Groups; Eps; parameters weight, bias (Wu 2018)
 	OpAttention    // Heads, KVHeads, Causal, Rotary; the input's channels are queries, keys and values
 	OpLSTM         // Units: the recurrence of an LSTM; the input has the products of all four gates (Hochreiter 1997)
 	OpGRU          // the same of the three gates of a GRU (Cho 2014)
@@ -153,6 +154,7 @@ var ops = [...]op{
 	OpPositions: {name: "positions", params: positionParams},
 	OpLayerNorm: {name: "layerNorm", weighs: true, params: layerNormParams},
 	OpRMSNorm:   {name: "rmsNorm", weighs: true, params: layerNormParams},
+	OpGroupNorm: {name: "groupNorm", weighs: true, params: layerNormParams},
 	OpAttention: {name: "attention", weighs: true, macs: func(n *Node) int64 {
 		return 2 * int64(n.Out.Len()) * int64(n.Out[1])
 	}},

@@ -171,6 +171,11 @@ var layerKinds = [...]layerKind{
 		options: "eps", add: addLayerNorm(OpRMSNorm),
 	},
 	{
+		name: "groupNorm", options: "groups eps", required: "groups",
+		meaning: "Brings each group of an image's channels to mean 0 and variance 1, then scales and shifts each channel.",
+		add:     func(b *Builder, name string, in []int, l *disdel.Layer) { b.GroupNorm(name, in[0], l.Groups, l.Eps) },
+	},
+	{
 		name: "multiHeadAttention", meaning: "Each position takes a mean of all positions, by weights of its own.",
 		options: "heads kvHeads causal rotary bias", required: "heads", add: addAttention,
 	},

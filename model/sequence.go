@@ -29,7 +29,7 @@ func positionParams(g *Graph, out []Param, i int) []Param {
 func layerNormParams(g *Graph, out []Param, i int) []Param {
 	n := &g.Nodes[i]
 	out = append(out, n.param(i, "weight", true, n.Out[0]))
-	if n.Op == OpLayerNorm {
+	if n.Op != OpRMSNorm {
 		out = append(out, n.param(i, "bias", true, n.Out[0]))
 	}
 	return out

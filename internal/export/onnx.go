@@ -77,7 +77,7 @@ func sidesOf(g *model.Graph, p model.Param) []int {
 	n := &g.Nodes[p.Node]
 	norm, bias := n.Op == model.OpLayerNorm || n.Op == model.OpRMSNorm, n.Op == model.OpDense && len(p.Shape) == 1
 	switch {
-	case len(n.Out) == 3 && (n.Op == model.OpPReLU || n.Op == model.OpRMSNorm):
+	case len(n.Out) == 3 && (n.Op == model.OpPReLU || n.Op == model.OpRMSNorm || n.Op == model.OpGroupNorm):
 		return []int{p.Len(), 1, 1}
 	case len(n.Out) == 2 && (norm || bias || n.Op == model.OpClassToken):
 		return []int{p.Len(), 1}
@@ -266,6 +266,8 @@ func (t *translator) special(n *model.Node, o operator) error {
 		} else {
 			t.layerNorm(n, o)
 		}
+	case model.OpGroupNorm:
+		t.groupNorm(n, o)
 	case model.OpEmbedding, model.OpPositions, model.OpAttention, model.OpLSTM, model.OpGRU, model.OpSequence,
 		model.OpClassToken, model.OpTakePosition, model.OpReverse:
 		return t.sequence(n, o)
@@ -350,6 +352,22 @@ func (t *translator) layerNorm(n *model.Node, o operator) {
 	step("Add", "shifted", o.in)
 	o.in = []string{last}
 	t.as("Transpose", o, integers("perm", 0, 3, 1, 2))
+}
+
+// groupNorm writes groups as the channels of an InstanceNormalization, as PyTorch does: GroupNormalization itself has
+// one weight a channel from opset 21 on.
+func (t *translator) groupNorm(n *model.Node, o operator) {
+	ones := make([]float32, n.Groups)
+	for i := range ones {
+		ones[i] = 1
+	}
+	last := t.step(n, "InstanceNormalization", "normed", []string{
+		t.reshaped(n, "groups", o.in[0], 0, n.Groups, -1), t.constant(n, "ones", []int{n.Groups}, ones...),
+		t.constant(n, "zeros", []int{n.Groups}, make([]float32, n.Groups)...),
+	}, number("epsilon", n.Eps))
+	last = t.reshaped(n, "image", last, 0, n.Out[0], n.Out[1], n.Out[2])
+	o.in = []string{t.step(n, "Mul", "scaled", []string{last, n.Name + ".weight"}), n.Name + ".bias"}
+	t.as("Add", o)
 }
 
 // norms writes the same of the channels of each position, and RMS norms, which have no mean and no bias.

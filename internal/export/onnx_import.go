@@ -47,7 +47,8 @@ type value struct {
 	isList bool
 	means  int // columns of an adaptive pool whose rows are still to come
 	view   view
-	groups int // of channels, with inGroups and groupsTurned
+	groups int     // of channels, with inGroups, groupsTurned, groupRows and groupsNormed
+	eps    float64 // with groupsNormed
 	heads  *headed
 	zeros  bool    // it is zeros, of any shape
 	states []state // of recurrences, [states rows units]; picked: of one, [rows units]
@@ -434,6 +435,8 @@ func layerOf(n *model.Node) disdel.Layer {
 		l.Eps, l.Momentum = n.Eps, n.Momentum
 	case model.OpLayerNorm:
 		l.Eps = n.Eps
+	case model.OpGroupNorm:
+		l.Groups, l.Eps = n.Groups, n.Eps
 	case model.OpLeakyReLU:
 		l.Slope = n.Slope
 	}

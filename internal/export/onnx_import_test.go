@@ -102,6 +102,7 @@ func TestNetworksComeBackFromONNX(t *testing.T) {
 			x = b.Multiply("square", x, b.Multiply("gated", x, b.Same("open", b.GlobalPool("mean", x), model.OpSigmoid)))
 			x = b.Concat("again", b.Channels("shuffled", x, 0, 0, 3), b.Channels("some", x, 4, 2, 1))
 			x = b.LayerNorm("each pixel", b.Upsample("up", x, model.Sides{H: 2, W: 3}), model.OpLayerNorm, 1e-3)
+			x = b.GroupNorm("groups", b.GroupNorm("one group", x, 1, 0), b.Out(x)[0], 1e-4)
 			x = b.Same("silu", b.Same("gelu", b.AdaptivePool("adaptive", x, 3), model.OpGELU), model.OpSiLU)
 			x = b.Same("soft", b.Same("elu", b.LeakyReLU("leaky", b.Flatten("flat", x), 0.2), model.OpELU), model.OpSoftplus)
 			x = b.Same("swish", b.Same("gate", b.Dense("first", x, 11), model.OpHardSigmoid), model.OpHardSwish)

@@ -15,7 +15,8 @@ func nodeReaders() map[string]nodeReader {
 	return map[string]nodeReader{
 		"Conv": (*importer).conv, "ConvTranspose": (*importer).convTranspose, "LSTM": recurrent(model.OpLSTM),
 		"GRU": recurrent(model.OpGRU), "Gemm": (*importer).gemm, "MatMul": (*importer).matMul,
-		"BatchNormalization": (*importer).batchNorm, "Relu": same(model.OpReLU), "Tanh": same(model.OpTanh),
+		"BatchNormalization": (*importer).batchNorm, "InstanceNormalization": (*importer).instanceNorm,
+		"Relu": same(model.OpReLU), "Tanh": same(model.OpTanh),
 		"Sigmoid": gated(model.OpSigmoid, model.OpSiLU), "HardSwish": same(model.OpHardSwish),
 		"HardSigmoid": (*importer).hardSigmoid, "Softplus": same(model.OpSoftplus), "Elu": (*importer).elu,
 		"LeakyRelu": (*importer).leakyRelu, "Gelu": (*importer).gelu, "Clip": (*importer).clip, "Div": (*importer).div,

@@ -95,6 +95,10 @@ func (r *importer) reshape(n *step) {
 		r.ungroup(n, v, to.whole)
 		return
 	}
+	if v.isNode && v.view == groupsNormed {
+		r.groupNorm(n, v, to.whole)
+		return
+	}
 	if v.isNode && v.view == directionsTurned {
 		r.joinDirections(n, v, to.whole)
 		return

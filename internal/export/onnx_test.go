@@ -72,6 +72,10 @@ func TestOnnxruntimeAnswersAlike(t *testing.T) {
 			x := b.LayerNorm("pixels", b.Conv("a", 0, 8, model.Square(3, 1, 0), 1, true), model.OpLayerNorm, 1e-3)
 			b.Dense("fc", b.LayerNorm("all", b.Dense("wide", b.Flatten("flat", x), 9), model.OpLayerNorm, 0), 3)
 		}),
+		"groups": built(t, model.Shape{3, 5, 4}, func(b *model.Builder) {
+			x := b.GroupNorm("g", b.Conv("a", 0, 6, model.Square(3, 1, 0), 1, true), 3, 1e-3)
+			b.Dense("fc", b.Flatten("flat", b.GroupNorm("each", x, 6, 0)), 3)
+		}),
 		"attending": built(t, model.Shape{9}, func(b *model.Builder) {
 			x := b.Positions("at", b.Embedding("words", 0, 7, 8, false), false)
 			causal, shared := model.Attention{Heads: 2, Causal: true}, model.Attention{Heads: 4, KVHeads: 2, Rotary: true}

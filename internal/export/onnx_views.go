@@ -14,6 +14,8 @@ const (
 	channelsLast                 // [rows height width channels], or [rows positions channels]
 	inGroups                     // [rows groups channels/groups height width]
 	groupsTurned                 // [rows channels/groups groups height width]
+	groupRows                    // [rows groups values], before an InstanceNormalization
+	groupsNormed                 // the same, behind it
 	positionsFirst               // [positions rows channels]
 	byDirection                  // [positions directions rows channels/directions]
 	directionsTurned             // [positions rows directions channels/directions]
@@ -79,6 +81,12 @@ func (r *importer) seen(n *step, i int) (node int, order view, ok bool) {
 // group reads the first step of a channel shuffle.
 func (r *importer) group(n *step, x int, sides []int64) bool {
 	have := r.b.Out(x)
+	if next := r.only(n.out[0]); next != nil && next.kind == "InstanceNormalization" && len(have) == 3 &&
+		len(sides) == 3 && sides[1] > 0 && int64(have[0])%sides[1] == 0 &&
+		(sides[2] == -1 || sides[2] == int64(have.Len())/sides[1]) {
+		r.set(n, value{isNode: true, node: x, view: groupRows, groups: int(sides[1])})
+		return true
+	}
 	if len(have) == 3 && len(sides) == 3 && sides[1] == int64(have[0]) && sides[2] == int64(have[1]*have[2]) {
 		r.layer(n, r.b.Sequence(r.name(n, ""), x))
 		return true
@@ -89,6 +97,69 @@ func (r *importer) group(n *step, x int, sides []int64) bool {
 	}
 	r.set(n, value{isNode: true, node: x, view: inGroups, groups: int(sides[1])})
 	return true
+}
+
+// instanceNorm normalises each channel of an image, or each group of channels that a Reshape has made a row.
+func (r *importer) instanceNorm(n *step) {
+	v, _ := r.in(n, 0)
+	weight, _, ok := r.floats(n, 1)
+	bias, _, known := r.floats(n, 2)
+	eps := decimal(n.number("epsilon", 1e-5))
+	switch {
+	case !ok || !known:
+	case !(eps > 0):
+		r.fault(n, "epsilon is %g; it must be above 0", eps)
+	case v.isNode && v.view == groupRows:
+		if len(weight) != v.groups || slices.ContainsFunc(weight, func(w float32) bool { return w != 1 }) ||
+			len(bias) != v.groups || slices.ContainsFunc(bias, func(w float32) bool { return w != 0 }) {
+			r.fault(n, "it scales and shifts groups; disdel scales and shifts channels")
+			return
+		}
+		v.view, v.eps = groupsNormed, eps
+		r.set(n, v)
+	default:
+		x, ok := r.from(n, 0)
+		if ok && (len(r.b.Out(x)) != 3 || len(weight) != r.b.Out(x)[0] || len(bias) != len(weight)) {
+			r.fault(n, "its input is %v, with %d weights; disdel normalises images", []int(r.b.Out(x)), len(weight))
+		} else if ok {
+			r.addGroupNorm(n, n, n.in[1], x, len(weight), eps, weight, bias)
+		}
+	}
+}
+
+// groupNorm reads the Reshape that makes an image of normalised groups, and the product and the sum behind it.
+func (r *importer) groupNorm(n *step, v value, sides []int64) {
+	have := r.b.Out(v.node)
+	if len(sides) != 4 || sides[1] != int64(have[0]) ||
+		!slices.Equal(sides[2:], []int64{int64(have[1]), int64(have[2])}) {
+		r.fault(n, "it makes the shape %v of normalised groups; disdel makes %v", sides, []int(have))
+		return
+	}
+	last, named := n, ""
+	weight, bias := r.values(n, have[0]), r.values(n, have[0])
+	for i := range weight {
+		weight[i] = 1
+	}
+	if next, list, name := r.applied(last, "Mul", have[0], true); next != nil {
+		last, weight, named, next.done = next, list, name, true
+	} else if next, list, _ := r.applied(last, "Mul", 1, true); next != nil && list[0] == 1 { // PyTorch's affine=False
+		last, next.done = next, true
+	}
+	if next, list, _ := r.applied(last, "Add", have[0], true); next != nil {
+		last, bias, next.done = next, list, true
+	} else if next, list, _ := r.applied(last, "Add", 1, true); next != nil && list[0] == 0 {
+		last, next.done = next, true
+	}
+	r.addGroupNorm(n, last, named, v.node, v.groups, v.eps, weight, bias)
+}
+
+func (r *importer) addGroupNorm(n, last *step, named string, x, groups int, eps float64, weight, bias []float32) {
+	if weight == nil || bias == nil {
+		return // values has said why
+	}
+	name := r.name(n, named)
+	r.keep(name, weight, bias)
+	r.layer(last, r.b.GroupNorm(name, x, groups, eps))
 }
 
 // ungroup reads the last step of a channel shuffle.

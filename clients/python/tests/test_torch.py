@@ -126,6 +126,14 @@ def test_images_become_larger_and_slopes_are_learned() -> None:
     assert [kind for kind, _ in options[6:8]] == ["globalAvgPool", "multiply"]
 
 
+def test_groups_are_normalised() -> None:
+    nn = torch.nn
+    layers = disdel.from_torch(nn.Sequential(nn.Conv2d(3, 6, 3), nn.GroupNorm(2, 6, eps=1e-3), nn.Flatten()))["layers"]
+    assert layers[1]["groupNorm"] == {"name": "1", "groups": 2, "eps": 1e-3}
+    with pytest.raises(disdel.Invalid, match="affine=True"):
+        disdel.from_torch(nn.Sequential(nn.Conv2d(3, 6, 3), nn.GroupNorm(2, 6, affine=False)))
+
+
 def test_common_layers_become_ours() -> None:
     layers = disdel.from_torch(Common())["layers"]
     kinds = [kind for layer in layers for kind in layer]

@@ -81,6 +81,21 @@ class Scaled(nn.Module):
         return self.fc(torch.cat([two, one], 1).mean([2, 3]))
 
 
+class Grouped(nn.Module):
+    """Norms of groups of channels, and of each channel."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.norm, self.each = nn.Conv2d(3, 6, 3), nn.GroupNorm(2, 6, eps=1e-3), nn.InstanceNorm2d(6, affine=True)
+        self.plain, self.fc = nn.GroupNorm(3, 6, affine=False), nn.Linear(6, 4)
+        for one in (self.norm.weight, self.norm.bias, self.each.weight, self.each.bias):
+            nn.init.normal_(one)
+
+    def forward(self, x):
+        x = torch.relu(self.each(self.norm(self.a(x))))
+        return self.fc(nn.functional.adaptive_avg_pool2d(self.plain(x) * x, 1).flatten(1))
+
+
 class Patches(nn.Module):
     """A block of torchvision's vision transformer."""
 
@@ -188,6 +203,7 @@ for name, net, sides, changes in [
                                           "training": torch.onnx.TrainingMode.PRESERVE}),
     ("branches", Branches(), [3, 12, 12], {"opset_version": 11}), ("branches9", Branches(), [3, 12, 12],
                                                                  {"opset_version": 9}),
+    ("grouped", Grouped(), [3, 9, 8], {}), ("grouped_rows", Grouped(), [3, 9, 8], {"dynamic_axes": {"in": {0: "rows"}}}),
     ("squeeze", Squeeze(nn.Sigmoid()), [3, 9, 8], {}), ("squeeze_hard", Squeeze(nn.Hardsigmoid()), [3, 9, 8], {}),
     ("scaled", Scaled(), [3, 8, 6], {"opset_version": 17}), ("scaled_steps", Scaled(), [3, 8, 6], {"opset_version": 13}),
     ("one_patches", Patches(), [3, 8, 12], {"opset_version": 17}),

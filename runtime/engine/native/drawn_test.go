@@ -41,12 +41,16 @@ func drawImages(t *testing.T, seed uint64) *model.Graph {
 	x := 0
 	for i := range 2 + rng.IntN(4) {
 		name := fmt.Sprint("n", i)
-		switch c := b.Out(x)[0]; rng.IntN(16) {
+		switch c := b.Out(x)[0]; rng.IntN(17) {
 		case 11:
 			x = b.Conv(name+".a", x, 6*(1+rng.IntN(3)), model.Square(1, 1, 0), 1, true)
 			x = b.Channels(name, x, rng.IntN(3), rng.IntN(4), 1+rng.IntN(3))
 		case 12:
 			x = b.LayerNorm(name, b.Conv(name+".a", x, 5+rng.IntN(9), model.Square(1, 1, 0), 1, true), model.OpLayerNorm, 1e-5)
+		case 16:
+			groups := 1 + rng.IntN(5)
+			x = b.Conv(name+".a", x, groups*(1+rng.IntN(4)), model.Square(3, 1, 1), 1, true)
+			x = b.GroupNorm(name, x, groups, 1e-3)
 		case 9:
 			x = b.Multiply(name, b.Same(name+".gate", b.Conv(name+".a", b.GlobalPool(name+".mean", x), c, model.Square(1, 1, 0),
 				1, true), model.OpSigmoid), x)

@@ -62,6 +62,8 @@ func kindOf(n *model.Node) kind {
 		return positions{}
 	case model.OpLayerNorm, model.OpRMSNorm:
 		return layerNorm{}
+	case model.OpGroupNorm:
+		return groupNorm{}
 	case model.OpAttention:
 		return attention{}
 	case model.OpLSTM:

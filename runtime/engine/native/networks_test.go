@@ -159,6 +159,12 @@ func networks() map[string]func(b *model.Builder) {
 			x = b.Same("g", b.Conv("b", x, 9, model.Square(1, 1, 0), 1, true), model.OpGELU)
 			end(b, b.LayerNorm("m", b.GlobalPool("p", x), model.OpLayerNorm, 0))
 		},
+		"groups norm": func(b *model.Builder) {
+			x := b.GroupNorm("n", b.Conv("a", 0, 6, model.Square(3, 1, 1), 1, true), 2, 1e-3)
+			x = b.Conv("b", b.Same("r", x, model.OpReLU), 5, model.Square(3, 2, 1), 1, true)
+			x = b.GroupNorm("m", x, 5, 0)
+			end(b, b.Add("add", x, b.GroupNorm("o", x, 1, 0)))
+		},
 		"option a": func(b *model.Builder) {
 			x := b.Same("r0", b.Conv("a", 0, 4, model.Square(3, 1, 1), 1, true), model.OpReLU)
 			y := b.Conv("b", x, 8, model.Square(3, 2, 1), 1, true)
@@ -352,7 +358,7 @@ func build(t testing.TB, name string, f func(b *model.Builder)) *model.Graph {
 func imageNetworks() map[string]func(b *model.Builder) {
 	all := networks()
 	maps.DeleteFunc(all, func(name string, _ func(b *model.Builder)) bool {
-		return strings.HasPrefix(name, "tokens") || strings.HasPrefix(name, "patches")
+		return strings.HasPrefix(name, "tokens") || strings.HasPrefix(name, "patches") || name == "groups norm"
 	})
 	return all
 }

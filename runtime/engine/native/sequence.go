@@ -103,7 +103,7 @@ type layerNorm struct{ elementwise }
 
 func (l *layer) layerNorm() kernel.LayerNorm {
 	return kernel.LayerNorm{
-		Sequence: l.sequence(), Eps: l.node.Eps, Centered: l.node.Op == model.OpLayerNorm,
+		Sequence: l.sequence(), Eps: l.node.Eps, Centered: l.node.Op != model.OpRMSNorm,
 		Gamma: l.weight.value, Beta: values(l.bias), Kept: l.shared,
 	}
 }
@@ -117,14 +117,46 @@ func (layerNorm) forward(l *layer, w *kernel.Worker, _ *Engine) {
 func (layerNorm) backward(l *layer, w *kernel.Worker, _ *Engine) {
 	n := l.layerNorm()
 	if l.trains() {
-		for _, p := range l.params {
-			w.Clear(p.grad)
-		}
-		w.Sync()
+		l.clearGradients(w)
 		w.LayerNormSums(&n, l.in[0].out, l.grad, l.weight.grad, gradOf(l.bias))
 		w.Sync()
 	}
 	w.LayerNormBack(&n, l.in[0].out, l.grad)
+	w.Sync()
+}
+
+// clearGradients writes zeros, also behind the last value: what is there counts in the scale of 8-bit moments.
+func (l *layer) clearGradients(w *kernel.Worker) {
+	for _, p := range l.params {
+		w.Clear(p.grad)
+	}
+	w.Sync()
+}
+
+// groupNorm brings groups of an image's channels to mean 0 and variance 1.
+type groupNorm struct {
+	elementwise
+	byLanes
+}
+
+func (l *layer) groupNorm() kernel.GroupNorm {
+	return kernel.GroupNorm{LayerNorm: l.layerNorm(), Groups: l.node.Groups}
+}
+
+func (groupNorm) forward(l *layer, w *kernel.Worker, _ *Engine) {
+	n := l.groupNorm()
+	w.GroupNorm(&n, l.in[0].out, l.out)
+	w.Sync()
+}
+
+func (groupNorm) backward(l *layer, w *kernel.Worker, _ *Engine) {
+	n := l.groupNorm()
+	if l.trains() {
+		l.clearGradients(w)
+		w.GroupNormSums(&n, l.in[0].out, l.grad, l.weight.grad, l.bias.grad)
+		w.Sync()
+	}
+	w.GroupNormBack(&n, l.in[0].out, l.grad)
 	w.Sync()
 }
 

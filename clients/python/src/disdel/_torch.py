@@ -76,7 +76,7 @@ class _Walk:
     def _module(self, node: Any) -> None:
         module = self._modules[node.target]
         found = _MODULES.get(type(module).__name__)
-        if found is None or not type(module).__module__.startswith("torch.nn."):
+        if found is None or not type(module).__module__.startswith(("torch.nn.", "torchvision.ops.")):
             kind = type(module).__name__
             if kind in _BY_ONNX:
                 raise _refused(node.target, "%s comes in by torch.onnx.export and disdel model import" % kind)
@@ -200,6 +200,18 @@ def _norm(m: Any, name: str) -> Tuple[str, Dict[str, Any]]:
     return "batchNorm", {"eps": m.eps, "momentum": m.momentum, "scale": m.affine, "center": m.affine}
 
 
+def _group_norm(m: Any, name: str) -> Tuple[str, Dict[str, Any]]:
+    if not m.affine:
+        raise _refused(name, "a group norm has a weight and a bias, affine=True")
+    return "groupNorm", {"groups": m.num_groups, "eps": m.eps}
+
+
+def _drop_path(m: Any, name: str) -> Tuple[str, Dict[str, Any]]:
+    if m.mode != "row":
+        raise _refused(name, "stochastic depth drops rows, mode=row")
+    return "dropPath", {"rate": m.p}
+
+
 def _pool(kernel: Any, stride: Any, padding: Any) -> Dict[str, Any]:
     return {"kernel": _pair(kernel), "stride": _pair(stride), "padding": _padding(padding)}
 
@@ -287,6 +299,8 @@ _MODULES: Dict[str, Callable[[Any, str], _Made]] = {
     "Linear": lambda m, name: ("dense", {"units": m.out_features, "bias": m.bias is not None}),
     "BatchNorm1d": _norm,
     "BatchNorm2d": _norm,
+    "GroupNorm": _group_norm,
+    "StochasticDepth": _drop_path,
     "ReLU": _plain("relu"),
     "ReLU6": _plain("relu6"),
     "Sigmoid": _plain("sigmoid"),

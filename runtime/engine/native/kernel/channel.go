@@ -250,3 +250,91 @@ func (w *Worker) slopes(n *Norm, s *NormState, dGamma, dBeta []float32) {
 		s.Third[c] = float32(-gamma*inv*sum/count - slope*mean)
 	}
 }
+
+// GroupNorm is a normalisation over the pixels of each group of channels (Wu 2018). Kept is [groups][2][Lanes].
+type GroupNorm struct {
+	LayerNorm
+	Groups int
+}
+
+// each calls f for this worker's share of groups and vectors of 16 lanes.
+func (n *GroupNorm) each(w *Worker, f func(group, l int)) {
+	blocks := n.active() / lanes
+	from, to := w.share(n.Groups * blocks)
+	for i := from; i < to; i++ {
+		f(i/blocks, i%blocks*lanes)
+	}
+}
+
+// group calls a kernel on 16 lanes of a group in each pixel. Sums go on from pixel to pixel.
+func (w *Worker) group(f func(*channelArgs), n *GroupNorm, x, y []float32, group, l int) {
+	size := n.C / n.Groups
+	for t := range n.H * n.W {
+		w.eachChannel(f, &n.LayerNorm, x, y, t*n.Pixel()+group*size*n.Lanes+l, group*size, size)
+	}
+}
+
+// GroupNorm computes y = gamma (x - mean) / sqrt(variance + eps) + beta, with the moments of each group.
+func (w *Worker) GroupNorm(n *GroupNorm, x, y []float32) {
+	n.each(w, func(group, l int) {
+		w.groupMoments(n, x, group, l)
+		if n.Kept != nil {
+			mean, inverse := n.kept(group, l)
+			*mean, *inverse = w.lane.moments[0], w.lane.moments[1]
+		}
+		w.group(w.f.layerNorm, n, x, y, group, l)
+	})
+}
+
+// groupMoments computes w.lane's moments of a group.
+func (w *Worker) groupMoments(n *GroupNorm, x []float32, group, l int) {
+	size, s := n.C/n.Groups, &w.lane
+	count := 1 / float32(size*n.H*n.W)
+	*s = laneSums{}
+	w.part = filled(1)
+	for t := range n.H * n.W {
+		at := t*n.Pixel() + group*size*n.Lanes + l
+		w.eachRow(w.f.dotRows, w.part[:], 0, x[at:], n.Lanes, nil, &s.moments[0], size)
+	}
+	for i := range s.moments[0] {
+		s.moments[0][i] *= count
+	}
+	w.group(w.f.layerSquares, n, x, x, group, l)
+	for i, v := range s.sums[0] {
+		s.moments[1][i] = float32(1 / sqrt(float64(v*count)+n.Eps))
+	}
+}
+
+// GroupNormSums adds the gradients of gamma and beta to arrays of zeros, each worker for some channels.
+func (w *Worker) GroupNormSums(n *GroupNorm, x, dy, dGamma, dBeta []float32) {
+	from, to := w.share(n.C)
+	for c := from; c < to; c++ {
+		for l := 0; l < n.active(); l += lanes {
+			mean, inverse := n.kept(c*n.Groups/n.C, l)
+			for t := range n.H * n.W {
+				var dot, sum float32
+				in, d := n.at(x, t, c, l), n.at(dy, t, c, l)
+				for i := range d { // lanes without rows have gradients of 0
+					dot += d[i] * (in[i] - mean[i]) * inverse[i]
+					sum += d[i]
+				}
+				dGamma[c], dBeta[c] = dGamma[c]+dot, dBeta[c]+sum
+			}
+		}
+	}
+}
+
+// GroupNormBack turns dy, the gradient of y, into that of x, in place.
+func (w *Worker) GroupNormBack(n *GroupNorm, x, dy []float32) {
+	count, s := float32(n.Groups)/float32(n.C*n.H*n.W), &w.lane
+	n.each(w, func(group, l int) {
+		mean, inverse := n.kept(group, l)
+		*s = laneSums{moments: [2][lanes]float32{*mean, *inverse}}
+		w.group(w.f.layerSums, n, x, dy, group, l)
+		for i := range s.sums[0] {
+			s.sums[0][i] *= count
+			s.sums[1][i] *= count
+		}
+		w.group(w.f.layerBack, n, x, dy, group, l)
+	})
+}

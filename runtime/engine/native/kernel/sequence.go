@@ -198,13 +198,18 @@ type laneSums struct{ moments, sums [2][lanes]float32 }
 
 // layer calls a kernel on 16 lanes of the channels of a pixel, whose moments and sums are w.lane's.
 func (w *Worker) layer(f func(*channelArgs), n *LayerNorm, x, y []float32, t, l int) {
-	a, at := &w.chn, t*n.Pixel()+l
-	a.x, a.y, a.p, a.q = p(x, at), p(y, at), p(n.Gamma, 0), p(n.Gamma, 0)
+	w.eachChannel(f, n, x, y, t*n.Pixel()+l, 0, n.C)
+}
+
+// eachChannel calls a kernel on 16 lanes of count channels from the first on, whose values begin at a place.
+func (w *Worker) eachChannel(f func(*channelArgs), n *LayerNorm, x, y []float32, at, first, count int) {
+	a := &w.chn
+	a.x, a.y, a.p, a.q = p(x, at), p(y, at), p(n.Gamma, first), p(n.Gamma, first)
 	if n.Beta != nil {
-		a.q = p(n.Beta, 0)
+		a.q = p(n.Beta, first)
 	}
 	a.z, a.out = unsafe.Pointer(&w.lane.moments), unsafe.Pointer(&w.lane.sums)
-	a.channels, a.row = int64(n.C), int64(4*n.Lanes)
+	a.channels, a.row = int64(count), int64(4*n.Lanes)
 	f(a)
 }
 

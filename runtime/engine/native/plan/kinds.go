@@ -109,6 +109,9 @@ var kinds = [...]kind{
 		weights: true, work: (*planner).workLayerNorm, passes: true, readsInput: true, keeps: always, lanes: true,
 		text: true, folds: true,
 	},
+	model.OpGroupNorm: {
+		weights: true, work: (*planner).workGroupNorm, passes: true, readsInput: true, keeps: always, lanes: true,
+	},
 	model.OpAttention: {
 		work: (*planner).workAttention, readsInput: true, readsOutput: true, lanes: true, text: true, folds: true,
 	},
@@ -222,6 +225,9 @@ func (p *planner) workLayerNorm(i int) memory {
 	v := &p.Nodes[i].Image
 	return memory{kept: 2 * v.H * v.W * v.Lanes}
 }
+
+// workGroupNorm keeps the mean and the deviation of each group.
+func (p *planner) workGroupNorm(i int) memory { return memory{kept: 2 * p.g.Nodes[i].Groups * p.Lanes} }
 
 // workAttention is blocks of scores and of their operands, whatever the number of positions, for every head of keys and
 // every 16 lanes: what a worker computes at a time. It keeps a number for each query.

@@ -149,6 +149,8 @@ def computed(node, op, inputs, weights):
         return F.linear(x, of(".weight"), of(".bias"))
     if op == "batchNorm":
         return F.batch_norm(x, None, None, of(".weight"), of(".bias"), True, 0, node["Eps"])
+    if op == "groupNorm":
+        return F.group_norm(x, node["Groups"], of(".weight"), of(".bias"), node["Eps"])
     if op == "maxPool":
         return F.max_pool2d(x, sides(node["Kernel"]), sides(node["Stride"]), pad)
     if op == "avgPool":
