@@ -13,6 +13,7 @@ work=$(mktemp -d)
 engine() { buildah --root "$work/storage" --runroot "$work/run" "$@"; }
 end() {
   engine umount --all >/dev/null 2>&1 || true
+  umount "$work"/storage/* 2>/dev/null || true
   rm -rf "$work"
 }
 trap end EXIT

@@ -37,6 +37,9 @@ type oneModel struct {
 	trained
 	Address string
 	Own     bool          // the tenant may change it
+	Start   string        // the model that its training started from; "": none, or a file of weights
+	File    string        // the checksum of the file of weights that its training started from
+	Next    []string      // models whose training started from it, newest first
 	Drawn   []int         // width and height of a picture that it takes; nil: it takes other rows
 	Refused *disdel.Error // why there is no answer; nil: nobody asked, or there is one
 	Answers []answer
@@ -72,10 +75,31 @@ func (v *visit) model() (*oneModel, error) {
 		m.Tags = versions[i].Tags
 	}
 	page := &oneModel{trained: trainedOf(m), Address: modelAddress(m.Ref()), Own: found.Owner == ""}
+	page.Start = m.Network.Init.Weights
+	if strings.HasPrefix(page.Start, "sha256:") {
+		page.Start, page.File = "", page.Start
+	}
+	page.Next = v.startedFrom(m.Ref())
 	if in := m.Network.Input; len(in) == 3 && in[0] != 2 && in[0] <= 3 && min(in[1], in[2]) >= smallestDrawn {
 		page.Drawn = []int{in[2], in[1]}
 	}
 	return page, nil
+}
+
+// startedFrom are the models of the tenant, and those shared with it, whose training started from a model. Damaged ones
+// are left out.
+func (v *visit) startedFrom(ref string) (out []string) {
+	var found []modelstore.Model
+	for m, err := range v.s.AllModels(v.Context()) {
+		if err == nil && m.Network.Init.Weights == ref {
+			found = append(found, m)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b modelstore.Model) int { return b.Created.Compare(a.Created) })
+	for i := range found {
+		out = append(out, found[i].Ref())
+	}
+	return out
 }
 
 // smallestDrawn is the least width of a picture that somebody can draw.

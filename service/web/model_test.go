@@ -132,6 +132,17 @@ func TestAModelsPage(t *testing.T) {
 	if res, _ := h.signedIn("ann read").send("POST", address+"/tag", promote); res.StatusCode != http.StatusForbidden {
 		t.Errorf("a reader promotes: %d", res.StatusCode)
 	}
+	start := strings.Replace(small, "  name: digits-cnn\n", "  name: digits-cnn\n  init: {weights: digits:prod}\n", 1)
+	res, text = b.send("POST", "/ui/submit", map[string][]string{"file": {start}})
+	if res.StatusCode != http.StatusSeeOther {
+		t.Fatal(text)
+	}
+	h.wait("ann", strings.TrimPrefix(res.Header.Get("Location"), "/ui/jobs/"))
+	for path, want := range map[string]string{address: "Continued by digits:v2", "/ui/models/digits:v2": "Started from digits:v1"} {
+		if doc, _ := b.page(path); !strings.Contains(words(doc), want) {
+			t.Errorf("%s does not say %q: %s", path, want, words(doc))
+		}
+	}
 	bob := h.signedIn("bob submit")
 	for _, path := range []string{address, address + "/onnx"} {
 		if res, _ := bob.send("GET", path, nil); res.StatusCode != http.StatusNotFound {
