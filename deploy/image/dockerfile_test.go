@@ -34,7 +34,8 @@ func TestTheDockerfileForGPUsIsRunAsTheOther(t *testing.T) {
 	}
 }
 
-// What a container engine builds of the Dockerfile is what Build makes: nobody here runs one, so lines are compared.
+// What a container engine builds of the Dockerfile is what Build makes: tests run no engine, and compare
+// lines. `make images` builds it.
 func TestTheDockerfileMakesTheSameImage(t *testing.T) {
 	text, err := os.ReadFile("../Dockerfile")
 	if err != nil {
