@@ -400,7 +400,7 @@ func (d *SparseData) Guess(loss string) float64 {
 // Ratings tells whether a row is a user's rating of an item.
 func (d *SparseData) Ratings() bool { return d.Users > 0 }
 
-// Scores are the figures of predicted numbers on held-out rows, besides the loss. All are zero for classes of networks.
+// Scores are the figures of predicted numbers on held-out rows, besides the loss. Of classes of networks there is Top5.
 // Errors are in the unit of the targets; of several targets they are the mean.
 type Scores struct {
 	RMSE float64 `json:"rmse,omitempty"` // root of the mean squared error, of targets that are numbers
@@ -415,10 +415,13 @@ type Scores struct {
 	// labels. MicroF1 is that of all labels together.
 	F1      *float64 `json:"f1,omitempty"`
 	MicroF1 float64  `json:"microF1,omitempty"`
+	// Top5 is the share of rows whose class is among the five most probable. nil: there are fewer than six classes, or
+	// the engine does not count it.
+	Top5 *float64 `json:"top5,omitempty"`
 }
 
 // Text returns "RMSE 0.9412", "RMSE 41.27, MAE 30.1, R2 0.8123", "F1 0.8123, micro F1 0.8410" or "AUC 0.7310", or ""
-// without scores.
+// without scores. Top5 stands beside the accuracy, and not here.
 func (s Scores) Text() string {
 	switch {
 	case s.F1 != nil:

@@ -24,11 +24,16 @@ const (
 	MetricPerplexity = "perplexity"
 	MetricF1         = "f1"
 	MetricMicroF1    = "microF1"
+	MetricTop5       = "top5"
 )
+
+// TopClasses is how many of the most probable classes MetricTop5 takes. It needs more classes than that.
+const TopClasses = 5
 
 // metrics is the table of metrics.
 var metrics = []Metric{
 	{MetricAccuracy, "accuracy", true, func(f Figures) *float64 { return f.Accuracy }},
+	{MetricTop5, "top-5 accuracy", true, func(f Figures) *float64 { return f.Top5 }},
 	{MetricLoss, "loss", false, func(f Figures) *float64 { return f.Loss }},
 	{MetricRMSE, "RMSE", false, func(f Figures) *float64 { return f.error(f.RMSE) }},
 	{MetricMAE, "MAE", false, func(f Figures) *float64 { return f.error(f.MAE) }},
@@ -46,6 +51,27 @@ var metrics = []Metric{
 		}
 		return &f.MicroF1
 	}},
+}
+
+// CountTop5 returns how many rows have their label among the TopClasses largest outputs, the first of equal ones. Rows
+// of outputs lie one behind another.
+func CountTop5(outputs []float32, labels []int32) (count int) {
+	if len(labels) == 0 {
+		return 0
+	}
+	row := len(outputs) / len(labels)
+	for i, label := range labels {
+		values, larger := outputs[i*row:(i+1)*row], 0
+		for k, v := range values {
+			if v > values[label] || v == values[label] && k < int(label) {
+				larger++
+			}
+		}
+		if larger < TopClasses {
+			count++
+		}
+	}
+	return count
 }
 
 // FindMetric returns the metric of a name, ok is false for an unknown name. MetricValLoss is the held-out loss.

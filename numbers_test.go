@@ -39,3 +39,13 @@ func ExampleErrorSums() {
 	// 1 150
 	// RMSE 17.678, MAE 12.5, R2 0.8750
 }
+
+// Of two rows, one has its class among the five most probable of six. The share is a metric, and larger is better.
+func ExampleCountTop5() {
+	outputs := []float32{0.1, 0.2, 0.3, 0.1, 0.2, 0.1, 0.5, 0.1, 0.1, 0.1, 0.1, 0.1}
+	share := float64(disdel.CountTop5(outputs, []int32{2, 5})) / 2
+	m, _ := disdel.FindMetric(disdel.MetricTop5)
+	fmt.Println(m.Text(share), m.Larger, *m.Value(disdel.Figures{Scores: disdel.Scores{Top5: &share}}))
+	// Output:
+	// top-5 accuracy 0.5000 true 0.5
+}

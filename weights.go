@@ -42,6 +42,7 @@ type Metrics struct {
 	// Classes are those that an evaluation gives the rows: of each the one with the largest output. They are good until
 	// the next call; nil of models of sparse rows.
 	Classes []int32
+	Top5    int // with Classes: rows whose class is among the five largest outputs; -1: not counted
 
 	// Scores are the predictions of an evaluation by row, of models of sparse rows; and of networks of numbers, all
 	// outputs of a row one after the other. They are good until the next call.

@@ -137,8 +137,8 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine
 	errors, labels := disdel.NewErrorSums(req.Network.Targets), disdel.NewLabelSums(len(req.Network.Targets))
 	state := disdel.Progress{Task: disdel.TaskEvaluate, Round: req.Round, Batches: batches}
 	var lossSum float64
-	var correct, predicted, targets int
-	counted := true
+	var correct, predicted, targets, top5 int
+	counted, ranks := true, req.Network.Classes > disdel.TopClasses
 	if err := p.beat(ctx, state); err != nil { // the wait in the queue and the start are over
 		return res, err
 	}
@@ -161,6 +161,7 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine
 		labels.Add(m.Scores, input.Target.Values)
 		if len(m.Classes) > 0 {
 			byClass.Add(input.Target.Classes, m.Classes)
+			top5, ranks = top5+m.Top5, ranks && m.Top5 >= 0
 		}
 		predicted += len(m.Classes)
 		state.Batch++
@@ -183,7 +184,9 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine
 		res.Accuracy, res.Scores = labels.Scores()
 	}
 	if predicted > 0 && counted {
-		res.ByClass = byClass
+		if res.ByClass = byClass; ranks {
+			res.Top5 = new(float64(top5) / count)
+		}
 	}
 	return res, nil
 }

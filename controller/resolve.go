@@ -352,6 +352,13 @@ func (r *resolver) fitMetrics() {
 			if d.Numbers() {
 				r.fault(path, "write rmse or a loss", "numbers have no accuracy")
 			}
+		case disdel.MetricTop5:
+			if d.Classes <= disdel.TopClasses || d.Numbers() || d.MultiLabel() || d.NextToken || d.Sparse != nil {
+				r.fault(path, "write accuracy or a loss", "top5 is for rows of one of more than %d classes, and those of %s are not",
+					disdel.TopClasses, d.Name)
+			} else if r.Job.Model.Python != nil {
+				r.fault(path, "write accuracy or a loss", "evaluations of a Python program have no top5")
+			}
 		case disdel.MetricPerplexity:
 			if !d.NextToken {
 				r.fault(path, "write a loss, or add texts with --text-files", "evaluations on %s have no perplexity", d.Name)

@@ -60,6 +60,10 @@ func TestJobsOnSeveralLabels(t *testing.T) {
 		"RMSE": {
 			func(j *disdel.Job) { j.Training.Goal = &disdel.Goal{RMSE: 1} }, "evaluations on films have no rmse",
 		},
+		"top 5": {
+			func(j *disdel.Job) { j.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricTop5, Target: 0.9} },
+			"top5 is for rows of one of more than 5 classes",
+		},
 	} {
 		job := disdel.Job{}
 		job.Data = disdel.Data{Source: "dataset://films", Split: disdel.Split{Train: 0.8, Validation: 0.2}}

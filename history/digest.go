@@ -642,9 +642,11 @@ func (s *briefScan) round() {
 			r.F1 = s.optional()
 		case "microF1":
 			r.MicroF1, _ = s.float()
+		case "top5":
+			r.Top5 = s.optional()
 		default:
 			s.other(key, "round", "trainLoss", "loss", "accuracy", "trainAccuracy", "durationMs", "rmse", "auc", "mae",
-				"perplexity", "r2", "f1", "microF1")
+				"perplexity", "r2", "f1", "microF1", "top5")
 		}
 	})
 }

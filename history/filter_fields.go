@@ -52,6 +52,7 @@ const (
 	factMAE
 	factR2
 	factF1
+	factTop5
 	factPerplexity
 	factRounds
 	factWorkers
@@ -107,6 +108,7 @@ var filterFields = []Field{
 	{"mae", FieldNumber, "held-out MAE of a model that predicts numbers", factMAE},
 	{"r2", FieldNumber, "held-out R2 of a model that predicts numbers", factR2},
 	{"f1", FieldNumber, "held-out F1 of a model with several labels, the mean over the labels", factF1},
+	{"top5", FieldNumber, "held-out share of rows whose class is among the five most probable", factTop5},
 	{"perplexity", FieldNumber, "held-out perplexity of a language model", factPerplexity},
 	{"rounds", FieldNumber, "rounds that are over", factRounds},
 	{"workers", FieldNumber, "workers of the plan", factWorkers},
@@ -182,6 +184,9 @@ func (f *JobFacts) readNumbers(r *disdel.Record) {
 	}
 	if r.F1 != nil {
 		set(factF1, *r.F1, true)
+	}
+	if r.Top5 != nil {
+		set(factTop5, *r.Top5, true)
 	}
 	set(factPerplexity, r.Perplexity, r.Perplexity > 0)
 	set(factRounds, float64(len(r.Rounds)), true)

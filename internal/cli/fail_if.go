@@ -58,6 +58,7 @@ var metrics = []metric{
 		}
 		return meanOfClasses(r.ByClass, func(f disdel.ClassFigures) float64 { return f.F1 })
 	}},
+	{"top5", func(r *disdel.Record, _ *report.JobResult) *float64 { return r.Top5 }},
 	{"precision", func(r *disdel.Record, _ *report.JobResult) *float64 {
 		return meanOfClasses(r.ByClass, func(f disdel.ClassFigures) float64 { return f.Precision })
 	}},

@@ -95,6 +95,7 @@ var scalars = []scalar{
 	{"r2", "r2/held-out", valueOf(disdel.MetricR2)},
 	{"f1", "f1/held-out", valueOf(disdel.MetricF1)},
 	{"micro_f1", "micro_f1/held-out", valueOf(disdel.MetricMicroF1)},
+	{"top5", "top5/held-out", valueOf(disdel.MetricTop5)},
 }
 
 // valueOf returns a round's value of a metric.

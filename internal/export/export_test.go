@@ -46,7 +46,7 @@ func TestCSV(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"job-1", `a,"b`, "succeeded", "lenet5", "digits", "2", "0.5", "0.25", "0.75", "", "2", "", "", "", "", "",
+		"job-1", `a,"b`, "succeeded", "lenet5", "digits", "2", "0.5", "0.25", "0.75", "", "2", "", "", "", "", "", "",
 	}
 	if len(lines) != 5 || !slices.Equal(lines[2], want) {
 		t.Errorf("%q", lines)
@@ -206,7 +206,7 @@ func ExampleText() {
 		fmt.Println(err)
 	}
 	// Output:
-	// job,name,status,model,dataset,round,train_loss,loss,accuracy,train_accuracy,seconds,rmse,mae,r2,f1,micro_f1
-	// job-1,small,succeeded,lenet5,digits,1,1,,,,2,,,,,
-	// job-1,small,succeeded,lenet5,digits,2,0.5,0.25,0.75,,2,,,,,
+	// job,name,status,model,dataset,round,train_loss,loss,accuracy,train_accuracy,seconds,rmse,mae,r2,f1,micro_f1,top5
+	// job-1,small,succeeded,lenet5,digits,1,1,,,,2,,,,,,
+	// job-1,small,succeeded,lenet5,digits,2,0.5,0.25,0.75,,2,,,,,,
 }

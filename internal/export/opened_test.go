@@ -48,7 +48,7 @@ func TestExportsAreOpenedByTheirPrograms(t *testing.T) {
 	row := map[string]any{
 		"job": "job-1", "name": `a,"b`, "status": "succeeded", "model": "lenet5", "dataset": "digits", "round": 2.0,
 		"train_loss": 0.5, "loss": 0.25, "accuracy": 0.75, "train_accuracy": nil, "seconds": 2.0,
-		"rmse": nil, "mae": nil, "r2": nil, "f1": nil, "micro_f1": nil,
+		"rmse": nil, "mae": nil, "r2": nil, "f1": nil, "micro_f1": nil, "top5": nil,
 	}
 	if len(got.Parquet) != 4 || cmp.Diff(row, got.Parquet[1]) != "" {
 		t.Errorf("PyArrow: %v", got.Parquet)

@@ -26,6 +26,7 @@ type line struct {
 	R2            *float64 `parquet:"r2"`
 	F1            *float64 `parquet:"f1"`
 	MicroF1       *float64 `parquet:"micro_f1"`
+	Top5          *float64 `parquet:"top5"`
 }
 
 // writeParquet writes a row for each round of each job.
@@ -40,7 +41,7 @@ func writeParquet(w io.Writer, list []disdel.Record) error {
 			}
 			row := line{
 				string(r.ID), r.Job.Metadata.Name, r.Status.String(), r.Job.Model.NetworkName(), r.Data.Name, int64(r.Rounds[k].Round + 1),
-				v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9],
+				v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10],
 			}
 			if _, err := out.Write([]line{row}); err != nil {
 				return err

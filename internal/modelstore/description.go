@@ -87,6 +87,7 @@ func (m *Model) faults(name string, version int) (list []string) {
 	fault(!finite(m.Loss), "loss is %g", m.Loss)
 	fault(!finite(m.RMSE) || !finite(m.AUC) || !finite(m.MAE), "rmse is %g, auc %g and mae %g", m.RMSE, m.AUC, m.MAE)
 	fault(m.R2 != nil && !finite(*m.R2) || m.F1 != nil && !finite(*m.F1) || !finite(m.MicroF1), "r2 or f1 is no number")
+	fault(m.Top5 != nil && !(*m.Top5 >= 0 && *m.Top5 <= 1), "top5 is no share")
 	n := len(m.Network.Targets)
 	fault(n > 0 && n != m.Network.Classes, "network.targets has %d of %d outputs", n, m.Network.Classes)
 	fault(m.Epochs < 0 || m.Workers < 0 || m.Data.Train < 0 || m.Data.HeldOut < 0, "a count is below 0")

@@ -150,6 +150,8 @@ func modelAccuracy(m *modelstore.Model) string {
 		return fmt.Sprintf("%.4f held out, %s, loss %.4f", m.Accuracy, m.Scores.Text(), m.Loss)
 	case evaluated(m) && m.Network.NextToken:
 		return fmt.Sprintf("%.4f held out, %s, loss %.4f", m.Accuracy, m.Scores.Text(), m.Loss)
+	case evaluated(m) && m.Top5 != nil:
+		return fmt.Sprintf("%.4f held out, loss %.4f, top-5 accuracy %.4f", m.Accuracy, m.Loss, *m.Top5)
 	case evaluated(m):
 		return fmt.Sprintf("%.4f held out, loss %.4f", m.Accuracy, m.Loss)
 	case m.Data.HeldOut == 0:
@@ -190,6 +192,12 @@ func PrintModelComparison(w io.Writer, c ModelComparison) {
 		{"accuracy", func(m *modelstore.Model) string {
 			return modelFigure(m)
 		}},
+		{"top-5 accuracy", func(m *modelstore.Model) string {
+			if m.Top5 == nil {
+				return "-"
+			}
+			return fourDecimals(*m.Top5, evaluated(m))
+		}},
 		{"loss", func(m *modelstore.Model) string { return fourDecimals(m.Loss, evaluated(m)) }},
 		{"learned", func(m *modelstore.Model) string { return learnedText(m.Learned) }},
 		{"epochs", func(m *modelstore.Model) string { return fmt.Sprint(m.Epochs) }},
@@ -224,8 +232,12 @@ func PrintJudgement(w io.Writer, j infer.Evaluation) {
 		fmt.Fprintf(w, "%s on %d rows, %s %s: %s\n", j.Model, j.Rows, which, j.Dataset, text)
 		return
 	}
-	fmt.Fprintf(w, "%s on %d rows, %s %s: accuracy %.4f, loss %.4f\n\n", j.Model, j.Rows, which, j.Dataset, j.Accuracy,
-		j.Loss)
+	top5 := ""
+	if j.Top5 != nil {
+		top5 = fmt.Sprintf(", top-5 accuracy %.4f", *j.Top5)
+	}
+	fmt.Fprintf(w, "%s on %d rows, %s %s: accuracy %.4f, loss %.4f%s\n\n", j.Model, j.Rows, which, j.Dataset, j.Accuracy,
+		j.Loss, top5)
 	rows := [][]string{{"CLASS", "NAME", "ROWS", "PRECISION", "RECALL", "F1"}}
 	for _, c := range j.Classes {
 		rows = append(rows, []string{

@@ -110,11 +110,15 @@ func accuracyText(r *disdel.Record) string {
 	if ok && (r.Data.Sparse != nil || len(r.Data.Targets) > 0 || r.Data.NextToken) {
 		return scoresText(r, accuracy, loss)
 	}
+	top5 := ""
+	if r.Top5 != nil {
+		top5 = fmt.Sprintf("   top-5 accuracy %.4f", *r.Top5)
+	}
 	switch {
 	case ok && r.Best != nil:
-		return fmt.Sprintf("%.4f held out   loss %.4f, the best, of round %d", accuracy, loss, r.Best.Round+1)
+		return fmt.Sprintf("%.4f held out   loss %.4f, the best, of round %d%s", accuracy, loss, r.Best.Round+1, top5)
 	case ok:
-		return fmt.Sprintf("%.4f held out   loss %.4f", accuracy, loss)
+		return fmt.Sprintf("%.4f held out   loss %.4f%s", accuracy, loss, top5)
 	case r.Data.HeldOut == 0 && r.Plan.HeldOut == 0:
 		return "- no rows held out"
 	default:

@@ -214,6 +214,7 @@ var meanings = map[string]string{
 	"tenant":          "user of a server, with jobs, models and data sets of its own",
 	"time":            "time from the submit to the end, of one activation, or at which a line was written",
 	"timeout":         "OpenWhisk ends the action after this time",
+	"top-5 accuracy":  "share of held-out rows whose class is among the five most probable",
 	"token":           "secret that signs in; only its name or the start of its hash is kept",
 	"train accuracy":  "share of training rows that were right, as each step saw them, from 0 to 1",
 	"train loss":      "mean loss of the training rows; lower is better",
@@ -375,6 +376,9 @@ func (r *Report) tiles() []Tile {
 			"accuracy", fmt.Sprintf("%.4f", *r.Accuracy),
 			fmt.Sprintf("best %.4f, round %d", r.Best.Accuracy, r.Best.Round+1),
 		})
+	}
+	if r.Top5 != nil {
+		out = append(out, Tile{"top-5 accuracy", fmt.Sprintf("%.4f", *r.Top5), "the class is among the five most probable"})
 	}
 	if r.F1 != nil {
 		out = append(out, Tile{"F1", fmt.Sprintf("%.4f", *r.F1), fmt.Sprintf("micro F1 %.4f", r.MicroF1)})

@@ -24,6 +24,8 @@ type Evaluation struct {
 	Classes   []ClassEvaluation   `json:"classes"`
 	Warnings  []string            `json:"warnings,omitempty"`
 	Actions   []disdel.Activation `json:"actions"`
+
+	top5 int // rows whose class is among the most probable
 }
 
 // ClassEvaluation is how well a model predicts one class.
@@ -204,6 +206,7 @@ func (e *Evaluation) count(labels []int32, result Result) {
 	for i, label := range labels {
 		e.Rows++
 		e.Confusion[label][result.Classes[i]]++
+		e.top5 += disdel.CountTop5(result.Probabilities[i], labels[i:i+1])
 		// A probability that a float32 rounds to 0 must not make the loss infinite.
 		e.Loss -= math.Log(math.Max(float64(result.Probabilities[i][label]), math.SmallestNonzeroFloat32))
 	}
@@ -228,4 +231,7 @@ func (e *Evaluation) conclude(names []string) {
 		e.Classes = append(e.Classes, c)
 	}
 	e.Accuracy, e.Loss = over(right, e.Rows), e.Loss/float64(max(1, e.Rows))
+	if len(e.Confusion) > disdel.TopClasses {
+		e.Top5 = new(over(e.top5, e.Rows))
+	}
 }

@@ -375,6 +375,9 @@ func evaluation(t *testing.T, b engine.Backend) {
 	if correct != m.Correct || math.Abs(loss-m.Loss) > 1e-4*(1+loss) {
 		t.Errorf("predictions come to %d right and a loss of %v, the evaluation to %+v", correct, loss, m)
 	}
+	if top5 := disdel.CountTop5(p.Values, x.Target.Classes); m.Top5 != top5 {
+		t.Errorf("the evaluation counts %d rows in the top 5, predictions %d", m.Top5, top5)
+	}
 	if predicted := engine.Largest(p.Values, classes); !slices.Equal(m.Classes, predicted) {
 		t.Errorf("the evaluation gives the classes %v, predictions %v", m.Classes, predicted)
 	}

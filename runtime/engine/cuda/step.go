@@ -180,7 +180,7 @@ func (e *Engine) Evaluate(b dataset.Batch) (disdel.Metrics, error) {
 		return m, err
 	}
 	out, err := e.outputs("evaluate", b.Input.Rows)
-	m.Classes = engine.Largest(out, e.g.Output().Len())
+	m.Classes, m.Top5 = engine.Largest(out, e.g.Output().Len()), disdel.CountTop5(out, b.Target.Classes)
 	return m, err
 }
 

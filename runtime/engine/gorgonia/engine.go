@@ -372,6 +372,7 @@ func (e *Engine) Evaluate(b dataset.Batch) (disdel.Metrics, error) {
 	mean, err := c.lossValue(op)
 	return disdel.Metrics{
 		Rows: b.Input.Rows, Loss: mean, Correct: e.correct(out, labels), Classes: engine.Largest(out, e.classes),
+		Top5: disdel.CountTop5(out, labels),
 	}, err
 }
 

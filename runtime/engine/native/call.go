@@ -249,7 +249,10 @@ func (e *Engine) Evaluate(b dataset.Batch) (disdel.Metrics, error) {
 	if b.Target.Values != nil {
 		return disdel.Metrics{Rows: b.Input.Rows, Loss: loss, Correct: -1, Scores: e.out[:b.Input.Rows*classes]}, nil
 	}
-	return disdel.Metrics{Rows: b.Input.Rows, Loss: loss, Correct: correct, Classes: e.predicted}, nil
+	return disdel.Metrics{
+		Rows: b.Input.Rows, Loss: loss, Correct: correct, Classes: e.predicted,
+		Top5: disdel.CountTop5(e.out[:b.Input.Rows*classes], b.Target.Classes),
+	}, nil
 }
 
 // evaluated returns the mean loss over the targets of a language model's rows, and how many it predicts.

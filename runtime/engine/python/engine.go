@@ -352,7 +352,7 @@ func (e *Engine) Evaluate(b dataset.Batch) (m disdel.Metrics, err error) {
 	if m, err = e.metrics(op, rows, &a); err != nil || m.Correct < 0 {
 		return m, err
 	}
-	m.Classes = part[int32](e.memory, e.layout.Labels, rows)
+	m.Classes, m.Top5 = part[int32](e.memory, e.layout.Labels, rows), -1 // the program says classes only
 	for i, k := range m.Classes {
 		if k < 0 || int(k) >= e.network.Classes {
 			return m, &disdel.Error{
