@@ -69,11 +69,12 @@ func homesFile(t *testing.T) dataset.Source {
 	return parquetOf(t, home{"Rome", &small, true, 1.5}, home{"Bath, UK", nil, false, 2}, home{"Rome", &large, true, 2.5})
 }
 
-// parquetOf writes rows to a Parquet file with two rows in each row group.
+// parquetOf writes rows to a Parquet file with two rows in each row group, or a seventh of many.
 func parquetOf[T any](t testing.TB, rows ...T) dataset.Source {
 	t.Helper()
 	var out bytes.Buffer
-	w := parquet.NewGenericWriter[T](&out, parquet.MaxRowsPerRowGroup(2), parquet.Compression(&parquet.Snappy))
+	group := max(2, int64(len(rows)/7))
+	w := parquet.NewGenericWriter[T](&out, parquet.MaxRowsPerRowGroup(group), parquet.Compression(&parquet.Snappy))
 	if _, err := w.Write(rows); err != nil {
 		t.Fatal(err)
 	}

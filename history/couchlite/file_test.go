@@ -296,7 +296,7 @@ func TestOneWordOfAPageIsNotBelieved(t *testing.T) {
 		if v[0] == 0 || !bytes.Equal(v[1:], make([]byte, 7)) || int(v[0]) >= len(whole)/4096 { // might be a page's number
 			continue
 		}
-		for other := range byte(len(whole) / 4096) {
+		for other := byte(rand.IntN(4)); int(other) < len(whole)/4096; other += 4 { // a quarter of the pages
 			damaged := bytes.Clone(whole)
 			damaged[at] = other
 			if err := os.WriteFile(s.path, damaged, 0o600); err != nil {

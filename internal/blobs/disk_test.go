@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/disdel/disdel/internal/test/faults"
@@ -90,4 +92,21 @@ func TestAFailedCallToTheDiskLeavesNoHalfBlob(t *testing.T) {
 			t.Errorf("temporary files: %v %v", left, more)
 		}
 	})
+}
+
+// A file that cannot be written to the disk does not get its name: after a power failure it may be empty.
+func TestAFileThatIsNotOnTheDiskGetsNoName(t *testing.T) {
+	r, w, err := os.Pipe() // pipes cannot be synced
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	d := &draft{File: w, ctx: t.Context(), target: "target"}
+	err = d.finish(func(string, string) error {
+		t.Error("it has its name")
+		return nil
+	})
+	if !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("%v", err)
+	}
 }
