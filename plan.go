@@ -214,6 +214,8 @@ type Plan struct {
 	BatchSize int `json:"workerBatchSize,omitempty"`
 	// How steps save memory: as the job file says, or as the plan chose to make the job fit.
 	StepMemory StepMemory `json:"stepMemory,omitzero"`
+	// OnDisk keeps the actions' rows in files: as the job file says, or as the plan chose to make the job fit.
+	OnDisk bool `json:"onDisk,omitempty"`
 	// Activations in a row that one worker's round is expected to take.
 	Legs    int     `json:"legs"`
 	HeldOut int     `json:"heldOut"` // rows evaluated

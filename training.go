@@ -81,15 +81,24 @@ func (m StepMemory) String() string {
 
 // SavedBy describes how the plan saves memory, for example "2 stages and micro-batches of 16 rows".
 func (p *Plan) SavedBy() string {
-	switch n := len(p.Stages); {
-	case n == 0:
-		return p.StepMemory.String()
-	case p.StepMemory == (StepMemory{}):
-		return fmt.Sprintf("%d stages", n)
-	default:
-		return fmt.Sprintf("%d stages and %s", n, p.StepMemory)
+	var ways []string
+	if n := len(p.Stages); n > 0 {
+		ways = append(ways, fmt.Sprintf("%d stages", n))
 	}
+	if p.StepMemory != (StepMemory{}) {
+		ways = append(ways, p.StepMemory.String())
+	}
+	if p.OnDisk {
+		ways = append(ways, "rows on disk")
+	}
+	if len(ways) == 0 {
+		return p.StepMemory.String()
+	}
+	return strings.Join(ways, " and ")
 }
+
+// Saves tells whether the plan saves memory in any way that SavedBy describes.
+func (p *Plan) Saves() bool { return p.StepMemory != (StepMemory{}) || p.OnDisk || len(p.Stages) > 0 }
 
 // Fitting says whether a plan may save memory where a job does not fit.
 type Fitting string

@@ -238,6 +238,9 @@ func (m *Manager) candidate(d disdel.Decision, round int, at disdel.Position) (c
 	if d.StepMemory != (disdel.StepMemory{}) {
 		c.job.Training.StepMemory = d.StepMemory
 	}
+	if m.spec.Plan.OnDisk { // what the plan chose stays
+		c.job.Data.Keep = disdel.KeepDisk
+	}
 	c.plan, err = m.spec.Replan(c.job)
 	if err == nil && !d.Changed {
 		err = scheduler.ValidateReplan(m.policyInput(d.Boundary, round, nil), m.spec.Plan, c.plan)

@@ -161,6 +161,13 @@ func actionName(a disdel.ActionPlan, l disdel.Limits) disdel.ActionName {
 // saveEvery is the time between states that a worker stores inside a round: a failure costs no more than that.
 const saveEvery = disdel.Millis(20 * time.Second)
 
+// rows says where an action finds its rows, and where it keeps them.
+func (s *Spec) rows() disdel.DataRef {
+	d := s.Data
+	d.OnDisk = d.OnDisk || s.Plan.OnDisk
+	return d
+}
+
 func (s *Spec) train(w work, worker int, from string) disdel.Invocation {
 	req := s.trainRequest(w, worker, from)
 	out := s.invocation(disdel.Slot{Task: disdel.TaskTrain, Member: worker}, w, req)
@@ -173,7 +180,7 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 	limits, action := s.limits(disdel.TaskTrain, w)
 	req := disdel.TrainRequest{
 		Job: s.ID, Round: w.round, Worker: worker, Attempt: s.claim(w), Leg: w.leg,
-		Network: s.Network, Data: s.Data, Shard: s.Plan.Shards[worker],
+		Network: s.Network, Data: s.rows(), Shard: s.Plan.Shards[worker],
 		JobEpochs: t.Epochs, BatchSize: s.Plan.WorkerBatch(&s.Job),
 		Optimizer: s.optimizer(), Schedule: t.Schedule, ClipNorm: t.ClipNorm, Loss: t.Loss,
 		LabelSmoothing: t.LabelSmoothing, ClassWeights: t.ClassWeights.Values(), Target: s.target(),
@@ -340,7 +347,7 @@ func (s *Spec) evaluate(w work, batch int, from string) disdel.Invocation {
 	t := s.Job.Training
 	limits, action := s.limits(disdel.TaskEvaluate, w)
 	return s.invocation(disdel.Slot{Task: disdel.TaskEvaluate}, w, disdel.EvaluateRequest{
-		Job: s.ID, Round: w.round, Network: s.Network, Data: s.Data, Rows: disdel.RowRange{End: s.Plan.HeldOut},
+		Job: s.ID, Round: w.round, Network: s.Network, Data: s.rows(), Rows: disdel.RowRange{End: s.Plan.HeldOut},
 		BatchSize: batch, Loss: t.Loss, Threads: s.Threads * s.Plan.Parallel, Backend: t.Backend, Exact: t.Exact,
 		Averaged: s.averaged(), Models: s.Models, ReferenceCheckpoint: from, Given: s.given(),
 		Store: s.Store, Memory: limits.Memory, Estimate: estimate(limits, action), Device: limits.Device, Hold: w.hold,

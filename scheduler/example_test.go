@@ -376,7 +376,9 @@ func ExampleFitKilled() {
 	for _, c := range scheduler.FitKilled(in, killed, 192*disdel.MB) {
 		fmt.Println(c.Set)
 	}
-	// Output: [distribution.workers=5]
+	// Output:
+	// [distribution.workers=2 data.keep=disk]
+	// [distribution.workers=5]
 }
 
 // With six workers, which exchange updates for most of an epoch, an earlier job was slower than with one: one pays.

@@ -131,6 +131,7 @@ func (s search) point(batch, workers int) *FitPoint {
 	if n := in.stages(); n != max(1, s.asked.Distribution.Stages) {
 		w.stages = n
 	}
+	w.disk = p.OnDisk && s.asked.Data.Keep != disdel.KeepDisk
 	return &FitPoint{BatchSize: batch, Workers: workers, Plan: p, Set: w.sets()}
 }
 
@@ -176,7 +177,9 @@ func (s search) minimum(batch int) (minimum disdel.Bytes, task disdel.Task) {
 		}
 	}
 	try()
-	for w := range s.ways(batch) {
+	whole := in
+	for w := range s.ways(batch, 0) {
+		in = whole
 		w.apply(&in.Job)
 		if w.stages > 0 {
 			in.Job.Distribution.Workers = max(1, s.asked.Distribution.Workers)
@@ -392,7 +395,7 @@ func (s search) sets(job disdel.Job, p *FitPoint) []string {
 	if p := s.in.Job.Training.Precision; !p.Same(job.Training.Precision) {
 		out = append(out, fmt.Sprintf("training.precision=%s", p))
 	}
-	if p.Plan.StepMemory != job.Training.StepMemory {
+	if p.Plan.StepMemory != job.Training.StepMemory || p.Plan.OnDisk != (job.Data.Keep == disdel.KeepDisk) {
 		out = append(out, p.Set...)
 	}
 	if job.Training.StateFormat != "" && p.Plan.StepMemory.StateFormat == "" { // there are no moments any more

@@ -124,6 +124,8 @@ func apply(t *testing.T, in PlanInput, sets []string) PlanInput {
 			in.Job.Training.Recompute = disdel.Recompute(value)
 		case "training.optimizerState":
 			in.Job.Training.StateFormat = disdel.StateFormat(value)
+		case "data.keep":
+			in.Job.Data.Keep = value
 		case "training.precision":
 			in.Job.Training.Precision = disdel.Precision(value)
 		case "training.optimizer":
@@ -140,6 +142,7 @@ func apply(t *testing.T, in PlanInput, sets []string) PlanInput {
 func TestToFitLess(t *testing.T) {
 	in := wide(t)
 	in.Data.SampleSize, in.Platform.MinMemory = 200*disdel.KB, 64*disdel.MB
+	in.Job.Data.Keep = disdel.KeepMemory
 	for _, c := range []struct {
 		max, memory disdel.Bytes
 		want        string

@@ -383,7 +383,7 @@ func (b *planBuilder) sameKind(r *disdel.Record) bool {
 	return r.Data.Same(b.Data) && r.Plan.Workers == b.plan.Workers && len(r.Plan.Stages) == len(b.plan.Stages) &&
 		r.Plan.WorkerBatch(&r.Job) == b.plan.WorkerBatch(&b.Job) &&
 		was.Backend == is.Backend && was.Optimizer.Name() == is.Optimizer.Name() &&
-		was.Precision.Same(is.Precision) && r.Plan.StepMemory == b.plan.StepMemory
+		was.Precision.Same(is.Precision) && r.Plan.StepMemory == b.plan.StepMemory && r.Plan.OnDisk == b.plan.OnDisk
 }
 
 // underrated returns a factor on the estimate of a task's actions, and the newest job that taught it. The factor

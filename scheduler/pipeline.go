@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"strings"
 
@@ -230,14 +231,14 @@ const secondForward = 1.0 / 3
 // mayFitInStages tells whether stages could fit a limit; 0: there is none. Each stage has the program and its rows, and
 // an evaluation has the whole network. It costs one estimate, stages cost dozens.
 func (b *planBuilder) mayFitInStages(limit disdel.Bytes) bool {
-	return limit == 0 || b.train.Package+b.train.Shard <= limit &&
+	return limit == 0 || (b.train.Package+b.train.Shard <= limit || b.mayKeepOnDisk() && b.train.Package <= limit) &&
 		b.evaluation().Total <= limit
 }
 
 // stageWays yields the ways to train the network in stages, with each format of moments. A job file that gives their
 // number keeps it. Ways are estimated only if a plan is made. The plan's own micro-batches come first, then smaller
 // ones. The whole batch comes last: it needs no sum of gradients, but the stages wait for each other.
-func (b *planBuilder) stageWays(states []disdel.StateFormat, rows int, yield func(way) bool) {
+func (b *planBuilder) stageWays(states []disdel.StateFormat, rows int, limit disdel.Bytes, yield func(way) bool) {
 	own, given := b.Job.Training.StepMemory, b.Job.Distribution.Stages
 	if given == 1 || !b.trainsInStages() {
 		return
@@ -246,16 +247,17 @@ func (b *planBuilder) stageWays(states []disdel.StateFormat, rows int, yield fun
 	if given > 1 {
 		fewest, most = given, given
 	}
-	for _, state := range states {
+	for w := range b.waysOfStages(states, limit) {
+		if !b.stagesMayReach(w, most, rows, limit) {
+			continue
+		}
 		for _, part := range stageParts(b.microBatch, rows) {
 			for n := fewest; n <= most; n++ {
 				if b.microBatch == 0 && part < rows && part >= microBatch(rows, n) {
 					continue // the plan's own have as few rows
 				}
-				w := way{
-					stages: n, extra: secondForward, norms: b.hasNorms(), rounds: state != own.StateFormat && state.Short(),
-					memory: disdel.StepMemory{MicroBatch: part, StateFormat: state},
-				}
+				w.stages, w.memory.MicroBatch = n, part
+				w.norms, w.rounds = b.hasNorms(), w.memory.StateFormat != own.StateFormat && w.memory.StateFormat.Short()
 				if !yield(w) {
 					return
 				}
@@ -263,6 +265,56 @@ func (b *planBuilder) stageWays(states []disdel.StateFormat, rows int, yield fun
 		}
 	}
 }
+
+// waysOfStages yields what each stage may do beside micro-batches: each format of moments, with rows in memory or on
+// disk, and with activations kept or computed again. Without a limit only those that need least count.
+func (b *planBuilder) waysOfStages(states []disdel.StateFormat, limit disdel.Bytes) iter.Seq[way] {
+	again, disk := []disdel.Recompute{b.Job.Training.Recompute}, []bool{false}
+	if again[0] == "" {
+		again = append(again, disdel.RecomputeAuto)
+	}
+	if b.mayKeepOnDisk() {
+		if disk = append(disk, true); limit == 0 {
+			disk = disk[1:]
+		}
+	}
+	return func(yield func(way) bool) {
+		for _, state := range states {
+			for _, d := range disk {
+				for _, r := range again {
+					if !yield(way{disk: d, memory: disdel.StepMemory{Recompute: r, StateFormat: state}}) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// stagesMayReach tells whether the most stages could fit a limit in a way, with micro-batches of one row or with whole
+// batches. Two estimates save dozens of plans.
+func (b *planBuilder) stagesMayReach(w way, most, rows int, limit disdel.Bytes) bool {
+	if limit == 0 {
+		return true
+	}
+	for _, part := range []int{1, rows} {
+		if b.microBatch > 0 {
+			part = b.microBatch
+		}
+		w.stages, w.memory.MicroBatch = most, part
+		at := planBuilder{PlanInput: b.PlanInput}
+		w.apply(&at.Job)
+		workers := max(1, at.Job.Distribution.Workers)
+		at.plan.Workers = workers
+		if n := at.estimate(workers).Total; scaled(n, uneven) <= limit {
+			return true
+		}
+	}
+	return false
+}
+
+// uneven makes up for cuts with which fewer stages need a little less than more of them.
+const uneven = 0.9
 
 // stageParts are the rows of micro-batches that stages are tried with; 0 are those of withStages.
 func stageParts(own, rows int) []int {
@@ -282,11 +334,17 @@ func (w way) apply(job *disdel.Job) {
 	if w.stages > 0 {
 		job.Distribution.Stages = w.stages
 	}
+	if w.disk {
+		job.Data.Keep = disdel.KeepDisk
+	}
 }
 
 // sets are the fields of a job file that say the same, in the form of --set.
 func (w way) sets() []string {
 	out := w.memory.Sets()
+	if w.disk {
+		out = append(out, "data.keep="+disdel.KeepDisk)
+	}
 	if w.stages > 0 {
 		out = append(out, fmt.Sprintf("distribution.stages=%d", w.stages))
 	}
@@ -295,7 +353,7 @@ func (w way) sets() []string {
 
 // String describes the way in words, for example "2 stages and moments of 8 bits".
 func (w way) String() string {
-	p := disdel.Plan{StepMemory: w.memory, Stages: make([]disdel.PlannedStage, w.stages)}
+	p := disdel.Plan{StepMemory: w.memory, OnDisk: w.disk, Stages: make([]disdel.PlannedStage, w.stages)}
 	return p.SavedBy()
 }
 

@@ -124,8 +124,8 @@ func TestStagesFitBySmallerMicroBatches(t *testing.T) {
 	b := planBuilder{PlanInput: in}
 	seen := func(stages int) (out []int) {
 		b.Job.Distribution.Stages = stages
-		b.stageWays([]disdel.StateFormat{""}, 64, func(w way) bool {
-			if w.stages == 2 {
+		b.stageWays([]disdel.StateFormat{""}, 64, 0, func(w way) bool {
+			if w.stages == 2 && w.memory.Recompute == "" {
 				out = append(out, w.memory.MicroBatch)
 			}
 			return true

@@ -91,6 +91,7 @@ func TestPlanFollowsTheCeiling(t *testing.T) {
 		t.Errorf("%d workers under %v, %v", tight.Workers, in.Job.Resources.MaxMemory, err)
 	}
 	in.Job.Resources.MaxMemory = train.Estimate.Total - train.Estimate.Shard - disdel.MB
+	in.Job.Data.Keep = disdel.KeepMemory
 	if _, err := NewPlan(in); !errors.Is(err, disdel.OverLimit) {
 		t.Errorf("below the model's own needs: %v, want OverLimit", err)
 	}

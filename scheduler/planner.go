@@ -85,7 +85,7 @@ func (b *planBuilder) build() error {
 	if err := b.checkStepMemory(); err != nil {
 		return err
 	}
-	b.plan.StepMemory = b.Job.Training.StepMemory
+	b.plan.StepMemory, b.plan.OnDisk = b.Job.Training.StepMemory, b.Job.Data.Keep == disdel.KeepDisk
 	for _, why := range b.PlatformReasons {
 		b.because("%s", why)
 	}

@@ -336,6 +336,9 @@ func (d *remedyFinder) search(need, limit disdel.Bytes) (search, KilledAction) {
 	in := *d.Planned
 	in.Job = d.Job
 	in.Job.Training.StepMemory, in.Job.Distribution.Stages = d.Plan.StepMemory, max(1, len(d.Plan.Stages))
+	if d.Plan.OnDisk {
+		in.Job.Data.Keep = disdel.KeepDisk
+	}
 	k := KilledAction{
 		Task: d.a.Task, Need: need, Batch: d.Plan.WorkerBatch(&d.Job), Workers: max(1, d.Plan.Replicas()),
 	}
@@ -356,18 +359,19 @@ func (d *remedyFinder) savingSteps(need disdel.Bytes, all bool) (Remedy, bool) {
 		s.in.Job.Distribution.Stages = 0 // it may get some
 	}
 	batch := s.in.Job.Training.JobBatch()
-	for w := range s.ways(batch) {
-		if w.memory == d.Plan.StepMemory && w.stages == 0 || !all && (w.norms || w.rounds || w.stages > 0) {
+	for w := range s.ways(batch, limit) {
+		if w.memory == d.Plan.StepMemory && w.stages == 0 || w.disk || !all && (w.norms || w.rounds || w.stages > 0) {
 			continue
 		}
-		w.apply(&s.in.Job)
-		p := s.point(batch, k.Workers)
+		try := s
+		w.apply(&try.in.Job)
+		p := try.point(batch, k.Workers)
 		if p == nil {
 			continue
 		}
 		train, _ := p.Plan.Action(disdel.TaskTrain)
 		needs := s.needs(train)
-		why := fmt.Sprintf("%s fit %v; a step computes %.2g %% more", w, limit.Beside(needs), 100*w.extra)
+		why := fmt.Sprintf("%s fit %v; a step computes %.2g %% more", w, limit.Beside(needs), 100*train.Estimate.Extra)
 		r := Remedy{Limits: d.a.Limits, StepMemory: w.memory, Stages: w.stages}
 		return d.adjusted(r, disdel.FieldStepMemory, disdel.Quantity{Memory: need}, disdel.Quantity{Memory: needs}, why), true
 	}

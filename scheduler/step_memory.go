@@ -10,12 +10,14 @@ import (
 	"github.com/disdel/disdel/model"
 )
 
-// leastMicroBatch is the number of rows below which a micro-batch saves no memory: kernels compute so many at once.
+// leastMicroBatch is the number of rows below which most kernels save no memory: they compute so many at once. Those of
+// attention do.
 const leastMicroBatch = 16
 
 // way is a way to save memory in training steps, and what it costs.
 type way struct {
 	memory  disdel.StepMemory
+	disk    bool         // the rows are in a file
 	stages  int          // actions that train one network together; 0: as the job file says
 	extra   float64      // what a step computes more, as a share
 	norms   bool         // batch norms see fewer rows
@@ -28,7 +30,8 @@ type way struct {
 // gives stays. Ways that keep moments in another form come last. They are estimated only if nothing before them was
 // enough, and they may reach the limit; 0: there is no limit. Moments in a file come behind those of 8 bits: nobody
 // knows how much disk an action has, nor how fast it is. Those that change what batch norms see come behind the others
-// of their kind. Else the cheapest is first. Stages come last.
+// of their kind. Else the cheapest is first. Rows on disk come behind all of these with the same format of moments.
+// Stages come last.
 func (b *planBuilder) stepMemories(rows int, limit disdel.Bytes) iter.Seq[way] {
 	own := b.Job.Training.StepMemory.StateFormat
 	states := []disdel.StateFormat{own}
@@ -47,14 +50,45 @@ func (b *planBuilder) stepMemories(rows int, limit disdel.Bytes) iter.Seq[way] {
 					return
 				}
 			}
+			own := way{memory: b.Job.Training.StepMemory, minimum: b.train.Training + b.train.Package + b.train.Model}
+			for _, w := range b.onDisk(own, ways, limit) {
+				if !yield(w) {
+					return
+				}
+			}
 			if limit > 0 && len(ways) > 0 && !slices.ContainsFunc(ways, func(w way) bool { return w.bound <= limit }) {
 				break
 			}
 		}
 		if b.mayFitInStages(limit) {
-			b.stageWays(states, rows, yield)
+			b.stageWays(states, rows, limit, yield)
 		}
 	}
+}
+
+// onDisk are ways to save memory with the rows in a file, for those that fit a limit without rows; none where the rows
+// stay in memory.
+func (b *planBuilder) onDisk(own way, ways []way, limit disdel.Bytes) (out []way) {
+	if !b.mayKeepOnDisk() {
+		return nil
+	}
+	for _, w := range append([]way{own}, ways...) {
+		if limit == 0 || w.minimum <= limit {
+			w.disk = true
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// leastOnDisk is how many bytes of rows are worth a file.
+const leastOnDisk = disdel.MB
+
+// mayKeepOnDisk tells whether the plan may keep the rows in files: the job file does not say where they are kept, and
+// they take memory that files save.
+func (b *planBuilder) mayKeepOnDisk() bool {
+	rows := b.Data.Train / max(1, b.plan.Replicas(), b.Job.Distribution.Workers)
+	return b.Job.Data.Keep == "" && b.Data.Sparse == nil && disdel.Bytes(rows)*b.Data.SampleSize >= leastOnDisk
 }
 
 // stepsWith are the ways to save memory with one format of moments, the best first.
@@ -66,6 +100,7 @@ func (b *planBuilder) stepsWith(state disdel.StateFormat, rows int) (out []way) 
 			part = max(leastMicroBatch, (part/2+leastMicroBatch-1)/leastMicroBatch*leastMicroBatch)
 			parts = append(parts, part)
 		}
+		parts = append(parts, b.smallParts(rows)...)
 	}
 	if own.Recompute == "" {
 		again = append(again, disdel.RecomputeAuto)
@@ -91,6 +126,19 @@ func (b *planBuilder) stepsWith(state disdel.StateFormat, rows int) (out []way) 
 		}
 		return cmp.Compare(a.extra, b.extra)
 	})
+	return out
+}
+
+// smallParts are micro-batches of less than leastMicroBatch rows, none where they save no memory.
+func (b *planBuilder) smallParts(rows int) (out []int) {
+	if !slices.ContainsFunc(b.Graph.Nodes, func(n model.Node) bool { return n.Op == model.OpAttention }) {
+		return nil
+	}
+	for part := leastMicroBatch / 2; part >= 1; part /= 2 {
+		if part < rows {
+			out = append(out, part)
+		}
+	}
 	return out
 }
 
@@ -120,14 +168,18 @@ func fitted(in PlanInput, short *planBuilder) (disdel.Plan, bool) {
 			why = append(why, needs(w.String(), w.minimum))
 			continue
 		}
-		w.apply(&in.Job)
-		b, err := buildPlan(in, false)
+		try := in
+		w.apply(&try.Job)
+		b, err := buildPlan(try, false)
 		if err == nil {
 			b.plan.Reasons = append(b.plan.Reasons, why...)
 			b.because("fit: %s: a train action needs %v of %v; a step computes %.2g %% more", w, b.train.Total, limit,
-				100*w.extra)
+				100*b.train.Extra)
 			if w.norms {
 				b.because("fit: batch norm sees the rows of a micro-batch, not those of the batch")
+			}
+			if w.disk {
+				b.because("fit: the action needs a disk with room for its rows, and reads those of each batch from it")
 			}
 			if w.memory.StateFormat.Paged() {
 				b.because("fit: the action needs a disk with room for the moments, which every step reads and writes")
@@ -146,21 +198,22 @@ func fitted(in PlanInput, short *planBuilder) (disdel.Plan, bool) {
 	return disdel.Plan{}, false
 }
 
-// ways yields the ways to save memory with a batch, the best first.
-func (s search) ways(batch int) iter.Seq[way] {
+// ways yields the ways to save memory with a batch, the best first, that may reach a limit; 0: there is none.
+func (s search) ways(batch int, limit disdel.Bytes) iter.Seq[way] {
 	if s.asked.Training.Fit == disdel.FitNone {
 		return func(func(way) bool) {}
 	}
 	b := planBuilder{PlanInput: s.in, microBatch: s.in.Job.Training.MicroBatch}
 	workers := max(1, s.in.Job.Distribution.Workers)
-	return b.stepMemories(s.in.Job.Training.Resized(batch).WorkerBatch(workers), 0)
+	return b.stepMemories(s.in.Job.Training.Resized(batch).WorkerBatch(workers), limit)
 }
 
 // fitted is the point of the best way to save memory with which there is one.
 func (s search) fitted(batch int, find func(search) *FitPoint) *FitPoint {
-	for w := range s.ways(batch) {
-		w.apply(&s.in.Job)
-		if p := find(s); p != nil {
+	for w := range s.ways(batch, s.limit) {
+		try := s
+		w.apply(&try.in.Job)
+		if p := find(try); p != nil {
 			return p
 		}
 	}
@@ -170,12 +223,13 @@ func (s search) fitted(batch int, find func(search) *FitPoint) *FitPoint {
 // fittedLargest plans the largest batch that some way to save memory fits, with the fewest workers. Moments are rounded
 // only if nothing else fits.
 func (s search) fittedLargest() (best *FitPoint) {
-	for w := range s.ways(s.in.Job.Training.JobBatch()) {
+	for w := range s.ways(s.in.Job.Training.JobBatch(), s.limit) {
 		if w.rounds && best != nil {
 			break
 		}
-		w.apply(&s.in.Job)
-		if p := s.fewest(s.largest(s.maximum)); p != nil && (best == nil || p.BatchSize > best.BatchSize) {
+		try := s
+		w.apply(&try.in.Job)
+		if p := try.fewest(try.largest(try.maximum)); p != nil && (best == nil || p.BatchSize > best.BatchSize) {
 			best = p
 		}
 	}

@@ -79,7 +79,7 @@ func TestAFittedPlanKeepsItsLimitAndTrains(t *testing.T) {
 			return
 		}
 		some++
-		if train, _ = p.Action(disdel.TaskTrain); p.StepMemory == (disdel.StepMemory{}) || train.Limits.Memory > limit {
+		if train, _ = p.Action(disdel.TaskTrain); !p.Saves() || train.Limits.Memory > limit {
 			r.Fatalf("%+v needs %v of %v", p.StepMemory, train.Limits.Memory, limit)
 		}
 		if len(p.Stages) > 0 { // no engine has the whole network
@@ -143,6 +143,33 @@ func TestAFittedPlanSaysWhatItCosts(t *testing.T) {
 	in.Job.Training.MicroBatch = 16
 	if _, err := under(in, boundless, ""); !errors.Is(err, disdel.Invalid) {
 		t.Errorf("the same by hand: %v", err)
+	}
+}
+
+// Rows that take most of a limit go to a file, and steps stay as they are. Rows that the job file keeps in memory stay
+// there.
+func TestRowsGoToDiskWhereTheyAreWhatDoesNotFit(t *testing.T) {
+	in := wide(t)
+	in.Job.Distribution.Workers, in.Platform.MinMemory = 1, disdel.MB
+	p, err := under(in, 64*disdel.MB, "")
+	if err != nil || !p.OnDisk || p.StepMemory != (disdel.StepMemory{}) || len(p.Stages) > 0 {
+		t.Fatalf("%s: %v", p.SavedBy(), err)
+	}
+	if train, _ := p.Action(disdel.TaskTrain); train.Limits.Memory > 64*disdel.MB {
+		t.Errorf("it needs %v", train.Limits.Memory)
+	}
+	if why := strings.Join(p.Reasons, "; "); !strings.Contains(why, "fit: rows on disk: a train action needs") ||
+		!strings.Contains(why, "a disk with room for its rows") {
+		t.Errorf("the reasons are %s", why)
+	}
+	in.Platform.Concurrent = 1 // no workers share the rows
+	f := FitMemory(in, 64*disdel.MB, 1)
+	if f.Given == nil || f.Given.Workers > 1 || !slices.Contains(f.Given.Set, "data.keep=disk") {
+		t.Errorf("a limit gives %+v", f.Given)
+	}
+	in.Job.Data.Keep = disdel.KeepMemory
+	if _, err := under(in, 64*disdel.MB, ""); !errors.Is(err, disdel.OverLimit) {
+		t.Errorf("the job file keeps rows in memory: %v", err)
 	}
 }
 

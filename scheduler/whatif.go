@@ -33,6 +33,7 @@ type Cell struct {
 	// How steps save memory, which the plan chose to make the cell fit.
 	StepMemory disdel.StepMemory `json:"stepMemory,omitzero"`
 	Stages     int               `json:"stages,omitempty"` // that the plan has
+	OnDisk     bool              `json:"onDisk,omitempty"` // the plan keeps rows in files
 
 	Device disdel.Bytes `json:"deviceBytes,omitempty"` // accelerator memory of a train action
 }
@@ -124,7 +125,7 @@ func cell(in PlanInput, workers, batch int) Cell {
 	}
 	if err == nil {
 		c.Limit, c.Parallel, c.Forecast = train.Limits.Memory, p.Parallel, p.Forecast
-		c.StepMemory, c.Stages = p.StepMemory, len(p.Stages)
+		c.StepMemory, c.Stages, c.OnDisk = p.StepMemory, len(p.Stages), p.OnDisk
 	}
 	return c
 }

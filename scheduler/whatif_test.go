@@ -84,6 +84,7 @@ func TestDrawnCellsAreSinglePlans(t *testing.T) {
 func TestWhatIfSaysWhyACellIsNotPlanned(t *testing.T) {
 	in := wide(t)
 	in.Platform.MaxMemory, in.Platform.MinMemory = 128*disdel.MB, 64*disdel.MB
+	in.Job.Data.Keep = disdel.KeepMemory
 	cells := WhatIf(in, Grid{Workers: []int{1, 4, 100}}, AgainstCost)
 	if c := cells[0]; c.Limit != 0 || c.Memory.Likely <= 128*disdel.MB || !strings.Contains(c.Note, "train needs ") ||
 		!strings.HasSuffix(c.Note, ", above 128 MB") {
@@ -101,6 +102,7 @@ func TestWhatIfSaysWhyACellIsNotPlanned(t *testing.T) {
 func TestWhatIfOfAJobThatDoesNotFit(t *testing.T) {
 	in := wide(t)
 	in.Platform.MaxMemory, in.Job.Distribution.Workers = 128*disdel.MB, 1
+	in.Job.Data.Keep = disdel.KeepMemory
 	cells := WhatIf(in, Grid{Workers: []int{1, 8}}, AgainstCost)
 	if len(cells) != 2 || !cells[0].InFile || cells[0].Limit != 0 || cells[1].Limit == 0 {
 		t.Errorf("%+v", cells)

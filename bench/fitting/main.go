@@ -92,7 +92,7 @@ func zoo() error {
 		if p, err := plan(g, 32, 256*disdel.MB); err != nil {
 			fmt.Printf("%s does not fit: %v\n", e.Name, err)
 		} else {
-			fmt.Printf("%s fits by %s\n", e.Name, p.StepMemory)
+			fmt.Printf("%s fits by %s\n", e.Name, p.SavedBy())
 			fits++
 		}
 	}

@@ -150,6 +150,9 @@ func mark(c scheduler.Cell, before string) string {
 	if c.Stages > 0 {
 		out = append(out, fmt.Sprintf("stages=%d", c.Stages))
 	}
+	if c.OnDisk {
+		out = append(out, "keep=disk")
+	}
 	if len(out) == 0 {
 		return ""
 	}

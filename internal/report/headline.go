@@ -88,7 +88,7 @@ func (r *Report) learns() string {
 	if !j.Training.Precision.Plain() {
 		text += ", " + string(j.Training.Precision)
 	}
-	if p := r.record.Plan; p.StepMemory != (disdel.StepMemory{}) || len(p.Stages) > 0 {
+	if p := r.record.Plan; p.Saves() {
 		text += ", " + p.SavedBy()
 	}
 	return text
