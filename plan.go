@@ -214,12 +214,10 @@ type Plan struct {
 	BatchSize int `json:"workerBatchSize,omitempty"`
 	// How steps save memory: as the job file says, or as the plan chose to make the job fit.
 	StepMemory StepMemory `json:"stepMemory,omitzero"`
-	// OnDisk keeps the actions' rows in files: as the job file says, or as the plan chose to make the job fit.
-	OnDisk bool `json:"onDisk,omitempty"`
-	// Activations in a row that one worker's round is expected to take.
-	Legs    int     `json:"legs"`
-	HeldOut int     `json:"heldOut"` // rows evaluated
-	Levels  []Level `json:"levels"`  // levels[0] is level 1 of the tree
+	OnDisk     bool       `json:"onDisk,omitempty"` // the actions' rows are in files: as for StepMemory
+	Legs       int        `json:"legs"`             // activations in a row that one worker's round is expected to take
+	HeldOut    int        `json:"heldOut"`          // rows evaluated
+	Levels     []Level    `json:"levels"`           // levels[0] is level 1 of the tree
 	// Parts of the network that train on actions of their own; worker w has stage w modulo their number. Empty: each
 	// worker has the whole network.
 	Stages        []PlannedStage `json:"stages,omitempty"`

@@ -38,14 +38,16 @@ func TestASmallerBatchKeepsTheWorkers(t *testing.T) {
 	}
 }
 
-// After a kill the job goes on in a stage whose steps save memory, with the same limit. A resume keeps that.
+// After a kill the job goes on in a stage whose steps save memory, with the same limit, and with its rows on disk where
+// the plan had them there. A resume keeps that.
 func TestAKilledJobGoesOnInSmallerSteps(t *testing.T) {
 	spec := runSpec(3, 1)
 	saved := disdel.StepMemory{MicroBatch: 16}
+	spec.Plan.OnDisk = true
 	plan := spec.Plan
 	spec.Replan = func(j disdel.Job) (disdel.Plan, error) {
 		p := plan
-		p.StepMemory = j.Training.StepMemory
+		p.StepMemory, p.OnDisk = j.Training.StepMemory, j.Data.Keep == disdel.KeepDisk
 		return p, nil
 	}
 	m := NewManager(spec)
@@ -56,8 +58,9 @@ func TestAKilledJobGoesOnInSmallerSteps(t *testing.T) {
 	orders := m.remedied(a, scheduler.Remedy{Retry: true, Limits: a.Limits, StepMemory: saved, Why: "smaller steps"})
 	var r disdel.TrainRequest
 	last := orders[len(orders)-1].(InvokeOrder).Invocation
-	if err := json.Unmarshal(last.Params, &r); err != nil || r.StepMemory != saved || last.Limits.Memory < disdel.GB {
-		t.Errorf("%+v with %v, %v", r.StepMemory, last.Limits.Memory, err)
+	if err := json.Unmarshal(last.Params, &r); err != nil || r.StepMemory != saved || !r.Data.OnDisk ||
+		last.Limits.Memory < disdel.GB {
+		t.Errorf("%+v with %v, on disk: %v, %v", r.StepMemory, last.Limits.Memory, r.Data.OnDisk, err)
 	}
 	rec := disdel.Record{Job: spec.Job, Plan: m.spec.Plan, Stages: []disdel.Stage{spec.begins()}}
 	for _, o := range orders {
@@ -68,8 +71,9 @@ func TestAKilledJobGoesOnInSmallerSteps(t *testing.T) {
 	if len(rec.Stages) != 2 || rec.Stages[1].Decision.Why != "smaller steps" {
 		t.Fatalf("%+v", rec.Stages)
 	}
-	if c, err := continued(rec, spec, 0); err != nil || c.plan.StepMemory != saved || c.stage.StepMemory != saved {
-		t.Errorf("resumed: %+v, %v", c.stage.StepMemory, err)
+	if c, err := continued(rec, spec, 0); err != nil || c.plan.StepMemory != saved || c.stage.StepMemory != saved ||
+		!c.plan.OnDisk {
+		t.Errorf("resumed: %+v, on disk: %v, %v", c.stage.StepMemory, c.plan.OnDisk, err)
 	}
 }
 

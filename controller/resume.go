@@ -143,6 +143,9 @@ func (c *continuation) replan(r disdel.Record, spec Spec, next disdel.Setting) e
 	if spec.Replan == nil {
 		return nil
 	}
+	if r.Plan.OnDisk { // what the plan chose stays
+		c.job.Data.Keep = disdel.KeepDisk
+	}
 	plan, err := spec.Replan(scheduler.ApplySetting(c.job, next, 0))
 	if err == nil {
 		c.plan = plan

@@ -122,6 +122,15 @@ func largest() error {
 	if err != nil {
 		return err
 	}
+	p, err := plan(g, 32, 512*disdel.MB)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("the largest has layers of %d values and fits by %s\n", n*part, p.SavedBy())
+	if next, err := wide((n + 1) * part); err == nil {
+		_, err = plan(next, 32, 512*disdel.MB)
+		fmt.Printf("the next one does not fit: %v\n", err)
+	}
 	rig.Figure("largest_512_m", float64(g.Count().Trainable)/1e6, "million weights, by the plan")
 	return nil
 }
