@@ -251,6 +251,9 @@ func PrintPlan(w io.Writer, r *disdel.Record) {
 		fmt.Fprintf(w, "       %-9s estimate %s, limit %d MB, timeout %s\n",
 			a.Task, a.Estimate.Expected(), a.Limits.Memory.MB(), a.Limits.Timeout)
 	}
+	if p.Saves() {
+		fmt.Fprintf(w, "       memory    saved by %s\n", p.SavedBy())
+	}
 	if p.Legs > 1 {
 		fmt.Fprintf(w, "       a worker's round takes about %d legs: activations one after another, each going on where "+
 			"the one before stopped\n", p.Legs)
