@@ -33,7 +33,7 @@ packages=$({ for name in "${long[@]}"; do grep "/$name\$" <<<"$all"; done; echo 
 raced=$(grep -vE "$heavy" <<<"$packages")
 plain=$(grep -E "$heavy" <<<"$packages")
 at_once=$((2 * $(nproc)))
-tests() { go test -vet=off -ldflags="-s -w" -p "$at_once" -timeout 45m "$@"; } # scripts/lint.sh vets, and no debugger reads the tests
+tests() { go test -vet=off -p "$at_once" -timeout 45m "$@"; } # scripts/lint.sh vets
 
 # Containers of the service's tests, without the race detector: what actions do is tested by their own packages.
 export DISDEL_TEST_PROGRAM="$PWD/.cache/bin/disdel"
