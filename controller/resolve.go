@@ -354,8 +354,8 @@ func (r *resolver) fitMetrics() {
 			}
 		case disdel.MetricTop5:
 			if d.Classes <= disdel.TopClasses || d.Numbers() || d.MultiLabel() || d.NextToken || d.Sparse != nil {
-				r.fault(path, "write accuracy or a loss", "top5 is for rows of one of more than %d classes, and those of %s are not",
-					disdel.TopClasses, d.Name)
+				r.fault(path, "write accuracy or a loss",
+					"top5 is for rows of one of more than %d classes, and those of %s are not", disdel.TopClasses, d.Name)
 			} else if r.Job.Model.Python != nil {
 				r.fault(path, "write accuracy or a loss", "evaluations of a Python program have no top5")
 			}

@@ -97,7 +97,8 @@ func TestLanguageModels(t *testing.T) {
 			t.Errorf("%s has %d weights, want %d", name, got, want)
 		}
 	}
-	for name, want := range map[string]int64{"smollm-135m": 134_515_008, "lstm": 50257*128 + 2*(128+128+2)*512 + 129*50257} {
+	counts := map[string]int64{"smollm-135m": 134_515_008, "lstm": 50257*128 + 2*(128+128+2)*512 + 129*50257}
+	for name, want := range counts {
 		vocabulary := map[string]int{"smollm-135m": 49152, "lstm": 50257}[name]
 		if g, err := language(name, vocabulary, 64); err != nil || g.Count().Trainable != want {
 			t.Errorf("%s: %v, %v", name, err, g.Count().Trainable)

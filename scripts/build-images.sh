@@ -4,7 +4,7 @@
 # golang:1.26 is Debian with this machine's Go, python:X-slim-bookworm is Debian with its Python.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-export STORAGE_DRIVER=vfs BUILDAH_ISOLATION=chroot
+export BUILDAH_ISOLATION=chroot
 for tool in buildah debootstrap; do
   command -v "$tool" >/dev/null || { echo "build-images: $tool is missing; install it: apt-get install -y buildah debootstrap" >&2; exit 1; }
 done
@@ -13,7 +13,7 @@ work=$(mktemp -d)
 engine() { buildah --root "$work/storage" --runroot "$work/run" "$@"; }
 end() {
   engine umount --all >/dev/null 2>&1 || true
-  umount "$work"/storage/* 2>/dev/null || true
+  umount "$work"/storage/*/*/merged "$work"/storage/* 2>/dev/null || true
   rm -rf "$work"
 }
 trap end EXIT
@@ -56,18 +56,19 @@ built() {
   engine mount "$(engine from --pull-never --name "of-$2" "$2")"
 }
 
-# serves NAME starts the image as its user, and asks its action as OpenWhisk does. The action says that no job came.
+# serves NAME ROOT starts the image as its user, and asks its action as OpenWhisk does. The action says that no job came.
 serves() {
   local answer
+  ln -sfn "$2/tmp" "$work/of" # a socket's name may have 107 letters
+  ask() { curl -s --unix-socket "$work/of/socket" -H 'Content-Type: application/json' -d "$2" "http://runtime/$1"; }
   set -m # a process group of its own, which ends as a whole
-  engine run "of-$1" -- /disdel-runtime --listen 127.0.0.1:18080 >"$work/log" 2>&1 &
+  engine run "of-$1" -- /disdel-runtime --listen unix:/tmp/socket >"$work/log" 2>&1 &
   set +m
-  until curl -sf -o /dev/null -H 'Content-Type: application/json' -d '{"value":{"name":"train","main":"train","code":"disdel"}}' \
-    http://127.0.0.1:18080/init; do
-    kill -0 $! 2>/dev/null || { cat "$work/log" >&2; exit 1; }
+  until ask init '{"value":{"name":"train","main":"train","code":"disdel"}}' >/dev/null; do
+    kill -0 $! 2>/dev/null || { tail -5 "$work/log" >&2; exit 1; }
     sleep 0.1
   done
-  answer=$(curl -s -H 'Content-Type: application/json' -d '{"value":{}}' http://127.0.0.1:18080/run)
+  answer=$(ask run '{"value":{}}')
   kill -- -$!
   wait $! 2>/dev/null || true
   case "$answer" in *error*) echo "image $1: built, answers /init and /run" ;; *) echo "image $1: /run answers $answer" >&2; exit 1 ;; esac
@@ -75,7 +76,7 @@ serves() {
 
 root=$(built Dockerfile plain)
 [ ! -e "$root/bin" ] || { echo "build-images: the plain image has more than the program" >&2; exit 1; }
-serves plain
-built Dockerfile.python python --build-arg "PYTHON=$python" >/dev/null
+serves plain "$root"
+root=$(built Dockerfile.python python --build-arg "PYTHON=$python")
 engine run of-python -- /usr/local/bin/python3 -c 'import numpy; print("image python: numpy", numpy.__version__)'
-serves python
+serves python "$root"

@@ -293,6 +293,27 @@ func (s *Service) FindModel(ctx context.Context, ref string) (out infer.FoundMod
 	return out, err
 }
 
+// StartOf returns the weights that a model's training started from: a model, by the name that the tenant calls it, or
+// the checksum of a file. The model may be gone, or not be shared. "": training began with drawn weights.
+func (s *Service) StartOf(m *modelstore.Model) string {
+	ref := m.Network.Init.Weights
+	if ref == "" || strings.HasPrefix(ref, "sha256:") {
+		return ref
+	}
+	owner, _, shared := strings.Cut(m.Name, "/")
+	if !shared {
+		owner = s.owner()
+	}
+	switch name, own := s.ownName(ref, owner); {
+	case own:
+		return name
+	case strings.Contains(ref, "/"):
+		return ref
+	default:
+		return owner + "/" + ref
+	}
+}
+
 // AllModels yields the tenant's models, then those that others share with it, whose names begin with their owners.
 func (s *Service) AllModels(ctx context.Context) iter.Seq2[modelstore.Model, error] {
 	return func(yield func(modelstore.Model, error) bool) {

@@ -90,8 +90,8 @@ const draftSuffix = ".tmp"
 
 func (d *draft) Close() error { return d.finish(os.Rename) }
 
-// finish gives the file its target's name, by a way that may refuse one that exists. The content is on the disk first: a
-// file that has its name after a power failure is whole.
+// finish gives the file its target's name, by a way that may refuse one that exists. The content is on the disk first:
+// a file that has its name after a power failure is whole.
 func (d *draft) finish(name func(from, to string) error) error {
 	defer os.Remove(d.Name()) //nolint:errcheck // after a rename it is gone
 	err := errors.Join(d.Chmod(0o644), d.Sync(), d.File.Close(), d.ctx.Err())

@@ -1,10 +1,8 @@
 package export
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"slices"
 
@@ -84,36 +82,6 @@ func sidesOf(g *model.Graph, p model.Param) []int {
 	default:
 		return p.Shape
 	}
-}
-
-// wrapped is a graph as a model.
-func wrapped(g *message, notes map[string]string) *message {
-	var file, operators message
-	file.integer(modelVersion, irVersion)
-	file.text(modelProducer, "disdel")
-	file.text(modelRelease, disdel.APIVersion)
-	file.part(modelGraph, g)
-	operators.integer(opsetNumber, opset)
-	file.part(modelOpset, &operators)
-	file.notes(notes)
-	return &file
-}
-
-// notes adds the metadata of a model.
-func (m *message) notes(notes map[string]string) {
-	for _, key := range slices.Sorted(maps.Keys(notes)) {
-		var note message
-		note.text(noteKey, key)
-		note.text(noteValue, notes[key])
-		m.part(modelNote, &note)
-	}
-}
-
-// AppendNotes writes metadata behind a whole ONNX file, which then has both: messages of protobuf may be joined.
-func AppendNotes(w io.Writer, notes map[string]string) error {
-	var file message
-	file.notes(notes)
-	return file.write(w)
 }
 
 // fits returns Corrupt unless weights are those of a network.
@@ -691,17 +659,4 @@ func (t *translator) downsample(n *model.Node, o operator) {
 	t.out.numbers(n.Name+".zeros", 0, more/2, 0, 0, 0, more-more/2, 0, 0)
 	o.in = []string{n.Name + ".fewer", n.Name + ".zeros"}
 	t.as("Pad", o)
-}
-
-// ModelNotes are the notes of ConvertONNX about a trained model: where it comes from, and the names of its classes.
-func ModelNotes(ref, data, checksum string, classes []string) (map[string]string, error) {
-	notes := map[string]string{"model": ref, "data": data, "checksum": checksum}
-	if len(classes) > 0 {
-		names, err := json.Marshal(classes)
-		if err != nil {
-			return nil, err
-		}
-		notes["classes"] = string(names)
-	}
-	return notes, nil
 }

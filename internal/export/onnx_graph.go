@@ -2,9 +2,13 @@ package export
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"io"
+	"maps"
 	"math"
+	"slices"
 
+	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/safetensors"
 )
 
@@ -194,4 +198,47 @@ func (m *message) write(w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// wrapped is a graph as a model.
+func wrapped(g *message, notes map[string]string) *message {
+	var file, operators message
+	file.integer(modelVersion, irVersion)
+	file.text(modelProducer, "disdel")
+	file.text(modelRelease, disdel.APIVersion)
+	file.part(modelGraph, g)
+	operators.integer(opsetNumber, opset)
+	file.part(modelOpset, &operators)
+	file.notes(notes)
+	return &file
+}
+
+// notes adds the metadata of a model.
+func (m *message) notes(notes map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(notes)) {
+		var note message
+		note.text(noteKey, key)
+		note.text(noteValue, notes[key])
+		m.part(modelNote, &note)
+	}
+}
+
+// AppendNotes writes metadata behind a whole ONNX file, which then has both: messages of protobuf may be joined.
+func AppendNotes(w io.Writer, notes map[string]string) error {
+	var file message
+	file.notes(notes)
+	return file.write(w)
+}
+
+// ModelNotes are the notes of ConvertONNX about a trained model: where it comes from, and the names of its classes.
+func ModelNotes(ref, data, checksum string, classes []string) (map[string]string, error) {
+	notes := map[string]string{"model": ref, "data": data, "checksum": checksum}
+	if len(classes) > 0 {
+		names, err := json.Marshal(classes)
+		if err != nil {
+			return nil, err
+		}
+		notes["classes"] = string(names)
+	}
+	return notes, nil
 }

@@ -37,8 +37,8 @@ type oneModel struct {
 	trained
 	Address string
 	Own     bool          // the tenant may change it
-	Start   string        // the model that its training started from; "": none, or a file of weights
-	File    string        // the checksum of the file of weights that its training started from
+	Start   string        // what its training started from: a model, or the checksum of a file; "": nothing to tell
+	Linked  bool          // Start is a model that the tenant may see
 	Next    []string      // models whose training started from it, newest first
 	Drawn   []int         // width and height of a picture that it takes; nil: it takes other rows
 	Refused *disdel.Error // why there is no answer; nil: nobody asked, or there is one
@@ -75,9 +75,11 @@ func (v *visit) model() (*oneModel, error) {
 		m.Tags = versions[i].Tags
 	}
 	page := &oneModel{trained: trainedOf(m), Address: modelAddress(m.Ref()), Own: found.Owner == ""}
-	page.Start = m.Network.Init.Weights
-	if strings.HasPrefix(page.Start, "sha256:") {
-		page.Start, page.File = "", page.Start
+	if page.Start = v.s.StartOf(&m); page.Start != "" && !strings.HasPrefix(page.Start, "sha256:") {
+		_, err := v.s.FindModel(v.Context(), page.Start)
+		if page.Linked = err == nil; !page.Linked && !page.Own { // it is not shared
+			page.Start = ""
+		}
 	}
 	page.Next = v.startedFrom(m.Ref())
 	if in := m.Network.Input; len(in) == 3 && in[0] != 2 && in[0] <= 3 && min(in[1], in[2]) >= smallestDrawn {
@@ -91,7 +93,7 @@ func (v *visit) model() (*oneModel, error) {
 func (v *visit) startedFrom(ref string) (out []string) {
 	var found []modelstore.Model
 	for m, err := range v.s.AllModels(v.Context()) {
-		if err == nil && m.Network.Init.Weights == ref {
+		if err == nil && v.s.StartOf(&m) == ref {
 			found = append(found, m)
 		}
 	}

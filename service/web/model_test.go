@@ -138,16 +138,33 @@ func TestAModelsPage(t *testing.T) {
 		t.Fatal(text)
 	}
 	h.wait("ann", strings.TrimPrefix(res.Header.Get("Location"), "/ui/jobs/"))
-	for path, want := range map[string]string{address: "Continued by digits:v2", "/ui/models/digits:v2": "Started from digits:v1"} {
+	says := func(b *browser, path, want string) {
+		t.Helper()
 		if doc, _ := b.page(path); !strings.Contains(words(doc), want) {
 			t.Errorf("%s does not say %q: %s", path, want, words(doc))
 		}
 	}
+	says(b, address, "Continued by digits:v2")
+	says(b, "/ui/models/digits:v2", "Started from digits:v1")
 	bob := h.signedIn("bob submit")
 	for _, path := range []string{address, address + "/onnx"} {
 		if res, _ := bob.send("GET", path, nil); res.StatusCode != http.StatusNotFound {
 			t.Errorf("bob, %s: %d", path, res.StatusCode)
 		}
+	}
+	// What is shared is continued by what is shared, and not a model of the same name.
+	if _, err := h.s.Tenant("ann").Share(t.Context(), tenant.ItemModel, "digits", nil, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.s.Tenant("bob").AddDigits(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	res, _ = bob.send("POST", "/ui/submit", map[string][]string{"file": {small}})
+	h.wait("bob", strings.TrimPrefix(res.Header.Get("Location"), "/ui/jobs/"))
+	says(bob, "/ui/models/ann%2Fdigits:v1", "Continued by ann/digits:v2")
+	says(bob, "/ui/models/ann%2Fdigits:v2", "Started from ann/digits:v1")
+	if doc, _ := bob.page(address); strings.Contains(words(doc), "Continued by") {
+		t.Errorf("a model of bob is continued by one of ann: %s", words(doc))
 	}
 }
 

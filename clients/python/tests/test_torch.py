@@ -134,6 +134,29 @@ def test_groups_are_normalised() -> None:
         disdel.from_torch(nn.Sequential(nn.Conv2d(3, 6, 3), nn.GroupNorm(2, 6, affine=False)))
 
 
+def test_stochastic_depth_is_a_layer() -> None:
+    nn = torch.nn
+
+    def forward(self: Any, x: Any) -> Any:
+        return x if self.p < torch.rand(1).item() else x * 0  # what a trace that goes into it cannot follow
+
+    kind = type("StochasticDepth", (nn.Module,), {"forward": forward, "__module__": "torchvision.ops.stochastic_depth"})
+
+    class Net(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self, mode: str) -> None:
+            super().__init__()
+            self.conv, self.drop, self.fc = nn.Conv2d(3, 3, 3, padding=1), kind(), nn.Linear(192, 4)
+            self.drop.p, self.drop.mode = 0.2, mode
+
+        def forward(self, x: Any) -> Any:
+            return self.fc((x + self.drop(self.conv(x))).flatten(1))
+
+    layers = disdel.from_torch(Net("row"))["layers"]
+    assert layers[1]["dropPath"] == {"name": "drop", "rate": 0.2}
+    with pytest.raises(disdel.Invalid, match="mode=row"):
+        disdel.from_torch(Net("batch"))
+
+
 def test_common_layers_become_ours() -> None:
     layers = disdel.from_torch(Common())["layers"]
     kinds = [kind for layer in layers for kind in layer]

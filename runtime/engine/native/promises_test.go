@@ -103,8 +103,8 @@ func TestDropout2DDropsWholeChannels(t *testing.T) {
 	}
 }
 
-// A row of a branch is dropped whole or not at all, of images and of short sequences that share vectors, and the rest is
-// scaled up. Evaluation drops none.
+// A row of a branch is dropped whole or not at all, of images and of short sequences that share vectors, and the rest
+// is scaled up. Evaluation drops none.
 func TestDropPathDropsWholeRows(t *testing.T) {
 	for name, c := range map[string]struct {
 		input model.Shape

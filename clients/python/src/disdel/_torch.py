@@ -27,11 +27,21 @@ def from_torch(module: Any, *, weights: bool = False) -> Dict[str, Any]:
     """
     import torch.fx  # type: ignore[import-not-found, unused-ignore]
 
-    graph = torch.fx.symbolic_trace(module).graph
+    class Tracer(torch.fx.Tracer):  # type: ignore[misc, unused-ignore]
+        def is_leaf_module(self, m: Any, module_qualified_name: str) -> bool:
+            return _made_by(m) is not None or bool(super().is_leaf_module(m, module_qualified_name))
+
+    graph = Tracer().trace(module)
     model = _Walk(dict(module.named_modules())).layers(graph)
     if weights:
         model["init"] = {"weights": {name: value.detach().cpu().numpy() for name, value in module.state_dict().items()}}
     return model
+
+
+def _made_by(module: Any) -> Optional[Callable[[Any, str], "_Made"]]:
+    """What makes a layer of a module of PyTorch or torchvision; None: there is no such layer."""
+    kind = type(module)
+    return _MODULES.get(kind.__name__) if kind.__module__.startswith(("torch.nn.", "torchvision.ops.")) else None
 
 
 class _Walk:
@@ -75,8 +85,8 @@ class _Walk:
 
     def _module(self, node: Any) -> None:
         module = self._modules[node.target]
-        found = _MODULES.get(type(module).__name__)
-        if found is None or not type(module).__module__.startswith(("torch.nn.", "torchvision.ops.")):
+        found = _made_by(module)
+        if found is None:
             kind = type(module).__name__
             if kind in _BY_ONNX:
                 raise _refused(node.target, "%s comes in by torch.onnx.export and disdel model import" % kind)
