@@ -223,7 +223,9 @@ func (r *resolver) network() {
 	}
 	r.resizeHead()
 	r.Network.Init.Freeze = "" // freeze does that, when it is known which layers are drawn
-	g, err := model.Build(r.twoClasses())
+	r.twoClasses()
+	r.endInSoftmax()
+	g, err := model.Build(r.Network)
 	if err != nil {
 		e := disdel.AsError(err)
 		r.fault("model", e.Hint, "the network cannot be built for inputs of %v: %s", r.Network.Input,
@@ -234,39 +236,6 @@ func (r *resolver) network() {
 	if !slices.ContainsFunc(g.Params(), func(p model.Param) bool { return p.Trainable }) {
 		r.fault("model", "add a dense or a convolution layer", "the network has no weights, and so nothing to learn")
 	}
-}
-
-// twoClasses replaces a single sigmoid output, for data of two classes, by two outputs of a softmax: the same
-// classifier, by the difference of the two, in a form that every loss accepts.
-func (r *resolver) twoClasses() disdel.Network {
-	if !r.found || r.Resolved.Data.Classes != 2 || r.Resolved.Data.Numbers() {
-		return r.Network
-	}
-	if layers, ok := model.TwoOutputs(r.Network.Layers); ok {
-		r.Network.Layers = layers
-		r.Notes = append(r.Notes,
-			"the network's single sigmoid output stands for two classes: it is trained as two outputs with softmax, which is "+
-				"the same classifier")
-	}
-	return r.Network
-}
-
-// custom compares the network that a job names with the binary's description.
-func (r *resolver) custom(m disdel.Model) bool {
-	switch d := m.Description; {
-	case d == nil:
-		r.fault("model.custom", "name the binary that has it: --action FILE", "network %q is known to its own binary only",
-			m.Custom)
-	case d.Name != m.Custom:
-		r.fault("model.custom", fmt.Sprintf("write custom: %s", d.Name), "the binary has a network %q, not %q", d.Name,
-			m.Custom)
-	case !r.found:
-		r.Network.Input, r.Network.Classes = d.Input, d.Classes
-		return true
-	default:
-		return true
-	}
-	return false
 }
 
 func didYouMean(name string) string {

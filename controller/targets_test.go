@@ -7,6 +7,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/model"
 )
 
 // addTargets adds a data set of 40 rows of two values.
@@ -151,6 +152,39 @@ func TestJobsOnTargets(t *testing.T) {
 			}
 		case !errors.As(err, &faults) || len(faults.Faults) != 1 || !strings.Contains(faults.Faults[0].Msg, c.want):
 			t.Errorf("%s: %v, want a fault that says %q", name, err, c.want)
+		}
+	}
+}
+
+// Classes are learnt with crossEntropy, and answers are probabilities: a network without softmax gets one, and the
+// record of its layers says so. The job's own layers stay as they were written.
+func TestClassifiersEndInSoftmax(t *testing.T) {
+	store := digitsStore(t)
+	for name, c := range map[string]struct {
+		layers []disdel.Layer
+		loss   string
+		want   bool // a softmax is appended
+	}{
+		"outputs":      {[]disdel.Layer{{Kind: "dense", Units: 10}}, disdel.LossCrossEntropy, true},
+		"relu":         {[]disdel.Layer{{Kind: "dense", Units: 10, Activation: "relu"}}, disdel.LossCrossEntropy, true},
+		"activation":   {[]disdel.Layer{{Kind: "dense", Units: 10, Activation: "softmax"}}, disdel.LossCrossEntropy, false},
+		"layer":        {[]disdel.Layer{{Kind: "dense", Units: 10}, {Kind: "softmax"}}, disdel.LossCrossEntropy, false},
+		"squared loss": {[]disdel.Layer{{Kind: "dense", Units: 10}}, disdel.LossMSE, false},
+	} {
+		job := disdel.Job{}
+		job.Data = disdel.Data{Source: "dataset://digits", Split: disdel.Split{Train: 0.8, Validation: 0.2}}
+		job.Training.BatchSize, job.Training.Loss = 4, c.loss
+		job.Model.Layers = append([]disdel.Layer{{Kind: "flatten"}}, c.layers...)
+		r, err := Resolve(t.Context(), job, store, "job.yaml", func(string) (int, int) { return 0, 1 }, nil)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		ends := r.Graph.Nodes[len(r.Graph.Nodes)-1].Op == model.OpSoftmax
+		if appended := len(r.Network.Layers) > len(job.Model.Layers); appended != c.want || appended != (len(r.Notes) > 0) {
+			t.Errorf("%s: %d layers of %d, notes %v", name, len(r.Network.Layers), len(job.Model.Layers), r.Notes)
+		} else if c.want && !ends || len(r.Job.Model.Layers) != len(job.Model.Layers) {
+			t.Errorf("%s: ends in softmax: %v; the job has %d layers", name, ends, len(r.Job.Model.Layers))
 		}
 	}
 }

@@ -245,17 +245,25 @@ func (s *Store) Take(ctx context.Context, l Lease) (Lease, error) {
 	return l, nil
 }
 
-// Release deletes a lease. Releasing a missing lease succeeds. It returns Conflict if another process has it.
+// Release deletes a lease. Releasing a missing lease succeeds. It returns Conflict if another process has it. Any other
+// error leaves open whether the lease still exists.
 func (s *Store) Release(ctx context.Context, l Lease) error {
 	_, err := s.db.Delete(ctx, leasePrefix+string(l.Job), l.revision)
-	if err == nil || kivik.HTTPStatus(err) == http.StatusNotFound {
+	switch {
+	case err == nil || kivik.HTTPStatus(err) == http.StatusNotFound:
 		return nil
+	case kivik.HTTPStatus(err) != http.StatusConflict:
+		return wrap(err, "release lease", string(l.Job))
 	}
-	// some servers answer Conflict for a missing document
-	if _, gone := s.Lease(ctx, l.Job); disdel.KindOf(gone) == disdel.NotFound {
+	// some servers answer Conflict for a missing document, so only a read can tell the two apart
+	switch _, gone := s.Lease(ctx, l.Job); {
+	case gone == nil:
+		return wrap(err, "release lease", string(l.Job))
+	case disdel.KindOf(gone) == disdel.NotFound:
 		return nil
+	default:
+		return gone
 	}
-	return wrap(err, "release lease", string(l.Job))
 }
 
 func checkLease(job disdel.JobID) error {

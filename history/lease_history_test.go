@@ -6,9 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -225,5 +229,42 @@ func TestTheCheckerFindsBrokenLeases(t *testing.T) {
 		if porcupine.CheckOperations(leases, list) {
 			t.Errorf("%s: looks right", what)
 		}
+	}
+}
+
+// A server that answers Conflict for a missing lease, and no read after it: whether the lease exists is unknown, so the
+// answer is not Conflict.
+func TestAReleaseOfUnknownEndIsNoConflict(t *testing.T) {
+	u, err := url.Parse(lite(t, filepath.Join(t.TempDir(), "history.db")).URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(u)
+	var unread atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodDelete:
+			http.Error(w, `{"error":"conflict","reason":"Document update conflict."}`, http.StatusConflict)
+		case unread.Load():
+			http.Error(w, `{"error":"internal_server_error"}`, http.StatusInternalServerError)
+		default:
+			proxy.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	s, job := opener(server.URL)(t), historytest.Record(1).ID
+	if err := s.Release(t.Context(), history.Lease{Job: job}); err != nil {
+		t.Errorf("a missing lease: %v", err)
+	}
+	taken, err := s.Take(t.Context(), history.Lease{Job: job, Owner: history.Owner{Token: "a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Release(t.Context(), taken); !errors.Is(err, disdel.Conflict) {
+		t.Errorf("a lease that is there: %v", err)
+	}
+	unread.Store(true)
+	if err := s.Release(t.Context(), taken); err == nil || errors.Is(err, disdel.Conflict) {
+		t.Errorf("unknown: %v", err)
 	}
 }

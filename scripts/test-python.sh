@@ -46,7 +46,5 @@ if [ "$(cat "$with_torch/.done" 2>/dev/null)" != "$want" ]; then
   "$with_torch/bin/pip" install -q --disable-pip-version-check pytest==9.0.2
   echo "$want" >"$with_torch/.done"
 fi
-# test_what_was_trained_goes_back waits for answers that are probabilities: disdel infer gives the outputs as they are where a network
-# does not end in softmax.
 (cd "$fresh/source" && "$OLDPWD/$with_torch/bin/python" -m pytest -q -p no:cacheprovider tests/test_torch.py tests/test_worker*.py \
-  tests/test_adapters.py --deselect tests/test_torch.py::test_what_was_trained_goes_back)
+  tests/test_adapters.py)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/model"
 )
 
 const pythonPath = "model.python"
@@ -134,4 +135,53 @@ func (r *resolver) takeLayers(m disdel.Python, t disdel.PythonTranslation) {
 	m.Network, m.Translation = nil, &t
 	job.Model.Python = &m
 	r.Network.Layers, r.Network.Init = job.Model.Layers, job.Model.Init
+}
+
+// twoClasses replaces a single sigmoid output, for data of two classes, by two outputs of a softmax: the same
+// classifier, by the difference of the two, in a form that every loss accepts.
+func (r *resolver) twoClasses() {
+	if !r.found || r.Resolved.Data.Classes != 2 || r.Resolved.Data.Numbers() {
+		return
+	}
+	if layers, ok := model.TwoOutputs(r.Network.Layers); ok {
+		r.Network.Layers = layers
+		r.Notes = append(r.Notes,
+			"the network's single sigmoid output stands for two classes: it is trained as two outputs with softmax, which is "+
+				"the same classifier")
+	}
+}
+
+// endInSoftmax gives a classifier the softmax that crossEntropy computes in any case, so that its answers are
+// probabilities. Layers from PyTorch usually leave it out.
+func (r *resolver) endInSoftmax() {
+	layers := r.Network.Layers
+	if !r.found || len(layers) == 0 || r.Job.Training.Loss != disdel.LossCrossEntropy {
+		return
+	}
+	d, last := r.Resolved.Data, layers[len(layers)-1]
+	if d.Numbers() || d.MultiLabel() || d.NextToken || d.Sparse != nil ||
+		last.Kind == "softmax" || last.Activation == "softmax" {
+		return
+	}
+	r.Network.Layers = append(slices.Clone(layers), disdel.Layer{Kind: "softmax", Name: "output.softmax"})
+	r.Notes = append(r.Notes,
+		"the network does not end in softmax, so disdel appends one: its answers are probabilities, and crossEntropy is the same")
+}
+
+// custom compares the network that a job names with the binary's description.
+func (r *resolver) custom(m disdel.Model) bool {
+	switch d := m.Description; {
+	case d == nil:
+		r.fault("model.custom", "name the binary that has it: --action FILE", "network %q is known to its own binary only",
+			m.Custom)
+	case d.Name != m.Custom:
+		r.fault("model.custom", fmt.Sprintf("write custom: %s", d.Name), "the binary has a network %q, not %q", d.Name,
+			m.Custom)
+	case !r.found:
+		r.Network.Input, r.Network.Classes = d.Input, d.Classes
+		return true
+	default:
+		return true
+	}
+	return false
 }
