@@ -252,10 +252,11 @@ func (s *Store) Release(ctx context.Context, l Lease) error {
 	switch {
 	case err == nil || kivik.HTTPStatus(err) == http.StatusNotFound:
 		return nil
-	case kivik.HTTPStatus(err) != http.StatusConflict:
+	case kivik.HTTPStatus(err) != http.StatusConflict && l.revision != "":
 		return wrap(err, "release lease", string(l.Job))
 	}
-	// some servers answer Conflict for a missing document, so only a read can tell the two apart
+	// some servers answer Conflict for a missing document, and a lease without a revision was never read: only a read
+	// tells whether it exists
 	switch _, gone := s.Lease(ctx, l.Job); {
 	case gone == nil:
 		return wrap(err, "release lease", string(l.Job))

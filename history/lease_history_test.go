@@ -11,6 +11,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -252,7 +253,7 @@ func TestAReleaseOfUnknownEndIsNoConflict(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	s, job := opener(server.URL)(t), historytest.Record(1).ID
+	s, job := opener(strings.Replace(server.URL, "://", "://"+u.User.String()+"@", 1))(t), historytest.Record(1).ID
 	if err := s.Release(t.Context(), history.Lease{Job: job}); err != nil {
 		t.Errorf("a missing lease: %v", err)
 	}
