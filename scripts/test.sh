@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Runs every test. The race detector covers every package with concurrency of its own. It makes plain Go kernels a hundred times
-# slower and gorgonia twenty times: runtime/engine/native, whose threads it is there for, is raced with -short, its fastest kernels
-# alone, and runs whole without it. internal/cli and examples/embed stay out: what they do at once is the other packages', and their
-# actions are processes of the built program, which the detector does not see. So do checks of clusters (deploy), whose containers
-# are the test's own program, held to their memory. Packages that compute long and start nothing gain nothing by it.
+# Runs every test. The race detector covers the packages that start goroutines or serve HTTP, in their code or in their tests: in
+# others it finds nothing, and it makes plain Go kernels a hundred times slower. `scripts/test.sh --raced` lists them; a test in
+# concurrency_test.go reads the code and fails when one is missing. "unraced" names the exceptions: the kernels are raced through
+# runtime/engine/native with -short; the actions of internal/cli and examples/embed are processes of the built program, which the
+# detector does not see; checks of clusters (deploy) hold the test's own program to its memory; simulations run one thing at a time;
+# internal/export computes long beside one server.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,17 +22,18 @@ export DISDEL_TEST_MLFLOW=""
 export DISDEL_TEST_KUBECHECK="$PWD/.cache/bin/kubecheck"
 export DISDEL_TEST_COMPOSER="$PWD/.cache/composer/node_modules/openwhisk-composer"
 
-heavy='/(runtime/engine/(native|cuda|gorgonia)|internal/cli|examples/embed|estimator|model|deploy(/doctor|/verify)?)$|'\
-'/(dataset/(text|sparse)|controller/simulate|test/simulate)$|'\
-'/(runtime/engine/native/(kernel|plan)|scheduler|controller/jobfile|deploy/image|internal/export)$'
+unraced='/(internal/(cli|export)|examples/embed|deploy/(doctor|image|verify)|test/simulate|runtime/engine/native/kernel)$'
+concurrent='^\s*go [a-zA-Z_(]|\.Go\(|t\.Parallel\(\)|^(import)?\s+(\S+ )?"net/http'
 # Tests wait for processes and servers more than they compute: twice as many at once as there are processors, and those that take
 # longest first, so that none is left alone at the end.
 long=(actions service/api service internal/cli platform runtime/engine/python service/program runtime/engine/native
   history/couchlite service/web dataset aggregator history deploy/doctor)
 all=$(go list ./...)
 packages=$({ for name in "${long[@]}"; do grep "/$name\$" <<<"$all"; done; echo "$all"; } | awk '!seen[$0]++')
-raced=$(grep -vE "$heavy" <<<"$packages")
-plain=$(grep -E "$heavy" <<<"$packages")
+module=$(go list -m)
+raced=$(for name in $packages; do ! grep -qE "$concurrent" ".${name#"$module"}"/*.go || echo "$name"; done | grep -vE "$unraced")
+plain=$(grep -vxFf <(echo "$raced") <<<"$packages")
+[ "${1:-}" != --raced ] || { echo "$raced"; exit; }
 at_once=$((2 * $(nproc)))
 tests() { go test -vet=off -p "$at_once" -timeout 45m "$@"; } # scripts/lint.sh vets
 
