@@ -49,6 +49,54 @@ func ExampleGoal_GapOf() {
 	// false
 }
 
+// A goal of any metric has that metric's direction: an evaluation reaches it exactly if it is as good or better.
+func TestGoalsHaveTheDirectionOfTheirMetric(t *testing.T) {
+	scores := func(s disdel.Scores) disdel.Figures {
+		return disdel.Figures{Loss: new(1.), Accuracy: new(0.5), Scores: s}
+	}
+	for _, c := range []struct {
+		goal         disdel.Goal
+		worse, equal disdel.Figures
+		text         string
+	}{
+		{disdel.Goal{Top5: 0.9}, scores(disdel.Scores{Top5: new(0.8)}), scores(disdel.Scores{Top5: new(0.9)}), "top5 0.8000"},
+		{disdel.Goal{F1: 0.7}, scores(disdel.Scores{F1: new(0.6)}), scores(disdel.Scores{F1: new(0.7)}), "f1 0.6000"},
+		{disdel.Goal{MAE: 2}, scores(disdel.Scores{MAE: 3}), scores(disdel.Scores{MAE: 2}), "mae 3"},
+		{disdel.Goal{Perplexity: 8}, scores(disdel.Scores{Perplexity: 9}), scores(disdel.Scores{Perplexity: 8}), "perplexity 9"},
+	} {
+		stop := disdel.Training{Goal: &c.goal}.Stop()
+		worse, ok := c.goal.GapOf(c.worse)
+		equal, _ := c.goal.GapOf(c.equal)
+		if !ok || worse <= c.goal.Enough() || equal != c.goal.Enough() {
+			t.Errorf("%v: gaps %g and %g, %t, want one above %g and one at it", c.goal, worse, equal, ok, c.goal.Enough())
+		}
+		if got := c.goal.Text(worse); got != c.text {
+			t.Errorf("%q, want %q", got, c.text)
+		}
+		if stop.Value(c.worse) <= stop.Value(c.equal) || stop.Of().Rank(&stop.Target) != stop.Value(c.equal) {
+			t.Errorf("%v stops by %+v", c.goal, stop)
+		}
+		if _, ok := c.goal.GapOf(scores(disdel.Scores{})); ok {
+			t.Errorf("%v: a gap without the figure", c.goal)
+		}
+	}
+}
+
+// A job is compared by what it stops by. A loss is no such figure where there is a better one.
+func TestAJobIsComparedByWhatItStopsBy(t *testing.T) {
+	for want, training := range map[string]disdel.Training{
+		disdel.MetricTop5:     {EarlyStop: &disdel.EarlyStop{Metric: disdel.MetricTop5, Patience: 2}},
+		disdel.MetricF1:       {Goal: &disdel.Goal{F1: 0.5}},
+		disdel.MetricAccuracy: {EarlyStop: &disdel.EarlyStop{Metric: disdel.MetricValLoss, Patience: 2}},
+	} {
+		r := disdel.Record{Data: disdel.DataInfo{Classes: 10}}
+		r.Job.Training = training
+		if got := r.Metric().Name; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
 func ExampleGoal() {
 	var job disdel.Job
 	job.Training.Goal = &disdel.Goal{Accuracy: 0.95, Cost: 50}
@@ -58,8 +106,9 @@ func ExampleGoal() {
 	fmt.Println(most, "GB-s by", field)
 	within, _ := job.TimeLimit()
 	fmt.Println("at most", within)
-	gap, enough := job.Training.Goal.Gap(0.2, 0.75)
-	fmt.Println(gap > enough, job.Training.Goal.Text(gap))
+	loss, accuracy := 0.2, 0.75
+	gap, _ := job.Training.Goal.GapOf(disdel.Figures{Loss: &loss, Accuracy: &accuracy})
+	fmt.Println(gap > job.Training.Goal.Enough(), job.Training.Goal.Text(gap))
 	// Output:
 	// accuracy 0.95 by accuracy for 3 evaluations
 	// 50 GB-s by training.goal.cost

@@ -164,8 +164,14 @@ func (b *Best) Figures() Figures { return Figures{&b.Loss, &b.Accuracy, b.Scores
 // Figures returns the evaluation of the observed round.
 func (o *Observation) Figures() Figures { return Figures{o.HeldOut, o.Accuracy, o.Scores} }
 
-// Metric returns the figure by which the job is compared with others.
-func (r *Record) Metric() Metric { return r.Data.Metric(r.Job.Training.Loss) }
+// Metric returns the figure by which the job and its model are compared with others: the one that the job stops by,
+// unless that is a loss, else that of its data.
+func (r *Record) Metric() Metric {
+	if m := r.Job.Training.Stop().Of(); m.Name != MetricLoss {
+		return m
+	}
+	return r.Data.Metric(r.Job.Training.Loss)
+}
 
 // Target is a number that every row of a data set of dense rows has, and that networks learn to predict. Networks
 // learn it standardised, so that one learning rate suits targets of any unit. A label of several is a target, too: it

@@ -477,85 +477,104 @@ func (p *Plan) WorkerBatch(job *Job) int {
 }
 
 // Goal is a target on the held-out rows, with a time and a cost. The job ends once GoalHeld evaluations in a row have
-// reached it. Exactly one of Accuracy, Loss and RMSE is above 0.
+// reached it. Exactly one of its metrics is above 0.
 type Goal struct {
-	Accuracy float64  `json:"accuracy,omitempty"` // at least
-	Loss     float64  `json:"loss,omitempty"`     // at most
-	RMSE     float64  `json:"rmse,omitempty"`     // at most, of numbers, in their unit
-	Within   Duration `json:"within,omitempty"`   // 0: any time
-	Cost     float64  `json:"cost,omitempty"`     // GB-s by use; 0: any
+	Accuracy   float64  `json:"accuracy,omitempty"`   // at least
+	Top5       float64  `json:"top5,omitempty"`       // at least, see Scores
+	F1         float64  `json:"f1,omitempty"`         // at least, of several labels
+	Loss       float64  `json:"loss,omitempty"`       // at most
+	RMSE       float64  `json:"rmse,omitempty"`       // at most, of numbers, in their unit
+	MAE        float64  `json:"mae,omitempty"`        // at most, of numbers, in their unit
+	Perplexity float64  `json:"perplexity,omitempty"` // at most, of language models
+	Within     Duration `json:"within,omitempty"`     // 0: any time
+	Cost       float64  `json:"cost,omitempty"`       // GB-s by use; 0: any
 }
 
 // GoalHeld is the number of evaluations in a row that have to reach a goal: a single one may be luck.
 const GoalHeld = 3
 
+// Target returns the metric that the goal is about and its value.
+func (g Goal) Target() (m Metric, value float64) {
+	name, value := MetricLoss, g.Loss
+	for _, t := range []struct {
+		name  string
+		value float64
+	}{
+		{MetricAccuracy, g.Accuracy},
+		{MetricTop5, g.Top5},
+		{MetricF1, g.F1},
+		{MetricRMSE, g.RMSE},
+		{MetricMAE, g.MAE},
+		{MetricPerplexity, g.Perplexity},
+	} {
+		if t.value > 0 {
+			name, value = t.name, t.value
+		}
+	}
+	m, _ = FindMetric(name)
+	return m, value
+}
+
 // String is "accuracy 0.95", "loss 0.3" or "rmse 0.9".
 func (g Goal) String() string {
-	text := func(what string, v float64) string { return what + " " + strconv.FormatFloat(v, 'g', -1, 64) }
+	m, value := g.Target()
+	return m.Name + " " + strconv.FormatFloat(value, 'g', -1, 64)
+}
+
+// gap is the distance of a value from a perfect one: what an accuracy or an F1 lacks to 1, an error or a loss, and the
+// logarithm of a perplexity, which is a loss.
+func (m Metric) gap(value float64) float64 {
 	switch {
-	case g.Accuracy > 0:
-		return text(MetricAccuracy, g.Accuracy)
-	case g.RMSE > 0:
-		return text("rmse", g.RMSE)
+	case m.Larger:
+		return 1 - value
+	case m.Name == MetricPerplexity:
+		return math.Log(value)
 	default:
-		return text("loss", g.Loss)
+		return value
 	}
 }
 
-// Gap is the distance of an evaluation from a perfect one, and the largest that reaches the goal: 1 - accuracy, the
-// loss, or its root.
-func (g Goal) Gap(loss, accuracy float64) (gap, enough float64) {
-	switch {
-	case g.Accuracy > 0:
-		return 1 - accuracy, 1 - g.Accuracy
-	case g.RMSE > 0:
-		return math.Sqrt(max(0, loss)), g.RMSE
-	default:
-		return loss, g.Loss
-	}
+// Enough is the largest gap that reaches the goal, see GapOf.
+func (g Goal) Enough() float64 {
+	m, value := g.Target()
+	return m.gap(value)
 }
 
-// GapOf is the gap of an evaluation; ok is false without an evaluation, or without the figure that the goal is about.
-// Old records have no RMSE: it is then the root of the loss.
+// GapOf is the distance of an evaluation from a perfect one; ok is false without an evaluation, or without the figure
+// that the goal is about. Old records have no RMSE: it is then the root of the loss.
 func (g Goal) GapOf(f Figures) (gap float64, ok bool) {
-	if f.Loss == nil || f.Accuracy == nil && g.Accuracy > 0 {
+	if f.Loss == nil {
 		return 0, false
 	}
-	if v := f.error(f.RMSE); v != nil && g.RMSE > 0 {
-		return *v, true
+	m, _ := g.Target()
+	if v := m.Value(f); v != nil {
+		return m.gap(*v), true
 	}
-	right := 0.0
-	if f.Accuracy != nil {
-		right = *f.Accuracy
-	}
-	gap, _ = g.Gap(*f.Loss, right)
-	return gap, true
+	return math.Sqrt(max(0, *f.Loss)), m.Name == MetricRMSE
 }
 
 // Text is a gap in the goal's unit: "accuracy 0.93", "loss 0.41", "rmse 0.91".
 func (g Goal) Text(gap float64) string {
-	switch {
-	case g.Accuracy > 0:
-		return fmt.Sprintf("%s %.4f", MetricAccuracy, 1-gap)
-	case g.RMSE > 0:
-		return fmt.Sprintf("rmse %.4g", gap)
+	switch m, _ := g.Target(); {
+	case m.Larger:
+		return fmt.Sprintf("%s %.4f", m.Name, 1-gap)
+	case m.Name == MetricPerplexity:
+		return fmt.Sprintf("%s %.4g", m.Name, math.Exp(gap))
 	default:
-		return fmt.Sprintf("loss %.4g", gap)
+		return fmt.Sprintf("%s %.4g", m.Name, gap)
 	}
 }
 
 // Stop returns the rule that ends training early: EarlyStop, or that of Goal; nil for none.
 func (t Training) Stop() *EarlyStop {
-	switch g := t.Goal; {
-	case g == nil:
+	if t.Goal == nil {
 		return t.EarlyStop
-	case g.Accuracy > 0:
-		return &EarlyStop{Metric: MetricAccuracy, Target: g.Accuracy, Keep: KeepBest, Held: GoalHeld}
-	case g.RMSE > 0:
-		return &EarlyStop{Metric: MetricRMSE, Target: g.RMSE, Keep: KeepBest, Held: GoalHeld}
-	default:
-		return &EarlyStop{Metric: MetricValLoss, Target: g.Loss, Keep: KeepBest, Held: GoalHeld}
 	}
+	m, value := t.Goal.Target()
+	if m.Name == MetricLoss {
+		m.Name = MetricValLoss
+	}
+	return &EarlyStop{Metric: m.Name, Target: value, Keep: KeepBest, Held: GoalHeld}
 }
 
 // Budget is the most that a job may cost by use, in GB-s, and its field in the job file: the lower one of

@@ -346,12 +346,9 @@ func (r *resolver) fitMetrics() {
 	if e := t.EarlyStop; e != nil {
 		check("training.earlyStop.metric", e.Metric)
 	}
-	switch g := t.Goal; {
-	case g == nil:
-	case g.Accuracy > 0:
-		check("training.goal.accuracy", disdel.MetricAccuracy)
-	case g.RMSE > 0:
-		check("training.goal.rmse", disdel.MetricRMSE)
+	if t.Goal != nil {
+		m, _ := t.Goal.Target()
+		check("training.goal."+m.Name, m.Name)
 	}
 }
 
@@ -651,7 +648,7 @@ func (r *resolver) fitSparse() {
 
 func (r *resolver) sparseGoal(g disdel.Goal) {
 	d, guess := r.Resolved.Data, r.Resolved.Data.Sparse.Guess(r.Job.Training.Loss)
-	if gap, enough := g.Gap(guess, 0); g.Accuracy == 0 && enough >= gap {
+	if gap, ok := g.GapOf(disdel.Figures{Loss: &guess}); ok && g.Enough() >= gap {
 		r.fault("training.goal", "", "one guess for all rows of %s has a %s: a goal is below it", d.Name, g.Text(gap))
 	}
 }

@@ -65,6 +65,12 @@ func TestJobsOnSeveralLabels(t *testing.T) {
 			func(j *disdel.Job) { j.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricTop5, Target: 0.9} },
 			"top5 is for rows of one of more than 5 classes",
 		},
+		"goal of top 5": {
+			func(j *disdel.Job) { j.Training.Goal = &disdel.Goal{Top5: 0.9} }, "top5 is for rows of one of more than 5 classes",
+		},
+		"goal of perplexity": {
+			func(j *disdel.Job) { j.Training.Goal = &disdel.Goal{Perplexity: 9} }, "have no perplexity",
+		},
 	} {
 		job := disdel.Job{}
 		job.Data = disdel.Data{Source: "dataset://films", Split: disdel.Split{Train: 0.8, Validation: 0.2}}

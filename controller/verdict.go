@@ -61,7 +61,7 @@ func missedGoal(r *disdel.Record) string {
 		return ""
 	}
 	row, best, at := 0, math.Inf(1), 0
-	_, enough := g.Gap(0, 0)
+	enough := g.Enough()
 	for _, round := range r.Rounds {
 		gap, ok := g.GapOf(round.Figures())
 		if !ok {

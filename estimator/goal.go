@@ -145,7 +145,7 @@ const leastEvaluations = leastPoints + disdel.GoalHeld
 // Otherwise it is the number of epochs that the job had. long is false if the job was too short to tell.
 func epochsTo(g disdel.Goal, r *disdel.Record) (epochs float64, reached, long bool) {
 	points, step := gaps(g, r)
-	_, enough := g.Gap(0, 0)
+	enough := g.Enough()
 	row := 0
 	for _, p := range points {
 		if row++; !(p.Loss <= enough) { // false for NaN, too
@@ -176,7 +176,7 @@ func RemainingGoal(r *disdel.Record, remaining *disdel.Forecast, past []disdel.O
 		return nil
 	}
 	points, step := gaps(*g, r)
-	_, enough := g.Gap(0, 0)
+	enough := g.Enough()
 	c, ok := ConvergeBySimilar(points, pastGaps(*g, past), enough)
 	if !ok {
 		c, ok = Converge(points, enough)

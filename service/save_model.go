@@ -39,6 +39,9 @@ func (s *modelSink) Commit(ctx context.Context, r *disdel.Record, n disdel.Netwo
 		Epochs: before + epochs(r), Workers: r.Plan.Workers, Learned: r.Learned, Warnings: r.Warnings,
 		Evaluated: new(r.Unevaluated == nil && r.Plan.HeldOut > 0),
 	}
+	if ranked := r.Metric(); ranked.Name != m.Metric().Name {
+		m.RankedBy = ranked.Name
+	}
 	m.Labels, m.Inputs = s.seen(ctx, r.Data)
 	if v := s.made(ctx, r); v > 0 {
 		m.APIVersion, m.Version = disdel.APIVersion, v

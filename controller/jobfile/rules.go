@@ -287,22 +287,24 @@ func (r *reader) earlyStop(e *disdel.EarlyStop) {
 
 // goal checks that there are enough evaluations to show that a goal holds, and that nothing else ends the training.
 func (r *reader) goal(job *disdel.Job) {
-	const path, accuracy, rmse = "training.goal", "training.goal.accuracy", "training.goal.rmse"
+	const path = "training.goal"
 	const every, sync, stop = "training.validateEvery", "distribution.sync", "training.earlyStop"
 	if job.Training.Goal == nil || !r.sound(path) {
 		return
 	}
+	metrics := []string{"accuracy", "top5", "f1", "loss", "rmse", "mae", "perplexity"}
 	goals := 0
-	for _, what := range []string{accuracy, "training.goal.loss", rmse} {
-		if r.isSet(what) {
+	for _, metric := range metrics {
+		if r.isSet(path + "." + metric) {
 			goals++
 		}
 	}
+	one := "give exactly one of " + strings.Join(metrics, ", ")
 	switch {
 	case goals > 1:
-		r.fault(r.places[path], path, "take all but one out", "give exactly one of accuracy, loss and rmse")
+		r.fault(r.places[path], path, "take all but one out", "%s", one)
 	case goals == 0 && !r.failedBelow(path):
-		r.fault(r.places[path], path, "write accuracy: 0.9", "give exactly one of accuracy, loss and rmse")
+		r.fault(r.places[path], path, "write accuracy: 0.9", "%s", one)
 	}
 	if r.isSet(stop) {
 		r.fault(r.places[stop], stop, "take one of them out", "does not go with training.goal, which ends the training too")

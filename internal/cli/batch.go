@@ -26,7 +26,7 @@ func batchCommand(u *ui) *cli.Command {
 			setFlag, actionFlag, pythonFlag, backendFlag, admissionFlag, queueFlags[0],
 			&cli.StringFlag{
 				Name: "by", Value: string(batch.ByAccuracy),
-				Usage: "`METRIC` to compare jobs by: accuracy, loss, rmse, mae or r2",
+				Usage: "`METRIC` to compare jobs by: accuracy, top5, loss, rmse, mae, r2, perplexity, f1 or microF1",
 			},
 			&cli.IntFlag{
 				Name: "halving", Usage: "stop jobs that are not among the best 1 in `NUMBER` after the same training",

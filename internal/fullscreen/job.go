@@ -156,6 +156,11 @@ func (j *Job) curves(columns int) (out []string) {
 			return m.Value(r.Figures())
 		}},
 		{"F1", func(r *disdel.Round) *float64 { return r.F1 }},
+		{"perplexity", func(r *disdel.Round) *float64 {
+			m, _ := disdel.FindMetric(disdel.MetricPerplexity)
+			return m.Value(r.Figures())
+		}},
+		{"top-5", func(r *disdel.Round) *float64 { return r.Top5 }},
 	} {
 		var values []float64
 		for i := range j.rec.Rounds {

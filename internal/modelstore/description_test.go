@@ -227,6 +227,30 @@ func TestBestIsOfThoseThatWereMeasured(t *testing.T) {
 	}
 }
 
+// Versions are ranked by the metric of the newest one, in its direction. Those without its value come last.
+func TestVersionsAreRankedByTheirMetric(t *testing.T) {
+	classes := disdel.DataInfo{HeldOut: 10, Classes: 10}
+	texts := disdel.DataInfo{HeldOut: 10, NextToken: true}
+	for name, c := range map[string]struct {
+		ranked string
+		data   disdel.DataInfo
+		a, b   disdel.Scores // b is better, and its accuracy is lower
+	}{
+		"top 5":      {disdel.MetricTop5, classes, disdel.Scores{Top5: new(0.8)}, disdel.Scores{Top5: new(0.9)}},
+		"unmeasured": {disdel.MetricTop5, classes, disdel.Scores{}, disdel.Scores{Top5: new(0.1)}},
+		"perplexity": {"", texts, disdel.Scores{Perplexity: 9}, disdel.Scores{Perplexity: 7}},
+	} {
+		a := Model{RankedBy: c.ranked, Data: c.data, Accuracy: 0.7, Loss: 1, Scores: c.a}
+		b := Model{RankedBy: c.ranked, Data: c.data, Accuracy: 0.6, Loss: 2, Scores: c.b}
+		a.Version, b.Version = 1, 2
+		for _, list := range [][]Model{{a, b}, {b, a}} {
+			if best, ok := Best(list); !ok || best.Version != 2 {
+				t.Errorf("%s: v%d is the best, want v2", name, best.Version)
+			}
+		}
+	}
+}
+
 func TestVersionsAreListedInShort(t *testing.T) {
 	for want, versions := range map[string][]int{"v3": {3}, "v1, v2": {1, 2}, "v1, v3 to v5, v9": {1, 3, 4, 5, 9}} {
 		if got := listed(versions); got != want {

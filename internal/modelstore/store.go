@@ -32,10 +32,11 @@ type Model struct {
 	Accuracy float64         `json:"accuracy"` // held-out
 	Loss     float64         `json:"loss"`     // held-out
 	disdel.Scores
-	Epochs  int      `json:"epochs"`
-	Workers int      `json:"workers"`
-	Labels  []string `json:"labels,omitempty"` // class names, where the data set has them
-	Inputs  *Range   `json:"inputs,omitempty"` // what the network has seen; models of earlier versions do not say
+	RankedBy string   `json:"rankedBy,omitempty"` // metric of Best, if it is not the one of the data
+	Epochs   int      `json:"epochs"`
+	Workers  int      `json:"workers"`
+	Labels   []string `json:"labels,omitempty"` // class names, where the data set has them
+	Inputs   *Range   `json:"inputs,omitempty"` // what the network has seen; models of earlier versions do not say
 
 	Learned   *bool    `json:"learned,omitempty"`   // whether training came to anything; nil: not known
 	Evaluated *bool    `json:"evaluated,omitempty"` // nil: it was, as far as there are held-out rows

@@ -1,6 +1,7 @@
 package modelstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -18,31 +19,45 @@ import (
 	"github.com/disdel/disdel/internal/blobs"
 )
 
-// Best is the model with the highest held-out accuracy, or of numbers with the least RMSE; of equal models the one with
-// the least loss, then the newest.
+// Metric returns the figure by which the versions of the model's name are ranked.
+func (m *Model) Metric() disdel.Metric {
+	if metric, ok := disdel.FindMetric(m.RankedBy); ok {
+		return metric
+	}
+	return m.Data.Metric("")
+}
+
+// Figures returns what held-out rows showed of the model.
+func (m *Model) Figures() disdel.Figures {
+	f := disdel.Figures{Loss: &m.Loss, Accuracy: &m.Accuracy, Scores: m.Scores}
+	if m.Data.Numbers() {
+		f.Accuracy = nil
+	}
+	return f
+}
+
+// Best is the best model by the metric of the newest one, for example the highest accuracy or the least RMSE; of equal
+// models the one with the least loss, then the newest.
 // Models without held-out rows are not compared; ok is false if no model is left.
 func Best(list []Model) (best Model, ok bool) {
+	var newest *Model
 	for i := range list {
-		if m := &list[i]; m.Data.HeldOut > 0 && (!ok || better(m, &best)) {
+		if m := &list[i]; m.Data.HeldOut > 0 && (newest == nil || m.Version > newest.Version) {
+			newest = m
+		}
+	}
+	if newest == nil {
+		return best, false
+	}
+	metric := newest.Metric()
+	rank := func(m *Model) float64 { return metric.Rank(metric.Value(m.Figures())) }
+	for i := range list {
+		if m := &list[i]; m.Data.HeldOut > 0 && (!ok || cmp.Or(cmp.Compare(rank(m), rank(&best)),
+			cmp.Compare(m.Loss, best.Loss), cmp.Compare(best.Version, m.Version)) < 0) {
 			best, ok = *m, true
 		}
 	}
 	return best, ok
-}
-
-func better(a, b *Model) bool {
-	switch {
-	case a.F1 != nil && b.F1 != nil && *a.F1 != *b.F1:
-		return *a.F1 > *b.F1
-	case a.Accuracy != b.Accuracy:
-		return a.Accuracy > b.Accuracy
-	case a.RMSE != b.RMSE && a.Data.Numbers() && b.Data.Numbers():
-		return a.RMSE < b.RMSE
-	case a.Loss != b.Loss:
-		return a.Loss < b.Loss
-	default:
-		return a.Version > b.Version
-	}
 }
 
 // Versions returns the versions of a name, newest first. The error names the versions that cannot be read; the list

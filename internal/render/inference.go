@@ -129,8 +129,12 @@ func QualityText(m *modelstore.Model) string {
 	if m.Data.HeldOut == 0 {
 		return m.Ref() + ", accuracy unknown: nothing was held out"
 	}
-	if m.Network.Sparse != nil || len(m.Network.Targets) > 0 {
+	if m.RankedBy == "" && (m.Network.Sparse != nil || len(m.Network.Targets) > 0) {
 		return fmt.Sprintf("%s, %s held out", m.Ref(), m.Scores.Text())
+	}
+	metric := m.Metric()
+	if v := metric.Value(m.Figures()); v != nil {
+		return fmt.Sprintf("%s, %s held out", m.Ref(), metric.Text(*v))
 	}
 	return fmt.Sprintf("%s, accuracy %.4f held out", m.Ref(), m.Accuracy)
 }

@@ -123,6 +123,11 @@ func modelFigure(m *modelstore.Model) string {
 	if !evaluated(m) {
 		return "-"
 	}
+	if metric := m.Metric(); m.RankedBy != "" && metric.Name != disdel.MetricAccuracy {
+		if v := metric.Value(m.Figures()); v != nil {
+			return metric.Text(*v)
+		}
+	}
 	return disdel.Figures{Accuracy: &m.Accuracy, Scores: m.Scores}.Text()
 }
 

@@ -107,18 +107,23 @@ func actionTable(list []actionRow) [][]string {
 // accuracyText is the held-out accuracy of a job's model, of numbers its errors, or why there is none.
 func accuracyText(r *disdel.Record) string {
 	accuracy, loss, ok := heldOutScores(r)
+	metric, natural, top5 := r.Metric(), r.Data.Metric(r.Job.Training.Loss), ""
+	if v := metric.Value(heldOutFigures(r)); ok && v != nil && metric.Name != natural.Name {
+		text := metric.Number(*v) + " held out"
+		if n := natural.Value(heldOutFigures(r)); n != nil {
+			text += "   " + natural.Text(*n)
+		}
+		return text + lossText(r, loss)
+	}
 	if ok && (r.Data.Sparse != nil || len(r.Data.Targets) > 0 || r.Data.NextToken) {
 		return scoresText(r, accuracy, loss)
 	}
-	top5 := ""
 	if r.Top5 != nil {
 		top5 = fmt.Sprintf("   top-5 accuracy %.4f", *r.Top5)
 	}
 	switch {
-	case ok && r.Best != nil:
-		return fmt.Sprintf("%.4f held out   loss %.4f, the best, of round %d%s", accuracy, loss, r.Best.Round+1, top5)
 	case ok:
-		return fmt.Sprintf("%.4f held out   loss %.4f%s", accuracy, loss, top5)
+		return fmt.Sprintf("%.4f held out%s%s", accuracy, lossText(r, loss), top5)
 	case r.Data.HeldOut == 0 && r.Plan.HeldOut == 0:
 		return "- no rows held out"
 	default:
@@ -140,7 +145,12 @@ func scoresText(r *disdel.Record, accuracy, loss float64) string {
 	case total.Name == disdel.MetricMAE:
 		text = fmt.Sprintf("%s held out   RMSE %.5g", total.Number(r.Scores.MAE), r.Scores.RMSE)
 	}
-	text += fmt.Sprintf("   loss %.4f", loss)
+	return text + lossText(r, loss)
+}
+
+// lossText is the held-out loss, and the round of a kept model.
+func lossText(r *disdel.Record, loss float64) string {
+	text := fmt.Sprintf("   loss %.4f", loss)
 	if r.Best != nil {
 		text += fmt.Sprintf(", the best, of round %d", r.Best.Round+1)
 	}

@@ -111,18 +111,23 @@ func (r *Report) accuracyPlot() *Figure {
 	return figureOf(p, r.CurveOptions.averageNote("; dots are the values"))
 }
 
-// errorPlot is the RMSE by round, for jobs that predict numbers.
+// errorPlot is the metric by which the job is compared, by round: for example the RMSE of numbers. The accuracy has a
+// chart of its own.
 func (r *Report) errorPlot() *Figure {
-	metric := roundMetric(r.Rounds)
-	if metric.Larger {
+	metric := r.record.Metric()
+	if metric.Name == disdel.MetricAccuracy {
 		return nil
+	}
+	unit := metric.Title
+	if metric.Name == disdel.MetricRMSE || metric.Name == disdel.MetricMAE {
+		unit = "unit of the target"
 	}
 	value := func(v *disdel.Round) *float64 { return metric.Value(v.Figures()) }
 	s, maximum := r.curve("held-out "+metric.Title, "s2", value)
 	if s.Empty() {
 		return nil
 	}
-	p := r.roundPlot(metric.Title+" by round", "unit of the target", 1.08*maximum)
+	p := r.roundPlot(upperFirst(metric.Title)+" by round", unit, 1.08*maximum)
 	p.Alt = fmt.Sprintf("Held-out %s ends at %s", metric.Title, metric.Number(s.Last()))
 	p.Series = []plot.Series{s}
 	r.CurveOptions.scale(p)

@@ -30,7 +30,8 @@ type JobResult struct {
 	Accuracy      *float64      `json:"accuracy,omitempty"` // held-out, of the model; nil: none was made
 	Best          *float64      `json:"best,omitempty"`     // the highest of all evaluations
 	Loss          *float64      `json:"loss,omitempty"`     // held-out, of the model
-	disdel.Scores               // held-out, of a model that predicts numbers
+	disdel.Scores               // held-out, of the model
+	Metric        string        `json:"metric"` // by which the job is compared, see disdel.Record.Metric
 	Train         *float64      `json:"trainLoss,omitempty"`
 	Trained       *float64      `json:"trainAccuracy,omitempty"` // of the model's round, on training rows as they were seen
 	Rounds        int           `json:"rounds"`                  // that are over
@@ -57,6 +58,9 @@ type Curve struct {
 	Loss      []*float64   `json:"loss"`
 	Accuracy  []*float64   `json:"accuracy"`
 	RMSE      []*float64   `json:"rmse,omitempty"` // of numbers
+	// Metric names what Figure has: the metric by which the job is compared, if it is another one.
+	Metric string     `json:"metric,omitempty"`
+	Figure []*float64 `json:"figure,omitempty"`
 }
 
 // ComparedJob is the part of a record that a comparison needs.
@@ -100,9 +104,35 @@ func CompareJobs(parts []ComparedJob) Comparison {
 // StatusText is the status, and what is wrong with the result of a job that succeeded.
 func (e *JobResult) StatusText() string { return e.Status.String() + withVerdict(e.Verdict) }
 
-// Figure is the accuracy of the job's model, or the RMSE of one that predicts numbers, in a table.
+// Figures returns what held-out rows showed of the job's model.
+func (e *JobResult) Figures() disdel.Figures {
+	return disdel.Figures{Loss: e.Loss, Accuracy: e.Accuracy, Scores: e.Scores}
+}
+
+// Compared returns the metric by which the job is compared, and its value; nil: it was not measured.
+func (e *JobResult) Compared() (m disdel.Metric, value *float64) {
+	m, ok := disdel.FindMetric(e.Metric)
+	if !ok {
+		m, _ = disdel.FindMetric(disdel.MetricAccuracy)
+	}
+	return m, m.Value(e.Figures())
+}
+
+// Figure is the value by which the job is compared, in a table: an accuracy, or another value with its name.
 func (e *JobResult) Figure() string {
-	return disdel.Figures{Accuracy: e.Accuracy, Scores: e.Scores}.Text()
+	if m, v := e.Compared(); v != nil && m.Name != disdel.MetricAccuracy {
+		return m.Text(*v)
+	}
+	return e.Figures().Text()
+}
+
+// number is Figure without the name.
+func (e *JobResult) number() string {
+	m, v := e.Compared()
+	if v == nil {
+		return "-"
+	}
+	return m.Number(*v)
 }
 
 // JobResultOf is the result of a job, as far as its record has it. Losses and accuracies are those of the round whose
@@ -111,7 +141,7 @@ func JobResultOf(r *disdel.Record) JobResult {
 	e := JobResult{
 		ID: r.ID, Name: r.Job.Metadata.Name, Status: r.Status, Verdict: r.Verdict(), Rounds: len(r.Rounds), Workers: r.Plan.Workers,
 		CostGBs:  r.CostGBs,
-		Duration: r.Phases.Total, Scores: r.Scores,
+		Duration: r.Phases.Total, Scores: r.Scores, Metric: r.Metric().Name,
 	}
 	if r.Model != nil {
 		e.Model = fmt.Sprintf("%s:v%d", r.Model.Name, r.Model.Version)
@@ -154,6 +184,10 @@ func curve(r *disdel.Record) Curve {
 		Job: r.ID, Name: r.Job.Metadata.Name, Round: []int{}, TrainLoss: []*float64{}, Loss: []*float64{},
 		Accuracy: []*float64{},
 	}
+	metric := r.Metric()
+	if metric.Name != disdel.MetricAccuracy && metric.Name != disdel.MetricRMSE {
+		c.Metric = metric.Name
+	}
 	for i := range r.Rounds {
 		v := &r.Rounds[i]
 		c.Round = append(c.Round, v.Round+1)
@@ -162,6 +196,9 @@ func curve(r *disdel.Record) Curve {
 		if r.Data.Numbers() {
 			rmse, _ := disdel.FindMetric(disdel.MetricRMSE)
 			c.RMSE = append(c.RMSE, rmse.Value(v.Figures()))
+		}
+		if c.Metric != "" {
+			c.Figure = append(c.Figure, metric.Value(v.Figures()))
 		}
 	}
 	return c
@@ -207,7 +244,7 @@ func (c *Comparison) Print(w io.Writer) {
 		head = append(head, fmt.Sprintf("%d %s", i+1, c.Jobs[i].Name))
 	}
 	rows := [][]string{head}
-	for _, line := range ComparisonRows {
+	for _, line := range c.Rows() {
 		row := []string{line.Name}
 		for i := range c.Jobs {
 			row = append(row, line.Text(&c.Jobs[i]))
@@ -247,11 +284,38 @@ type ComparisonRow struct {
 	Text func(*JobResult) string
 }
 
-// ComparisonRows are the values of a job, from top to bottom.
-var ComparisonRows = []ComparisonRow{
+// Rows are the values of a job, from top to bottom. The row of what the jobs are compared by is called by that metric,
+// or "result" if the jobs differ in it.
+func (c *Comparison) Rows() []ComparisonRow {
+	rows := slices.Clone(comparisonRows)
+	for i := range rows {
+		if rows[i].Text == nil {
+			rows[i] = c.resultRow()
+		}
+	}
+	return rows
+}
+
+func (c *Comparison) resultRow() ComparisonRow {
+	name := ""
+	for i := range c.Jobs {
+		m, v := c.Jobs[i].Compared()
+		switch {
+		case v == nil:
+		case name == "" || name == m.Title:
+			name = m.Title
+		default:
+			return ComparisonRow{"result", (*JobResult).Figure}
+		}
+	}
+	return ComparisonRow{cmp.Or(name, "result"), (*JobResult).number}
+}
+
+// comparisonRows has no text for the row of the results.
+var comparisonRows = []ComparisonRow{
 	{"id", func(e *JobResult) string { return string(e.ID) }},
 	{"status", func(e *JobResult) string { return e.StatusText() }},
-	{"accuracy", (*JobResult).Figure},
+	{"result", nil},
 	{"best accuracy of a round", func(e *JobResult) string { return figure(e.Best) }},
 	{"loss", func(e *JobResult) string { return figure(e.Loss) }},
 	{"train accuracy", func(e *JobResult) string { return figure(e.Trained) }},

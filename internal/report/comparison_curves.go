@@ -25,16 +25,7 @@ const (
 // the average of those that the chart shows.
 func (c *Comparison) Figures(o CurveOptions) []Figure {
 	var out []Figure
-	for _, f := range []struct {
-		title, unit string
-		maximum     float64 // 0: the highest of all
-		values      func(*Curve) []*float64
-	}{
-		{"Accuracy by round", "share of held-out rows", 1, func(k *Curve) []*float64 { return k.Accuracy }},
-		{"RMSE by round", "unit of the target", 0, func(k *Curve) []*float64 { return k.RMSE }},
-		{"Held-out loss by round", "loss", 0, func(k *Curve) []*float64 { return k.Loss }},
-		{"Training loss by round", "loss", 0, func(k *Curve) []*float64 { return k.TrainLoss }},
-	} {
+	for _, f := range c.curveKinds() {
 		p := &plot.Lines{Title: f.title, XName: "round", YName: f.unit, From: 1, To: 2, Top: f.maximum, Whole: true}
 		p.Zoom = true
 		if o.zoomed() {
@@ -66,6 +57,45 @@ func (c *Comparison) Figures(o CurveOptions) []Figure {
 	}
 	return out
 }
+
+// curveKind is one chart of curves.
+type curveKind struct {
+	title, unit string
+	maximum     float64 // 0: the highest of all
+	values      func(*Curve) []*float64
+}
+
+// curveKinds are the charts: those that every comparison may have, and one for each further metric of the jobs.
+func (c *Comparison) curveKinds() []curveKind {
+	out := []curveKind{
+		{"Accuracy by round", "share of held-out rows", 1, func(k *Curve) []*float64 { return k.Accuracy }},
+		{"RMSE by round", "unit of the target", 0, func(k *Curve) []*float64 { return k.RMSE }},
+	}
+	var names []string
+	for i := range c.Curves {
+		m, ok := disdel.FindMetric(c.Curves[i].Metric)
+		if !ok || slices.Contains(names, m.Name) {
+			continue
+		}
+		names = append(names, m.Name)
+		kind := curveKind{upperFirst(m.Title) + " by round", m.Title, 0, func(k *Curve) []*float64 {
+			if k.Metric != m.Name {
+				return nil
+			}
+			return k.Figure
+		}}
+		if m.Larger {
+			kind.maximum = 1
+		}
+		out = append(out, kind)
+	}
+	return append(out,
+		curveKind{"Held-out loss by round", "loss", 0, func(k *Curve) []*float64 { return k.Loss }},
+		curveKind{"Training loss by round", "loss", 0, func(k *Curve) []*float64 { return k.TrainLoss }})
+}
+
+// upperFirst is a title as a chart's name begins.
+func upperFirst(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // series is a job's line of so many points at most; the chart is made large enough for it.
 func series(k *Curve, number, maximum int, values []*float64, p *plot.Lines, grow bool,
@@ -152,7 +182,7 @@ func largest(part []point, before point, x, y float64) point {
 // thin is a curve with the points of all its lines that a chart would show.
 func (k *Curve) thin() Curve {
 	var keep []int
-	for _, values := range [][]*float64{k.TrainLoss, k.Loss, k.Accuracy, k.RMSE} {
+	for _, values := range [][]*float64{k.TrainLoss, k.Loss, k.Accuracy, k.RMSE, k.Figure} {
 		for _, p := range thinned(k.points(values), mostCurvePoints) {
 			keep = append(keep, p.at)
 		}
@@ -161,7 +191,7 @@ func (k *Curve) thin() Curve {
 	keep = slices.Compact(keep)
 	out := Curve{
 		Job: k.Job, Name: k.Name, Round: make([]int, 0, len(keep)), TrainLoss: []*float64{}, Loss: []*float64{},
-		Accuracy: []*float64{},
+		Accuracy: []*float64{}, Metric: k.Metric,
 	}
 	for _, i := range keep {
 		out.Round = append(out.Round, k.Round[i])
@@ -169,6 +199,9 @@ func (k *Curve) thin() Curve {
 		out.Loss, out.Accuracy = append(out.Loss, copied(k.Loss[i])), append(out.Accuracy, copied(k.Accuracy[i]))
 		if k.RMSE != nil {
 			out.RMSE = append(out.RMSE, copied(k.RMSE[i]))
+		}
+		if k.Figure != nil {
+			out.Figure = append(out.Figure, copied(k.Figure[i]))
 		}
 	}
 	return out
@@ -195,7 +228,10 @@ type SweepMetric struct {
 var sweepMetrics = []SweepMetric{
 	{"accuracy", "accuracy", func(e *JobResult) float64 { return known(e.Accuracy) }},
 	{"best", "best accuracy", func(e *JobResult) float64 { return known(e.Best) }},
+	{"top5", "top-5 accuracy", func(e *JobResult) float64 { return known(e.Top5) }},
+	{"f1", "F1", func(e *JobResult) float64 { return known(e.F1) }},
 	{"rmse", "RMSE", func(e *JobResult) float64 { return positive(e.RMSE) }},
+	{"mae", "MAE", func(e *JobResult) float64 { return positive(e.MAE) }},
 	{"perplexity", "perplexity", func(e *JobResult) float64 { return positive(e.Perplexity) }},
 	{"loss", "loss", func(e *JobResult) float64 { return known(e.Loss) }},
 	{"trainLoss", "train loss", func(e *JobResult) float64 { return known(e.Train) }},

@@ -121,6 +121,52 @@ func TestDifferencesAreAsWritten(t *testing.T) {
 	}
 }
 
+// The row of the results has the name of what the jobs are compared by, and no RMSE stands under an accuracy.
+func TestResultsHaveTheNameOfTheirMetric(t *testing.T) {
+	of := func(name, metric string, s disdel.Scores) disdel.Record {
+		r := job(name, 64, 2)
+		r.Scores, r.Rounds[1].Scores = s, s
+		r.Job.Training.EarlyStop = &disdel.EarlyStop{Metric: metric, Patience: 1}
+		return r
+	}
+	numbers := func(name string, rmse float64) disdel.Record {
+		r := of(name, disdel.MetricValLoss, disdel.Scores{RMSE: rmse, MAE: rmse / 2, R2: new(0.5)})
+		r.Data.Targets, r.Rounds[1].Accuracy = []disdel.Target{{Name: "price", Deviation: 1}}, nil
+		return r
+	}
+	top5 := of("t", disdel.MetricTop5, disdel.Scores{Top5: new(0.9)})
+	for name, c := range map[string]struct {
+		jobs  []disdel.Record
+		row   []string
+		chart string
+	}{
+		"classes": {[]disdel.Record{job("a", 64, 2), job("b", 64, 2)}, []string{"accuracy", "0.5000", "0.5000"}, "Accuracy by round"},
+		"numbers": {[]disdel.Record{numbers("a", 41.5), numbers("b", 2)}, []string{"RMSE", "41.5", "2"}, "RMSE by round"},
+		"top 5":   {[]disdel.Record{top5, top5}, []string{"top-5 accuracy", "0.9000", "0.9000"}, "Top-5 accuracy by round"},
+		"both": {
+			[]disdel.Record{top5, numbers("b", 2)},
+			[]string{"result", "top-5 accuracy 0.9000", "RMSE 2"},
+			"Top-5 accuracy by round",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			compared, row := Compare(c.jobs), []string(nil)
+			for _, line := range compared.Rows() {
+				if line.Name == c.row[0] {
+					row = []string{line.Name, line.Text(&compared.Jobs[0]), line.Text(&compared.Jobs[1])}
+				}
+			}
+			if !slices.Equal(row, c.row) {
+				t.Errorf("row %q, want %q", row, c.row)
+			}
+			figures := compared.Figures(CurveOptions{})
+			if !slices.ContainsFunc(figures, func(f Figure) bool { return f.Title == c.chart }) {
+				t.Errorf("no chart %q among %d", c.chart, len(figures))
+			}
+		})
+	}
+}
+
 func ExampleCompare() {
 	c := Compare([]disdel.Record{job("small", 64, 2), job("large", 128, 2)})
 	for _, d := range c.Differs {

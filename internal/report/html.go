@@ -433,7 +433,7 @@ func (v view) RoundTables() []Table {
 	if len(v.Rounds) == 0 {
 		return nil
 	}
-	return []Table{{"Rounds", roundHead(v.Rounds), roundTable(v.Rounds)}}
+	return []Table{{"Rounds", roundHead(v.Rounds, v.record.Metric()), roundTable(v.Rounds, v.record.Metric())}}
 }
 
 // ClassTables is the evaluation by class; there is none without classes.

@@ -48,7 +48,7 @@ func (r *Report) Markdown(w io.Writer, spec []byte) error {
 	m.list("GPUs", r.gpus())
 	m.list("What could be smaller", r.Savings)
 	m.table("Actions", actionHead, actionRows(r.Actions))
-	m.table("Rounds", roundHead(r.Rounds), roundTable(r.Rounds))
+	m.table("Rounds", roundHead(r.Rounds, r.record.Metric()), roundTable(r.Rounds, r.record.Metric()))
 	m.table(strings.TrimSuffix("Classes, "+worst(r.ByClass, mostClasses), ", "), classHead,
 		classTable(r.ByClass, mostClasses))
 	m.list("Most frequent mistakes", confusions(r.ByClass))

@@ -49,7 +49,7 @@ func (r *Report) Text(w io.Writer) error {
 	t.list("gpu", r.gpus())
 	t.list("smaller", r.Savings)
 	t.actions(r.Actions)
-	t.rounds(r.Rounds)
+	t.rounds(r.Rounds, r.record.Metric())
 	t.classes(r.ByClass)
 	t.list("confused", confusions(r.ByClass))
 	t.list("data", r.checksums())
@@ -190,13 +190,13 @@ func memory(b disdel.Bytes) string {
 	return b.String()
 }
 
-func (t *textWriter) rounds(list []disdel.Round) {
+func (t *textWriter) rounds(list []disdel.Round, metric disdel.Metric) {
 	if len(list) == 0 {
 		return
 	}
 	fmt.Fprintln(&t.out)
 	shown := thin(list, roundRows)
-	t.table(roundHead(shown), roundTable(shown))
+	t.table(roundHead(shown, metric), roundTable(shown, metric))
 	if len(list) > roundRows {
 		t.row("", fmt.Sprintf("%d of %d rounds", roundRows, len(list)))
 	}
@@ -215,35 +215,21 @@ func (t *textWriter) classes(b *disdel.ByClass) {
 }
 
 // roundHead names the columns of roundTable; training accuracy is one where a round knows it.
-func roundHead(list []disdel.Round) []string {
-	head := []string{"ROUND", "TRAIN LOSS", "LOSS", strings.ToUpper(roundMetric(list).Title), "TIME", "LEFT OUT"}
+func roundHead(list []disdel.Round, metric disdel.Metric) []string {
+	head := []string{"ROUND", "TRAIN LOSS", "LOSS", strings.ToUpper(metric.Title), "TIME", "LEFT OUT"}
 	if knowsTrainAccuracy(list) {
 		head = slices.Insert(head, 2, "TRAIN ACCURACY")
 	}
 	return head
 }
 
-// roundMetric is the metric of the evaluated rounds: of numbers their RMSE, of several labels their F1, else the
-// accuracy.
-func roundMetric(list []disdel.Round) disdel.Metric {
-	name := disdel.MetricAccuracy
-	if slices.ContainsFunc(list, func(r disdel.Round) bool { return r.R2 != nil }) {
-		name = disdel.MetricRMSE
-	}
-	if slices.ContainsFunc(list, func(r disdel.Round) bool { return r.F1 != nil }) {
-		name = disdel.MetricF1
-	}
-	m, _ := disdel.FindMetric(name)
-	return m
-}
-
 func knowsTrainAccuracy(list []disdel.Round) bool {
 	return slices.ContainsFunc(list, func(r disdel.Round) bool { return r.TrainAccuracy != nil })
 }
 
-func roundTable(list []disdel.Round) [][]string {
+func roundTable(list []disdel.Round, metric disdel.Metric) [][]string {
 	var rows [][]string
-	known, metric := knowsTrainAccuracy(list), roundMetric(list)
+	known := knowsTrainAccuracy(list)
 	for _, r := range list {
 		cell := "-"
 		if v := metric.Value(r.Figures()); v != nil {

@@ -221,7 +221,7 @@ func parseMeasure(name string) (Measure, error) {
 	}
 	return "", &disdel.Error{
 		Kind: disdel.Invalid, Msg: fmt.Sprintf("jobs are not compared by %q", name),
-		Hint: "compare by accuracy, loss, rmse, mae or r2",
+		Hint: "compare by accuracy, top5, loss, rmse, mae, r2, perplexity, f1 or microF1",
 	}
 }
 

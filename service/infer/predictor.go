@@ -105,8 +105,22 @@ type Result struct {
 	Recommendations []disdel.Recommended // for each user of the request
 }
 
-// muchBetter is the difference of accuracy from which an older version is worth a note.
+// muchBetter is the difference of accuracy, or the share of an error, from which an older version is worth a note.
 const muchBetter = 0.02
+
+// isMuchBetter compares two versions by the metric that ranks the newer one.
+func isMuchBetter(older, newer *modelstore.Model) bool {
+	metric := newer.Metric()
+	a, b := metric.Value(older.Figures()), metric.Value(newer.Figures())
+	switch {
+	case a == nil || b == nil:
+		return false
+	case metric.Larger:
+		return *a-*b >= muchBetter
+	default:
+		return *a <= (1-muchBetter)**b
+	}
+}
 
 // Trained finds a trained model: NAME for its newest version, NAME:vN for one. It returns NotFound, Corrupt.
 func (s *Predictor) Trained(ctx context.Context, ref string) (*Model, error) {
@@ -136,7 +150,7 @@ func (s *Predictor) Trained(ctx context.Context, ref string) (*Model, error) {
 		return t, nil
 	}
 	list, _ := found.Store.Versions(ctx, path.Base(m.Name)) // what cannot be read is not compared
-	if best, ok := modelstore.Best(list); ok && m.Data.HeldOut > 0 && best.Accuracy-m.Accuracy >= muchBetter {
+	if best, ok := modelstore.Best(list); ok && m.Data.HeldOut > 0 && isMuchBetter(&best, &m) {
 		best.Name = m.Name
 		t.Better = &best
 	}

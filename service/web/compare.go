@@ -49,7 +49,7 @@ func comparePage(v *visit) error {
 	page := compared{Comparison: report.CompareJobs(list)}
 	page.Best = bestOf(page.Jobs)
 	page.draw(v.URL.Query())
-	for _, l := range report.ComparisonRows {
+	for _, l := range page.Rows() {
 		one, known := line{Name: l.Name}, false
 		for i := range page.Jobs {
 			text := l.Text(&page.Jobs[i])
@@ -95,31 +95,27 @@ func kept(q url.Values, names ...string) (out [][2]string) {
 	return out
 }
 
-// bestOf tells which job has the highest accuracy. If no job has one, it is the lowest RMSE, or else the lowest loss.
+// bestOf tells which job is the best by the metric that the jobs are compared by. If they differ in it, or none has its
+// value, it is the lowest loss.
 func bestOf(list []report.JobResult) string {
-	best := func(of func(*report.JobResult) *float64, sign int) (*report.JobResult, bool) {
-		top := slices.MaxFunc(list, func(a, b report.JobResult) int {
-			if x, y := of(&a), of(&b); x != nil && y != nil {
-				return sign * cmp.Compare(*x, *y)
-			}
-			return compareFigures(of(&a), of(&b))
-		})
-		return &top, of(&top) != nil
-	}
-	if r, ok := best(func(r *report.JobResult) *float64 { return r.Accuracy }, 1); ok {
-		return fmt.Sprintf("%s (%s) has the highest accuracy: %.4f.", r.Name, shortID(r.ID), *r.Accuracy)
-	}
-	rmse := func(r *report.JobResult) *float64 {
-		if r.RMSE == 0 {
-			return nil
+	metric, _ := list[0].Compared()
+	loss, _ := disdel.FindMetric(disdel.MetricLoss)
+	for i := range list {
+		if m, _ := list[i].Compared(); m.Name != metric.Name {
+			metric = loss
 		}
-		return &r.RMSE
 	}
-	if r, ok := best(rmse, -1); ok {
-		return fmt.Sprintf("%s (%s) has the lowest RMSE: %.4g.", r.Name, shortID(r.ID), r.RMSE)
-	}
-	if r, ok := best(func(r *report.JobResult) *float64 { return r.Loss }, -1); ok {
-		return fmt.Sprintf("%s (%s) has the lowest loss: %.4f.", r.Name, shortID(r.ID), *r.Loss)
+	for _, m := range []disdel.Metric{metric, loss} {
+		best := slices.MinFunc(list, func(a, b report.JobResult) int {
+			return cmp.Compare(m.Rank(m.Value(a.Figures())), m.Rank(m.Value(b.Figures())))
+		})
+		word := "lowest"
+		if m.Larger {
+			word = "highest"
+		}
+		if v := m.Value(best.Figures()); v != nil {
+			return fmt.Sprintf("%s (%s) has the %s %s: %s.", best.Name, shortID(best.ID), word, m.Title, m.Number(*v))
+		}
 	}
 	return ""
 }
@@ -172,18 +168,4 @@ func (v *visit) ownJobs(names []string) (list []report.ComparedJob, others []str
 		found[string(list[i].JobResult.ID)] = true
 	}
 	return list, slices.DeleteFunc(slices.Clone(names), func(name string) bool { return found[name] }), err
-}
-
-// compareFigures sorts unknown figures first.
-func compareFigures(a, b *float64) int {
-	switch {
-	case a == nil && b == nil:
-		return 0
-	case a == nil:
-		return -1
-	case b == nil:
-		return 1
-	default:
-		return cmp.Compare(*a, *b)
-	}
 }

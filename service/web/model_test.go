@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/service/tenant"
 )
@@ -193,7 +194,7 @@ func TestASharedJobIsCloned(t *testing.T) {
 	}
 }
 
-// The best job has the highest accuracy; without accuracies it has the lowest loss.
+// The best job has the highest accuracy, or what its metric is; without it, or if metrics differ, it has the lowest loss.
 func TestTheBestJob(t *testing.T) {
 	result := func(name string, accuracy, loss *float64) report.JobResult {
 		return report.JobResult{Name: name, Accuracy: accuracy, Loss: loss}
@@ -204,6 +205,18 @@ func TestTheBestJob(t *testing.T) {
 		},
 		"a () has the lowest loss: 0.1000.": {
 			result("a", nil, new(0.1)), result("b", nil, new(0.2)), result("c", nil, nil),
+		},
+		"b () has the lowest RMSE: 2.": {
+			{Name: "a", Metric: disdel.MetricRMSE, Scores: disdel.Scores{RMSE: 3, R2: new(0.5)}},
+			{Name: "b", Metric: disdel.MetricRMSE, Scores: disdel.Scores{RMSE: 2, R2: new(0.6)}},
+		},
+		"b () has the highest top-5 accuracy: 0.9000.": {
+			{Name: "a", Metric: disdel.MetricTop5, Accuracy: new(0.7), Scores: disdel.Scores{Top5: new(0.8)}},
+			{Name: "b", Metric: disdel.MetricTop5, Accuracy: new(0.6), Scores: disdel.Scores{Top5: new(0.9)}},
+		},
+		"a () has the lowest loss: 0.3000.": {
+			{Name: "a", Metric: disdel.MetricTop5, Loss: new(0.3), Scores: disdel.Scores{Top5: new(0.8)}},
+			{Name: "b", Metric: disdel.MetricAccuracy, Loss: new(0.4), Accuracy: new(0.9)},
 		},
 		"": {result("a", nil, nil), result("b", nil, nil)},
 	} {
