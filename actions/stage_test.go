@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -295,5 +297,29 @@ func TestAStageWaitsForALateOne(t *testing.T) {
 	}
 	if phases[1]["wait"] <= 0 {
 		t.Error("the second stage never waited")
+	}
+}
+
+// A stage that would begin inside a residual block is refused before it trains. Cuts are between the blocks.
+func TestAStageIsNoPartOfAResidualBlock(t *testing.T) {
+	b := setUp(t)
+	req := b.chain()
+	req.Network = disdel.Network{Name: "resnet18", Input: []int{3, 32, 32}, Classes: 10}
+	g := mustBuild(t, req.Network)
+	inside, cuts := 0, g.Cuts()
+	h := NewHost(probe, backends.Standard(nil))
+	defer h.Close()
+	for at, n := range g.Nodes {
+		if !strings.HasPrefix(n.Name, "layer2.1.") || slices.Contains(cuts, at) {
+			continue
+		}
+		inside++
+		req.Pipeline = &disdel.PipelineStage{Stage: 1, Stages: 2, From: at, To: len(g.Nodes)}
+		if _, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, req); !errors.Is(err, disdel.Invalid) {
+			t.Errorf("a stage from %s on: %v", n.Name, err)
+		}
+	}
+	if inside < 3 || len(cuts) < 4 {
+		t.Errorf("%d nodes are inside a block of two layers, and there are %d cuts", inside, len(cuts))
 	}
 }

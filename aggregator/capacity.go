@@ -69,6 +69,7 @@ type Need struct {
 	Deltas    int          // deltas that a round's workers send in all steps; 0: none
 	Delta     disdel.Bytes // the largest one
 	Last      disdel.Bytes // what each worker sends besides at the end of a round
+	Passed    disdel.Bytes // most values of a step that all stages have sent and not yet received; 0: no stages
 }
 
 // A round's values are dropped after the next reference is published. At that moment there are one round of updates,
@@ -87,7 +88,7 @@ func (n Need) processes() int { return n.Workers + 2 }
 
 // Bytes is the most memory that the job needs at once, on all servers together.
 func (n Need) Bytes() disdel.Bytes {
-	round := disdel.Bytes(n.Workers)*n.Update + disdel.Bytes(n.Outputs)*n.Reference
+	round := max(disdel.Bytes(n.Workers)*n.Update, n.Passed) + disdel.Bytes(n.Outputs)*n.Reference
 	if n.Deltas > 0 {
 		round += disdel.Bytes(n.Deltas)*(n.Delta+deltaKeys) + disdel.Bytes(n.Workers)*(n.Last+deltaKeys)
 	}
@@ -98,6 +99,9 @@ func (n Need) Bytes() disdel.Bytes {
 // String explains the sum.
 func (n Need) String() string {
 	parts := []string{fmt.Sprintf("%d updates of %v", n.Workers, n.Update)}
+	if n.Passed > disdel.Bytes(n.Workers)*n.Update { // stages send updates after the last step
+		parts[0] = fmt.Sprintf("%v that stages pass in a step", n.Passed)
+	}
 	if n.Deltas > 0 {
 		parts = append(parts, fmt.Sprintf("%d deltas of a round's steps of up to %v, %d at its end of up to %v, and %v of "+
 			"keys for each", n.Deltas, n.Delta, n.Workers, n.Last, deltaKeys))
@@ -117,6 +121,9 @@ func (n Need) String() string {
 func (n Need) hint() string {
 	if n.Deltas > 0 {
 		return "make rounds shorter (distribution.sync.every), send int8 (distribution.exchange.values)"
+	}
+	if n.Passed > 0 {
+		return "lower training.batchSize, or use fewer stages (distribution.stages)"
 	}
 	return "send updates as int8 (distribution.aggregation.wire)"
 }

@@ -19,6 +19,8 @@ func TestNeedIsTheSumOfWhatIsHeld(t *testing.T) {
 		{Need{Workers: 8, Update: 26, Reference: 100}, 448},                                       // (208 + 200) x 1.1
 		{Need{Workers: 8, Update: 100, Reference: 100, Outputs: 2}, 1320},                         // and 200
 		{Need{Workers: 2, Update: 100, Reference: 100, State: 300}, (200 + 200 + 1200) * 11 / 10}, // two states of each
+		{Need{Workers: 2, Update: 100, Reference: 200, Passed: 900}, 1430},                        // (900 + 400) x 1.1
+		{Need{Workers: 2, Update: 100, Reference: 200, Passed: 90}, 660},                          // (200 + 400) x 1.1
 		// and 40 deltas
 		{
 			Need{Workers: 2, Update: 100, Reference: 100, Deltas: 40, Delta: 500, Last: 900},

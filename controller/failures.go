@@ -59,9 +59,12 @@ func (m *Manager) unsaved(a disdel.Activation, why *disdel.Error) []Order {
 // unkept ends a job whose state cannot be written, since later rounds would be lost, too. Earlier checkpoints stay; a
 // resume continues at the newest one.
 func (m *Manager) unkept(a disdel.Activation, why *disdel.Error) []Order {
-	what := fmt.Sprintf("the checkpoint of round %d", m.round+1)
-	if m.publish || m.last && a.Task == disdel.TaskAggregate && a.Outcome.Failed() {
-		what = "the final weights"
+	what := fmt.Sprintf("the checkpoint of round %d could not be written", m.round+1)
+	switch {
+	case a.Task == disdel.TaskTrain: // its rows, or moments
+		what = "the disk of a train action has no room for its files"
+	case m.publish || m.last && a.Task == disdel.TaskAggregate && a.Outcome.Failed():
+		what = "the final weights could not be written"
 	}
 	from := "there is no checkpoint yet, so a resume trains all rounds anew"
 	if n := m.newestCheckpoint(); n > 0 {
@@ -74,7 +77,7 @@ func (m *Manager) unkept(a disdel.Activation, why *disdel.Error) []Order {
 	return m.fail(&disdel.Error{
 		Kind: why.Kind, Code: disdel.CodeUnkept, Op: "keep job", Job: m.spec.ID,
 		Activation: a.ID, Invocation: a.Invocation.ID,
-		Msg: fmt.Sprintf("%s could not be written (%s); the job stops before it loses more; %s", what,
+		Msg: fmt.Sprintf("%s (%s); the job stops before it loses more; %s", what,
 			strings.TrimSpace(why.Error()), from),
 		Hint: fmt.Sprintf("%s; then disdel resume %s", hint, m.spec.ID),
 	})

@@ -114,10 +114,25 @@ func storeNeed(job disdel.Job, plan disdel.Plan, g *model.Graph) aggregator.Need
 		carried = append(carried, weights...) // rounding errors
 	}
 	n.State = aggregator.WireBytes(carried, disdel.WireFloat32)
+	stagesNeed(&n, &job, &plan)
 	if x := job.Distribution.Exchange; x != nil && plan.Workers > 1 {
 		deltasNeed(&n, x, roundSteps(&job, &plan), g.Touched(plan.WorkerBatch(&job)), weightsOf(g))
 	}
 	return n
+}
+
+// stagesNeed counts what stages keep in Redis: each has a part of its replica's update and state. Each boundary between
+// two stages holds the values of up to a step.
+func stagesNeed(n *aggregator.Need, job *disdel.Job, plan *disdel.Plan) {
+	stages := disdel.Bytes(len(plan.Stages))
+	if stages == 0 {
+		return
+	}
+	n.Update, n.State = (n.Update+stages-1)/stages, (n.State+stages-1)/stages
+	rows := disdel.Bytes(plan.Replicas() * plan.WorkerBatch(job))
+	for _, s := range plan.Stages {
+		n.Passed += rows * s.Passes
+	}
 }
 
 // sentAgain is how often a change is sent, with its rounding errors, until a value of this format has all bits of a

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,6 +47,23 @@ func TestStoreNeed(t *testing.T) {
 		if diff := cmp.Diff(c.want, storeNeed(job, disdel.Plan{Workers: 4, Levels: scheduler.Tree(4, 2)}, g)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// Stages have parts of an update, and pass the values of a step.
+func TestStoreNeedOfStages(t *testing.T) {
+	job := chained(t, "distribution.workers=3")
+	g, err := model.Build(disdel.Network{Name: "lenet5", Input: []int{1, 28, 28}, Classes: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := disdel.Plan{Workers: 6, Levels: scheduler.Tree(3, 2), Stages: []disdel.PlannedStage{{Passes: 1000}, {}}}
+	n := storeNeed(job, plan, g)
+	if want := disdel.Bytes(3 * 512 * 1000); n.Passed != want || n.Update != n.Reference/2 {
+		t.Errorf("%+v", n)
+	}
+	if text := n.String(); !strings.HasPrefix(text, "1.46 MB that stages pass in a step, ") {
+		t.Error(text)
 	}
 }
 

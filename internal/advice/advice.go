@@ -108,7 +108,7 @@ func (w *worker) change() Advice {
 	case r.Status == disdel.StatusCanceled:
 		return submitUnchanged("nothing was wrong with the job")
 	case r.Failure != nil && r.Failure.Code == disdel.CodeUnkept:
-		return submitUnchanged("the job goes on once the storage takes its checkpoints%s", colon(r.Failure.Hint))
+		return submitUnchanged("the job goes on once the disk or storage takes its files%s", colon(r.Failure.Hint))
 	case r.Failure != nil && r.Failure.Code == disdel.CodeStoreGone:
 		return submitUnchanged("the job goes on once its store is back%s", colon(r.Failure.Hint))
 	case w.a == nil && r.Failure != nil && r.Failure.Kind == disdel.Timeout:

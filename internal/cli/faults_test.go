@@ -50,25 +50,38 @@ func TestFaultsChangeNothing(t *testing.T) {
 	}
 }
 
-// A stage that is killed, or a disdel that is, leaves the same bits: all stages of the network begin again together.
-func TestKillsOfStagesChangeNothing(t *testing.T) {
+// A stage that is killed, stopped for a while, late or replaced leaves the same bits, and so does a disdel that is killed or
+// a Redis that is restarted: all stages of the network begin again together.
+func TestFaultsOfStagesChangeNothing(t *testing.T) {
 	t.Parallel()
 	alone := faults.Seeded(build(t).path, t.TempDir(), faults.StagedJob(1, 1), 7)
 	if _, err := alone.Undisturbed(); err != nil {
 		t.Fatal(err)
 	}
-	for name, kill := range map[string]func(*faults.Rig, int) (faults.Tally, error){
-		"kill -9 of actions": (*faults.Rig).KillActions, "kill -9 of disdel": (*faults.Rig).KillController,
+	for _, c := range []struct {
+		name   string
+		redis  bool
+		faults int
+		run    func(*faults.Rig, int) (faults.Tally, error)
+	}{
+		{"kill -9 of actions", false, 2, (*faults.Rig).KillActions},
+		{"kill -9 of disdel", false, 2, (*faults.Rig).KillController},
+		{"actions stopped", false, 4, (*faults.Rig).StopActions},
+		{"every invocation twice", false, 10, (*faults.Rig).Duplicate},
+		{"redis-server restarted", true, 1, (*faults.Rig).RestartRedis},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			if _, err := exec.LookPath("redis-server"); c.redis && err != nil {
+				t.Skip("redis-server is not installed; scripts/test-deps.sh installs it")
+			}
 			rig := alone.Beside(t.TempDir(), 7)
 			rig.Log, rig.Pace = t.Output(), 300*time.Millisecond
-			n, err := kill(rig, 2)
+			n, err := c.run(rig, c.faults)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n.Faults < 2 || n.Jobs == 0 || n.Lost > 0 || n.Changed > 0 {
+			if n.Faults < c.faults || n.Jobs == 0 || n.Lost > 0 || n.Changed > 0 {
 				t.Errorf("%+v", n)
 			}
 		})

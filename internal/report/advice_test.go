@@ -98,7 +98,7 @@ func TestAJobWithACheckpointCanGoOn(t *testing.T) {
 // command, with the flags of the job's place wherever it stands.
 func TestAJobThatNothingIsWrongWithIsResumed(t *testing.T) {
 	for code, says := range map[disdel.Code]string{
-		disdel.CodeStoreGone: "once its store is back", disdel.CodeUnkept: "once the storage takes its checkpoints",
+		disdel.CodeStoreGone: "once its store is back", disdel.CodeUnkept: "once the disk or storage takes its files",
 	} {
 		r := load(t, "crashed")
 		r.Checkpoint, r.Place = &disdel.Checkpoint{Round: 1}, []disdel.Option{{Name: "home", Value: "/h"}}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // KillActions kills action processes of the embedded platform at random.
@@ -18,6 +19,31 @@ func (r *Rig) KillActions(kills int) (Tally, error) {
 		if len(victims) == 0 || syscall.Kill(victims[r.rng.IntN(len(victims))], syscall.SIGKILL) != nil {
 			return 0, nil
 		}
+		return 1, nil
+	})
+}
+
+// longestStop is how long StopActions stops a process at most.
+const longestStop = 800 * time.Millisecond
+
+// StopActions stops action processes at random (SIGSTOP), and lets them go on a little later. Every second one is killed
+// instead, so that the platform replaces a process that did nothing for a while.
+func (r *Rig) StopActions(stops int) (Tally, error) {
+	return r.disturb(stops, func(p *process) (int, error) {
+		victims := actionsOf(p.cmd.Process.Pid)
+		if len(victims) == 0 {
+			return 0, nil
+		}
+		victim := victims[r.rng.IntN(len(victims))]
+		if syscall.Kill(victim, syscall.SIGSTOP) != nil {
+			return 0, nil
+		}
+		time.Sleep(r.random(longestStop))
+		then := syscall.SIGCONT
+		if r.rng.IntN(2) == 0 {
+			then = syscall.SIGKILL
+		}
+		syscall.Kill(victim, then) //nolint:errcheck // its job may have ended it
 		return 1, nil
 	})
 }
