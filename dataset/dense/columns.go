@@ -168,9 +168,7 @@ func (c *column) close(at int, wrong *faults) {
 			Hint: "leave the kind of this column out",
 		})
 	case c.tooMany:
-		wrong.at(c.odd[0].line, at+1, c.Name,
-			"it has more than %d different texts, as names and ids have: leave it out (--skip)%s; to learn from words of "+
-				"texts: disdel explain text", mostCategories, nearNumber(c.odd[0].text))
+		wrong.at(c.odd[0].line, at+1, c.Name, "%s", tooManyTexts(c.odd[0].text, c.Name))
 	case c.unread.line > 0:
 		wrong.at(c.unread.line, at+1, c.Name, "%s", unreadable(c.unread.text))
 	case len(c.seen) == 1:
@@ -189,6 +187,30 @@ func (c *column) close(at int, wrong *faults) {
 	if c.Kind != dataset.ColumnNumber {
 		c.Low, c.High, c.Mean = 0, 0, 0
 	}
+}
+
+// tooManyTexts says why a column with more than mostCategories texts, such as this one, cannot be read, and what to do.
+func tooManyTexts(text, name string) string {
+	if near := nearNumber(text); near != "" {
+		return fmt.Sprintf("%.40q is no number%s", text, near)
+	}
+	what := "names, ids and dates"
+	if strings.Count(text, " ") >= fewWords {
+		what = "sentences"
+	}
+	return fmt.Sprintf("it has more than %d different texts such as %.40q, as %s have: leave it out (--skip %s); "+
+		"to learn from words of texts: disdel explain text", mostCategories, text, what, quoted(name))
+}
+
+// fewWords is how many spaces a text has at least that is a sentence and no name.
+const fewWords = 4
+
+// quoted is a name as an argument of a shell.
+func quoted(name string) string {
+	if strings.ContainsFunc(name, func(r rune) bool { return strings.ContainsRune(" $`\"'\\&|;<>()*?[]#~!{}", r) }) {
+		return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
+	}
+	return name
 }
 
 // isNumber tells whether the column has numbers.

@@ -14,13 +14,13 @@ import (
 )
 
 // CSV is rows of a table: a label or numbers to predict, and columns of numbers and of texts. What is not given is
-// detected, also the file's format: CSV, a JSON object in each line, or Parquet with flat columns. Faults of a Parquet
-// file have the number of the row, from 1, as their line.
+// detected, also the file's format: CSV, JSON objects in lines or in an array, or Parquet with flat columns. Faults of a
+// Parquet file, and of an array, have the number of the row, from 1, as their line.
 type CSV struct {
 	dataset.Source
 	Test      *dataset.Source // held-out rows with the same columns; nil: none
 	HeldOut   *HeldOut        // which rows of Source are held out; nil: none
-	Separator rune            // 0: comma, semicolon, tab or bar, the most frequent in the first line
+	Separator rune            // 0: comma, semicolon, tab or bar, the most frequent in the first line; or space
 	Header    Header          // "": detected
 	// Label is its column's name, or number from 1; "": label, class, target or y, or the last one. With several columns,
 	// which commas separate, rows have several labels, each yes or no: 1 or 0, true or false.
@@ -545,7 +545,7 @@ func (t *table) described() []dataset.Column {
 	return out
 }
 
-var separators = map[rune]string{',': "commas", ';': "semicolons", '\t': "tabs", '|': "bars"}
+var separators = map[rune]string{',': "commas", ';': "semicolons", '\t': "tabs", '|': "bars", ' ': "spaces"}
 
 // understood is the interpretation of the file.
 func (t *table) understood() dataset.Interpretation {

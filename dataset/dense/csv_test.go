@@ -137,6 +137,12 @@ func TestTablesAreWrittenInManyWays(t *testing.T) {
 			[]string{"p", "q"},
 			kept{Values: []float32{1}},
 		},
+		"spaces": {
+			CSV{Source: dataset.TextSource("a", "a b y\n5 1.5 p\n3 7 q\n"), Scale: AsIs},
+			[]int{1, 1, 2},
+			[]string{"p", "q"},
+			kept{Values: []float32{5, 1.5}},
+		},
 		"a line in a field": {
 			CSV{Source: dataset.TextSource("a", "a,note,y\n1,\"two\nlines\",0\n2,\"one\",1\n"), Scale: AsIs},
 			[]int{1, 1, 3},
@@ -223,7 +229,7 @@ func TestFaultsOfATable(t *testing.T) {
 		"names of rows": {
 			names.String(),
 			CSV{},
-			[]string{"f:2:1: id: it has more than 64 different texts", "leave it out (--skip)"},
+			[]string{`f:2:1: id: it has more than 64 different texts such as "person0", as names`, "leave it out (--skip id)"},
 		},
 		"one class":             {"a,y\n1,x\n2,x\n", CSV{}, []string{`the label: it is "x" in all rows`, "--label COLUMN"}},
 		"no rows":               {"a,y\n", CSV{Header: HeaderYes}, []string{"f: rows: there are none"}},
@@ -237,10 +243,15 @@ func TestFaultsOfATable(t *testing.T) {
 		"a Latin-1 name": {
 			"a,gr\xf6\xdfe,y\n1,2,0\n3,4,1\n", CSV{}, []string{`f:1:2: columns: the name "gr\xf6\xdfe" is no text in UTF-8`},
 		},
-		"UTF-16":     {"\xff\xfea\x00", CSV{}, []string{"UTF-16"}},
-		"a sheet":    {"PK\x03\x04\r\x14", CSV{}, []string{"a zip archive"}},
-		"bytes":      {"\x01\x00\r", CSV{}, []string{"it is no text"}},
-		"an array":   {"\x93NUMPY\x01\x00", CSV{}, []string{"NumPy"}},
+		"UTF-16":   {"\xff\xfea\x00", CSV{}, []string{"UTF-16"}},
+		"a sheet":  {"PK\x03\x04\r\x14", CSV{}, []string{"a zip archive"}},
+		"bytes":    {"\x01\x00\r", CSV{}, []string{"it is no text"}},
+		"an array": {"\x93NUMPY\x01\x00", CSV{}, []string{"NumPy"}},
+		"ARFF": {
+			"% about\n\n@RELATION iris\n", CSV{}, []string{"it is an ARFF file"},
+		},
+		"LIBSVM":     {"# about\n1.0 3:2.5 \t 11:-5.2 # here\n2 1:1\n", CSV{}, []string{"it looks like LIBSVM"}},
+		"one word":   {"a b\nc\n", CSV{}, []string{"a single column"}},
 		"nothing":    {"", CSV{}, []string{"it is empty"}},
 		"one column": {"1\n2\n", CSV{}, []string{"a single column"}},
 	} {

@@ -264,10 +264,6 @@ func TestFaultsOfObjectsHaveTheirLines(t *testing.T) {
 	if diff := cmp.Diff([]string{"2 a", "4 json", "5 a", "6 json", "7 y", "8 json", "9 text"}, got); diff != "" {
 		t.Errorf("%s\n%v", diff, err)
 	}
-	_, err = CSV{Source: dataset.TextSource("a.json", `[{"a": 1, "y": 2}]`)}.Input("bad")
-	if err == nil || !strings.Contains(err.Error(), "JSON array") {
-		t.Error(err)
-	}
 	// A text in a column of numbers is told with its line, too.
 	numbers := "\n" + strings.Repeat(`{"a": 1.5, "y": "u"}`+"\n"+`{"a": 2, "y": "v"}`+"\n", 20) + `{"a": "x", "y": "u"}`
 	_, err = CSV{Source: dataset.TextSource("a.jsonl", numbers)}.Input("bad")
@@ -470,6 +466,37 @@ func TestWrongKindsAreAllTold(t *testing.T) {
 	}.Input("homes")
 	if err == nil || !strings.Contains(err.Error(), "more than 64 different numbers") {
 		t.Errorf("a category of 100 numbers: %v", err)
+	}
+}
+
+// An array of objects has the rows of the same objects in lines. Faults have the numbers of its elements.
+func TestArraysOfObjectsAreTables(t *testing.T) {
+	objects := []string{`{"a": 1.5, "b": "x\ny", "y": "no"}`, `{"y": "yes", "b": "z"}`, `{"a": 2, "b": "z", "y": "no"}`}
+	lines, err := CSV{Source: dataset.TextSource("a", strings.Join(objects, "\n"))}.Input("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	array := "\ufeff [\n " + strings.Join(objects, ",\n\n") + " ]\n"
+	in, err := CSV{Source: dataset.TextSource("a", array)}.Input("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(all(t, lines), all(t, in)); diff != "" || in.Understood.Example.Place != "row 1" {
+		t.Errorf("%s\n%s", in.Understood.Example.Place, diff)
+	}
+	for text, says := range map[string]string{
+		"[" + strings.Join(objects, ",") + `, {"a": [1]}]`: "a:4:1: a: the value is a list",
+		"[" + strings.Join(objects, ",") + ", 7]":          "a:4:1: json: it is no JSON object",
+		"[" + strings.Join(objects, ","):                   "a:4:1: json: the array does not end",
+		"[" + objects[0] + objects[1] + "]":                "a:2:1: json: it is no JSON: ",
+		"[" + strings.Join(objects, ",") + "] 7":           "a:4:1: json: it is no JSON: more follows",
+		`[{"a": "` + strings.Repeat("x", 40<<20) + `"}]`:   "a:1:1: json: an element of the array is longer than 16 MB",
+		"[{" + strings.Repeat(" ", 40<<20):                 "a:1:1: json: an element of the array is longer than 16 MB",
+	} {
+		_, err := CSV{Source: dataset.TextSource("a", text)}.Input("a")
+		if disdel.KindOf(err) != disdel.Invalid || !strings.Contains(told(err), says) {
+			t.Errorf("%.90q: %s", text, told(err))
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ func eachMember(line []byte, skip map[string]bool, f func(key, text string)) *di
 	in := json.NewDecoder(bytes.NewReader(line))
 	in.UseNumber()
 	if start, err := in.Token(); err != nil || start != json.Delim('{') {
-		return &disdel.Fault{Path: "json", Msg: "the line is no JSON object"}
+		return &disdel.Fault{Path: "json", Msg: "it is no JSON object"}
 	}
 	seen := map[string]bool{}
 	for in.More() {

@@ -66,7 +66,7 @@ func (t *table) sniff() ([][]string, error) {
 		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "read " + t.Name, Msg: why, Hint: hint}
 	}
 	if t.Separator == 0 {
-		t.Separator = separator(head)
+		t.Separator = Separator(head)
 	}
 	if err := t.boundColumns(); err != nil {
 		return nil, err
@@ -143,72 +143,6 @@ func (t *table) top(from io.Reader) (top [][]string, err error) {
 		top = append(top, texts)
 	}
 	return top, nil
-}
-
-// noText says what a file is instead of text in UTF-8, by its first bytes.
-func noText(head []byte) (what, hint string) {
-	is := func(magic string) bool { return bytes.HasPrefix(head, []byte(magic)) }
-	switch {
-	case len(head) == 0:
-		return "it is empty", ""
-	case is("\xff\xfe"), is("\xfe\xff"):
-		return "it is text in UTF-16", "save it as UTF-8: iconv -f utf-16 -t utf-8 FILE"
-	case is("sep="):
-		return "its first line is what spreadsheets read the separator from", "leave that line out: tail -n +2 FILE > OUT"
-	case is("PK"):
-		return "it is a zip archive, perhaps a spreadsheet", "save the sheet as CSV"
-	case head[0] == 0x80 && len(head) > 1 && head[1] >= 2 && head[1] <= 5: // the protocol; no UTF-8 starts like this
-		return "it is a Python pickle, and reading one runs the code in it", "write the rows as CSV or Parquet: " +
-			"df.to_parquet('rows.parquet')"
-	case is("\x93NUMPY"):
-		return "it is a NumPy array", "--images FILE --labels FILE"
-	case bytes.IndexByte(head, 0) >= 0:
-		return "it is no text", ""
-	case bytes.IndexByte(head, '\n') < 0 && bytes.IndexByte(head, '\r') >= 0: // of what may be text
-		return "its lines end in a carriage return alone", "have them end in newlines: tr '\\r' '\\n' < FILE > OUT"
-	default:
-		return "", ""
-	}
-}
-
-// separator is the most frequent one in the first line.
-func separator(head []byte) rune {
-	line, _, _ := bytes.Cut(head, []byte{'\n'})
-	quoted, best, maximum := false, ',', 0
-	counts := map[rune]int{}
-	for _, c := range string(line) {
-		switch {
-		case c == '"':
-			quoted = !quoted
-		case !quoted:
-			counts[c]++
-		}
-	}
-	for _, c := range ",;\t|" { // of several alike the first
-		if counts[c] > maximum {
-			best, maximum = c, counts[c]
-		}
-	}
-	return best
-}
-
-// hasHeader tells whether the first record is names: it has no number, and the second record has one, or all its
-// texts differ.
-func (t *table) hasHeader(top [][]string) bool {
-	names := map[string]bool{}
-	for _, text := range top[0] {
-		if _, ok := number(text); ok {
-			return false
-		}
-		names[text] = true
-	}
-	named := func(text string) bool { return slices.Contains(top[0], text) && text != "" }
-	if len(top) == 1 || named(t.Label) || slices.ContainsFunc(strings.Split(t.Label, ","), named) ||
-		slices.ContainsFunc(t.Targets, named) {
-		return true
-	}
-	numbers := slices.ContainsFunc(top[1], func(text string) bool { _, ok := number(text); return ok })
-	return numbers || len(names) == len(top[0])
 }
 
 // broken is the error of a file that is no CSV from a line on.

@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -20,12 +22,13 @@ type tableFormat string
 const (
 	formatCSV     tableFormat = "CSV"
 	formatObjects tableFormat = "JSON objects"
+	formatArray   tableFormat = "JSON, an array of objects"
 	formatParquet tableFormat = "Parquet"
 )
 
 // place names a row of the format.
 func (f tableFormat) place(row int) string {
-	if f == formatParquet {
+	if f == formatParquet || f == formatArray {
 		return fmt.Sprintf("row %d", row)
 	}
 	return fmt.Sprintf("line %d", row)
@@ -51,14 +54,17 @@ func formatOf(from dataset.Source) (tableFormat, error) {
 		return formatParquet, nil
 	case bytes.HasPrefix(text, []byte("{")):
 		return formatObjects, nil
-	case bytes.HasPrefix(text, []byte("[{")), strings.HasSuffix(from.Name, ".json") && bytes.HasPrefix(text, []byte("[")):
-		return "", &disdel.Error{
-			Kind: disdel.Invalid, Op: "read " + from.Name, Msg: "it is a JSON array, and a table has an object in each line",
-			Hint: "write one object a line: jq -c '.[]' FILE > OUT.jsonl",
-		}
+	case isArray(text), strings.HasSuffix(from.Name, ".json") && bytes.HasPrefix(text, []byte("[")):
+		return formatArray, nil
 	default:
 		return formatCSV, nil
 	}
+}
+
+// isArray tells whether a text starts as an array of JSON objects does.
+func isArray(text []byte) bool {
+	rest, ok := bytes.CutPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("["))
+	return ok && bytes.HasPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte("{"))
 }
 
 // convert replaces files of JSON objects by sources of CSV text, and sets the names of the columns. It leaves other
@@ -285,12 +291,14 @@ func objectRows(from dataset.Source, names []string, skip map[string]bool) (next
 	}, file, nil
 }
 
-// objects reads the lines of a file of JSON objects.
+// objects reads a file of JSON objects, one in each line or all in an array.
 type objects struct {
 	name  string
 	in    *bufio.Reader
-	lines int // that were read
+	lines int // that were read, or elements of the array
 	long  []byte
+	array *json.Decoder // nil: there is no array
+	bound *guarded      // of an element of the array
 }
 
 func newObjects(from dataset.Source, file io.Reader) *objects {
@@ -298,13 +306,55 @@ func newObjects(from dataset.Source, file io.Reader) *objects {
 	if head, _ := o.in.Peek(len(byteOrderMark)); string(head) == byteOrderMark {
 		o.in.Discard(len(byteOrderMark)) //nolint:errcheck // they have been read
 	}
+	if head, _ := o.in.Peek(bufferBytes); bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("[")) {
+		o.bound = &guarded{o.in, longestRecord}
+		o.array = json.NewDecoder(o.bound)
+		o.array.Token() //nolint:errcheck // the bracket that was seen
+	}
 	return o
 }
+
+// element returns the next element of the array as line does. Its faults have the number of the element, from 1.
+func (o *objects) element() ([]byte, error) {
+	var raw json.RawMessage
+	var err error
+	o.bound.remaining = longestRecord
+	if o.array.More() {
+		err = o.array.Decode(&raw)
+	} else if _, err = o.array.Token(); err == nil {
+		if _, err = o.array.Token(); err == nil {
+			err = errAfterArray
+		}
+		if errors.Is(err, io.EOF) {
+			return nil, io.EOF
+		}
+	}
+	fault := disdel.Fault{Line: o.lines, Column: 1, Path: "json"}
+	wrong := new(json.SyntaxError)
+	switch {
+	case err == nil:
+		return raw, nil
+	case errors.Is(err, errLong):
+		fault.Msg = "an element of the array is longer than 16 MB"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		fault.Msg = "the array does not end"
+	case errors.Is(err, errAfterArray), errors.As(err, &wrong):
+		fault.Msg = "it is no JSON: " + err.Error()
+	default:
+		return nil, err
+	}
+	return nil, &disdel.Faults{File: o.name, Faults: []disdel.Fault{fault}}
+}
+
+var errAfterArray = errors.New("more follows after the array")
 
 // line returns the next line, which is valid until the next call. It returns io.EOF at the end, and Invalid for a line
 // that is longer than any row.
 func (o *objects) line() ([]byte, error) {
 	o.lines++
+	if o.array != nil {
+		return o.element()
+	}
 	o.long = o.long[:0]
 	for {
 		part, err := o.in.ReadSlice('\n')
@@ -324,4 +374,106 @@ func (o *objects) line() ([]byte, error) {
 			}
 		}
 	}
+}
+
+// noText says what a file is instead of text in UTF-8, by its first bytes.
+func noText(head []byte) (what, hint string) {
+	is := func(magic string) bool { return bytes.HasPrefix(head, []byte(magic)) }
+	switch {
+	case len(head) == 0:
+		return "it is empty", ""
+	case is("\xff\xfe"), is("\xfe\xff"):
+		return "it is text in UTF-16", "save it as UTF-8: iconv -f utf-16 -t utf-8 FILE"
+	case is("sep="):
+		return "its first line is what spreadsheets read the separator from", "leave that line out: tail -n +2 FILE > OUT"
+	case arff(head):
+		return "it is an ARFF file", "its rows are CSV after the line @data: sed '1,/^@data/Id' FILE > OUT.csv, then " +
+			"--header no and numbers instead of names of columns"
+	case libsvm.Match(head):
+		return "it looks like LIBSVM, with INDEX:VALUE in each row", "add it with --libsvm FILE instead"
+	case is("PK"):
+		return "it is a zip archive, perhaps a spreadsheet", "save the sheet as CSV"
+	case head[0] == 0x80 && len(head) > 1 && head[1] >= 2 && head[1] <= 5: // the protocol; no UTF-8 starts like this
+		return "it is a Python pickle, and reading one runs the code in it", "write the rows as CSV or Parquet: " +
+			"df.to_parquet('rows.parquet')"
+	case is("\x93NUMPY"):
+		return "it is a NumPy array", "--images FILE --labels FILE"
+	case bytes.IndexByte(head, 0) >= 0:
+		return "it is no text", ""
+	case bytes.IndexByte(head, '\n') < 0 && bytes.IndexByte(head, '\r') >= 0: // of what may be text
+		return "its lines end in a carriage return alone", "have them end in newlines: tr '\\r' '\\n' < FILE > OUT"
+	default:
+		return "", ""
+	}
+}
+
+// libsvm is the first row of a LIBSVM file, after comments.
+var libsvm = regexp.MustCompile(`^(\s*(#[^\n]*)?\n)*[-+.\d]+(\s+(qid|\d+):[-+.\deE]+)+\s*(#|\n|$)`)
+
+// arff tells whether a file starts as ARFF does: with comments and the name of a relation.
+func arff(head []byte) bool {
+	for line := range bytes.Lines(head) {
+		line = bytes.ToLower(bytes.TrimSpace(line))
+		if len(line) > 0 && line[0] != '%' {
+			return bytes.HasPrefix(line, []byte("@relation"))
+		}
+	}
+	return false
+}
+
+// Separator is the one that separates the columns of a table that begins so: the most frequent comma, semicolon, tab or
+// bar of the first line, or a space if no line has one of these and all lines have as many spaces.
+func Separator(head []byte) rune {
+	line, _, _ := bytes.Cut(head, []byte{'\n'})
+	quoted, best, maximum := false, ',', 0
+	counts := map[rune]int{}
+	for _, c := range string(line) {
+		switch {
+		case c == '"':
+			quoted = !quoted
+		case !quoted:
+			counts[c]++
+		}
+	}
+	for _, c := range ",;\t|" { // of several alike the first
+		if counts[c] > maximum {
+			best, maximum = c, counts[c]
+		}
+	}
+	if maximum == 0 && spaced(head) {
+		best = ' '
+	}
+	return best
+}
+
+// spaced tells whether there are two lines or more, and all have as many fields with a space between.
+func spaced(head []byte) bool {
+	lines := bytes.Split(head, []byte{'\n'})
+	lines = lines[:len(lines)-1] // the last one may be cut
+	for _, line := range lines {
+		fields := bytes.Count(bytes.TrimSpace(line), []byte{' '})
+		if fields == 0 || fields != bytes.Count(bytes.TrimSpace(lines[0]), []byte{' '}) {
+			return false
+		}
+	}
+	return len(lines) > 1
+}
+
+// hasHeader tells whether the first record is names: it has no number, and the second record has one, or all its
+// texts differ.
+func (t *table) hasHeader(top [][]string) bool {
+	names := map[string]bool{}
+	for _, text := range top[0] {
+		if _, ok := number(text); ok {
+			return false
+		}
+		names[text] = true
+	}
+	named := func(text string) bool { return slices.Contains(top[0], text) && text != "" }
+	if len(top) == 1 || named(t.Label) || slices.ContainsFunc(strings.Split(t.Label, ","), named) ||
+		slices.ContainsFunc(t.Targets, named) {
+		return true
+	}
+	numbers := slices.ContainsFunc(top[1], func(text string) bool { _, ok := number(text); return ok })
+	return numbers || len(names) == len(top[0])
 }

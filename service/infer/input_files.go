@@ -102,7 +102,7 @@ const labelColumn = "label"
 // without numbers is the head; a column named label has labels.
 func readTable(name string, data []byte, sample int) (in Inputs, err error) {
 	lines := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
-	lines.Comma, lines.ReuseRecord, lines.TrimLeadingSpace = separator(data), true, true
+	lines.Comma, lines.ReuseRecord, lines.TrimLeadingSpace = dense.Separator(data), true, true
 	labels, values := -1, []float32(nil)
 	bad := func(format string, args ...any) (Inputs, error) {
 		return Inputs{}, &disdel.Error{
@@ -190,18 +190,6 @@ func rowsOf(values []float32, sample int) [][]float32 {
 func numeric(record []string) bool {
 	_, err := strconv.ParseFloat(strings.TrimSpace(record[0]), 32)
 	return err == nil
-}
-
-// separator returns the separator that the first line has most of.
-func separator(data []byte) rune {
-	line, _, _ := bytes.Cut(data, []byte("\n"))
-	best, maximum := ',', 0
-	for _, r := range ",;\t" {
-		if n := bytes.Count(line, []byte(string(r))); n > maximum {
-			best, maximum = r, n
-		}
-	}
-	return best
 }
 
 // mostResized bounds the values of resized images.

@@ -143,7 +143,7 @@ func (r *rawRows) answered() []string { return r.columns[len(r.table.Columns):] 
 // readCSV reads a table. ok is false if its first line has no name of a column.
 func (r *rawRows) readCSV(data []byte) (ok bool, err error) {
 	in := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
-	in.Comma, in.ReuseRecord, in.TrimLeadingSpace = separator(data), true, true
+	in.Comma, in.ReuseRecord, in.TrimLeadingSpace = dense.Separator(data), true, true
 	if line := tooWide(data, in.Comma, len(r.columns)+mostOtherFields); line > 0 {
 		return false, r.bad("line %d has more fields than the model's table has columns", line)
 	}
