@@ -5,6 +5,9 @@ SHELL := bash
 # Without paths in what is compiled, clones and worktrees share Go's build cache: a second clone compiles nothing anew.
 export GOFLAGS := $(shell go env GOFLAGS) -trimpath
 
+# Without C in the standard library, what is linted, tested and built for CUDA shares its compiled packages.
+lint test: export GOFLAGS += -tags=netgo,osusergo
+
 # A program without C needs no library of the machine that it runs on, nor a C compiler on the one that builds it.
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 REVISION := $(shell git rev-parse HEAD 2>/dev/null)
@@ -35,13 +38,13 @@ release-check: ## a release built twice, in two folders and with an empty cache:
 .PHONY: cuda
 cuda: ## bin/disdel-cuda: disdel with the engine for NVIDIA GPUs, which needs C and 50 MB of CUDA's wheels to be built
 	scripts/cuda-deps.sh
-	scripts/cuda-env.sh go build -tags nvidia -ldflags "-s -w $(STAMP)" -o bin/disdel-cuda ./cmd/disdel
+	scripts/cuda-env.sh go build -tags nvidia,netgo,osusergo -ldflags "-s -w $(STAMP)" -o bin/disdel-cuda ./cmd/disdel
 
 # A machine with a GPU may reach no registry: what `make cuda-tools` built elsewhere is taken as it is.
 .PHONY: cuda-tools
 cuda-tools: cuda ## what gpu-check and bench-gpu need, built beforehand: copy bin/ along to a machine that reaches no registry
-	scripts/cuda-env.sh go build -C bench -tags nvidia -o ../bin/bench-gpu ./gpu
-	scripts/cuda-env.sh go test -c -tags nvidia -o bin/test-gpu ./runtime/engine/cuda/device
+	scripts/cuda-env.sh go build -C bench -tags nvidia,netgo,osusergo -o ../bin/bench-gpu ./gpu
+	scripts/cuda-env.sh go test -c -tags nvidia,netgo,osusergo -o bin/test-gpu ./runtime/engine/cuda/device
 
 .PHONY: test-cuda
 test-cuda: ## what can be tested of the engine for GPUs where there is none: build, vet, kernels' text, tests; says how many want a device (REST=1: what `make test` leaves)

@@ -21,7 +21,7 @@ done
 cd "$root"
 go vet -tags emulated ./runtime/engine/gpu || complain "go vet -tags emulated has something to say"
 if [ -e .cache/cuda/lib/libcuda.a ]; then
-  scripts/cuda-env.sh go vet -tags nvidia ./runtime/engine/cuda/... ./runtime/engine/gpu || complain "go vet -tags nvidia has something to say"
+  scripts/cuda-env.sh go vet -tags nvidia,netgo,osusergo ./runtime/engine/cuda/... ./runtime/engine/gpu || complain "go vet -tags nvidia has something to say"
 else
   echo "left out: go vet -tags nvidia, for which scripts/cuda-deps.sh brings the headers (50 MB)"
 fi

@@ -6,9 +6,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 make cuda-tools
-scripts/cuda-env.sh go build -tags nvidia -o bin/disdel-runtime-cuda ./cmd/disdel-runtime
-scripts/cuda-env.sh go vet -tags nvidia ./runtime/engine/cuda/... ./runtime/engine/gpu ./cmd/...
-scripts/cuda-env.sh go vet -C bench -tags nvidia ./gpu
+scripts/cuda-env.sh go build -tags nvidia,netgo,osusergo -o bin/disdel-runtime-cuda ./cmd/disdel-runtime
+scripts/cuda-env.sh go vet -tags nvidia,netgo,osusergo ./runtime/engine/cuda/... ./runtime/engine/gpu ./cmd/...
+scripts/cuda-env.sh go vet -C bench -tags nvidia,netgo,osusergo ./gpu
 
 tests=(./runtime/engine/cuda/... ./runtime/engine/gpu)
 benches=(./gpu)
@@ -18,7 +18,7 @@ trap 'rm -f "$said"' EXIT
 export DISDEL_TEST_PTXAS="$PWD/.cache/cuda/bin/ptxas"
 # tested DIRECTORY PACKAGE... runs the tests of packages of the module in a directory, if there are any.
 tested() {
-  [ $# -lt 2 ] || scripts/cuda-env.sh go test -C "$1" -tags nvidia -vet=off -count=1 -v "${@:2}" >>"$said" 2>&1
+  [ $# -lt 2 ] || scripts/cuda-env.sh go test -C "$1" -tags nvidia,netgo,osusergo -vet=off -count=1 -v "${@:2}" >>"$said" 2>&1
 }
 if ! tested . "${tests[@]}" || ! tested bench "${benches[@]}"
 then

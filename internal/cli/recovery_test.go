@@ -284,7 +284,7 @@ func (d *tool) killed(cmd *exec.Cmd, round int) {
 func TestARoundInLegsComesToTheSameWeights(t *testing.T) {
 	t.Parallel()
 	d := build(t)
-	job := d.file(strings.NewReplacer("epochs: 16", "epochs: 160", "workers: 2",
+	job := d.file(strings.NewReplacer("epochs: 16", "epochs: 80", "workers: 2",
 		"workers: 1, sync: end").Replace(steadyJob))
 	if _, errs, code := d.run("submit", job, "-q"); code != 0 {
 		t.Fatalf("exit %d\n%s", code, errs)
@@ -299,7 +299,7 @@ func TestARoundInLegsComesToTheSameWeights(t *testing.T) {
 		r             disdel.Record
 	)
 	for tries := 0; tries < 4 && code == 0 && legs < 2; tries++ {
-		timeout = max(took/3, time.Second).Round(100 * time.Millisecond).String()
+		timeout = max(took/3, 500*time.Millisecond).Round(100 * time.Millisecond).String()
 		_, errs, code = d.run("submit", job, "--set", "resources.timeout="+timeout)
 		r = d.record()
 		took, legs = 0, 0

@@ -1,6 +1,8 @@
 """The runtime's end of the worker's protocol, for tests: a socket, a shared file, and a real worker process."""
 
 import fcntl
+import functools
+import importlib.util
 import json
 import math
 import mmap
@@ -32,6 +34,62 @@ def arrays_of(module: Any) -> Tuple[List[Array], List[Array]]:
     return reals, [(n, tuple(b.shape), False) for n, b in buffers if not b.is_floating_point()]
 
 
+class _Fork:
+    """The end of a fork, of which its template tells."""
+
+    def __init__(self, told: socket.socket) -> None:
+        self._told = told
+        self.pid = int(self._next()["pid"])
+
+    def _next(self) -> Dict[str, Any]:
+        told: Dict[str, Any] = json.loads(self._told.recv(1 << 16))
+        return told
+
+    def wait(self) -> int:
+        """Waits for the process; returns its status."""
+        status = int(self._next()["status"])
+        self._told.close()
+        return status
+
+
+class _Template:
+    """The template of workers, as the embedded platform has it: PyTorch is imported once for all tests."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._requests = ours
+        env = {
+            "PATH": os.environ["PATH"], "HOME": "/" * 500, "PYTHONPATH": _PACKAGE, "PYTHONHASHSEED": "0",
+            "PYTHONUNBUFFERED": "1",
+        }  # fmt: skip
+        command = [sys.executable, "-s", "-B", "-m", "disdel.forks"]
+        os.posix_spawn(sys.executable, command, env, file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), 3)])
+        theirs.close()
+        assert self._requests.recv(1 << 16), "the template did not start"
+
+    def fork(self, env: Dict[str, str], folder: Path, files: Sequence[int]) -> _Fork:
+        """Forks a worker; the files are its output, its errors, the socket and the shared file."""
+        told, ended = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        run, go = os.pipe()
+        os.write(go, b"x")
+        start = {"env": env, "folder": str(folder), "package": _PACKAGE}
+        out, errors, control, shared = files
+        sent = [control, shared, out, errors, ended.fileno(), run]
+        socket.send_fds(self._requests, [json.dumps({"group": 0, "start": start}).encode()], sent)
+        answer = json.loads(self._requests.recv(1 << 16))
+        assert "pid" in answer, answer
+        for fd in (run, go):
+            os.close(fd)
+        ended.close()
+        return _Fork(told)
+
+
+@functools.lru_cache(maxsize=None)
+def template() -> Optional[_Template]:
+    """The template of all tests; None without PyTorch, where a worker starts in no time."""
+    return _Template() if importlib.util.find_spec("torch") else None
+
+
 class Runtime:
     """A worker with a program, at work.
 
@@ -39,6 +97,7 @@ class Runtime:
     :param reals: the program's arrays of real numbers; a module of PyTorch stands for its own.
     :param moments: what the optimiser keeps for each weight.
     :param state: the bytes of the shared file of an earlier worker, to go on from.
+    :param warm: whether the worker may be a fork of the template; one with an environment never is.
     """
 
     def __init__(
@@ -54,6 +113,7 @@ class Runtime:
         classes: int = 3,
         batch: int = 8,
         environment: Optional[Dict[str, str]] = None,
+        warm: bool = True,
         **load: Any,
     ) -> None:
         (folder / "net.py").write_text(textwrap.dedent(code))
@@ -68,7 +128,7 @@ class Runtime:
         self.map = mmap.mmap(self._memory, self.layout["size"])
         if state is not None:
             self.map[:] = state
-        self._start(environment or {})
+        self._start(environment or {}, warm)
         self.hello = self._receive()
         self.load: Dict[str, Any] = {
             "folder": str(folder), "file": "net.py", "entry": "Net", "arguments": {}, "form": "module",
@@ -98,7 +158,7 @@ class Runtime:
         out["outputs"], out["labels"] = place(rows * self.classes, 4), place(rows, 4)
         return {**out, "size": max(at, 64)}
 
-    def _start(self, environment: Dict[str, str]) -> None:
+    def _start(self, environment: Dict[str, str], warm: bool) -> None:
         ours, pair = socket.socketpair()
         theirs = fcntl.fcntl(pair, fcntl.F_DUPFD_CLOEXEC, 10)
         pair.close()
@@ -107,14 +167,16 @@ class Runtime:
             "PATH": os.environ["PATH"], "HOME": str(self.folder), "PYTHONPATH": _PACKAGE, "PYTHONHASHSEED": "0",
             "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1", **environment,
         }  # fmt: skip
-        actions = [
-            (os.POSIX_SPAWN_DUP2, self._out.fileno(), 1),
-            (os.POSIX_SPAWN_DUP2, self._err.fileno(), 2),
-            (os.POSIX_SPAWN_DUP2, theirs, 3),
-            (os.POSIX_SPAWN_DUP2, self._memory, 4),
-        ]
-        command = [sys.executable, "-s", "-B", "-m", "disdel.worker"]
-        self.pid = os.posix_spawn(sys.executable, command, env, file_actions=actions, setpgroup=0)
+        files = [self._out.fileno(), self._err.fileno(), theirs, self._memory]
+        parent = template() if warm and not environment else None
+        self._fork: Optional[_Fork] = None
+        if parent:
+            self._fork = parent.fork(env, self.folder, files)
+            self.pid = self._fork.pid
+        else:
+            actions = [(os.POSIX_SPAWN_DUP2, file, place) for place, file in enumerate(files, 1)]
+            command = [sys.executable, "-s", "-B", "-m", "disdel.worker"]
+            self.pid = os.posix_spawn(sys.executable, command, env, file_actions=actions, setpgroup=0)
         os.close(theirs)
         self._socket = ours
         self._status: Optional[int] = None
@@ -212,7 +274,8 @@ class Runtime:
     def end(self) -> int:
         """Waits for the process, which ends by itself; returns its exit code, or minus the signal that ended it."""
         if self._status is None:
-            self._status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            status = self._fork.wait() if self._fork else os.waitpid(self.pid, 0)[1]
+            self._status = os.waitstatus_to_exitcode(status)
         return self._status
 
     def stop(self) -> int:
@@ -250,9 +313,7 @@ class Runtime:
         :raises AssertionError: if it ended before.
         """
         while text not in where():
-            if self._status is None and os.waitpid(self.pid, os.WNOHANG)[0]:
-                self._status = 0
-            assert self._status is None, self.errors()
+            assert self._status is None and not _zombie(self.pid), self.errors()
             time.sleep(0.01)
 
     def wait_gone(self, pid: int) -> None:

@@ -102,7 +102,7 @@ def alone(code: str, count: int, name: str = "Net") -> Tuple[List[float], Dict[s
 def test_numpy_has_the_losses_of_the_plain_loop(make: Make, form: str) -> None:
     want, model = alone(NUMPY, 8)
     options = {"whole": [("rows", (1,), False)], "form": form, "entry": "Net" if form == "task" else "train"}
-    worker = make(NUMPY, ARRAYS, **options).ready(7)
+    worker = make(NUMPY, ARRAYS, warm=False, **options).ready(7)
     assert trained(worker, 8) == want
     assert all(numpy.array_equal(value, worker.weights()[key]) for key, value in model.items())
     assert worker.weights()["rows"] == 64

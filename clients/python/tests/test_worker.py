@@ -59,11 +59,11 @@ def plain(model: Any, optimizer: Any, steps: int, clip: float = 0) -> List[float
     return losses
 
 
-@pytest.mark.parametrize("clip", [0, 0.5])
+@pytest.mark.parametrize("clip", [0, 0.5])  # a new process, and a fork
 def test_a_module_has_the_losses_of_the_plain_loop(make: Make, clip: float) -> None:
     torch.manual_seed(7)
     alone = net()
-    worker = make(NET, alone, moments=["momentum"], optimizer=SGD, clipNorm=clip).ready(7)
+    worker = make(NET, alone, warm=bool(clip), moments=["momentum"], optimizer=SGD, clipNorm=clip).ready(7)
     assert all(numpy.array_equal(worker.weights()[n], p.detach().numpy()) for n, p in alone.named_parameters())
     want = plain(alone, torch.optim.SGD(alone.parameters(), lr=0.1, momentum=0.9, weight_decay=0.001), 6, clip)
     answers = [worker.step(i, batch(i)) for i in range(6)]
