@@ -181,6 +181,12 @@ func TestARoundByHand(t *testing.T) {
 	if err != nil || eval.Samples != 359 || eval.Accuracy < 0.3 || eval.Loss <= 0 {
 		t.Errorf("%+v, %v", eval, err)
 	}
+	t.Setenv("TMPDIR", t.TempDir())
+	evaluation.Data.OnDisk, evaluation.BatchSize = true, 7 // the last batch has 2 rows
+	onDisk, err := ask[disdel.EvaluateResult](t, h, disdel.TaskEvaluate, evaluation)
+	if err != nil || onDisk.Samples != 359 || onDisk.Accuracy != eval.Accuracy || math.Abs(onDisk.Loss-eval.Loss) > 1e-5 {
+		t.Errorf("with rows on disk, 7 at a time: %+v, %v; in memory: %+v", onDisk, err, eval)
+	}
 	inf, err := ask[disdel.InferResult](t, h, disdel.TaskInfer,
 		disdel.InferRequest{
 			Models: models, WeightsKey: path, Checksum: agg.Checksum, Network: b.net,

@@ -235,12 +235,7 @@ func (m *Manager) candidate(d disdel.Decision, round int, at disdel.Position) (c
 		}
 	}
 	c = stageCandidate{decision: d, round: round, at: at, job: scheduler.ApplySetting(m.spec.Job, d.Next, d.BatchSize)}
-	if d.StepMemory != (disdel.StepMemory{}) {
-		c.job.Training.StepMemory = d.StepMemory
-	}
-	if m.spec.Plan.OnDisk { // what the plan chose stays
-		c.job.Data.Keep = disdel.KeepDisk
-	}
+	m.spec.Plan.SaveMemoryIn(&c.job, d.StepMemory)
 	c.plan, err = m.spec.Replan(c.job)
 	if err == nil && !d.Changed {
 		err = scheduler.ValidateReplan(m.policyInput(d.Boundary, round, nil), m.spec.Plan, c.plan)

@@ -38,6 +38,32 @@ func TestASmallerBatchKeepsTheWorkers(t *testing.T) {
 	}
 }
 
+// An evaluation has its rows where the plan has them, and computes as many at a time as the plan estimated. A killed one
+// gets half of them.
+func TestAnEvaluationHasThePlansRows(t *testing.T) {
+	spec := runSpec(3, 1)
+	spec.Plan.OnDisk, spec.Plan.HeldOut, spec.Plan.Platform.MaxMemory = true, 9, disdel.GB
+	spec.Plan.Actions = append(spec.Plan.Actions, disdel.ActionPlan{
+		Task: disdel.TaskEvaluate, Name: "p/evaluate", Limits: disdel.Limits{Memory: disdel.GB, Timeout: 1e9},
+		Estimate: disdel.Estimate{Rows: 4, InBlocks: true},
+	})
+	m := NewManager(spec)
+	m.Step(StartedEvent{})
+	o := m.invoke(disdel.Slot{Task: disdel.TaskEvaluate})
+	a := disdel.Activation{Invocation: o.Invocation, Outcome: disdel.OutcomeOutOfMemory}
+	a.Limits.Memory = disdel.GB
+	a.Failure = &disdel.Error{Kind: disdel.OOM}
+	orders := m.Step(EndedEvent{Activation: a})
+	again := orders[len(orders)-1].(InvokeOrder).Invocation
+	for rows, inv := range map[int]disdel.Invocation{4: o.Invocation, 2: again} {
+		var r disdel.EvaluateRequest
+		if err := json.Unmarshal(inv.Params, &r); err != nil || r.BatchSize != rows || !r.Data.OnDisk || !r.InBlocks {
+			t.Errorf("%d rows at a time: batch %d, on disk: %v, in blocks: %v, %v", rows, r.BatchSize, r.Data.OnDisk,
+				r.InBlocks, err)
+		}
+	}
+}
+
 // After a kill the job goes on in a stage whose steps save memory, with the same limit, and with its rows on disk where
 // the plan had them there. A resume keeps that.
 func TestAKilledJobGoesOnInSmallerSteps(t *testing.T) {

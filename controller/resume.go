@@ -118,10 +118,12 @@ func continued(r disdel.Record, spec Spec, round int) (c continuation, err error
 	}
 	saves := c.in.StepMemory != r.AllStages()[0].StepMemory && // a remedy chose it
 		spec.Job.Training.StepMemory == was.Training.StepMemory
-	if saves {
-		c.job.Training.StepMemory = c.in.StepMemory
-	}
 	if saves || next != spec.Plan.AsStage(spec.Job).Setting || !c.job.Training.SameBatch(spec.Job.Training) {
+		steps := disdel.StepMemory{}
+		if saves {
+			steps = c.in.StepMemory
+		}
+		r.Plan.SaveMemoryIn(&c.job, steps)
 		if err := c.replan(r, spec, next); err != nil {
 			return c, err
 		}
@@ -142,9 +144,6 @@ func continued(r disdel.Record, spec Spec, round int) (c continuation, err error
 func (c *continuation) replan(r disdel.Record, spec Spec, next disdel.Setting) error {
 	if spec.Replan == nil {
 		return nil
-	}
-	if r.Plan.OnDisk { // what the plan chose stays
-		c.job.Data.Keep = disdel.KeepDisk
 	}
 	plan, err := spec.Replan(scheduler.ApplySetting(c.job, next, 0))
 	if err == nil {

@@ -495,3 +495,69 @@ func TestRecoveredActivationsAreNoSamples(t *testing.T) {
 		t.Errorf("%d samples, %d of %d activations were answered", got, left, all)
 	}
 }
+
+// staged is the workload in stages, the largest of which has a share of the multiply-accumulates, and steps of so many
+// micro-batches.
+func (w workload) staged(stages, parts int, share float64, passes disdel.Bytes) TimingInput {
+	in := w.input()
+	for i := range in.Plan.Actions {
+		if a := &in.Plan.Actions[i]; a.Task == disdel.TaskTrain {
+			a.Estimate.Layers[0].MACs = int64(share * float64(w.macs))
+			a.Estimate.Extra = 1.0 / 3
+		}
+	}
+	rows := in.Plan.Shards
+	in.Plan.Stages, in.Plan.Shards = make([]disdel.PlannedStage, stages), nil
+	for i := range stages - 1 {
+		in.Plan.Stages[i].Passes = passes
+	}
+	for _, r := range rows {
+		for range stages {
+			in.Plan.Shards = append(in.Plan.Shards, r)
+		}
+	}
+	in.Plan.Workers *= stages
+	in.Plan.Parallel, in.Plan.StepMemory.MicroBatch = in.Plan.Workers, w.batch/parts
+	return in
+}
+
+// A job in stages that never ran is forecast by one action's: the slowest stage's share, its second pass forward, the
+// bubble of GPipe's order and what the stage passes. One that ran in the same stages counts as it is.
+func TestStagesAreForecastByOneAction(t *testing.T) {
+	whole := lenetWork.run(1, func() float64 { return 1 })
+	alone, ok := know(lenetWork.input(whole), disdel.TaskTrain)
+	if !ok {
+		t.Fatal("the same job is not known")
+	}
+	for _, c := range []struct {
+		stages, parts int
+		share         float64
+		passes        disdel.Bytes
+		want          float64 // beside one action's time for a row, without what is passed
+	}{
+		{2, 4, 0.5, 0, 0.5 * 4 / 3 * 5 / 4},
+		{2, 4, 0.3, 0, 0.7 * 4 / 3 * 5 / 4},
+		{2, 1, 0.5, 0, 0.5 * 4 / 3 * 2},
+		{4, 8, 0.25, 0, 0.25 * 4 / 3 * 11 / 8},
+		{4, 8, 0.4, 50 * disdel.KB, 0.4 * 4 / 3 * 11 / 8},
+	} {
+		in := lenetWork.staged(c.stages, c.parts, c.share, c.passes)
+		in.Past = []disdel.Record{whole}
+		k, _ := know(in, disdel.TaskTrain)
+		want := alone.each * c.want
+		if ends := 2 * float64(c.passes); c.stages > 2 {
+			want += 2 * ends / stageRate // a stage in the middle has two neighbours
+		} else {
+			want += ends / stageRate
+		}
+		if math.Abs(k.each/want-1) > 1e-3 {
+			t.Errorf("%+v: a row takes %g s, want %g", c, k.each, want)
+		}
+		again := whole
+		again.Plan = in.Plan
+		in.Past = []disdel.Record{again}
+		if k, _ := know(in, disdel.TaskTrain); math.Abs(k.each/alone.each-1) > 1e-3 {
+			t.Errorf("%+v: after a job in these stages a row takes %g s, want %g", c, k.each, alone.each)
+		}
+	}
+}

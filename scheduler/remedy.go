@@ -335,10 +335,8 @@ func (d *remedyFinder) ceiling() (maximum disdel.Bytes, who string) {
 func (d *remedyFinder) search(need, limit disdel.Bytes) (search, KilledAction) {
 	in := *d.Planned
 	in.Job = d.Job
-	in.Job.Training.StepMemory, in.Job.Distribution.Stages = d.Plan.StepMemory, max(1, len(d.Plan.Stages))
-	if d.Plan.OnDisk {
-		in.Job.Data.Keep = disdel.KeepDisk
-	}
+	in.Job.Distribution.Stages = max(1, len(d.Plan.Stages))
+	d.Plan.SaveMemoryIn(&in.Job, d.Plan.StepMemory)
 	k := KilledAction{
 		Task: d.a.Task, Need: need, Batch: d.Plan.WorkerBatch(&d.Job), Workers: max(1, d.Plan.Replicas()),
 	}

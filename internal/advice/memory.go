@@ -85,10 +85,7 @@ func (w *worker) smallerWork(need, limit disdel.Bytes, why string) Advice {
 	in := *w.planned
 	in.Job = w.record.Job
 	plan := w.record.PlanOf(&w.a.Invocation)
-	in.Job.Training.StepMemory = plan.StepMemory
-	if plan.OnDisk {
-		in.Job.Data.Keep = disdel.KeepDisk
-	}
+	plan.SaveMemoryIn(&in.Job, plan.StepMemory)
 	changes := scheduler.FitKilled(in, scheduler.KilledAction{
 		Task: w.a.Task, Need: need, Batch: w.batch(), Workers: w.record.PlanOf(&w.a.Invocation).Workers,
 	}, limit)
