@@ -47,7 +47,7 @@ func TestAProfileTellsWhatRan(t *testing.T) {
 		t.Fatal(err)
 	}
 	for at, want := range map[place]bool{{7, 3}: true, {6, 30}: false, {8, 3}: false, {10, 3}: false} {
-		if b.runs("p.go", at) != want {
+		if b.runs("x/p.go", at) != want {
 			t.Errorf("%v ran: %v, want %v", at, !want, want)
 		}
 	}
