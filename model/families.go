@@ -497,10 +497,15 @@ var efficientnetsV2 = map[string]efficientnet{
 func (net *efficientnet) build(b *Builder, classes int) {
 	k := blocks{Builder: b, norm: net.norm}
 	x := k.unit("features.0", 0, net.first, 3, 2, 1, OpSiLU)
+	blocks, at := 0, 0
+	for _, st := range net.stages {
+		blocks += st.count
+	}
 	for s, st := range net.stages {
 		for i := range st.count {
-			x = k.mbConv(fmt.Sprintf("features.%d.%d", s+1, i), x, &st)
+			x = k.mbConv(fmt.Sprintf("features.%d.%d", s+1, i), x, &st, 0.2*float64(at)/float64(blocks))
 			st.stride = 1
+			at++
 		}
 	}
 	last := net.last
@@ -511,14 +516,15 @@ func (net *efficientnet) build(b *Builder, classes int) {
 	k.finish("classifier.0", net.dropout, "classifier.1", x, classes)
 }
 
-func (k *blocks) mbConv(name string, in int, s *stage) int {
+// mbConv adds a block that leaves out the branch of a share of the rows, where there is a sum.
+func (k *blocks) mbConv(name string, in int, s *stage, share float64) int {
 	part := 0
 	next := func() string { part++; return fmt.Sprintf("%s.block.%d", name, part-1) }
 	c := k.Out(in)[0]
 	x, inner := in, c*s.expand
 	switch {
 	case s.fused && s.expand == 1:
-		return k.sum(name+".add", in, k.unit(next(), x, s.filters, s.kernel, s.stride, 1, OpSiLU))
+		return k.sparse(name, in, k.unit(next(), x, s.filters, s.kernel, s.stride, 1, OpSiLU), share)
 	case s.fused:
 		x = k.unit(next(), x, inner, s.kernel, s.stride, 1, OpSiLU)
 	default:
@@ -528,7 +534,15 @@ func (k *blocks) mbConv(name string, in int, s *stage) int {
 		x = k.depthwise(next(), x, s.kernel, s.stride, OpSiLU)
 		x = k.excite(next(), x, max(1, c/4), OpSiLU, OpSigmoid)
 	}
-	return k.sum(name+".add", in, k.unit(next(), x, s.filters, 1, 1, 1, OpUnknown))
+	return k.sparse(name, in, k.unit(next(), x, s.filters, 1, 1, 1, OpUnknown), share)
+}
+
+// sparse is sum with stochastic depth.
+func (k *blocks) sparse(name string, in, x int, share float64) int {
+	if share > 0 && k.Out(in).Text() == k.Out(x).Text() {
+		x = k.DropPath(name+".stochastic_depth", x, share)
+	}
+	return k.sum(name+".add", in, x)
 }
 
 // regnet is one network of the family: channels and blocks of its four stages, and channels of a group.
@@ -601,21 +615,26 @@ func (k *blocks) regular(name string, in, stride, s int, net *regnet) int {
 }
 
 func convnexts() map[string]Entry {
-	of := func(title, variantOf string, width, deep int) Entry {
-		return ofTorchvision("ConvNeXt, "+title+" (Liu 2022)", variantOf, 224, convnext(width, 3, 3, deep, 3))
+	of := func(title, variantOf string, width, deep int, share float64) Entry {
+		return ofTorchvision("ConvNeXt, "+title+" (Liu 2022)", variantOf, 224, convnext(width, share, 3, 3, deep, 3))
 	}
 	return map[string]Entry{
-		"convnext_tiny":  of("tiny", "", 96, 9),
-		"convnext_small": of("small", "convnext_tiny", 96, 27),
-		"convnext_base":  of("base", "convnext_tiny", 128, 27),
-		"convnext_large": of("large", "convnext_tiny", 192, 27),
+		"convnext_tiny":  of("tiny", "", 96, 9, 0.1),
+		"convnext_small": of("small", "convnext_tiny", 96, 27, 0.4),
+		"convnext_base":  of("base", "convnext_tiny", 128, 27, 0.5),
+		"convnext_large": of("large", "convnext_tiny", 192, 27, 0.5),
 	}
 }
 
-func convnext(width int, counts ...int) func(*Builder, int) {
+// convnext is a network whose last block leaves out its branch for this share of the rows, and earlier ones for less.
+func convnext(width int, share float64, counts ...int) func(*Builder, int) {
 	const eps = 1e-6
 	return func(b *Builder, classes int) {
 		norm := func(name string, in int) int { return b.LayerNorm(name, in, OpLayerNorm, eps) }
+		blocks, at := 0, 0
+		for _, count := range counts {
+			blocks += count
+		}
 		x := norm("features.0.1", b.Conv("features.0.0", 0, width, Square(4, 4, 0), 1, true))
 		for s, count := range counts {
 			c := width << s
@@ -628,7 +647,12 @@ func convnext(width int, counts ...int) func(*Builder, int) {
 				y := norm(name+"block.2", b.Conv(name+"block.0", x, c, Square(7, 1, 3), c, true))
 				y = b.Same(name+"block.4", b.Conv(name+"block.3", y, 4*c, Square(1, 1, 0), 1, true), OpGELU)
 				y = b.Conv(name+"block.5", y, c, Square(1, 1, 0), 1, true)
-				x = b.Add(name+"add", x, b.LayerScale(name+"layer_scale", y, eps))
+				y = b.LayerScale(name+"layer_scale", y, eps)
+				if at > 0 {
+					y = b.DropPath(name+"stochastic_depth", y, share*float64(at)/float64(blocks-1))
+				}
+				x = b.Add(name+"add", x, y)
+				at++
 			}
 		}
 		x = norm("classifier.0", b.GlobalPool("avgpool", x))

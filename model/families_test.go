@@ -150,3 +150,30 @@ func TestNetworksAreFoundByTorchvisionsName(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Blocks leave out branches as torchvision's do: so many of them, the last one for this share of the rows, and these
+// shares together.
+func TestFamiliesHaveThePublishedStochasticDepth(t *testing.T) {
+	for name, want := range map[string]struct {
+		count     int
+		last, sum float64
+	}{
+		"efficientnet_b0":   {9, 0.175, 0.9625},
+		"efficientnet_b4":   {25, 0.19375, 2.5625},
+		"efficientnet_v2_s": {34, 0.195, 3.605},
+		"convnext_tiny":     {17, 0.1, 0.9},
+		"convnext_base":     {35, 0.5, 9},
+		"regnet_y_400mf":    {},
+	} {
+		e, _ := Find(name)
+		count, last, sum := 0, 0.0, 0.0
+		for _, n := range build(t, name, e.Classes, e.Input...).Nodes {
+			if n.Op == OpDropPath {
+				count, last, sum = count+1, n.Rate, sum+n.Rate
+			}
+		}
+		if count != want.count || math.Abs(last-want.last) > 1e-6 || math.Abs(sum-want.sum) > 1e-6 {
+			t.Errorf("%s: %d branches, the last for %.6f, all for %.6f, want %+v", name, count, last, sum, want)
+		}
+	}
+}

@@ -21,8 +21,10 @@ func (g *generator) sequence() network {
 	padded := g.IntN(2) == 0
 	n.add("embedding: {vocabulary: %d, width: %d, padded: %t}", tokenCount, width, padded)
 	n.add("positions: {learned: %t}", g.IntN(2) == 0)
-	for range g.between(1, 4) {
-		switch g.IntN(5) {
+	for i := range g.between(1, 4) {
+		switch g.IntN(6) {
+		case 5:
+			n.gated(g, i, heads)
 		case 0:
 			n.add("%s: {units: %d, bidirectional: true}", g.pickString("lstm", "gru"), width/2)
 		case 1:
@@ -39,14 +41,62 @@ func (g *generator) sequence() network {
 	return n
 }
 
+// gated is a block of Llama's kind: RMS norms, an attention without bias whose heads share keys, and a product of two
+// dense layers. Rows leave out whole sums: dropPath.
+func (n *network) gated(g *generator, i, heads int) {
+	width := g.between(16, 100)
+	n.add("dense: {name: g%d.in, units: %d}", i, 2*heads*width)
+	n.add("rmsNorm:")
+	n.add("multiHeadAttention: {heads: %d, kvHeads: %d, causal: %t, rotary: true, bias: false}", heads, max(1, heads/2),
+		g.IntN(2) == 0)
+	n.add("dropPath: {name: g%d.drop, rate: 0.2}", i)
+	n.add("add: {name: g%d.sum, from: [g%d.in, g%d.drop]}", i, i, i)
+	n.add("rmsNorm: {name: g%d.norm}", i)
+	hidden := g.between(width, 4*width)
+	n.add("dense: {name: g%d.gate, units: %d, activation: silu, bias: false}", i, hidden)
+	n.add("dense: {name: g%d.up, units: %d, bias: false, from: g%d.norm}", i, hidden, i)
+	n.add("multiply: {from: [g%d.gate, g%d.up]}", i, i)
+	n.add("dense: {name: g%d.down, units: %d, bias: false}", i, 2*heads*width)
+	n.add("add: {from: [g%d.sum, g%d.down]}", i, i)
+}
+
+// raised is images whose sides grow: transposed convolutions and upsamplings, between group norms and stochastic depth.
+func (g *generator) raised() network {
+	n := network{input: []int{g.pickInt(1, 3), g.between(12, 24), g.between(12, 24)}}
+	filters := 4 * g.between(2, 8)
+	n.add("conv: {name: b0, filters: %d, kernel: 3, padding: same}", filters)
+	for i := range g.between(2, 5) {
+		n.add("conv: {filters: %d, kernel: 3, padding: same, bias: false}", filters)
+		n.add("groupNorm: {groups: %d}", g.pickInt(1, 2, 4, filters))
+		n.add("dropPath: {name: d%d, rate: 0.2}", i)
+		n.add("add: {from: [b%d, d%d]}", i, i)
+		switch name := fmt.Sprintf("b%d", i+1); {
+		case i > 1:
+			n.add("relu: {name: %s}", name)
+		case g.IntN(2) == 0:
+			n.add("upsample: {name: %s, size: 2}", name)
+		default:
+			n.add("convTranspose: {name: %s, filters: %d, kernel: %d, stride: 2, activation: relu}", name, filters, g.pickInt(2, 4))
+		}
+	}
+	n.add("globalAvgPool:")
+	return n
+}
+
 // tokenCount is the vocabulary of drawn sequences: rows store a token in a byte.
 const tokenCount = 256
 
-// generateSequences draws n jobs whose rows are tokens.
+// generateSequences draws n jobs whose rows are tokens; of every fourth one they are images that grow.
 func generateSequences(seed uint64, n int) []trial {
 	out := make([]trial, 0, n)
 	for i := range n {
 		g := &generator{Rand: rand.New(rand.NewPCG(seed, 1<<33+uint64(i)))}
+		if i%4 == 3 {
+			out = append(out, g.trial(fmt.Sprintf("%d.%d-raised", seed, i), kind{
+				network: (*generator).raised, change: func(*generator, *trial) {},
+			}))
+			continue
+		}
 		out = append(out, g.trial(fmt.Sprintf("%d.%d-sequence", seed, i), kind{
 			network: (*generator).sequence,
 			change: func(g *generator, t *trial) {
