@@ -61,7 +61,7 @@ func (m *Manager) unsaved(a disdel.Activation, why *disdel.Error) []Order {
 func (m *Manager) unkept(a disdel.Activation, why *disdel.Error) []Order {
 	what := fmt.Sprintf("the checkpoint of round %d could not be written", m.round+1)
 	switch {
-	case a.Task == disdel.TaskTrain: // its rows, or moments
+	case a.Task == disdel.TaskTrain && !strings.HasPrefix(why.Op, "write "): // its rows or moments, no blob
 		what = "the disk of a train action has no room for its files"
 	case m.publish || m.last && a.Task == disdel.TaskAggregate && a.Outcome.Failed():
 		what = "the final weights could not be written"
