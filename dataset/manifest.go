@@ -45,6 +45,8 @@ type Manifest struct {
 	// usual ones.
 	Label   string   `json:"label,omitempty"`
 	Missing []string `json:"missing,omitempty"`
+	// Decimal is the mark of decimals in a table's file: a comma, or a point beside commas for thousands; "": a point.
+	Decimal string `json:"decimal,omitempty"`
 	// Tokenizer is the checksum of the tokenizer.json beside the manifest, if the rows are tokens of text.
 	Tokenizer string `json:"tokenizer,omitempty"`
 	// NextToken says that rows are texts whose next tokens are learned; Classes is the number of tokens.
@@ -181,6 +183,7 @@ type Table struct {
 	Columns []Column `json:"columns"`
 	Label   string   `json:"label,omitempty"`   // the column of the classes; "": rows have targets
 	Missing []string `json:"missing,omitempty"` // texts that stand for no value, besides the usual ones
+	Decimal string   `json:"decimal,omitempty"` // the mark of decimals; the other of comma and point separates thousands
 }
 
 // Table returns the description of a table's columns as JSON; nil for a data set that is no table, or that an earlier
@@ -189,7 +192,7 @@ func (m *Manifest) Table() []byte {
 	if len(m.Columns) == 0 || m.Sparse != nil || m.Label == "" && m.Targets == nil {
 		return nil
 	}
-	data, err := json.Marshal(Table{m.Columns, m.Label, m.Missing})
+	data, err := json.Marshal(Table{m.Columns, m.Label, m.Missing, m.Decimal})
 	if err != nil {
 		panic("dataset: a description of columns is plain data: " + err.Error())
 	}

@@ -1,14 +1,20 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 
+	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/bench/rig"
 )
 
@@ -94,4 +100,123 @@ func tables(ctx context.Context, t *tools, megabytes int) error {
 		rig.Figure("parquet_rss_mb", float64(use.Peak)/1e6, "MB")
 		return nil
 	})
+}
+
+// shardColumns is the number of values of a row of the shard, a byte each: those of a picture of 64x64 pixels.
+const shardColumns = 3 * 64 * 64
+
+// shardJob trains one epoch on the whole shard in one action.
+const shardJob = `apiVersion: disdel/v1
+kind: TrainingJob
+metadata: {name: shard}
+model: {layers: [{dense: {units: 2, activation: softmax}}]}
+data: {source: dataset://shard, split: {train: 0.99, validation: 0.01}}
+training: {epochs: 1, batchSize: 256}
+distribution: {workers: 1}
+output: {model: shard}
+`
+
+// streamedShard trains on a shard that is larger than its action, from a disk, and again from memory. It compares the
+// bits of the weights.
+func streamedShard(t *tools, megabytes int) error {
+	return rig.Folder(func(folder string) error {
+		rows := megabytes * 1_000_000 / shardColumns
+		images, labels := filepath.Join(folder, "x.npy"), filepath.Join(folder, "y.npy")
+		if err := drawShard(images, labels, rows); err != nil {
+			return err
+		}
+		p := rig.Program{Path: t.disdel, Home: filepath.Join(folder, "home")}
+		_, err := p.Run(nil, "dataset", "add", "shard", "--images", images, "--labels", labels, "--format", "npy", "-q")
+		if err == nil {
+			err = os.Remove(images)
+		}
+		if err != nil {
+			return err
+		}
+		job := filepath.Join(folder, "shard.yaml")
+		if err := os.WriteFile(job, []byte(shardJob), 0o600); err != nil {
+			return err
+		}
+		onDisk, disk, err := trainShard(p, job, "data.keep=disk", "resources.memory=512MB")
+		if err != nil {
+			return err
+		}
+		inMemory, memory, err := trainShard(p, job, "data.keep=memory", fmt.Sprintf("resources.memory=%dMB", 2*megabytes))
+		if err != nil {
+			return err
+		}
+		rig.Figure("streamed_shard_gb", float64(rows)*shardColumns*0.99/1e9, "GB")
+		rig.Figure("streamed_shard_rss_mb", float64(onDisk.peak)/1e6, "MB")
+		rig.Figure("streamed_shard_memory_rss_mb", float64(inMemory.peak)/1e6, "MB from memory")
+		rig.Figure("streamed_shard_s", onDisk.seconds, "s")
+		rig.Figure("streamed_shard_memory_s", inMemory.seconds, "s from memory")
+		rig.Figure("streamed_shard_bytes_differ", float64(unequal(disk, memory)), "bytes of the weights")
+		return nil
+	})
+}
+
+// shardUse is what the largest train action of a job took.
+type shardUse struct {
+	peak    disdel.Bytes
+	seconds float64
+}
+
+// trainShard runs a job, and returns its weights without the header, which has the job's id.
+func trainShard(p rig.Program, job string, settings ...string) (use shardUse, weights []byte, err error) {
+	args := []string{"submit", job}
+	for _, s := range settings {
+		args = append(args, "--set", s)
+	}
+	rec, err := p.Job(nil, args...)
+	if err != nil {
+		return use, nil, err
+	}
+	for _, x := range rec.Activations {
+		if x.Task == disdel.TaskTrain {
+			use.peak, use.seconds = max(use.peak, x.Peak), max(use.seconds, x.Duration.Seconds())
+		}
+	}
+	file := filepath.Join(filepath.Dir(job), strings.ReplaceAll(settings[0], "=", "-")+".safetensors")
+	if _, err = p.Run(nil, "model", "export", "shard", "--file", file); err != nil {
+		return use, nil, err
+	}
+	if weights, err = os.ReadFile(file); err != nil {
+		return use, nil, err
+	}
+	const length = 8 // of the header's own length
+	if len(weights) < length || uint64(len(weights)) < length+binary.LittleEndian.Uint64(weights) {
+		return use, nil, fmt.Errorf("%s is no safetensors file", file)
+	}
+	return use, weights[length+binary.LittleEndian.Uint64(weights):], nil
+}
+
+// drawShard writes arrays of drawn bytes, whose first one decides the label.
+func drawShard(images, labels string, rows int) (err error) {
+	var files [2]*bufio.Writer
+	for i, name := range []string{images, labels} {
+		f, err := os.Create(name)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, f.Close()) }()
+		files[i] = bufio.NewWriterSize(f, 1<<20)
+	}
+	npyHead(files[0], fmt.Sprintf("(%d, %d)", rows, shardColumns))
+	npyHead(files[1], fmt.Sprintf("(%d,)", rows))
+	rng, row := rand.NewChaCha8([32]byte{37}), make([]byte, shardColumns)
+	for range rows {
+		rng.Read(row) //nolint:errcheck // it has no error
+		_, err = files[0].Write(row)
+		if err = errors.Join(err, files[1].WriteByte(row[0]>>7)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(files[0].Flush(), files[1].Flush())
+}
+
+// npyHead writes the head of a NumPy array of bytes.
+func npyHead(to io.Writer, shape string) {
+	const size = 118
+	head := fmt.Sprintf("{'descr': '|u1', 'fortran_order': False, 'shape': %s, }", shape)
+	fmt.Fprintf(to, "\x93NUMPY\x01\x00%c\x00%-*s\n", size, size-1, head) //nolint:errcheck // a later Flush returns it
 }

@@ -1,6 +1,6 @@
 // Command imports measures what people already have: how many networks of torchvision and cases of ONNX are read and
-// answer the same, whether a hub's folders come back bit for bit, and how fast Parquet becomes a data set. It prints
-// figures and judges nothing.
+// answer the same, whether a hub's folders come back bit for bit, how fast Parquet becomes a data set, and what memory an
+// action takes whose shard stays on disk. It prints figures and judges nothing.
 package main
 
 import (
@@ -20,9 +20,10 @@ func main() {
 	var t tools
 	flag.StringVar(&t.disdel, "program", "bin/disdel", "the built program")
 	flag.StringVar(&t.python, "python", ".cache/imports/bin/python", "a Python interpreter of scripts/import-deps.sh")
-	parts := flag.String("parts", "torchvision,zoo,onnx,hub,parquet", "what is measured")
+	parts := flag.String("parts", "torchvision,zoo,onnx,hub,parquet,shard", "what is measured")
 	only := flag.String("only", "", "the builders of torchvision whose names have this text")
 	tableMB := flag.Int("table-mb", 2000, "how large the Parquet table is")
+	shardMB := flag.Int("shard-mb", 3000, "how large the shard on disk is")
 	flag.Parse()
 	ctx := context.Background()
 	rig.Main(func() error {
@@ -32,6 +33,7 @@ func main() {
 			{Name: "onnx", Run: func() error { return graphs(ctx, &t) }},
 			{Name: "hub", Run: func() error { return folders(&t) }},
 			{Name: "parquet", Run: func() error { return tables(ctx, &t, *tableMB) }},
+			{Name: "shard", Run: func() error { return streamedShard(&t, *shardMB) }},
 		}, *parts)
 	})
 }

@@ -192,7 +192,7 @@ func (c *column) close(at int, wrong *faults) {
 // tooManyTexts says why a column with more than mostCategories texts, such as this one, cannot be read, and what to do.
 func tooManyTexts(text, name string) string {
 	if near := nearNumber(text); near != "" {
-		return fmt.Sprintf("%.40q is no number%s", text, near)
+		return fmt.Sprintf("%.40q is no number%s; or leave it out (--skip %s)", text, near, quoted(name))
 	}
 	what := "names, ids and dates"
 	if strings.Count(text, " ") >= fewWords {
@@ -279,16 +279,25 @@ func unreadable(text string) string {
 	return fmt.Sprintf("%.40q goes on for %d bytes, as no category does: leave it out (--skip)", text, len(text))
 }
 
-// nearNumber is an addition to a message for a text that is a number except for its comma or its percent sign; "" for
-// any other.
+// nearNumber is an addition to a message for a text that is a number except for its marks of decimals and thousands, or
+// its percent sign; "" for any other.
 func nearNumber(text string) string {
 	bare, percent := strings.CutSuffix(text, "%")
-	_, ok := number(strings.Replace(strings.TrimSpace(bare), ",", ".", 1))
+	bare = strings.TrimSpace(bare)
+	_, comma := written(bare, ",")
+	_, point := written(bare, ".")
+	_, plain := number(bare)
 	switch {
-	case ok && strings.Contains(bare, ","):
-		return "; decimals have a point"
-	case ok && percent:
+	case plain && percent:
 		return "; a number has no percent sign"
+	case plain:
+		return ""
+	case comma && point && strings.Contains(bare, ","):
+		return "; if its comma is for decimals: --decimal , and if it separates thousands: --decimal ."
+	case point:
+		return "; decimals have a point, and with --decimal . thousands may have a mark"
+	case comma:
+		return "; decimals have a point, and with --decimal , a comma"
 	default:
 		return ""
 	}

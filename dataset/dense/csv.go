@@ -31,8 +31,11 @@ type CSV struct {
 	// Kinds are the kinds of columns, by name or number, where the detected ones are wrong. ColumnSkip omits a column.
 	Kinds   map[string]dataset.ColumnKind
 	Missing []string // further texts that stand for no value
-	Scale   Scale    // of numbers; "": standard, and with Shape none
-	Shape   []int    // of the numbers of a row, [channels height width]; nil: single values
+	// Decimal is the mark of decimals, a comma or a point; the other one separates thousands. "": a point, and thousands
+	// have no mark.
+	Decimal string
+	Scale   Scale // of numbers; "": standard, and with Shape none
+	Shape   []int // of the numbers of a row, [channels height width]; nil: single values
 }
 
 // Header says whether the first line has the names of the columns.
@@ -86,7 +89,7 @@ func (c CSV) Input(name string) (in dataset.DenseInput, err error) {
 		ClassNames: t.labels.classNames(), LabelClasses: t.LabelClasses, Bytes: t.bytes, Columns: t.described(), Each: t.each,
 	}
 	if in.Columns != nil {
-		in.Missing = t.CSV.Missing
+		in.Missing, in.Decimal = t.CSV.Missing, t.Decimal
 	}
 	if in.Columns != nil && len(t.targets) == 0 {
 		in.Label = t.names[t.label]
@@ -109,6 +112,8 @@ func (c *CSV) check() error {
 		return bad("a row has either a label or targets", "leave the label out, or the targets")
 	case !slices.Contains([]Scale{"", Standard, Range, AsIs}, c.Scale):
 		return bad("there is no scale "+strconv.Quote(string(c.Scale)), "standard, range or none")
+	case !slices.Contains([]string{"", ",", "."}, c.Decimal):
+		return bad("decimals have no "+strconv.Quote(c.Decimal), "write --decimal , or --decimal .")
 	case strings.ContainsRune("\"\r\n\uFFFD", c.Separator) && c.Separator != 0:
 		return bad("the separator is one character, and neither a quote nor the end of a line", "")
 	default:
@@ -128,7 +133,7 @@ type table struct {
 	several bool  // the targets are labels, each yes or no
 	columns []column
 	missing map[string]bool
-	// numbersMiss says that a number may stand for no value.
+	// numbersMiss says that a number may stand for no value, or for another number.
 	numbersMiss bool
 
 	labels  labels
@@ -167,8 +172,9 @@ func (t *table) width() int {
 // begin reads the first lines.
 func (t *table) begin() error {
 	t.missing = missingTexts(t.CSV.Missing)
+	t.numbersMiss = t.Decimal == "," // 1.234 is no fraction
 	for text := range t.missing {
-		_, isNumber := number(text)
+		_, isNumber := written(text, t.Decimal)
 		t.numbersMiss = t.numbersMiss || isNumber
 	}
 	if err := t.convert(); err != nil {

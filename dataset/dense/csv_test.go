@@ -143,6 +143,18 @@ func TestTablesAreWrittenInManyWays(t *testing.T) {
 			[]string{"p", "q"},
 			kept{Values: []float32{5, 1.5}},
 		},
+		"decimals with a comma, thousands with points": {
+			CSV{Source: dataset.TextSource("a", "a;b;y\n1,5;1.234;p\n7;-2.000,5;q\n"), Scale: AsIs, Decimal: ","},
+			[]int{1, 1, 2},
+			[]string{"p", "q"},
+			kept{Values: []float32{1.5, 1234}},
+		},
+		"thousands in quotes": {
+			CSV{Source: dataset.TextSource("a", "a,y\n\"1,234.5\",p\n7.25,q\n"), Scale: AsIs, Decimal: "."},
+			[]int{1, 1, 1},
+			[]string{"p", "q"},
+			kept{Values: []float32{1234.5}},
+		},
 		"a line in a field": {
 			CSV{Source: dataset.TextSource("a", "a,note,y\n1,\"two\nlines\",0\n2,\"one\",1\n"), Scale: AsIs},
 			[]int{1, 1, 3},
@@ -272,7 +284,8 @@ func TestFaultsOfATable(t *testing.T) {
 // Columns that are numbers to people, and none to a program, are kept as categories, and that is said.
 func TestWhatIsAlmostANumberIsTold(t *testing.T) {
 	for rows, want := range map[string][]string{
-		"1,5;a;0\n2,5;b;1\n3;a;0\n": {`a is kept as 3 categories and not as numbers, as it has "1,5"; decimals have a point`},
+		"1,5;a;0\n2,5;b;1\n3;a;0\n": {`a is kept as 3 categories and not as numbers, as it has "1,5"; decimals have a point, ` +
+			"and with --decimal , a comma"},
 		"10%;a;0\n20 %;b;1\n": {
 			`a is kept as 2 categories and not as numbers, as it has "10%"; a number has no percent sign`,
 		},

@@ -126,7 +126,7 @@ func TestBadTablesAreRefusedWithTheirPlace(t *testing.T) {
 		"ragged row":           {homes("50,1.5,7"), []string{last, "it has 3, and the first line 2"}},
 		"text late":            {homes("large,1.5"), []string{last + "1", `area: "large" is no number`}},
 		"date":                 {homes("2024-02-29,1.5"), []string{last, `"2024-02-29" is no number`}},
-		"thousands":            {homes(`"1,234",1.5`), []string{last, `"1,234" is no number`, "decimals have a point"}},
+		"thousands":            {homes(`"1,234",1.5`), []string{last, `"1,234" is no number`, "thousands: --decimal ."}},
 		"huge integer":         {homes(strings.Repeat("9", 50) + ",1.5"), []string{last, "is no number"}},
 		"infinite target":      {homes("50,Inf"), []string{last + "2", `"Inf" is no number to predict`}},
 		"target of text":       {homes("50,dear"), []string{last, `"dear" is no number to predict`}},

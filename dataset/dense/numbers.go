@@ -19,6 +19,40 @@ func number(text string) (float64, bool) {
 	return v, err == nil && math.Abs(v) <= math.MaxFloat32
 }
 
+// written reads a number whose decimals have a comma or a point; the other one may separate thousands, and so may spaces
+// and apostrophes. Without decimal it is [number].
+func written(text, decimal string) (float64, bool) {
+	if decimal == "" {
+		return number(text)
+	}
+	whole, behind, hasBehind := strings.Cut(text, decimal)
+	sign := ""
+	if whole != "" && (whole[0] == '-' || whole[0] == '+') {
+		sign, whole = whole[:1], whole[1:]
+	}
+	group := ","
+	if decimal == group {
+		group = "."
+	}
+	for _, other := range []string{" ", "\u00a0", "\u202f", "'", "\u2019"} {
+		if strings.Contains(whole, other) {
+			group = other
+		}
+	}
+	parts := strings.Split(whole, group)
+	const digits = 3 // of a group
+	for i, part := range parts {
+		if i > 0 && (len(part) != digits || len(parts[0]) == 0 || len(parts[0]) > digits) ||
+			len(parts) > 1 && strings.Trim(part, "0123456789") != "" {
+			return 0, false
+		}
+	}
+	if text = sign + strings.Join(parts, ""); hasBehind {
+		text += "." + behind
+	}
+	return number(text)
+}
+
 // tens are the powers of ten that decimal divides by.
 var tens = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
 

@@ -9,6 +9,42 @@ import (
 	"pgregory.net/rapid"
 )
 
+// Numbers of spreadsheets are read with the marks of their country, and no other text is taken for a number.
+func TestNumbersHaveTheMarksOfTheirCountry(t *testing.T) {
+	for _, c := range []struct {
+		decimal, text string
+		want          float64 // NaN: it is no number
+	}{
+		{"", "1.5", 1.5},
+		{"", "1,5", math.NaN()},
+		{",", "1,5", 1.5},
+		{",", "-1.234.567,25", -1234567.25},
+		{",", "1.234", 1234},
+		{",", "1.5", math.NaN()},
+		{",", "12 345,5", 12345.5},
+		{",", "12\u00a0345", 12345},
+		{",", "1,2,3", math.NaN()},
+		{",", ",5", .5},
+		{".", "1,234.5", 1234.5},
+		{".", "1,234", 1234},
+		{".", "-12,345,678", -12345678},
+		{".", "1'234.5", 1234.5},
+		{".", "1,23", math.NaN()},
+		{".", "1234,567", math.NaN()},
+		{".", ",123", math.NaN()},
+		{".", "1.5e3", 1500},
+		{".", "2012-01-01", math.NaN()},
+		{".", "Inf", math.NaN()},
+		{".", "+-1", math.NaN()},
+		{".", "-", math.NaN()},
+	} {
+		got, ok := written(c.text, c.decimal)
+		if ok == math.IsNaN(c.want) || ok && got != c.want {
+			t.Errorf("%q with %q: %v, %v, want %v", c.text, c.decimal, got, ok, c.want)
+		}
+	}
+}
+
 // Eight characters at once say what one after the other says, wherever a number stands, and both what Go's own reader
 // says.
 func TestNumbersAreReadEightCharactersAtOnce(t *testing.T) {

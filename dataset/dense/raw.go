@@ -12,12 +12,13 @@ import (
 type RawRows struct {
 	columns []column
 	missing map[string]bool
+	decimal string
 	width   int
 }
 
 // NewRawRows returns a converter for the columns of a table.
 func NewRawRows(t dataset.Table) *RawRows {
-	r := &RawRows{columns: make([]column, len(t.Columns)), missing: missingTexts(t.Missing)}
+	r := &RawRows{columns: make([]column, len(t.Columns)), missing: missingTexts(t.Missing), decimal: t.Decimal}
 	for i := range r.columns {
 		c := &r.columns[i]
 		c.Column = t.Columns[i]
@@ -58,7 +59,7 @@ type RawCell struct {
 func (r *RawRows) Append(to []float32, texts []string, tell func(RawCell)) []float32 {
 	for i := range r.columns {
 		c, x := &r.columns[i], cell{text: trimmed(strings.ReplaceAll(texts[i], "\r\n", "\n"))} // as CSV is read
-		v, isNumber := number(x.text)
+		v, isNumber := written(x.text, r.decimal)
 		k, isCategory := c.index[x.text]
 		switch {
 		case r.missing[x.text]:
@@ -79,5 +80,16 @@ func (r *RawRows) Append(to []float32, texts []string, tell func(RawCell)) []flo
 	return to
 }
 
-// Number reads a number as tables of data sets have it.
+// Number reads a number as tables of data sets usually have it.
 func Number(text string) (float64, bool) { return number(trimmed(text)) }
+
+// Number reads a number as the table's file has it.
+func (r *RawRows) Number(text string) (float64, bool) { return written(trimmed(text), r.decimal) }
+
+// Spelled is a number of JSON, whose decimals have a point, as the table's file has it.
+func (r *RawRows) Spelled(number string) string {
+	if r.decimal == "," {
+		return strings.Replace(number, ".", ",", 1)
+	}
+	return number
+}

@@ -492,7 +492,7 @@ func (t *table) readValue(x *cell) {
 		x.kind = aGap
 		return
 	}
-	if v, ok := number(x.text); ok {
+	if v, ok := written(x.text, t.Decimal); ok {
 		x.value, x.kind = v, aNumber
 	}
 }

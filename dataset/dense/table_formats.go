@@ -88,10 +88,11 @@ func (t *table) convert() error {
 	if t.format == formatCSV {
 		return nil
 	}
-	if t.Header != "" || t.CSV.Separator != 0 {
+	if t.Header != "" || t.CSV.Separator != 0 || t.Decimal != "" {
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: "read " + t.Name,
-			Msg: fmt.Sprintf("a table of %s has neither a header nor separators", t.format), Hint: "leave both out",
+			Msg:  fmt.Sprintf("a table of %s has neither a header nor separators, and decimals have a point", t.format),
+			Hint: "leave --header, --separator and --decimal out",
 		}
 	}
 	skip := t.skippedNames()

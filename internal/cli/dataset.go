@@ -354,8 +354,7 @@ func jobOnDataset(ctx context.Context, from client.Records, name string) (disdel
 // datasetAddDescription is the help of `dataset add`.
 func datasetAddDescription() string {
 	return "Known names: " + strings.Join(dataset.Known(), ", ") +
-		". Their files come from an installed package, or from their public\n" +
-		"address. disdel checks them against pinned checksums.\n\n" +
+		". They come from a package or their public address, checked.\n\n" +
 		"--csv is a table: disdel detects types, header, label and missing values, and prints them. --images is NumPy\n" +
 		"or IDX arrays, or a folder with a folder of PNG and JPEG files for each class. Bytes 0..255 become 0..1;\n" +
 		"other numbers stay as they are. Arrays are [rows features], [rows height width] or [rows channels height\n" +

@@ -103,6 +103,10 @@ func denseFlags() []cli.Flag {
 			Usage: "additional `TEXTS` in --csv for missing values: -1,unknown",
 		},
 		&cli.StringFlag{
+			Name:  "decimal",
+			Usage: "`MARK` of decimals in --csv, a comma or a point; the other one then separates thousands",
+		},
+		&cli.StringFlag{
 			Name:  "scale",
 			Usage: "scaling of the numbers of --csv: standard, range or none; tokens, also of arrays: none",
 		},
@@ -241,7 +245,7 @@ func denseCSV(c *cli.Context, name string) (in dataset.DenseInput, err error) {
 		Source: dataset.FileSource(c.String("csv")), Header: dense.Header(c.String("header")), Label: c.String("label"),
 		LabelClasses: c.Bool("label-classes"), Targets: splitCommas(c.String("target")),
 		Skip: splitCommas(c.String("skip")), Missing: splitCommas(c.String("missing")),
-		Scale: dense.Scale(c.String("scale")),
+		Scale: dense.Scale(c.String("scale")), Decimal: c.String("decimal"),
 	}
 	if table.Kinds, err = columnKinds(c.StringSlice("kind")); err != nil {
 		return in, err
@@ -323,7 +327,7 @@ func givenKinds(list []string) (out []string) {
 // textRows reads a table of texts.
 func textRows(c *cli.Context, name string) (in dataset.DenseInput, err error) {
 	if err := rejectFlags(c, "--text", "images", "labels", "npz", "safetensors", "libsvm", "ratings", "schema", "target",
-		"skip", "kind", "missing", "scale", "shape", "separator", "header", "size", "gray", "classes"); err != nil {
+		"skip", "kind", "missing", "scale", "shape", "separator", "header", "decimal", "size", "gray", "classes"); err != nil {
 		return in, err
 	}
 	if !c.IsSet("csv") || !c.IsSet("label") {
@@ -364,8 +368,8 @@ func tokenizer(c *cli.Context) (t *text.Tokenizer, vocabulary int, err error) {
 // plainText reads text files for a language model.
 func plainText(c *cli.Context, name string) (in dataset.DenseInput, err error) {
 	if err := rejectFlags(c, "--text-files", "images", "labels", "npz", "safetensors", "libsvm", "ratings", "schema",
-		"target", "skip", "missing", "scale", "shape", "separator", "header", "size", "gray", "held-out", "classes", "csv",
-		"test-csv", "text", "label"); err != nil {
+		"target", "skip", "missing", "scale", "shape", "separator", "header", "decimal", "size", "gray", "held-out", "classes",
+		"csv", "test-csv", "text", "label"); err != nil {
 		return in, err
 	}
 	texts := text.Plain{Positions: c.Int("positions")}
@@ -489,7 +493,7 @@ func sparseFlags() []cli.Flag {
 		&cli.StringFlag{Name: "libsvm", Usage: "LIBSVM `FILE` of sparse rows, plain or gzip"},
 		&cli.StringFlag{
 			Name: "csv", Aliases: []string{"table"},
-			Usage: "`FILE` of a table: CSV, plain or gzip, a JSON object a line, or Parquet; with --schema, CSV of sparse rows",
+			Usage: "`FILE` of a table: CSV, plain or gzip, JSON objects, or Parquet; with --schema, CSV of sparse rows",
 		},
 		&cli.StringFlag{Name: "schema", Usage: "JSON `FILE` that describes the fields of --csv"},
 		&cli.StringFlag{

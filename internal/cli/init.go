@@ -28,8 +28,8 @@ var initSources = []string{"csv", "images", "npz", "text-files", "dataset"}
 
 // initDataFlags are the flags of `dataset add` that `init` has too.
 var initDataFlags = []string{
-	"csv", "label", "label-classes", "target", "skip", "kind", "images", "labels", "layout", "npz", "size", "gray",
-	"text-files", "tokenizer", "positions",
+	"csv", "label", "label-classes", "target", "skip", "kind", "decimal", "images", "labels", "layout", "npz", "size",
+	"gray", "text-files", "tokenizer", "positions",
 }
 
 func initCommand(u *ui) *cli.Command {

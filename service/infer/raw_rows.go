@@ -260,6 +260,9 @@ func (r *rawRows) readObject(dec *json.Decoder, n int) error {
 			} else {
 				r.texts[at] = text
 			}
+			if first := value[0]; at < len(r.table.Columns)+len(r.model.Network.Targets) && (first == '-' || first-'0' <= 9) {
+				r.texts[at] = r.convert.Spelled(r.texts[at])
+			}
 		}
 	}
 	if _, err := dec.Token(); err != nil {
@@ -353,7 +356,7 @@ func (r *rawRows) end(where string) error {
 	}
 	var numbers []float64
 	for _, text := range present {
-		v, ok := dense.Number(text)
+		v, ok := r.convert.Number(text)
 		if text = strings.TrimSpace(text); r.model.Network.MultiLabel() && (text == "true" || text == "false") {
 			v, ok = 0, true
 			if text == "true" {

@@ -71,7 +71,7 @@ func modelOf(t *testing.T, in *dataset.DenseInput) *Model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	form := dataset.Table{Columns: in.Columns, Label: in.Label, Missing: in.Missing}
+	form := dataset.Table{Columns: in.Columns, Label: in.Label, Missing: in.Missing, Decimal: in.Decimal}
 	return &Model{
 		Model: modelstore.Model{
 			Network: disdel.Network{Targets: in.Targets}, Labels: in.ClassNames, Data: disdel.DataInfo{Classes: in.Classes},
@@ -210,5 +210,26 @@ func TestRawRowsOfARequestAreBounded(t *testing.T) {
 	_, err = m.Read("a.csv", []byte("town\n"+strings.Repeat("x\n", 100_000)))
 	if disdel.KindOf(err) != disdel.OverLimit {
 		t.Errorf("6,400,000 values of 200 kB: %v", err)
+	}
+}
+
+// Rows of a spreadsheet have decimals with a comma, also in the file to ask with. Numbers of JSON have a point.
+func TestRawRowsHaveTheMarksOfTheirTable(t *testing.T) {
+	const table = "a;price\n1,234;10,5\n2.000;1.000\n"
+	in, err := dense.CSV{
+		Source: dataset.TextSource("a.csv", table), Decimal: ",", Scale: dense.AsIs, Targets: []string{"price"},
+	}.Input("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := modelOf(t, &in)
+	for name, file := range map[string]string{"a.csv": table, "a.json": `[{"a": 1.234, "price": 10.5}, {"a": 2000, "price": "1.000"}]`} {
+		got, err := m.Read(name, []byte(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Rows[0][0] != 1.234 || got.Rows[1][0] != 2000 || got.Numbers[0][0] != 10.5 || got.Numbers[1][0] != 1000 {
+			t.Errorf("%s: %+v", file, got)
+		}
 	}
 }
