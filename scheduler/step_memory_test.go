@@ -49,14 +49,125 @@ func under(in PlanInput, limit disdel.Bytes, fit disdel.Fitting) (disdel.Plan, e
 	return NewPlan(in)
 }
 
+// residual is a job of residual blocks.
+func residual(t testing.TB, blocks, filters int, norms bool) PlanInput {
+	t.Helper()
+	in := deep(t, chain(1, 1, false))
+	b := model.NewBuilder("residual", model.Shape{3, 32, 32})
+	conv := func(name string, x int) int {
+		x = b.Conv(name, x, filters, model.Square(3, 1, 1), 1, true)
+		if norms {
+			x = b.BatchNorm(name+".norm", x)
+		}
+		return b.Same(name+".relu", x, model.OpReLU)
+	}
+	x := conv("first", 0)
+	for i := range blocks {
+		y := conv(fmt.Sprintf("block%d.second", i), conv(fmt.Sprintf("block%d.first", i), x))
+		x = b.Add(fmt.Sprintf("block%d", i), x, y)
+	}
+	b.Same("softmax", b.Dense("out", b.Flatten("flat", b.GlobalPool("pool", x)), 10), model.OpSoftmax)
+	g, err := b.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Graph = g
+	return in
+}
+
+// spoken is a job whose rows are 24 tokens, for blocks with attention.
+func spoken(t testing.TB, blocks, width int) PlanInput {
+	t.Helper()
+	in := deep(t, chain(1, 1, false))
+	layers := []disdel.Layer{{Kind: "embedding", Vocabulary: 100, Width: width}, {Kind: "positions"}}
+	for range blocks {
+		layers = append(layers, disdel.Layer{Kind: "transformer", Heads: 2})
+	}
+	layers = append(layers, disdel.Layer{Kind: "takePosition", Take: "mean"}, disdel.Layer{Kind: "dense", Units: 10, Activation: "softmax"})
+	g, err := model.Build(disdel.Network{Layers: layers, Input: []int{1, 1, 24}, Classes: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Graph, in.Data.Sample, in.Data.SampleSize = g, []int{1, 1, 24}, 24
+	return in
+}
+
+// engineFor is an engine that trains a network, or a stage of it, as a plan says.
+func engineFor(r *rapid.T, in PlanInput, p disdel.Plan, g *model.Graph) engine.Engine {
+	e, err := native.New(engine.Spec{
+		Graph: g, BatchSize: in.Job.Training.BatchSize, Optimizer: in.Job.Training.Optimizer, Training: true,
+		StepMemory: p.StepMemory,
+	})
+	if err == nil {
+		err = e.Init(disdel.Init{Seed: 1})
+	}
+	if err != nil {
+		r.Fatal(err)
+	}
+	return e
+}
+
+// trainsInStages passes a micro-batch through the engines of all stages, forward and backward. Each takes no more than
+// the plan says of it.
+func trainsInStages(r *rapid.T, in PlanInput, p disdel.Plan) {
+	train, _ := p.Action(disdel.TaskTrain)
+	rows := min(in.Job.Training.BatchSize, p.StepMemory.MicroBatch)
+	pass := engine.Pass{Rows: rows, Input: dataset.Matrix{Rows: rows}, Target: dataset.Target{Classes: make([]int32, rows)}}
+	pass.Input.Values = make([]float32, rows*in.Graph.Input().Len())
+	pass.Tokens = pass.Input.Values
+	var all []engine.Engine
+	var passes []engine.Pass
+	for i, s := range p.Stages {
+		g, err := in.Graph.Sliced(s.From, s.To)
+		if err != nil {
+			r.Fatal(err)
+		}
+		e := engineFor(r, in, p, g)
+		defer e.Close() //nolint:errcheck // the test ends
+		all, passes = append(all, e), append(passes, pass)
+		if i == len(p.Stages)-1 {
+			break
+		}
+		out, err := e.Passes().Forward(pass)
+		if err != nil {
+			r.Fatal(err)
+		}
+		pass.Input.Values = slices.Clone(out)
+	}
+	var gradient []float32
+	for i := len(all) - 1; i >= 0; i-- {
+		back, _, err := all[i].Passes().Backward(passes[i], gradient)
+		if err != nil {
+			r.Fatal(err)
+		}
+		gradient = slices.Clone(back)
+		part := p.Stages[i].Memory - train.Estimate.Package - train.Estimate.Shard
+		if n := all[i].Footprint().Total(); n > part {
+			r.Errorf("stage %d takes %v, and the plan says %v", i+1, n, part)
+		}
+	}
+}
+
 // A plan that saves memory keeps its limit, its engine takes what the plan says, and trains. A job that fits as it is
 // has the plan that it has without fitting.
 func TestAFittedPlanKeepsItsLimitAndTrains(t *testing.T) {
-	some := 0
+	some, staged := 0, 0
 	rapid.Check(t, func(r *rapid.T) {
 		// Numbers near the first of a range are drawn most: those of large jobs with almost enough memory.
-		in := deep(t, chain(9-rapid.IntRange(0, 8).Draw(r, "shallower"), 24-rapid.IntRange(0, 20).Draw(r, "narrower"),
-			rapid.Bool().Draw(r, "norms")))
+		depth, width := 9-rapid.IntRange(0, 8).Draw(r, "shallower"), 24-rapid.IntRange(0, 20).Draw(r, "narrower")
+		norms := rapid.Bool().Draw(r, "norms")
+		var in PlanInput
+		switch rapid.IntRange(0, 2).Draw(r, "kind") {
+		case 0:
+			in = deep(t, chain(depth, width, norms))
+		case 1:
+			in = residual(t, (depth+1)/2, width, norms)
+		default:
+			in = spoken(t, (depth+1)/2, width/4*4)
+		}
+		if n := min(rapid.IntRange(0, 3).Draw(r, "stages"), len(in.Graph.Cuts())+1); n > 1 {
+			in.Job.Distribution.Stages = n
+		}
 		in.Job.Training.BatchSize = 130 - rapid.IntRange(0, 122).Draw(r, "rows less")
 		whole, err := under(in, boundless, disdel.FitNone)
 		if err != nil {
@@ -70,6 +181,10 @@ func TestAFittedPlanKeepsItsLimitAndTrains(t *testing.T) {
 			if err != nil || !reflect.DeepEqual(p, plain) {
 				r.Fatalf("it fits, and the plan is another: %v", err)
 			}
+			if len(p.Stages) > 0 {
+				staged++
+				trainsInStages(r, in, p)
+			}
 			return
 		}
 		if err != nil {
@@ -82,29 +197,23 @@ func TestAFittedPlanKeepsItsLimitAndTrains(t *testing.T) {
 		if train, _ = p.Action(disdel.TaskTrain); !p.Saves() || train.Limits.Memory > limit {
 			r.Fatalf("%+v needs %v of %v", p.StepMemory, train.Limits.Memory, limit)
 		}
-		if len(p.Stages) > 0 { // no engine has the whole network
+		if len(p.Stages) > 0 {
+			staged++
+			trainsInStages(r, in, p)
 			return
 		}
-		e, err := native.New(engine.Spec{
-			Graph: in.Graph, BatchSize: in.Job.Training.BatchSize, Optimizer: in.Job.Training.Optimizer, Training: true,
-			StepMemory: p.StepMemory,
-		})
-		if err != nil {
-			r.Fatal(err)
-		}
+		e := engineFor(r, in, p, in.Graph)
 		defer e.Close() //nolint:errcheck // the test ends
-		if err := e.Init(disdel.Init{Seed: 1}); err != nil {
-			r.Fatal(err)
-		}
 		rows := in.Job.Training.BatchSize
-		if _, err := e.Step(dataset.Dense(rows, make([]float32, rows*3072), make([]int32, rows))); err != nil {
+		input := make([]float32, rows*in.Graph.Input().Len())
+		if _, err := e.Step(dataset.Dense(rows, input, make([]int32, rows))); err != nil {
 			r.Fatal(err)
 		}
 		if n := e.Footprint().Total(); n > train.Estimate.Training {
 			r.Errorf("the engine takes %v, and the plan says %v", n, train.Estimate.Training)
 		}
 	})
-	if some == 0 {
+	if t.Logf("%d jobs were made to fit, %d trained in stages", some, staged); some == 0 {
 		t.Error("no job was made to fit")
 	}
 }

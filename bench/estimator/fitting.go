@@ -206,7 +206,7 @@ func (f *fits) helps(ctx context.Context, t tight, in scheduler.PlanInput, sets 
 	return err == nil
 }
 
-// listed are the ways to save memory that the documents list, each by hand.
+// listed are the ways to save memory that the documents list, each by hand: all that a plan tries, with each other.
 func listed(in scheduler.PlanInput) func(func(scheduler.PlanInput) bool) {
 	in.Job.Training.Fit = disdel.FitNone
 	batch := in.Job.Training.WorkerBatch(max(1, in.Job.Distribution.Workers))
@@ -218,19 +218,21 @@ func listed(in scheduler.PlanInput) func(func(scheduler.PlanInput) bool) {
 	if in.Job.Training.Optimizer.Moments() > 0 {
 		formats = append(formats, disdel.StateInt8, disdel.StatePaged)
 	}
+	var steps []disdel.StepMemory
+	for rows := batch; rows >= 1; rows /= 2 {
+		for _, again := range []disdel.Recompute{disdel.RecomputeNone, disdel.RecomputeAuto} {
+			for _, state := range formats {
+				steps = append(steps, disdel.StepMemory{MicroBatch: rows, Recompute: again, StateFormat: state})
+			}
+		}
+	}
 	return func(yield func(scheduler.PlanInput) bool) {
 		for _, n := range stages {
-			for rows := batch; rows >= 1; rows /= 2 {
-				for _, again := range []disdel.Recompute{disdel.RecomputeNone, disdel.RecomputeAuto} {
-					for _, state := range formats {
-						in.Job.Distribution.Stages = n
-						in.Job.Training.StepMemory = disdel.StepMemory{MicroBatch: rows, Recompute: again, StateFormat: state}
-						if n > 1 && again != disdel.RecomputeNone {
-							continue
-						}
-						if !yield(in) {
-							return
-						}
+			for _, keep := range []string{disdel.KeepMemory, disdel.KeepDisk} {
+				for _, in.Job.Training.StepMemory = range steps {
+					in.Job.Distribution.Stages, in.Job.Data.Keep = n, keep
+					if !yield(in) {
+						return
 					}
 				}
 			}
