@@ -173,7 +173,7 @@ func (w *hubWriter) makeTensors(g *model.Graph) error {
 		all = append(all, safetensors.FromFloat32s(hubTypes, []int{2, width}, make([]float32, 2*width)))
 	}
 	if _, ok := w.names[hubTiedHead]; ok && !slices.ContainsFunc(all, named(hubTiedHead)) {
-		head := all[slices.IndexFunc(all, named("transformer.wte.weight"))]
+		head := all[slices.IndexFunc(all, named(w.family.outside["tokens"][0]+".weight"))]
 		head.Name = hubTiedHead
 		all = append(all, head)
 	}
@@ -187,10 +187,12 @@ func named(name string) func(safetensors.Tensor) bool {
 
 // split makes the tensors of one array.
 func (w *hubWriter) split(t disdel.Tensor, names []string, turned bool) (out []safetensors.Tensor) {
-	part, shape := len(t.Data)/len(names), slices.Clone(t.Shape)
-	shape[0] /= len(names)
+	shape, rows, at := slices.Clone(t.Shape), rowsOf(t.Shape, len(names)), 0
 	for i, name := range names {
-		values := t.Data[i*part : (i+1)*part]
+		shape[0] = rows[i]
+		part := rows[i] * len(t.Data) / t.Shape[0]
+		values := t.Data[at : at+part]
+		at += part
 		sides := slices.Clone(shape)
 		if turned {
 			values = transposed(values, shape[0], shape[1])
@@ -297,7 +299,7 @@ func (w *hubWriter) wanted(g *model.Graph) map[string]any {
 	case w.kind == "vit":
 		class = "ViTForImageClassification"
 	case w.model.Network.NextToken:
-		class = "GPT2LMHeadModel"
+		class = map[string]string{"gpt2": "GPT2LMHeadModel", "llama": "LlamaForCausalLM"}[w.kind]
 	}
 	if have, _ := w.config["architectures"].([]any); !w.model.Network.NextToken || len(have) == 0 {
 		out["architectures"] = []string{class}

@@ -35,6 +35,7 @@ type hubKeys struct {
 // hubSizes are the sizes of a network.
 type hubSizes struct {
 	width, blocks, heads, hidden, positions, vocabulary int
+	kvHeads                                             int // of Llama, else 0
 	patch, channels, side                               int // of ViT: of patches and pictures
 	eps, dropout, headDropout                           float64
 	activation                                          string // as job files name it
@@ -111,6 +112,25 @@ var hubFamilies = map[string]*hubFamily{
 		},
 		others: []string{".attn.bias", ".attn.masked_bias", hubTiedHead}, layers: gpt2Layers,
 	},
+	"llama": {
+		kind: "Llama", prefix: "model.", eps: 1e-6, block: "model.layers.",
+		keys: hubKeys{
+			"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "max_position_embeddings",
+			"hidden_act", "rms_norm_eps", "", "",
+		},
+		fixed: map[string]any{
+			"rope_theta": 10000.0, "rope_scaling": "none", "attention_bias": false, "mlp_bias": false,
+		},
+		outside: map[string][]string{
+			"tokens": {"model.embed_tokens"}, "norm": {"model.norm"}, "classifier": {"score"}, "head": {"lm_head"},
+		},
+		inside: map[string][]string{
+			"attention.qkv": {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"},
+			"attention.out": {"self_attn.o_proj"}, "norm1": {"input_layernorm"}, "norm2": {"post_attention_layernorm"},
+			"gate": {"mlp.gate_proj"}, "up": {"mlp.up_proj"}, "down": {"mlp.down_proj"},
+		},
+		others: []string{"rotary_emb.inv_freq", hubTiedHead}, layers: llamaLayers,
+	},
 	"vit": {
 		zoo: "vit-", kind: "ViT", prefix: "vit.", eps: 1e-12, block: "vit.encoder.layer.",
 		keys: hubKeys{
@@ -158,6 +178,20 @@ func (f *hubFamily) tensors(array string) (names []string, turned bool) {
 		names = append(names, before+name+"."+of)
 	}
 	return names, turned
+}
+
+// rowsOf are the rows of an array that each of its tensors has. Keys and values may have fewer heads than queries, and
+// queries have as many rows as columns then.
+func rowsOf(shape []int, tensors int) []int {
+	rows := make([]int, tensors)
+	for i := range rows {
+		rows[i] = shape[0] / tensors
+	}
+	if tensors == 3 && len(shape) == 2 {
+		rest := (shape[0] - shape[1]) / 2
+		rows = []int{shape[1], rest, rest}
+	}
+	return rows
 }
 
 // blocksOf are a family's transformer blocks.
@@ -219,7 +253,36 @@ func gpt2Layers(s *hubSizes) []disdel.Layer {
 		{Kind: "positions", Name: "positions"},
 	}
 	out = append(append(out, s.drop("dropout", s.dropout)...), s.blocksOf(true, true)...)
-	out = append(out, disdel.Layer{Kind: "layerNorm", Name: "norm", Eps: s.eps})
+	return s.decides(append(out, disdel.Layer{Kind: "layerNorm", Name: "norm", Eps: s.eps}))
+}
+
+// llamaLayers are Llama's: rotary positions, norms by the root of the mean square, and gated dense layers.
+func llamaLayers(s *hubSizes) []disdel.Layer {
+	out := []disdel.Layer{{Kind: "input", Name: dataLayer, Shape: []int{1, 1, s.positions}}, s.embedding("tokens", false)}
+	in := "tokens"
+	for i := range s.blocks {
+		name := func(part string) string { return fmt.Sprintf("layers.%d.%s", i, part) }
+		out = append(out,
+			disdel.Layer{Kind: "rmsNorm", Name: name("norm1"), Eps: s.eps},
+			disdel.Layer{
+				Kind: "multiHeadAttention", Name: name("attention"), Heads: s.heads, KVHeads: s.kvHeads, Causal: new(true),
+				Rotary: new(true), Bias: new(false),
+			},
+			disdel.Layer{Kind: "add", Name: name("sum1"), From: []string{in, name("attention")}},
+			disdel.Layer{Kind: "rmsNorm", Name: name("norm2"), Eps: s.eps},
+			disdel.Layer{Kind: "dense", Name: name("gate"), Units: s.hidden, Bias: new(false)},
+			disdel.Layer{Kind: s.activation, Name: name("activation")},
+			disdel.Layer{Kind: "dense", Name: name("up"), Units: s.hidden, Bias: new(false), From: []string{name("norm2")}},
+			disdel.Layer{Kind: "multiply", Name: name("product"), From: []string{name("activation"), name("up")}},
+			disdel.Layer{Kind: "dense", Name: name("down"), Units: s.width, Bias: new(false)},
+			disdel.Layer{Kind: "add", Name: name("sum2"), From: []string{name("sum1"), name("down")}})
+		in = name("sum2")
+	}
+	return s.decides(append(out, disdel.Layer{Kind: "rmsNorm", Name: "norm", Eps: s.eps}))
+}
+
+// decides adds the last layers of a decoder: the next token's, or those of a classifier by the last position.
+func (s *hubSizes) decides(out []disdel.Layer) []disdel.Layer {
 	switch {
 	case s.nextToken && s.tied:
 		return append(out, disdel.Layer{Kind: "tiedDense", Name: "head"})

@@ -318,6 +318,12 @@ func (r *hubReader) readSizes() {
 	s.distilled = r.family.kind == "DistilBert"
 	s.width, s.blocks, s.heads = r.number(k.width, 0), r.number(k.blocks, 0), r.number(k.heads, 0)
 	s.hidden = r.number(k.hidden, 4*s.width)
+	if r.family.kind == "Llama" {
+		s.kvHeads = r.number("num_key_value_heads", s.heads)
+		if size := r.number("head_dim", s.width/max(1, s.heads)); size*s.heads != s.width {
+			r.fault("config.json head_dim", "%d heads of %d channels are not the network's %d channels", s.heads, size, s.width)
+		}
+	}
 	s.eps = r.share(k.eps, r.family.eps)
 	s.dropout = r.share(k.dropout, 0.1)
 	s.headDropout = r.share(k.headDropout, s.dropout)
@@ -344,7 +350,8 @@ func (r *hubReader) readSizes() {
 func (r *hubReader) readHead() {
 	s := &r.sizes
 	classifies := r.classifies()
-	s.nextToken = r.family.kind == "GPT2" && !classifies
+	llama := r.family.kind == "Llama"
+	s.nextToken = (llama || r.family.kind == "GPT2") && !classifies
 	if names, ok := r.config["id2label"].(map[string]any); ok {
 		s.outputs = len(names)
 	}
@@ -354,6 +361,9 @@ func (r *hubReader) readHead() {
 		s.outputs = s.vocabulary
 		_, s.tied = r.at[hubTiedHead]
 		s.tied = !s.tied || r.config["tie_word_embeddings"] != false
+		if llama { // its default is false
+			s.tied = r.config["tie_word_embeddings"] == true
+		}
 	case !classifies && r.opt.Classes > 0:
 		s.outputs = r.opt.Classes
 		r.boundDrawn("--classes")
@@ -443,10 +453,9 @@ func (r *hubReader) check(p model.Param) (given bool) {
 	if turned {
 		slices.Reverse(want)
 	}
-	if len(names) > 1 {
-		want[0] /= len(names)
-	}
-	for _, name := range names {
+	rows := rowsOf(want, len(names))
+	for i, name := range names {
+		want[0] = rows[i]
 		t, ok := r.at[name]
 		r.used[name] = true
 		switch got := withoutOnes(t.Shape); {
@@ -514,9 +523,11 @@ func (r *hubReader) keep(t hubTensor, name string) {
 // fill reads the values of an array.
 func (r *hubReader) fill(t *disdel.Tensor) error {
 	names, turned := r.family.tensors(t.Name)
-	part := len(t.Data) / len(names)
+	rows, at := rowsOf(t.Shape, len(names)), 0
 	for i, name := range names {
-		values := t.Data[i*part : (i+1)*part]
+		part := rows[i] * len(t.Data) / t.Shape[0]
+		values := t.Data[at : at+part]
+		at += part
 		if err := r.values(r.at[name], values); err != nil {
 			return err
 		}

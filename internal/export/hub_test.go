@@ -21,7 +21,7 @@ import (
 	"github.com/disdel/disdel/model"
 )
 
-// hubFolder copies a folder of testdata/hub, which make.py wrote with transformers 4.30 and PyTorch 1.13.
+// hubFolder copies a folder of testdata/hub, which make.py wrote with transformers 4.30 (Llama: 4.33) and PyTorch 1.13.
 func hubFolder(t testing.TB, name string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -110,7 +110,9 @@ func lastProbabilities(scores []float32, rows, tokens int) (out []float32) {
 
 // A model that nobody trained leaves with the bytes that it came with.
 func TestHubFoldersComeBackBitForBit(t *testing.T) {
-	for _, name := range []string{"bert", "gpt2", "gpt2-body", "gpt2-classes", "vit", "distilbert"} {
+	for _, name := range []string{
+		"bert", "gpt2", "gpt2-body", "gpt2-classes", "vit", "distilbert", "llama", "llama-tied", "llama-classes",
+	} {
 		dir := hubFolder(t, name)
 		m, _ := mustReadHub(t, dir, export.HubOptions{})
 		_, got := writeHub(t, export.HubExport{
@@ -306,6 +308,24 @@ func TestHubFoldersTellAllThatIsUnknown(t *testing.T) {
 	}
 }
 
+// Networks of Llama's kind whose positions or heads disdel computes in another way are refused.
+func TestOtherLlamasAreRefused(t *testing.T) {
+	for want, values := range map[string]map[string]any{
+		"rope_theta":              {"rope_theta": 500000},
+		"rope_scaling":            {"rope_scaling": map[string]any{"type": "linear", "factor": 2}},
+		"attention_bias":          {"attention_bias": true},
+		"head_dim":                {"head_dim": 6},
+		"self_attn.k_proj.weight": {"num_key_value_heads": 2},
+	} {
+		dir := hubFolder(t, "llama")
+		change(t, dir, func(config map[string]any) { maps.Copy(config, values) })
+		_, err := readHub(t, dir, export.HubOptions{})
+		if !errors.Is(err, disdel.Invalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want a fault of %s", values, err, want)
+		}
+	}
+}
+
 func change(t testing.TB, dir string, f func(config map[string]any)) {
 	t.Helper()
 	name := filepath.Join(dir, "config.json")
@@ -329,7 +349,7 @@ func change(t testing.TB, dir string, f func(config map[string]any)) {
 // Hostile folders are errors, and cost no memory for what they only claim: each size of config.json as large as can be,
 // shards outside of the folder, and headers that lie.
 func TestHostileHubFolders(t *testing.T) {
-	for _, name := range []string{"bert", "gpt2", "vit"} {
+	for _, name := range []string{"bert", "gpt2", "vit", "llama"} {
 		var config map[string]any
 		change(t, hubFolder(t, name), func(c map[string]any) { config = maps.Clone(c) })
 		for key, v := range config {
