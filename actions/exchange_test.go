@@ -157,7 +157,7 @@ func TestMembersThatAreKilledComeToTheSameBits(t *testing.T) {
 					t.Errorf("member %d delivers other weights than member 0", m)
 				}
 			}
-			seeds := 4
+			seeds := 2
 			if testing.Short() {
 				seeds = 1
 			}

@@ -165,19 +165,16 @@ func TestStagesComeToTheBitsOfOneAction(t *testing.T) {
 				}
 				b.forget()
 			}
-			for range 2 {
-				killed, kills := rng.IntN(3), atomic.Int32{}
-				moment := time.Duration(rng.IntN(300)+1) * time.Millisecond
-				got := b.through(b.staged(req, 3), func(stage int) time.Duration {
-					if stage == killed && kills.Add(1) < 3 {
-						return moment
-					}
-					return 0
-				}, nil)
-				if !equal(got, want) {
-					t.Errorf("stage %d, killed after %v, comes to other weights", killed, moment)
+			killed, kills := rng.IntN(3), atomic.Int32{}
+			moment := time.Duration(rng.IntN(300)+1) * time.Millisecond
+			got := b.through(b.staged(req, 3), func(stage int) time.Duration {
+				if stage == killed && kills.Add(1) < 3 {
+					return moment
 				}
-				b.forget()
+				return 0
+			}, nil)
+			if !equal(got, want) {
+				t.Errorf("stage %d, killed after %v, comes to other weights", killed, moment)
 			}
 		})
 	}

@@ -51,7 +51,7 @@ func TestRecordsAreBoundedByBytes(t *testing.T) {
 // However many large bodies come at once, few are read at once, and all are answered.
 func TestLargeBodiesAreReadFewAtATime(t *testing.T) {
 	p := start(t, nil)
-	body := `{"exec":{"kind":"disdel:1","code":"` + strings.Repeat("x", 5<<20) + `"}}`
+	body := `{"exec":{"kind":"disdel:1","code":"` + strings.Repeat("x", largeBody) + `"}}`
 	var all sync.WaitGroup
 	for i := range 6 {
 		all.Go(func() {

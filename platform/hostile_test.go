@@ -191,7 +191,7 @@ func checkAnswer(q *http.Request, status int, header http.Header, body string) e
 // Thousands of requests of a seed, odd in every part: each is answered by the rules, and what they made can be read,
 // listed and deleted like anything else.
 func TestOddRequestsAreAnsweredByTheRules(t *testing.T) {
-	const each = 2000
+	const each = 1000
 	answered := map[int]int{}
 	for _, seed := range []uint64{1, 2} {
 		p := start(t, func(c *Config) {
