@@ -83,7 +83,8 @@ func spoken(t testing.TB, blocks, width int) PlanInput {
 	for range blocks {
 		layers = append(layers, disdel.Layer{Kind: "transformer", Heads: 2})
 	}
-	layers = append(layers, disdel.Layer{Kind: "takePosition", Take: "mean"}, disdel.Layer{Kind: "dense", Units: 10, Activation: "softmax"})
+	layers = append(layers, disdel.Layer{Kind: "takePosition", Take: "mean"})
+	layers = append(layers, disdel.Layer{Kind: "dense", Units: 10, Activation: "softmax"})
 	g, err := model.Build(disdel.Network{Layers: layers, Input: []int{1, 1, 24}, Classes: 10})
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +113,8 @@ func engineFor(r *rapid.T, in PlanInput, p disdel.Plan, g *model.Graph) engine.E
 func trainsInStages(r *rapid.T, in PlanInput, p disdel.Plan) {
 	train, _ := p.Action(disdel.TaskTrain)
 	rows := min(in.Job.Training.BatchSize, p.StepMemory.MicroBatch)
-	pass := engine.Pass{Rows: rows, Input: dataset.Matrix{Rows: rows}, Target: dataset.Target{Classes: make([]int32, rows)}}
+	pass := engine.Pass{Rows: rows, Input: dataset.Matrix{Rows: rows}}
+	pass.Target.Classes = make([]int32, rows)
 	pass.Input.Values = make([]float32, rows*in.Graph.Input().Len())
 	pass.Tokens = pass.Input.Values
 	var all []engine.Engine
