@@ -369,6 +369,9 @@ func layerAt(g *model.Graph, i int) (l disdel.Layer, count int) {
 	switch {
 	case next.Op == model.OpAttention:
 		l = disdel.Layer{Kind: "multiHeadAttention", Name: strings.TrimSuffix(n.Name, ".qkv"), Heads: next.Heads}
+		if !n.Bias {
+			l.Bias = new(false)
+		}
 		return l, 3
 	case next.Op.Gates() > 0:
 		l = disdel.Layer{Kind: next.Op.String(), Name: next.Name, Units: next.Units}

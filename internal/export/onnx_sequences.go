@@ -58,7 +58,7 @@ func (r *importer) heads(n *step) bool {
 		r.set(last, value{isNode: true, node: v.node, view: channelsLast})
 		return true
 	}
-	if next.at == finished && n.kind == "Gemm" {
+	if next.at == finished {
 		return true // set
 	}
 	r.set(last, value{isNode: true, node: v.node, view: channelsLast, heads: &next})
@@ -116,7 +116,7 @@ func (r *importer) nextStage(n *step, v value, h headed) (next headed, last *ste
 	case kind == "Reshape" && h.at == unturned:
 		next.at = joined
 		return next, n, shape(positions, channels)
-	case kind == "Gemm" && h.at == joined:
+	case (kind == "Gemm" || kind == "MatMul") && h.at == joined:
 		next.at = finished
 		return next, n, r.attention(n, v, h)
 	case kind == "Reshape" && h.at == finished:
@@ -146,23 +146,31 @@ func (r *importer) projection(n *step, channels int) (h headed, last *step, ok b
 	}
 	turn(h.weight, weight, channels, 3*channels)
 	h.bias, last, ok = r.bias(n, 3*channels)
-	return h, last, ok && h.bias != nil
+	return h, last, ok
 }
 
 // attention adds the layer, whose output the last product gives.
 func (r *importer) attention(n *step, v value, h headed) bool {
 	channels := r.b.Out(v.node)[0]
 	weight, sides, ok := r.floats(n, 1)
-	if !ok || !slices.Equal(sides, []int{channels, channels}) || n.whole("transB", 0) != 1 {
+	if !ok || !slices.Equal(sides, []int{channels, channels}) || n.kind == "Gemm" && n.whole("transB", 0) != 1 {
 		return false
 	}
+	if n.kind == "MatMul" { // without a bias; its weight is turned
+		out := r.values(n, len(weight))
+		if out == nil {
+			return false
+		}
+		turn(out, weight, channels, channels)
+		weight = out
+	}
 	bias, last, ok := r.bias(n, channels)
-	if !ok || bias == nil {
+	if !ok || (bias == nil) != (h.bias == nil) {
 		return false
 	}
 	r.keep(h.name+".qkv", h.weight, h.bias)
 	r.keep(h.name+".out", weight, bias)
-	node := r.b.MultiHeadAttention(h.name, v.node, model.Attention{Heads: h.count})
+	node := r.b.MultiHeadAttention(h.name, v.node, model.Attention{Heads: h.count, NoBias: bias == nil})
 	r.set(last, value{isNode: true, node: node, view: channelsLast, heads: &headed{at: finished}})
 	return true
 }

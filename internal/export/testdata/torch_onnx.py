@@ -99,13 +99,14 @@ class Grouped(nn.Module):
 class Patches(nn.Module):
     """A block of torchvision's vision transformer."""
 
-    def __init__(self, draw=torch.randn):
+    def __init__(self, draw=torch.randn, bias=True):
         super().__init__()
         self.a, self.fc = nn.Conv2d(3, 12, 4, 4), nn.Linear(12, 5)
         self.token, self.places = nn.Parameter(draw(1, 1, 12)), nn.Parameter(torch.randn(1, 7, 12))
-        self.norm, self.heads = nn.LayerNorm(12, eps=1e-6), nn.MultiheadAttention(12, 3, batch_first=True)
+        self.norm, self.heads = nn.LayerNorm(12, eps=1e-6), nn.MultiheadAttention(12, 3, batch_first=True, bias=bias)
         self.other, self.up, self.down = nn.LayerNorm(12, eps=1e-6), nn.Linear(12, 20), nn.Linear(20, 12)
-        nn.init.normal_(self.heads.in_proj_bias), nn.init.normal_(self.heads.out_proj.bias)
+        if bias:
+            nn.init.normal_(self.heads.in_proj_bias), nn.init.normal_(self.heads.out_proj.bias)
 
     def forward(self, x):
         n = x.shape[0]
@@ -207,6 +208,7 @@ for name, net, sides, changes in [
     ("squeeze", Squeeze(nn.Sigmoid()), [3, 9, 8], {}), ("squeeze_hard", Squeeze(nn.Hardsigmoid()), [3, 9, 8], {}),
     ("scaled", Scaled(), [3, 8, 6], {"opset_version": 17}), ("scaled_steps", Scaled(), [3, 8, 6], {"opset_version": 13}),
     ("one_patches", Patches(), [3, 8, 12], {"opset_version": 17}),
+    ("one_patches_without_bias", Patches(bias=False), [3, 8, 12], {"opset_version": 17}),
     ("one_patches_untrained", Patches(torch.zeros), [3, 8, 12], {"opset_version": 17}),
     ("larger", Larger(), [2, 6, 7], {}), ("larger11", Larger(), [2, 6, 7], {"opset_version": 11}),
     ("lstm_last", Reader(nn.LSTM, lambda y, h: y[:, -1]), 7, {}),
