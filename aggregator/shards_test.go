@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/race"
 )
 
 // shardedMean averages updates in so many shards by a tree of two levels, and publishes the next reference.
@@ -141,6 +142,7 @@ func shardsHaveTheBitsOfAWholeMean(t *testing.T, s *place) {
 
 // For any shapes, length of columns, workers, fan-in and format.
 func TestDrawnShardsHaveTheBitsOfAWholeMean(outer *testing.T) {
+	race.SkipSequential(outer)
 	s := enter(outer, embedded(outer), "drawn-shards")
 	rapid.Check(outer, func(t *rapid.T) {
 		s.column = rapid.SampledFrom([]int{1, 3, 4, 17, 256}).Draw(t, "column")
