@@ -163,7 +163,7 @@ type shardUse struct {
 
 // trainShard runs a job, and returns its weights without the header, which has the job's id.
 func trainShard(p rig.Program, job string, settings ...string) (use shardUse, weights []byte, err error) {
-	args := []string{"submit", job}
+	args := []string{"submit", job, "--action-memory", "64GB"}
 	for _, s := range settings {
 		args = append(args, "--set", s)
 	}

@@ -1,6 +1,6 @@
 // Command imports measures what people already have: how many networks of torchvision and cases of ONNX are read and
-// answer the same, whether a hub's folders come back bit for bit, how fast Parquet becomes a data set, and what memory an
-// action takes whose shard stays on disk. It prints figures and judges nothing.
+// answer the same, whether a hub's folders come back bit for bit, how fast Parquet becomes a data set, and what memory
+// an action takes whose shard stays on disk. It prints figures and judges nothing.
 package main
 
 import (

@@ -1,7 +1,9 @@
 package dense
 
 import (
+	"bufio"
 	"bytes"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"image"
@@ -28,6 +30,9 @@ type Pictures struct {
 	Test          string // folder of held-out pictures; "": see above
 	Height, Width int    // of all pictures; 0: all must have the same size
 	Gray          bool   // one channel instead of three; also if all files are gray
+	// Labels is a table with the name of a file within Folder, and its class, in each row; nil: a folder is a class.
+	Labels *dataset.Source
+	Label  string // the column of the classes in Labels; "": label, class, target or y, or the last one
 }
 
 // heldOutFolders are common names of the folder of held-out pictures, beside train.
@@ -42,7 +47,11 @@ const (
 // the files.
 func (p Pictures) Input(name string) (in dataset.DenseInput, err error) {
 	f := &folder{Pictures: p, gray: true, passed: map[string]int{}}
-	if err := f.list(); err != nil {
+	find := f.list
+	if p.Labels != nil {
+		find = f.listed
+	}
+	if err := find(); err != nil {
 		return in, err
 	}
 	if err := f.heads(); err != nil {
@@ -217,6 +226,9 @@ func (f *folder) understood(in *dataset.DenseInput) dataset.Interpretation {
 		Values: fmt.Sprintf("bytes, as 0..1 from 0..255, of %dx%d pixels in color", f.Height, f.Width), Rows: f.train,
 		HeldOut: len(f.files) - f.train,
 		Example: dataset.Example{Place: f.files[0].path, Class: f.classes[f.files[0].label]},
+	}
+	if f.Labels != nil {
+		u.Kind = fmt.Sprintf("pictures of %d classes, which %s names", len(f.classes), base(f.Labels.Name))
 	}
 	if in.Shape[0] == 1 {
 		u.Values = strings.Replace(u.Values, "in color", "in gray", 1)
@@ -490,4 +502,152 @@ func (h *head) read() (image.Config, error) {
 	}
 	config, _, err := image.DecodeConfig(io.MultiReader(bytes.NewReader(h.begin[:n]), in))
 	return config, err
+}
+
+// listed finds the files that the table of labels names. It returns all wrong rows as *disdel.Faults.
+func (f *folder) listed() error {
+	file, err := f.Labels.Open()
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	text := bufio.NewReaderSize(file, sniffBytes)
+	head, _ := text.Peek(sniffBytes)
+	if bytes.HasPrefix(head, []byte(byteOrderMark)) {
+		text.Discard(len(byteOrderMark)) //nolint:errcheck // they have been read
+	}
+	in := csv.NewReader(text)
+	in.FieldsPerRecord, in.ReuseRecord = -1, true
+	separate(in, Separator(bytes.TrimPrefix(head, []byte(byteOrderMark))))
+	p := pictureTable{folder: f, file: -1, texts: newLabels(), seen: map[string]bool{}, wrong: &faults{file: f.Labels.Name}}
+	var classes []string // of the files
+	for !p.wrong.full() && !p.hopeless {
+		record, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return (&table{}).broken(*f.Labels, err)
+		}
+		at, _ := in.FieldPos(0)
+		if class, ok := p.row(at, record); ok {
+			classes = append(classes, class)
+		}
+	}
+	return p.close(classes)
+}
+
+// pictureTable is the table of labels during reading.
+type pictureTable struct {
+	*folder
+	header      []string // nil: not read yet, or there is none
+	width       int      // of all rows
+	file, label int      // columns; file is -1 until it is known
+	hopeless    bool     // all rows would have the same fault
+	texts       *labels
+	seen        map[string]bool
+	wrong       *faults
+}
+
+// row reads a row of the table and adds its file. ok is false for the header and for a row with a fault.
+func (p *pictureTable) row(line int, record []string) (class string, ok bool) {
+	if p.width == 0 {
+		p.width = len(record)
+	}
+	if p.file < 0 && !p.columns(line, record) {
+		return "", false
+	}
+	if len(record) != p.width {
+		p.wrong.at(line, 1, "columns", "it has %d, and the first line %d", len(record), p.width)
+		return "", false
+	}
+	name, class := strings.TrimSpace(record[p.file]), strings.TrimSpace(record[p.label])
+	file, found := p.picture(name)
+	switch {
+	case !found:
+		p.wrong.at(line, p.file+1, "files", "%.80q is no PNG or JPEG file in %s", name, p.Folder)
+	case p.seen[file]:
+		p.wrong.at(line, p.file+1, "files", "%.80q is named twice", name)
+	case class == "":
+		p.wrong.at(line, p.label+1, "label", "%.80q has no label; leave the row out", name)
+	case len(p.files) >= mostPictures:
+		p.wrong.at(line, 1, "files", "it has more than %d pictures", mostPictures)
+	default:
+		p.seen[file] = true
+		p.texts.add(class)
+		p.files = append(p.files, picture{path: file, file: filepath.Join(p.Folder, file)})
+		return strings.Clone(class), true
+	}
+	return "", false
+}
+
+// picture finds the file of a name, which may lack its ending.
+func (p *pictureTable) picture(name string) (file string, ok bool) {
+	if !filepath.IsLocal(filepath.FromSlash(name)) {
+		return "", false
+	}
+	for _, ending := range []string{"", ".png", ".jpg", ".jpeg"} {
+		file = filepath.FromSlash(strings.Clone(name)) + ending
+		kind := strings.ToLower(filepath.Ext(file))
+		if kind != ".png" && kind != ".jpg" && kind != ".jpeg" {
+			continue
+		}
+		if info, err := os.Stat(filepath.Join(p.Folder, file)); err == nil && info.Mode().IsRegular() {
+			return file, true
+		}
+	}
+	return "", false
+}
+
+// columns finds the columns of files and classes by the first row, or by the second one after a header. It returns false
+// for a header, and if there are none.
+func (p *pictureTable) columns(line int, record []string) bool {
+	at := slices.IndexFunc(record, func(text string) bool { _, ok := p.picture(strings.TrimSpace(text)); return ok })
+	switch {
+	case at < 0 && p.header == nil && line == 1:
+		p.header = slices.Clone(record)
+		return false
+	case at < 0 || len(record) < 2:
+		p.wrong.at(line, 1, "files", "no column names a PNG or JPEG file in %s beside one with its class", p.Folder)
+		p.hopeless = true
+		return false
+	}
+	p.file, p.label = at, len(record)-1
+	if at == p.label {
+		p.label--
+	}
+	names := usualLabels
+	if p.Label != "" {
+		names = []string{p.Label}
+	}
+	for _, name := range slices.Backward(names) {
+		is := func(h string) bool { return strings.EqualFold(strings.TrimSpace(h), name) }
+		if k := slices.IndexFunc(p.header, is); k >= 0 && k != at {
+			p.label = k
+		} else if p.Label != "" {
+			p.wrong.at(1, 1, "label", "there is no column %q; the columns are %s", name, strings.Join(p.header, ", "))
+		}
+	}
+	return true
+}
+
+// close numbers the classes of the files.
+func (p *pictureTable) close(classes []string) error {
+	p.texts.close()
+	if why := p.texts.fault(); why != "" {
+		p.wrong.at(0, 0, "label", "%s", why)
+	} else if why := p.texts.numeric(false); why != "" {
+		p.wrong.at(0, 0, "label", "%s", why)
+	} else if len(classes) == 0 {
+		p.wrong.at(0, 0, "rows", "there are none")
+	}
+	if err := p.wrong.err(); err != nil {
+		return err
+	}
+	p.classes, p.train, p.counts = p.texts.names, len(p.files), make([]int, len(p.texts.names))
+	for i, class := range classes {
+		p.files[i].label, _ = p.texts.index(class)
+		p.counts[p.files[i].label]++
+	}
+	return nil
 }

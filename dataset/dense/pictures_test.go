@@ -94,6 +94,52 @@ func TestAFolderOfPictures(t *testing.T) {
 	}
 }
 
+// A table names the file and the class of each picture. All wrong rows are told with their lines.
+func TestPicturesWithATableOfLabels(t *testing.T) {
+	folder := t.TempDir()
+	put(t, folder, map[string][]byte{
+		"a.png": asPNG(one(red, 1, 1)), "b.png": asPNG(one(blue, 1, 1)), "c.png": asPNG(one(red, 1, 1)),
+	})
+	for name, c := range map[string]struct {
+		table, label string
+		classes      []string
+	}{
+		"header":    {"id,file,kind,more\n7,b.png,dog,x\n8,a.png,cat,y\n", "kind", []string{"cat", "dog"}},
+		"no header": {"b.png,dog\na.png,cat\n", "", []string{"cat", "dog"}},
+		"endings":   {"\ufefflabel;file\n1;b\n0;a\n", "", nil},
+	} {
+		from := dataset.TextSource("labels.csv", c.table)
+		in, err := Pictures{Folder: folder, Labels: &from, Label: c.label}.Input("a")
+		if err != nil {
+			t.Errorf("%s: %v", name, told(err))
+			continue
+		}
+		rows := all(t, in)
+		if len(rows) != 2 || rows[0].Label != 1 || rows[0].Bytes[2] != 255 || rows[1].Label != 0 || rows[1].Bytes[0] != 255 ||
+			!slices.Equal(in.ClassNames, c.classes) {
+			t.Errorf("%s: %q %v", name, in.ClassNames, rows)
+		}
+	}
+	for table, says := range map[string]string{
+		"file,y\na.png,0\nb.png,1\n../a.png,1\nx.png,0\na.png,1\nc.png,\nd.png\n": "labels.csv:4:1: files: " +
+			`"../a.png" is no PNG or JPEG|labels.csv:5:1: files: "x.png" is no|:6:1: files: "a.png" is named twice|` +
+			`:7:2: label: "c.png" has no label|:8:1: columns: it has 1, and the first line 2`,
+		"file,y\nx,0\n":                           "no column names a PNG or JPEG file",
+		"file,y\na.png,0\nb.png,0\n":              `it is "0" in all rows`,
+		"file,y\na.png,0.5\nb.png,1.7\nc.png,0.9": "is a target",
+		"":          "there are none",
+		"a.png,\"0": "quotes",
+	} {
+		from := dataset.TextSource("labels.csv", table)
+		_, err := Pictures{Folder: folder, Labels: &from}.Input("a")
+		for part := range strings.SplitSeq(says, "|") {
+			if disdel.KindOf(err) != disdel.Invalid || !strings.Contains(told(err), part) {
+				t.Errorf("%q: no %q in %v", table, part, told(err))
+			}
+		}
+	}
+}
+
 // Folders train and val, or test, have rows to learn from and held-out ones; classes of numbers go by their value.
 func TestHeldOutPictures(t *testing.T) {
 	root := t.TempDir()

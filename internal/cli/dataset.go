@@ -376,7 +376,7 @@ func datasetAddFlags() []cli.Flag {
 			Usage: "`FILE` of training images or features, plain or gzip, or the folder of pictures, " +
 				"cifar10 or cifar100",
 		},
-		&cli.StringFlag{Name: "labels", Usage: "`FILE` of training labels"},
+		&cli.StringFlag{Name: "labels", Usage: "`FILE` of training labels; of pictures, a table of files and classes"},
 		&cli.StringFlag{Name: "test-images", Usage: "`FILE` of held-out images, or the folder of held-out pictures"},
 		&cli.StringFlag{Name: "test-labels", Usage: "`FILE` of held-out labels"},
 		&cli.StringFlag{

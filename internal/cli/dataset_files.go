@@ -427,11 +427,17 @@ func arrays(c *cli.Context, from dense.Arrays, name string) (in dataset.DenseInp
 }
 
 func densePictures(c *cli.Context, name string) (in dataset.DenseInput, err error) {
-	if err := rejectFlags(c, "a folder of pictures", "labels", "test-labels", "layout", "classes",
-		"label-classes"); err != nil {
+	if err := rejectFlags(c, "a folder of pictures", "test-labels", "layout", "classes", "label-classes"); err != nil {
 		return in, err
 	}
 	from := dense.Pictures{Folder: c.String("images"), Test: c.String("test-images"), Gray: c.Bool("gray")}
+	if c.IsSet("labels") {
+		if err := rejectFlags(c, "a folder of pictures and a table of labels", "test-images"); err != nil {
+			return in, err
+		}
+		table := dataset.FileSource(c.String("labels"))
+		from.Labels, from.Label = &table, c.String("label")
+	}
 	if text := c.String("size"); text != "" {
 		size, err := parseSides(text, 2)
 		if err != nil || slices.Max(size) > mostSide {
