@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -153,5 +154,59 @@ func TestBadTablesAreRefusedWithTheirPlace(t *testing.T) {
 	in, err := CSV{Source: homes("50,NaN"), Targets: []string{"price"}}.Input("homes")
 	if err != nil || in.Understood.Rows != rows || !strings.Contains(strings.Join(in.Understood.Notes, " "), "1 row") {
 		t.Errorf("a NaN target: %v; %d rows, %q", err, in.Understood.Rows, in.Understood.Notes)
+	}
+}
+
+// Files of each format with changed, missing and repeated bytes are read or refused. A refused file leaves nothing, and
+// takes little memory.
+func TestChangedFilesLeaveNothing(t *testing.T) {
+	rows := make([]home, 40)
+	var lines, objects strings.Builder
+	lines.WriteString("town,area,price\n")
+	for i := range rows {
+		rows[i] = home{Town: fmt.Sprint("town ", i%3), Area: new(float64), Price: float32(i)}
+		fmt.Fprintf(&lines, "\"town %d\",%d.5,%d\n", i%3, i, i)
+		fmt.Fprintf(&objects, "{\"town\": \"t%d\", \"area\": %d.5, \"price\": %d},\n", i%3, i, i)
+	}
+	groups, err := os.ReadFile(parquetOf(t, rows...).Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, good := range map[string]string{
+		"CSV": lines.String(), "spaces": strings.ReplaceAll(strings.ReplaceAll(lines.String(), "n ", "n"), ",", " "),
+		"lines": strings.ReplaceAll(objects.String(), "},", "}"), "array": "[" + objects.String()[:objects.Len()-2] + "]",
+		"Parquet": string(groups),
+	} {
+		refused := 0
+		for seed := range uint64(100) {
+			rng := rand.New(rand.NewPCG(seed, 37))
+			data := []byte(good)
+			for range seed % 4 { // the first of four is not changed
+				at := rng.IntN(len(data))
+				switch rng.IntN(3) {
+				case 0:
+					data[at] ^= byte(1 + rng.IntN(255))
+				case 1:
+					data = append(data[:at], data[min(len(data), at+1+rng.IntN(9)):]...)
+				default:
+					data = append(data[:at:at], data[max(0, at-rng.IntN(50)):]...)
+				}
+			}
+			from := fileOf(t, data)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			keys, err := addedRows(t, CSV{Source: from, Targets: []string{"price"}})
+			runtime.ReadMemStats(&after)
+			if err != nil {
+				refused++
+			}
+			if took := after.TotalAlloc - before.TotalAlloc; took > 400<<20 || (err != nil) != (len(keys) == 0) ||
+				err != nil && seed%4 == 0 || err != nil && disdel.KindOf(err) != disdel.Invalid && disdel.KindOf(err) != disdel.Corrupt {
+				t.Errorf("%s, seed %d: %v stay, %d MB: %v", name, seed, keys, took>>20, err)
+			}
+		}
+		if refused < 20 {
+			t.Errorf("%s: %d of 100 files are refused", name, refused)
+		}
 	}
 }
