@@ -201,7 +201,7 @@ func TestChangedFilesLeaveNothing(t *testing.T) {
 				refused++
 			}
 			if took := after.TotalAlloc - before.TotalAlloc; took > 400<<20 || (err != nil) != (len(keys) == 0) ||
-				err != nil && seed%4 == 0 || err != nil && disdel.KindOf(err) != disdel.Invalid && disdel.KindOf(err) != disdel.Corrupt {
+				err != nil && (seed%4 == 0 || disdel.KindOf(err) != disdel.Invalid && disdel.KindOf(err) != disdel.Corrupt) {
 				t.Errorf("%s, seed %d: %v stay, %d MB: %v", name, seed, keys, took>>20, err)
 			}
 		}
