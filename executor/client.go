@@ -46,6 +46,7 @@ type Config struct {
 // Executor runs actions in one OpenWhisk namespace. It is safe for concurrent use.
 type Executor struct {
 	cfg       Config
+	base      *url.URL // of the API
 	transport http.RoundTripper
 	health    health
 	quotas    quotaGate
@@ -58,7 +59,8 @@ func New(cfg Config) (*Executor, error) {
 	if cfg.APIHost == "" || cfg.AuthKey == "" || cfg.Logger == nil {
 		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open OpenWhisk", Msg: "host, key and logger must be set"}
 	}
-	if err := checkAddress(cfg.APIHost); err != nil {
+	base, err := checkAddress(cfg.APIHost)
+	if err != nil {
 		return nil, err
 	}
 	if cfg.Namespace == "" {
@@ -77,7 +79,7 @@ func New(cfg Config) (*Executor, error) {
 		cfg.Jitter = func(most time.Duration) time.Duration { return rand.N(most + 1) }
 	}
 	e := &Executor{
-		cfg: cfg, transport: cfg.Transport,
+		cfg: cfg, base: base, transport: cfg.Transport,
 		probes: probes{turn: make(chan struct{}, 1), byAction: map[disdel.ActionName]*probe{}},
 	}
 	if e.transport == nil {
@@ -89,24 +91,23 @@ func New(cfg Config) (*Executor, error) {
 	return e, nil
 }
 
-// checkAddress refuses an address with a user or a password, because messages repeat the address. The error does not
-// repeat it.
-func checkAddress(host string) error {
-	bad := func(why string) error {
-		return &disdel.Error{
+// checkAddress reads an address. It refuses one with a user or a password, because messages repeat the address. The
+// error does not repeat it.
+func checkAddress(host string) (*url.URL, error) {
+	bad := func(why string) (*url.URL, error) {
+		return nil, &disdel.Error{
 			Kind: disdel.Invalid, Op: "open OpenWhisk", Msg: why,
 			Hint: "--apihost https://HOST:PORT, and the key in DISDEL_AUTH or in ~/.wskprops",
 		}
 	}
-	u, err := url.Parse(host)
+	base, err := whisk.GetUrlBase(host)
 	switch {
+	case strings.Contains(host, "@"):
+		return bad("the address of --apihost contains a user or a password; the key has its own place")
 	case err != nil:
 		return bad("the address of --apihost is no URL")
-	case u.User != nil || strings.Contains(host, "@"):
-		return bad("the address of --apihost contains a user or a password; the key has its own place")
-	default:
-		return nil
 	}
+	return base, nil
 }
 
 // Close ends idle connections.
@@ -157,21 +158,16 @@ func (b boundTransport) noteFailure(err error) error {
 var errRedirected = errors.New("it redirects to another address, which is not followed")
 
 // client makes a client for one call. A shared one would race, because a call can change its namespace.
-func (e *Executor) client(ctx context.Context) (*whisk.Client, error) {
+func (e *Executor) client(ctx context.Context) *whisk.Client {
 	direct := &http.Client{
 		Transport:     boundTransport{ctx, e.transport, &e.health},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirected },
 	}
-	c, err := whisk.NewClient(direct, &whisk.Config{
-		Host: e.cfg.APIHost, AuthToken: e.cfg.AuthKey, Namespace: e.cfg.Namespace, Insecure: e.cfg.Insecure,
+	base := *e.base
+	c, _ := whisk.NewClient(direct, &whisk.Config{ //nolint:errcheck // it refuses only addresses, which New has read
+		Host: e.cfg.APIHost, BaseURL: &base, AuthToken: e.cfg.AuthKey, Namespace: e.cfg.Namespace, Insecure: e.cfg.Insecure,
 	})
-	if err != nil {
-		return nil, &disdel.Error{
-			Kind: disdel.Invalid, Op: "open OpenWhisk", Msg: disdel.Redacted(e.cfg.APIHost),
-			Err: errors.New("it is no URL"), Hint: "check --apihost",
-		}
-	}
-	return c, nil
+	return c
 }
 
 // answer returns the status and the error text of a call; 0 and "" if there was no answer.

@@ -39,10 +39,7 @@ type DeployedAction struct {
 func (e *Executor) Deployment(ctx context.Context, pkg string) (Deployment, error) {
 	d := Deployment{Package: pkg}
 	p, err := withRetries(ctx, e, patience, func() (*whisk.Package, error) {
-		c, err := e.client(ctx)
-		if err != nil {
-			return nil, err
-		}
+		c := e.client(ctx)
 		p, res, err := c.Packages.Get(pkg)
 		return p, e.wrap(ctx, err, res, "read package", pkg)
 	})
@@ -62,10 +59,7 @@ func (e *Executor) Deployment(ctx context.Context, pkg string) (Deployment, erro
 
 func (e *Executor) deployed(ctx context.Context, pkg, name string) (DeployedAction, error) {
 	a, err := withRetries(ctx, e, patience, func() (*whisk.Action, error) {
-		c, err := e.client(ctx)
-		if err != nil {
-			return nil, err
-		}
+		c := e.client(ctx)
 		a, res, err := c.Actions.Get(pkg+"/"+name, true)
 		return a, e.wrap(ctx, err, res, "read action", pkg+"/"+name)
 	})
@@ -163,10 +157,7 @@ func (e *Executor) repeated(ctx context.Context, op, what string,
 	call func(c *whisk.Client) (*http.Response, error),
 ) error {
 	_, err := withRetries(ctx, e, patience, func() (struct{}, error) {
-		c, err := e.client(ctx)
-		if err != nil {
-			return struct{}{}, err
-		}
+		c := e.client(ctx)
 		res, err := call(c)
 		return struct{}{}, e.wrap(ctx, err, res, op, what)
 	})
@@ -211,10 +202,7 @@ func (e *Executor) InvokeOnce(ctx context.Context, inv disdel.Invocation) (disde
 
 // InvokeBlocking invokes once and waits for the record of a short activation, like `wsk action invoke --blocking`.
 func (e *Executor) InvokeBlocking(ctx context.Context, inv disdel.Invocation) (disdel.ActivationID, error) {
-	c, err := e.client(ctx)
-	if err != nil {
-		return "", err
-	}
+	c := e.client(ctx)
 	result, res, err := c.Actions.Invoke(string(inv.Action), inv.Params, true, false)
 	if err = e.wrap(ctx, err, res, "invoke "+inv.ID, string(inv.Action)); err != nil {
 		return "", err

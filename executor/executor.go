@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -27,10 +26,7 @@ func (e *Executor) Limits(ctx context.Context) (disdel.PlatformLimits, error) {
 		} `json:"limits"`
 	}
 	_, err := repeat(ctx, e, firstPatience, firstPatience, func() (struct{}, error) {
-		c, err := e.client(ctx)
-		if err != nil {
-			return struct{}{}, err
-		}
+		c := e.client(ctx)
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.cfg.APIHost+"/", nil)
 		if err != nil {
 			return struct{}{}, err
@@ -62,12 +58,9 @@ func (e *Executor) Limits(ctx context.Context) (disdel.PlatformLimits, error) {
 // ownQuotas are the namespace's own quotas, or the given ones if OpenWhisk does not report them. It asks only once,
 // because the first refusal names the quota too.
 func (e *Executor) ownQuotas(ctx context.Context, perMinute, concurrent int) (ownMinute, ownConcurrent int) {
-	c, err := e.client(ctx)
-	if err != nil {
-		return perMinute, concurrent
-	}
+	c := e.client(ctx)
 	var q Quotas
-	if _, err = e.askQuotas(ctx, c, &q); err != nil {
+	if _, err := e.askQuotas(ctx, c, &q); err != nil {
 		return perMinute, concurrent
 	}
 	return cmp.Or(q.PerMinute, perMinute), cmp.Or(q.Concurrent, concurrent)
@@ -77,10 +70,7 @@ func (e *Executor) ownQuotas(ctx context.Context, perMinute, concurrent int) (ow
 // allow, Denied, Unavailable.
 func (e *Executor) Prepare(ctx context.Context, pkg string, actions []disdel.ActionPlan) error {
 	_, err := withRetries(ctx, e, patience, func() (struct{}, error) {
-		c, err := e.client(ctx)
-		if err != nil {
-			return struct{}{}, err
-		}
+		c := e.client(ctx)
 		_, res, err := c.Packages.Insert(&whisk.Package{Name: pkg}, true)
 		return struct{}{}, e.wrap(ctx, err, res, "create package", pkg)
 	})
@@ -89,10 +79,7 @@ func (e *Executor) Prepare(ctx context.Context, pkg string, actions []disdel.Act
 			return err
 		}
 		_, err = withRetries(ctx, e, patience, func() (struct{}, error) {
-			c, err := e.client(ctx)
-			if err != nil {
-				return struct{}{}, err
-			}
+			c := e.client(ctx)
 			_, res, err := c.Actions.Insert(e.action(a), true)
 			return struct{}{}, e.wrap(ctx, err, res, "create action", string(a.Name))
 		})
@@ -152,10 +139,7 @@ func (e *Executor) invoke(ctx context.Context, inv disdel.Invocation, params any
 	if err := e.quotas.request(ctx, who); err != nil {
 		return "", err
 	}
-	c, err := e.client(ctx)
-	if err != nil {
-		return "", err
-	}
+	c := e.client(ctx)
 	result, res, err := c.Actions.Invoke(string(action), params, false, false)
 	if err = e.wrap(ctx, err, res, "invoke "+what, string(action)); err != nil {
 		return "", err
@@ -189,10 +173,7 @@ func (e *Executor) fetchRecord(ctx context.Context, inv disdel.Invocation, id di
 	found bool, err error,
 ) {
 	rec, err := withRetries(ctx, e, patience, func() (*whisk.Activation, error) {
-		c, err := e.client(ctx)
-		if err != nil {
-			return nil, err
-		}
+		c := e.client(ctx)
 		rec, res, err := c.Activations.Get(string(id))
 		return rec, e.wrap(ctx, err, res, "wait for "+describe(&inv), string(id))
 	})
@@ -202,10 +183,7 @@ func (e *Executor) fetchRecord(ctx context.Context, inv disdel.Invocation, id di
 	if err != nil {
 		return a, false, err
 	}
-	r, err := toRecord(rec)
-	if err != nil {
-		return a, false, &disdel.Error{Kind: disdel.Internal, Op: "wait for " + describe(&inv), Activation: id, Err: err}
-	}
+	r := toRecord(rec)
 	var beats []disdel.Beat
 	if r.Status != statusSuccess {
 		beats = e.heartbeats(ctx, inv, r.Start.Add(-r.Queued))
@@ -228,10 +206,7 @@ func (e *Executor) heartbeats(ctx context.Context, inv disdel.Invocation, invoke
 
 // Remove deletes a package with its actions. It returns NotFound if there is none.
 func (e *Executor) Remove(ctx context.Context, pkg string) error {
-	c, err := e.client(ctx)
-	if err != nil {
-		return err
-	}
+	c := e.client(ctx)
 	p, res, err := c.Packages.Get(pkg)
 	if err != nil {
 		return e.wrap(ctx, err, res, "remove package", pkg)
@@ -246,11 +221,8 @@ func (e *Executor) Remove(ctx context.Context, pkg string) error {
 }
 
 // toRecord converts the client's type.
-func toRecord(a *whisk.Activation) (Record, error) {
-	result, err := json.Marshal(a.Response.Result)
-	if err != nil {
-		return Record{}, fmt.Errorf("result: %w", err)
-	}
+func toRecord(a *whisk.Activation) Record {
+	result, _ := json.Marshal(a.Response.Result) //nolint:errcheck // it was read from JSON
 	r := Record{
 		ID: disdel.ActivationID(a.ActivationID), Status: a.Response.Status, Result: result, Logs: a.Logs,
 		Start: time.UnixMilli(a.Start).UTC(), End: time.UnixMilli(a.End).UTC(),
@@ -271,7 +243,7 @@ func toRecord(a *whisk.Activation) (Record, error) {
 			r.Peak = disdel.Bytes(number(v.Value))
 		}
 	}
-	return r, nil
+	return r
 }
 
 func number(v any) int64 {

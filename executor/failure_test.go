@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -542,12 +541,8 @@ func TestTheQuotasOfRefusalsAreRemembered(t *testing.T) {
 // once creates an action without trying again.
 func once(e *Executor) error {
 	ctx := context.Background()
-	c, err := e.client(ctx)
-	if err != nil {
-		return err
-	}
-	var res *http.Response
-	_, res, err = c.Actions.Insert(&whisk.Action{Name: "x"}, true)
+	c := e.client(ctx)
+	_, res, err := c.Actions.Insert(&whisk.Action{Name: "x"}, true)
 	return e.wrap(ctx, err, res, "create action", "x")
 }
 

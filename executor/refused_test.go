@@ -3,7 +3,10 @@ package executor
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
 	"testing"
+	"time"
 
 	"github.com/disdel/disdel"
 )
@@ -40,20 +43,6 @@ func TestEveryCallTellsARefusal(t *testing.T) {
 	}
 }
 
-// An address that is no URL is the user's mistake, told by every call without a request.
-func TestEveryCallTellsABadAddress(t *testing.T) {
-	e, w := scripted(t, answerOf{200, `{}`})
-	e.cfg.APIHost = ""
-	for name, call := range calls(e) {
-		if err := call(t.Context()); !errors.Is(err, disdel.Invalid) {
-			t.Errorf("%s: %v, want Invalid", name, err)
-		}
-	}
-	if len(w.asked) > 0 {
-		t.Errorf("requests %q", w.asked)
-	}
-}
-
 // A package whose second request is refused is not taken for a whole one.
 func TestARefusedSecondRequestIsTold(t *testing.T) {
 	const pkg = `{"name": "pkg", "actions": [{"name": "train"}]}`
@@ -62,5 +51,67 @@ func TestARefusedSecondRequestIsTold(t *testing.T) {
 		if err := calls(e)[name](t.Context()); !errors.Is(err, disdel.Denied) {
 			t.Errorf("%s: %v, want Denied", name, err)
 		}
+	}
+}
+
+// What is no address of an OpenWhisk, and what is missing, is said before any request.
+func TestNewRefusesWhatCannotBeAsked(t *testing.T) {
+	for what, cfg := range map[string]Config{
+		"no host": {AuthKey: "user:key", Logger: quiet()}, "no key": {APIHost: "localhost", Logger: quiet()},
+		"no logger": {APIHost: "localhost", AuthKey: "user:key"},
+		"no URL":    {APIHost: "http://[::1", AuthKey: "user:key", Logger: quiet()},
+		"a user":    {APIHost: "http://user@localhost", AuthKey: "user:key", Logger: quiet()},
+	} {
+		if _, err := New(cfg); !errors.Is(err, disdel.Invalid) {
+			t.Errorf("%s: %v, want Invalid", what, err)
+		}
+	}
+}
+
+// An answer that ends in the middle is no answer: the call says that OpenWhisk could not be reached.
+func TestAnAnswerThatEndsInTheMiddleIsNone(t *testing.T) {
+	address := serving(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		io.WriteString(w, `{"act`)
+	})
+	e, err := New(Config{APIHost: address, AuthKey: "user:key", Logger: quiet(), Patience: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if _, err := e.InvokeOnce(t.Context(), inv); disdel.AsError(err).Code != disdel.CodeUnreachable {
+		t.Errorf("%v, want unreachable", err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	if _, err := e.Quotas(ctx); err == nil {
+		t.Error("quotas were read from half an answer")
+	}
+}
+
+// An OpenWhisk that does not tell the namespace's own quotas leaves those of its front page.
+func TestLimitsWithoutOwnQuotas(t *testing.T) {
+	front := answerOf{200, `{"limits": {"actions_per_minute": 7, "concurrent_actions": 3}}`}
+	e, _ := scripted(t, front, answerOf{500, `{"error": "not now"}`})
+	l, err := e.Limits(t.Context())
+	if err != nil || l.PerMinute != 7 || l.Concurrent != 3 {
+		t.Errorf("%+v, %v", l, err)
+	}
+}
+
+// Who gives up while it waits for the next minute's quota is told so, and asked nothing.
+func TestGivingUpInTheMinutesQueue(t *testing.T) {
+	e, w := scripted(t, answerOf{202, `{"activationId": "` + id + `"}`})
+	e.quotas.setQuotas(disdel.PlatformLimits{PerMinute: 1})
+	if _, err := e.InvokeOnce(t.Context(), inv); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer stop()
+	if _, err := e.InvokeOnce(ctx, inv); !errors.Is(err, disdel.Canceled) {
+		t.Errorf("%v, want Canceled", err)
+	}
+	if len(w.asked) != 1 {
+		t.Errorf("requests %q", w.asked)
 	}
 }

@@ -201,10 +201,7 @@ func (e *Executor) sendProbe(ctx context.Context, action disdel.ActionName, p *p
 }
 
 func (e *Executor) hasRecord(ctx context.Context, id disdel.ActivationID) bool {
-	c, err := e.client(ctx)
-	if err != nil {
-		return false
-	}
-	_, _, err = c.Activations.Get(string(id))
+	c := e.client(ctx)
+	_, _, err := c.Activations.Get(string(id))
 	return err == nil
 }
