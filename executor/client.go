@@ -100,11 +100,12 @@ func checkAddress(host string) (*url.URL, error) {
 			Hint: "--apihost https://HOST:PORT, and the key in DISDEL_AUTH or in ~/.wskprops",
 		}
 	}
-	base, err := whisk.GetUrlBase(host)
-	switch {
-	case strings.Contains(host, "@"):
+	if strings.Contains(host, "@") {
 		return bad("the address of --apihost contains a user or a password; the key has its own place")
-	case err != nil:
+	}
+	_, err := url.Parse(host)
+	base, baseErr := whisk.GetUrlBase(host) // it takes some that are none, and refuses others
+	if err != nil || baseErr != nil {
 		return bad("the address of --apihost is no URL")
 	}
 	return base, nil

@@ -60,6 +60,7 @@ func TestNewRefusesWhatCannotBeAsked(t *testing.T) {
 		"no host": {AuthKey: "user:key", Logger: quiet()}, "no key": {APIHost: "localhost", Logger: quiet()},
 		"no logger": {APIHost: "localhost", AuthKey: "user:key"},
 		"no URL":    {APIHost: "http://[::1", AuthKey: "user:key", Logger: quiet()},
+		"a space":   {APIHost: "a b", AuthKey: "user:key", Logger: quiet()},
 		"a user":    {APIHost: "http://user@localhost", AuthKey: "user:key", Logger: quiet()},
 	} {
 		if _, err := New(cfg); !errors.Is(err, disdel.Invalid) {
