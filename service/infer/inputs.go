@@ -87,10 +87,16 @@ func readInputs(name string, data []byte, input model.Shape, side int) (in Input
 	return in, nil
 }
 
+// isTable tells whether a file is a table of lines, by its ending.
+func isTable(name string) bool {
+	ending := strings.ToLower(filepath.Ext(name))
+	return ending == ".csv" || ending == ".tsv"
+}
+
 // isCSV tells whether data is CSV: by the file's ending, and where it has none, such as standard input, by its start.
 func isCSV(name string, data []byte) bool {
-	if ending := filepath.Ext(name); ending != "" {
-		return strings.EqualFold(ending, ".csv")
+	if filepath.Ext(name) != "" {
+		return isTable(name)
 	}
 	data = bytes.TrimSpace(data)
 	line, _, _ := bytes.Cut(data, []byte("\n"))

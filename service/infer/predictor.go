@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
-	"path/filepath"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -192,7 +191,7 @@ func (t *Model) Read(name string, data []byte) (Inputs, error) {
 // Texts are the texts of a file: a list of them in JSON, or one in each line. ok is false if the data are no texts, or
 // the model takes none. A table has tokens.
 func (t *Model) Texts(name string, data []byte) (list []string, ok bool) {
-	if t.texts == nil || !utf8.Valid(data) || strings.EqualFold(filepath.Ext(name), ".csv") {
+	if t.texts == nil || !utf8.Valid(data) || isTable(name) {
 		return nil, false
 	}
 	switch trimmed := bytes.TrimSpace(data); {

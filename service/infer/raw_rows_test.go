@@ -100,8 +100,8 @@ func TestRawRowsAreTheRowsOfTheDataSet(t *testing.T) {
 			t.Fatal(err)
 		}
 		for file, text := range map[string]string{
-			"rows.csv": shuffledCSV(rng, header, cells), "-": shuffledCSV(rng, header, cells),
-			"rows.json": asObjects(header, cells),
+			"rows.csv": shuffledCSV(rng, header, cells), "rows.TSV": shuffledCSV(rng, header, cells),
+			"-": shuffledCSV(rng, header, cells), "rows.json": asObjects(header, cells),
 		} {
 			got, err := m.Read(file, []byte(text))
 			if err != nil {
