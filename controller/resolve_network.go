@@ -165,7 +165,8 @@ func (r *resolver) endInSoftmax() {
 	}
 	r.Network.Layers = append(slices.Clone(layers), disdel.Layer{Kind: "softmax", Name: "output.softmax"})
 	r.Notes = append(r.Notes,
-		"the network does not end in softmax, so disdel appends one: its answers are probabilities, and crossEntropy is the same")
+		"the network does not end in softmax, so disdel appends one: its answers are probabilities, and crossEntropy is "+
+			"the same")
 }
 
 // custom compares the network that a job names with the binary's description.
