@@ -677,3 +677,14 @@ func flatten(path string, v any, out map[string]string) {
 		flatten(strings.TrimPrefix(path+"."+name, "."), value, out)
 	}
 }
+
+// SaveMemoryIn makes a job say how its actions save memory: by steps, and by rows in files where the plan has them
+// there. Steps of a zero value leave those of the job.
+func (p *Plan) SaveMemoryIn(job *Job, steps StepMemory) {
+	if steps != (StepMemory{}) {
+		job.Training.StepMemory = steps
+	}
+	if p.OnDisk {
+		job.Data.Keep = KeepDisk
+	}
+}

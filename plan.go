@@ -243,17 +243,6 @@ type PlannedStage struct {
 // Replicas is how many networks are trained side by side: the workers, unless several train one in stages.
 func (p *Plan) Replicas() int { return p.Workers / max(1, len(p.Stages)) }
 
-// SaveMemoryIn makes a job say how its actions save memory: by steps, and by rows in files where the plan has them there.
-// Steps of a zero value leave those of the job.
-func (p *Plan) SaveMemoryIn(job *Job, steps StepMemory) {
-	if steps != (StepMemory{}) {
-		job.Training.StepMemory = steps
-	}
-	if p.OnDisk {
-		job.Data.Keep = KeepDisk
-	}
-}
-
 // KnowsLoss tells whether a worker computes the loss: it has the whole network, or its last stage.
 func (p *Plan) KnowsLoss(worker int) bool {
 	return len(p.Stages) == 0 || worker%len(p.Stages) == len(p.Stages)-1

@@ -315,8 +315,8 @@ func (l LAMB) WithDefaults() LAMB {
 	return l
 }
 
-// RMSprop is Hinton's optimiser in PyTorch's form: a step is the gradient over the root of the mean of its squares. Zero
-// Alpha and Epsilon mean 0.99 and 1e-8.
+// RMSprop is Hinton's optimiser in PyTorch's form: a step is the gradient over the root of the mean of its squares.
+// Zero Alpha and Epsilon mean 0.99 and 1e-8.
 type RMSprop struct {
 	LearningRate float64 `json:"learningRate"`
 	Alpha        float64 `json:"alpha,omitempty"` // decay of the mean of squares

@@ -38,8 +38,8 @@ func TestASmallerBatchKeepsTheWorkers(t *testing.T) {
 	}
 }
 
-// An evaluation has its rows where the plan has them, and computes as many at a time as the plan estimated. A killed one
-// gets half of them.
+// An evaluation has its rows where the plan has them, and computes as many at a time as the plan estimated. A killed
+// one gets half of them.
 func TestAnEvaluationHasThePlansRows(t *testing.T) {
 	spec := runSpec(3, 1)
 	spec.Plan.OnDisk, spec.Plan.HeldOut, spec.Plan.Platform.MaxMemory = true, 9, disdel.GB

@@ -113,8 +113,8 @@ func scaleOf(in TimingInput, r *disdel.Record, task disdel.Task) (timeScale, boo
 }
 
 // Floors of the sizes that times are scaled by: below them latency dominates, and time no longer goes with the bytes
-// or the multiply-accumulates. A row of a network with 1,200 of them takes 12 us, of one with 19,000 25 us, and ResNet-18
-// computes about 3,000 in a microsecond.
+// or the multiply-accumulates. A row of a network with 1,200 of them takes 12 us, of one with 19,000 25 us, and
+// ResNet-18 computes about 3,000 in a microsecond.
 const (
 	leastWork  = float64(100_000)       // multiply-accumulates of a sample forwards
 	leastLoad  = float64(4 * disdel.MB) // of a shard
@@ -134,8 +134,8 @@ func processors(p disdel.Plan, task disdel.Task) float64 {
 	return float64(p.Platform.Processors) / float64(side)
 }
 
-// slowestStage is the time that stages take for a row, as a share of one action's with the same steps: that of the
-// slowest stage, and the bubble of GPipe's order, in which stages wait for the first and the last micro-batches. whole
+// slowestStage is the time that stages take for a row, as a share of one action's with the same steps. It is the time
+// of the slowest stage and of the bubble: stages wait for the first and the last micro-batches (GPipe, section 2.3). whole
 // is the multiply-accumulates of the network; 0: unknown. Of more than two stages only one is known, and the others are
 // taken to be even.
 func slowestStage(p disdel.Plan, job *disdel.Job, whole int64) float64 {
@@ -164,8 +164,8 @@ func passed(p disdel.Plan) (most float64) {
 	return most
 }
 
-// stageRate is how many bytes a second a stage sends or receives, and computes nothing meanwhile. With the embedded store
-// it was 330 to 1,070 MB/s on a busy machine, the less the smaller a micro-batch is.
+// stageRate is how many bytes a second a stage sends or receives, and computes nothing meanwhile. With the embedded
+// store it was 330 to 1,070 MB/s on a busy machine, the less the smaller a micro-batch is.
 const stageRate = float64(400 * disdel.MB)
 
 // wholeWork is the multiply-accumulates of a sample in the network of an earlier job. A plan with stages has the layers

@@ -539,7 +539,8 @@ func (s *Service) sharedRecord(ctx context.Context, id disdel.JobID) (rec disdel
 	return rec, size, err
 }
 
-// shown returns a record as this Service's tenant may see it: a job of the home hides the operator's files and addresses.
+// shown returns a record as this Service's tenant may see it: a job of the home hides the operator's files and
+// addresses.
 func (s *Service) shown(rec disdel.Record) disdel.Record {
 	if s.whose() == "" || rec.Tenant != "" {
 		return rec

@@ -14,8 +14,8 @@ import (
 )
 
 // CSV is rows of a table: a label or numbers to predict, and columns of numbers and of texts. What is not given is
-// detected, also the file's format: CSV, JSON objects in lines or in an array, or Parquet with flat columns. Faults of a
-// Parquet file, and of an array, have the number of the row, from 1, as their line.
+// detected, also the file's format: CSV, JSON objects in lines or in an array, or Parquet with flat columns. Faults of
+// a Parquet file, and of an array, have the number of the row, from 1, as their line.
 type CSV struct {
 	dataset.Source
 	Test      *dataset.Source // held-out rows with the same columns; nil: none

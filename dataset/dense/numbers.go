@@ -19,8 +19,8 @@ func number(text string) (float64, bool) {
 	return v, err == nil && math.Abs(v) <= math.MaxFloat32
 }
 
-// written reads a number whose decimals have a comma or a point; the other one may separate thousands, and so may spaces
-// and apostrophes. Without decimal it is [number].
+// written reads a number whose decimals have a comma or a point; the other one may separate thousands, and so may
+// spaces and apostrophes. Without decimal it is [number].
 func written(text, decimal string) (float64, bool) {
 	if decimal == "" {
 		return number(text)

@@ -10,9 +10,9 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// eachMember calls f with each key of an object and the text of its value, which is empty for null. It returns the fault
-// of a line that is no flat object. A line without text has no keys. Lists and objects of keys in skip become empty
-// texts.
+// eachMember calls f with each key of an object and the text of its value, which is empty for null. It returns the
+// fault of a line that is no flat object. A line without text has no keys. Lists and objects of keys in skip become
+// empty texts.
 func eachMember(line []byte, skip map[string]bool, f func(key, text string)) *disdel.Fault {
 	if line = bytes.TrimSpace(line); len(line) == 0 {
 		return nil

@@ -519,7 +519,9 @@ func (f *folder) listed() error {
 	in := csv.NewReader(text)
 	in.FieldsPerRecord, in.ReuseRecord = -1, true
 	separate(in, Separator(bytes.TrimPrefix(head, []byte(byteOrderMark))))
-	p := pictureTable{folder: f, file: -1, texts: newLabels(), seen: map[string]bool{}, wrong: &faults{file: f.Labels.Name}}
+	p := pictureTable{
+		folder: f, file: -1, texts: newLabels(), seen: map[string]bool{}, wrong: &faults{file: f.Labels.Name},
+	}
 	var classes []string // of the files
 	for !p.wrong.full() && !p.hopeless {
 		record, err := in.Read()
@@ -599,8 +601,8 @@ func (p *pictureTable) picture(name string) (file string, ok bool) {
 	return "", false
 }
 
-// columns finds the columns of files and classes by the first row, or by the second one after a header. It returns false
-// for a header, and if there are none.
+// columns finds the columns of files and classes by the first row, or by the second one after a header. It returns
+// false for a header, and if there are none.
 func (p *pictureTable) columns(line int, record []string) bool {
 	at := slices.IndexFunc(record, func(text string) bool { _, ok := p.picture(strings.TrimSpace(text)); return ok })
 	switch {

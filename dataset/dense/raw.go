@@ -54,8 +54,8 @@ type RawCell struct {
 	Fault   string // why the cell cannot be read; "": it can
 }
 
-// Append appends the values of a row, whose texts are in the order of the table's columns. tell is called with each cell
-// that has a fault or an unknown text. A cell with a fault counts as missing.
+// Append appends the values of a row, whose texts are in the order of the table's columns. tell is called with each
+// cell that has a fault or an unknown text. A cell with a fault counts as missing.
 func (r *RawRows) Append(to []float32, texts []string, tell func(RawCell)) []float32 {
 	for i := range r.columns {
 		c, x := &r.columns[i], cell{text: trimmed(strings.ReplaceAll(texts[i], "\r\n", "\n"))} // as CSV is read

@@ -140,8 +140,8 @@ func (t *table) skippedNames() map[string]bool {
 	return names
 }
 
-// sameNames returns faults for columns of held-out rows that the other rows do not have, and for missing ones. A key that
-// no held-out object has is only a missing value.
+// sameNames returns faults for columns of held-out rows that the other rows do not have, and for missing ones. A key
+// that no held-out object has is only a missing value.
 func sameNames(file string, names, theirs []string, format tableFormat) error {
 	wrong := &faults{file: file}
 	for _, name := range theirs {
@@ -211,8 +211,8 @@ func (r *rowText) row() error {
 	return r.csv.Error()
 }
 
-// objectNames returns the keys of all objects in the order in which they appear. It returns *disdel.Faults for lines that
-// are no flat objects.
+// objectNames returns the keys of all objects in the order in which they appear. It returns *disdel.Faults for lines
+// that are no flat objects.
 func objectNames(from dataset.Source, skip map[string]bool) ([]string, error) {
 	file, err := from.Open()
 	if err != nil {

@@ -50,8 +50,8 @@ func TestFaultsChangeNothing(t *testing.T) {
 	}
 }
 
-// A stage that is killed, stopped for a while, late or replaced leaves the same bits, and so does a disdel that is killed or
-// a Redis that is restarted: all stages of the network begin again together.
+// A stage that is killed, stopped for a while, late or replaced leaves the same bits, and so does a disdel that is
+// killed or a Redis that is restarted: all stages of the network begin again together.
 func TestFaultsOfStagesChangeNothing(t *testing.T) {
 	t.Parallel()
 	alone := faults.Seeded(build(t).path, t.TempDir(), faults.StagedJob(1, 1), 7)

@@ -102,8 +102,8 @@ func descriptionPath(name string, version int) string {
 	return fmt.Sprintf("models/%s/v%05d.json", name, version)
 }
 
-// Values produces the values of all tensors of a file in a row. It calls take with blocks of any length, which are valid
-// until take returns, and returns the first error of take.
+// Values produces the values of all tensors of a file in a row. It calls take with blocks of any length, which are
+// valid until take returns, and returns the first error of take.
 type Values func(take func(block []float32) error) error
 
 // ArrayValues produces the values of n arrays that read returns one at a time. Each is valid until the next call.
@@ -119,7 +119,8 @@ func ArrayValues(n int, read func(i int) []float32) Values {
 }
 
 // WriteWeights writes weights as safetensors and returns the file's sha256 ("sha256:" and hex) and size. shapes has
-// names and shapes; its data is ignored. Nothing is written if values fails. Writing the same weights again is harmless.
+// names and shapes; its data is ignored. Nothing is written if values fails. Writing the same weights again is
+// harmless.
 func (s *Store) WriteWeights(ctx context.Context, key string, shapes disdel.Weights, meta map[string]string,
 	values Values,
 ) (string, disdel.Bytes, error) {

@@ -140,7 +140,9 @@ func TestResultsHaveTheNameOfTheirMetric(t *testing.T) {
 		row   []string
 		chart string
 	}{
-		"classes": {[]disdel.Record{job("a", 64, 2), job("b", 64, 2)}, []string{"accuracy", "0.5000", "0.5000"}, "Accuracy by round"},
+		"classes": {
+			[]disdel.Record{job("a", 64, 2), job("b", 64, 2)}, []string{"accuracy", "0.5000", "0.5000"}, "Accuracy by round",
+		},
 		"numbers": {[]disdel.Record{numbers("a", 41.5), numbers("b", 2)}, []string{"RMSE", "41.5", "2"}, "RMSE by round"},
 		"top 5":   {[]disdel.Record{top5, top5}, []string{"top-5 accuracy", "0.9000", "0.9000"}, "Top-5 accuracy by round"},
 		"both": {

@@ -80,8 +80,8 @@ func modelOf(t *testing.T, in *dataset.DenseInput) *Model {
 	}
 }
 
-// Rows of a table's own file become the values, labels and targets that the data set has, bit for bit, as CSV in another
-// order of columns with other columns between them, and as JSON.
+// Rows of a table's own file become the values, labels and targets that the data set has, bit for bit, as CSV in
+// another order of columns with other columns between them, and as JSON.
 func TestRawRowsAreTheRowsOfTheDataSet(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(37, seed))
@@ -223,7 +223,9 @@ func TestRawRowsHaveTheMarksOfTheirTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := modelOf(t, &in)
-	for name, file := range map[string]string{"a.csv": table, "a.json": `[{"a": 1.234, "price": 10.5}, {"a": 2000, "price": "1.000"}]`} {
+	for name, file := range map[string]string{
+		"a.csv": table, "a.json": `[{"a": 1.234, "price": 10.5}, {"a": 2000, "price": "1.000"}]`,
+	} {
 		got, err := m.Read(name, []byte(file))
 		if err != nil {
 			t.Fatal(err)

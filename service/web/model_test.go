@@ -153,7 +153,7 @@ func TestAModelsPage(t *testing.T) {
 			t.Errorf("bob, %s: %d", path, res.StatusCode)
 		}
 	}
-	// What is shared is continued by what is shared, and not a model of the same name.
+	// A shared model is continued by the shared job, and not by another tenant's model of the same name.
 	if _, err := h.s.Tenant("ann").Share(t.Context(), tenant.ItemModel, "digits", nil, true); err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,8 @@ func TestASharedJobIsCloned(t *testing.T) {
 	}
 }
 
-// The best job has the highest accuracy, or what its metric is; without it, or if metrics differ, it has the lowest loss.
+// The best job has the highest accuracy, or what its metric is; without it, or if metrics differ, it has the lowest
+// loss.
 func TestTheBestJob(t *testing.T) {
 	result := func(name string, accuracy, loss *float64) report.JobResult {
 		return report.JobResult{Name: name, Accuracy: accuracy, Loss: loss}

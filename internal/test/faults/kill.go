@@ -26,8 +26,8 @@ func (r *Rig) KillActions(kills int) (Tally, error) {
 // longestStop is how long StopActions stops a process at most.
 const longestStop = 800 * time.Millisecond
 
-// StopActions stops action processes at random (SIGSTOP), and lets them go on a little later. Every second one is killed
-// instead, so that the platform replaces a process that did nothing for a while.
+// StopActions stops action processes at random (SIGSTOP), and lets them go on a little later. Every second one is
+// killed instead, so that the platform replaces a process that did nothing for a while.
 func (r *Rig) StopActions(stops int) (Tally, error) {
 	return r.disturb(stops, func(p *process) (int, error) {
 		victims := actionsOf(p.cmd.Process.Pid)
