@@ -63,7 +63,8 @@ func TestGoalsHaveTheDirectionOfTheirMetric(t *testing.T) {
 		{disdel.Goal{F1: 0.7}, scores(disdel.Scores{F1: new(0.6)}), scores(disdel.Scores{F1: new(0.7)}), "f1 0.6000"},
 		{disdel.Goal{MAE: 2}, scores(disdel.Scores{MAE: 3}), scores(disdel.Scores{MAE: 2}), "mae 3"},
 		{
-			disdel.Goal{Perplexity: 8}, scores(disdel.Scores{Perplexity: 9}), scores(disdel.Scores{Perplexity: 8}),
+			disdel.Goal{Perplexity: 8},
+			scores(disdel.Scores{Perplexity: 9}), scores(disdel.Scores{Perplexity: 8}),
 			"perplexity 9",
 		},
 	} {
