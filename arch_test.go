@@ -24,7 +24,7 @@ var house = map[string][]string{
 	"dataset":                    {"internal/..."},
 	"dataset/dense":              {"dataset", "internal/files", "internal/safetensors"},
 	"dataset/sparse":             {"dataset"},
-	"dataset/text":               {"dataset"},
+	"dataset/text":               {"dataset", "internal/files"},
 	"controller":                 {"scheduler", "model", "dataset", "estimator", "internal/spelling", "internal/advice"},
 	"controller/jobfile":         {"internal/spelling", "internal/terminal", "model", "scheduler"},
 	"controller/simulate":        {"controller", "scheduler", "scheduler/sim", "estimator", "model"},

@@ -22,6 +22,7 @@ type Draft struct {
 	Rows      int                // of the data set, without held-out rows of its own
 	HeldOut   int                // held-out rows of its own
 	NextToken bool               // rows are texts for a language model; Classes is the number of tokens
+	Tokens    int                // that the tokenizer of texts with classes knows; 0: rows are no such texts
 	Sparse    *disdel.SparseData // nil: the rows are dense
 	Length    float64            // mean squared length of a sparse row
 	Keras     string             // file of the network, as the job file names it; "": disdel chooses layers
@@ -90,6 +91,8 @@ func (d Draft) rowsText() string {
 		return fmt.Sprintf("%s of %d sparse columns", rows, d.Sample[0])
 	case d.NextToken:
 		return fmt.Sprintf("%s of %d tokens, to learn the next one of %d", rows, d.width(), d.Classes)
+	case d.Tokens > 0:
+		return fmt.Sprintf("%s of %d tokens of %d, %s", rows, d.width(), d.Tokens, d.learned())
 	case d.Table():
 		return fmt.Sprintf("%s of %d numbers, %s", rows, d.width(), d.learned())
 	default:
@@ -143,6 +146,9 @@ func (d Draft) network(p *draftPage) {
 // draftLayer is one layer, and what it is for.
 type draftLayer struct{ text, why string }
 
+// tokenWidth is the length of the vectors of tokens: short texts with few classes need no more.
+const tokenWidth = 32
+
 // Sides of images, in pixels, for which layers are chosen.
 const (
 	leastSide  = 4  // smaller images are tables
@@ -153,6 +159,16 @@ const (
 
 // layers chooses a small network: convolutions for images, dense layers for tables.
 func (d Draft) layers() (out []draftLayer) {
+	if d.Tokens > 0 {
+		return []draftLayer{
+			{
+				fmt.Sprintf("embedding: {vocabulary: %d, width: %d, padded: true}", d.Tokens, tokenWidth),
+				"A vector for each token. Token 0 only fills short texts.",
+			},
+			{"takePosition: {take: mean}", "The mean does not see the order of words; transformer: {heads: 4} above it does."},
+			{fmt.Sprintf("dense: {units: %d, activation: softmax}", d.Classes), "One probability for each class."},
+		}
+	}
 	if !d.Table() {
 		side, filters := min(d.Sample[1], d.Sample[2]), 16
 		if to := d.resized(); to > 0 {

@@ -28,6 +28,7 @@ func drafts() map[string]Draft {
 		"pictures":     {Sample: []int{3, 32, 32}, Classes: 100, Rows: 50_000, HeldOut: 10_000},
 		"photographs":  {Sample: []int{3, 480, 640}, Classes: 5, Rows: 300},
 		"wide image":   {Sample: []int{1, 6, 90}, Classes: 5, Rows: 300},
+		"reviews":      {Sample: []int{1, 1, 128}, Classes: 2, Rows: 900, Tokens: 8000},
 		"texts":        {Sample: []int{1, 1, 64}, Classes: 512, Rows: 636, NextToken: true},
 		"ratings":      {Sample: []int{2600}, Rows: 100_000, Sparse: &disdel.SparseData{Users: 900, Items: 1700}},
 		"clicks":       {Sample: []int{100_000}, Classes: 2, Rows: 100_000, Sparse: &disdel.SparseData{}},

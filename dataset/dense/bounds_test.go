@@ -82,3 +82,32 @@ func TestPicklesAndAMillionColumnsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// The limit of a table's columns can be raised up to a bound. The message of a wider table names the flag.
+func TestTheLimitOfColumnsCanBeRaised(t *testing.T) {
+	const columns = mostColumns + 10
+	line := func(label string) string {
+		return strings.Repeat("1,", columns/2) + strings.Repeat("2.5,", columns/2) + label + "\n"
+	}
+	rows := line("0") + strings.ReplaceAll(line("1"), "1,", "3,")
+	var names strings.Builder
+	for i := range columns {
+		fmt.Fprintf(&names, `"c%d":%d,`, i, i)
+	}
+	object := "{" + names.String() + `"y":0}` + "\n"
+	says := func(err error) string { return err.Error() + disdel.AsError(err).Hint }
+	for name, text := range map[string]string{"CSV": rows, "JSON": object + strings.Replace(object, `"y":0`, `"y":1`, 1)} {
+		c := CSV{Source: dataset.TextSource("wide", text)}
+		if _, err := c.Input("wide"); err == nil || !strings.Contains(says(err), "--max-columns NUMBER, up to 1048576") {
+			t.Errorf("%s: %v", name, err)
+		}
+		c.MaxColumns = columns + 1
+		if _, err := c.Input("wide"); err != nil && strings.Contains(says(err), "--max-columns") || err != nil && name == "CSV" {
+			t.Errorf("%s: %v", name, err)
+		}
+		c.MaxColumns = largestMaxColumns + 1
+		if _, err := c.Input("wide"); err == nil || !strings.Contains(says(err), "takes 1 to 1048576") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -36,7 +36,12 @@ type CSV struct {
 	Decimal string
 	Scale   Scale // of numbers; "": standard, and with Shape none
 	Shape   []int // of the numbers of a row, [channels height width]; nil: single values
+	// MaxColumns limits the columns; 0: 65,536. Reading needs some kilobytes for each.
+	MaxColumns int
 }
+
+// Headless is the format of the names of columns in a table without a header, numbered from 1.
+const Headless = "column %d"
 
 // Header says whether the first line has the names of the columns.
 type Header string
@@ -114,6 +119,9 @@ func (c *CSV) check() error {
 		return bad("there is no scale "+strconv.Quote(string(c.Scale)), "standard, range or none")
 	case !slices.Contains([]string{"", ",", "."}, c.Decimal):
 		return bad("decimals have no "+strconv.Quote(c.Decimal), "write --decimal , or --decimal .")
+	case c.MaxColumns < 0 || c.MaxColumns > largestMaxColumns:
+		return bad(fmt.Sprintf("a table of %d columns is not read", c.MaxColumns),
+			fmt.Sprintf("--max-columns takes 1 to %d", largestMaxColumns))
 	case strings.ContainsRune("\"\r\n\uFFFD", c.Separator) && c.Separator != 0:
 		return bad("the separator is one character, and neither a quote nor the end of a line", "")
 	default:
@@ -187,7 +195,7 @@ func (t *table) begin() error {
 		}
 		t.names = make([]string, len(top[0]))
 		for i := range t.names {
-			t.names[i] = "column " + strconv.Itoa(i+1)
+			t.names[i] = fmt.Sprintf(Headless, i+1)
 			if t.header && top[0][i] != "" {
 				t.names[i] = top[0][i]
 			}

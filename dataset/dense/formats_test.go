@@ -107,7 +107,7 @@ func TestValuesOfParquetAreTexts(t *testing.T) {
 	from := parquetOf(t, typed{
 		-7, 1<<64 - 1, -5, 19782, time.Date(2024, 2, 29, 12, 30, 0, 250000000, time.UTC), "a\nb", nil,
 	})
-	names, err := parquetNames(from, nil)
+	names, err := parquetNames(from, nil, mostColumns)
 	if err != nil {
 		t.Fatal(err)
 	}

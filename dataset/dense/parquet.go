@@ -25,6 +25,7 @@ type parquetFile struct {
 	meta    *parquet.File
 	columns []parquetColumn
 	skip    map[string]bool // names of columns that may be nested, because they are left out
+	maximum int             // of columns
 	flat    []flatColumn    // what is read
 
 	group     int // number of the current row group, from 1
@@ -40,8 +41,8 @@ type flatColumn struct{ column, leaf int } // its index among the columns, and a
 
 // parquetNames returns the names of the columns. It returns *disdel.Faults for columns that no table can have.
 // Columns in skip may be nested.
-func parquetNames(from dataset.Source, skip map[string]bool) ([]string, error) {
-	f, err := openParquet(from, skip)
+func parquetNames(from dataset.Source, skip map[string]bool, maximum int) ([]string, error) {
+	f, err := openParquet(from, skip, maximum)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +56,7 @@ func parquetNames(from dataset.Source, skip map[string]bool) ([]string, error) {
 
 // parquetBlocks reads the rows of a Parquet file in blocks. next fills a block; a fault is the block's.
 func (t *table) parquetBlocks(from dataset.Source) (next func(*parsedBlock) bool, file io.Closer, err error) {
-	f, err := openParquet(from, t.skippedNames())
+	f, err := openParquet(from, t.skippedNames(), t.maxColumns())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -91,12 +92,12 @@ func (t *table) parquetBlocks(from dataset.Source) (next func(*parsedBlock) bool
 const largestFooter = 16 << 20
 
 // openParquet opens a file and reads its description.
-func openParquet(from dataset.Source, skip map[string]bool) (*parquetFile, error) {
+func openParquet(from dataset.Source, skip map[string]bool, maximum int) (*parquetFile, error) {
 	local, err := localFile(from)
 	if err != nil {
 		return nil, err
 	}
-	f := &parquetFile{name: from.Name, local: local, skip: skip}
+	f := &parquetFile{name: from.Name, local: local, skip: skip, maximum: maximum}
 	if err := f.open(); err != nil {
 		f.Close() //nolint:errcheck // nothing was written
 		return nil, err
@@ -213,8 +214,8 @@ func (f *parquetFile) guard(what string, read func() error) (err error) {
 func (f *parquetFile) choose() error {
 	wrong, seen := &faults{file: f.name}, map[string]bool{}
 	list, elements := f.meta.Root().Columns(), f.meta.Metadata().Schema
-	if len(list) > mostColumns {
-		return tooManyColumns(f.name)
+	if len(list) > f.maximum {
+		return tooManyColumns(f.name, f.maximum)
 	}
 	element, leaf := 1, 0 // of the schema's list, which has each column before its parts
 	for i, c := range list {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/files"
 )
 
 // Pictures is a folder with a folder of PNG and JPEG files for each class; or two such folders, train, and test, val,
@@ -34,9 +35,6 @@ type Pictures struct {
 	Labels *dataset.Source
 	Label  string // the column of the classes in Labels; "": label, class, target or y, or the last one
 }
-
-// heldOutFolders are common names of the folder of held-out pictures, beside train.
-var heldOutFolders = []string{"test", "val", "valid", "validation"}
 
 const (
 	mostPictures = 1 << 27 // of a folder
@@ -105,10 +103,10 @@ type picture struct {
 func (f *folder) list() error {
 	root, test := f.Folder, f.Test
 	if test == "" {
-		root, test = trainAndTest(f.Folder)
+		root, test = files.TrainAndTest(f.Folder)
 	}
 	var err error
-	if f.classes, err = subfolders(root); err != nil {
+	if f.classes, err = files.Subfolders(root); err != nil {
 		return err
 	}
 	if len(f.classes) < 2 {
@@ -125,7 +123,7 @@ func (f *folder) list() error {
 		return err
 	}
 	if f.train = len(f.files); test != "" {
-		others, err := subfolders(test)
+		others, err := files.Subfolders(test)
 		if err != nil {
 			return err
 		}
@@ -144,40 +142,6 @@ func (f *folder) list() error {
 		}
 	}
 	return wrong.err()
-}
-
-// trainAndTest returns the folders of training and held-out pictures, if there are two.
-func trainAndTest(root string) (train, test string) {
-	train = filepath.Join(root, "train")
-	if !isFolder(train) {
-		return root, ""
-	}
-	for _, name := range heldOutFolders {
-		if test = filepath.Join(root, name); isFolder(test) {
-			return train, test
-		}
-	}
-	return train, ""
-}
-
-func isFolder(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
-}
-
-// subfolders are the names of the folders in one, without hidden ones and those of macOS archives.
-func subfolders(root string) (names []string, err error) {
-	entries, err := os.ReadDir(root)
-	if err != nil {
-		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "read " + root, Err: plain(err), Hint: "check the folder's name"}
-	}
-	for _, e := range entries {
-		hidden := strings.HasPrefix(e.Name(), ".") || e.Name() == "__MACOSX"
-		if !hidden && isFolder(filepath.Join(root, e.Name())) {
-			names = append(names, e.Name())
-		}
-	}
-	return names, nil
 }
 
 // part lists the pictures of a folder, class by class.

@@ -3,6 +3,7 @@ package dense
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -89,10 +90,16 @@ func (t *table) sniff() ([][]string, error) {
 	return top, nil
 }
 
-// mostColumns limits the columns of a table: each needs some kilobytes during reading.
-const mostColumns = 1 << 16
+// Limits of the columns of a table: each needs some kilobytes during reading.
+const (
+	mostColumns       = 1 << 16 // unless the user says otherwise
+	largestMaxColumns = 1 << 20 // what the user may say
+)
 
-// boundColumns refuses a table if one of its first two lines has more than mostColumns columns. It stores no cells:
+// maxColumns is the most columns of the table.
+func (c *CSV) maxColumns() int { return cmp.Or(c.MaxColumns, mostColumns) }
+
+// boundColumns refuses a table if one of its first two lines has more than maxColumns columns. It stores no cells:
 // those of a line of only separators would need 40 times its size.
 func (t *table) boundColumns() error {
 	file, err := t.Open()
@@ -117,8 +124,8 @@ func (t *table) boundColumns() error {
 		case c == t.Separator:
 			columns++
 		}
-		if columns > mostColumns {
-			return tooManyColumns(t.Name)
+		if columns > t.maxColumns() {
+			return tooManyColumns(t.Name, t.maxColumns())
 		}
 	}
 	return nil

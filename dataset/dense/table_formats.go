@@ -96,11 +96,12 @@ func (t *table) convert() error {
 		}
 	}
 	skip := t.skippedNames()
+	maximum := t.maxColumns()
 	names, asRead := objectNames, func(from dataset.Source) dataset.Source { return asText(from, t.names, skip) }
 	if t.format == formatParquet {
 		names, asRead = parquetNames, func(from dataset.Source) dataset.Source { return from }
 	}
-	if t.names, err = names(t.Source, skip); err != nil {
+	if t.names, err = names(t.Source, skip, maximum); err != nil {
 		return err
 	}
 	if len(t.names) < 2 {
@@ -111,7 +112,7 @@ func (t *table) convert() error {
 	}
 	t.Separator = ','
 	if t.Test != nil {
-		theirs, err := names(*t.Test, skip)
+		theirs, err := names(*t.Test, skip, maximum)
 		if err == nil {
 			err = sameNames(t.Test.Name, t.names, theirs, t.format)
 		}
@@ -213,7 +214,7 @@ func (r *rowText) row() error {
 
 // objectNames returns the keys of all objects in the order in which they appear. It returns *disdel.Faults for lines
 // that are no flat objects.
-func objectNames(from dataset.Source, skip map[string]bool) ([]string, error) {
+func objectNames(from dataset.Source, skip map[string]bool, maximum int) ([]string, error) {
 	file, err := from.Open()
 	if err != nil {
 		return nil, err
@@ -221,7 +222,7 @@ func objectNames(from dataset.Source, skip map[string]bool) ([]string, error) {
 	defer file.Close()
 	o, wrong, seen := newObjects(from, file), &faults{file: from.Name}, map[string]bool{}
 	var names []string
-	for !wrong.full() && len(names) <= mostColumns {
+	for !wrong.full() && len(names) <= maximum {
 		line, err := o.line()
 		if errors.Is(err, io.EOF) {
 			break
@@ -230,7 +231,7 @@ func objectNames(from dataset.Source, skip map[string]bool) ([]string, error) {
 			return nil, err
 		}
 		fault := eachMember(line, skip, func(key, _ string) {
-			if !seen[key] && len(names) <= mostColumns {
+			if !seen[key] && len(names) <= maximum {
 				seen[key] = true
 				names = append(names, key)
 			}
@@ -240,17 +241,18 @@ func objectNames(from dataset.Source, skip map[string]bool) ([]string, error) {
 			wrong.add(*fault)
 		}
 	}
-	if len(names) > mostColumns {
-		return nil, tooManyColumns(from.Name)
+	if len(names) > maximum {
+		return nil, tooManyColumns(from.Name, maximum)
 	}
 	return names, wrong.err()
 }
 
-func tooManyColumns(file string) error {
+func tooManyColumns(file string, maximum int) error {
 	return &disdel.Error{
 		Kind: disdel.Invalid, Op: "read " + file,
-		Msg:  fmt.Sprintf("a row has more than %d columns, and a table may have %d", mostColumns, mostColumns),
-		Hint: "add wider rows as arrays (--images FILE.npy --labels FILE.npy), or as sparse rows (--libsvm)",
+		Msg: fmt.Sprintf("a row has more than %d columns, and a table may have %d", maximum, maximum),
+		Hint: fmt.Sprintf("raise the limit with --max-columns NUMBER, up to %d; or add wider rows as arrays (--images FILE.npy "+
+			"--labels FILE.npy), or as sparse rows (--libsvm)", largestMaxColumns),
 	}
 }
 
@@ -420,6 +422,17 @@ func arff(head []byte) bool {
 		}
 	}
 	return false
+}
+
+// SeparatorOf is Separator of the first bytes of a file.
+func SeparatorOf(from dataset.Source) (rune, error) {
+	file, err := from.Open()
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	head, err := io.ReadAll(io.LimitReader(file, sniffBytes))
+	return Separator(bytes.TrimPrefix(head, []byte(byteOrderMark))), err
 }
 
 // Separator is the one that separates the columns of a table that begins so: the most frequent comma, semicolon, tab or

@@ -3,6 +3,8 @@ package text_test
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/disdel/disdel/dataset"
@@ -56,4 +58,28 @@ func ExampleFill() {
 	row := make([]float32, 4)
 	fmt.Println(text.Fill(row, []int32{7, 8}), row)
 	// Output: false [7 8 0 0]
+}
+
+// A folder with a folder of texts for each class becomes rows.
+func ExampleFolder() {
+	root, err := os.MkdirTemp("", "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(root)
+	for _, class := range []string{"good", "bad"} {
+		folder := filepath.Join(root, class)
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			fmt.Println(err)
+			return
+		}
+		if err := os.WriteFile(filepath.Join(folder, "1.txt"), []byte("a "+class+" film"), 0o600); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	in, err := text.Folder{Path: root, Vocabulary: 280, Positions: 16}.Input("reviews")
+	fmt.Println(in.Shape, in.ClassNames, in.Understood.Kind, err)
+	// Output: [1 1 16] [bad good] text files; the label is the file's folder <nil>
 }

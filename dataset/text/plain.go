@@ -1,14 +1,21 @@
 package text
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"iter"
+	"math"
+	"path/filepath"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/files"
 )
 
 // Plain is texts as rows of tokens for a language model. A row begins with the last token of the row before, so each
@@ -68,25 +75,39 @@ func (p Plain) Input(name string) (in dataset.DenseInput, err error) {
 // read reads all texts.
 func (p Plain) read() (texts []string, err error) {
 	for _, source := range p.Sources {
-		file, err := source.Open()
+		text, err := readText(source, math.MaxInt64)
 		if err != nil {
-			return nil, err
-		}
-		data, err := io.ReadAll(skipMark(file))
-		if closing := file.Close(); err == nil {
-			err = closing
-		}
-		if err == nil && !utf8.Valid(data) {
-			err = errors.New("it is no text in UTF-8")
-		}
-		if err != nil {
+			if known := new(disdel.Error); errors.As(err, &known) {
+				return nil, err
+			}
 			return nil, &disdel.Error{
 				Kind: disdel.Invalid, Op: "read " + source.Name, Err: err, Hint: "give plain text files, also with gzip",
 			}
 		}
-		texts = append(texts, string(data))
+		texts = append(texts, text)
 	}
 	return texts, nil
+}
+
+// readText is the text of a file of at most so many bytes.
+func readText(source dataset.Source, maximum int64) (string, error) {
+	file, err := source.Open()
+	if err != nil {
+		return "", err
+	}
+	data, err := io.ReadAll(io.LimitReader(skipMark(file), maximum))
+	if closing := file.Close(); err == nil {
+		err = closing
+	}
+	switch {
+	case err != nil:
+		return "", err
+	case int64(len(data)) == maximum:
+		return "", fmt.Errorf("it is longer than %d MB", maximum>>20)
+	case !utf8.Valid(data):
+		return "", errors.New("it is no text in UTF-8; if it is in Latin-1: iconv -f latin1 -t utf-8 FILE > OUT")
+	}
+	return string(data), nil
 }
 
 // beginnings are the texts as far as a tokenizer is trained on them.
@@ -109,4 +130,89 @@ func cutRows(tokens []int32, positions int, yield func(dataset.DenseRow) error) 
 		}
 	}
 	return nil
+}
+
+// Folder is text files as rows of tokens with a class each. It has a folder for each class, or the folders train, and
+// test (or val), with such folders. The files of the second one are held out.
+type Folder struct {
+	Path       string
+	Tokenizer  *Tokenizer // see Table
+	Vocabulary int
+	Positions  int // tokens of a row; longer files are cut off
+}
+
+// textFile is a file of a Folder.
+type textFile struct{ path, class string }
+
+// Input returns the rows for dataset.Store.AddDense, one for each file. It returns Invalid, and *disdel.Faults with the
+// files that cannot be read.
+func (f Folder) Input(name string) (in dataset.DenseInput, err error) {
+	root, test := files.TrainAndTest(f.Path)
+	r := &rowReader{
+		Table: Table{
+			Source: dataset.TextSource(root, ""), Text: "text", Label: "class", Tokenizer: f.Tokenizer,
+			Vocabulary: f.Vocabulary, Positions: f.Positions,
+		},
+		classes: map[string]int32{}, inFolder: map[string][]textFile{},
+	}
+	if r.inFolder[root], err = textFiles(root); err != nil {
+		return in, err
+	}
+	if test != "" {
+		source := dataset.TextSource(test, "")
+		r.Test = &source
+		if r.inFolder[test], err = textFiles(test); err != nil {
+			return in, err
+		}
+	}
+	return r.input(name)
+}
+
+// textFiles lists the files in the folders of the classes, in the order of their names.
+func textFiles(root string) (list []textFile, err error) {
+	classes, err := files.Subfolders(root)
+	if err != nil {
+		return nil, err
+	}
+	for _, class := range classes {
+		err := filepath.WalkDir(filepath.Join(root, class), func(path string, d fs.DirEntry, err error) error {
+			switch hidden := strings.HasPrefix(d.Name(), "."); {
+			case err != nil:
+				return err
+			case hidden && d.IsDir():
+				return fs.SkipDir
+			case !hidden && !d.IsDir():
+				list = append(list, textFile{path, class})
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, &disdel.Error{Kind: disdel.Invalid, Op: "read " + root, Err: err, Hint: "check the folder"}
+		}
+	}
+	if len(list) == 0 {
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "read " + root, Msg: "its folders have no files",
+			Hint: "put the texts of a class into a folder of its name: " + filepath.Join(filepath.Base(root), "good", "1.txt"),
+		}
+	}
+	return list, nil
+}
+
+// filesOf reads files as rows.
+func filesOf(list []textFile) iter.Seq2[document, error] {
+	return func(yield func(document, error) bool) {
+		for _, file := range list {
+			text, err := readText(dataset.FileSource(file.path), longestLine)
+			if known := new(disdel.Error); errors.As(err, &known) {
+				err = cmp.Or(known.Err, errors.New(known.Msg))
+			}
+			if err != nil {
+				err = &lineError{path: file.path, error: err}
+			}
+			if !yield(document{text, file.class, file.path}, err) {
+				return
+			}
+		}
+	}
 }

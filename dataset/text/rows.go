@@ -19,13 +19,15 @@ import (
 	"github.com/disdel/disdel/dataset"
 )
 
-// Table is a table with a text in each row, as rows of tokens with a class each: CSV with a header, or a JSON object in
-// each line (.jsonl).
+// Table is a table with a text in each row, as rows of tokens with a class each: CSV, or a JSON object in each line
+// (.jsonl).
 type Table struct {
-	Source dataset.Source
-	Test   *dataset.Source // held-out rows; nil: none
-	Text   string          // the column of the texts
-	Label  string          // the column of the classes
+	Source    dataset.Source
+	Test      *dataset.Source // held-out rows; nil: none
+	Text      string          // the column of the texts; without a header its number, from 1
+	Label     string          // the column of the classes, as Text
+	Separator rune            // of the columns of CSV; 0: a comma
+	Headless  bool            // the first line of CSV is a row
 	// Tokenizer makes the tokens. nil: one of Vocabulary tokens is trained on the texts of Source. Token 0 of a given one
 	// must be a special token: it fills short rows.
 	Tokenizer  *Tokenizer
@@ -45,6 +47,12 @@ const mostPositions = 1 << 16
 // Input returns the rows for dataset.Store.AddDense. It reads the table, at first to learn classes and tokens. It returns
 // Invalid, and *disdel.Faults for faults of the file.
 func (t Table) Input(name string) (in dataset.DenseInput, err error) {
+	return (&rowReader{Table: t, classes: map[string]int32{}}).input(name)
+}
+
+// input is Input, also of the files of a folder.
+func (r *rowReader) input(name string) (in dataset.DenseInput, err error) {
+	t := &r.Table
 	bad := func(hint, format string, args ...any) (dataset.DenseInput, error) {
 		return in, &disdel.Error{
 			Kind: disdel.Invalid, Op: "read " + t.Source.Name, Msg: fmt.Sprintf(format, args...), Hint: hint,
@@ -58,7 +66,6 @@ func (t Table) Input(name string) (in dataset.DenseInput, err error) {
 		return bad("train one from the texts: --tokenizer bpe:8000",
 			"token 0 of the tokenizer, %.40q, is no special token that could fill short rows", t.Tokenizer.tokens[0])
 	}
-	r := &rowReader{Table: t, classes: map[string]int32{}}
 	if err := r.learn(); err != nil {
 		return in, err
 	}
@@ -77,9 +84,10 @@ func (t Table) Input(name string) (in dataset.DenseInput, err error) {
 // rowReader reads the rows of a Table.
 type rowReader struct {
 	Table
-	classes map[string]int32
-	names   []string
-	counts  []int
+	inFolder map[string][]textFile // the files of the folders that Source and Test name; nil: they are tables
+	classes  map[string]int32
+	names    []string
+	counts   []int
 
 	example           document
 	rows, tested      int
@@ -89,7 +97,7 @@ type rowReader struct {
 // document is a row of a table.
 type document struct {
 	text, label string
-	line        int
+	place       string // of messages: its line or its file
 }
 
 // learn reads the whole table once: classes, tokens, and every fault.
@@ -114,7 +122,7 @@ func (r *rowReader) learn() error {
 		var more *disdel.Faults
 		more, err = r.documents(*r.Test, func(d document) error {
 			if counts[d.label] == 0 {
-				return fmt.Errorf("line %d has the class %.40q, which no row to learn from has", d.line, d.label)
+				return fmt.Errorf("%s has the class %.40q, which no row to learn from has", d.place, d.label)
 			}
 			r.tested++
 			return nil
@@ -198,15 +206,22 @@ func Fill(row []float32, tokens []int32) (cut bool) {
 // understood is the interpretation of the table.
 func (r *rowReader) understood() dataset.Interpretation {
 	kind := "CSV with a header"
-	if isLines(r.Source.Name) {
+	switch {
+	case isLines(r.Source.Name):
 		kind = "JSON, an object in each line"
+	case r.Headless:
+		kind = "CSV without a header"
+	}
+	kind = fmt.Sprintf("%s; the text is %s; the label is %s", kind, r.Text, r.Label)
+	if r.inFolder != nil {
+		kind = "text files; the label is the file's folder"
 	}
 	u := dataset.Interpretation{
-		Kind:   fmt.Sprintf("%s; the text is %s; the label is %s", kind, r.Text, r.Label),
+		Kind:   kind,
 		Values: fmt.Sprintf("%d tokens of %d, as whole numbers", r.Positions, r.Tokenizer.Size()),
 		Rows:   r.rows, HeldOut: r.tested,
 		Example: dataset.Example{
-			Place: fmt.Sprintf("line %d", r.example.line), Class: r.example.label, Values: []string{shortened(r.example.text)},
+			Place: r.example.place, Class: r.example.label, Values: []string{shortened(r.example.text)},
 		},
 	}
 	for i, name := range r.names {
@@ -259,7 +274,9 @@ func (r *rowReader) documents(from dataset.Source, take func(document) error) (*
 	}
 	defer file.Close()
 	read := r.table
-	if isLines(from.Name) {
+	if list, ok := r.inFolder[from.Name]; ok {
+		read = func(io.Reader) iter.Seq2[document, error] { return filesOf(list) }
+	} else if isLines(from.Name) {
 		read = r.lines
 	}
 	found := &disdel.Faults{File: from.Name}
@@ -267,7 +284,7 @@ func (r *rowReader) documents(from dataset.Source, take func(document) error) (*
 		var fault *lineError
 		switch {
 		case errors.As(err, &fault):
-			found.Faults = append(found.Faults, disdel.Fault{Line: fault.line, Msg: fault.Error()})
+			found.Faults = append(found.Faults, disdel.Fault{Line: fault.line, Path: fault.path, Msg: fault.Error()})
 			if len(found.Faults) == mostFaults {
 				return found, nil
 			}
@@ -289,9 +306,10 @@ func (r *rowReader) documents(from dataset.Source, take func(document) error) (*
 	return nil, nil
 }
 
-// lineError is a line that cannot be read. Others may be.
+// lineError is a line or a file that cannot be read. Others may be.
 type lineError struct {
-	line int
+	line int    // 0: a file
+	path string // of the file in its folder
 	error
 }
 
@@ -299,30 +317,36 @@ type lineError struct {
 func (r *rowReader) table(from io.Reader) iter.Seq2[document, error] {
 	return func(yield func(document, error) bool) {
 		in := csv.NewReader(skipMark(from))
-		in.ReuseRecord = true
+		in.ReuseRecord, in.LazyQuotes = true, r.Separator == '\t' // files with tabs rarely quote
+		if r.Separator != 0 {
+			in.Comma = r.Separator
+		}
 		head, err := in.Read()
 		if err != nil {
 			yield(document{}, fmt.Errorf("the first line is no header: %w", err))
 			return
 		}
-		text, label := slices.Index(head, r.Text), slices.Index(head, r.Label)
-		if text < 0 || label < 0 {
-			yield(document{}, fmt.Errorf("the columns are %s; %q or %q is not among them", strings.Join(head, ", "), r.Text,
-				r.Label))
+		text, label, err := r.columns(head)
+		if err != nil {
+			yield(document{}, err)
 			return
 		}
-		for {
-			cells, err := in.Read()
+		for cells, again := head, r.Headless; ; again = false {
+			var err error
+			if !again {
+				cells, err = in.Read()
+			}
 			if errors.Is(err, io.EOF) {
 				return
 			}
 			var parse *csv.ParseError
 			if errors.As(err, &parse) {
-				err = &lineError{parse.StartLine, parse.Err}
+				err = &lineError{line: parse.StartLine, error: parse.Err}
 			}
 			var d document
 			if err == nil {
-				d.line, _ = in.FieldPos(0)
+				line, _ := in.FieldPos(0)
+				d.place = fmt.Sprintf("line %d", line)
 				d.text, d.label = cells[text], strings.TrimSpace(cells[label])
 			}
 			if !yield(d, err) || err != nil && parse == nil {
@@ -330,6 +354,28 @@ func (r *rowReader) table(from io.Reader) iter.Seq2[document, error] {
 			}
 		}
 	}
+}
+
+// columns finds the columns of the texts and the classes, by the first line.
+func (r *rowReader) columns(head []string) (text, label int, err error) {
+	at := func(name string) int {
+		if !r.Headless {
+			return slices.Index(head, name)
+		}
+		n, err := strconv.Atoi(name)
+		if err != nil || n > len(head) {
+			return -1
+		}
+		return n - 1
+	}
+	if text, label = at(r.Text), at(r.Label); text >= 0 && label >= 0 {
+		return text, label, nil
+	}
+	if r.Headless {
+		return 0, 0, fmt.Errorf("without a header, columns have the numbers 1 to %d; %q or %q is none of them", len(head),
+			r.Text, r.Label)
+	}
+	return 0, 0, fmt.Errorf("the columns are %s; %q or %q is not among them", strings.Join(head, ", "), r.Text, r.Label)
 }
 
 // skipMark drops the mark that some editors write at the start of a file.
@@ -357,9 +403,9 @@ func (r *rowReader) lines(from io.Reader) iter.Seq2[document, error] {
 				continue
 			}
 			d, err := r.object(line)
-			d.line = n
+			d.place = fmt.Sprintf("line %d", n)
 			if err != nil {
-				err = &lineError{n, err}
+				err = &lineError{line: n, error: err}
 			}
 			if !yield(d, err) {
 				return

@@ -176,3 +176,24 @@ func TestTheTokenizerIsKept(t *testing.T) {
 		t.Errorf("after removal: %v", err)
 	}
 }
+
+// Tables may have tabs and no header, as many collections of texts do: columns have numbers then. A quote within a text
+// with tabs is a quote.
+func TestTablesOfTextsMayHaveTabsAndNoHeader(t *testing.T) {
+	table := Table{
+		Source: dataset.TextSource("sms.tsv", "ham\tgo \"there\" now\nspam\twin, win\nham\tok\n"), Text: "2", Label: "1",
+		Separator: '\t', Headless: true, Vocabulary: 300, Positions: 20,
+	}
+	in, rows := rowsOf(t, table)
+	want := []row{{"go \"there\" now", "ham", false}, {"win, win", "spam", false}, {"ok", "ham", false}}
+	if diff := cmp.Diff(want, rows); diff != "" {
+		t.Error(diff)
+	}
+	if got := in.Understood.Kind; got != "CSV without a header; the text is 2; the label is 1" {
+		t.Error(got)
+	}
+	table.Text = "3"
+	if _, err := table.Input("set"); err == nil || !strings.Contains(err.Error(), "columns have the numbers 1 to 2") {
+		t.Error(err)
+	}
+}

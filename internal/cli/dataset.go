@@ -126,13 +126,6 @@ func datasetAdd(u *ui) *cli.Command {
 }
 
 func addDataset(ctx context.Context, c *cli.Context, u *ui, data client.Data) error {
-	from, err := fetchFromHub(ctx, c, u, c.String("csv"))
-	if err == nil && from.folder != "" {
-		err = c.Set("csv", from.path)
-	}
-	if err != nil {
-		return err
-	}
 	doc, err := addFromFlags(ctx, c, u, data, c.Args().First(), showUnderstood)
 	if err != nil {
 		return err
@@ -140,14 +133,31 @@ func addDataset(ctx context.Context, c *cli.Context, u *ui, data client.Data) er
 	for _, w := range doc.Warnings {
 		u.Say("warning: %s", w)
 	}
-	return errors.Join(from.done(), u.Show(doc, func(w io.Writer) { render.PrintDatasets(w, doc.Manifest) }))
+	return u.Show(doc, func(w io.Writer) { render.PrintDatasets(w, doc.Manifest) })
 }
 
 // beforeAdding is called with rows that were understood, before anything is written. Its error ends the command.
 type beforeAdding func(u *ui, in *dataset.DenseInput) error
 
-// addFromFlags adds the data set that the command line describes. It resizes pictures of different sizes.
+// addFromFlags adds the data set that the command line describes. It fetches a file of a hub first.
 func addFromFlags(ctx context.Context, c *cli.Context, u *ui, data client.Data, name string, before beforeAdding) (
+	set render.Dataset, err error,
+) {
+	from, err := fetchFromHub(ctx, c, u, c.String("csv"))
+	if err == nil && from.folder != "" {
+		err = c.Set("csv", from.path)
+	}
+	if err == nil {
+		set, err = addResized(ctx, c, u, data, name, before)
+	}
+	if err != nil {
+		return set, err
+	}
+	return set, from.done()
+}
+
+// addResized adds the data set. It resizes pictures of different sizes.
+func addResized(ctx context.Context, c *cli.Context, u *ui, data client.Data, name string, before beforeAdding) (
 	render.Dataset, error,
 ) {
 	set, err := addAsGiven(ctx, c, u, data, name, before)
@@ -356,9 +366,8 @@ func datasetAddDescription() string {
 	return "Known names: " + strings.Join(dataset.Known(), ", ") +
 		". They come from a package or their public address, checked.\n\n" +
 		"--csv is a table: disdel detects types, header, label and missing values, and prints them. --images is NumPy\n" +
-		"or IDX arrays, or a folder with a folder of PNG and JPEG files for each class. Bytes 0..255 become 0..1;\n" +
-		"other numbers stay as they are. Arrays are [rows features], [rows height width] or [rows channels height\n" +
-		"width]; with --layout hwc, [rows height width channels].\n\n" +
+		"or IDX arrays, or a folder with a folder of PNG and JPEG files for each class. Bytes 0..255 become 0..1.\n" +
+		"Arrays are [rows features], [rows height width] or [rows channels height width] (see --layout).\n\n" +
 		"   disdel dataset add flowers --csv iris.csv --label species\n" +
 		"   disdel dataset add pets --images pictures --size 32x32"
 }

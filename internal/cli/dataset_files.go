@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -111,13 +112,16 @@ func denseFlags() []cli.Flag {
 			Usage: "scaling of the numbers of --csv: standard, range or none; tokens, also of arrays: none",
 		},
 		&cli.StringFlag{Name: "shape", Usage: "image shape `CxHxW` of the rows of --csv: 1x28x28"},
+		&cli.IntFlag{
+			Name: "max-columns", Usage: "largest `NUMBER` of columns of --csv; each needs some kB of memory", Value: 1 << 16,
+		},
 		&cli.StringFlag{Name: "npz", Usage: "`FILE` of NumPy arrays x_train, y_train, x_test and y_test, or x and y"},
 		&cli.StringFlag{Name: "safetensors", Usage: "safetensors `FILE`, with the tensor names of --npz"},
 		&cli.StringFlag{Name: "size", Usage: "resize pictures to `HxW`: 32x32"},
 		&cli.StringFlag{Name: "text", Usage: "`COLUMN` of --csv with texts, for rows of tokens; a .jsonl file has objects"},
 		&cli.StringFlag{
 			Name:  "text-files",
-			Usage: "plain text `FILES`, for a language model that learns the next token: a.txt,b.txt",
+			Usage: "plain text `FILES` or a folder, for a language model; a folder with a folder for each class: a text is a row",
 		},
 		&cli.StringFlag{
 			Name:  "tokenizer",
@@ -187,10 +191,10 @@ func heldOutOfArrays(c *cli.Context, images string) (*dense.HeldOut, error) {
 	case c.IsSet("group"):
 		return nil, badFlags("--group names a column of a table", "write --csv FILE --group COLUMN; of other rows, give the "+
 			"held-out groups as files of their own (--test-images, --test-csv)")
-	case c.IsSet("text-files"):
+	case c.IsSet("text-files") && !hasClasses(c.String("text-files")):
 		return nil, badFlags("--text-files makes rows without classes", "leave --stratify and --held-out out: each job "+
 			"draws its held-out rows (data.split)")
-	case !c.IsSet("text") && !c.IsSet("npz") && !c.IsSet("safetensors") && images == "":
+	case !c.IsSet("text") && !c.IsSet("text-files") && !c.IsSet("npz") && !c.IsSet("safetensors") && images == "":
 		return nil, badFlags("--stratify and --held-out hold out rows of tables, arrays, pictures and texts",
 			"leave them out: each job draws its held-out rows (data.split)")
 	default:
@@ -245,7 +249,7 @@ func denseCSV(c *cli.Context, name string) (in dataset.DenseInput, err error) {
 		Source: dataset.FileSource(c.String("csv")), Header: dense.Header(c.String("header")), Label: c.String("label"),
 		LabelClasses: c.Bool("label-classes"), Targets: splitCommas(c.String("target")),
 		Skip: splitCommas(c.String("skip")), Missing: splitCommas(c.String("missing")),
-		Scale: dense.Scale(c.String("scale")), Decimal: c.String("decimal"),
+		Scale: dense.Scale(c.String("scale")), Decimal: c.String("decimal"), MaxColumns: c.Int("max-columns"),
 	}
 	if table.Kinds, err = columnKinds(c.StringSlice("kind")); err != nil {
 		return in, err
@@ -257,14 +261,8 @@ func denseCSV(c *cli.Context, name string) (in dataset.DenseInput, err error) {
 		test := dataset.FileSource(file)
 		table.Test = &test
 	}
-	switch text := c.String("separator"); {
-	case text == `\t` || text == "tab":
-		table.Separator = '\t'
-	case utf8.RuneCountInString(text) > 1:
-		return in, badFlags(fmt.Sprintf("the separator is one character, and not %q", text),
-			`--separator ';' or --separator tab`)
-	case text != "":
-		table.Separator, _ = utf8.DecodeRuneInString(text)
+	if table.Separator, err = separator(c); err != nil {
+		return in, err
 	}
 	if text := c.String("shape"); text != "" {
 		if table.Shape, err = parseSides(text, 3); err != nil {
@@ -272,6 +270,22 @@ func denseCSV(c *cli.Context, name string) (in dataset.DenseInput, err error) {
 		}
 	}
 	return table.Input(name)
+}
+
+// separator reads the separator of columns; 0: it is detected. It returns Invalid.
+func separator(c *cli.Context) (rune, error) {
+	text := c.String("separator")
+	switch r, size := utf8.DecodeRuneInString(text); {
+	case text == "":
+		return 0, nil
+	case text == `\t` || text == "tab":
+		return '\t', nil
+	case size < len(text):
+		return 0, badFlags(fmt.Sprintf("the separator is one character, and not %q", text),
+			`--separator ';' or --separator tab`)
+	default:
+		return r, nil
+	}
 }
 
 // usualHeldOut is the share of rows that --stratify and --group hold out, as jobs do.
@@ -327,7 +341,7 @@ func givenKinds(list []string) (out []string) {
 // textRows reads a table of texts.
 func textRows(c *cli.Context, name string) (in dataset.DenseInput, err error) {
 	if err := rejectFlags(c, "--text", "images", "labels", "npz", "safetensors", "libsvm", "ratings", "schema", "target",
-		"skip", "kind", "missing", "scale", "shape", "separator", "header", "decimal", "size", "gray", "classes"); err != nil {
+		"skip", "kind", "missing", "scale", "shape", "decimal", "size", "gray", "classes"); err != nil {
 		return in, err
 	}
 	if !c.IsSet("csv") || !c.IsSet("label") {
@@ -336,11 +350,17 @@ func textRows(c *cli.Context, name string) (in dataset.DenseInput, err error) {
 	}
 	table := text.Table{
 		Source: dataset.FileSource(c.String("csv")), Text: c.String("text"), Label: c.String("label"),
-		Positions: c.Int("positions"),
+		Positions: c.Int("positions"), Headless: c.String("header") == string(dense.HeaderNo),
 	}
 	if file := c.String("test-csv"); file != "" {
 		test := dataset.FileSource(file)
 		table.Test = &test
+	}
+	if table.Separator, err = separator(c); err == nil && table.Separator == 0 {
+		table.Separator, err = dense.SeparatorOf(table.Source)
+	}
+	if err != nil {
+		return in, err
 	}
 	if table.Tokenizer, table.Vocabulary, err = tokenizer(c); err != nil {
 		return in, err
@@ -372,17 +392,49 @@ func plainText(c *cli.Context, name string) (in dataset.DenseInput, err error) {
 		"csv", "test-csv", "text", "label"); err != nil {
 		return in, err
 	}
-	texts := text.Plain{Positions: c.Int("positions")}
-	for _, file := range splitCommas(c.String("text-files")) {
-		texts.Sources = append(texts.Sources, dataset.FileSource(file))
+	made, vocabulary, err := tokenizer(c)
+	if err != nil {
+		return in, err
+	}
+	if named := c.String("text-files"); hasClasses(named) {
+		return text.Folder{
+			Path: named, Tokenizer: made, Vocabulary: vocabulary, Positions: c.Int("positions"),
+		}.Input(name)
+	}
+	texts := text.Plain{Positions: c.Int("positions"), Tokenizer: made, Vocabulary: vocabulary}
+	for _, named := range splitCommas(c.String("text-files")) {
+		list, err := filesIn(named)
+		if err != nil {
+			return in, err
+		}
+		for _, file := range list {
+			texts.Sources = append(texts.Sources, dataset.FileSource(file))
+		}
 	}
 	if len(texts.Sources) == 0 {
 		return in, badFlags("--text-files names no file", "write --text-files a.txt,b.txt")
 	}
-	if texts.Tokenizer, texts.Vocabulary, err = tokenizer(c); err != nil {
-		return in, err
-	}
 	return texts.Input(name)
+}
+
+// hasClasses tells whether a name is of a folder with folders in it.
+func hasClasses(name string) bool {
+	inside, err := files.Subfolders(name)
+	return err == nil && len(inside) > 0
+}
+
+// filesIn are the files that a name stands for: the file itself, or those in a folder in the order of their names.
+func filesIn(name string) (list []string, err error) {
+	if !files.IsFolder(name) {
+		return []string{name}, nil
+	}
+	entries, err := os.ReadDir(name)
+	for _, e := range entries {
+		if e.Type().IsRegular() && !strings.HasPrefix(e.Name(), ".") {
+			list = append(list, filepath.Join(name, e.Name()))
+		}
+	}
+	return list, err
 }
 
 // denseArchive reads arrays from one file.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/dataset/text"
 	"github.com/disdel/disdel/examples"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/files"
@@ -24,13 +26,10 @@ import (
 )
 
 // initSources are the flags that name the data of `init`.
-var initSources = []string{"csv", "images", "npz", "text-files", "dataset"}
+var initSources = []string{"csv", "images", "npz", "safetensors", "libsvm", "ratings", "text-files", "dataset"}
 
-// initDataFlags are the flags of `dataset add` that `init` has too.
-var initDataFlags = []string{
-	"csv", "label", "label-classes", "target", "skip", "kind", "decimal", "images", "labels", "layout", "npz", "size",
-	"gray", "text-files", "tokenizer", "positions",
-}
+// notOfInit are the flags of `dataset add` that `init` does not have, or has with another meaning.
+var notOfInit = []string{"overwrite", "program", "python"}
 
 func initCommand(u *ui) *cli.Command {
 	return &cli.Command{
@@ -41,7 +40,7 @@ func initCommand(u *ui) *cli.Command {
 			"   disdel init --csv iris.csv --label species\n" +
 			"   disdel init --images pictures               # a folder of pictures for each class\n" +
 			"   disdel init digits --arrays x.npy --labels y.npy\n" +
-			"   disdel init novel --text-files a.txt,b.txt  # a language model\n" +
+			"   disdel init novel --text-files a.txt,b.txt  # a language model; a folder of folders: classes of texts\n" +
 			"   disdel init --keras my.json --dataset digits\n" +
 			"   disdel init --python --dataset digits       # with a small PyTorch program, net.py",
 		Flags: initFlags(),
@@ -83,7 +82,7 @@ func initFlags() []cli.Flag {
 		},
 	}
 	for _, f := range datasetAddFlags() {
-		if slices.Contains(initDataFlags, f.Names()[0]) {
+		if !slices.Contains(notOfInit, f.Names()[0]) {
 			own = append(own, f)
 		}
 	}
@@ -99,8 +98,8 @@ func initName(c *cli.Context) (string, error) {
 	bad := func(msg string) error {
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: "write job file", Msg: msg,
-			Hint: "give one of --csv FILE, --images FOLDER, --arrays FILE --labels FILE, --npz FILE, --text-files FILES and " +
-				"--dataset NAME",
+			Hint: "give one of --csv FILE, --images FOLDER, --arrays FILE --labels FILE, --npz FILE, --safetensors FILE, " +
+				"--libsvm FILE, --ratings FILE, --text-files FILES and --dataset NAME",
 		}
 	}
 	switch {
@@ -138,11 +137,11 @@ type initialized struct {
 
 // initialize adds the data set, writes a job file that passes its check, and says how to go on.
 func initialize(ctx context.Context, c *cli.Context, u *ui, at client.Client, name, file string) error {
-	set, err := initData(ctx, c, u, at.Data, name)
+	set, tokens, err := initData(ctx, c, u, at.Data, name)
 	if err != nil {
 		return err
 	}
-	d, err := draft(ctx, c, at.Data, name, file, &set)
+	d, err := draft(ctx, c, at.Data, name, file, &set, tokens)
 	if err != nil {
 		return err
 	}
@@ -150,8 +149,8 @@ func initialize(ctx context.Context, c *cli.Context, u *ui, at client.Client, na
 	if err != nil {
 		return err
 	}
-	text := d.Text()
-	if err := checkDraft(ctx, c, u, at.Jobs, file, text); err != nil {
+	page := d.Text()
+	if err := checkDraft(ctx, c, u, at.Jobs, file, page); err != nil {
 		remove()
 		return err
 	}
@@ -159,10 +158,10 @@ func initialize(ctx context.Context, c *cli.Context, u *ui, at client.Client, na
 		for _, w := range set.Warnings {
 			u.Say("warning: %s", w)
 		}
-		_, err := u.Out.Write(text)
+		_, err := u.Out.Write(page)
 		return terminal.Unwritten(err)
 	}
-	if err := os.WriteFile(file, text, 0o666); err != nil {
+	if err := os.WriteFile(file, page, 0o666); err != nil {
 		return &disdel.Error{Kind: disdel.Invalid, Op: "write " + file, Err: files.Plain(err), Hint: "choose another --file"}
 	}
 	for _, w := range set.Warnings {
@@ -181,16 +180,29 @@ func initialize(ctx context.Context, c *cli.Context, u *ui, at client.Client, na
 	return nil
 }
 
-// initData is the data set of the job: one that is there, or one that is added.
-func initData(ctx context.Context, c *cli.Context, u *ui, data client.Data, name string) (render.Dataset, error) {
+// initData is the data set of the job: one that is there, or one that is added. tokens is how many the tokenizer of
+// added texts with classes knows, 0 for other rows.
+func initData(ctx context.Context, c *cli.Context, u *ui, data client.Data, name string) (
+	set render.Dataset, tokens int, err error,
+) {
 	if known := c.String("dataset"); known != "" {
 		set, err := data.Get(ctx, known)
 		if disdel.KindOf(err) == disdel.NotFound && slices.Contains(dataset.Known(), known) {
-			return data.AddKnown(ctx, known, false)
+			set, err = data.AddKnown(ctx, known, false)
 		}
-		return set, err
+		return set, 0, err
 	}
-	return addFromFlags(ctx, c, u, data, name, func(*ui, *dataset.DenseInput) error { return nil })
+	set, err = addFromFlags(ctx, c, u, data, name, func(_ *ui, in *dataset.DenseInput) error {
+		if in.Tokenizer == nil || in.NextToken {
+			return nil
+		}
+		made, err := text.Read(bytes.NewReader(in.Tokenizer))
+		if err == nil {
+			tokens = made.Size()
+		}
+		return err
+	})
+	return set, tokens, err
 }
 
 // programFile is the program that init --python writes.
@@ -233,13 +245,20 @@ func writeProgram(c *cli.Context, job string, d jobfile.Draft) (remove func(), e
 }
 
 // draft is what the job file is written for.
-func draft(ctx context.Context, c *cli.Context, data client.Data, name, file string, set *render.Dataset) (
+func draft(ctx context.Context, c *cli.Context, data client.Data, name, file string, set *render.Dataset, tokens int) (
 	jobfile.Draft, error,
 ) {
 	d := jobfile.Draft{
 		Name: name, Dataset: set.Name, Sample: set.Sample, Classes: set.Classes, Rows: set.Train.Rows,
 		HeldOut: set.Test.Rows, NextToken: set.NextToken, Sparse: set.Sparse,
-		Targets: set.Targets,
+		Targets: set.Targets, Tokens: tokens,
+	}
+	if set.Tokenizer != "" && tokens == 0 && !set.NextToken && !c.IsSet("keras") {
+		return d, &disdel.Error{
+			Kind: disdel.Invalid, Op: "write job file",
+			Msg:  "init knows the tokens only of texts that it adds itself, and " + set.Name + " is there already",
+			Hint: "add them again under another name, or start from the example bert-classify",
+		}
 	}
 	if network := c.String("keras"); network != "" {
 		var err error

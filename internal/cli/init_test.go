@@ -141,6 +141,23 @@ func TestInitWritesJobsThatLearn(t *testing.T) {
 		}, 0.7},
 		"pictures":       {func(g *generated) []string { return []string{"--images", g.pictures(30, 3, false)} }, 0.7},
 		"mixed pictures": {func(g *generated) []string { return []string{"--images", g.pictures(20, 2, true)} }, 0.8},
+		"texts": {func(g *generated) []string {
+			for i := range 200 {
+				mood := []string{"great", "lovely", "fine", "weak", "dull", "slow"}[i%2*3+g.rng.IntN(3)]
+				g.write(fmt.Sprintf("texts/%d/%d.txt", i%2, i), []byte(fmt.Sprintf("film %d\nis %s", g.rng.IntN(40), mood)))
+			}
+			return []string{"--text-files", filepath.Join(g.dir, "texts"), "--tokenizer", "bpe:300", "--positions", "16"}
+		}, 0.8},
+		"lines without a header": {func(g *generated) []string {
+			file := g.csv("lines.csv", 200, 3, 2)
+			data, err := os.ReadFile(file)
+			if err != nil {
+				g.t.Fatal(err)
+			}
+			_, data, _ = bytes.Cut(data, []byte("\n"))
+			g.write("lines.csv", bytes.ReplaceAll(data, []byte(","), []byte("^")))
+			return []string{"--csv", file, "--separator", "^", "--header", "no", "--missing", "blue", "--max-columns", "9"}
+		}, 0.8},
 		"keras": {func(g *generated) []string {
 			return []string{"--keras", g.write("my.json", []byte(initKeras)), "--dataset", "digits"}
 		}, 0.8},

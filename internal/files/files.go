@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -292,3 +293,43 @@ func Unlock(f *os.File) error {
 
 // Held says whether Lock failed because another process has the lock.
 func Held(err error) bool { return errors.Is(err, unix.EAGAIN) }
+
+// heldOutFolders are common names of the folder of held-out files, beside train.
+var heldOutFolders = []string{"test", "val", "valid", "validation"}
+
+// TrainAndTest returns the folders of training and held-out files, each with a folder for each class. test is "" if
+// there is only one of them.
+func TrainAndTest(root string) (train, test string) {
+	train = filepath.Join(root, "train")
+	if !IsFolder(train) {
+		return root, ""
+	}
+	for _, name := range heldOutFolders {
+		if test = filepath.Join(root, name); IsFolder(test) {
+			return train, test
+		}
+	}
+	return train, ""
+}
+
+// IsFolder tells whether there is a folder at path.
+func IsFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// Subfolders returns the names of the folders in a folder, without hidden ones and those of macOS archives. It returns
+// Invalid if the folder cannot be read.
+func Subfolders(root string) (names []string, err error) {
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "read " + root, Err: Plain(err), Hint: "check the folder's name"}
+	}
+	for _, e := range entries {
+		hidden := strings.HasPrefix(e.Name(), ".") || e.Name() == "__MACOSX"
+		if !hidden && IsFolder(filepath.Join(root, e.Name())) {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}

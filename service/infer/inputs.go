@@ -93,10 +93,14 @@ func isTable(name string) bool {
 	return ending == ".csv" || ending == ".tsv"
 }
 
-// isCSV tells whether data is CSV: by the file's ending, and where it has none, such as standard input, by its start.
+// isCSV tells whether data is CSV: by the file's ending, and by its start where there is none, as of standard input, or
+// another one, as .data and .txt.
 func isCSV(name string, data []byte) bool {
-	if filepath.Ext(name) != "" {
-		return isTable(name)
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".csv", ".tsv":
+		return true
+	case ".json", ".jsonl", ".ndjson":
+		return false
 	}
 	data = bytes.TrimSpace(data)
 	line, _, _ := bytes.Cut(data, []byte("\n"))

@@ -143,7 +143,7 @@ func (r *rawRows) answered() []string { return r.columns[len(r.table.Columns):] 
 // readCSV reads a table. ok is false if its first line has no name of a column.
 func (r *rawRows) readCSV(data []byte) (ok bool, err error) {
 	in := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
-	in.Comma, in.ReuseRecord, in.TrimLeadingSpace = dense.Separator(data), true, true
+	in.Comma, in.ReuseRecord, in.TrimLeadingSpace = r.separator(data), true, true
 	if line := tooWide(data, in.Comma, len(r.columns)+mostOtherFields); line > 0 {
 		return false, r.bad("line %d has more fields than the model's table has columns", line)
 	}
@@ -158,14 +158,17 @@ func (r *rawRows) readCSV(data []byte) (ok bool, err error) {
 			places[i], ok = at, true
 		}
 	}
-	if !ok {
+	headless := !ok && r.byPosition(places)
+	if !ok && !headless {
 		return false, nil
 	}
 	if err := r.lacks(func(at int) bool { return slices.Contains(places, at) }, "the header"); err != nil {
 		return true, err
 	}
-	for {
-		record, err := in.Read()
+	for record, again := head, headless; ; again = false {
+		if !again {
+			record, err = in.Read()
+		}
 		if errors.Is(err, io.EOF) {
 			return true, nil
 		}
@@ -183,6 +186,33 @@ func (r *rawRows) readCSV(data []byte) (ok bool, err error) {
 			return true, err
 		}
 	}
+}
+
+// byPosition sets the columns of fields in a file without a header, for a model of a table without a header, whose columns
+// are named by their numbers. It tells whether there are enough fields. The last field, the label, may be left out.
+func (r *rawRows) byPosition(places []int) bool {
+	for at, name := range r.columns {
+		var number int
+		if _, err := fmt.Sscanf(name, dense.Headless, &number); err != nil || fmt.Sprintf(dense.Headless, number) != name {
+			return false
+		}
+		if number <= len(places) {
+			places[number-1] = at
+		} else if number > len(places)+1 || at < len(r.table.Columns) {
+			return false
+		}
+	}
+	return true
+}
+
+// separator is the one of CSV. A single row shows spaces between its fields only if it has no other separator.
+func (r *rawRows) separator(data []byte) rune {
+	line, _, _ := bytes.Cut(bytes.TrimSpace(data), []byte("\n"))
+	_, isName := r.at[string(line)]
+	if by := dense.Separator(data); by != ',' || isName || bytes.ContainsRune(line, ',') || !bytes.ContainsRune(line, ' ') {
+		return by
+	}
+	return ' '
 }
 
 // rawObjects returns JSON objects with the columns of rows: one, a list of them, {"rows": [...]}, or one in each line.

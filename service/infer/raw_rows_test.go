@@ -235,3 +235,35 @@ func TestRawRowsHaveTheMarksOfTheirTable(t *testing.T) {
 		}
 	}
 }
+
+// A model of a table without a header takes rows as that file has them, in any file of text, with the label or without
+// it if it is the last column. A single row may have spaces between its fields.
+func TestRowsWithoutAHeaderAreTakenAsTheTableHasThem(t *testing.T) {
+	in, err := dense.CSV{
+		Source: dataset.TextSource("iris.data", "1 10 7 a\n3 30 7 b\n1 10 7 a\n3 30 7 b\n"), Skip: []string{"3"},
+	}.Input("iris")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := modelOf(t, &in)
+	for _, c := range []struct {
+		text    string
+		labels  []int32
+		isWrong bool
+	}{
+		{"1 10 7 a", []int32{0}, false},
+		{"3 30 7", nil, false},
+		{"1,10,7,a\n3,30,7,b\n", []int32{0, 1}, false},
+		{"1 10 7 a\n3 30 7 b\n", []int32{0, 1}, false},
+		{"column 1,column 2\n1,10\n", nil, false},
+		{"5", nil, true},
+	} {
+		got, err := m.Read("ask.data", []byte(c.text))
+		if (err != nil) != c.isWrong || !slices.Equal(got.Labels, c.labels) {
+			t.Errorf("%q: labels %v, %v", c.text, got.Labels, err)
+		}
+		if err == nil && (len(got.Rows[0]) != 2 || got.Rows[0][0] != got.Rows[0][1] || got.Rows[0][0]*got.Rows[0][0] != 1) {
+			t.Errorf("%q: rows %v, not standardised", c.text, got.Rows)
+		}
+	}
+}
