@@ -11,14 +11,15 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/service"
 )
 
 // How often a page gets events at most, how long small events wait for large ones, and the time between lines
-// that keep a quiet connection open.
+// that keep a quiet connection open. A page that is loaded for a small event is late for the round that ends meanwhile.
 const (
 	tellEvery = 50 * time.Millisecond
-	smallWait = 100 * time.Millisecond
+	smallWait = 400 * time.Millisecond
 	heartbeat = 15 * time.Second
 )
 
@@ -90,7 +91,7 @@ func liveJob(v *visit) error {
 		return err
 	}
 	defer free()
-	news := &news{changed: make(chan struct{}, 1), large: make(chan struct{}, 1)}
+	news := newNews()
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
@@ -100,40 +101,28 @@ func liveJob(v *visit) error {
 	}()
 	defer func() { stop(); <-over }()
 	out := v.stream()
-	beat := time.NewTicker(heartbeat)
-	defer beat.Stop()
-	pause := time.NewTimer(0)
-	defer pause.Stop()
-	for {
-		select {
-		case <-news.changed:
-			news.gather(pause, over)
-			if news.tell(out) != nil {
-				return nil
-			}
-			pause.Reset(tellEvery)
-			<-pause.C
-		case <-over:
-			news.tell(out)             //nolint:errcheck // the browser went away
-			out.send("over", run.ID()) //nolint:errcheck // the same
-			return nil
-		case <-beat.C:
-			if out.line(": still here\n\n") != nil {
-				return nil
-			}
-		}
+	if news.follow(out, over) {
+		news.tell(out)             //nolint:errcheck // the browser went away
+		out.send("over", run.ID()) //nolint:errcheck // the same
 	}
+	return nil
 }
 
 // news is what has happened since the last message to the browser. Begins and ends of actions wait a while for the end
-// of a round, so that the page is not loaded for each of them.
+// of a round, so that the page is not loaded for each of them. The progress of actions is told at once: no page is
+// loaded for it.
 type news struct {
-	changed chan struct{} // anything has
-	large   chan struct{} // something has that cannot wait
+	moved chan struct{} // actions have come further
+	small chan struct{} // something has changed that can wait
+	large chan struct{} // something has changed that cannot wait
 
 	mu       sync.Mutex
 	happened string            // guarded by mu: the newest event's text, "" for none
 	progress *service.Progress // guarded by mu: the newest picture, nil for none
+}
+
+func newNews() *news {
+	return &news{moved: make(chan struct{}, 1), small: make(chan struct{}, 1), large: make(chan struct{}, 1)}
 }
 
 func (n *news) add(e service.Event) {
@@ -142,23 +131,44 @@ func (n *news) add(e service.Event) {
 	switch what := e.What.(type) {
 	case service.Progress:
 		n.progress = &what
-		signal(n.large)
+		signal(n.moved)
 	case service.Invoked, service.Ended, service.Forecast:
 		n.happened = what.String()
+		signal(n.small)
 	default:
 		n.happened = what.String()
 		signal(n.large)
 	}
-	signal(n.changed)
 }
 
-// gather waits until it is time for a message.
-func (n *news) gather(pause *time.Timer, over <-chan struct{}) {
-	pause.Reset(smallWait)
-	select {
-	case <-n.large:
-	case <-over:
-	case <-pause.C:
+// follow tells the browser what happens until the job is over, and says whether the browser is still there then.
+func (n *news) follow(out *stream, over <-chan struct{}) bool {
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	var wait <-chan time.Time // until small events are told, nil where there are none
+	for {
+		var err error
+		select {
+		case <-n.small:
+			if wait == nil {
+				wait = time.After(smallWait)
+			}
+			continue
+		case <-beat.C:
+			err = out.line(": still here\n\n")
+		case <-n.moved:
+			err = n.tellProgress(out)
+		case <-n.large:
+			wait, err = nil, n.tell(out)
+		case <-wait:
+			wait, err = nil, n.tell(out)
+		case <-over:
+			return true
+		}
+		if err != nil {
+			return false
+		}
+		time.Sleep(tellEvery)
 	}
 }
 
@@ -170,20 +180,31 @@ func signal(to chan struct{}) {
 	}
 }
 
-func (n *news) tell(out *stream) error {
+// tellProgress sends how far the running actions are.
+func (n *news) tellProgress(out *stream) error {
 	n.mu.Lock()
-	happened, progress := n.happened, n.progress
-	n.happened, n.progress = "", nil
+	progress := n.progress
+	n.progress = nil
 	n.mu.Unlock()
-	if progress != nil {
-		if err := out.send("progress", actionsOf(*progress)); err != nil {
-			return err
-		}
+	if progress == nil {
+		return nil
 	}
-	if happened != "" {
-		return out.send("changed", happened)
+	return out.send("progress", actionsOf(*progress))
+}
+
+// tell sends all that is new.
+func (n *news) tell(out *stream) error {
+	if err := n.tellProgress(out); err != nil {
+		return err
 	}
-	return nil
+	n.mu.Lock()
+	happened := n.happened
+	n.happened = ""
+	n.mu.Unlock()
+	if happened == "" {
+		return nil
+	}
+	return out.send("changed", happened)
 }
 
 // How often a watched list of jobs is read at most, and which part of the time that takes at most.
@@ -194,7 +215,8 @@ const (
 
 // boards watch the lists of jobs for changes, one for each tenant with an open list.
 type boards struct {
-	rows *history.RecordCache[row]
+	rows  *history.RecordCache[row]
+	parts *history.RecordCache[report.ComparedJob]
 
 	mu  sync.Mutex
 	all map[*service.Service]*board // guarded by mu
@@ -222,7 +244,7 @@ func (b *boards) join(s *service.Service) *board {
 			stop: stop, over: make(chan struct{}), looked: make(chan struct{}), changed: make(chan struct{}),
 		}
 		b.all[s] = one
-		go one.look(ctx, s, b.rows)
+		go one.look(ctx, s, b)
 	}
 	one.readers++
 	return one
@@ -251,15 +273,17 @@ type seen struct {
 	model  bool
 }
 
-func (b *board) look(ctx context.Context, s *service.Service, rows *history.RecordCache[row]) {
+func (b *board) look(ctx context.Context, s *service.Service, all *boards) {
 	defer close(b.over)
+	var ahead sync.WaitGroup
+	defer ahead.Wait()
 	again := time.NewTimer(0)
 	defer again.Stop()
 	<-again.C
 	var before []seen
 	for first := true; ; first = false {
 		began := time.Now()
-		if now, err := newest(ctx, s, rows); err == nil {
+		if now, err := newest(ctx, s, all.rows); err == nil {
 			if !first && !slices.Equal(before, now) {
 				b.wake()
 			}
@@ -267,6 +291,7 @@ func (b *board) look(ctx context.Context, s *service.Service, rows *history.Reco
 		}
 		if first {
 			close(b.looked)
+			ahead.Go(func() { all.readAhead(ctx, s) })
 		}
 		again.Reset(max(lookEvery, lookShare*time.Since(began)))
 		select {
@@ -275,6 +300,23 @@ func (b *board) look(ctx context.Context, s *service.Service, rows *history.Reco
 			return
 		}
 	}
+}
+
+// readAhead caches what the user is likely to open next: the longest list of jobs, and the curves of the newest ones.
+func (b *boards) readAhead(ctx context.Context, s *service.Service) {
+	list, err := listRows(ctx, s, b.rows, history.Query{Limit: mostJobs})
+	if err != nil {
+		return // the page that needs it says what is wrong
+	}
+	h, err := s.History(ctx)
+	if err != nil {
+		return
+	}
+	ids := make([]disdel.JobID, min(len(list), usualJobs))
+	for i := range ids {
+		ids[i] = list[i].ID
+	}
+	b.parts.Find(ctx, h, ids) //nolint:errcheck // as above
 }
 
 // mostWatched bounds the watched jobs: unfinished jobs are among the newest.

@@ -152,7 +152,7 @@ func newSite(cfg Config) *site {
 		parts: history.NewRecordCache(mostParts,
 			func(r *disdel.Record) report.ComparedJob { return report.ComparedJobOf(r).Thin() }),
 	}
-	s.boards = boards{all: map[*service.Service]*board{}, rows: s.rows}
+	s.boards = boards{all: map[*service.Service]*board{}, rows: s.rows, parts: s.parts}
 	return s
 }
 
