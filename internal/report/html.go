@@ -245,7 +245,6 @@ type view struct {
 	FailurePlot []Figure
 	Adjusted    []string
 	Stages      []string
-	Layers      []string // of the stages that train one network
 	Steps       []string
 	Notes       []string
 	Hints       []string
@@ -325,7 +324,7 @@ func (r *Report) view(spec []byte) view {
 	v := view{
 		Report: r, Style: template.CSS(pageStyle), Learns: r.learns(), Plan: r.planText(), Stopped: r.record.Stopped,
 		State: r.Status.String(),
-		Tiles: r.tiles(), Adjusted: r.adjusted(), Stages: r.stages(), Layers: r.layers(), Steps: r.steps(),
+		Tiles: r.tiles(), Adjusted: r.adjusted(), Stages: r.stages(), Steps: r.steps(),
 		Notes: slices.Concat(r.Warnings, r.Troubles.notes()),
 		Hints: r.hints(), Matrices: matrix(r.ByClass), Confusions: confusions(r.ByClass),
 		Checksums: r.checksums(), Spec: string(spec),
