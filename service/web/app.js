@@ -248,24 +248,39 @@
       const one = node && (node.items || node);
       return one && one.properties && one.properties[key];
     };
+    // In a line, braces hold fields side by side. Of the innermost open ones, key is the field before the cursor with its
+    // colon, "" for none, and word what follows. open has the fields to which the open braces belong.
+    const inLine = (line) => {
+      let key = "", word = "", over = false;
+      const open = [];
+      for (const [part] of line.matchAll(/[{},]|: |[^{},:]+|:/g)) {
+        if (part === "{") { open.push(key); key = ""; word = ""; }
+        else if (part === "}") { open.pop(); over = true; }
+        else if (part === "," && open.length) { key = ""; word = ""; over = false; }
+        else if (part === ": " && !key) { key = word.trim(); word = ""; }
+        else word += part;
+      }
+      return over ? null : { open: open.filter(Boolean), key, word: word.trimStart() };
+    };
     const fits = (schema) => {
       const lines = typed.value.slice(0, typed.selectionStart).replace(/^( *)- /gm, "$1  ").split("\n");
-      const now = /^( *)(\w*)(?:(:) +(\S*))?$/.exec(lines.pop()), path = [];
+      const indent = /^ */.exec(lines.at(-1))[0], now = inLine(lines.pop().trimStart()), path = [];
       if (!now || typed.selectionStart !== typed.selectionEnd) return [];
-      let depth = now[1].length;
+      let depth = indent.length;
       for (const line of lines.reverse()) {
         const above = /^( *)(\w+):/.exec(line);
         if (above && above[1].length < depth) { path.unshift(above[2]); depth = above[1].length; }
       }
-      const node = path.reduce(below, schema), word = now[3] ? now[4] : now[2];
-      const one = now[3] ? below(node, now[2]) || {} : {};
+      const node = [...path, ...now.open].reduce(below, schema);
+      const one = now.key ? below(node, now.key) || {} : {};
       const fields = ((node && node.items) || node || {}).properties || {};
       const values = one.enum || (one.type === "boolean" ? ["true", "false"] : []);
-      const all = now[3] ? values.map((text) => [String(text), one.description]) :
-        Object.entries(fields).map(([key, { type, description }]) =>
-          [key + (type === "object" ? `:\n${now[1]}  ` : type === "array" ? `:\n${now[1]}  - ` : ": "), description]);
-      return all.filter(([text]) => text.startsWith(word) && text !== word)
-        .map(([text, tip]) => [text.slice(word.length), tip, text]);
+      const inside = now.open.length ? { object: ": {", array: ": [" } :
+        { object: `:\n${indent}  `, array: `:\n${indent}  - ` };
+      const all = now.key ? values.map((text) => [String(text), one.description]) :
+        Object.entries(fields).map(([key, { type, description }]) => [key + (inside[type] || ": "), description]);
+      return all.filter(([text]) => text.startsWith(now.word) && text !== now.word)
+        .map(([text, tip]) => [text.slice(now.word.length), tip, text]);
     };
     const put = (text) => {
       typed.setRangeText(text, typed.selectionStart, typed.selectionEnd, "end");
