@@ -95,7 +95,7 @@ func pythonWithTorch(t *testing.T) string {
 }
 
 // PyTorch comes to the same losses and gradients from the same weights, of networks whose arrays have its names and
-// of some that have them in its order; what is not alike is found.
+// of some that have them in its order; what is not alike is found. `make gpu-check` compares all networks.
 func TestStepsArePyTorchs(t *testing.T) {
 	python := pythonWithTorch(t)
 	t.Chdir("../..")
@@ -106,7 +106,7 @@ func TestStepsArePyTorchs(t *testing.T) {
 		t.Errorf("%v\n%s", err, text.String())
 	}
 	text.Reset()
-	small := []string{"resnet18", "resnet20-cifar", "vgg16-cifar", "mobilenetv1", "inceptionv3"}
+	small := []string{"resnet20-cifar", "mobilenetv1"}
 	if err := againstTorch(&text, native.Backend{}, python, small); err != nil ||
 		strings.Count(text.String(), ": ok\n") != len(small) {
 		t.Errorf("%v\n%s", err, text.String())
