@@ -170,7 +170,7 @@ func (s *Store) Heartbeat(ctx context.Context, job disdel.JobID, p disdel.Progre
 	var flag *redis.IntCmd
 	_, err = s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		pipe.HSet(ctx, s.keys.progress(job), progressField(p), data)
-		pipe.Expire(ctx, s.keys.progress(job), keyLife)
+		pipe.Expire(ctx, s.keys.progress(job), heartbeatLife)
 		flag = pipe.Exists(ctx, s.keys.cancel(job))
 		return nil
 	})

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -219,6 +220,17 @@ func keysExpire(t *testing.T, s *place) {
 		if ttl := admin.TTL(ctx, key).Val(); ttl <= 0 || ttl > keyLife {
 			t.Errorf("%s lives for %v", key, ttl)
 		}
+	}
+	const job = disdel.JobID("job-2")
+	if _, err := s.Sweep(ctx, job); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Heartbeat(ctx, job, disdel.Progress{Task: disdel.TaskTrain}); err != nil { // of an action that is late
+		t.Fatal(err)
+	}
+	progress := s.keys.progress(job)
+	if ttl := s.all()[progress].TTL(ctx, progress).Val(); ttl <= 0 || ttl > time.Hour {
+		t.Errorf("a late heartbeat stays for %v", ttl)
 	}
 }
 

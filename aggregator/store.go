@@ -115,6 +115,10 @@ func wrap(err error, op, what string) error {
 // that crashed jobs do not fill the server.
 const keyLife = 24 * time.Hour
 
+// heartbeatLife is how long a job's heartbeats live after the newest one. An action that outlives its job's Sweep may
+// still send one, which nobody deletes. It is longer than the longest batch.
+const heartbeatLife = time.Hour
+
 // keys builds every key. A key contains job, round, level and member, so that a second delivery has the key of the
 // first. The job is in braces, so that a sharded Redis keeps a job on one server.
 type keys struct{ prefix string }

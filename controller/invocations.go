@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -96,22 +97,43 @@ func (r *run) runInvocation(work context.Context, inv disdel.Invocation, after t
 	return EndedEvent{Activation: r.rescued(context.WithoutCancel(work), a)}
 }
 
-// prepare creates the action of an invocation if no action with its limits exists.
-func (r *run) prepare(ctx context.Context, inv disdel.Invocation) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.prepared[inv.Action] == inv.Limits {
-		return nil
-	}
-	return r.make(ctx, inv)
+// preparedAction is an action that the run has created on the platform. Its lock is held while the platform creates
+// it: only invocations of this action wait for that.
+type preparedAction struct {
+	mu     sync.Mutex
+	limits disdel.Limits // guarded by mu; zero: it does not exist
+	remade time.Time     // guarded by mu: when it was missing and created again
 }
 
-// make creates an action. The caller holds the lock.
-func (r *run) make(ctx context.Context, inv disdel.Invocation) error {
+// action is what the run knows of an action.
+func (r *run) action(name disdel.ActionName) *preparedAction {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a := r.prepared[name]
+	if a == nil {
+		a = &preparedAction{}
+		r.prepared[name] = a
+	}
+	return a
+}
+
+// prepare creates the action of an invocation if no action with its limits exists.
+func (r *run) prepare(ctx context.Context, inv disdel.Invocation) error {
+	a := r.action(inv.Action)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.limits == inv.Limits {
+		return nil
+	}
+	return r.make(ctx, a, inv)
+}
+
+// make creates an action. The caller holds the action's lock.
+func (r *run) make(ctx context.Context, a *preparedAction, inv disdel.Invocation) error {
 	err := r.c.cfg.Invoker.Prepare(ctx, scheduler.Package(r.spec.ID),
 		[]disdel.ActionPlan{{Task: inv.Task, Name: inv.Action, Limits: inv.Limits}})
 	if err == nil {
-		r.prepared[inv.Action] = inv.Limits
+		a.limits = inv.Limits
 	}
 	return err
 }
@@ -122,13 +144,14 @@ const remadeFor = 5 * time.Second
 
 // prepareAnew creates an action that has disappeared.
 func (r *run) prepareAnew(ctx context.Context, inv disdel.Invocation) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if at, ok := r.remade[inv.Action]; ok && r.c.cfg.Now().Sub(at) < remadeFor {
+	a := r.action(inv.Action)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if r.c.cfg.Now().Sub(a.remade) < remadeFor {
 		return nil
 	}
-	r.remade[inv.Action] = r.c.cfg.Now()
-	return r.make(ctx, inv)
+	a.remade = r.c.cfg.Now()
+	return r.make(ctx, a, inv)
 }
 
 func refused(inv disdel.Invocation, err error) RefusedEvent {

@@ -381,7 +381,7 @@ func trainedAnew(h disdel.Halfway) string {
 // keptWork is what the store has of a round of a job's record if the job continues with the same work, else nil.
 func keptWork(r disdel.Record, spec *Spec, round int) *disdel.Halfway {
 	h := r.Halfway
-	if h == nil || h.Mark == "" || h.Round != round || h.Work != spec.digest(round) {
+	if h == nil || h.Mark == "" || h.Round != round || h.Work == "" || h.Work != spec.digest(round) {
 		return nil
 	}
 	return h

@@ -61,7 +61,7 @@ func (c *Controller) run(ctx context.Context, spec Spec, rec *disdel.Record) (*d
 			Before:      cmp.Or(rec.CostGBs, estimator.Cost(rec.Activations)),
 			Evaluations: rec.EvaluationGBs, Used: rec.MeteredCost(),
 		},
-		prepared: map[disdel.ActionName]disdel.Limits{}, remade: map[disdel.ActionName]time.Time{},
+		prepared:    map[disdel.ActionName]*preparedAction{},
 		invocations: map[disdel.Slot]*runningInvocation{},
 		progress:    make(chan []disdel.Progress), accepted: make(chan disdel.Invocation),
 	}
@@ -96,8 +96,7 @@ type run struct {
 	notGranted     string          // in the last notice
 
 	mu       sync.Mutex
-	prepared map[disdel.ActionName]disdel.Limits // guarded by mu
-	remade   map[disdel.ActionName]time.Time     // guarded by mu: when a missing action was created again
+	prepared map[disdel.ActionName]*preparedAction // guarded by mu
 
 	progress    chan []disdel.Progress
 	seen        time.Time // last read of progress
@@ -128,7 +127,7 @@ func (r *run) execute(ctx context.Context) {
 		first = refused(disdel.Invocation{}, err)
 	}
 	for _, a := range r.spec.Plan.Actions {
-		r.prepared[a.Name] = a.Limits
+		r.prepared[a.Name] = &preparedAction{limits: a.Limits}
 	}
 	r.rec.Phases.Prepare += disdel.Millis(r.c.cfg.Now().Sub(r.began))
 	r.roundStart = r.c.cfg.Now()

@@ -13,6 +13,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -44,8 +45,23 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return terminal.ExitCode(ctx, err)
 }
 
+// dropEmptyVariables removes disdel's empty variables from the environment. To the library of flags an empty variable
+// is a value, which would hide that of the context.
+func dropEmptyVariables() error {
+	var errs []error
+	for _, one := range os.Environ() {
+		if name, value, _ := strings.Cut(one, "="); value == "" && strings.HasPrefix(name, "DISDEL_") {
+			errs = append(errs, os.Unsetenv(name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // carryOut runs one command line.
 func carryOut(ctx context.Context, u *ui, args []string) error {
+	if err := dropEmptyVariables(); err != nil {
+		return err
+	}
 	app := newApp(u)
 	asked := splitArgs(app, args)
 	u.Args = args

@@ -248,6 +248,7 @@ type answerLine struct {
 	Names           []string             `json:"names,omitempty"`
 	Labels          []int32              `json:"labels,omitempty"`
 	Probabilities   [][]float32          `json:"probabilities,omitempty"`
+	PlainOutputs    bool                 `json:"plainOutputs,omitempty"`
 	Predictions     []float32            `json:"predictions,omitempty"`
 	Targets         []float32            `json:"targets,omitempty"`
 	TargetNames     []string             `json:"targetNames,omitempty"`
@@ -261,22 +262,24 @@ type answerLine struct {
 func (l *answerLine) take(doc *render.Inference) {
 	l.Model, l.Classes, l.Names, l.Labels = doc.Model, doc.Classes, doc.Names, doc.Labels
 	l.Probabilities, l.Predictions, l.Targets = doc.Probabilities, doc.Predictions, doc.Targets
-	l.Recommendations, l.Warnings = doc.Recommendations, doc.Warnings
+	l.Recommendations, l.Warnings, l.PlainOutputs = doc.Recommendations, doc.Warnings, doc.PlainOutputs
 	l.TargetNames, l.Values = doc.TargetNames, doc.Values
 }
 
 // text is the line for people.
 func (l *answerLine) text() string {
-	name := terminal.OneLine(l.Name)
+	name, certainty := terminal.OneLine(l.Name), render.Certainty(l.PlainOutputs)
 	switch {
 	case l.Error != nil:
 		return fmt.Sprintf("%s: %s", name, l.Error)
 	case len(l.Classes) == 1 && len(l.Names) == 1:
-		return fmt.Sprintf("%s: %s, probability %.4f", name, l.Names[0], l.Probabilities[0][l.Classes[0]])
+		return fmt.Sprintf("%s: %s, %s %.4f", name, l.Names[0], certainty,
+			l.Probabilities[0][l.Classes[0]])
 	case len(l.Values) == 1 && len(l.TargetNames) == 1:
 		return fmt.Sprintf("%s: %s %.6g", name, terminal.OneLine(l.TargetNames[0]), l.Values[0][0])
 	case len(l.Classes) == 1:
-		return fmt.Sprintf("%s: class %d, probability %.4f", name, l.Classes[0], l.Probabilities[0][l.Classes[0]])
+		return fmt.Sprintf("%s: class %d, %s %.4f", name, l.Classes[0], certainty,
+			l.Probabilities[0][l.Classes[0]])
 	default:
 		return fmt.Sprintf("%s: %s", name, disdel.Counted(
 			max(len(l.Classes), len(l.Values), len(l.Predictions), len(l.Recommendations)), "answer"))

@@ -278,8 +278,10 @@ func TestSettingsSayWhereTheyComeFrom(t *testing.T) {
 	t.Setenv("DISDEL_POOL_MEMORY", "3GB")
 	t.Setenv("DISDEL_ACTION_TIMEOUT", "4m")
 	for _, v := range []string{"DISDEL_STORAGE", "DISDEL_APIHOST", "DISDEL_AUTH", "DISDEL_REDIS", "DISDEL_CONTEXT"} {
-		t.Setenv(v, "")
-		os.Unsetenv(v)
+		t.Setenv(v, "") // hides nothing of the context
+	}
+	if code := run([]string{"disdel", "version"}, nil, io.Discard, io.Discard); code != 0 {
+		t.Fatal(code)
 	}
 	known := client.Contexts{Current: "lab"}
 	lab := client.Context{

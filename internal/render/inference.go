@@ -17,6 +17,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/service/infer"
 )
 
@@ -29,6 +30,7 @@ type Inference struct {
 	Labels        []int32             `json:"labels,omitempty"` // as the input has them
 	Right         *int                `json:"right,omitempty"`  // how many classes are the labels
 	Probabilities [][]float32         `json:"probabilities"`
+	PlainOutputs  bool                `json:"plainOutputs,omitempty"` // which Probabilities are, for example after mse
 	Warnings      []string            `json:"warnings,omitempty"`
 	Actions       []disdel.Activation `json:"actions"`
 
@@ -75,8 +77,24 @@ func AnswerFile(ctx context.Context, s *infer.Predictor, m *infer.Model, file st
 		doc.predict(&m.Network, answers.Probabilities, inputs.Numbers)
 		return doc, err
 	}
+	doc.PlainOutputs = endsPlain(m.Graph)
 	doc.compare(inputs.Labels, m.Labels)
 	return doc, err
+}
+
+// endsPlain tells whether the outputs of a graph are no probabilities. A program's are taken for some.
+func endsPlain(g *model.Graph) bool {
+	last := g.Nodes[len(g.Nodes)-1].Op
+	return last != model.OpSoftmax && last != model.OpSigmoid && last != model.OpCustom
+}
+
+// Certainty is the word for the number of an answer's class: probability, or output if the network ends in plain
+// outputs.
+func Certainty(plainOutputs bool) string {
+	if plainOutputs {
+		return "output"
+	}
+	return "probability"
 }
 
 // predict converts the outputs of a network of numbers.
@@ -189,7 +207,7 @@ func PrintInference(w io.Writer, doc Inference) {
 	if doc.Labels != nil {
 		head = append(head, "LABEL")
 	}
-	rows := [][]string{append(head, "PROBABILITY")}
+	rows := [][]string{append(head, strings.ToUpper(Certainty(doc.PlainOutputs)))}
 	for i, k := range doc.Classes {
 		row := []string{fmt.Sprint(i), fmt.Sprint(k), className(doc.Names, i)}
 		if doc.Labels != nil {
@@ -234,8 +252,10 @@ type FileAnswer struct {
 
 // PrintFileAnswers is a table of the answers for files, a row each.
 func PrintFileAnswers(w io.Writer, doc FileAnswers) {
-	rows := [][]string{{"FILE", "INPUT", "CLASS", "NAME", "PROBABILITY"}}
+	head := []string{"FILE", "INPUT", "CLASS", "NAME", "PROBABILITY"}
+	rows := [][]string{head}
 	for _, f := range doc.Files {
+		head[len(head)-1] = strings.ToUpper(Certainty(f.PlainOutputs)) // the same for all: they are of one model
 		for i, k := range f.Classes {
 			rows = append(rows, []string{
 				f.File, fmt.Sprint(i), fmt.Sprint(k), className(f.Names, i), fmt.Sprintf("%.4f", f.Probabilities[i][k]),

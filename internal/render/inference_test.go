@@ -11,6 +11,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset/dense"
+	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/service/infer"
 )
 
@@ -85,5 +86,33 @@ func TestRowsThatCannotBeWritten(t *testing.T) {
 	if _, err := NewAnswerWriter(".parquet", &bytes.Buffer{}); !errors.Is(err, disdel.Invalid) ||
 		!strings.Contains(disdel.AsError(err).Hint, ".npy") {
 		t.Errorf("%v", err)
+	}
+}
+
+// A network that does not end in softmax or sigmoid answers with plain outputs, and its table says so.
+func TestPlainOutputsAreNoProbabilities(t *testing.T) {
+	graph := func(activation string) *model.Graph {
+		g, err := model.Build(disdel.Network{Input: []int{1, 2, 2}, Classes: 3, Layers: []disdel.Layer{
+			{Kind: "flatten"}, {Kind: "dense", Units: 3, Activation: activation},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	for activation, word := range map[string]string{
+		"": "OUTPUT", "relu": "OUTPUT", "softmax": "PROBABILITY", "sigmoid": "PROBABILITY",
+	} {
+		doc := Inference{
+			Classes: []int{1}, Probabilities: [][]float32{{-3, 1.5, 0}}, PlainOutputs: endsPlain(graph(activation)),
+		}
+		var one, files bytes.Buffer
+		PrintInference(&one, doc)
+		PrintFileAnswers(&files, FileAnswers{Files: []FileAnswer{{File: "a.png", Inference: doc}}})
+		for _, text := range []string{one.String(), files.String()} {
+			if head, _, _ := strings.Cut(text, "\n"); !strings.HasSuffix(strings.TrimSpace(head), word) {
+				t.Errorf("after %q: %q, want %s", activation, head, word)
+			}
+		}
 	}
 }

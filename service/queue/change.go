@@ -35,6 +35,7 @@ func (q *Queue) Change(
 	}
 	if within, ok := e.demand.WithinHeld(to); ok {
 		e.demand, e.gaveSome = within, true
+		e.edits++
 		q.mu.Unlock()
 		q.startLooking()
 		return "", nil
@@ -46,6 +47,7 @@ func (q *Queue) Change(
 	}
 	w := &change{to: to, answer: make(chan string, 1)}
 	e.change = w
+	e.edits++
 	q.mu.Unlock()
 	q.startLooking()
 	return q.answered(ctx, e, w), nil
@@ -68,6 +70,7 @@ func (q *Queue) answered(ctx context.Context, e *entry, w *change) (refused stri
 		return <-w.answer
 	}
 	e.change, e.gaveSome = nil, true
+	e.edits++
 	return "the queue of the pool did not answer"
 }
 
@@ -92,20 +95,16 @@ func (q *Queue) consider(s *poolState, admission *scheduler.Admission) map[disde
 	return out
 }
 
-// fulfil answers the changes once they are in the note; the caller holds the lock.
-func (q *Queue) fulfil(admission *scheduler.Admission, answers map[disdel.JobID]string) {
-	for _, d := range admission.Demands() {
-		refused, asked := answers[d.Job]
-		e := q.entries[d.Job]
-		if !asked || e == nil || e.change == nil {
-			continue
-		}
-		if refused == "" {
-			e.demand.Gang, e.demand.Keep, e.demand.Held = d.Gang, d.Keep, d.Held
-		}
-		e.change.answer <- refused
-		e.change = nil
+// fulfil answers a job's change once it is in the note, which has d for it. The caller holds the lock.
+func (e *entry) fulfil(d *scheduler.Demand, refused string) {
+	if e.change == nil {
+		return
 	}
+	if refused == "" {
+		e.demand.Gang, e.demand.Keep, e.demand.Held = d.Gang, d.Keep, d.Held
+	}
+	e.change.answer <- refused
+	e.change = nil
 }
 
 // correctOwn corrects what the state says about this process's jobs: they may have given room back since, and they do

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
@@ -57,6 +58,7 @@ type entry struct {
 	began    bool          // it had room before, and waits for the next round
 	gaveBack bool          // it gave all its room back, which the note does not say yet
 	gaveSome bool          // it holds less than the note says
+	edits    int           // changes that its job asked for
 	granted  chan struct{} // closed once it has its room, or never will
 	failed   error         // why it never will
 	change   *change
@@ -72,6 +74,7 @@ const (
 	blindFor   = 3 * time.Second        // without history after which a process decides for its own jobs only
 	lookShare  = 4                      // looks take at most 1 part in lookShare+1 of the time: a long queue takes long
 	leaveIn    = 5 * time.Second        // for the write at a job's end
+	lookIn     = 10 * time.Second       // for one look: a history that hangs must not keep jobs waiting
 )
 
 // New returns the queue of a pool. It returns Invalid for an unknown admission.
@@ -127,6 +130,7 @@ func (q *Queue) again(ctx context.Context, job disdel.JobID) error {
 		return nil
 	}
 	granted := make(chan struct{})
+	e.edits++
 	e.began, e.gaveBack, e.waits, e.granted, e.since = true, true, false, granted, time.Now()
 	e.demand.Held, e.demand.Began, e.demand.Quota.Cost = nil, true, 0 // what it comes to was looked at when it began
 	q.mu.Unlock()
@@ -174,9 +178,7 @@ func (q *Queue) Leave(id disdel.JobID, cost float64) {
 	if !there || looking {
 		return
 	}
-	ctx, stop := context.WithTimeout(context.WithoutCancel(q.Life), leaveIn)
-	defer stop()
-	if err := q.settle(ctx); err != nil {
+	if err := q.settleWithin(context.WithoutCancel(q.Life), leaveIn); err != nil {
 		q.Log.WithError(err).WithField("job", id).Debug("what the job held is given back later")
 		q.startLooking()
 	}
@@ -196,7 +198,7 @@ func (q *Queue) look() {
 	seen := time.Now()
 	for {
 		began := time.Now()
-		err := q.settle(q.Life)
+		err := q.settleWithin(q.Life, lookIn)
 		took := time.Since(began)
 		if err == nil {
 			seen = time.Now()
@@ -255,6 +257,13 @@ func (e *entry) answered() bool {
 	}
 }
 
+// settleWithin is settle with a time limit.
+func (q *Queue) settleWithin(ctx context.Context, limit time.Duration) error {
+	ctx, stop := context.WithTimeout(ctx, limit)
+	defer stop()
+	return q.settle(ctx)
+}
+
 // settle brings the note up to date, decides, and tells the jobs of this process.
 func (q *Queue) settle(ctx context.Context) error {
 	h, err := q.History(ctx)
@@ -286,13 +295,12 @@ func (q *Queue) alone(ctx context.Context) error {
 	s := readState(history.Note{})
 	admission := q.open(&s, pool, map[string]bool{q.Token: true})
 	decided := s.decide(admission, q.Token, SinceEpoch(time.Now()), 0)
-	answers := q.consider(&s, admission)
-	q.tell(admission, decided)
-	q.fulfil(admission, answers)
+	q.tell(q.seen(), admission, decided, q.consider(&s, admission))
 	return nil
 }
 
-// try changes the note once. It returns Conflict if another process was faster.
+// try changes the note once. It returns Conflict if another process was faster. It does not hold the lock while it
+// writes, since a slow history would then block all jobs of this process.
 func (q *Queue) try(ctx context.Context, h *history.Store, pool scheduler.Capacity) error {
 	note, err := h.Note(ctx, history.NotePool, q.Pool)
 	if err != nil && disdel.KindOf(err) != disdel.NotFound {
@@ -305,14 +313,11 @@ func (q *Queue) try(ctx context.Context, h *history.Store, pool scheduler.Capaci
 	}
 	busy := q.Busy(ctx)
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	entered := make([]disdel.JobID, 0, len(q.costs))
-	for job := range q.costs {
-		entered = append(entered, job)
-	}
+	entered, seen := maps.Clone(q.costs), q.seen()
 	admission := q.open(&s, pool, lives)
 	decided := s.decide(admission, q.Token, SinceEpoch(time.Now()), busy)
 	answers := q.consider(&s, admission)
+	q.mu.Unlock()
 	value, err := json.Marshal(s)
 	if err != nil {
 		return err
@@ -323,36 +328,65 @@ func (q *Queue) try(ctx context.Context, h *history.Store, pool scheduler.Capaci
 			return err
 		}
 	}
-	for _, job := range entered {
-		delete(q.costs, job)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for job, cost := range entered {
+		if q.costs[job] == cost {
+			delete(q.costs, job)
+		}
 	}
 	for _, e := range q.entries { // the note says it now
-		e.gaveBack, e.gaveSome = false, false
+		if seen.has(e) {
+			e.gaveBack, e.gaveSome = false, false
+		}
 	}
-	q.tell(admission, decided)
-	q.fulfil(admission, answers)
+	q.tell(seen, admission, decided, answers)
 	return nil
 }
 
-// tell tells the jobs of this process how they stand; the caller holds the lock.
-func (q *Queue) tell(admission *scheduler.Admission, decided map[disdel.JobID]scheduler.Grant) {
+// snapshot has the entries that a decision was made for, with their edits at that time. An entry that its job has
+// changed since is not told of the decision: the next look corrects the note.
+type snapshot map[*entry]int
+
+// seen is a snapshot of all entries; the caller holds the lock.
+func (q *Queue) seen() snapshot {
+	out := make(snapshot, len(q.entries))
+	for _, e := range q.entries {
+		out[e] = e.edits
+	}
+	return out
+}
+
+// has tells whether a decision still holds for an entry.
+func (s snapshot) has(e *entry) bool {
+	edits, ok := s[e]
+	return ok && e.edits == edits
+}
+
+// tell tells the jobs of this process how they stand, and answers their changes; the caller holds the lock.
+func (q *Queue) tell(seen snapshot, admission *scheduler.Admission, decided map[disdel.JobID]scheduler.Grant,
+	answers map[disdel.JobID]string,
+) {
 	for _, d := range admission.Demands() {
 		e := q.entries[d.Job]
-		if e == nil {
+		if !seen.has(e) {
 			continue
 		}
 		if e.demand.Held == nil && admission.Has(d.Job) {
 			e.demand.Held, e.gaveBack = d.Held, false
 			q.admit(e, d.Held.Gang)
 		}
+		if refused, asked := answers[d.Job]; asked {
+			e.fulfil(&d, refused)
+		}
 	}
 	for ahead, job := range admission.Queue() {
-		if e := q.entries[job]; e != nil {
+		if e := q.entries[job]; seen.has(e) {
 			e.queued(ahead, decided[job].Why)
 		}
 	}
 	for _, e := range q.entries {
-		if e.failed != nil && e.demand.Held == nil {
+		if e.failed != nil && e.demand.Held == nil && seen.has(e) {
 			e.refuse()
 		}
 	}

@@ -178,7 +178,9 @@ func answersOf(doc *render.Inference, m *infer.Model) (out []answer) {
 			a.What = m.Labels[class]
 		}
 		if i < len(doc.Probabilities) && class < len(doc.Probabilities[i]) {
-			a.Share = fmt.Sprintf("%.1f %%", 100*doc.Probabilities[i][class])
+			if a.Share = fmt.Sprintf("%.1f %%", 100*doc.Probabilities[i][class]); doc.PlainOutputs {
+				a.Share = fmt.Sprintf("%.4g", doc.Probabilities[i][class])
+			}
 		}
 		out = append(out, a)
 	}
