@@ -31,17 +31,18 @@ type Layer struct {
 	Size       int      `json:"size,omitempty"`       // adaptiveAvgPool: side of the output; upsample: times
 	Activation string   `json:"activation,omitempty"` // conv, dense: behind it; transformer: between its dense layers
 
-	Vocabulary int    `json:"vocabulary,omitempty"` // embedding: tokens are 0 to Vocabulary-1
-	Width      int    `json:"width,omitempty"`      // embedding: channels of its sequence
-	Padded     *bool  `json:"padded,omitempty"`     // embedding: token 0 fills short rows; nil is false
-	Learned    *bool  `json:"learned,omitempty"`    // positions: nil is true, false is sines
-	Heads      int    `json:"heads,omitempty"`      // multiHeadAttention: that queries are of
-	KVHeads    int    `json:"kvHeads,omitempty"`    // multiHeadAttention: that keys and values are of; 0: heads
-	Causal     *bool  `json:"causal,omitempty"`     // multiHeadAttention: positions see none behind them; nil is false
-	Rotary     *bool  `json:"rotary,omitempty"`     // multiHeadAttention: rotary positions; nil is false
-	Hidden     int    `json:"hidden,omitempty"`     // transformer: units between its dense layers; 0: 4 x channels
-	NormFirst  *bool  `json:"normFirst,omitempty"`  // transformer: norms before the sums, or behind; nil is true
-	Take       string `json:"take,omitempty"`       // takePosition: mean, first, last or ends
+	Vocabulary int     `json:"vocabulary,omitempty"` // embedding: tokens are 0 to Vocabulary-1
+	Width      int     `json:"width,omitempty"`      // embedding: channels of its sequence
+	Padded     *bool   `json:"padded,omitempty"`     // embedding: token 0 fills short rows; nil is false
+	Learned    *bool   `json:"learned,omitempty"`    // positions: nil is true, false is sines
+	Heads      int     `json:"heads,omitempty"`      // multiHeadAttention: that queries are of
+	KVHeads    int     `json:"kvHeads,omitempty"`    // multiHeadAttention: that keys and values are of; 0: heads
+	Causal     *bool   `json:"causal,omitempty"`     // multiHeadAttention: positions see none behind them; nil is false
+	Rotary     *bool   `json:"rotary,omitempty"`     // multiHeadAttention: rotary positions; nil is false
+	Theta      float64 `json:"theta,omitempty"`      // multiHeadAttention: base of rotary angles; 0 is 10000
+	Hidden     int     `json:"hidden,omitempty"`     // transformer: units between its dense layers; 0: 4 x channels
+	NormFirst  *bool   `json:"normFirst,omitempty"`  // transformer: norms before the sums, or behind; nil is true
+	Take       string  `json:"take,omitempty"`       // takePosition: mean, first, last or ends
 
 	Bidirectional *bool `json:"bidirectional,omitempty"` // lstm, gru: a second one reads backwards; nil is false
 
@@ -78,17 +79,18 @@ type layerOptions struct {
 	Size       windowSide `json:"size,omitzero"`
 	Activation string     `json:"activation,omitempty"`
 
-	Vocabulary int    `json:"vocabulary,omitempty"`
-	Width      int    `json:"width,omitempty"`
-	Padded     *bool  `json:"padded,omitempty"`
-	Learned    *bool  `json:"learned,omitempty"`
-	Heads      int    `json:"heads,omitempty"`
-	KVHeads    int    `json:"kvHeads,omitempty"`
-	Causal     *bool  `json:"causal,omitempty"`
-	Rotary     *bool  `json:"rotary,omitempty"`
-	Hidden     int    `json:"hidden,omitempty"`
-	NormFirst  *bool  `json:"normFirst,omitempty"`
-	Take       string `json:"take,omitempty"`
+	Vocabulary int     `json:"vocabulary,omitempty"`
+	Width      int     `json:"width,omitempty"`
+	Padded     *bool   `json:"padded,omitempty"`
+	Learned    *bool   `json:"learned,omitempty"`
+	Heads      int     `json:"heads,omitempty"`
+	KVHeads    int     `json:"kvHeads,omitempty"`
+	Causal     *bool   `json:"causal,omitempty"`
+	Rotary     *bool   `json:"rotary,omitempty"`
+	Theta      float64 `json:"theta,omitempty"`
+	Hidden     int     `json:"hidden,omitempty"`
+	NormFirst  *bool   `json:"normFirst,omitempty"`
+	Take       string  `json:"take,omitempty"`
 
 	Bidirectional *bool `json:"bidirectional,omitempty"`
 }
@@ -103,7 +105,7 @@ func (o layerOptions) layer(kind string) Layer {
 		SamePad: o.Padding.same, Vocabulary: o.Vocabulary, Width: o.Width, Padded: o.Padded,
 		Learned: o.Learned, Heads: o.Heads, KVHeads: o.KVHeads, Causal: o.Causal, Rotary: o.Rotary,
 		Hidden: o.Hidden, NormFirst: o.NormFirst, Take: o.Take, Slope: o.Slope, Size: o.Size.one, SizeHW: o.Size.two,
-		Bidirectional: o.Bidirectional, First: o.First,
+		Bidirectional: o.Bidirectional, First: o.First, Theta: o.Theta,
 	}
 }
 
@@ -117,7 +119,7 @@ func (l Layer) MarshalJSON() ([]byte, error) {
 		Padding:  padding{l.Padding, l.PaddingAt, l.SamePad}, Vocabulary: l.Vocabulary, Width: l.Width,
 		Padded: l.Padded, Learned: l.Learned, Heads: l.Heads, KVHeads: l.KVHeads, Causal: l.Causal,
 		Rotary: l.Rotary, Hidden: l.Hidden, NormFirst: l.NormFirst, Take: l.Take, Slope: l.Slope,
-		Size: windowSide{l.Size, l.SizeHW}, Bidirectional: l.Bidirectional, First: l.First,
+		Size: windowSide{l.Size, l.SizeHW}, Bidirectional: l.Bidirectional, First: l.First, Theta: l.Theta,
 	}})
 }
 

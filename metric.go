@@ -3,6 +3,8 @@ package disdel
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 )
 
 // Metric is a figure of an evaluation on held-out rows, with its direction.
@@ -153,6 +155,30 @@ func (f Figures) Text() string {
 		return "-"
 	}
 	return fmt.Sprintf("%.4f", *f.Accuracy)
+}
+
+// MetricColumn returns the head and the cells of a table's column of results. The given cells are as Figures.Text
+// writes them. If all are of one metric, the head is its title and the cells are numbers. Otherwise the head is
+// "metric", and each cell names its own.
+func MetricColumn(cells []string) (head string, out []string) {
+	named, head, mixed := slices.Clone(cells), "", false
+	for i, cell := range cells {
+		if cell == "" || cell == "-" { // no result
+			out = append(out, cell)
+			continue
+		}
+		title, number := "accuracy", cell
+		if at := strings.LastIndexByte(cell, ' '); at >= 0 {
+			title, number = cell[:at], cell[at+1:]
+		}
+		named[i], out = title+" "+number, append(out, number)
+		mixed = mixed || head != "" && head != title
+		head = title
+	}
+	if mixed || head == "" {
+		return "metric", named
+	}
+	return head, out
 }
 
 // Figures returns the round's evaluation.

@@ -18,6 +18,18 @@ func ExampleFindMetric() {
 	// RMSE 0.9 false
 }
 
+// The head of a table's column names the metric where all results are of one.
+func ExampleMetricColumn() {
+	for _, cells := range [][]string{{"0.9312", "-"}, {"RMSE 41.27", "RMSE 4e+06"}, {"0.9312", "-", "RMSE 41.27"}} {
+		head, cells := disdel.MetricColumn(cells)
+		fmt.Printf("%s %q\n", head, cells)
+	}
+	// Output:
+	// accuracy ["0.9312" "-"]
+	// RMSE ["41.27" "4e+06"]
+	// metric ["accuracy 0.9312" "-" "RMSE 41.27"]
+}
+
 // Rows of several labels are counted by label: two labels of two rows, of which one answer is wrong.
 func ExampleLabelSums() {
 	sums := disdel.NewLabelSums(2)

@@ -29,6 +29,9 @@ func checkLayers(layers []disdel.Layer, path func(i int) string) []disdel.Fault 
 	return fewFaults(c.faults)
 }
 
+// OwnCode is the next step of a message about a layer, a loss or an operator that disdel does not have.
+const OwnCode = "it runs as your own Python code: model.python, docs/reference/python-programs.md"
+
 // mostFaults is how many faults of a list of layers are shown: who has made that many has made one of them again and
 // again.
 const mostFaults = 50
@@ -74,7 +77,7 @@ func (c *layerChecker) layer(at string, i int, layers []disdel.Layer) {
 		c.options(at+"."+l.Kind, kind, l)
 		c.values(at+"."+l.Kind, l)
 	default:
-		hint := "kinds: " + strings.Join(LayerKinds(), ", ")
+		hint := "kinds: " + strings.Join(LayerKinds(), ", ") + "; else " + OwnCode
 		if near := spelling.Closest(l.Kind, LayerKinds()); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
@@ -201,6 +204,12 @@ func (c *layerChecker) values(at string, l *disdel.Layer) {
 	}
 	if !(l.Slope >= 0 && l.Slope <= 1) {
 		c.fault(at+".slope", "", "must be above 0 and at most 1")
+	}
+	switch {
+	case l.Theta != 0 && !(l.Theta > 1 && l.Theta <= LargestTheta):
+		c.fault(at+".theta", "", "must be above 1 and at most %g", float64(LargestTheta))
+	case l.Theta != 0 && !isSet(l.Rotary):
+		c.fault(at+".theta", "write rotary: true, too", "only rotary positions have it")
 	}
 	if l.Activation != "" && activationOf(l.Activation) == nil {
 		c.fault(at+".activation", "", "there is no activation %q", l.Activation)

@@ -76,7 +76,7 @@ const (
 	OpLayerNorm    // over the channels of each position; Eps; parameters weight, bias
 	OpRMSNorm      // the same without mean and bias (Zhang 2019)
 	OpGroupNorm    // over the pixels and channels of each of Groups; Eps; parameters weight, bias (Wu 2018)
-	OpAttention    // Heads, KVHeads, Causal, Rotary; the input's channels are queries, keys and values
+	OpAttention    // Heads, KVHeads, Causal, Theta; the input's channels are queries, keys and values
 	OpLSTM         // Units: the recurrence of an LSTM; the input has the products of all four gates (Hochreiter 1997)
 	OpGRU          // the same of the three gates of a GRU (Cho 2014)
 	OpSequence     // the pixels of an image, by rows, as positions
@@ -218,18 +218,18 @@ type Node struct {
 	Sparse   *disdel.SparseNetwork
 	CountPad bool // average pool divides by the whole window: PyTorch's count_include_pad; Keras leaves padding out
 
-	Vocabulary int    // of an embedding: tokens are 0 to Vocabulary-1
-	Tied       int    // of a dense layer: the embedding whose weight it has; 0: it has its own
-	Lent       bool   // of an embedding: a layer of a later slice has its weight, too (see Graph.Sliced)
-	Borrows    bool   // of a dense layer: the weight is that of an embedding in an earlier slice
-	Padded     bool   // of an embedding: token 0 fills rows that are shorter than others
-	Fixed      bool   // positions are sines (Vaswani 2017), and nothing is learned
-	Heads      int    // of an attention: that the queries are of
-	KVHeads    int    // that the keys and values are of, which divide Heads
-	Causal     bool   // a position attends to none that are behind it
-	Rotary     bool   // queries and keys are turned by their position (Su 2021)
-	Take       string // TakeMean, TakeFirst, TakeLast or TakeEnds
-	Masked     bool   // the last input is the tokens that the first came from: where they are 0, there is padding
+	Vocabulary int     // of an embedding: tokens are 0 to Vocabulary-1
+	Tied       int     // of a dense layer: the embedding whose weight it has; 0: it has its own
+	Lent       bool    // of an embedding: a layer of a later slice has its weight, too (see Graph.Sliced)
+	Borrows    bool    // of a dense layer: the weight is that of an embedding in an earlier slice
+	Padded     bool    // of an embedding: token 0 fills rows that are shorter than others
+	Fixed      bool    // positions are sines (Vaswani 2017), and nothing is learned
+	Heads      int     // of an attention: that the queries are of
+	KVHeads    int     // that the keys and values are of, which divide Heads
+	Causal     bool    // a position attends to none that are behind it
+	Theta      float64 // base of the angles that turn queries and keys by their position (Su 2021); 0: none
+	Take       string  // TakeMean, TakeFirst, TakeLast or TakeEnds
+	Masked     bool    // the last input is the tokens that the first came from: where they are 0, there is padding
 
 	Adapter AdapterPart // of a dense layer that Graph.Adapt has added
 

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/disdel/disdel"
 )
@@ -106,7 +108,9 @@ type kerasConfig struct {
 type kerasTensor struct {
 	from     string // our layer
 	unknown  bool   // of a layer that was refused: nothing more is said about it
-	image    bool   // [channels height width], else a vector
+	image    bool   // [channels height width], else a vector or a sequence
+	sequence bool   // [channels positions]
+	mask     bool   // where tokens are no padding, which only the option mask may take
 	positive bool   // no value is below 0
 	data     bool   // the input itself
 	pad      [4]int // zeros that the next window has to add: top, bottom, left, right
@@ -191,7 +195,7 @@ func (k *kerasReader) functional(c kerasConfig) {
 		l := k.read(&c.Layers[i])
 		inputs, err := kerasInputs(c.Layers[i].Inbound)
 		if err != nil {
-			k.fault(l.name, "", "%s", err)
+			k.fault(l.name, OwnCode, "%s", err)
 			k.tensors[l.name] = kerasTensor{unknown: true}
 			continue
 		}
@@ -250,6 +254,9 @@ func (k *kerasReader) add(l *kerasLayer, inputs []string) {
 		in, ok := k.tensors[name]
 		if !ok {
 			k.fault(l.name, "", "it takes the output of %q, and no layer before it has that name", name)
+		}
+		if in.mask {
+			k.fault(l.name, OwnCode, "it takes the result of a comparison")
 		}
 		unknown = unknown || !ok || in.unknown
 		l.in = append(l.in, in)
@@ -339,7 +346,9 @@ func kerasInputs(nodes []json.RawMessage) ([]string, error) {
 	if !ok {
 		return kerasInputs2(node)
 	}
-	if len(kerasHistories(call["kwargs"])) > 0 {
+	options, _ := call["kwargs"].(map[string]any)
+	delete(options, "mask") // layers know where padding is
+	if len(kerasHistories(options)) > 0 {
 		return nil, errors.New("it takes a layer by keyword, which is not supported")
 	}
 	return historyNames(kerasHistories(call["args"]))
@@ -402,4 +411,147 @@ func first(v any) any {
 		return l[0]
 	}
 	return nil
+}
+
+// kerasEmbedding makes a sequence of the data's tokens.
+func kerasEmbedding(k *kerasReader, l *kerasLayer) kerasTensor {
+	o := &l.options
+	if in := l.in[0]; !in.unknown && (!in.data || in.image) {
+		k.fault(l.name, "put it first: its input is the data, rows of tokens", "it takes no tokens")
+	}
+	to := disdel.Layer{Kind: "embedding", Vocabulary: o.Vocabulary, Width: o.Width}
+	if o.Padded {
+		to.Padded = &o.Padded
+	}
+	return kerasTensor{from: k.emit(l.name, to, l.one()), sequence: true}
+}
+
+// kerasMask takes the comparison with token 0 that Keras writes behind an Embedding with mask_zero.
+func kerasMask(k *kerasReader, l *kerasLayer) kerasTensor {
+	if !l.in[0].data || !slices.ContainsFunc(k.layers, func(e disdel.Layer) bool { return isSet(e.Padded) }) {
+		k.fault(l.name, OwnCode, "only the mask of an Embedding with mask_zero is supported")
+	}
+	return kerasTensor{mask: true}
+}
+
+// sequences faults inputs that are no sequences.
+func (k *kerasReader) sequences(l *kerasLayer) {
+	if in := l.in[0]; !in.unknown && !in.sequence {
+		k.fault(l.name, "put an Embedding first", "its input is no sequence")
+	}
+}
+
+// kerasConv1D pads as TensorFlow does, or with causal only before the first position.
+func kerasConv1D(k *kerasReader, l *kerasLayer) kerasTensor {
+	k.sequences(l)
+	o := &l.options
+	to := disdel.Layer{
+		Kind: "conv1d", Filters: o.Filters, Kernel: o.Kernel[0], Stride: notOne(o.Strides)[0],
+		Dilation: notOne(o.Dilation)[0], Bias: o.noBias(), Activation: k.activation(l),
+	}
+	if o.Groups > 1 {
+		to.Groups = o.Groups
+	}
+	switch padding := strings.Trim(string(o.Padding), `"`); padding {
+	case "same":
+		to.SamePad = true
+	case "causal":
+		to.PaddingAt = [4]int{max(1, o.Dilation[0]) * (o.Kernel[0] - 1)}
+	case "valid", "":
+	default:
+		k.fault(l.name, "use same, valid or causal", "padding %.60s is not supported", padding)
+	}
+	return kerasTensor{from: k.emit(l.name, to, l.one()), sequence: true, positive: isPositive(to.Activation)}
+}
+
+// kerasConvTranspose takes away what Keras does: with same, an image grows by exactly its strides.
+func kerasConvTranspose(k *kerasReader, l *kerasLayer) kerasTensor {
+	k.needs(l, true, "")
+	o := &l.options
+	to := disdel.Layer{Kind: "convTranspose", Filters: o.Filters, Bias: o.noBias(), Activation: k.activation(l)}
+	stride := o.Strides
+	for i := range stride {
+		stride[i] = max(1, stride[i])
+		more := o.Kernel[i] - stride[i]
+		if more < 0 || o.OutputPadding != nil || max(o.Dilation[0], o.Dilation[1]) > 1 {
+			k.fault(l.name, OwnCode, "strides above the kernel, output_padding and dilation_rate are not supported")
+			break
+		}
+		if same := strings.Trim(string(o.Padding), `"`); same == "same" {
+			to.PaddingAt[2*i], to.PaddingAt[2*i+1] = more/2, more-more/2
+		}
+	}
+	if to.Padding = disdel.EqualSides(to.PaddingAt[:]); to.Padding > 0 {
+		to.PaddingAt = [4]int{}
+	}
+	o.Kernel.set(&to.Kernel, &to.KernelHW)
+	notOne(stride).set(&to.Stride, &to.StrideHW)
+	return kerasTensor{from: k.emit(l.name, to, l.one()), image: true, positive: isPositive(to.Activation)}
+}
+
+// recurrent checks what LSTM and GRU can be told. Keras' defaults are PyTorch's layers.
+func (k *kerasReader) recurrent(l *kerasLayer) {
+	k.sequences(l)
+	o := &l.options
+	usual := map[string]any{
+		"activation": "tanh", "recurrent_activation": "sigmoid", "use_bias": true, "go_backwards": false, "stateful": false,
+		"return_state": false, "time_major": false, "reset_after": true, "dropout": 0.0, "recurrent_dropout": 0.0,
+	}
+	for _, option := range slices.Sorted(maps.Keys(usual)) {
+		var v any
+		if json.Unmarshal(o.extra[option], &v) == nil && v != nil && v != usual[option] {
+			k.fault(l.name, OwnCode, "%s %v is not supported, only %v", option, v, usual[option])
+		}
+	}
+}
+
+// kerasRecurrent gives the last position, unless return_sequences keeps all.
+func kerasRecurrent(k *kerasReader, l *kerasLayer) kerasTensor {
+	k.recurrent(l)
+	to := disdel.Layer{Kind: strings.ToLower(l.class), Units: l.options.Units}
+	return k.taken(l, l.options.Sequences, k.emit(l.name, to, l.one()), TakeLast)
+}
+
+// taken is a sequence, or one of its positions as a vector.
+func (k *kerasReader) taken(l *kerasLayer, all bool, from, take string) kerasTensor {
+	if all {
+		return kerasTensor{from: from, sequence: true}
+	}
+	return kerasTensor{from: k.emit(l.name+".take", disdel.Layer{Kind: "takePosition", Take: take}, from)}
+}
+
+// kerasBidirectional joins the channels of two recurrent layers.
+func kerasBidirectional(k *kerasReader, l *kerasLayer) kerasTensor {
+	o := &l.options
+	if o.Inner == nil || o.Inner.Class != "LSTM" && o.Inner.Class != "GRU" || o.Merge != "concat" {
+		k.fault(l.name, OwnCode, "only an LSTM or a GRU with merge_mode concat is supported here")
+		return kerasTensor{unknown: true}
+	}
+	inner := k.read(o.Inner)
+	inner.name, inner.in = l.name, l.in
+	k.recurrent(inner)
+	to := disdel.Layer{Kind: strings.ToLower(inner.class), Units: inner.options.Units, Bidirectional: new(true)}
+	return k.taken(l, inner.options.Sequences, k.emit(l.name, to, l.one()), TakeEnds)
+}
+
+func kerasMeanPosition(k *kerasReader, l *kerasLayer) kerasTensor {
+	k.sequences(l)
+	return k.taken(l, false, l.one(), TakeMean)
+}
+
+func kerasLayerNorm(k *kerasReader, l *kerasLayer) kerasTensor {
+	o, in := &l.options, l.in[0]
+	eps := 1e-3 // Keras' default
+	if o.Epsilon != nil {
+		eps = *o.Epsilon
+	}
+	if !in.unknown && !in.image && !in.sequence || !isTrue(o.Scale.on) || !isTrue(o.Center) {
+		k.fault(l.name, OwnCode, "only images and sequences with scale and center are supported")
+	}
+	if !channelAxis(o.Axis, in.image) && !(in.sequence && fmt.Sprint(o.Axis) == "[2]") {
+		k.fault(l.name, "use axis -1", "axis %v is not supported", o.Axis)
+	}
+	out := kerasTensor{image: in.image, sequence: in.sequence}
+	out.from = k.emit(l.name, disdel.Layer{Kind: "layerNorm", Eps: eps}, l.one())
+	return out
 }

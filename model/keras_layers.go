@@ -50,6 +50,14 @@ type kerasOptions struct {
 
 	Offset any `json:"offset"` // of Rescaling
 
+	Vocabulary    int            `json:"input_dim"`  // of Embedding, as the next two
+	Width         int            `json:"output_dim"` //
+	Padded        bool           `json:"mask_zero"`
+	Sequences     bool           `json:"return_sequences"` // of LSTM and GRU
+	Inner         *kerasDocument `json:"layer"`            // of Bidirectional
+	Merge         string         `json:"merge_mode"`
+	OutputPadding any            `json:"output_padding"` // of Conv2DTranspose
+
 	extra  map[string]json.RawMessage // everything, for what applies to any layer
 	unread []string                   // options of another type than the field here
 }
@@ -112,6 +120,9 @@ func (s *kerasSides) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &two); err != nil {
 		return err
 	}
+	if len(two) == 1 { // of a sequence
+		two = append(two, two[0])
+	}
 	if len(two) != 2 {
 		return fmt.Errorf("%s is neither a number nor a pair", data)
 	}
@@ -166,6 +177,15 @@ var kerasClasses = map[string]kerasClass{
 	"Add":                    {many: true, add: kerasAdd},
 	"Multiply":               {many: true, add: kerasMultiply},
 	"Concatenate":            {many: true, add: kerasConcat},
+	"Conv2DTranspose":        {weights: true, add: kerasConvTranspose},
+	"LayerNormalization":     {weights: true, add: kerasLayerNorm},
+	"Embedding":              {weights: true, add: kerasEmbedding},
+	"Conv1D":                 {weights: true, add: kerasConv1D},
+	"LSTM":                   {weights: true, add: kerasRecurrent},
+	"GRU":                    {weights: true, add: kerasRecurrent},
+	"Bidirectional":          {weights: true, add: kerasBidirectional},
+	"GlobalAveragePooling1D": {add: kerasMeanPosition},
+	"NotEqual":               {add: kerasMask},
 }
 
 const onlyWindows = "ZeroPadding2D stands right before a convolution or pool"
@@ -185,7 +205,7 @@ func (l *kerasLayer) common(class kerasClass) (faults []disdel.Fault) {
 	}
 	o := &l.options
 	for _, option := range o.unread {
-		fault("", "its option %s is %.60s, which is not supported", option, o.text(option))
+		fault(OwnCode, "its option %s is %.60s, which is not supported", option, o.text(option))
 	}
 	if f := o.DataFormat; f != "" && f != "channels_last" {
 		fault("build the model with channels_last", "data_format %s is not supported", f)
@@ -222,14 +242,16 @@ func (o *kerasOptions) text(option string) string {
 
 // supported lists the classes that can be taken over.
 func supported() string {
-	return "supported: " + strings.Join(slices.Sorted(maps.Keys(kerasClasses)), ", ")
+	return "supported: " + strings.Join(slices.Sorted(maps.Keys(kerasClasses)), ", ") + "; else " + OwnCode
 }
 
 // needs faults an input of the wrong kind; what is unknown passes.
 func (k *kerasReader) needs(l *kerasLayer, image bool, hint string) {
 	for _, in := range l.in {
 		switch {
-		case in.unknown || in.image == image:
+		case in.unknown || in.image == image && !in.sequence:
+		case in.sequence:
+			k.fault(l.name, cmp.Or(hint, "put GlobalAveragePooling1D before it"), "its input is a sequence")
 		case image:
 			k.fault(l.name, hint, "it takes images, and its input is a vector")
 		default:
@@ -266,7 +288,7 @@ func (k *kerasReader) activation(l *kerasLayer) string {
 			return kind.name
 		}
 	}
-	k.fault(l.name, "use "+kerasActivations()+" or linear", "activation %v is not supported", l.options.Activation)
+	k.fault(l.name, "use "+kerasActivations()+" or linear; else "+OwnCode, "activation %v is not supported", l.options.Activation)
 	return ""
 }
 
@@ -363,9 +385,13 @@ func kerasSeparable(k *kerasReader, l *kerasLayer) kerasTensor {
 
 // kerasDense refuses images: there Keras takes each pixel apart.
 func kerasDense(k *kerasReader, l *kerasLayer) kerasTensor {
-	k.needs(l, false, "put Flatten or GlobalAveragePooling2D before it")
+	if !l.in[0].sequence {
+		k.needs(l, false, "put Flatten or GlobalAveragePooling2D before it")
+	}
 	to := disdel.Layer{Kind: "dense", Units: l.options.Units, Bias: l.options.noBias(), Activation: k.activation(l)}
-	return kerasTensor{from: k.emit(l.name, to, l.one()), positive: isPositive(to.Activation)}
+	return kerasTensor{
+		from: k.emit(l.name, to, l.one()), positive: isPositive(to.Activation), sequence: l.in[0].sequence,
+	}
 }
 
 // channelAxis says whether an axis, a number or a list of one, is that of the channels.
@@ -378,6 +404,9 @@ func channelAxis(axis any, image bool) bool {
 
 func kerasBatchNorm(k *kerasReader, l *kerasLayer) kerasTensor {
 	o, in := &l.options, l.in[0]
+	if in.sequence {
+		k.fault(l.name, "use LayerNormalization", "its input is a sequence")
+	}
 	eps, momentum := 1e-3, 0.99 // Keras' defaults
 	if o.Epsilon != nil {
 		eps = *o.Epsilon
@@ -429,7 +458,7 @@ func kerasReLU(k *kerasReader, l *kerasLayer) kerasTensor {
 func kerasLeakyReLU(k *kerasReader, l *kerasLayer) kerasTensor {
 	slope := cmp.Or(l.options.NegativeSlope, l.options.Alpha)
 	if !(slope > 0 && slope <= 1) {
-		k.fault(l.name, "", "a slope of %g is not supported; it is above 0 and at most 1", slope)
+		k.fault(l.name, OwnCode, "a slope of %g is not supported; it is above 0 and at most 1", slope)
 	}
 	out := l.in[0]
 	out.from = k.emit(l.name, disdel.Layer{Kind: "leakyRelu", Slope: slope}, l.one())
@@ -559,7 +588,7 @@ func kerasFlatten(k *kerasReader, l *kerasLayer) kerasTensor {
 // kerasReshape knows vectors alone.
 func kerasReshape(k *kerasReader, l *kerasLayer) kerasTensor {
 	if len(l.options.TargetShape) != 1 {
-		k.fault(l.name, "", "a Reshape to %v is not supported, only to a vector", l.options.TargetShape)
+		k.fault(l.name, OwnCode, "a Reshape to %v is not supported, only to a vector", l.options.TargetShape)
 	}
 	return kerasFlatten(k, l)
 }
@@ -567,7 +596,7 @@ func kerasReshape(k *kerasReader, l *kerasLayer) kerasTensor {
 func kerasDropout(k *kerasReader, l *kerasLayer) kerasTensor {
 	out := l.in[0]
 	if l.options.NoiseShape != nil {
-		k.fault(l.name, "", "noise_shape is not supported")
+		k.fault(l.name, OwnCode, "noise_shape is not supported")
 	}
 	if l.options.Rate != 0 {
 		out.from, out.data = k.emit(l.name, disdel.Layer{Kind: "dropout", Rate: l.options.Rate}, l.one()), false
@@ -577,7 +606,7 @@ func kerasDropout(k *kerasReader, l *kerasLayer) kerasTensor {
 
 // join adds a layer that takes several.
 func (k *kerasReader) join(l *kerasLayer, kind string) kerasTensor {
-	out := kerasTensor{image: l.in[0].image, positive: true}
+	out := kerasTensor{image: l.in[0].image, sequence: l.in[0].sequence, positive: true}
 	from := make([]string, len(l.in))
 	for i, in := range l.in {
 		from[i], out.positive = in.from, out.positive && in.positive

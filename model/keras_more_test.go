@@ -78,7 +78,7 @@ func TestKerasOptionsOfAnotherTypeAreNamed(t *testing.T) {
 		}
 	}
 	// A layer that is not supported at all is refused for that alone.
-	_, err := FromKeras(kerasOf(image28, [2]string{"Conv1D", `"kernel_size": [3], "filters": "x"`}))
+	_, err := FromKeras(kerasOf(image28, [2]string{"ConvLSTM1D", `"kernel_size": [3], "filters": "x"`}))
 	var faults *disdel.Faults
 	if !errors.As(err, &faults) || len(faults.Faults) != 1 ||
 		!strings.Contains(faults.Faults[0].Hint, "supported: Activation, Add,") {
@@ -124,7 +124,7 @@ func TestInputsBeyondAnyMachineAreRefused(t *testing.T) {
 func TestManyLayersAndFaultsAreBounded(t *testing.T) {
 	var layers [][2]string
 	for range mostLayers + 1 {
-		layers = append(layers, [2]string{"LSTM", ""})
+		layers = append(layers, [2]string{"ConvLSTM2D", ""})
 	}
 	if _, err := FromKeras(kerasOf(layers...)); !errors.Is(err, disdel.Invalid) ||
 		!strings.Contains(err.Error(), "it has 10001 layers, and at most 10000 are read") {
@@ -286,5 +286,30 @@ func TestKerasMultiplies(t *testing.T) {
 	_, err = FromKeras(network("gate", "x", "mean"))
 	if err == nil || !strings.Contains(err.Error(), "two layers, not 3") {
 		t.Errorf("three layers: %v", err)
+	}
+}
+
+// What disdel lacks runs as the user's own code, and the end of every message says so.
+func TestRefusalsEndWithOwnCode(t *testing.T) {
+	keras := func(class, options string) []disdel.Fault {
+		_, err := FromKeras(fmt.Appendf(nil, `{"class_name": "Sequential", "config": [{"class_name": "InputLayer",
+			"config": {"name": "in", "batch_shape": [null, 8, 8, 1]}}, {"class_name": %q, "config": {"name": "a"%s}}]}`,
+			class, options))
+		var faults *disdel.Faults
+		if !errors.As(err, &faults) {
+			t.Fatalf("%s: %v", class, err)
+		}
+		return faults.Faults
+	}
+	for name, faults := range map[string][]disdel.Fault{
+		"layer":            CheckLayers("model.layers", []disdel.Layer{{Kind: "crf"}}),
+		"Keras class":      keras("ConvLSTM2D", ""),
+		"Keras option":     keras("Reshape", `, "target_shape": [4, 4, 4]`),
+		"Keras noise":      keras("Dropout", `, "rate": 0.5, "noise_shape": [1, 8]`),
+		"Keras activation": keras("Conv2D", `, "filters": 2, "kernel_size": [3, 3], "activation": "snake"`),
+	} {
+		if len(faults) == 0 || !strings.HasSuffix(faults[len(faults)-1].Hint, OwnCode) {
+			t.Errorf("%s: %v", name, faults)
+		}
 	}
 }

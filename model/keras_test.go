@@ -147,7 +147,7 @@ func TestKerasFaultsComeAllAtOnceWithTheLayersName(t *testing.T) {
 		"first: data_format channels_first is not supported",
 		"decayed: kernel_regularizer is not supported",
 		"decayed: activation swish is not supported",
-		"lstm: layers of class LSTM are not supported",
+		"lstm: its input is no sequence",
 		"pixels: it takes vectors, and its input is an image",
 		"negative: zeros before a max pool count as values, and others may be below them",
 		"between: it takes zeros that only a window can add",

@@ -177,11 +177,11 @@ var layerKinds = [...]layerKind{
 	},
 	{
 		name: "multiHeadAttention", meaning: "Each position takes a mean of all positions, by weights of its own.",
-		options: "heads kvHeads causal rotary bias", required: "heads", add: addAttention,
+		options: "heads kvHeads causal rotary theta bias", required: "heads", add: addAttention,
 	},
 	{
 		name: "transformer", meaning: "A block of a transformer: an attention, two dense layers with gelu, sums and norms.",
-		options: "heads kvHeads causal rotary hidden normFirst rate eps activation", required: "heads", inside: true,
+		options: "heads kvHeads causal rotary theta hidden normFirst rate eps activation", required: "heads", inside: true,
 		add: addTransformer,
 	},
 	{
@@ -235,7 +235,7 @@ var optionDefaults = map[string]string{
 	"first": "0", "filters": "all that follow",
 	"stride": "1", "padding": "0", "dilation": "1", "groups": "1", "bias": "true", "activation": "none",
 	"eps": "1e-05", "momentum": "0.1", "scale": "true", "center": "true", "learned": "true", "padded": "false",
-	"kvHeads": "heads", "causal": "false", "rotary": "false", "bidirectional": "false",
+	"kvHeads": "heads", "causal": "false", "rotary": "false", "theta": "10000", "bidirectional": "false",
 	"hidden": "4 x channels", "normFirst": "true", "rate": "0", "slope": "0.01",
 }
 
@@ -384,9 +384,11 @@ func addRecurrent(op Op) func(*Builder, string, []int, *disdel.Layer) {
 }
 
 func attentionOf(l *disdel.Layer) Attention {
-	return Attention{
-		Heads: l.Heads, KVHeads: l.KVHeads, Causal: isSet(l.Causal), Rotary: isSet(l.Rotary), NoBias: !isTrue(l.Bias),
+	a := Attention{Heads: l.Heads, KVHeads: l.KVHeads, Causal: isSet(l.Causal), NoBias: !isTrue(l.Bias)}
+	if isSet(l.Rotary) {
+		a.Theta = cmp.Or(l.Theta, UsualTheta)
 	}
+	return a
 }
 
 func addAttention(b *Builder, name string, in []int, l *disdel.Layer) {

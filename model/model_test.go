@@ -161,6 +161,8 @@ func TestCheckLayersListsEveryFault(t *testing.T) {
 		{Kind: "dropout", Rate: 1.5},
 		{Kind: "relu", Units: 2},
 		{Kind: "softmax"},
+		{Kind: "transformer", Heads: 1, Theta: 500},
+		{Kind: "transformer", Heads: 1, Theta: 1, Rotary: new(true)},
 		{Kind: "dense", Units: 10, Activation: "swish"},
 	})
 	want := []disdel.Fault{
@@ -169,7 +171,12 @@ func TestCheckLayersListsEveryFault(t *testing.T) {
 		{Path: "model.layers[2].dropout.rate", Msg: "must be at least 0 and below 1"},
 		{Path: "model.layers[3].relu.units", Msg: "relu takes no units"},
 		{Path: "model.layers[4]", Msg: "softmax may only come last"},
-		{Path: "model.layers[5].dense.activation", Msg: `there is no activation "swish"`},
+		{
+			Path: "model.layers[5].transformer.theta", Msg: "only rotary positions have it",
+			Hint: "write rotary: true, too",
+		},
+		{Path: "model.layers[6].transformer.theta", Msg: "must be above 1 and at most 1e+12"},
+		{Path: "model.layers[7].dense.activation", Msg: `there is no activation "swish"`},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

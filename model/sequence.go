@@ -218,11 +218,18 @@ func (b *Builder) TakePosition(name string, in int, take string) int {
 // Attention says how a multi-head attention works (Vaswani 2017).
 type Attention struct {
 	Heads   int
-	KVHeads int  // 0: as many as Heads; fewer share keys and values (Ainslie 2023)
-	Causal  bool // a position attends to none that are behind it
-	Rotary  bool // queries and keys are turned by their position (Su 2021)
-	NoBias  bool // the dense layers have no bias, as in Llama
+	KVHeads int     // 0: as many as Heads; fewer share keys and values (Ainslie 2023)
+	Causal  bool    // a position attends to none that are behind it
+	Theta   float64 // base of the angles that turn queries and keys by their position (Su 2021); 0: none
+	NoBias  bool    // the dense layers have no bias, as in Llama
 }
+
+// UsualTheta is the base of rotary angles that Su 2021 takes: channel pair c of a head of w channels turns by
+// position / theta^(2c/w).
+const UsualTheta = 10000
+
+// LargestTheta bounds the base of rotary angles, far above those of published networks.
+const LargestTheta = 1e12
 
 // MultiHeadAttention adds a dense layer for queries, keys and values, the attention, and a dense layer of its outputs:
 // NAME.qkv, NAME.heads and NAME.out. No position attends to padding.
@@ -236,13 +243,13 @@ func (b *Builder) MultiHeadAttention(name string, in int, a Attention) int {
 		return 0
 	}
 	width := c / a.Heads
-	if a.Rotary && width%2 != 0 {
+	if a.Theta > 0 && width%2 != 0 {
 		b.fail(name, "rotary positions turn pairs of channels, and a head has %d", width)
 	}
 	qkv := b.dense(name+".qkv", in, c+2*width*a.KVHeads, !a.NoBias)
 	n := Node{
 		Name: name + ".heads", Op: OpAttention, Inputs: []int{qkv}, Out: Shape{c, positions}, Heads: a.Heads,
-		KVHeads: a.KVHeads, Causal: a.Causal, Rotary: a.Rotary,
+		KVHeads: a.KVHeads, Causal: a.Causal, Theta: a.Theta,
 	}
 	b.mask(&n)
 	return b.dense(name+".out", b.add(n), c, !a.NoBias)

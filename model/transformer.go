@@ -124,7 +124,7 @@ func (net llama) build(b *Builder, classes int) {
 
 func (net llama) block(b *Builder, name string, x int) int {
 	y := b.MultiHeadAttention(name+".attention", b.LayerNorm(name+".norm1", x, OpRMSNorm, 0), Attention{
-		Heads: net.heads, KVHeads: net.kvHeads, Causal: true, Rotary: true, NoBias: true,
+		Heads: net.heads, KVHeads: net.kvHeads, Causal: true, Theta: UsualTheta, NoBias: true,
 	})
 	x = b.Add(name+".sum1", x, y)
 	y = b.LayerNorm(name+".norm2", x, OpRMSNorm, 0)

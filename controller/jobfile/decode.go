@@ -1,6 +1,7 @@
 package jobfile
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/model"
 )
 
 // root reads the document.
@@ -453,6 +455,8 @@ func decodeSync(n *yaml.Node, f *field) (scalarValue, string, string) {
 // nearbyWord is the hint for a word that the field does not take.
 func (f *field) nearbyWord(word string) string {
 	switch k := disdel.Sync(word).Every(); {
+	case f.path == "training.loss":
+		return cmp.Or(nearWord(word, f.oneOf), model.OwnCode)
 	case f.form != syncMode:
 		return nearWord(word, f.oneOf)
 	case k > 0:

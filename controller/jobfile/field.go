@@ -14,6 +14,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/spelling"
+	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/scheduler"
 )
 
@@ -239,6 +240,8 @@ func suggest(pattern, key, near string) string {
 	}
 	f := fieldElsewhere(pattern, key)
 	switch {
+	case f == nil && pattern == "training.optimizer":
+		return "known here: " + strings.Join(childNames(pattern), ", ") + "; else " + model.OwnCode
 	case f == nil:
 		return "known here: " + strings.Join(childNames(pattern), ", ")
 	case key == "learningRate":

@@ -94,11 +94,11 @@ func withField(path, value string) (text string, sets []string) {
 			"heads": "multiHeadAttention", "kvHeads": "multiHeadAttention", "causal": "multiHeadAttention",
 			"bidirectional": "lstm", "first": "channels",
 			"rotary": "multiHeadAttention", "take": "takePosition", "hidden": "transformer", "normFirst": "transformer",
-			"slope": "leakyRelu", "size": "adaptiveAvgPool",
+			"slope": "leakyRelu", "size": "adaptiveAvgPool", "theta": "multiHeadAttention",
 		}
 		if kind, ok := kinds[option]; ok {
 			needed := map[string]string{
-				"embedding": "vocabulary: 9, width: 9", "multiHeadAttention": "heads: 1", "transformer": "heads: 1",
+				"embedding": "vocabulary: 9, width: 9", "multiHeadAttention": "heads: 1, rotary: true", "transformer": "heads: 1",
 				"lstm": "units: 1",
 			}
 			sets = append(sets, "model.layers=[{"+kind+": {"+needed[kind]+"}}]")

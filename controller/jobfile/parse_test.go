@@ -579,10 +579,10 @@ func TestFaultsOfAKerasFileStandWhereTheJobNamesIt(t *testing.T) {
 		},
 		{"two layers", func(string) ([]byte, error) {
 			return []byte(`{"class_name": "Sequential", "config": [
-				{"class_name": "LSTM", "config": {"name": "a", "batch_input_shape": [null, 8, 8, 1]}}, {"class_name": "GRU", "config": {"name": "b\u001b"}}]}`), nil
+				{"class_name": "ConvLSTM2D", "config": {"name": "a", "batch_input_shape": [null, 8, 8, 1]}}, {"class_name": "ConvLSTM1D", "config": {"name": "b\u001b"}}]}`), nil
 		}, []string{
-			"4:16 model.keras layer a: layers of class LSTM are not supported",
-			`4:16 model.keras layer b\x1b: layers of class GRU are not supported`,
+			"4:16 model.keras layer a: layers of class ConvLSTM2D are not supported",
+			`4:16 model.keras layer b\x1b: layers of class ConvLSTM1D are not supported`,
 		}},
 	} {
 		if diff := cmp.Diff(c.want, parse(c.open)); diff != "" {

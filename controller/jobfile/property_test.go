@@ -98,6 +98,7 @@ func anyModel(t *rapid.T) disdel.Model {
 		{
 			Kind: "multiHeadAttention", Heads: side.Draw(t, "heads"), KVHeads: side.Draw(t, "kvHeads"),
 			Causal: new(rapid.Bool().Draw(t, "causal")), Rotary: new(true),
+			Theta: rapid.Float64Range(1.5, 1e12).Draw(t, "theta"),
 		},
 		{Kind: "transformer", Heads: 1, Hidden: side.Draw(t, "hidden"), NormFirst: new(rapid.Bool().Draw(t, "first"))},
 		{Kind: "takePosition", Take: rapid.SampledFrom([]string{"mean", "first", "last"}).Draw(t, "take")},

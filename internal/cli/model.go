@@ -86,7 +86,8 @@ func modelShow(u *ui) *cli.Command {
 			if slices.Contains([]string{".py", ".pt", ".pth"}, strings.ToLower(filepath.Ext(c.Args().First()))) {
 				return &disdel.Error{
 					Kind: disdel.Invalid, Op: "read " + c.Args().First(), Msg: "disdel does not run Python or read its pickles",
-					Hint: "from_torch of the Python client (clients/python) brings a PyTorch network; disdel explain pytorch",
+					Hint: "from_torch of the Python client (clients/python) brings a PyTorch network; else it runs " +
+						"as your own Python code: model.python, docs/reference/python-programs.md",
 				}
 			}
 			return withClient(c, u, storage,

@@ -37,7 +37,7 @@ type hubSizes struct {
 	width, blocks, heads, hidden, positions, vocabulary int
 	kvHeads                                             int // of Llama, else 0
 	patch, channels, side                               int // of ViT: of patches and pictures
-	eps, dropout, headDropout                           float64
+	eps, dropout, headDropout, theta                    float64
 	activation                                          string // as job files name it
 	outputs                                             int
 	nextToken, tied, distilled                          bool // a language model; with the embedding's weight; DistilBERT
@@ -118,9 +118,7 @@ var hubFamilies = map[string]*hubFamily{
 			"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "max_position_embeddings",
 			"hidden_act", "rms_norm_eps", "", "",
 		},
-		fixed: map[string]any{
-			"rope_theta": 10000.0, "rope_scaling": "none", "attention_bias": false, "mlp_bias": false,
-		},
+		fixed: map[string]any{"attention_bias": false, "mlp_bias": false},
 		outside: map[string][]string{
 			"tokens": {"model.embed_tokens"}, "norm": {"model.norm"}, "classifier": {"score"}, "head": {"lm_head"},
 		},
@@ -266,7 +264,7 @@ func llamaLayers(s *hubSizes) []disdel.Layer {
 			disdel.Layer{Kind: "rmsNorm", Name: name("norm1"), Eps: s.eps},
 			disdel.Layer{
 				Kind: "multiHeadAttention", Name: name("attention"), Heads: s.heads, KVHeads: s.kvHeads, Causal: new(true),
-				Rotary: new(true), Bias: new(false),
+				Rotary: new(true), Theta: s.theta, Bias: new(false),
 			},
 			disdel.Layer{Kind: "add", Name: name("sum1"), From: []string{in, name("attention")}},
 			disdel.Layer{Kind: "rmsNorm", Name: name("norm2"), Eps: s.eps},

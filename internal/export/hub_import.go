@@ -117,6 +117,12 @@ func (r *hubReader) fault(path, format string, args ...any) {
 	}
 }
 
+// lacks adds a fault about something of config.json that disdel does not compute.
+func (r *hubReader) lacks(key, format string, args ...any) {
+	r.fault("config.json "+key, format, args...)
+	r.faults[len(r.faults)-1].Hint = model.OwnCode
+}
+
 func hubError(msg, hint string, cause error) error {
 	return &disdel.Error{Kind: disdel.Invalid, Op: "import model", Msg: msg, Hint: hint, Err: cause}
 }
@@ -166,7 +172,7 @@ func (r *hubReader) readConfig() error {
 	kind, _ := r.config["model_type"].(string)
 	if r.family = hubFamilies[kind]; r.family == nil {
 		return hubError(fmt.Sprintf("config.json has the model_type %.40q", kind), "disdel reads "+
-			strings.Join(slices.Sorted(maps.Keys(hubFamilies)), ", "), nil)
+			strings.Join(slices.Sorted(maps.Keys(hubFamilies)), ", ")+"; else "+model.OwnCode, nil)
 	}
 	if list, _ := r.config["architectures"].([]any); len(list) > 0 {
 		name, _ := list[0].(string)
@@ -312,16 +318,16 @@ func (r *hubReader) readSizes() {
 	for _, key := range slices.Sorted(maps.Keys(r.family.fixed)) {
 		want := r.family.fixed[key]
 		if got, ok := r.config[key]; ok && got != nil && !reflect.DeepEqual(got, want) {
-			r.fault("config.json "+key, "it is %.40v; disdel computes with %v", got, want)
+			r.lacks(key, "it is %.40v; disdel computes with %v", got, want)
 		}
 	}
 	s.distilled = r.family.kind == "DistilBert"
 	s.width, s.blocks, s.heads = r.number(k.width, 0), r.number(k.blocks, 0), r.number(k.heads, 0)
 	s.hidden = r.number(k.hidden, 4*s.width)
 	if r.family.kind == "Llama" {
-		s.kvHeads = r.number("num_key_value_heads", s.heads)
+		s.kvHeads, s.theta = r.number("num_key_value_heads", s.heads), r.theta()
 		if size := r.number("head_dim", s.width/max(1, s.heads)); size*s.heads != s.width {
-			r.fault("config.json head_dim", "%d heads of %d channels are not the network's %d channels", s.heads, size, s.width)
+			r.lacks("head_dim", "%d heads of %d channels are not the network's %d channels", s.heads, size, s.width)
 		}
 	}
 	s.eps = r.share(k.eps, r.family.eps)
@@ -329,7 +335,7 @@ func (r *hubReader) readSizes() {
 	s.headDropout = r.share(k.headDropout, s.dropout)
 	word, _ := r.config[k.activation].(string)
 	if s.activation = hubActivations[word]; s.activation == "" {
-		r.fault("config.json "+k.activation, "disdel does not have %.40q; it has %s", word,
+		r.lacks(k.activation, "disdel does not have %.40q; it has %s", word,
 			strings.Join(slices.Sorted(maps.Keys(hubActivations)), ", "))
 	}
 	if s.blocks > 1000 || s.heads > 0 && s.width%s.heads != 0 {
@@ -344,6 +350,33 @@ func (r *hubReader) readSizes() {
 		}
 	}
 	r.readHead()
+}
+
+// theta is the base of Llama's angles. Newer files have it in rope_parameters, with the kind of scaling.
+func (r *hubReader) theta() float64 {
+	base := r.config["rope_theta"]
+	for _, key := range []string{"rope_scaling", "rope_parameters"} {
+		options, ok := r.config[key].(map[string]any)
+		for _, name := range []string{"rope_type", "type"} {
+			if kind := options[name]; kind != nil && kind != "default" {
+				r.lacks(key, "it scales angles by the kind %.40v; disdel turns all channels by rope_theta", kind)
+			}
+		}
+		if t, has := options["rope_theta"]; has {
+			base = t
+		}
+		if v := r.config[key]; v != nil && !ok {
+			r.fault("config.json "+key, "%.40v is no object", v)
+		}
+	}
+	v, ok := base.(float64)
+	switch {
+	case base == nil || v == model.UsualTheta:
+		return 0
+	case !ok || !(v > 1 && v <= model.LargestTheta):
+		r.fault("config.json rope_theta", "%.40v is not above 1 and at most %g", base, float64(model.LargestTheta))
+	}
+	return v
 }
 
 // readHead decides what the network answers: classes, or the next token.

@@ -2,6 +2,7 @@ package export_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -311,8 +312,9 @@ func TestHubFoldersTellAllThatIsUnknown(t *testing.T) {
 // Networks of Llama's kind whose positions or heads disdel computes in another way are refused.
 func TestOtherLlamasAreRefused(t *testing.T) {
 	for want, values := range map[string]map[string]any{
-		"rope_theta":              {"rope_theta": 500000},
+		"rope_theta":              {"rope_theta": 1},
 		"rope_scaling":            {"rope_scaling": map[string]any{"type": "linear", "factor": 2}},
+		"rope_parameters":         {"rope_parameters": map[string]any{"rope_type": "llama3", "rope_theta": 500000}},
 		"attention_bias":          {"attention_bias": true},
 		"head_dim":                {"head_dim": 6},
 		"self_attn.k_proj.weight": {"num_key_value_heads": 2},
@@ -322,6 +324,31 @@ func TestOtherLlamasAreRefused(t *testing.T) {
 		_, err := readHub(t, dir, export.HubOptions{})
 		if !errors.Is(err, disdel.Invalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want a fault of %s", values, err, want)
+		}
+	}
+}
+
+// The base of Llama's angles is read from files of all versions of transformers.
+func TestTheBaseOfAnglesIsRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		config map[string]any
+		want   float64
+	}{
+		"none":   {map[string]any{"rope_theta": nil}, 0},
+		"usual":  {map[string]any{"rope_theta": 10000, "rope_scaling": nil}, 0},
+		"larger": {map[string]any{"rope_theta": 500000}, 500000},
+		"newer":  {map[string]any{"rope_parameters": map[string]any{"rope_type": "default", "rope_theta": 1e6}}, 1e6},
+	} {
+		dir := hubFolder(t, "llama")
+		change(t, dir, func(config map[string]any) { maps.Copy(config, c.config) })
+		m, g := mustReadHub(t, dir, export.HubOptions{})
+		for i := range g.Nodes {
+			if n := &g.Nodes[i]; n.Op == model.OpAttention && n.Theta != cmp.Or(c.want, model.UsualTheta) {
+				t.Errorf("%s: %s has the base %g, want %g", name, n.Name, n.Theta, c.want)
+			}
+		}
+		if got := m.Network.Layers[3].Theta; got != c.want {
+			t.Errorf("%s: the layer has %g, want %g", name, got, c.want)
 		}
 	}
 }

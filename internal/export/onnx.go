@@ -445,7 +445,7 @@ func (t *translator) attention(n *model.Node, o operator) {
 	turned := integers("perm", 0, 1, 2, 4, 3)
 	queries, keys := part("queries", 0, n.Heads/n.KVHeads), part("keys", c, 1)
 	values := part("values", c+n.KVHeads*width, 1)
-	if n.Rotary {
+	if n.Theta > 0 {
 		queries, keys = t.rotated(n, "queries", queries), t.rotated(n, "keys", keys)
 	}
 	last := t.step(n, "Transpose", "queries.turned", []string{queries}, turned)
@@ -474,7 +474,7 @@ func (t *translator) rotated(n *model.Node, name, x string) string {
 	positions, width := n.Out[1], n.Out[0]/n.Heads
 	half, cos, sin := width/2, make([]float32, width*positions), make([]float32, width*positions)
 	for i := range cos {
-		s, c := math.Sincos(float64(i%positions) / math.Pow(10000, float64(i/positions%half)/float64(half)))
+		s, c := math.Sincos(float64(i%positions) / math.Pow(n.Theta, float64(i/positions%half)/float64(half)))
 		cos[i], sin[i] = float32(c), float32(s)
 	}
 	other := t.step(n, "Neg", name+".negative", []string{t.cut(n, name+".high", x, 3, half, width)})

@@ -100,7 +100,9 @@ func label(n *step) string {
 }
 
 func unfit(format string, args ...any) error {
-	return &disdel.Error{Kind: disdel.Invalid, Op: "import ONNX", Msg: fmt.Sprintf(format, args...)}
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "import ONNX", Msg: fmt.Sprintf(format, args...), Hint: "else " + model.OwnCode,
+	}
 }
 
 func (r *importer) run() error {
@@ -122,7 +124,8 @@ func (r *importer) run() error {
 			break
 		}
 	}
-	if len(r.faults) > 0 {
+	if last := len(r.faults) - 1; last >= 0 {
+		r.faults[last].Hint = "else " + model.OwnCode
 		return &disdel.Faults{Faults: r.faults}
 	}
 	out := r.at[r.outputs[0].name]

@@ -259,6 +259,38 @@ func TestAllMissingOperatorsAreTold(t *testing.T) {
 	}
 }
 
+// What disdel lacks runs as the user's own code, and the end of every message says so.
+func TestRefusalsEndWithOwnCode(t *testing.T) {
+	hub := func(key string, value any) error {
+		dir := hubFolder(t, "llama")
+		change(t, dir, func(config map[string]any) { config[key] = value })
+		_, err := readHub(t, dir, export.HubOptions{})
+		return err
+	}
+	of := func(nodes ...[]byte) error {
+		_, err := export.ImportONNX(fileOf(nodes...), nil, true)
+		return err
+	}
+	for name, err := range map[string]error{
+		"operator":     of(node("Celu", []string{"x"}, []string{"y"})),
+		"two":          of(node("Celu", []string{"x"}, []string{"a"}), node("Erf", []string{"a"}, []string{"y"})),
+		"option":       of(node("LogSoftmax", []string{"x"}, []string{"y"})),
+		"no output":    of(node("Relu", []string{"x"}, []string{"a"})),
+		"architecture": hub("model_type", "t5"),
+		"activation":   hub("hidden_act", "snake"),
+		"bias":         hub("attention_bias", true),
+		"heads":        hub("head_dim", 6),
+	} {
+		hint := disdel.AsError(err).Hint
+		if faults := (*disdel.Faults)(nil); errors.As(err, &faults) {
+			hint = faults.Faults[len(faults.Faults)-1].Hint
+		}
+		if !errors.Is(err, disdel.Invalid) || !strings.HasSuffix(hint, model.OwnCode) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // field is a length-delimited field of a protocol buffer.
 func field(number byte, parts ...[]byte) []byte {
 	data := bytes.Join(parts, nil)

@@ -78,7 +78,7 @@ func TestOnnxruntimeAnswersAlike(t *testing.T) {
 		}),
 		"attending": built(t, model.Shape{9}, func(b *model.Builder) {
 			x := b.Positions("at", b.Embedding("words", 0, 7, 8, false), false)
-			causal, shared := model.Attention{Heads: 2, Causal: true}, model.Attention{Heads: 4, KVHeads: 2, Rotary: true}
+			causal, shared := model.Attention{Heads: 2, Causal: true}, model.Attention{Heads: 4, KVHeads: 2, Theta: 50}
 			x = b.Add("one", x, b.MultiHeadAttention("a", b.LayerNorm("n", x, model.OpLayerNorm, 0), causal))
 			x = b.MultiHeadAttention("b", b.LayerNorm("m", x, model.OpRMSNorm, 0), shared)
 			x = b.Same("tanh", b.Dense("wide", b.Positions("sines", x, true), 12), model.OpGELUTanh)

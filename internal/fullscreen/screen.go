@@ -228,8 +228,16 @@ func (s *Screen) foot() string {
 // list is the table of jobs, of which the marked one stays on the screen.
 func (s *Screen) list(rows int, now time.Time) []string {
 	list := s.shown()
+	results := make([]string, len(list))
+	for i := range list {
+		results[i] = "-"
+		if kept := list[i].ModelRounds(); len(kept) > 0 {
+			results[i] = kept[len(kept)-1].Figures().Text()
+		}
+	}
+	metric, results := disdel.MetricColumn(results)
 	head := fmt.Sprintf("  %-24s %-10s %-16s %-12s %8s %7s %8s %8s", "JOB", "STATUS", "MODEL", "DATA", "TIME", "ROUNDS",
-		"LOSS", "ACCURACY")
+		"LOSS", strings.ToUpper(metric))
 	out := []string{fmt.Sprintf("disdel  %s", disdel.Counted(len(list), "job")), head}
 	if s.filter != "" {
 		out[0] += "  with " + s.filter
@@ -241,25 +249,25 @@ func (s *Screen) list(rows int, now time.Time) []string {
 		if i == s.at {
 			mark = "> "
 		}
-		out = append(out, mark+jobRow(&list[i], now))
+		out = append(out, mark+jobRow(&list[i], results[i], now))
 	}
 	return out
 }
 
-// jobRow is a job in the list.
-func jobRow(r *disdel.Record, now time.Time) string {
+// jobRow is a job in the list, with the result of its model.
+func jobRow(r *disdel.Record, result string, now time.Time) string {
 	took := time.Duration(r.Phases.Total)
 	if r.Status.Unfinished() && !r.Created.IsZero() {
 		took = now.Sub(r.Created)
 	}
-	loss, accuracy := "-", "-"
+	loss := "-"
 	if kept := r.ModelRounds(); len(kept) > 0 {
-		loss, accuracy = figure(kept[len(kept)-1].Loss), kept[len(kept)-1].Figures().Text()
+		loss = figure(kept[len(kept)-1].Loss)
 	}
 	name, network := terminal.OneLine(r.Job.Metadata.Name), terminal.OneLine(r.Job.Model.NetworkName())
 	return strings.TrimRight(fmt.Sprintf("%-24s %-10s %-16s %-12s %8s %7s %8s %8s", terminal.Cut(name, 24),
 		r.Status, terminal.Cut(network, 16), terminal.Cut(terminal.OneLine(r.Data.Name), 12),
-		took.Round(time.Second), fmt.Sprintf("%d/%d", len(r.Rounds), r.Plan.Rounds), loss, accuracy)+"  "+r.Verdict(), " ")
+		took.Round(time.Second), fmt.Sprintf("%d/%d", len(r.Rounds), r.Plan.Rounds), loss, result)+"  "+r.Verdict(), " ")
 }
 
 // statusText is the status of a job, and what is wrong with its result.

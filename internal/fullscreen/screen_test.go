@@ -25,6 +25,20 @@ func record(number int, name string) disdel.Record {
 	return r
 }
 
+// The head of the results is the metric of all listed jobs.
+func TestTheListNamesTheMetric(t *testing.T) {
+	s, numbers := NewScreen(), record(1, "prices")
+	numbers.Rounds[1].Accuracy, numbers.Rounds[1].RMSE = nil, 41.27
+	s.Listed([]disdel.Record{numbers}, nil)
+	if got := strings.Join(s.Lines(140, 20, noon), "\n"); !strings.Contains(got, "RMSE") || strings.Contains(got, "ACCURACY") {
+		t.Errorf("%s", got)
+	}
+	s.Listed([]disdel.Record{numbers, record(2, "alpha")}, nil)
+	if got := strings.Join(s.Lines(140, 20, noon), "\n"); !strings.Contains(got, "METRIC") || !strings.Contains(got, "accuracy 0.7500") {
+		t.Errorf("%s", got)
+	}
+}
+
 func press(s *Screen, keys ...string) (last Wish) {
 	for _, key := range keys {
 		last = s.Key(key)

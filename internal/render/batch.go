@@ -40,7 +40,7 @@ func PrintBatch(w io.Writer, s *batch.Summary) {
 
 // batchRows is the table of the jobs.
 func batchRows(s *batch.Summary) [][]string {
-	out := [][]string{append(append([]string{"JOB"}, choiceNames(s.Jobs)...), "STATUS", "ACCURACY", "LOSS", "EPOCHS",
+	out := [][]string{append(append([]string{"JOB"}, choiceNames(s.Jobs)...), "STATUS", "METRIC", "LOSS", "EPOCHS",
 		"WAITED", "TIME", "PEAK", "COLD", "GB-S", "MODEL", "ID")}
 	for i := range s.Jobs {
 		r := &s.Jobs[i]
@@ -50,6 +50,7 @@ func batchRows(s *batch.Summary) [][]string {
 			fmt.Sprintf("%d/%d", r.Cold, r.Activations), fmt.Sprintf("%.2f", r.CostGBs+r.Evaluations), cmp.Or(r.Model, "-"),
 			cmp.Or(string(r.Job), "-")))
 	}
+	nameMetric(out, slices.Index(out[0], "METRIC"))
 	return out
 }
 
@@ -217,7 +218,7 @@ func (t *BatchTable) lines(v *batch.View) []string {
 	if height > 0 && len(rows) > height-4 {
 		slices.SortStableFunc(rows, func(a, b batch.Row) int { return standing(&a) - standing(&b) })
 	}
-	cells := [][]string{append(append([]string{"JOB"}, choiceNames(rows)...), "STATUS", "ROUND", "LOSS", "ACCURACY",
+	cells := [][]string{append(append([]string{"JOB"}, choiceNames(rows)...), "STATUS", "ROUND", "LOSS", "METRIC",
 		"WAITED", "TIME", "POOL")}
 	for i := range rows {
 		r := &rows[i]
@@ -230,6 +231,7 @@ func (t *BatchTable) lines(v *batch.View) []string {
 			fourDecimals(p.TrainLoss, ok), p.Figures().Text(), seconds(time.Duration(r.Waited(v.Now.At))),
 			seconds(time.Duration(r.Ran(v.Now.At))), slots))
 	}
+	nameMetric(cells, slices.Index(cells[0], "METRIC"))
 	page := &terminal.Page{Buffer: &bytes.Buffer{}, Columns: columns}
 	terminal.Table(page, terminal.Fitted(page, cells, "WAITED", "POOL", "LOSS")...)
 	out := strings.Split(strings.TrimRight(page.String(), "\n"), "\n")

@@ -52,7 +52,7 @@ var jobColumns = []jobColumn{
 	},
 	{"model", "MODEL", func(_ *JobList, r *disdel.Record) string { return modelText(&r.Job.Model) }, nil},
 	{"dataset", "DATA", func(_ *JobList, r *disdel.Record) string { return r.Data.Name }, nil},
-	{"accuracy", "ACCURACY", func(_ *JobList, r *disdel.Record) string {
+	{"accuracy", "METRIC", func(_ *JobList, r *disdel.Record) string {
 		return heldOutFigures(r).Text()
 	}, func(r *disdel.Record) (float64, bool) {
 		accuracy, _, ok := heldOutScores(r)
@@ -192,9 +192,26 @@ func PrintJobs(w io.Writer, l *JobList) {
 		}
 		rows = append(rows, l.row(r, columns))
 	}
+	nameMetric(rows, slices.IndexFunc(columns, func(c jobColumn) bool { return c.name == "accuracy" }))
 	terminal.Table(w, l.fitted(w, rows)...)
 	if batch != "" {
 		fmt.Fprintf(w, "\nA batch has one line. Its jobs: disdel jobs --batch %s\n", batch)
+	}
+}
+
+// nameMetric names the column of results after their metric, below the first row; at is -1 if there is none.
+func nameMetric(rows [][]string, at int) {
+	if at < 0 {
+		return
+	}
+	cells := make([]string, len(rows)-1)
+	for i, row := range rows[1:] {
+		cells[i] = row[at]
+	}
+	head, cells := disdel.MetricColumn(cells)
+	rows[0][at] = strings.ToUpper(head)
+	for i, cell := range cells {
+		rows[i+1][at] = cell
 	}
 }
 

@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/disdel/disdel"
@@ -27,7 +28,7 @@ func PrintModels(w io.Writer, doc ModelList) {
 		fmt.Fprintln(w, "no trained models yet: disdel quickstart")
 		return
 	}
-	rows = [][]string{{"MODEL", "NETWORK", "DATA", "ACCURACY", "LOSS", "LEARNED", "EPOCHS", "SIZE", "CREATED", "JOB"}}
+	rows = [][]string{{"MODEL", "NETWORK", "DATA", "METRIC", "LOSS", "LEARNED", "EPOCHS", "SIZE", "CREATED", "JOB"}}
 	for i := range doc.Models {
 		m := &doc.Models[i]
 		rows = append(rows, []string{
@@ -37,6 +38,7 @@ func PrintModels(w io.Writer, doc ModelList) {
 			m.Size.String(), m.Created.Local().Format("2006-01-02 15:04"), string(m.Job),
 		})
 	}
+	nameMetric(rows, slices.Index(rows[0], "METRIC"))
 	terminal.Table(w, terminal.Fitted(w, rows, "JOB", "SIZE", "EPOCHS", "LOSS", "DATA", "CREATED")...)
 }
 

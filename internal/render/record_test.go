@@ -239,3 +239,25 @@ func TestALackOfAGPUsMemoryIsToldApart(t *testing.T) {
 		t.Errorf("%q, want %q", told, want)
 	}
 }
+
+// The head of a list's results is the metric of all its jobs. In a list of several metrics each result names its own.
+func TestListsNameTheMetricOfTheirJobs(t *testing.T) {
+	numbers := disdel.Record{Status: disdel.StatusSucceeded, Data: disdel.DataInfo{Targets: []disdel.Target{{Name: "price"}}}}
+	numbers.Rounds = []disdel.Round{{Loss: new(0.5), Scores: disdel.Scores{RMSE: 41.27}}}
+	numbers.Scores = numbers.Rounds[0].Scores
+	classes := disdel.Record{Status: disdel.StatusSucceeded, Data: disdel.DataInfo{Classes: 2}}
+	classes.Rounds = []disdel.Round{{Loss: new(0.5), Accuracy: new(0.75)}}
+	for want, records := range map[string][]disdel.Record{
+		"RMSE LOSS 41.27 0.5000":                               {numbers},
+		"ACCURACY LOSS 0.7500 0.5000":                          {classes},
+		"METRIC LOSS RMSE 41.27 0.5000 accuracy 0.7500 0.5000": {numbers, classes},
+		"METRIC LOSS - -":                                      {{Status: disdel.StatusFailed}},
+		"ACCURACY LOSS - - 0.7500 0.5000":                      {{Status: disdel.StatusFailed}, classes},
+	} {
+		var out bytes.Buffer
+		PrintJobs(&out, &JobList{Records: records, Columns: []string{"accuracy", "loss"}})
+		if got := strings.Join(strings.Fields(out.String()), " "); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -49,7 +49,7 @@ var jobColumns = []jobColumn{
 	{"time", "Time", false, func(r *row) (string, string) { return r.Took(), "" }},
 	{"rounds", "Rounds", false, nil},
 	{"loss", "Loss", false, func(r *row) (string, string) { return number(r.Loss), "" }},
-	{"accuracy", "Accuracy", false, func(r *row) (string, string) { return textIf(r.Figure() != "-", r.Figure()), "" }},
+	{"accuracy", "Accuracy", false, func(r *row) (string, string) { return textIf(r.Result != "-", r.Result), "" }},
 	{"memory", "Memory", false, func(r *row) (string, string) {
 		if r.Peak == 0 || r.JobResult.Limit == 0 {
 			return textIf(r.Peak > 0, r.Peak.String()), ""
@@ -161,6 +161,14 @@ func (l *jobList) columns(v *visit, q url.Values, list []row) {
 		l.Chosen = "own"
 	}
 	l.head(q, jobColumn{key: "name", name: "Job"}, "")
+	results := make([]string, len(list))
+	for i := range list {
+		results[i] = list[i].Figure()
+	}
+	metric, results := metricColumn(results)
+	for i := range list {
+		list[i].Result = results[i]
+	}
 	var columns []jobColumn
 	for i, key := range keys[:min(len(keys), mostColumns)] {
 		c, phone := columnOf(key), ""
@@ -170,6 +178,9 @@ func (l *jobList) columns(v *visit, q url.Values, list []row) {
 		if c.text {
 			phone += " l"
 		}
+		if key == "accuracy" {
+			c.name = metric
+		}
 		l.head(q, c, strings.TrimSpace(phone))
 		columns = append(columns, c)
 	}
@@ -177,6 +188,12 @@ func (l *jobList) columns(v *visit, q url.Values, list []row) {
 		l.Groups = append(l.Groups, group{Rows: l.row(&list[i], columns), Name: string(r.ID)})
 	}
 	l.offer(keys, list)
+}
+
+// metricColumn is disdel.MetricColumn with a head that begins with a capital letter.
+func metricColumn(results []string) (head string, cells []string) {
+	head, cells = disdel.MetricColumn(results)
+	return strings.ToUpper(head[:1]) + head[1:], cells
 }
 
 // head adds the head of a column. A click sorts by it, largest first; another click reverses the order.

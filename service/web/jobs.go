@@ -35,6 +35,7 @@ type row struct {
 	Short   string // of its id
 	Created time.Time
 	Badge   string // class of the status
+	Result  string // its figure, below the head of the list
 	Tenth   int    // how many of the limit that the peak takes, 0 to 10
 }
 

@@ -21,6 +21,7 @@ import (
 type stored[T any] struct {
 	List    []T
 	Damaged string
+	Metric  string     // head of the models' results
 	Added   *addedData // what was just uploaded; nil: nothing
 }
 
@@ -51,10 +52,11 @@ type trained struct {
 	modelstore.Model
 	Ref     string
 	Network string
+	Result  string // its figure, below the head of the list
 }
 
 func trainedOf(m modelstore.Model) trained {
-	return trained{m, m.Ref(), cmp.Or(m.Network.Name, "own layers")}
+	return trained{m, m.Ref(), cmp.Or(m.Network.Name, "own layers"), ""}
 }
 
 // Figure is the model's accuracy, or the RMSE of one that predicts numbers.
@@ -72,6 +74,14 @@ func modelsPage(v *visit) error {
 		return err
 	}
 	page := stored[trained]{Damaged: errorText(err), List: list}
+	results := make([]string, len(page.List))
+	for i := range page.List {
+		results[i] = page.List[i].Figure()
+	}
+	page.Metric, results = metricColumn(results)
+	for i := range page.List {
+		page.List[i].Result = results[i]
+	}
 	slices.SortStableFunc(page.List, func(a, b trained) int { return b.Created.Compare(a.Created) })
 	v.write(http.StatusOK, "models", view{Title: "Models", Here: "Models", Body: page})
 	return nil

@@ -125,8 +125,8 @@ def test_what_does_not_fit_is_told_at_once(client: disdel.Client) -> None:
 
 
 def test_layers_that_are_none_are_named(tmp_path: Path) -> None:
-    net = keras.Sequential([keras.Input((8, 8, 1)), keras.layers.Conv2DTranspose(2, 3, name="up")])
-    with pytest.raises(disdel.Invalid, match="up: there is no layer like Conv2DTranspose"):
+    net = keras.Sequential([keras.Input((2, 8, 8, 1)), keras.layers.ConvLSTM2D(2, 3, name="up")])
+    with pytest.raises(disdel.Invalid, match="up: there is no layer like ConvLSTM2D"):
         disdel.keras_weights(net)
     wrong = tmp_path / "net.keras"
     wrong.write_bytes(b"nothing")

@@ -17,7 +17,7 @@ func Vocabulary() Samples {
 	layer := disdel.Layer{
 		Kind: "*", Name: "a", From: []string{"b"}, Shape: []int{1}, Units: 1, Filters: 1, Kernel: 1, Stride: 1, Padding: 1,
 		Dilation: 1, Groups: 1, Bias: &yes, Eps: 1, Momentum: 1, Scale: &yes, Center: &yes, Rate: 1, Activation: "relu",
-		Vocabulary: 1, Width: 1, Padded: &yes, Learned: &yes, Heads: 1, KVHeads: 1, Causal: &yes, Rotary: &yes,
+		Vocabulary: 1, Width: 1, Padded: &yes, Learned: &yes, Heads: 1, KVHeads: 1, Causal: &yes, Rotary: &yes, Theta: 2,
 		Hidden: 1, NormFirst: &yes, Take: "mean", Slope: 1, Size: 1,
 	}
 	sides := layer

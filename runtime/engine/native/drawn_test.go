@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -27,6 +28,7 @@ type drawnStep struct {
 	X         []float32
 	Y         []int32
 	Gradients map[string]disdel.Weights
+	Kept      map[string][]float32 // what a layer multiplies each row with: 0 for rows that it leaves out
 }
 
 // drawImages draws a network of layers of images from a seed.
@@ -61,7 +63,7 @@ func drawImages(t *testing.T, seed uint64) *model.Graph {
 		case 1:
 			x = b.AdaptivePool(name, x, 1+rng.IntN(6))
 		case 2:
-			x = b.Add(name, x, b.Conv(name+".a", x, c, model.Square(1, 1, 0), 1, true))
+			x = b.Add(name, x, dropped(b, rng, name, b.Conv(name+".a", x, c, model.Square(1, 1, 0), 1, true)))
 		case 3:
 			x = b.Concat(name, b.Conv(name+".a", x, 1+rng.IntN(5), model.Square(3, 1, 1), 1, true), x)
 		case 4:
@@ -169,8 +171,11 @@ func drawSequenceLayer(b *model.Builder, rng *rand.Rand, name string, x int, spe
 		heads--
 	}
 	a := model.Attention{
-		Heads: heads, Causal: speaks || rng.IntN(2) == 0, Rotary: c/heads%2 == 0 && rng.IntN(2) == 0,
+		Heads: heads, Causal: speaks || rng.IntN(2) == 0,
 		NoBias: rng.IntN(2) == 0,
+	}
+	if c/heads%2 == 0 {
+		a.Theta = []float64{0, model.UsualTheta, 500000, 7}[rng.IntN(4)]
 	}
 	if heads%2 == 0 && rng.IntN(2) == 0 {
 		a.KVHeads = heads / 2
@@ -192,7 +197,7 @@ func drawSequenceLayer(b *model.Builder, rng *rand.Rand, name string, x int, spe
 		return b.Same(name+".s", b.Conv1D("conv1d."+name, x, 2*(1+rng.IntN(10)), w, 1, rng.IntN(2) == 0), acts[rng.IntN(6)])
 	case 3:
 		y := b.MultiHeadAttention(name, b.LayerNorm(name+".norm", x, model.OpRMSNorm, 1e-3), a)
-		return b.Add(name+".sum", x, y)
+		return b.Add(name+".sum", x, dropped(b, rng, name, y))
 	case 4:
 		y := b.Dense(name, x, 1+rng.IntN(30))
 		return b.Concat(name+".both", x, b.LayerNorm(name+".norm", y, model.OpLayerNorm, 1e-2))
@@ -201,6 +206,14 @@ func drawSequenceLayer(b *model.Builder, rng *rand.Rand, name string, x int, spe
 			Attention: a, Hidden: 1 + rng.IntN(30), PostNorm: rng.IntN(2) == 0, Activation: acts[rng.IntN(3)], Eps: 1e-3,
 		})
 	}
+}
+
+// dropped leaves out a branch for some rows of half of the networks.
+func dropped(b *model.Builder, rng *rand.Rand, name string, x int) int {
+	if rng.IntN(2) == 0 {
+		return x
+	}
+	return b.DropPath(name+".drop", x, 0.3)
 }
 
 // drawBatch is a batch of a drawn network. Padding is at the end of rows, and no row has nothing else.
@@ -260,7 +273,7 @@ func TestGradientsOfDrawnNetworksArePyTorchs(t *testing.T) {
 
 func drawStep(t *testing.T, g *model.Graph, rows int) drawnStep {
 	t.Helper()
-	s := drawnStep{Nodes: g.Nodes, Weights: namedWeights(g), Gradients: map[string]disdel.Weights{}}
+	s := drawnStep{Nodes: g.Nodes, Weights: namedWeights(g), Gradients: map[string]disdel.Weights{}, Kept: map[string][]float32{}}
 	for i := range g.Nodes {
 		s.Ops = append(s.Ops, g.Nodes[i].Op.String())
 	}
@@ -278,8 +291,27 @@ func drawStep(t *testing.T, g *model.Graph, rows int) drawnStep {
 					moved[i].Data[k] = s.Weights[i].Data[k] - v
 				}
 			}
+			for i := range e.layers {
+				if l := &e.layers[i]; l.node.Op == model.OpDropPath {
+					s.keep(t, e, l, rows)
+				}
+			}
 			s.Gradients[fmt.Sprintf("%s on %d threads", set.Name, threads)] = moved
 		}
 	}
 	return s
+}
+
+// keep notes which rows a layer left out in the step. They are the same on every path.
+func (s *drawnStep) keep(t *testing.T, e *Engine, l *layer, rows int) {
+	t.Helper()
+	ones := make([]float32, l.v.Image.Span())
+	for i := range ones {
+		ones[i] = 1
+	}
+	e.team.Run(func(w *kernel.Worker) { l.drop(w, e, ones, ones) })
+	if before, ok := s.Kept[l.node.Name]; ok && !slices.Equal(before, ones[:rows]) {
+		t.Errorf("%s keeps %v on one path, and %v on another", l.node.Name, before, ones[:rows])
+	}
+	s.Kept[l.node.Name] = ones[:rows]
 }

@@ -103,7 +103,7 @@ func encoder(b *model.Builder) {
 	x = b.Add("add1", x, y)
 	y = b.Same("gelu", b.Dense("up1", b.LayerNorm("norm2", x, model.OpRMSNorm, 0), 24), model.OpGELU)
 	x = b.Add("add2", x, b.Dense("down1", y, 16))
-	y = b.MultiHeadAttention("attention2", x, model.Attention{Heads: 4, KVHeads: 2, Causal: true, Rotary: true})
+	y = b.MultiHeadAttention("attention2", x, model.Attention{Heads: 4, KVHeads: 2, Causal: true, Theta: model.UsualTheta})
 	x = b.LayerNorm("norm3", b.Add("add3", x, y), model.OpLayerNorm, 0)
 	y = b.Same("silu", b.Same("geluTanh", b.Dense("up2", x, 24), model.OpGELUTanh), model.OpSiLU)
 	x = b.LayerNorm("norm4", b.Add("add4", x, b.Dense("down2", y, 16)), model.OpLayerNorm, 0)

@@ -247,7 +247,7 @@ func networks() map[string]func(b *model.Builder) {
 		},
 		"tokens causal": func(b *model.Builder) {
 			x := b.Embedding("e", 0, 5, 12, false)
-			y := b.MultiHeadAttention("a", x, model.Attention{Heads: 6, KVHeads: 2, Causal: true, Rotary: true})
+			y := b.MultiHeadAttention("a", x, model.Attention{Heads: 6, KVHeads: 2, Causal: true, Theta: 30})
 			end(b, b.TakePosition("take", b.Add("add", x, y), model.TakeLast))
 		},
 		"tokens blocks": func(b *model.Builder) { // more positions than a block has

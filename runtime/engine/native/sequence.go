@@ -204,7 +204,7 @@ func (l *layer) attention(scratch []float32) kernel.Attention {
 	n := l.node
 	return kernel.Attention{
 		Sequence: l.in[0].sequence(), Heads: n.Heads, KVHeads: n.KVHeads, Width: n.Out[0] / n.Heads, Causal: n.Causal,
-		Rotary: n.Rotary, Tokens: l.tokens(), Kept: l.shared, Scratch: scratch,
+		Theta: n.Theta, Tokens: l.tokens(), Kept: l.shared, Scratch: scratch,
 	}
 }
 

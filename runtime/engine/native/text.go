@@ -88,7 +88,7 @@ func (layerNorm) forwardRows(l *layer, w *kernel.Worker, e *Engine) {
 func (attention) forwardRows(l *layer, w *kernel.Worker, e *Engine) {
 	n := l.node
 	a := kernel.TextAttention{
-		Text: l.in[0].text(e), Heads: n.Heads, KVHeads: n.KVHeads, Width: n.Out[0] / n.Heads, Rotary: n.Rotary,
+		Text: l.in[0].text(e), Heads: n.Heads, KVHeads: n.KVHeads, Width: n.Out[0] / n.Heads, Theta: n.Theta,
 		Positions: n.Out[1], Cache: l.shared, Scratch: l.work,
 	}
 	if n.Masked {

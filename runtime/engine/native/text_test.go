@@ -24,14 +24,17 @@ func speaker(t *testing.T, rng *rand.Rand) *model.Graph {
 	b := model.NewBuilder("speaker", model.Shape{positions})
 	tokens := b.Embedding("e", 0, vocabulary, width, rng.IntN(2) == 0)
 	x := tokens
-	kind := rng.IntN(3) // 0: positions are rotary alone
+	kind, theta := rng.IntN(3), 0.0
+	if kind == 0 { // only rotary positions
+		theta = []float64{model.UsualTheta, 20}[rng.IntN(2)]
+	}
 	if kind > 0 {
 		x = b.Positions("p", x, kind == 1)
 	}
 	for i := range 1 + rng.IntN(2) {
 		x = b.Transformer(fmt.Sprint("t", i), x, model.Transformer{
 			Attention: model.Attention{
-				Heads: heads, KVHeads: 1 << rng.IntN(1+int(math.Log2(float64(heads)))), Causal: true, Rotary: kind == 0,
+				Heads: heads, KVHeads: 1 << rng.IntN(1+int(math.Log2(float64(heads)))), Causal: true, Theta: theta,
 			},
 			Hidden: 1 + rng.IntN(70), PostNorm: rng.IntN(2) == 0, Dropout: 0.1 * float64(rng.IntN(2)),
 			Activation: []model.Op{0, model.OpGELUTanh, model.OpSiLU, model.OpReLU}[rng.IntN(4)],
@@ -39,7 +42,7 @@ func speaker(t *testing.T, rng *rand.Rand) *model.Graph {
 	}
 	if rng.IntN(2) == 0 { // as Llama has it
 		y := b.MultiHeadAttention("l", b.LayerNorm("l.norm", x, model.OpRMSNorm, 0), model.Attention{
-			Heads: heads, Causal: true, Rotary: true, NoBias: true,
+			Heads: heads, Causal: true, Theta: 500, NoBias: true,
 		})
 		gate := b.Same("silu", b.Dense("gate", y, 1+rng.IntN(40)), model.OpSiLU)
 		x = b.Add("sum", x, b.Dense("down", b.Multiply("product", gate, b.Dense("up", y, b.Out(gate)[0])), width))

@@ -67,6 +67,9 @@ class WaitTimeout(DisdelError, TimeoutError):
     """A job has not ended within the time that was waited for."""
 
 
+# The next step of a message about a layer that disdel does not have.
+OWN_CODE = "it runs as your own Python code: model.python, docs/reference/python-programs.md"
+
 _KINDS: Dict[str, Type[DisdelError]] = {
     "invalid": Invalid,
     "notFound": NotFound,

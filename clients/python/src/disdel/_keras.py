@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple, Union
 
-from ._errors import Invalid
+from ._errors import OWN_CODE, Invalid
 
 if TYPE_CHECKING:
     import numpy
@@ -76,6 +76,10 @@ def _hdf5(data: bytes) -> Any:
     return h5py.File(io.BytesIO(data), "r")
 
 
+#: Where a layer of a .keras file has its weights: its own, those of a recurrent cell, and those of two directions.
+_PARTS = ("", "cell/", "forward_layer/cell/", "backward_layer/cell/")
+
+
 def _of_archive(document: Dict[str, Any], data: bytes) -> Dict[str, List[Any]]:
     """The weights of a .keras file, which knows layers by their classes and counts those of one class."""
     used: Dict[str, int] = {}
@@ -85,8 +89,9 @@ def _of_archive(document: Dict[str, Any], data: bytes) -> Dict[str, List[Any]]:
             kind = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", re.sub(r"\W+", "", layer["class_name"]))
             kind = re.sub("([a-z])([A-Z])", r"\1_\2", kind).lower()
             used[kind] = used.get(kind, -1) + 1
-            group = file.get("layers/%s%s/vars" % (kind, "_%d" % used[kind] if used[kind] else ""), {})
-            out[layer["config"]["name"]] = [group[str(i)][()] for i in range(len(group))]
+            place = "layers/%s%s/" % (kind, "_%d" % used[kind] if used[kind] else "")
+            groups = [file.get(place + part + "vars", {}) for part in _PARTS]
+            out[layer["config"]["name"]] = [group[str(i)][()] for group in groups for i in range(len(group))]
     return out
 
 
@@ -177,14 +182,20 @@ def _after(layer: _Layer, inputs: List[_Output]) -> _Output:
     if not inputs:
         raise _refused(layer.name, "it takes nothing")
     first = inputs[0]
-    if layer.kind in ("Conv2D", "SeparableConv2D"):
+    if layer.kind in ("Conv2D", "Conv2DTranspose", "SeparableConv2D"):
         return _Output(True, layer.config["filters"])
     if layer.kind in ("Flatten", "Reshape"):
         return _Output(False, first.channels)
     if layer.kind == "GlobalAveragePooling2D":
         return _Output(bool(layer.config.get("keepdims")), first.channels if layer.config.get("keepdims") else 0)
-    if layer.kind == "Dense":
-        return _Output(False, 0)
+    if layer.kind == "Embedding":
+        return _Output(False, layer.config["output_dim"])
+    if layer.kind == "Conv1D":
+        return _Output(False, layer.config["filters"])
+    if layer.kind == "Bidirectional":
+        return _Output(False, 2 * layer.config["layer"]["config"]["units"])
+    if layer.kind in ("Dense", "LSTM", "GRU"):
+        return _Output(False, layer.config["units"])
     if layer.kind == "Concatenate":
         return _Output(first.image, sum(i.channels for i in inputs))
     return first
@@ -251,12 +262,63 @@ def _norm(layer: _Layer, source: _Output, own: List[Any]) -> Arrays:
     return {"%s.%s" % (layer.name, name): _contiguous(_by_channels(array, source)) for name, array in found.items()}
 
 
+def _turned(layer: _Layer, source: _Output, own: List[Any]) -> Arrays:
+    """A kernel is [height width filters channels], and disdel's is turned, since it convolves a spread image."""
+    found = _named(layer, _with_bias(layer, "weight"), own)
+    found["weight"] = found["weight"].transpose(2, 3, 0, 1)[:, :, ::-1, ::-1]
+    return {"%s.%s" % (layer.name, name): _contiguous(array) for name, array in found.items()}
+
+
+def _conv1d(layer: _Layer, source: _Output, own: List[Any]) -> Arrays:
+    """A kernel is [positions channels filters], and disdel's has one more side of 1."""
+    found = _named(layer, _with_bias(layer, "weight"), own)
+    found["weight"] = found["weight"].transpose(2, 1, 0)[..., None]
+    return {"%s.%s" % (layer.name, name): _contiguous(array) for name, array in found.items()}
+
+
+def _embedding(layer: _Layer, source: _Output, own: List[Any]) -> Arrays:
+    return {"%s.weight" % layer.name: _contiguous(_named(layer, ["weight"], own)["weight"])}
+
+
+def _layer_norm(layer: _Layer, source: _Output, own: List[Any]) -> Arrays:
+    found = _named(layer, ["weight", "bias"], own)
+    return {"%s.%s" % (layer.name, name): _contiguous(array) for name, array in found.items()}
+
+
+def _recurrent(layer: _Layer, source: _Output, own: List[Any]) -> Arrays:
+    """Kernels are [inputs gates], with the gates i, f, c, o of an LSTM and z, r, h of a GRU. disdel has PyTorch's: z and
+    r change places. A GRU has a bias of its states, and an LSTM one bias."""
+    kind, out = layer.kind, {}
+    if kind == "Bidirectional":
+        kind = layer.config["layer"]["class_name"]
+    names = [layer.name] if layer.kind == kind else [layer.name, layer.name + ".reverse"]
+    if len(own) != 3 * len(names):
+        raise _refused(layer.name, "it has %d arrays, and %d are needed" % (len(own), 3 * len(names)))
+    for name, (kernel, recurrent, bias) in zip(names, (own[:3], own[3:])):
+        both = [bias, bias * 0] if bias.ndim == 1 else list(bias)
+        arrays = {".input.weight": kernel.T, ".weight": recurrent.T, ".input.bias": both[0], ".bias": both[1]}
+        for part, array in arrays.items():
+            if kind == "GRU":
+                units = len(array) // 3
+                order = [*range(units, 2 * units), *range(units), *range(2 * units, 3 * units)]
+                array = array[order]
+            out[name + part] = _contiguous(array)
+    return out
+
+
 _MOVES: Dict[str, Callable[[_Layer, _Output, List[Any]], Arrays]] = {
     "Conv2D": _conv,
     "DepthwiseConv2D": _depthwise,
     "SeparableConv2D": _separable,
     "Dense": _dense,
     "BatchNormalization": _norm,
+    "Conv2DTranspose": _turned,
+    "Conv1D": _conv1d,
+    "Embedding": _embedding,
+    "LayerNormalization": _layer_norm,
+    "LSTM": _recurrent,
+    "GRU": _recurrent,
+    "Bidirectional": _recurrent,
 }
 
 
@@ -281,4 +343,4 @@ def _two_outputs(layers: List[_Layer], out: Arrays) -> None:
 
 
 def _refused(name: str, why: str) -> Invalid:
-    return Invalid("%s: %s" % (name, why), kind="invalid", hint="docs/reference/weights.md has what there is")
+    return Invalid("%s: %s" % (name, why), kind="invalid", hint=OWN_CODE)

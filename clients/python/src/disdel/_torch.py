@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from ._errors import Invalid
+from ._errors import OWN_CODE, Invalid
 
 Layer = Dict[str, Dict[str, Any]]
 
@@ -176,7 +176,7 @@ def _option(node: Any, place: int, name: str, default: Any) -> Any:
 
 
 def _refused(name: str, why: str) -> Invalid:
-    return Invalid("%s: %s" % (name, why), kind="invalid", hint="docs/reference/layers.md has what there is")
+    return Invalid("%s: %s" % (name, why), kind="invalid", hint=OWN_CODE)
 
 
 def _pair(value: Any) -> List[int]:

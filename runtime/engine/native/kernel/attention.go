@@ -12,9 +12,9 @@ import (
 type Attention struct {
 	Sequence
 	Heads, KVHeads, Width int
-	Causal                bool   // a position attends to none that are behind it
-	Rotary                bool   // queries and keys are turned by their position (Su 2021)
-	Tokens                Tokens // padding, which nothing attends to
+	Causal                bool    // a position attends to none that are behind it
+	Theta                 float64 // base of rotary angles, see model.Attention; 0: there are none
+	Tokens                Tokens  // padding, which nothing attends to
 	Kept                  []float32
 	Scratch               []float32
 }
@@ -242,14 +242,14 @@ func (t *attentionTask) turnQueries(b []float32, from int, sign float64) {
 	}
 }
 
-// turn rotates channel c with channel c + Width/2 by the angle position / 10000^(2c/Width), in some lanes.
+// turn rotates channel c with channel c + Width/2 by the angle position / Theta^(2c/Width), in some lanes.
 func (t *attentionTask) turn(b []float32, position, from, to int, sign float64) {
-	if !t.Rotary {
+	if t.Theta == 0 {
 		return
 	}
 	half := t.Width / 2
 	for c := range half {
-		sin, cos := math.Sincos(sign * float64(position) / math.Pow(10000, float64(c)/float64(half)))
+		sin, cos := math.Sincos(sign * float64(position) / math.Pow(t.Theta, float64(c)/float64(half)))
 		x, y := vec(b[c*lanes:]), vec(b[(c+half)*lanes:])
 		for l := from; l < to; l++ {
 			x[l], y[l] = x[l]*float32(cos)-y[l]*float32(sin), x[l]*float32(sin)+y[l]*float32(cos)

@@ -67,7 +67,7 @@ func (w *Worker) TextLayerNorm(n *LayerNorm, s Text, x, y []float32) {
 type TextAttention struct {
 	Text
 	Heads, KVHeads, Width int
-	Rotary                bool
+	Theta                 float64   // base of rotary angles, see model.Attention; 0: there are none
 	Positions             int       // that the text may have
 	Tokens                []float32 // of all positions; those of 0 are padding. nil: there is none
 	Cache                 []float32 // keys and values of all positions, see plan.TextCacheLen, for each head of keys
@@ -116,8 +116,8 @@ func (h *textHead) load(x []float32, r, shared int) {
 			queries(k)[c] = v * scale
 		}
 	}
-	for c := 0; h.Rotary && c < h.Width/2; c++ { // as attentionTask.turn
-		sin, cos := math.Sincos(float64(position) / math.Pow(10000, float64(c)/float64(h.Width/2)))
+	for c := 0; h.Theta > 0 && c < h.Width/2; c++ { // as attentionTask.turn
+		sin, cos := math.Sincos(float64(position) / math.Pow(h.Theta, float64(c)/float64(h.Width/2)))
 		turnPair(key, c, float32(sin), float32(cos))
 		for k := range shared {
 			turnPair(queries(k), c, float32(sin), float32(cos))

@@ -48,10 +48,10 @@ def sines(channels, positions, dtype):
     return torch.where((torch.arange(channels) % 2 == 0)[:, None], angle.sin(), angle.cos()).to(dtype)
 
 
-def turned(x):
+def turned(x, theta):
     """Rotary positions of [rows, heads, positions, channels]."""
     half = x.shape[3] // 2
-    angle = torch.arange(x.shape[2])[:, None] * 10000 ** (-torch.arange(half, dtype=torch.float64) / half)
+    angle = torch.arange(x.shape[2])[:, None] * theta ** (-torch.arange(half, dtype=torch.float64) / half)
     a, b, cos, sin = x[..., :half], x[..., half:], angle.cos().to(x.dtype), angle.sin().to(x.dtype)
     return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
 
@@ -61,8 +61,8 @@ def attended(node, x, padding):
     size = width // heads
     parts = x.split([width, kv_heads * size, kv_heads * size], 1)
     q, k, v = (p.unflatten(1, (-1, size)).transpose(2, 3) for p in parts)
-    if node["Rotary"]:
-        q, k = turned(q), turned(k)
+    if node["Theta"]:
+        q, k = (turned(x, node["Theta"]) for x in (q, k))
     k, v = (p.repeat_interleave(heads // kv_heads, 1) for p in (k, v))
     mask = padding[:, None, None, :].expand(-1, heads, positions, -1)
     if node["Causal"]:
@@ -176,6 +176,8 @@ def computed(node, op, inputs, weights, kink):
     if op == "pad":
         p = node["Pad"]
         return F.pad(x, (p["Left"], p["Right"], p["Top"], p["Bottom"]))
+    if op == "dropPath":
+        return x * torch.tensor(node["Kept"], dtype=x.dtype).reshape(-1, *[1] * (x.dim() - 1))
     if op == "upsample":
         return F.interpolate(x, scale_factor=sides(node["Kernel"]), mode="nearest")
     if op == "add":
@@ -196,6 +198,7 @@ def gradients(step, dtype, kink):
     }
     outputs = []
     for node, op in zip(step["Nodes"], step["Ops"]):
+        node["Kept"] = step["Kept"].get(node["Name"])
         if op == "input":
             outputs.append(torch.tensor(step["X"], dtype=dtype).reshape(-1, *node["Out"]))
         else:
