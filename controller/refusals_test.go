@@ -97,6 +97,30 @@ func TestADecisionWithoutAPlannerIsRefused(t *testing.T) {
 	}
 }
 
+// A decision starts a stage only if it changes something: workers, the batch, or how steps save memory.
+func TestOnlyAnotherSettingStartsAStage(t *testing.T) {
+	m := NewManager(runSpec(1, 1))
+	saved, other := disdel.StepMemory{MicroBatch: 8}, disdel.StepMemory{MicroBatch: 4}
+	m.spec.Stage = &disdel.Stage{Setting: m.setting(), BatchSize: 16, StepMemory: saved}
+	more := m.setting()
+	more.Workers++
+	for name, c := range map[string]struct {
+		d    disdel.Decision
+		want bool
+	}{
+		"nothing":         {disdel.Decision{Next: m.setting()}, false},
+		"the same":        {disdel.Decision{Next: m.setting(), BatchSize: 16, StepMemory: saved}, false},
+		"workers":         {disdel.Decision{Next: more}, true},
+		"another batch":   {disdel.Decision{Next: m.setting(), BatchSize: 8}, true},
+		"smaller steps":   {disdel.Decision{Next: m.setting(), StepMemory: other}, true},
+		"all of the same": {disdel.Decision{Next: m.setting(), BatchSize: 16}, false},
+	} {
+		if got := m.changes(c.d); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // A number that JSON cannot write never reaches an action. Its round equals no other one.
 func TestNumbersThatJSONLacks(t *testing.T) {
 	spec := runSpec(1, 1)
