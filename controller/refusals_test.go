@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"math"
 	"slices"
@@ -119,6 +120,24 @@ func TestOnlyAnotherSettingStartsAStage(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
+}
+
+// A probe's rate is its rows by the time that it computed; its start-up is what it did before.
+func TestAProbeMeasuresARate(t *testing.T) {
+	in(t, func(t *testing.T, s *surroundings) {
+		s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+			a, err := passes(ctx, inv)
+			r := disdel.TrainResult{Rows: 30}
+			r.Usage.Phases = map[string]disdel.Millis{"compute": 2e9, "load": 1e9, "fetch": 3e9}
+			a.Result, _ = json.Marshal(r)
+			a.InitTime, a.Peak = 5e9, disdel.MB
+			return a, err
+		}
+		rate, err := s.controller().Probe(t.Context(), runSpec(1, 1))
+		if err != nil || rate.RowsPerSecond != 15 || rate.StartUp != 9e9 || rate.Peak != disdel.MB {
+			t.Errorf("%+v, %v", rate, err)
+		}
+	})
 }
 
 // A number that JSON cannot write never reaches an action. Its round equals no other one.
