@@ -423,6 +423,7 @@ type EvaluateRequest struct {
 	// of an accelerator's memory, that it may take; 0: what it needs
 	Device   Bytes `json:"limitDeviceBytes,omitempty"`
 	InBlocks bool  `json:"inBlocks,omitempty"` // read the weights without a copy beside the engine
+	ByLayers bool  `json:"byLayers,omitempty"` // compute one slice of the network after the other
 }
 
 // EvaluateResult is the result of an evaluate action.
@@ -450,6 +451,8 @@ type InferRequest struct {
 	Backend    string      `json:"backend,omitempty"`
 	Memory     Bytes       `json:"limitBytes"`
 	Estimate   Bytes       `json:"estimateBytes"` // what the collector is to keep the process within
+	// Rows that go through one slice of the network after the other; 0: an engine has the whole network.
+	ByLayers int `json:"byLayers,omitempty"`
 
 	Continuation Continuation `json:"continuation,omitzero"` // of Texts
 }

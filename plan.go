@@ -86,6 +86,7 @@ type Estimate struct {
 	Extra float64 `json:"extra,omitempty"`
 
 	InBlocks bool `json:"inBlocks,omitempty"` // an evaluate action reads the weights without a copy beside the engine
+	ByLayers bool `json:"byLayers,omitempty"` // an evaluate action computes one slice of the network after the other
 	Rows     int  `json:"rows,omitempty"`     // that an evaluate action computes at a time; 0: a batch of the training
 
 	// Device is GPU memory, which none of the above includes.

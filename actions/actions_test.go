@@ -365,3 +365,78 @@ func TestSlowHeartbeatsAreRare(t *testing.T) {
 		t.Errorf("%v of waiting for heartbeats beside %v of work", waited, worked)
 	}
 }
+
+// An action that computes one slice of the network after the other has the results of an action with the whole network:
+// an evaluation with the weights in the store or in a checkpoint, and an inference.
+func TestByLayersIsAsWithTheWholeNetwork(t *testing.T) {
+	b := setUp(t)
+	b.net = disdel.Network{
+		Input: []int{1, 8, 8}, Classes: 10, Init: disdel.Init{Seed: 3, Scheme: "glorot"},
+		Layers: []disdel.Layer{
+			{Kind: "conv", Filters: 8, Kernel: 3, Padding: 1, Activation: "relu"},
+			{Kind: "conv", Filters: 4, Kernel: 3, Padding: 1, Activation: "relu"},
+			{Kind: "flatten"},
+			{Kind: "dense", Units: 24, Activation: "relu"},
+			{Kind: "dense", Units: 10, Activation: "softmax"},
+		},
+	}
+	h := NewHost(probe, backends.Standard(nil))
+	defer h.Close()
+	if _, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, b.train(0)); err != nil {
+		t.Fatal(err)
+	}
+	models, path := "file://"+t.TempDir(), modelstore.WeightsPath("m", "job-1")
+	agg, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, disdel.AggregateRequest{
+		Job: "job-1", Level: 1, Attempt: 1, Members: []disdel.UpdateID{{Job: "job-1"}}, Top: true, Store: b.store,
+		Network: b.net, Models: models, WeightsKey: path, NextCheckpoint: "checkpoints/job-1/000001/reference.safetensors",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	evaluation := disdel.EvaluateRequest{
+		Job: "job-1", Network: b.net, Data: b.data, Rows: disdel.RowRange{End: 359}, BatchSize: 50,
+		Loss: "crossEntropy", Store: b.store,
+	}
+	want, err := ask[disdel.EvaluateResult](t, h, disdel.TaskEvaluate, evaluation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := func(what string) {
+		t.Helper()
+		got, err := ask[disdel.EvaluateResult](t, h, disdel.TaskEvaluate, evaluation)
+		if err != nil || math.Abs(got.Loss-want.Loss) > 1e-12 || got.Accuracy != want.Accuracy ||
+			got.Samples != want.Samples || *got.Top5 != *want.Top5 || !cmp.Equal(got.ByClass, want.ByClass) {
+			t.Errorf("%s: %+v, %v, want %+v", what, got, err, want)
+		}
+	}
+	evaluation.ByLayers, evaluation.BatchSize = true, 100 // the last batch has 59 rows
+	same("by layers")
+	evaluation.Models, evaluation.ReferenceCheckpoint = models, "checkpoints/job-1/000001/reference.safetensors"
+	b.forget()
+	if err := b.board.DropRound(t.Context(), "job-1", 1); err != nil {
+		t.Fatal(err)
+	}
+	same("by layers, from a checkpoint")
+
+	ask2 := disdel.InferRequest{Models: models, WeightsKey: path, Checksum: agg.Checksum, Network: b.net}
+	for i := range 37 {
+		row := make([]float32, 64)
+		for k := range row {
+			row[k] = float32((i*31+k*7)%16) / 16
+		}
+		ask2.Inputs = append(ask2.Inputs, row)
+	}
+	whole, err := ask[disdel.InferResult](t, h, disdel.TaskInfer, ask2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask2.ByLayers = 20
+	got, err := ask[disdel.InferResult](t, h, disdel.TaskInfer, ask2)
+	if err != nil || !slices.Equal(got.Classes, whole.Classes) || !cmp.Equal(got.Probabilities, whole.Probabilities) {
+		t.Errorf("inference by layers: %v, %v, want %v", got.Classes, err, whole.Classes)
+	}
+	ask2.Checksum = "sha256:00"
+	if _, err := ask[disdel.InferResult](t, h, disdel.TaskInfer, ask2); !errors.Is(err, disdel.Corrupt) {
+		t.Errorf("a changed model: %v, want Corrupt", err)
+	}
+}

@@ -29,7 +29,7 @@ func (b *bench) byHand(all []disdel.TrainRequest) disdel.Weights {
 		if err := t.engine.Init(req.Network.Init); err != nil {
 			b.t.Fatal(err)
 		}
-		t.feed = newFeed(t.engine, t.shard, t.batch(), 1)
+		t.feed = newFeed(onDevice(t.engine), t.shard, t.batch(), 1)
 		workers = append(workers, t)
 	}
 	shared := engine.Weights(workers[0].engine)

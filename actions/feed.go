@@ -21,8 +21,8 @@ type feed struct {
 }
 
 // newFeed makes a feed for batches of a shard with so many rows; fill gives the rows of a batch.
-func newFeed(e engine.Engine, s *dataset.Shard, rows, threads int) *feed {
-	f := &feed{filler: s.Filler(threads), batch: s.NewBatch(rows), concurrent: onDevice(e)}
+func newFeed(onDevice bool, s *dataset.Shard, rows, threads int) *feed {
+	f := &feed{filler: s.Filler(threads), batch: s.NewBatch(rows), concurrent: onDevice}
 	if f.concurrent {
 		f.next = s.NewBatch(rows)
 	}

@@ -75,7 +75,7 @@ func BenchmarkFeed(b *testing.B) {
 				if err := e.Init(disdel.Init{Scheme: "he"}); err != nil {
 					b.Fatal(err)
 				}
-				f := newFeed(e, s, c.rows, map[string]int{"one": 1, "two": 2, "beside": 1}[how])
+				f := newFeed(onDevice(e), s, c.rows, map[string]int{"one": 1, "two": 2, "beside": 1}[how])
 				if f.concurrent = how == "beside"; f.concurrent {
 					f.next = s.NewBatch(c.rows)
 				}

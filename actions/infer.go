@@ -29,6 +29,7 @@ func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res
 	defer store.Close()
 	var e engine.Engine
 	var in inputs
+	answers := func(_ context.Context, b dataset.Batch) (dataset.Matrix, error) { return e.Predict(b) }
 	err = c.phase("load", func() (err error) {
 		if in, err = h.asked(ctx, store, req); err != nil {
 			return err
@@ -37,11 +38,16 @@ func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res
 		if err != nil {
 			return err
 		}
-		e, err = h.built.get(req.Backend, req.Network, engine.Spec{
+		spec := engine.Spec{
 			Graph: g, Code: code, Context: ctx, BatchSize: inferRows(&req, in.rows), Memory: req.Memory,
 			Continues: req.Texts != nil,
-		})
-		if err != nil {
+		}
+		if req.ByLayers > 0 {
+			l, err := h.answersByLayers(c, req, spec)
+			answers = l.predict
+			return err
+		}
+		if e, err = h.built.get(req.Backend, req.Network, spec); err != nil {
 			return err
 		}
 		c.computes(e)
@@ -54,18 +60,49 @@ func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res
 	err = c.phase("compute", func() (err error) {
 		switch {
 		case in.shard != nil:
-			res.Answers, err = answer(ctx, store, e, req, g, in.shard)
+			res.Answers, err = answer(ctx, store, answers, req, g, in.shard)
 		case req.Texts != nil:
 			res, err = continueTexts(ctx, e, g, req)
 		case req.Sparse != nil:
 			res, err = answerSparse(e, req)
 		default:
-			res, err = predict(e, in)
+			res, err = predict(ctx, answers, in, inferRows(&req, in.rows))
 		}
 		return err
 	})
 	res.Usage = c.usage()
 	return res, err
+}
+
+// predictor returns a network's outputs for the rows of a batch.
+type predictor func(context.Context, dataset.Batch) (dataset.Matrix, error)
+
+// answersByLayers makes what predicts with a model that is read slice by slice.
+func (h *Host) answersByLayers(c *call, req disdel.InferRequest, spec engine.Spec) (*layered, error) {
+	var like disdel.Weights
+	for _, p := range spec.Graph.Params() {
+		like = append(like, disdel.Tensor{Name: p.Name, Shape: p.Shape})
+	}
+	return h.byLayers(c, req.Backend, spec, req.Estimate, func(ctx context.Context, e engine.Engine) error {
+		store, err := modelstore.Open(ctx, cmp.Or(req.WeightsURL, req.Models))
+		if err != nil {
+			return err
+		}
+		defer store.Close()
+		return store.ReadWeightValues(ctx, req.WeightsKey, req.Checksum, like, newBlockSetter(e, like).take)
+	})
+}
+
+// predict returns the outputs for the rows of a batch. The caller owns them.
+func (l *layered) predict(ctx context.Context, b dataset.Batch) (m dataset.Matrix, err error) {
+	err = l.each(ctx, b, func(s engine.Passes, p engine.Pass) error {
+		out, err := s.Forward(p)
+		m.Values = append(m.Values, out...)
+		return err
+	})
+	m.Rows = b.Input.Rows
+	m.Columns = len(m.Values) / max(1, m.Rows)
+	return m, err
 }
 
 // inferBatch bounds the memory of an infer action, for any number of inputs.
@@ -112,11 +149,11 @@ func readInputs(ctx context.Context, store *modelstore.Store, req disdel.InferRe
 	}}, nil
 }
 
-func predict(e engine.Engine, in inputs) (res disdel.InferResult, err error) {
-	x := make([]float32, 0, min(in.rows, inferBatch)*in.sample)
-	for start := 0; start < in.rows; start += inferBatch {
-		end := min(start+inferBatch, in.rows)
-		p, err := e.Predict(dataset.Dense(end-start, in.values(x[:0], start, end), nil))
+func predict(ctx context.Context, answers predictor, in inputs, batch int) (res disdel.InferResult, err error) {
+	x := make([]float32, 0, min(in.rows, batch)*in.sample)
+	for start := 0; start < in.rows; start += batch {
+		end := min(start+batch, in.rows)
+		p, err := answers(ctx, dataset.Dense(end-start, in.values(x[:0], start, end), nil))
 		if err != nil {
 			return res, err
 		}
@@ -153,7 +190,7 @@ func (h *Host) asked(ctx context.Context, store *modelstore.Store, req disdel.In
 }
 
 // answer writes the model's answers for the rows of a data set beside the models, one batch at a time.
-func answer(ctx context.Context, store *modelstore.Store, e engine.Engine, req disdel.InferRequest, g *model.Graph,
+func answer(ctx context.Context, store *modelstore.Store, answers predictor, req disdel.InferRequest, g *model.Graph,
 	shard *dataset.Shard,
 ) (*disdel.AnswersRef, error) {
 	d := req.Dataset
@@ -179,7 +216,7 @@ func answer(ctx context.Context, store *modelstore.Store, e engine.Engine, req d
 				rows = append(rows, int32(i))
 			}
 			shard.Fill(&b, rows)
-			p, err := e.Predict(dataset.Batch{Input: b.Input})
+			p, err := answers(ctx, dataset.Batch{Input: b.Input})
 			if err != nil {
 				return err
 			}

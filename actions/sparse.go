@@ -77,6 +77,9 @@ func inferRows(req *disdel.InferRequest, n int) int {
 	if d := req.Dataset; d != nil && d.Batch > 0 {
 		n = d.Batch
 	}
+	if req.ByLayers > 0 {
+		n = min(n, req.ByLayers)
+	}
 	if s := req.Sparse; s != nil {
 		n = len(s.Rows)
 		if len(s.Users) > 0 {

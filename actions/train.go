@@ -278,7 +278,7 @@ func (t *trainer) learn(ctx context.Context, batch, then int) (disdel.Metrics, e
 
 // compute trains the batches that the round still needs.
 func (t *trainer) compute(ctx context.Context) error {
-	t.feed = newFeed(t.engine, t.shard, t.batch(), t.req.Threads)
+	t.feed = newFeed(onDevice(t.engine), t.shard, t.batch(), t.req.Threads)
 	setThreads(t.feed.threads(t.req.Threads))
 	switch {
 	case t.swap != nil && t.req.Estimate > 0:

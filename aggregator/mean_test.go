@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -110,6 +111,16 @@ func TestAMeanInColumnsHasTheBitsOfItsDefinition(outer *testing.T) {
 				blocks = append(blocks, block...)
 				return nil
 			}))
+			from := rapid.IntRange(0, len(got)).Draw(t, "first value of a part")
+			to := rapid.IntRange(from, len(got)).Draw(t, "end of the part")
+			var part []float32
+			must(s.StreamReferencePart(ctx, id.Job, id.Round+1, reference, from, to, func(block []float32) error {
+				part = append(part, block...)
+				return nil
+			}))
+			if !slices.Equal(part, got[from:to]) {
+				t.Fatalf("values %d to %d are %v, want %v", from, to, part, got[from:to])
+			}
 		} else {
 			u, err := s.FetchUpdate(ctx, c.ID, reference)
 			must(err)

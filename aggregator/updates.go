@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/disdel/disdel"
@@ -144,12 +145,20 @@ func (s *Store) Reference(ctx context.Context, job disdel.JobID, round int, like
 func (s *Store) StreamReference(ctx context.Context, job disdel.JobID, round int, like disdel.Weights,
 	take func(block []float32) error,
 ) error {
+	return s.StreamReferencePart(ctx, job, round, like, 0, math.MaxInt, take)
+}
+
+// StreamReferencePart is StreamReference for the values from (included) to (not) of all tensors in a row. It reads only
+// the columns that have some of them.
+func (s *Store) StreamReferencePart(ctx context.Context, job disdel.JobID, round int, like disdel.Weights, from, to int,
+	take func(block []float32) error,
+) error {
 	defer s.connections.interruptAfter(ctx)()
 	h, inline, err := s.open(ctx, kindReference, referenceID(job, round), like)
 	if err != nil {
 		return s.countDamage(ctx, job, noReference(err, job, round))
 	}
-	return s.countDamage(ctx, job, s.streamColumns(ctx, h, inline, take))
+	return s.countDamage(ctx, job, s.streamPart(ctx, h, inline, from, to, take))
 }
 
 func noReference(err error, job disdel.JobID, round int) error {
@@ -283,14 +292,24 @@ func (s *Store) streamTensors(ctx context.Context, h *head, inline []byte,
 
 // streamColumns calls use with the values of every column, in order. They are valid until use returns.
 func (s *Store) streamColumns(ctx context.Context, h *head, inline []byte, use func(column []float32) error) error {
+	return s.streamPart(ctx, h, inline, 0, math.MaxInt, use)
+}
+
+// streamPart is streamColumns for the values from begin (included) to end (not).
+func (s *Store) streamPart(ctx context.Context, h *head, inline []byte, begin, end int,
+	use func(values []float32) error,
+) error {
 	l := h.layout
+	if begin = max(0, begin); begin >= end {
+		return nil
+	}
 	values := make([]float32, min(l.column, l.values()))
 	add := func(k int, data []byte) error {
 		from, to := l.columnRange(k)
 		if err := h.decodeColumn(values[:to-from], k, data); err != nil {
 			return err
 		}
-		return use(values[:to-from])
+		return use(values[max(begin-from, 0) : min(end, to)-from])
 	}
 	if h.inline() {
 		if err := h.checkColumn(0, inline); err != nil {
@@ -298,11 +317,13 @@ func (s *Store) streamColumns(ctx context.Context, h *head, inline []byte, use f
 		}
 		return add(0, inline)
 	}
+	first, last := begin/l.column, (min(end, l.values())-1)/l.column
 	fetch := func(ctx context.Context, k int, buf []byte) ([]byte, error) {
-		data, err := s.fetchPart(ctx, h, k, buf)
+		data, err := s.fetchPart(ctx, h, first+k, buf)
 		return data, fetchError(err, h.kind, h.id)
 	}
-	return readAhead(ctx, l.columns(), l.largest(h.codec)+bufferSpare, fetch, add)
+	return readAhead(ctx, last-first+1, l.largest(h.codec)+bufferSpare, fetch,
+		func(k int, data []byte) error { return add(first+k, data) })
 }
 
 // tensorBuilder assembles tensors from columns.

@@ -351,6 +351,6 @@ func (s *Spec) evaluate(w work, batch int, from string) disdel.Invocation {
 		BatchSize: batch, Loss: t.Loss, Threads: s.Threads * s.Plan.Parallel, Backend: t.Backend, Exact: t.Exact,
 		Averaged: s.averaged(), Models: s.Models, ReferenceCheckpoint: from, Given: s.given(),
 		Store: s.Store, Memory: limits.Memory, Estimate: estimate(limits, action), Device: limits.Device, Hold: w.hold,
-		InBlocks: action.Estimate.InBlocks,
+		InBlocks: action.Estimate.InBlocks, ByLayers: action.Estimate.ByLayers,
 	})
 }

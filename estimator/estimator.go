@@ -132,6 +132,35 @@ func (e Estimator) Evaluate(in Input) disdel.Estimate {
 	return e.finish(disdel.TaskEvaluate, in, calibrated.evaluate(in))
 }
 
+// EvaluateByLayers estimates an action that computes one slice of the network after the other for all rows of a batch,
+// in micro-batches of model.SliceRows. It returns Invalid for a network that is one piece.
+func (e Estimator) EvaluateByLayers(in Input) (largest disdel.Estimate, err error) {
+	parts, err := in.Graph.Slices()
+	if err != nil {
+		return largest, err
+	}
+	rows, widest := max(1, min(in.BatchSize, in.Rows)), 0
+	for _, g := range parts[1:] {
+		widest = max(widest, g.Input().Len())
+	}
+	between := float * disdel.Bytes(rows*(in.Graph.Input().Len()+2*widest))
+	for _, g := range parts {
+		part := in
+		part.Graph, part.counts, part.InBlocks = g, nil, true
+		part.BatchSize = min(rows, model.SliceRows)
+		part.count()
+		e.ask(&part, part.BatchSize, false)
+		est := calibrated.evaluate(part)
+		est.Package += disdel.Bytes(len(in.Graph.Nodes)-len(g.Nodes)) * calibrated.EvaluateNode
+		est.Misc += between
+		if est = e.finish(disdel.TaskEvaluate, part, est); est.Total > largest.Total {
+			largest = est
+		}
+	}
+	largest.ByLayers = true
+	return largest, nil
+}
+
 // Aggregate estimates an action that reduces updates.
 func (e Estimator) Aggregate(in Input) disdel.Estimate {
 	if e.method == MethodPaper {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/estimator"
+	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
@@ -172,4 +173,20 @@ func ExampleEstimator_Saves() {
 	// Output:
 	// true false
 	// false
+}
+
+// An action that takes one slice of a network after the other never has all weights in memory.
+func ExampleEstimator_EvaluateByLayers() {
+	plan := estimator.Planned(backends.Standard(nil))
+	in := input()
+	in.Rows = 100
+	var err error
+	in.Graph, err = model.Build(disdel.Network{Name: "vgg16", Input: []int{3, 64, 64}, Classes: 10})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	byLayers, err := plan.EvaluateByLayers(in)
+	fmt.Println(byLayers.ByLayers, byLayers.Total < plan.Evaluate(in).Total/2, err)
+	// Output: true true <nil>
 }

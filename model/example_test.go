@@ -358,3 +358,20 @@ func ExampleGraph_Borrowed() {
 	fmt.Println(p.Name, p.Shape, ok, last.ReadsTokens())
 	// Output: tokens.weight [280 128] true true
 }
+
+// Slices are the smallest parts that an action can compute by itself.
+func ExampleGraph_Slices() {
+	g, err := model.Build(disdel.Network{Name: "vgg16-cifar", Input: []int{3, 32, 32}, Classes: 10})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	parts, err := g.Slices()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	last := parts[len(parts)-1]
+	fmt.Println(len(parts), last.Nodes[1].Name, last.Input().Text(), model.SliceRows, "rows at once")
+	// Output: 16 fc3 4096 16 rows at once
+}

@@ -151,6 +151,29 @@ func (g *Graph) Sliced(from, to int) (*Graph, error) {
 	return out, nil
 }
 
+// SliceRows is the number of rows that an action computes at once where it takes one slice of a network after the other.
+// Kernels of images compute so many at once.
+const SliceRows = 16
+
+// Slices are the parts of a network between all of its Cuts, in their order. It returns Invalid for a network that has
+// none.
+func (g *Graph) Slices() ([]*Graph, error) {
+	cuts := g.Cuts()
+	if len(cuts) == 0 {
+		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "cut network " + g.Name, Msg: "the network is one piece"}
+	}
+	ends := append(append([]int{1}, cuts...), len(g.Nodes))
+	out := make([]*Graph, 0, len(cuts)+1)
+	for i := range len(cuts) + 1 {
+		part, err := g.Sliced(ends[i], ends[i+1])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, part)
+	}
+	return out, nil
+}
+
 // own is a node of the network as a node of the slice.
 func (s *Slice) own(n Node) Node {
 	n.Inputs = slices.Clone(n.Inputs)

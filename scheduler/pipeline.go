@@ -228,8 +228,8 @@ func (b *planBuilder) trainsInStages() bool {
 // secondForward is what a step in stages computes more: each stage computes forward twice, a third of a step.
 const secondForward = 1.0 / 3
 
-// mayFitInStages tells whether stages could fit a limit; 0: there is none. Each stage has the program and its rows, and
-// an evaluation has the whole network. It costs one estimate, stages cost dozens.
+// mayFitInStages tells whether stages could fit a limit; 0: there is none. Each stage has the program and its rows.
+// An evaluation must fit, too. That costs few estimates, stages cost dozens.
 func (b *planBuilder) mayFitInStages(limit disdel.Bytes) bool {
 	return limit == 0 || (b.train.Package+b.train.Shard <= limit || b.mayKeepOnDisk() && b.train.Package <= limit) &&
 		b.evaluation().Total <= limit

@@ -217,11 +217,11 @@ func TestAnEvaluationComputesFewerRowsWhereABatchDoesNotFit(t *testing.T) {
 	}
 }
 
-// A job whose evaluation fits no action is told so before it trains: stages do not help it.
+// A job whose evaluation fits no action, not even layer by layer, is told so before it trains: stages do not help it.
 func TestARefusedJobSaysWhatItsEvaluationNeeds(t *testing.T) {
 	in := denseChain(t)
 	in.Suggest, in.Job.Distribution.Stages = true, 3
-	in.Platform.MinMemory, in.Platform.MaxMemory, in.Job.Resources.MaxMemory = disdel.MB, 40*disdel.MB, 0
+	in.Platform.MinMemory, in.Platform.MaxMemory, in.Job.Resources.MaxMemory = disdel.MB, 20*disdel.MB, 0
 	if _, err := NewPlan(in); err == nil || !strings.Contains(err.Error(), ". An evaluation needs ") {
 		t.Error(err)
 	}
@@ -343,5 +343,28 @@ func TestAKilledActionGetsStages(t *testing.T) {
 	})
 	if d.Next.Stages != r.Stages || d.Next.Workers != 2*r.Stages || d.Next.Replicas() != 2 {
 		t.Errorf("decided %+v", d.Next)
+	}
+}
+
+// An evaluation computes one part of the network after the other where all weights do not fit, with as many rows as fit.
+func TestAnEvaluationGoesByLayersWhereTheWeightsDoNotFit(t *testing.T) {
+	in := denseChain(t)
+	in.Job.Training.Optimizer, in.Job.Distribution.Stages = disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1}}, 3
+	in.Platform.MinMemory, in.Job.Resources.MaxMemory = disdel.MB, 0
+	b := planBuilder{PlanInput: in}
+	b.least = true
+	least := b.evaluation()
+	if b.least = false; !least.ByLayers || least.Rows != 1 {
+		t.Fatalf("the least: %+v", least)
+	}
+	b.Platform.MaxMemory = b.limit(least.Total)
+	tight := b.evaluation()
+	b.Platform.MaxMemory += 4 * disdel.MB
+	wide := b.evaluation()
+	b.Platform.MaxMemory *= 10
+	whole := b.evaluation()
+	if !tight.ByLayers || tight.Total > b.limit(least.Total) || !wide.ByLayers || wide.Rows <= tight.Rows ||
+		whole.ByLayers {
+		t.Errorf("with the least memory %+v, with more %+v, with much %+v", tight, wide, whole)
 	}
 }

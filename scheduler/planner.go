@@ -390,7 +390,10 @@ func (b *planBuilder) actions() error {
 		if v.e.InBlocks {
 			b.because("%s: the action reads the weights in blocks, since a copy of them does not fit beside the engine", v.task)
 		}
-		if v.e.Rows > 0 {
+		if v.e.ByLayers {
+			b.because("%s: the action computes one part of the network after the other, since all weights do not fit", v.task)
+		}
+		if v.e.Rows > 0 && !v.e.ByLayers {
 			b.because("%s: the action computes %s at a time, since a batch does not fit", v.task,
 				disdel.Counted(v.e.Rows, "row"))
 		}

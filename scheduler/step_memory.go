@@ -242,7 +242,8 @@ func (s search) fittedFewest(batch int) *FitPoint {
 }
 
 // evaluation estimates an evaluate action. Where a copy of the weights does not fit beside the engine, the action reads
-// them in blocks. Where that does not suffice, it computes fewer rows at a time than the training.
+// them in blocks. Where that does not suffice, it computes fewer rows at a time than the training, and then one slice
+// of the network after the other.
 func (b *planBuilder) evaluation() disdel.Estimate {
 	in := b.input(b.Data.HeldOut, 1)
 	e := b.given(b.Estimator.Evaluate(in))
@@ -252,33 +253,71 @@ func (b *planBuilder) evaluation() disdel.Estimate {
 	}
 	in.InBlocks = true
 	rows := max(1, min(in.BatchSize, b.Data.HeldOut))
-	in.BatchSize = 1
-	e = b.given(b.Estimator.Evaluate(in))
-	if e.Rows = 1; b.least || e.Total > limit {
-		return e // a search among more rows would not help
-	}
-	for n := rows; n > 1; n /= 2 {
+	whole := func(n int) disdel.Estimate {
 		in.BatchSize = n
-		more := b.given(b.Estimator.Evaluate(in))
-		if more.Total > limit {
-			continue
-		}
-		if e = more; n < rows {
-			e.Rows = n
-		}
-		break
+		return b.given(b.Estimator.Evaluate(in))
 	}
+	least := whole(1)
+	if b.least || least.Total > limit {
+		return b.evaluationByLayers(least, limit)
+	}
+	return fillLimit(rows, limit, least, whole)
+}
+
+// evaluationByLayers estimates an evaluate action that computes one slice of the network after the other, with as many
+// rows as fit. It returns whole, the estimate of an action with all weights, if slices do not need less.
+func (b *planBuilder) evaluationByLayers(whole disdel.Estimate, limit disdel.Bytes) disdel.Estimate {
+	whole.Rows = 1
+	if whole.Method == disdel.MemoryGiven || len(b.Graph.Cuts()) == 0 {
+		return whole
+	}
+	byLayers := func(n int) disdel.Estimate {
+		in := b.input(b.Data.HeldOut, 1)
+		in.BatchSize = n
+		e, err := b.Estimator.EvaluateByLayers(in)
+		if err != nil { // it has cuts
+			return whole
+		}
+		return b.given(e)
+	}
+	least := byLayers(1)
+	if least.Rows = 1; least.Total >= whole.Total {
+		return whole
+	}
+	if b.least || least.Total > limit {
+		return least
+	}
+	rows := max(1, b.Data.HeldOut) // more than a batch of the training: the action reads all weights for each batch
+	e := fillLimit(rows, limit, least, byLayers)
+	e.Rows = cmp.Or(e.Rows, rows)
 	return e
 }
 
-// tooBigToEvaluate says that no way to train helps, since an evaluation has the whole network; "" if it fits.
+// fillLimit is the estimate of an evaluation with the most rows at a time that fit a limit, given that of one row.
+func fillLimit(rows int, limit disdel.Bytes, one disdel.Estimate, of func(rows int) disdel.Estimate) disdel.Estimate {
+	one.Rows = 1
+	for n := rows; n > 1; n /= 2 {
+		if e := of(n); e.Total <= limit {
+			if n < rows {
+				e.Rows = n
+			}
+			return e
+		}
+	}
+	return one
+}
+
+// tooBigToEvaluate says that no way to train helps, since an evaluation does not fit; "" if it fits.
 func (b *planBuilder) tooBigToEvaluate(limit disdel.Bytes) string {
 	if !b.Suggest || b.Data.HeldOut == 0 {
 		return ""
 	}
 	e := b.evaluation()
-	if e.Total <= limit {
+	switch {
+	case e.Total <= limit:
 		return ""
+	case e.ByLayers:
+		return fmt.Sprintf(". An evaluation needs %v, although it computes one part of the network after the other", e.Total)
 	}
 	return fmt.Sprintf(". An evaluation needs %v, since it has all weights of the network in one action", e.Total)
 }

@@ -1,6 +1,7 @@
 package modelstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -128,26 +129,35 @@ func (s *Store) scanCheckpoint(ctx context.Context, key string, use func(safeten
 	if err != nil {
 		return blobs.Wrap(err, "read checkpoint", key)
 	}
+	got, broken, err := s.scan(ctx, "read checkpoint", key, use)
+	if err == nil && got != string(want) {
+		return notThatCheckpoint(key, got, want)
+	}
+	return cmp.Or(err, broken)
+}
+
+// scan calls use with the header of a file and a reader of the values, and returns the checksum. broken is why the
+// header cannot be read.
+func (s *Store) scan(ctx context.Context, op, key string, use func(safetensors.File, io.Reader) error) (sum string,
+	broken, err error,
+) {
 	r, err := s.bucket.NewReader(ctx, key)
 	if err != nil {
-		return blobs.Wrap(err, "read checkpoint", key)
+		return "", nil, blobs.Wrap(err, op, key)
 	}
 	defer r.Close()
-	sum := sha256.New()
-	in := io.TeeReader(r, sum)
+	hash := sha256.New()
+	in := io.TeeReader(r, hash)
 	f, _, broken := safetensors.Index(in, r.Size())
 	if broken == nil {
 		if err := use(f, in); err != nil {
-			return err
+			return "", nil, err
 		}
 	}
 	if _, err := io.Copy(io.Discard, in); err != nil {
-		return blobs.Wrap(err, "read checkpoint", key)
+		return "", nil, blobs.Wrap(err, op, key)
 	}
-	if got := checksum(sum.Sum(nil)); got != string(want) {
-		return notThatCheckpoint(key, got, want)
-	}
-	return broken
+	return checksum(hash.Sum(nil)), broken, nil
 }
 
 // sizeOf is the number of bytes of a file's values.

@@ -1,6 +1,7 @@
 package modelstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -176,6 +177,25 @@ func (s *Store) ReadWeights(ctx context.Context, key, want string) (disdel.Weigh
 		return nil, err
 	}
 	return safetensors.ToWeights(f)
+}
+
+// ReadWeightValues reads the values of all weights of a file in a row, in blocks. It returns Corrupt if the file has
+// other tensors than like or its sha256 is not want. The sha256 is known only at the end: take may have been called
+// before.
+func (s *Store) ReadWeightValues(ctx context.Context, key, want string, like disdel.Weights,
+	take func(block []float32) error,
+) error {
+	const op = "read weights"
+	got, broken, err := s.scan(ctx, op, key, func(f safetensors.File, in io.Reader) error {
+		if err := sameTensors(f, like); err != nil {
+			return &disdel.Error{Kind: disdel.Corrupt, Op: op, Msg: fmt.Sprintf("%s: %v", key, err)}
+		}
+		return readBlocks(in, sizeOf(f), op, key, take)
+	})
+	if err == nil && got != want {
+		return changed(key, got, want)
+	}
+	return cmp.Or(err, broken)
 }
 
 // CopyWeights copies the file of weights unchanged. It returns Corrupt if its sha256 is not want.

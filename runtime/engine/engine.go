@@ -55,7 +55,7 @@ type Engine interface {
 	// Ahead transfers the next batch while the engine computes; nil if it computes in the caller's memory.
 	Ahead() Ahead
 
-	// Passes computes the steps of a slice of a network; nil if the engine has a whole network, or cannot.
+	// Passes computes a slice of a network; nil if the engine has a whole network, or cannot.
 	Passes() Passes
 
 	// Evaluate returns the mean loss of a batch's rows, the class of each row's largest output (the first of equal ones),
@@ -159,8 +159,13 @@ type Pass struct {
 // weights by the same bits as an engine of the whole network with the same micro-batches.
 type Passes interface {
 	// Forward returns the outputs of a micro-batch, [rows][outputs], valid until the next call. It begins a step with the
-	// first micro-batch. It returns Invalid and Diverged as Engine.Step does.
+	// first micro-batch. It returns Invalid and Diverged as Engine.Step does. In an engine that was not made for training
+	// it also computes the last slice, whose outputs are those of Engine.Predict, and each micro-batch has tokens of its own
+	// rows only.
 	Forward(p Pass) ([]float32, error)
+
+	// Measure is Engine.Evaluate for a micro-batch of the network's last slice, in an engine that was not made for training.
+	Measure(p Pass) (disdel.Metrics, error)
 
 	// Backward computes a micro-batch again and adds the gradients of the weights. gradient is that of the outputs; the
 	// network's last slice computes its own from the targets, begins a step with the first micro-batch, and returns the

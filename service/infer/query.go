@@ -87,7 +87,11 @@ func (s *Predictor) planned(
 		return nil, err
 	}
 	estimate := estimator.Planned(backends.Standard(nil)).Evaluate(in)
-	memory := max(limits.MinMemory, disdel.Bytes(estimate.Total.MB())*disdel.MB)
+	memory, layered := max(limits.MinMemory, disdel.Bytes(estimate.Total.MB())*disdel.MB), 0
+	if memory > limits.MaxMemory {
+		estimate, layered = byLayers(in, estimate, limits.MaxMemory)
+		memory = max(limits.MinMemory, disdel.Bytes(estimate.Total.MB())*disdel.MB)
+	}
 	if memory > limits.MaxMemory {
 		return nil, &disdel.Error{
 			Kind: disdel.OverLimit, Op: "infer",
@@ -103,9 +107,27 @@ func (s *Predictor) planned(
 	}
 	q.request = disdel.InferRequest{
 		Models: s.cfg.ModelsURL, WeightsURL: t.from.URL, WeightsKey: t.Path, Checksum: t.Checksum, Network: t.Network,
-		Estimate: estimate.Total,
+		Estimate: estimate.Total, ByLayers: layered,
 	}
 	return q, nil
+}
+
+// byLayers estimates an action that computes one slice of the network after the other, with as many rows as fit a
+// limit. rows is 0, and the estimate is whole, for a network that is one piece or continues texts.
+func byLayers(in estimator.Input, whole disdel.Estimate, limit disdel.Bytes) (e disdel.Estimate, rows int) {
+	if in.Continues || in.Graph.Sparse() != nil {
+		return whole, 0
+	}
+	for rows = max(1, min(in.BatchSize, in.Rows)); ; rows /= 2 {
+		in.BatchSize = rows
+		e, err := estimator.Planned(backends.Standard(nil)).EvaluateByLayers(in)
+		if err != nil {
+			return whole, 0
+		}
+		if e.Total <= limit || rows == 1 {
+			return e, rows
+		}
+	}
 }
 
 // run invokes the action for part n of a query, as often as scheduler.FindRemedy retries it, and adds the activations

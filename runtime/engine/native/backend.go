@@ -140,7 +140,7 @@ func footprintOf(p *plan.Plan, rows int) engine.Footprint {
 // batchBytes is a batch as it is handed over, and its outputs.
 func batchBytes(p *plan.Plan, rows int) disdel.Bytes {
 	n := rows * (p.Graph.Input().Len() + outputs(p.Graph))
-	if p.Graph.Slice != nil {
+	if p.Graph.Slice != nil && p.Spec.Training {
 		n = passedValues(p, rows)
 	}
 	if p.Graph.PredictsTokens() && !p.Spec.Text { // a loss for each position, and whether it was right

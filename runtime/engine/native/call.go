@@ -161,7 +161,9 @@ func (e *Engine) passes(in dataset.Matrix, target dataset.Target) {
 
 // count counts the targets of a call: a row each, or of a language model its positions.
 func (e *Engine) count(in dataset.Matrix) {
-	if e.counted = in.Rows; e.g.PredictsTokens() {
+	if e.counted = in.Rows; e.g.PredictsTokens() && e.slice != nil {
+		e.counted = e.targets(e.slice.tokens)
+	} else if e.g.PredictsTokens() {
 		e.counted = e.targets(in.Values)
 	}
 }

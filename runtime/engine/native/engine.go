@@ -152,7 +152,7 @@ func (e *Engine) build() {
 	}
 	e.mask = make([]float32, e.plan.Lanes)
 	rows := e.spec.BatchSize
-	if e.g.Slice.Leaves() {
+	if e.g.Slice.Leaves() && e.spec.Training {
 		rows = e.plan.Spec.BatchSize
 	}
 	e.out = make([]float32, rows*outputs(e.g))

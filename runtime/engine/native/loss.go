@@ -47,6 +47,9 @@ func (e *Engine) lossOf(w *kernel.Worker, gradient bool) {
 		}
 	}
 	w.Sync()
+	if e.g.Slice.Leaves() { // the outputs of a slice have no loss
+		return
+	}
 	last := e.g.Nodes[len(e.g.Nodes)-1].Op
 	softmax, sigmoid := last == model.OpSoftmax, last == model.OpSigmoid && e.head < len(e.g.Nodes)-1
 	from, to := e.rows*w.ID/w.N, e.rows*(w.ID+1)/w.N

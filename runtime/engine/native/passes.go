@@ -23,10 +23,13 @@ type sliced struct {
 }
 
 func (e *Engine) buildSlice() {
-	if e.g.Slice == nil || !e.spec.Training {
+	if e.g.Slice == nil {
 		return
 	}
 	s := &sliced{Engine: e}
+	if e.slice = s; !e.spec.Training {
+		return
+	}
 	s.job, s.update = s.pass, e.updateAll
 	if e.g.Slice.Enters() {
 		s.back = make([]float32, e.plan.Spec.BatchSize*e.g.Input().Len())
@@ -38,7 +41,6 @@ func (e *Engine) buildSlice() {
 		}
 	}
 	s.unkept = [2][]float32{make([]float32, widest), make([]float32, widest)}
-	e.slice = s
 }
 
 // Passes implements engine.Engine.
@@ -51,10 +53,53 @@ func (e *Engine) Passes() engine.Passes {
 
 // Forward implements engine.Passes.
 func (s *sliced) Forward(p engine.Pass) ([]float32, error) {
+	if !s.spec.Training {
+		return s.infer(p)
+	}
 	if err := s.run(p, nil, false); err != nil {
 		return nil, err
 	}
 	return s.out[:p.Input.Rows*s.g.Output().Len()], nil
+}
+
+// infer computes the outputs of a slice that is not trained.
+func (s *sliced) infer(p engine.Pass) ([]float32, error) {
+	err := s.checkInference("predict", p)
+	if err == nil {
+		err = s.check("predict", p.Input)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.tokens = p.Tokens
+	s.pieces(p.Input, dataset.Target{})
+	return s.out[:p.Input.Rows*outputs(s.g)], nil
+}
+
+// Measure implements engine.Passes.
+func (s *sliced) Measure(p engine.Pass) (disdel.Metrics, error) {
+	if err := s.checkInference("evaluate", p); err != nil {
+		return disdel.Metrics{}, err
+	}
+	s.tokens = p.Tokens
+	return s.Evaluate(dataset.Batch{Input: p.Input, Target: p.Target})
+}
+
+// checkInference refuses a micro-batch of an engine that trains, one that is computed in several pieces, and tokens
+// that do not fit.
+func (s *sliced) checkInference(op string, p engine.Pass) error {
+	bad := func(format string, args ...any) error {
+		return &disdel.Error{Kind: disdel.Invalid, Op: op, Msg: fmt.Sprintf(format, args...)}
+	}
+	switch most := s.plan.Spec.BatchSize; {
+	case s.spec.Training:
+		return bad("the engine was made for training")
+	case p.Input.Rows > most:
+		return bad("a micro-batch of %d rows, and a slice computes at most %d", p.Input.Rows, most)
+	case s.g.ReadsTokens() && len(p.Tokens) != p.Input.Rows*s.g.Slice.Whole.Input().Len():
+		return bad("%d tokens for %d rows", len(p.Tokens), p.Input.Rows)
+	}
+	return nil
 }
 
 // Backward implements engine.Passes.

@@ -335,3 +335,107 @@ func TestSlicesRefuse(t *testing.T) {
 }
 
 func errorOf[T any](_ T, err error) error { return err }
+
+// Slices that are not trained have the outputs and the metrics of the whole network, also with padding, with frozen
+// layers, and where the last one needs the weight of the embedding.
+func TestSlicesInferWhatTheWholeNetworkDoes(t *testing.T) {
+	cut := 0
+	rapid.Check(t, func(t *rapid.T) {
+		g, rows := drawnNetwork(t, true), rapid.IntRange(1, 16).Draw(t, "rows")
+		var b dataset.Batch
+		if tokens := rapid.Bool().Draw(t, "tokens"); tokens {
+			g = drawnTransformer(t)
+			drawFrozen(t, g, "", "freeze", "lora")
+			b = rowsOfTokens(g, rows, 1)
+		} else {
+			x, y := batch(g, rows, 1)
+			b = dataset.Dense(rows, x, y)
+		}
+		cuts := g.Cuts()
+		if cut = max(cut, len(cuts)); len(cuts) == 0 {
+			t.Skip("one piece")
+		}
+		s := enginetest.On(g, engine.Spec{BatchSize: rows})
+		whole, err := New(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer whole.Close()
+		if err := whole.Init(disdel.Init{Seed: 5}); err != nil {
+			t.Fatal(err)
+		}
+		want, err := whole.Predict(dataset.Batch{Input: b.Input})
+		if err != nil {
+			t.Fatal(err)
+		}
+		metrics, err := whole.Evaluate(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := b.Input
+		all := slicesOf(t, g, cuts, s)
+		for i, e := range all {
+			defer e.Close()
+			copyWeights(t, e, whole)
+			p := engine.Pass{Rows: rows, Input: in, Tokens: b.Input.Values, Target: b.Target}
+			out, err := e.Passes().Forward(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i < len(all)-1 {
+				in = dataset.Dense(rows, slices.Clone(out), nil).Input
+				continue
+			}
+			if !slices.Equal(out, want.Values) {
+				t.Fatalf("%d slices have other outputs: %v, want %v", len(all), out, want.Values)
+			}
+			m, err := e.Passes().Measure(p)
+			if err != nil || m.Loss != metrics.Loss || m.Correct != metrics.Correct || m.Targets != metrics.Targets {
+				t.Fatalf("%d slices have the metrics %+v, want %+v: %v", len(all), m, metrics, err)
+			}
+		}
+	})
+	if cut < 3 {
+		t.Errorf("no network had more than %d cuts", cut)
+	}
+}
+
+// copyWeights sets the weights of a slice to those of the whole network with the same names, in two blocks.
+func copyWeights(t *rapid.T, e, whole *Engine) {
+	named := map[string]engine.Array{}
+	for _, a := range whole.State() {
+		named[a.Name] = a
+	}
+	for _, a := range e.State() {
+		from, ok := named[a.Name]
+		if !ok {
+			t.Fatalf("the network has no %s", a.Name)
+		}
+		values, half := from.Copy().Data, a.Len()/2
+		for _, err := range []error{a.WriteAt(values[:half], 0), a.WriteAt(values[half:], half)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// An engine that was made for training measures nothing, and one that was not takes whole micro-batches only.
+func TestSlicesRefuseToInfer(t *testing.T) {
+	g := testNetwork(t, "resnet8-test")
+	cuts := g.Cuts()
+	part, err := g.Sliced(cuts[len(cuts)-1], len(g.Nodes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, y := batch(part, 40, 1)
+	p := engine.Pass{Rows: 40, Input: dataset.Dense(40, x, nil).Input, Target: dataset.Target{Classes: y}}
+	trains := newEngine(t, part, enginetest.On(part, engine.Spec{BatchSize: 40, Training: true, Optimizer: sgd1}))
+	if _, err := trains.Passes().Measure(p); !errors.Is(err, disdel.Invalid) {
+		t.Errorf("an engine for training: %v", err)
+	}
+	infers := newEngine(t, part, enginetest.On(part, engine.Spec{BatchSize: 40}))
+	if _, err := infers.Passes().Forward(p); !errors.Is(err, disdel.Invalid) || !strings.Contains(err.Error(), "at most 32") {
+		t.Errorf("40 rows at once: %v", err)
+	}
+}

@@ -105,7 +105,7 @@ func (e *Engine) exportLast(w *kernel.Worker) {
 		if e.length > 0 {
 			last = e.length - 1
 		}
-		for e.length == 0 && e.padded && last > 0 && e.x[r*s.Image.Positions()+last] == 0 {
+		for e.length == 0 && e.padded && last > 0 && e.tokens()[r*s.Image.Positions()+last] == 0 {
 			last--
 		}
 		row := e.out[(e.first+r)*n:][:n]

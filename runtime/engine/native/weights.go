@@ -152,9 +152,10 @@ func (*Engine) Ahead() engine.Ahead { return nil }
 // Listener implements engine.Engine.
 func (*Engine) Listener() engine.Listener { return nil }
 
-// State lists views of the engine's arrays, which lie in its slab in the kernels' layouts.
+// State lists views of the engine's arrays, which lie in its slab in the kernels' layouts. A slice that is not trained
+// also has the weight of an embedding in another slice.
 func (e *Engine) State() []engine.Array {
-	return engine.StateOf(&e.spec, &e.steps, func(i, moment int) engine.Values {
+	all := engine.StateOf(&e.spec, &e.steps, func(i, moment int) engine.Values {
 		p := &e.params[i]
 		if moment < 0 {
 			return view{p, p.value, len(p.value), &e.stale}
@@ -164,6 +165,15 @@ func (e *Engine) State() []engine.Array {
 		}
 		return view{p, p.moments[moment], p.idleAt(), &e.stale}
 	})
+	if q, ok := e.g.Borrowed(); ok && !e.spec.Training {
+		p := &e.params[len(e.params)-1]
+		role := engine.Weight
+		if e.g.Nodes[q.Node].Frozen {
+			role = engine.Frozen
+		}
+		all = append(all, engine.NewArray(q.Name, q.Shape, role, view{p, p.value, len(p.value), &e.stale}))
+	}
+	return all
 }
 
 // view reads and writes an array of weights, or one of its moments, in PyTorch's layout.

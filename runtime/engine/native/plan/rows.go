@@ -15,6 +15,9 @@ func (p *planner) chooseRows() {
 	if p.Spec.Training || p.Spec.Plain || p.Spec.BatchSize >= vector {
 		return
 	}
+	if s := p.g.Slice; s != nil && HasSequences(s.Whole) { // a dense layer by itself also computes positions
+		return
+	}
 	rows, lanes, kept, wide := 0, 0, 0, 0
 	for i := range p.g.Nodes {
 		n := &p.g.Nodes[i]
