@@ -200,11 +200,10 @@ reliability: {retries: {limit: 20, perWorker: 10, backoff: {initial: 20ms, max: 
 // until waits for something that a job that runs comes to.
 func (d *tool) until(what string, is func() bool) {
 	d.t.Helper()
-	for range 6000 {
+	for began := time.Now(); time.Since(began) < 5*time.Minute; time.Sleep(20 * time.Millisecond) {
 		if is() {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	d.t.Fatalf("waited in vain for %s", what)
 }
