@@ -297,7 +297,7 @@ func (c *Comparison) Sweep(x, y string, link func(disdel.JobID) string) []Figure
 	}
 	metric, _ := c.axisOf(chosen.Key)
 	scatter := c.sweep([]sweepAxis{over, metric}, link)
-	scatter.Title = fmt.Sprintf("%s by %s", capital(metric.Name), over.Name)
+	scatter.Title = fmt.Sprintf("%s by %s", upperFirst(metric.Name), over.Name)
 	out := []Figure{c.sweepFigure(scatter, scatter.Scatter, "Each number is a job.")}
 	var axes []sweepAxis
 	for _, path := range parameters[:min(len(parameters), mostAxes-1)] {
@@ -386,8 +386,6 @@ func (c *Comparison) sweep(axes []sweepAxis, link func(disdel.JobID) string) *pl
 	}
 	return s
 }
-
-func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // CurveOptions choose how the plots by round are drawn. The zero value draws values by round on a linear scale.
 type CurveOptions struct {
