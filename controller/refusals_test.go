@@ -83,7 +83,8 @@ func TestALegThatAnswersNonsenseFailsTheJob(t *testing.T) {
 		}
 		orders = m.Step(EndedEvent{Activation: a})
 		end, ended := orders[len(orders)-1].(FinishOrder)
-		if ended != fails || fails && (end.Failure == nil || !strings.Contains(end.Failure.Msg, "something else than its result")) {
+		if ended != fails || fails &&
+			(end.Failure == nil || !strings.Contains(end.Failure.Msg, "something else than its result")) {
 			t.Errorf("%s: %+v", result, orders)
 		}
 	}

@@ -129,8 +129,8 @@ func (c counting) Footprint(backend string, s footprint.Spec) (footprint.Footpri
 	return c.Engines.Footprint(backend, s)
 }
 
-// A plan searches for a hint only if its caller asks. So a cell of a grid that does not fit costs a few plans and an evaluation by layers, not
-// dozens. The rest of its hint is a whole sentence.
+// A plan searches for a hint only if its caller asks. So a cell of a grid that does not fit costs a few plans and an
+// evaluation by layers, not dozens. The rest of its hint is a whole sentence.
 func TestOnlyACallerThatAsksPaysForAHint(t *testing.T) {
 	in := wide(t)
 	in.Job.Resources.Memory = 5 * disdel.MB

@@ -18,6 +18,7 @@ import (
 	"runtime"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -89,6 +90,9 @@ func zoo() error {
 		if err != nil {
 			return err
 		}
+		if err := evaluated(e.Name, g); err != nil {
+			return err
+		}
 		if p, err := plan(g, 32, 256*disdel.MB); err != nil {
 			fmt.Printf("%s does not fit: %v\n", e.Name, err)
 		} else {
@@ -97,6 +101,26 @@ func zoo() error {
 		}
 	}
 	rig.Figure("fit_zoo_256", float64(fits), fmt.Sprintf("networks of %d, by their plans", all))
+	return nil
+}
+
+// evaluated prints the estimates of an evaluation of one row by some networks that have too many weights for small
+// actions: with all weights in the action, and with one part of the network after the other.
+func evaluated(name string, g *model.Graph) error {
+	if !slices.Contains([]string{"gpt2", "bert-base", "vit-b16"}, name) {
+		return nil
+	}
+	in := estimator.Input{
+		Graph: g, BatchSize: 1, Rows: 100, SampleBytes: disdel.Bytes(g.Input().Len()), Optimizer: adam, InBlocks: true,
+	}
+	by := estimator.Planned(backends.Standard(nil))
+	parts, err := by.EvaluateByLayers(in)
+	if err != nil {
+		return err
+	}
+	name = strings.ReplaceAll(name, "-", "_")
+	rig.Figure("evaluate_"+name+"_mb", float64(parts.Total)/1e6, "MB, by the estimate of one part after the other")
+	rig.Figure("evaluate_"+name+"_whole_mb", float64(by.Evaluate(in).Total)/1e6, "MB, by the estimate of all weights")
 	return nil
 }
 

@@ -84,7 +84,8 @@ func folderOf(t *testing.T, texts map[string]string) string {
 // are no rows.
 func TestFilesInFoldersAreRowsOfTheirClass(t *testing.T) {
 	root := folderOf(t, map[string]string{
-		"train/good/1.txt": "a fine\nfilm", "train/good/more/2": "great", "train/bad/1.txt": "\ufeffdull", "train/bad/.swp": "\xff",
+		"train/good/1.txt": "a fine\nfilm", "train/good/more/2": "great",
+		"train/bad/1.txt": "\ufeffdull", "train/bad/.swp": "\xff",
 		"train/bad/2.txt": "", "test/bad/9.txt": "awful", ".git/x/y": "no",
 	})
 	in, err := Folder{Path: root, Vocabulary: 300, Positions: 12}.Input("set")

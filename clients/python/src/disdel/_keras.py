@@ -286,8 +286,8 @@ def _layer_norm(layer: _Layer, source: _Output, own: List[Any]) -> Arrays:
 
 
 def _recurrent(layer: _Layer, source: _Output, own: List[Any]) -> Arrays:
-    """Kernels are [inputs gates], with the gates i, f, c, o of an LSTM and z, r, h of a GRU. disdel has PyTorch's: z and
-    r change places. A GRU has a bias of its states, and an LSTM one bias."""
+    """Kernels are [inputs gates], with the gates i, f, c, o of an LSTM and z, r, h of a GRU. disdel has PyTorch's: z
+    and r change places. A GRU has a bias of its states, and an LSTM one bias."""
     kind, out = layer.kind, {}
     if kind == "Bidirectional":
         kind = layer.config["layer"]["class_name"]
