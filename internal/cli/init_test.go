@@ -144,7 +144,7 @@ func TestInitWritesJobsThatLearn(t *testing.T) {
 		"texts": {func(g *generated) []string {
 			for i := range 200 {
 				mood := []string{"great", "lovely", "fine", "weak", "dull", "slow"}[i%2*3+g.rng.IntN(3)]
-				g.write(fmt.Sprintf("texts/%d/%d.txt", i%2, i), []byte(fmt.Sprintf("film %d\nis %s", g.rng.IntN(40), mood)))
+				g.write(fmt.Sprintf("texts/%d/%d.txt", i%2, i), fmt.Appendf(nil, "film %d\nis %s", g.rng.IntN(40), mood))
 			}
 			return []string{"--text-files", filepath.Join(g.dir, "texts"), "--tokenizer", "bpe:300", "--positions", "16"}
 		}, 0.8},
