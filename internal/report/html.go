@@ -110,6 +110,7 @@ func Meanings(page string) template.HTML {
 // meanings explains the names of columns, tiles and fields. docs/reference/labels.md has the same table.
 var meanings = map[string]string{
 	"accuracy":        "share of the held-out rows that the model classifies correctly, from 0 to 1",
+	"activations":     "memory of the layer's values for a batch, forward and backward",
 	"across":          "the parameter or result on the lower axis",
 	"action":          "code with a memory limit and a timeout, such as train or aggregate; workers count from 0",
 	"another field":   "any field of the job file, such as training.batchSize, or a label",
@@ -156,7 +157,8 @@ var meanings = map[string]string{
 	"job":             "one training that a user submits: a job file and what came of it",
 	"job file":        "text in YAML that says what to train; disdel explain lists its fields",
 	"jobs at once":    "jobs that run now, of the quota --jobs",
-	"kind":            "kind of the values, or of the item",
+	"kind":            "kind of the layer, of the values, or of the item",
+	"layer":           "part of the network that computes, by its name",
 	"label column":    "column that the model learns to predict; detect: disdel chooses it",
 	"last use":        "time in UTC of the last sign-in with the token, exact to ten minutes",
 	"layers":          "first and last layer of the stage",
@@ -224,7 +226,7 @@ var meanings = map[string]string{
 	"wait":            "time of all activations that a stage waited for the other stages of its network",
 	"waiting":         "jobs in the queue",
 	"weight":          "share of the pool beside other tenants; 1 is usual",
-	"weights":         "size of the stage's weights",
+	"weights":         "size of the weights of the stage, or of the layer with gradients and moments",
 	"what":            "what was done, or the request",
 	"what is done":    "how the column becomes numbers",
 	"with":            "tenants that may read the item",
@@ -425,6 +427,44 @@ func (v view) Timeline() []Figure { return present(v.gantt()) }
 // ActionTables is the table of actions.
 func (v view) ActionTables() []Table {
 	return []Table{{"Actions: memory estimated and measured, and time", actionHead, actionRows(v.Actions)}}
+}
+
+// mostLayers bounds the table of layers.
+const mostLayers = 200
+
+// LayerTables is the estimated memory of a train action by layer; there is none for plans that do not know it. Of a very
+// deep network it has the largest layers.
+func (v view) LayerTables() []Table {
+	var layers []disdel.LayerEstimate
+	for _, a := range v.record.Plan.Actions {
+		if a.Task == disdel.TaskTrain {
+			layers = a.Estimate.Layers
+		}
+	}
+	if len(layers) == 0 {
+		return nil
+	}
+	t := Table{
+		Caption: "Memory of a train action by layer, estimated",
+		Head:    []string{"LAYER", "KIND", "WEIGHTS", "ACTIVATIONS"},
+	}
+	sum := func(l disdel.LayerEstimate) disdel.Bytes { return l.ParameterBytes + l.ActivationBytes }
+	var least disdel.Bytes
+	if len(layers) > mostLayers {
+		sizes := make([]disdel.Bytes, len(layers))
+		for i, l := range layers {
+			sizes[i] = sum(l)
+		}
+		slices.Sort(sizes)
+		least = sizes[len(sizes)-mostLayers]
+		t.Caption += fmt.Sprintf("; layers of %v and more of all %d", least, len(layers))
+	}
+	for _, l := range layers {
+		if sum(l) >= least {
+			t.Rows = append(t.Rows, []string{l.Name, l.Op, memory(l.ParameterBytes), memory(l.ActivationBytes)})
+		}
+	}
+	return []Table{t}
 }
 
 // RoundTables is the table of rounds; there is none before the first one has ended.

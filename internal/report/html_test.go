@@ -169,6 +169,28 @@ func TestPageShowsWhatTheRecordHas(t *testing.T) {
 	}
 }
 
+// The page has the memory of each layer, of a very deep network that of its 200 largest, folded.
+func TestPageHasTheMemoryOfLayers(t *testing.T) {
+	rec := load(t, "succeeded")
+	rec.Plan.Actions = []disdel.ActionPlan{{Task: disdel.TaskTrain}}
+	layers := &rec.Plan.Actions[0].Estimate.Layers
+	for i := range 300 {
+		*layers = append(*layers, disdel.LayerEstimate{
+			Name: fmt.Sprintf("layer-%03d", i), Op: "dense", ParameterBytes: disdel.Bytes(1+i) * disdel.MB,
+			ActivationBytes: disdel.KB,
+		})
+	}
+	all := html(t, rec)
+	if n := strings.Count(all, ">layer-"); n != 200 || !strings.Contains(all, "<summary>Memory by layer</summary>") ||
+		!strings.Contains(all, "layer-100<") || strings.Contains(all, "layer-099<") || !strings.Contains(all, "of all 300") {
+		t.Errorf("%d layers of 300", n)
+	}
+	*layers = nil
+	if strings.Contains(html(t, rec), "Memory by layer") {
+		t.Error("a plan without layers has a table of them")
+	}
+}
+
 // A day of rounds stays a page that a browser opens at once, and a loss that is no number leaves the plot whole.
 func TestPageOfALongJob(t *testing.T) {
 	r := load(t, "succeeded")
