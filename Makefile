@@ -146,13 +146,16 @@ else
 endif
 
 .PHONY: bench-fitting
-bench-fitting: deps build ## figures of models larger than an action: networks made to fit (SEED=1), aggregations of 553 MB (PARTS=drawn SEED=1: 30 drawn jobs, trained at their exact limits; PARTS=kills: 100 kills of stages)
+bench-fitting: deps build ## figures of models larger than an action: networks made to fit (SEED=1), aggregations of 553 MB (PARTS=drawn SEED=1: 30 drawn jobs, trained at their exact limits; PARTS=kills: 100 kills of stages; PARTS=forecast: times of jobs in stages beside their forecasts)
 ifeq ($(PARTS),drawn)
 	$(BENCH)estimator ./estimator
 	bin/bench-estimator -parts fitting -seed $(or $(SEED),1)
 else ifeq ($(PARTS),kills)
 	$(BENCH)faults ./faults
 	bin/bench-faults -stages -kills 100 -seed $(or $(SEED),1)
+else ifeq ($(PARTS),forecast)
+	$(BENCH)fitting ./fitting
+	bin/bench-fitting -forecasts bin/disdel
 else
 	$(BENCH)fitting ./fitting
 	$(BENCH)aggregator ./aggregator

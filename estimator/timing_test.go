@@ -522,7 +522,7 @@ func (w workload) staged(stages, parts int, share float64, passes disdel.Bytes) 
 }
 
 // A job in stages that never ran is forecast by one action's: the slowest stage's share, its second pass forward, the
-// bubble of GPipe's order and what the stage passes. One that ran in the same stages counts as it is.
+// bubble of GPipe's order and what the stage passes on, and waits for. One that ran in the same stages counts as it is.
 func TestStagesAreForecastByOneAction(t *testing.T) {
 	whole := lenetWork.run(1, func() float64 { return 1 })
 	alone, ok := know(lenetWork.input(whole), disdel.TaskTrain)
@@ -545,10 +545,9 @@ func TestStagesAreForecastByOneAction(t *testing.T) {
 		in.Past = []disdel.Record{whole}
 		k, _ := know(in, disdel.TaskTrain)
 		want := alone.each * c.want
-		if ends := 2 * float64(c.passes); c.stages > 2 {
-			want += 2 * ends / stageRate // a stage in the middle has two neighbours
-		} else {
-			want += ends / stageRate
+		one := 2*float64(c.passes)/stageRate + stagePause*float64(c.parts)/float64(lenetWork.batch)
+		if want += one; c.stages > 2 {
+			want += one // a stage in the middle has two neighbours
 		}
 		if math.Abs(k.each/want-1) > 1e-3 {
 			t.Errorf("%+v: a row takes %g s, want %g", c, k.each, want)

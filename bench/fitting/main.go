@@ -44,7 +44,12 @@ func main() {
 	pairs := flag.Int("pairs", 60, "networks and ways to save memory that are drawn")
 	side := flag.Int("side", 64, "pixels of a side of the images of ResNet-50")
 	only := flag.Bool("stages", false, "print the figures of stages only")
+	program := flag.String("forecasts", "", "print the forecasts of jobs in stages only, which this disdel runs")
 	flag.Parse()
+	if *program != "" {
+		rig.Main(func() error { return forecasts(*program) })
+		return
+	}
 	if *only {
 		rig.Main(func() error { return stages(*side) })
 		return
@@ -119,8 +124,8 @@ func evaluated(name string, g *model.Graph) error {
 		return err
 	}
 	name = strings.ReplaceAll(name, "-", "_")
-	rig.Figure("evaluate_"+name+"_mb", float64(parts.Total)/1e6, "MB, by the estimate of one part after the other")
-	rig.Figure("evaluate_"+name+"_whole_mb", float64(by.Evaluate(in).Total)/1e6, "MB, by the estimate of all weights")
+	rig.Figure("evaluate_"+name+"_mb", float64(parts.Total)/float64(disdel.MB), "MB, by the estimate of one part after the other")
+	rig.Figure("evaluate_"+name+"_whole_mb", float64(by.Evaluate(in).Total)/float64(disdel.MB), "MB, by the estimate of all weights")
 	return nil
 }
 
