@@ -74,7 +74,8 @@ func forecast(program string, how []string) (float64, error) {
 	}
 	submit := []string{"submit", job, "-q"}
 	for _, args := range [][]string{
-		{"dataset", "add", "digits", "-q"}, append(submit, "--set", "distribution.stages=1"),
+		{"dataset", "add", "digits", "-q"},
+		append(submit, "--set", "distribution.stages=1"),
 		append(submit, "--set", "distribution.stages=1"), append(submit, how...),
 	} {
 		if _, err := run(args...); err != nil {
