@@ -305,7 +305,7 @@ func drawStep(t *testing.T, g *model.Graph, rows int) drawnStep {
 // keep notes which rows a layer left out in the step. They are the same on every path.
 func (s *drawnStep) keep(t *testing.T, e *Engine, l *layer, rows int) {
 	t.Helper()
-	ones := make([]float32, l.v.Image.Span())
+	ones := make([]float32, l.v.Image.Lanes) // fewer are no chunk of a worker
 	for i := range ones {
 		ones[i] = 1
 	}
