@@ -290,11 +290,11 @@ func (l *layered) slice(ctx context.Context, g *model.Graph, b dataset.Batch, in
 	}
 	spec := l.spec
 	spec.Graph, spec.BatchSize = g, min(l.spec.BatchSize, model.SliceRows)
-	b0, err := l.host.built.backends.Find(l.backend, g)
+	maker, err := l.host.built.backends.Find(l.backend, g)
 	if err != nil {
 		return err
 	}
-	e, err := b0.New(spec)
+	e, err := maker.New(spec)
 	if err != nil {
 		return err
 	}

@@ -151,8 +151,8 @@ func (g *Graph) Sliced(from, to int) (*Graph, error) {
 	return out, nil
 }
 
-// SliceRows is the number of rows that an action computes at once where it takes one slice of a network after the other.
-// Kernels of images compute so many at once.
+// SliceRows is the number of rows that an action computes at once where it takes one slice of a network after the
+// other. Kernels of images compute so many at once.
 const SliceRows = 16
 
 // Slices are the parts of a network between all of its Cuts, in their order. It returns Invalid for a network that has

@@ -346,7 +346,8 @@ func TestAKilledActionGetsStages(t *testing.T) {
 	}
 }
 
-// An evaluation computes one part of the network after the other where all weights do not fit, with as many rows as fit.
+// An evaluation computes one part of the network after the other where all weights do not fit, with as many rows as
+// fit.
 func TestAnEvaluationGoesByLayersWhereTheWeightsDoNotFit(t *testing.T) {
 	in := denseChain(t)
 	in.Job.Training.Optimizer, in.Job.Distribution.Stages = disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1}}, 3

@@ -124,8 +124,9 @@ func evaluated(name string, g *model.Graph) error {
 		return err
 	}
 	name = strings.ReplaceAll(name, "-", "_")
-	rig.Figure("evaluate_"+name+"_mb", float64(parts.Total)/float64(disdel.MB), "MB, by the estimate of one part after the other")
-	rig.Figure("evaluate_"+name+"_whole_mb", float64(by.Evaluate(in).Total)/float64(disdel.MB), "MB, by the estimate of all weights")
+	whole := by.Evaluate(in)
+	rig.Figure("evaluate_"+name+"_mb", float64(parts.Total)/float64(disdel.MB), "MB, estimated, one part after the other")
+	rig.Figure("evaluate_"+name+"_whole_mb", float64(whole.Total)/float64(disdel.MB), "MB, estimated, with all weights")
 	return nil
 }
 

@@ -432,8 +432,8 @@ func (v view) ActionTables() []Table {
 // mostLayers bounds the table of layers.
 const mostLayers = 200
 
-// LayerTables is the estimated memory of a train action by layer; there is none for plans that do not know it. Of a very
-// deep network it has the largest layers.
+// LayerTables is the estimated memory of a train action by layer; there is none for plans that do not know it. Of a
+// very deep network it has the largest layers.
 func (v view) LayerTables() []Table {
 	var layers []disdel.LayerEstimate
 	for _, a := range v.record.Plan.Actions {

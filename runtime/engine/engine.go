@@ -160,11 +160,12 @@ type Pass struct {
 type Passes interface {
 	// Forward returns the outputs of a micro-batch, [rows][outputs], valid until the next call. It begins a step with the
 	// first micro-batch. It returns Invalid and Diverged as Engine.Step does. In an engine that was not made for training
-	// it also computes the last slice, whose outputs are those of Engine.Predict, and each micro-batch has tokens of its own
-	// rows only.
+	// it also computes the last slice, whose outputs are those of Engine.Predict, and each micro-batch has tokens of its
+	// own rows only.
 	Forward(p Pass) ([]float32, error)
 
-	// Measure is Engine.Evaluate for a micro-batch of the network's last slice, in an engine that was not made for training.
+	// Measure is Engine.Evaluate for a micro-batch of the network's last slice, in an engine that was not made for
+	// training.
 	Measure(p Pass) (disdel.Metrics, error)
 
 	// Backward computes a micro-batch again and adds the gradients of the weights. gradient is that of the outputs; the

@@ -188,8 +188,9 @@ func (r *rawRows) readCSV(data []byte) (ok bool, err error) {
 	}
 }
 
-// byPosition sets the columns of fields in a file without a header, for a model of a table without a header, whose columns
-// are named by their numbers. It tells whether there are enough fields. The last field, the label, may be left out.
+// byPosition sets the columns of fields in a file without a header, for a model of a table without a header, whose
+// columns are named by their numbers. It tells whether there are enough fields. The last field, the label, may be left
+// out.
 func (r *rawRows) byPosition(places []int) bool {
 	for at, name := range r.columns {
 		var number int

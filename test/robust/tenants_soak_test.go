@@ -192,8 +192,8 @@ func (s *soaked) submit(tenant, job string) (id string, err error) {
 	return string(rec.ID), err
 }
 
-// atRest is what the server holds once no job runs: the least of some looks. Requests have it collect its garbage. Actions
-// that wait for work are ended first, since how many there are depends on the last jobs.
+// atRest is what the server holds once no job runs: the least of some looks. Requests have it collect its garbage.
+// Actions that wait for work are ended first, since how many there are depends on the last jobs.
 func (s *soaked) atRest() (least sample) {
 	await(s.t, "all jobs to end", func() bool {
 		now := s.measure()

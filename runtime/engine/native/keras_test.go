@@ -13,8 +13,8 @@ import (
 	"github.com/disdel/disdel/runtime/engine"
 )
 
-// Networks of Keras answer as Keras 3.15 does with the same weights: recurrent layers of both directions behind padding,
-// convolutions over positions, and images that grow. testdata/keras/make.py wrote them.
+// Networks of Keras answer as Keras 3.15 does with the same weights: recurrent layers of both directions behind
+// padding, convolutions over positions, and images that grow. testdata/keras/make.py wrote them.
 func TestNetworksOfKerasAnswerAsKeras(t *testing.T) {
 	for _, name := range []string{"tokens", "windows", "raised"} {
 		data, err := os.ReadFile(filepath.Join("testdata", "keras", name+".json"))
