@@ -202,6 +202,7 @@ func (s *soaked) atRest() (least sample) {
 	for _, waiting := range children(s.as("ann").cmd.Process.Pid) {
 		syscall.Kill(waiting, syscall.SIGKILL) //nolint:errcheck // it may have ended
 	}
+	time.Sleep(100 * time.Second) // connections that nobody uses are closed after 90
 	const looks, requests = 20, 20
 	for range looks {
 		time.Sleep(time.Second)
