@@ -419,11 +419,10 @@ type EvaluateRequest struct {
 	Given               string `json:"given,omitempty"` // checkpoint of frozen weights; "": there are none
 	Store               Store  `json:"store"`
 	Memory              Bytes  `json:"limitBytes"`
-	Estimate            Bytes  `json:"estimateBytes"` // what the collector is to keep the process within
-	// of an accelerator's memory, that it may take; 0: what it needs
-	Device   Bytes `json:"limitDeviceBytes,omitempty"`
-	InBlocks bool  `json:"inBlocks,omitempty"` // read the weights without a copy beside the engine
-	ByLayers bool  `json:"byLayers,omitempty"` // compute one slice of the network after the other
+	Estimate            Bytes  `json:"estimateBytes"`              // what the collector is to keep the process within
+	Device              Bytes  `json:"limitDeviceBytes,omitempty"` // of an accelerator's memory, at most; 0: what it needs
+	InBlocks            bool   `json:"inBlocks,omitempty"`         // read the weights without a copy beside the engine
+	ByLayers            bool   `json:"byLayers,omitempty"`         // compute one slice of the network after the other
 }
 
 // EvaluateResult is the result of an evaluate action.
@@ -450,9 +449,8 @@ type InferRequest struct {
 	Texts      [][]int32   `json:"texts,omitempty"`   // tokens of texts that a language model continues, likewise
 	Backend    string      `json:"backend,omitempty"`
 	Memory     Bytes       `json:"limitBytes"`
-	Estimate   Bytes       `json:"estimateBytes"` // what the collector is to keep the process within
-	// Rows that go through one slice of the network after the other; 0: an engine has the whole network.
-	ByLayers int `json:"byLayers,omitempty"`
+	Estimate   Bytes       `json:"estimateBytes"`      // what the collector is to keep the process within
+	ByLayers   int         `json:"byLayers,omitempty"` // rows that go through slice after slice; 0: one engine has all
 
 	Continuation Continuation `json:"continuation,omitzero"` // of Texts
 }

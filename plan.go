@@ -77,13 +77,12 @@ type Estimate struct {
 	Model    Bytes `json:"modBytes"` // the compiled model's parameters
 	Margin   Bytes `json:"safBytes"` // safety margin
 	// The terms of fit.
-	Parameters  Bytes `json:"parametersBytes"`        // Eq. 3
-	Weights     Bytes `json:"weightsBytes,omitempty"` // of Parameters, without gradients and moments; 0: not told apart
-	Activations Bytes `json:"activationsBytes"`       // Eq. 4
-	Misc        Bytes `json:"miscBytes"`              // Eq. 5
-	Workspace   Bytes `json:"workspaceBytes"`         // what the engine needs beyond the paper's terms (measured)
-	// Extra is what a training step computes more to save memory, as a share of a step without.
-	Extra float64 `json:"extra,omitempty"`
+	Parameters  Bytes   `json:"parametersBytes"`        // Eq. 3
+	Weights     Bytes   `json:"weightsBytes,omitempty"` // of Parameters, without gradients and moments; 0: not told apart
+	Activations Bytes   `json:"activationsBytes"`       // Eq. 4
+	Misc        Bytes   `json:"miscBytes"`              // Eq. 5
+	Workspace   Bytes   `json:"workspaceBytes"`         // what the engine needs beyond the paper's terms (measured)
+	Extra       float64 `json:"extra,omitempty"`        // that a step computes more to save memory, as a share of one without
 
 	InBlocks bool `json:"inBlocks,omitempty"` // an evaluate action reads the weights without a copy beside the engine
 	ByLayers bool `json:"byLayers,omitempty"` // an evaluate action computes one slice of the network after the other

@@ -135,8 +135,8 @@ func processors(p disdel.Plan, task disdel.Task) float64 {
 }
 
 // slowestStage is the time that stages take for a row, as a share of one action's with the same steps. It is the time
-// of the slowest stage and of the bubble: stages wait for the first and the last micro-batches (GPipe, section 2.3). whole
-// is the multiply-accumulates of the network; 0: unknown. Of more than two stages only one is known, and the others are
+// of the slowest stage and of the bubble: stages wait for the first and the last micro-batches (GPipe, section 2.3).
+// whole is the multiply-accumulates of the network; 0: unknown. Of more than two stages only one is known, and the others are
 // taken to be even.
 func slowestStage(p disdel.Plan, job *disdel.Job, whole int64) float64 {
 	n := float64(len(p.Stages))

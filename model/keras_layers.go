@@ -288,7 +288,8 @@ func (k *kerasReader) activation(l *kerasLayer) string {
 			return kind.name
 		}
 	}
-	k.fault(l.name, "use "+kerasActivations()+" or linear; else "+OwnCode, "activation %v is not supported", l.options.Activation)
+	k.fault(l.name, "use "+kerasActivations()+" or linear; else "+OwnCode, "activation %v is not supported",
+		l.options.Activation)
 	return ""
 }
 

@@ -242,7 +242,8 @@ func TestALackOfAGPUsMemoryIsToldApart(t *testing.T) {
 
 // The head of a list's results is the metric of all its jobs. In a list of several metrics each result names its own.
 func TestListsNameTheMetricOfTheirJobs(t *testing.T) {
-	numbers := disdel.Record{Status: disdel.StatusSucceeded, Data: disdel.DataInfo{Targets: []disdel.Target{{Name: "price"}}}}
+	priced := disdel.DataInfo{Targets: []disdel.Target{{Name: "price"}}}
+	numbers := disdel.Record{Status: disdel.StatusSucceeded, Data: priced}
 	numbers.Rounds = []disdel.Round{{Loss: new(0.5), Scores: disdel.Scores{RMSE: 41.27}}}
 	numbers.Scores = numbers.Rounds[0].Scores
 	classes := disdel.Record{Status: disdel.StatusSucceeded, Data: disdel.DataInfo{Classes: 2}}

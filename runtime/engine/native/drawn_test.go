@@ -273,7 +273,9 @@ func TestGradientsOfDrawnNetworksArePyTorchs(t *testing.T) {
 
 func drawStep(t *testing.T, g *model.Graph, rows int) drawnStep {
 	t.Helper()
-	s := drawnStep{Nodes: g.Nodes, Weights: namedWeights(g), Gradients: map[string]disdel.Weights{}, Kept: map[string][]float32{}}
+	s := drawnStep{
+		Nodes: g.Nodes, Weights: namedWeights(g), Gradients: map[string]disdel.Weights{}, Kept: map[string][]float32{},
+	}
 	for i := range g.Nodes {
 		s.Ops = append(s.Ops, g.Nodes[i].Op.String())
 	}

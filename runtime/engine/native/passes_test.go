@@ -435,7 +435,8 @@ func TestSlicesRefuseToInfer(t *testing.T) {
 		t.Errorf("an engine for training: %v", err)
 	}
 	infers := newEngine(t, part, enginetest.On(part, engine.Spec{BatchSize: 40}))
-	if _, err := infers.Passes().Forward(p); !errors.Is(err, disdel.Invalid) || !strings.Contains(err.Error(), "at most 32") {
+	_, err = infers.Passes().Forward(p)
+	if !errors.Is(err, disdel.Invalid) || !strings.Contains(err.Error(), "at most 32") {
 		t.Errorf("40 rows at once: %v", err)
 	}
 }
