@@ -82,7 +82,7 @@ type Estimate struct {
 	Activations Bytes   `json:"activationsBytes"`       // Eq. 4
 	Misc        Bytes   `json:"miscBytes"`              // Eq. 5
 	Workspace   Bytes   `json:"workspaceBytes"`         // what the engine needs beyond the paper's terms (measured)
-	Extra       float64 `json:"extra,omitempty"`        // that a step computes more to save memory, as a share of one without
+	Extra       float64 `json:"extra,omitempty"`        // work that a step does to save memory, over that of one without
 
 	InBlocks bool `json:"inBlocks,omitempty"` // an evaluate action reads the weights without a copy beside the engine
 	ByLayers bool `json:"byLayers,omitempty"` // an evaluate action computes one slice of the network after the other
