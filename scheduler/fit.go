@@ -189,6 +189,27 @@ func (s search) minimum(batch int) (minimum disdel.Bytes, task disdel.Task) {
 	return minimum, task
 }
 
+// leastUnchanged is the least limit that saving memory makes the job fit with its own batch and workers, and by what; ""
+// if nothing does.
+func (s search) leastUnchanged() (least disdel.Bytes, by string) {
+	batch, workers := s.in.Job.Training.JobBatch(), max(1, s.in.Job.Distribution.Workers)
+	rows := s.in.Job.Training.WorkerBatch(workers)
+	for w := range s.ways(batch, 0) {
+		part := w.memory.MicroBatch
+		if w.stages > 0 && part != 1 && part != rows && s.asked.Training.MicroBatch == 0 {
+			continue // it needs as much as one row
+		}
+		in := WithoutMemoryLimits(s.in)
+		in.least, in.Job.Distribution.Workers = true, workers
+		w.apply(&in.Job)
+		p, err := NewPlan(in)
+		if n, _ := largestLimit(p); err == nil && (by == "" || n < least) {
+			least, by = n, p.SavedBy()
+		}
+	}
+	return least, by
+}
+
 // Smaller is a limit below a job's own, and what makes the job fit it.
 type Smaller struct {
 	Limit   disdel.Bytes `json:"limitBytes"`
@@ -425,8 +446,12 @@ func (b *planBuilder) lessWork(needs, limit disdel.Bytes) (sets []string, hint s
 			return []string{set}, fmt.Sprintf("layers on several actions: --set %s", set)
 		}
 		minimum, whose := s.leastOfAll()
-		return nil, fmt.Sprintf("a smaller network: the job needs %d MB as it is, and its %s action %d MB even with one row "+
-			"a batch and the optimiser and precision that need least", needs.MB(), whose, minimum.MB())
+		saved := ""
+		if least, by := s.leastUnchanged(); by != "" && least < needs {
+			saved = fmt.Sprintf(", %d MB by %s", least.MB(), by)
+		}
+		return nil, fmt.Sprintf("a smaller network: the job needs %d MB as it is%s, and its %s action %d MB even with one row "+
+			"a batch and the optimiser and precision that need least", needs.MB(), saved, whose, minimum.MB())
 	}
 	sets = changes[0].Set
 	return sets, fmt.Sprintf("less work: --set '%s'; disdel estimate FILE --max-memory %dMB shows more ways",

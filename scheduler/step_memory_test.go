@@ -12,6 +12,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/native"
@@ -111,7 +112,6 @@ func engineFor(r *rapid.T, in PlanInput, p disdel.Plan, g *model.Graph) engine.E
 // trainsInStages passes a micro-batch through the engines of all stages, forward and backward. Each takes no more than
 // the plan says of it.
 func trainsInStages(r *rapid.T, in PlanInput, p disdel.Plan) {
-	train, _ := p.Action(disdel.TaskTrain)
 	rows := min(in.Job.Training.BatchSize, p.StepMemory.MicroBatch)
 	pass := engine.Pass{Rows: rows, Input: dataset.Matrix{Rows: rows}}
 	pass.Target.Classes = make([]int32, rows)
@@ -143,9 +143,18 @@ func trainsInStages(r *rapid.T, in PlanInput, p disdel.Plan) {
 			r.Fatal(err)
 		}
 		gradient = slices.Clone(back)
-		part := p.Stages[i].Memory - train.Estimate.Package - train.Estimate.Shard
-		if n := all[i].Footprint().Total(); n > part {
-			r.Errorf("stage %d takes %v, and the plan says %v", i+1, n, part)
+		part, err := in.Graph.Sliced(p.Stages[i].From, p.Stages[i].To)
+		if err != nil {
+			r.Fatal(err)
+		}
+		of := estimator.Input{
+			Graph: part, BatchSize: in.Job.Training.BatchSize, Optimizer: in.Job.Training.Optimizer,
+			StepMemory: p.StepMemory, OnDisk: p.OnDisk,
+		}
+		e := in.Estimator.Train(of)
+		if n := all[i].Footprint().Total(); n > e.Training || p.Stages[i].Memory < e.Total {
+			r.Errorf("stage %d takes %v, estimated %v; an action %v, planned %v", i+1, n, e.Training, e.Total,
+				p.Stages[i].Memory)
 		}
 	}
 }
