@@ -20,7 +20,7 @@ type CSV struct {
 	dataset.Source
 	Test      *dataset.Source // held-out rows with the same columns; nil: none
 	HeldOut   *HeldOut        // which rows of Source are held out; nil: none
-	Separator rune            // 0: comma, semicolon, tab or bar, the most frequent in the first line; or space
+	Separator rune            // 0: comma, semicolon, tab or bar, the most frequent in the first line; or Blanks
 	Header    Header          // "": detected
 	// Label is its column's name, or number from 1; "": label, class, target or y, or the last one. With several columns,
 	// which commas separate, rows have several labels, each yes or no: 1 or 0, true or false.
@@ -133,6 +133,7 @@ func (c *CSV) check() error {
 type table struct {
 	CSV
 	format  tableFormat
+	blanks  bool // runs of blanks separate the columns; they are read as tabs
 	header  bool
 	sniffed bool // the header was detected
 	names   []string
@@ -564,7 +565,10 @@ var separators = map[rune]string{',': "commas", ';': "semicolons", '\t': "tabs",
 // understood is the interpretation of the file.
 func (t *table) understood() dataset.Interpretation {
 	by, ok := separators[t.Separator]
-	if !ok {
+	switch {
+	case t.blanks:
+		by = "blanks (one or several spaces or tabs)"
+	case !ok:
 		by = fmt.Sprintf("%q", t.Separator)
 	}
 	u := dataset.Interpretation{

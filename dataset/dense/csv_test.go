@@ -143,6 +143,27 @@ func TestTablesAreWrittenInManyWays(t *testing.T) {
 			[]string{"p", "q"},
 			kept{Values: []float32{5, 1.5}},
 		},
+		"runs of spaces, at the ends of lines too": {
+			CSV{Source: dataset.TextSource("a", "  a   b y \r\n 5  1.5 p\r\n10 27.5 q"), Scale: AsIs},
+			[]int{1, 1, 2},
+			[]string{"p", "q"},
+			kept{Values: []float32{5, 1.5}},
+		},
+		"tabs and spaces, and names in quotes": {
+			CSV{
+				Source: dataset.TextSource("a", "town,\ta  b\ty\n\"New  York\" \t 5 1.5\tp\nRome 3\t7  q\n"),
+				Scale:  AsIs, Skip: []string{"town,"},
+			},
+			[]int{1, 1, 2},
+			[]string{"p", "q"},
+			kept{Values: []float32{5, 1.5}},
+		},
+		"blanks that the user names": {
+			CSV{Source: dataset.TextSource("a", "a,b  c\ty\n5 1.5 p\n3   7 q\n"), Separator: Blanks, Scale: AsIs},
+			[]int{1, 1, 2},
+			[]string{"p", "q"},
+			kept{Values: []float32{5, 1.5}},
+		},
 		"decimals with a comma, thousands with points": {
 			CSV{Source: dataset.TextSource("a", "a;b;y\n1,5;1.234;p\n7;-2.000,5;q\n"), Scale: AsIs, Decimal: ","},
 			[]int{1, 1, 2},
@@ -263,7 +284,7 @@ func TestFaultsOfATable(t *testing.T) {
 			"% about\n\n@RELATION iris\n", CSV{}, []string{"it is an ARFF file"},
 		},
 		"LIBSVM":     {"# about\n1.0 3:2.5 \t 11:-5.2 # here\n2 1:1\n", CSV{}, []string{"it looks like LIBSVM"}},
-		"one word":   {"a b\nc\n", CSV{}, []string{"a single column"}},
+		"one word":   {"a b\nc\n", CSV{}, []string{"line 1 has 2 fields, and line 2 has 1"}},
 		"nothing":    {"", CSV{}, []string{"it is empty"}},
 		"one column": {"1\n2\n", CSV{}, []string{"a single column"}},
 	} {
@@ -484,6 +505,11 @@ func TestTextsThatAreNoNames(t *testing.T) {
 		"a,b,label\n" + long + ",2,x\ntea,4,y\n":                    "as no category does",
 		strings.ReplaceAll(rows, "\n", "\r"):                        "end in a carriage return alone",
 		"sep=,\n" + rows:                                            "what spreadsheets read the separator from",
+		"# a b\n1 2\n3 4\n":                                         "begins with #, as comments do",
+		"Prices\n\na b\n1 2\n":                                      "line 1 has 1 field, and line 3 has 2",
+		"a  b  c\n1  2  New York\n":                                 "line 1 has 3 fields, and line 2 has 4",
+		"a b\np  1 2\nq  3 4\n":                                     "sed '1s/^/row\\t/' FILE > OUT, and --skip row",
+		"a,b\np,1,2\nq,3,4\n":                                       "sed '1s/^/row,/' FILE > OUT, and --skip row",
 		"a;b;label\n" + strings.Repeat("1;2;x\n", 30) + "1,5;2;y\n": `"1,5" is no number; decimals have a point`,
 	} {
 		_, err := CSV{Source: dataset.TextSource("f", text)}.Input("a")

@@ -69,19 +69,20 @@ func (t *table) sniff() ([][]string, error) {
 	if t.Separator == 0 {
 		t.Separator = Separator(head)
 	}
+	rest := in
+	if t.Separator == Blanks {
+		t.separateBlanks()
+		rest = bufio.NewReaderSize(&blanks{in: in}, bufferBytes)
+	}
 	if err := t.boundColumns(); err != nil {
 		return nil, err
 	}
-	top, err := t.top(in)
+	top, err := t.top(rest)
 	if err != nil {
 		return nil, t.broken(t.Source, err)
 	}
 	if len(top) == 0 || len(top[0]) < 2 {
-		return nil, &disdel.Error{
-			Kind: disdel.Invalid, Op: "read " + t.Name,
-			Msg:  "its first line has a single column, and a row is a label and values",
-			Hint: "say how columns are separated: --separator",
-		}
+		return nil, t.singleColumn(head)
 	}
 	t.header = t.Header == HeaderYes
 	if t.Header == "" {
@@ -203,7 +204,7 @@ func (t *table) rows(from dataset.Source, wrong *faults, f func(row) error) erro
 				begun = true
 				continue
 			case r.width != len(t.names):
-				wrong.at(r.line, 1, "columns", "it has %d, and the first line %d", r.width, len(t.names))
+				wrong.add(t.ragged(r, len(wrong.list) == 0))
 				if wrong.full() {
 					return errEnough
 				}
@@ -227,6 +228,22 @@ func (t *table) rows(from dataset.Source, wrong *faults, f func(row) error) erro
 		}
 		return nil
 	})
+}
+
+// ragged is the fault of a record with another number of columns. The first one says what to do.
+func (t *table) ragged(r record, first bool) disdel.Fault {
+	fault := disdel.Fault{
+		Line: r.line, Column: 1, Path: "columns", Msg: fmt.Sprintf("it has %d, and the first line %d", r.width, len(t.names)),
+	}
+	if first && t.header && r.width == len(t.names)+1 {
+		by := string(t.Separator)
+		if by == "\t" {
+			by = `\t`
+		}
+		fault.Hint = "if the header has no name for the first column, as R writes the names of rows, add one: " +
+			"sed '1s/^/row" + by + "/' FILE > OUT, and --skip row"
+	}
+	return fault
 }
 
 // blocks opens a file. next fills a block of it, and is false at its end.

@@ -424,7 +424,7 @@ func arff(head []byte) bool {
 	return false
 }
 
-// SeparatorOf is Separator of the first bytes of a file.
+// SeparatorOf is Separator of the first bytes of a file. A table of texts has no runs of blanks between its columns.
 func SeparatorOf(from dataset.Source) (rune, error) {
 	file, err := from.Open()
 	if err != nil {
@@ -432,11 +432,15 @@ func SeparatorOf(from dataset.Source) (rune, error) {
 	}
 	defer file.Close()
 	head, err := io.ReadAll(io.LimitReader(file, sniffBytes))
-	return Separator(bytes.TrimPrefix(head, []byte(byteOrderMark))), err
+	if by := Separator(bytes.TrimPrefix(head, []byte(byteOrderMark))); by != Blanks {
+		return by, err
+	}
+	return ',', err
 }
 
 // Separator is the one that separates the columns of a table that begins so: the most frequent comma, semicolon, tab or
-// bar of the first line, or a space if no line has one of these and all lines have as many spaces.
+// bar of the first line. It is Blanks if these divide no line, or tabs divide lines into different numbers of fields,
+// and runs of blanks divide all lines into the same number.
 func Separator(head []byte) rune {
 	line, _, _ := bytes.Cut(head, []byte{'\n'})
 	quoted, best, maximum := false, ',', 0
@@ -454,23 +458,148 @@ func Separator(head []byte) rune {
 			best, maximum = c, counts[c]
 		}
 	}
-	if maximum == 0 && spaced(head) {
-		best = ' '
+	head = wholeLines(head)
+	fields, _ := fieldsOf(head, byte(best))
+	switch {
+	case even(fields), maximum > 0 && best != '\t' && (len(fields) < 2 || fields[1] > 1):
+		return best
+	}
+	if fields, _ = fieldsOf(BlanksAsTabs(head), '\t'); even(fields) || len(fields) > 2 && even(fields[1:]) &&
+		fields[0] == fields[1]-1 { // the header names no column of row names, which a fault of the rows says
+		return Blanks
 	}
 	return best
 }
 
-// spaced tells whether there are two lines or more, and all have as many fields with a space between.
-func spaced(head []byte) bool {
-	lines := bytes.Split(head, []byte{'\n'})
-	lines = lines[:len(lines)-1] // the last one may be cut
-	for _, line := range lines {
-		fields := bytes.Count(bytes.TrimSpace(line), []byte{' '})
-		if fields == 0 || fields != bytes.Count(bytes.TrimSpace(lines[0]), []byte{' '}) {
-			return false
+// wholeLines is what the first bytes of a file have of whole lines.
+func wholeLines(head []byte) []byte {
+	if len(head) < sniffBytes {
+		return head
+	}
+	head = head[:sniffBytes]
+	return head[:bytes.LastIndexByte(head, '\n')+1]
+}
+
+// fieldsOf counts the fields of each line that is not empty, and returns also the numbers of the lines.
+func fieldsOf(text []byte, by byte) (fields, lines []int) {
+	quoted, n, line, length := false, 1, 1, 0
+	for _, c := range append(bytes.Clone(text), '\n') {
+		switch {
+		case c == '"':
+			quoted = !quoted
+		case c == '\n' && !quoted:
+			if length > 0 {
+				fields, lines = append(fields, n), append(lines, line)
+			}
+			n, length = 1, -1
+		case c == by && !quoted:
+			n++
+		}
+		if length++; c == '\n' {
+			line++
 		}
 	}
-	return len(lines) > 1
+	return fields, lines
+}
+
+// even tells whether there are two lines or more, and all have the same number of fields, more than one.
+func even(fields []int) bool {
+	return len(fields) > 1 && slices.Min(fields) > 1 && slices.Min(fields) == slices.Max(fields)
+}
+
+// Blanks is the separator of tables whose columns have spaces, tabs or several of both between them. It is no character.
+const Blanks rune = -1
+
+// BlanksAsTabs returns a text with one tab for each run of spaces and tabs. It leaves texts in quotes as they are, and
+// omits the blanks at both ends of lines.
+func BlanksAsTabs(text []byte) []byte {
+	return new(blanks).asTabs(make([]byte, 0, len(text)), text)
+}
+
+// blanks reads a table with one tab for each run of blanks.
+type blanks struct {
+	in                  io.Reader
+	quoted, run, inLine bool
+}
+
+// asTabs appends what comes of a part of the text.
+func (b *blanks) asTabs(to, text []byte) []byte {
+	for _, c := range text {
+		switch {
+		case !b.quoted && (c == ' ' || c == '\t' || c == '\r'):
+			b.run = true
+			continue
+		case !b.quoted && c == '\n':
+			b.run, b.inLine = false, false
+			to = append(to, c)
+			continue
+		case c == '"':
+			b.quoted = !b.quoted
+		}
+		if b.run && b.inLine {
+			to = append(to, '\t')
+		}
+		b.run, b.inLine = false, true
+		to = append(to, c)
+	}
+	return to
+}
+
+// Read reads into p after its first byte, for a tab that the text before ends with. It needs two bytes.
+func (b *blanks) Read(p []byte) (int, error) {
+	for {
+		n, err := b.in.Read(p[1:])
+		if out := b.asTabs(p[:0], p[1:1+n]); len(out) > 0 || err != nil {
+			return len(out), err
+		}
+	}
+}
+
+// blanksSource is a source of a table with one tab for each run of blanks.
+func blanksSource(from dataset.Source) dataset.Source {
+	open := from.Open
+	from.Open = func() (io.ReadCloser, error) {
+		file, err := open()
+		if err != nil {
+			return nil, err
+		}
+		return struct {
+			io.Reader
+			io.Closer
+		}{bufio.NewReaderSize(&blanks{in: file}, bufferBytes), file}, nil
+	}
+	return from
+}
+
+// separateBlanks lets the file, and that of held-out rows, be read with tabs instead of runs of blanks.
+func (t *table) separateBlanks() {
+	t.blanks, t.Separator, t.Source = true, '\t', blanksSource(t.Source)
+	if t.Test != nil {
+		test := blanksSource(*t.Test)
+		t.Test = &test
+	}
+}
+
+// singleColumn is the error of a table whose first line no separator divides. It says what blanks would do.
+func (t *table) singleColumn(head []byte) error {
+	bad := &disdel.Error{
+		Kind: disdel.Invalid, Op: "read " + t.Name,
+		Msg:  "its first line has a single column, and a row is a label and values",
+		Hint: "say how columns are separated: --separator",
+	}
+	fields, lines := fieldsOf(BlanksAsTabs(wholeLines(head)), '\t')
+	at := slices.IndexFunc(fields, func(n int) bool { return n != fields[0] })
+	switch {
+	case bytes.HasPrefix(head, []byte("#")), bytes.HasPrefix(head, []byte("%")):
+		bad.Msg = fmt.Sprintf("its first line begins with %c, as comments do", head[0])
+		bad.Hint = fmt.Sprintf("leave comments out: grep -v '^%c' FILE > OUT", head[0])
+	case at > 0 && max(fields[0], fields[at]) > 1:
+		bad.Msg = fmt.Sprintf("its columns have no comma, semicolon, tab or bar between them, and blanks do not divide it: "+
+			"line %d has %s, and line %d has %d", lines[0], disdel.Counted(fields[0], "field"), lines[at], fields[at])
+		bad.Hint = "leave out lines above the table (tail -n +3 FILE > OUT), and put texts with blanks in quotes; columns of " +
+			"fixed width become CSV by pandas.read_fwf('FILE').to_csv('OUT', index=False)"
+	}
+	return bad
 }
 
 // hasHeader tells whether the first record is names: it has no number, and the second record has one, or all its

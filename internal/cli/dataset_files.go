@@ -98,7 +98,7 @@ func denseFlags() []cli.Flag {
 			Name:  "header",
 			Usage: "whether the first line of --csv is a header: yes or no (default: detect)",
 		},
-		&cli.StringFlag{Name: "separator", Usage: "`CHARACTER` between the columns of --csv (default: detect)"},
+		&cli.StringFlag{Name: "separator", Usage: "`CHARACTER` between the columns of --csv, or blanks: spaces and tabs (default: detect)"},
 		&cli.StringFlag{
 			Name:  "missing",
 			Usage: "additional `TEXTS` in --csv for missing values: -1,unknown",
@@ -280,9 +280,11 @@ func separator(c *cli.Context) (rune, error) {
 		return 0, nil
 	case text == `\t` || text == "tab":
 		return '\t', nil
+	case text == "blanks":
+		return dense.Blanks, nil
 	case size < len(text):
 		return 0, badFlags(fmt.Sprintf("the separator is one character, and not %q", text),
-			`--separator ';' or --separator tab`)
+			`--separator ';', --separator tab, or --separator blanks`)
 	default:
 		return r, nil
 	}
@@ -358,6 +360,9 @@ func textRows(c *cli.Context, name string) (in dataset.DenseInput, err error) {
 	}
 	if table.Separator, err = separator(c); err == nil && table.Separator == 0 {
 		table.Separator, err = dense.SeparatorOf(table.Source)
+	}
+	if table.Separator == dense.Blanks {
+		err = badFlags("a text has blanks itself", "write the table with commas, and texts with commas in quotes")
 	}
 	if err != nil {
 		return in, err

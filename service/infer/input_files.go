@@ -101,8 +101,12 @@ const labelColumn = "label"
 // readTable reads rows of sample numbers, one in each line, separated by commas, semicolons or tabs. A first line
 // without numbers is the head; a column named label has labels.
 func readTable(name string, data []byte, sample int) (in Inputs, err error) {
+	by := dense.Separator(data)
+	if by == dense.Blanks {
+		data, by = dense.BlanksAsTabs(data), '\t'
+	}
 	lines := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
-	lines.Comma, lines.ReuseRecord, lines.TrimLeadingSpace = dense.Separator(data), true, true
+	lines.Comma, lines.ReuseRecord, lines.TrimLeadingSpace = by, true, true
 	labels, values := -1, []float32(nil)
 	bad := func(format string, args ...any) (Inputs, error) {
 		return Inputs{}, &disdel.Error{

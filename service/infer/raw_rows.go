@@ -142,8 +142,12 @@ func (r *rawRows) answered() []string { return r.columns[len(r.table.Columns):] 
 
 // readCSV reads a table. ok is false if its first line has no name of a column.
 func (r *rawRows) readCSV(data []byte) (ok bool, err error) {
+	by := r.separator(data)
+	if by == dense.Blanks {
+		data, by = dense.BlanksAsTabs(data), '\t'
+	}
 	in := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
-	in.Comma, in.ReuseRecord, in.TrimLeadingSpace = r.separator(data), true, true
+	in.Comma, in.ReuseRecord, in.TrimLeadingSpace = by, true, by != '\t'
 	if line := tooWide(data, in.Comma, len(r.columns)+mostOtherFields); line > 0 {
 		return false, r.bad("line %d has more fields than the model's table has columns", line)
 	}
@@ -206,14 +210,14 @@ func (r *rawRows) byPosition(places []int) bool {
 	return true
 }
 
-// separator is the one of CSV. A single row shows spaces between its fields only if it has no other separator.
+// separator is the one of CSV. A single row shows blanks between its fields only if it has no other separator.
 func (r *rawRows) separator(data []byte) rune {
 	line, _, _ := bytes.Cut(bytes.TrimSpace(data), []byte("\n"))
 	_, isName := r.at[string(line)]
 	if by := dense.Separator(data); by != ',' || isName || bytes.ContainsRune(line, ',') || !bytes.ContainsRune(line, ' ') {
 		return by
 	}
-	return ' '
+	return dense.Blanks
 }
 
 // rawObjects returns JSON objects with the columns of rows: one, a list of them, {"rows": [...]}, or one in each line.

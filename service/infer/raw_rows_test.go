@@ -237,7 +237,7 @@ func TestRawRowsHaveTheMarksOfTheirTable(t *testing.T) {
 }
 
 // A model of a table without a header takes rows as that file has them, in any file of text, with the label or without
-// it if it is the last column. A single row may have spaces between its fields.
+// it if it is the last column. A single row may have blanks between its fields.
 func TestRowsWithoutAHeaderAreTakenAsTheTableHasThem(t *testing.T) {
 	in, err := dense.CSV{
 		Source: dataset.TextSource("iris.data", "1 10 7 a\n3 30 7 b\n1 10 7 a\n3 30 7 b\n"), Skip: []string{"3"},
@@ -255,6 +255,9 @@ func TestRowsWithoutAHeaderAreTakenAsTheTableHasThem(t *testing.T) {
 		{"3 30 7", nil, false},
 		{"1,10,7,a\n3,30,7,b\n", []int32{0, 1}, false},
 		{"1 10 7 a\n3 30 7 b\n", []int32{0, 1}, false},
+		{" 1   10  7 a", []int32{0}, false},
+		{"1  10  7  a \r\n3\t30 7 b\r\n", []int32{0, 1}, false},
+		{"1\t10\t\ta\n3\t30\t\tb\n", []int32{0, 1}, false},
 		{"column 1,column 2\n1,10\n", nil, false},
 		{"5", nil, true},
 	} {
