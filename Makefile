@@ -134,13 +134,14 @@ bench-engine: build ## figures of the engine, beside PyTorch, TensorFlow, JAX an
 	bin/bench-engine -torch "$$(scripts/bench-deps.sh --interpreters)"
 
 .PHONY: bench-sequences
-bench-sequences: build ## figures of the engine on networks of sequences, beside PyTorch, and of adapters (PARTS=lora: those alone; PARTS=drawn SEED=1: gradients of 300 drawn networks and memory of 40 drawn jobs)
+bench-sequences: build ## figures of the engine on networks of sequences, beside PyTorch, of tokenizers and of adapters (PARTS=attention, tokenizer or lora: those alone; PARTS=drawn SEED=1: gradients of 300 drawn networks and memory of 40 drawn jobs)
 ifeq ($(PARTS),drawn)
 	$(BENCH)estimator ./estimator
 	DISDEL_TEST_DRAWN=300 DISDEL_TEST_SEED=$(or $(SEED),1) go test ./runtime/engine/native -count=1 -v -run GradientsOfDrawn
 	bin/bench-estimator -parts sequences -seed $(or $(SEED),1)
 else
 	scripts/bench-deps.sh --torch
+	scripts/bench-deps.sh --tokenizers
 	$(BENCH)engine ./engine
 	bin/bench-engine -torch "$$(scripts/bench-deps.sh --interpreters)" -only $(or $(PARTS),sequences)
 endif

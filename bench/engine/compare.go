@@ -53,17 +53,19 @@ type bench struct {
 	program string // disdel, built
 	onnx    string // a Python interpreter with onnxruntime
 	debian  string // one with torch, which writes what onnxruntime reads
+	tokens  string // one with tokenizers
 	home    string // a folder of the bench's own
 }
 
 func compare(args []string) error {
 	f := flag.NewFlagSet("engine", flag.ContinueOnError)
 	only := f.String("only", "",
-		"figures whose names contain this; sequences: only those of make bench-sequences; lora: its part")
+		"figures whose names contain this; sequences: those of make bench-sequences; attention, tokenizer, lora: its parts")
 	torch := f.String("torch", "/usr/bin/python3", "Python interpreters with torch, separated by commas")
 	tensorflow := f.String("tensorflow", ".cache/bench/tensorflow/bin/python",
 		"a Python interpreter with tensorflow, if there is one")
 	jax := f.String("jax", ".cache/bench/jax/bin/python", "a Python interpreter with jax and keras, if there is one")
+	tokens := f.String("tokenizers", ".cache/bench/tokenizers/bin/python", "a Python interpreter with tokenizers")
 	onnx := f.String("onnx", ".cache/bench/onnxruntime/bin/python", "a Python interpreter with onnxruntime")
 	program := f.String("program", "bin/disdel", "the built program")
 	rounds := f.Int("rounds", 3, "processes of each program, in turns; figures are of their medians")
@@ -80,7 +82,7 @@ func compare(args []string) error {
 	}
 	defer os.RemoveAll(home)
 	debian, _, _ := strings.Cut(*torch, ",")
-	b := bench{self: self, rounds: *rounds, onnx: *onnx, debian: debian, home: home}
+	b := bench{self: self, rounds: *rounds, onnx: *onnx, debian: debian, tokens: *tokens, home: home}
 	if b.program, err = filepath.Abs(*program); err != nil {
 		return err
 	}
@@ -99,7 +101,11 @@ func compare(args []string) error {
 	var failed []error
 	switch *only {
 	case "sequences":
-		return errors.Join(b.ratios(sequences), b.texts(), lora())
+		return errors.Join(b.ratios(sequences), b.texts(), b.attention(), b.tokenizers(), lora())
+	case "attention":
+		return b.attention()
+	case "tokenizer":
+		return b.tokenizers()
 	case "lora":
 		return lora()
 	}

@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -34,6 +35,10 @@ func main() {
 			return inference(os.Args[2:])
 		case len(os.Args) > 1 && os.Args[1] == "continue":
 			return continuing(os.Args[2:])
+		case len(os.Args) > 1 && os.Args[1] == "attention":
+			return attending(os.Args[2:])
+		case len(os.Args) > 3 && os.Args[1] == "encode":
+			return encoding(os.Args[2:])
 		default:
 			return compare(os.Args[1:])
 		}
@@ -185,4 +190,13 @@ func peakRSS() int64 {
 		return 0
 	}
 	return int64(peak[0])
+}
+
+// processorTime is what this process has taken so far, in all its threads.
+func processorTime() time.Duration {
+	var use syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {
+		return 0
+	}
+	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }

@@ -43,10 +43,14 @@ def arguments(description):
     a = p.parse_args()
     if a.steps < GROUPS:
         p.error(f"--steps must be {GROUPS} or more: samples_per_s is a median over {GROUPS} groups")
-    # The maths libraries read these once, when they are loaded: this must run before torch or tensorflow is imported.
-    for name in ("OMP", "OPENBLAS", "MKL", "BLIS"):
-        os.environ[name + "_NUM_THREADS"] = str(a.threads)
+    limit_threads(a.threads)
     return a
+
+
+def limit_threads(threads):
+    """Runs before torch or tensorflow is imported: the maths libraries read these once, when they are loaded."""
+    for name in ("OMP", "OPENBLAS", "MKL", "BLIS"):
+        os.environ[name + "_NUM_THREADS"] = str(threads)
 
 
 def process_age():

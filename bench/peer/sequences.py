@@ -11,15 +11,20 @@ from torch.nn import functional as F
 DROPOUT = 0.1
 
 
+def defined(q, k, v, is_causal=False):
+    """Attention by its definition."""
+    scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+    if is_causal:
+        n = scores.shape[-1]
+        scores = scores.masked_fill(torch.ones(n, n, dtype=torch.bool).triu(1), float("-inf"))
+    return scores.softmax(-1) @ v
+
+
 def attend(q, k, v, causal):
     """Scaled dot-product attention: PyTorch's own from 2.0 on, else by its definition."""
     if hasattr(F, "scaled_dot_product_attention"):
         return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
-    scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
-    if causal:
-        n = scores.shape[-1]
-        scores = scores.masked_fill(torch.ones(n, n, dtype=torch.bool).triu(1), float("-inf"))
-    return scores.softmax(-1) @ v
+    return defined(q, k, v, causal)
 
 
 class Attention(nn.Module):
