@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -114,5 +115,18 @@ func TestGivingUpInTheMinutesQueue(t *testing.T) {
 	}
 	if len(w.asked) != 1 {
 		t.Errorf("requests %q", w.asked)
+	}
+}
+
+// A request that cannot be made is not sent: the call says why at once, or does without that answer.
+func TestARequestThatCannotBeMadeIsNotSent(t *testing.T) {
+	e, w := scripted(t, answerOf{200, `{"limits": {"actions_per_minute": 7, "concurrent_actions": 3}}`})
+	e.cfg.AuthKey = "" // the namespace's own quotas need it
+	if l, err := e.Limits(t.Context()); err != nil || l.PerMinute != 7 || l.Concurrent != 3 || len(w.asked) != 1 {
+		t.Errorf("%+v, %v after %q", l, err, w.asked)
+	}
+	e.cfg.APIHost = "http://[::1"
+	if _, err := e.Limits(t.Context()); err == nil || !strings.Contains(err.Error(), "missing ']'") || len(w.asked) != 1 {
+		t.Errorf("%v after %q", err, w.asked)
 	}
 }
