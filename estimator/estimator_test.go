@@ -331,3 +331,15 @@ func TestGorgoniasColumnsCount(t *testing.T) {
 		}
 	}
 }
+
+// A network of one layer has no slices: its estimate by layers is refused, not 0.
+func TestANetworkOfOnePieceIsNotEstimatedByLayers(t *testing.T) {
+	g, err := model.Build(disdel.Network{Input: []int{4}, Classes: 2, Layers: []disdel.Layer{{Kind: "dense", Units: 2}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := planned.EvaluateByLayers(Input{Graph: g, BatchSize: 8, Rows: 100, SampleBytes: 4, Epochs: 1, Optimizer: adam})
+	if !errors.Is(err, disdel.Invalid) || e.Total != 0 {
+		t.Errorf("%v, %v", e.Total, err)
+	}
+}

@@ -369,3 +369,17 @@ func TestAnEvaluationGoesByLayersWhereTheWeightsDoNotFit(t *testing.T) {
 		t.Errorf("with the least memory %+v, with more %+v, with much %+v", tight, wide, whole)
 	}
 }
+
+// A network that is one piece has no parts: its evaluation holds all weights, and says so even where they do not fit.
+func TestAnEvaluationOfOnePieceHoldsAllWeights(t *testing.T) {
+	in := denseChain(t)
+	one, err := model.Build(disdel.Network{Input: []int{8}, Classes: 4, Layers: []disdel.Layer{{Kind: "dense", Units: 4}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Graph, in.Platform.MaxMemory = one, disdel.MB
+	b := planBuilder{PlanInput: in}
+	if e := b.evaluation(); e.ByLayers || e.Rows != 1 || e.Total <= b.Platform.MaxMemory {
+		t.Errorf("%+v", e)
+	}
+}

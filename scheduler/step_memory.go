@@ -268,14 +268,14 @@ func (b *planBuilder) evaluation() disdel.Estimate {
 // rows as fit. It returns whole, the estimate of an action with all weights, if slices do not need less.
 func (b *planBuilder) evaluationByLayers(whole disdel.Estimate, limit disdel.Bytes) disdel.Estimate {
 	whole.Rows = 1
-	if whole.Method == disdel.MemoryGiven || len(b.Graph.Cuts()) == 0 {
+	if whole.Method == disdel.MemoryGiven {
 		return whole
 	}
 	byLayers := func(n int) disdel.Estimate {
 		in := b.input(b.Data.HeldOut, 1)
 		in.BatchSize = n
 		e, err := b.Estimator.EvaluateByLayers(in)
-		if err != nil { // it has cuts
+		if err != nil { // the network is one piece
 			return whole
 		}
 		return b.given(e)

@@ -2,13 +2,15 @@
 // a bound, a condition, or an error that is returned. Then it runs the package's tests. A change that no test fails on,
 // a survivor, shows a missing test or code that has no effect.
 //
-// The changed file is an overlay of the build: no file of the repository changes. The seed draws the places.
+// The changed file is an overlay of the build: no file of the repository changes. The seed draws the places, as many in
+// each package. The tests run first without a change: they must pass, and a change may take four times as long.
 //
 //	go -C tools run ./mutate -root .. -n 40 -seed 1
 package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"go/build"
@@ -18,6 +20,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
 )
 
@@ -26,20 +30,19 @@ func main() {
 	packages := flag.String("packages", "controller,scheduler,aggregator,executor,estimator", "packages, with commas")
 	n := flag.Int("n", 40, "how many changes to try")
 	seed := flag.Uint64("seed", 1, "draws the places")
-	limit := flag.Duration("limit", 5*time.Minute, "longest time of the tests of a change; longer counts as noticed")
+	jobs := flag.Int("jobs", 2, "how many packages to test at once")
 	flag.Parse()
-	if err := run(*root, strings.Split(*packages, ","), *n, *seed, *limit); err != nil {
+	if err := run(*root, strings.Split(*packages, ","), *n, *seed, *jobs); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
 }
 
-func run(root string, packages []string, n int, seed uint64, limit time.Duration) error {
+// tally counts the changes of a package.
+type tally struct{ places, tried, killed int }
+
+func run(root string, packages []string, n int, seed uint64, jobs int) error {
 	root, err := filepath.Abs(root)
-	if err != nil {
-		return err
-	}
-	all, err := candidates(root, packages)
 	if err != nil {
 		return err
 	}
@@ -48,28 +51,71 @@ func run(root string, packages []string, n int, seed uint64, limit time.Duration
 		return err
 	}
 	defer os.RemoveAll(scratch)
+	tallies, failures := make([]tally, len(packages)), make([]error, len(packages))
+	free := make(chan struct{}, jobs)
+	var all sync.WaitGroup
+	for i, name := range packages {
+		share := (n + len(packages) - 1 - i) / len(packages)
+		all.Go(func() {
+			free <- struct{}{}
+			defer func() { <-free }()
+			own := filepath.Join(scratch, name)
+			if failures[i] = os.Mkdir(own, 0o700); failures[i] == nil {
+				tallies[i], failures[i] = measure(root, own, name, share, seed)
+			}
+		})
+	}
+	all.Wait()
+	var sum tally
+	for i, t := range tallies {
+		fmt.Printf("figure mutants_killed_pct_%s %.1f %% of %d\n", packages[i], percent(t), t.tried)
+		sum.places, sum.tried, sum.killed = sum.places+t.places, sum.tried+t.tried, sum.killed+t.killed
+	}
+	fmt.Printf("figure mutants %d of %d places, seed %d\nfigure mutants_killed_pct %.1f\n", sum.tried, sum.places, seed,
+		percent(sum))
+	return errors.Join(failures...)
+}
+
+func percent(t tally) float64 { return 100 * float64(t.killed) / float64(max(1, t.tried)) }
+
+// measure tries n drawn changes of a package.
+func measure(root, scratch, name string, n int, seed uint64) (t tally, err error) {
+	all, err := candidates(root, []string{name})
+	if err != nil || len(all) == 0 {
+		return t, err
+	}
+	began := time.Now()
+	switch result, err := test(root, scratch, mutant{file: all[0].file}, 30*time.Minute); {
+	case err != nil:
+		return t, err
+	case result != survived:
+		return t, fmt.Errorf("the tests of %s fail without any change: make them pass first", name)
+	}
+	limit := max(30*time.Second, 4*time.Since(began))
 	draw := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // it draws samples
 	draw.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	tried, killed := 0, 0
+	t.places = len(all)
 	for _, m := range all {
-		if tried == n {
+		if t.tried == n {
 			break
 		}
-		switch result, err := test(root, scratch, m, limit); {
-		case err != nil:
-			return err
-		case result == survived:
-			fmt.Printf("survived: %s\n", m)
-			tried++
-		case result == noticed:
-			fmt.Fprintf(os.Stderr, "killed: %s\n", m)
-			killed++
-			tried++
+		began := time.Now()
+		result, err := test(root, scratch, m, limit)
+		if err != nil {
+			return t, err
 		}
+		if result == invalid {
+			continue
+		}
+		t.tried++
+		if result == noticed {
+			t.killed++
+			fmt.Fprintf(os.Stderr, "killed: %s (%.0f s)\n", m, time.Since(began).Seconds())
+			continue
+		}
+		fmt.Printf("survived: %s\n", m)
 	}
-	fmt.Printf("figure mutants %d of %d places, seed %d\nfigure mutants_killed_pct %.1f\n", tried, len(all), seed,
-		100*float64(killed)/float64(max(1, tried)))
-	return nil
+	return t, nil
 }
 
 // candidates returns all changes of the packages that this platform builds, in the order of the files.
@@ -133,9 +179,25 @@ func test(root, scratch string, m mutant, limit time.Duration) (result, error) {
 		}
 		return 0, fmt.Errorf("build the tests of %s: %w\n%s", m, err, out)
 	}
-	run := exec.Command(binary, "-test.failfast", "-test.timeout", limit.String())
-	run.Dir = pkg
-	if run.Run() != nil {
+	return runTests(pkg, scratch, binary, limit)
+}
+
+// runTests runs the tests of a folder until one fails. What they leave running or in the temporary folder is removed.
+func runTests(folder, scratch, binary string, limit time.Duration) (result, error) {
+	temp, err := os.MkdirTemp(scratch, "")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(temp)
+	tests := exec.Command(binary, "-test.failfast", "-test.timeout", limit.String())
+	tests.Dir, tests.Env = folder, append(os.Environ(), "TMPDIR="+temp)
+	tests.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := tests.Start(); err != nil {
+		return 0, err
+	}
+	err = tests.Wait()
+	_ = syscall.Kill(-tests.Process.Pid, syscall.SIGKILL) //nolint:errcheck // servers that the tests started; mostly none
+	if err != nil {
 		return noticed, nil
 	}
 	return survived, nil

@@ -43,21 +43,13 @@ small/small.go:10: / -> *`
 	}
 }
 
-// A change that a test fails on is noticed, others survive or do not compile; and the file stays as it was.
-func TestASurvivorIsToldFromANoticedChange(t *testing.T) {
-	root := t.TempDir()
+// module writes the module of the code with a test, and returns its folder.
+func module(t *testing.T, body string) (root string) {
+	t.Helper()
+	root = t.TempDir()
 	for name, text := range map[string]string{
 		"go.mod": "module small.test\n\ngo 1.26\n", "small/small.go": code,
-		"small/small_test.go": `package small
-
-import "testing"
-
-func TestHalf(t *testing.T) {
-	if n, err := Half(4); n != 2 || err != nil {
-		t.Fatal(n, err)
-	}
-}
-`,
+		"small/small_test.go": "package small\n\nimport \"testing\"\n\nfunc TestHalf(t *testing.T) {" + body + "}\n",
 	} {
 		path := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -67,6 +59,16 @@ func TestHalf(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	return root
+}
+
+// A change that a test fails on is noticed, others survive or do not compile; and the file stays as it was.
+func TestASurvivorIsToldFromANoticedChange(t *testing.T) {
+	root := module(t, `
+	if n, err := Half(4); n != 2 || err != nil {
+		t.Fatal(n, err)
+	}
+`)
 	all, err := candidates(root, []string{"small"})
 	if err != nil {
 		t.Fatal(err)
@@ -84,5 +86,52 @@ func TestHalf(t *testing.T) {
 	}
 	if text, _ := os.ReadFile(filepath.Join(root, "small/small.go")); string(text) != code {
 		t.Error("the file was changed")
+	}
+}
+
+// Each package gets its share of the changes, and a package that is not tested well is told by its own share.
+func TestEachPackageIsMeasured(t *testing.T) {
+	root := module(t, `
+	if n, err := Half(4); n != 2 || err != nil {
+		t.Fatal(n, err)
+	}
+`)
+	got, err := measure(root, t.TempDir(), "small", 10, 1)
+	if want := (tally{places: 4, tried: 3, killed: 3}); got != want || err != nil {
+		t.Errorf("%+v, %v, not %+v", got, err, want)
+	}
+}
+
+// Tests that fail anyway would notice every change: they are told, and nothing is counted.
+func TestFailingTestsMeasureNothing(t *testing.T) {
+	root := module(t, `t.Fatal("always")`)
+	err := run(root, []string{"small"}, 1, 1, 1)
+	if err == nil || !strings.Contains(err.Error(), "the tests of small fail without any change") {
+		t.Error(err)
+	}
+}
+
+// A server that a test leaves running ends with the test, and so do its files.
+func TestNothingIsLeftOfATest(t *testing.T) {
+	root, scratch := module(t, `
+	if err := exec.Command("sleep", "600").Start(); err != nil {
+		t.Fatal(err)
+	}
+	os.MkdirTemp("", "left")
+`), t.TempDir()
+	path := filepath.Join(root, "small/small_test.go")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = []byte(strings.Replace(string(text), `"testing"`, "(\"os\"; \"os/exec\"; \"testing\")", 1))
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := test(root, scratch, mutant{file: "small/small.go"}, time.Minute); got != survived || err != nil {
+		t.Fatal(got, err)
+	}
+	if left, err := filepath.Glob(filepath.Join(scratch, "*", "left*")); len(left) > 0 || err != nil {
+		t.Error(left, err)
 	}
 }
