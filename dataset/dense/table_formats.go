@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
@@ -321,35 +322,34 @@ func newObjects(from dataset.Source, file io.Reader) *objects {
 func (o *objects) element() ([]byte, error) {
 	var raw json.RawMessage
 	var err error
+	more := false // after the array
 	o.bound.remaining = longestRecord
 	if o.array.More() {
 		err = o.array.Decode(&raw)
 	} else if _, err = o.array.Token(); err == nil {
-		if _, err = o.array.Token(); err == nil {
-			err = errAfterArray
-		}
-		if errors.Is(err, io.EOF) {
+		if _, err = o.array.Token(); errors.Is(err, io.EOF) {
 			return nil, io.EOF
 		}
+		more = err == nil
 	}
 	fault := disdel.Fault{Line: o.lines, Column: 1, Path: "json"}
 	wrong := new(json.SyntaxError)
 	switch {
+	case more:
+		fault.Msg = "it is no JSON: more follows after the array"
 	case err == nil:
 		return raw, nil
 	case errors.Is(err, errLong):
 		fault.Msg = "an element of the array is longer than 16 MB"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		fault.Msg = "the array does not end"
-	case errors.Is(err, errAfterArray), errors.As(err, &wrong):
+	case errors.As(err, &wrong):
 		fault.Msg = "it is no JSON: " + err.Error()
 	default:
 		return nil, err
 	}
 	return nil, &disdel.Faults{File: o.name, Faults: []disdel.Fault{fault}}
 }
-
-var errAfterArray = errors.New("more follows after the array")
 
 // line returns the next line, which is valid until the next call. It returns io.EOF at the end, and Invalid for a line
 // that is longer than any row.
@@ -392,7 +392,7 @@ func noText(head []byte) (what, hint string) {
 	case arff(head):
 		return "it is an ARFF file", "its rows are CSV after the line @data: sed '1,/^@data/Id' FILE > OUT.csv, then " +
 			"--header no and numbers instead of names of columns"
-	case libsvm.Match(head):
+	case libsvmRow().Match(head):
 		return "it looks like LIBSVM, with INDEX:VALUE in each row", "add it with --libsvm FILE instead"
 	case is("PK"):
 		return "it is a zip archive, perhaps a spreadsheet", "save the sheet as CSV"
@@ -410,8 +410,10 @@ func noText(head []byte) (what, hint string) {
 	}
 }
 
-// libsvm is the first row of a LIBSVM file, after comments.
-var libsvm = regexp.MustCompile(`^(\s*(#[^\n]*)?\n)*[-+.\d]+(\s+(qid|\d+):[-+.\deE]+)+\s*(#|\n|$)`)
+// libsvmRow matches the first row of a LIBSVM file, after comments.
+var libsvmRow = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(\s*(#[^\n]*)?\n)*[-+.\d]+(\s+(qid|\d+):[-+.\deE]+)+\s*(#|\n|$)`)
+})
 
 // arff tells whether a file starts as ARFF does: with comments and the name of a relation.
 func arff(head []byte) bool {

@@ -109,3 +109,29 @@ func TestWhatIsOpenedNextIsReadAhead(t *testing.T) {
 		}
 	}
 }
+
+// The first browser that watches a list has its next pages read ahead, and the last one that leaves ends the reading.
+func TestAWatchedListReadsAhead(t *testing.T) {
+	h := newHouse(t)
+	h.save(job("ann", "one", 1), job("ann", "two", 2))
+	read := make(chan string, 100)
+	all := &boards{
+		rows: history.NewRecordCache(10, rowOf),
+		parts: history.NewRecordCache(10, func(r *disdel.Record) report.ComparedJob {
+			read <- r.Job.Metadata.Name
+			return report.ComparedJobOf(r)
+		}),
+		all: map[*service.Service]*board{},
+	}
+	ann := h.s.Tenant("ann")
+	first, second := all.join(ann), all.join(ann)
+	names := []string{<-read, <-read}
+	if slices.Sort(names); !slices.Equal(names, []string{"one", "two"}) || first != second {
+		t.Errorf("read the curves of %q, one board: %v", names, first == second)
+	}
+	all.leave(ann, first)
+	all.leave(ann, second)
+	if len(read) > 0 || len(all.all) > 0 {
+		t.Errorf("read %d curves more, %d boards are left", len(read), len(all.all))
+	}
+}
