@@ -247,10 +247,10 @@ bench-daily: deps build ## figures of daily use: pages, their readers, tables, p
 	bin/bench-daily $(if $(PARTS),-parts $(PARTS)) $(if $(CSV_MB),-csv-mb $(CSV_MB))
 
 .PHONY: bench-imports
-bench-imports: build ## figures of what people have already: networks of torchvision and ONNX, hub folders, Parquet, a shard on disk, CSV (PARTS=torchvision: those alone; ONLY=vgg: builders with this name; TABLE_MB=2000)
+bench-imports: build ## figures of what people have already: networks of torchvision and ONNX, hub folders, Parquet, a shard on disk, CSV (PARTS=torchvision: those alone; ONLY=vgg: builders with this name; TABLE_MB=2000; PARTS=shard SHARD='-shard-mb 1000 -shard-copies 20')
 	$(BENCH)imports ./imports
 	$(BENCH)daily ./daily
-	bin/bench-imports -python "$$(scripts/import-deps.sh)" $(if $(PARTS),-parts $(PARTS)) $(if $(ONLY),-only $(ONLY)) $(if $(TABLE_MB),-table-mb $(TABLE_MB))
+	bin/bench-imports -python "$$(scripts/import-deps.sh)" $(if $(PARTS),-parts $(PARTS)) $(if $(ONLY),-only $(ONLY)) $(if $(TABLE_MB),-table-mb $(TABLE_MB)) $(SHARD)
 	$(if $(PARTS),,bin/bench-daily -parts csv $(if $(TABLE_MB),-csv-mb $(TABLE_MB)))
 
 .PHONY: bench-page

@@ -178,6 +178,9 @@ func (f *Filler) FillAugmented(b *Batch, rows []int32, seed int64, epoch int) {
 func (f *Filler) fill(b *Batch, rows []int32, show showing) {
 	s := f.parts[0].shard
 	columns := s.SampleLen()
+	if s.disk != nil {
+		s.disk.prepare(rows)
+	}
 	n := max(1, min(len(f.parts), len(rows), len(rows)*columns/leastPart))
 	if n == 1 {
 		s.show(b, rows, show)

@@ -57,7 +57,7 @@ func (s *Shard) Size() disdel.Bytes {
 	}
 	n := disdel.Bytes(len(s.u8) + 4*len(s.f32) + 4*len(s.labels) + 4*len(s.targets))
 	if s.disk != nil {
-		n += disdel.Bytes(len(s.disk.row))
+		n += disdel.Bytes(len(s.disk.row) + 4*len(s.disk.place))
 	}
 	if s.to != nil {
 		n += disdel.Bytes(4 * len(s.to.row))
@@ -258,7 +258,7 @@ func (s *Store) contiguous(ctx context.Context, m Manifest, p Part, rows disdel.
 		}
 		at += c.Rows
 	}
-	return out, unfilled(m.Name, max(0, min(at, rows.End)-rows.Start), rows.Len())
+	return out, out.finish(unfilled(m.Name, max(0, min(at, rows.End)-rows.Start), rows.Len()))
 }
 
 // scattered reads rows of the train part by their places in the split's random order. Besides the rows and a chunk it
@@ -287,7 +287,15 @@ func (s *Store) scattered(ctx context.Context, m Manifest, ref disdel.DataRef, r
 		}
 		at += c.Rows
 	}
-	return out, unfilled(m.Name, filled, rows.Len())
+	return out, out.finish(unfilled(m.Name, filled, rows.Len()))
+}
+
+// finish ends the writing of rows, unless it failed.
+func (s *Shard) finish(err error) error {
+	if err != nil || s.disk == nil {
+		return err
+	}
+	return s.disk.finish()
 }
 
 type chunkRows struct {

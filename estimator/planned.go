@@ -324,11 +324,12 @@ func deviceParts(f footprint.Footprint) (out []disdel.MemoryPart) {
 	return out
 }
 
-// rows is the memory of the action's rows with their labels, and of the image that each thread resizes.
+// rows is the memory of the action's rows with their labels, and of the image that each thread resizes. Rows on disk
+// have their places in the file instead.
 func (in Input) rows() disdel.Bytes {
 	threads := disdel.Bytes(max(1, in.Threads))
 	if in.OnDisk {
-		return disdel.Bytes(in.Rows)*label + threads*(in.Resizing+in.SampleBytes)
+		return disdel.Bytes(in.Rows)*(label+place) + threads*(in.Resizing+in.SampleBytes)
 	}
 	return disdel.Bytes(in.Rows)*(in.SampleBytes+label) + threads*in.Resizing
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/bench/rig"
+	"github.com/disdel/disdel/dataset"
 )
 
 // folders has a hub's folders come in and go out again, and counts the bytes that differ.
@@ -102,8 +104,12 @@ func tables(ctx context.Context, t *tools, megabytes int) error {
 	})
 }
 
-// shardColumns is the number of values of a row of the shard, a byte each: those of a picture of 64x64 pixels.
-const shardColumns = 3 * 64 * 64
+// shard is a data set that is larger than an action.
+type shard struct {
+	megabytes int
+	columns   int // bytes of a row
+	copies    int // of the rows; more than one share the files of the store
+}
 
 // shardJob trains one epoch on the whole shard in one action.
 const shardJob = `apiVersion: disdel/v1
@@ -116,43 +122,90 @@ distribution: {workers: 1}
 output: {model: shard}
 `
 
-// streamedShard trains on a shard that is larger than its action, from a disk, and again from memory. It compares the
-// bits of the weights.
-func streamedShard(t *tools, megabytes int) error {
+// streamedShard trains on a shard that is larger than its action, from a disk. Rows without copies also train from
+// memory, and it compares the bits of the weights.
+func streamedShard(t *tools, of shard) error {
 	return rig.Folder(func(folder string) error {
-		rows := megabytes * 1_000_000 / shardColumns
-		images, labels := filepath.Join(folder, "x.npy"), filepath.Join(folder, "y.npy")
-		if err := drawShard(images, labels, rows); err != nil {
-			return err
-		}
 		p := rig.Program{Path: t.disdel, Home: filepath.Join(folder, "home")}
-		_, err := p.Run(nil, "dataset", "add", "shard", "--images", images, "--labels", labels, "--format", "npy", "-q")
+		job := filepath.Join(folder, "shard.yaml")
+		rows, err := of.add(p, folder)
 		if err == nil {
-			err = os.Remove(images)
+			err = os.WriteFile(job, []byte(shardJob), 0o600)
 		}
 		if err != nil {
-			return err
-		}
-		job := filepath.Join(folder, "shard.yaml")
-		if err := os.WriteFile(job, []byte(shardJob), 0o600); err != nil {
 			return err
 		}
 		onDisk, disk, err := trainShard(p, job, "data.keep=disk", "resources.memory=512MB")
 		if err != nil {
 			return err
 		}
-		inMemory, memory, err := trainShard(p, job, "data.keep=memory", fmt.Sprintf("resources.memory=%dMB", 2*megabytes))
+		rig.Figure("streamed_shard_gb", float64(rows)*float64(of.columns)*0.99/1e9, "GB")
+		rig.Figure("streamed_shard_rss_mb", float64(onDisk.peak)/1e6, "MB")
+		rig.Figure("streamed_shard_s", onDisk.seconds, "s")
+		if of.copies > 1 {
+			return nil
+		}
+		inMemory, memory, err := trainShard(p, job, "data.keep=memory", fmt.Sprintf("resources.memory=%dMB", 2*of.megabytes))
 		if err != nil {
 			return err
 		}
-		rig.Figure("streamed_shard_gb", float64(rows)*shardColumns*0.99/1e9, "GB")
-		rig.Figure("streamed_shard_rss_mb", float64(onDisk.peak)/1e6, "MB")
 		rig.Figure("streamed_shard_memory_rss_mb", float64(inMemory.peak)/1e6, "MB from memory")
-		rig.Figure("streamed_shard_s", onDisk.seconds, "s")
 		rig.Figure("streamed_shard_memory_s", inMemory.seconds, "s from memory")
 		rig.Figure("streamed_shard_bytes_differ", float64(unequal(disk, memory)), "bytes of the weights")
 		return nil
 	})
+}
+
+// add adds the data set to the home of a program, and returns its rows.
+func (of shard) add(p rig.Program, folder string) (rows int, err error) {
+	rows = of.megabytes * 1_000_000 / of.columns
+	images, labels := filepath.Join(folder, "x.npy"), filepath.Join(folder, "y.npy")
+	if err := of.draw(images, labels, rows); err != nil {
+		return rows, err
+	}
+	_, err = p.Run(nil, "dataset", "add", "shard", "--images", images, "--labels", labels, "--format", "npy", "-q")
+	if err == nil {
+		err = os.Remove(images)
+	}
+	if err != nil || of.copies < 2 {
+		return rows, err
+	}
+	return of.repeat(filepath.Join(p.Home, "datasets"))
+}
+
+// repeat lets the data set have its rows several times. The store has further names of the files, and no copies. The
+// last file has fewer rows than the others, and stays out. repeat returns the rows.
+func (of shard) repeat(store string) (rows int, err error) {
+	var m dataset.Manifest
+	manifest := filepath.Join(store, "shard", "manifest.json")
+	data, err := os.ReadFile(manifest)
+	if err == nil {
+		err = json.Unmarshal(data, &m)
+	}
+	if err != nil || len(m.Train.Chunks) < 2 {
+		return m.Train.Rows, err
+	}
+	once := m.Train.Chunks[:len(m.Train.Chunks)-1]
+	m.Train = dataset.Part{}
+	for range of.copies {
+		for _, chunk := range once {
+			from := filepath.Join(store, chunk.Key)
+			chunk.Key = fmt.Sprintf("shard/train-%05d.safetensors", len(m.Train.Chunks))
+			to := filepath.Join(store, chunk.Key)
+			if from != to {
+				os.Remove(to) //nolint:errcheck // the last file of the rows
+				if err := os.Link(from, to); err != nil {
+					return 0, err
+				}
+			}
+			m.Train.Chunks, m.Train.Rows = append(m.Train.Chunks, chunk), m.Train.Rows+chunk.Rows
+		}
+	}
+	if data, err = json.MarshalIndent(m, "", "  "); err != nil {
+		return 0, err
+	}
+	return m.Train.Rows, errors.Join(os.WriteFile(manifest, append(data, '\n'), 0o600),
+		os.WriteFile(manifest+".sha256", []byte(m.Checksum()+"\n"), 0o600))
 }
 
 // shardUse is what the largest train action of a job took.
@@ -163,7 +216,7 @@ type shardUse struct {
 
 // trainShard runs a job, and returns its weights without the header, which has the job's id.
 func trainShard(p rig.Program, job string, settings ...string) (use shardUse, weights []byte, err error) {
-	args := []string{"submit", job, "--action-memory", "64GB"}
+	args := []string{"submit", job, "--action-memory", "64GB", "--action-timeout", "2h"}
 	for _, s := range settings {
 		args = append(args, "--set", s)
 	}
@@ -190,8 +243,8 @@ func trainShard(p rig.Program, job string, settings ...string) (use shardUse, we
 	return use, weights[length+binary.LittleEndian.Uint64(weights):], nil
 }
 
-// drawShard writes arrays of drawn bytes, whose first one decides the label.
-func drawShard(images, labels string, rows int) (err error) {
+// draw writes arrays of drawn bytes, whose first one decides the label.
+func (of shard) draw(images, labels string, rows int) (err error) {
 	var files [2]*bufio.Writer
 	for i, name := range []string{images, labels} {
 		f, err := os.Create(name)
@@ -201,9 +254,9 @@ func drawShard(images, labels string, rows int) (err error) {
 		defer func() { err = errors.Join(err, f.Close()) }()
 		files[i] = bufio.NewWriterSize(f, 1<<20)
 	}
-	npyHead(files[0], fmt.Sprintf("(%d, %d)", rows, shardColumns))
+	npyHead(files[0], fmt.Sprintf("(%d, %d)", rows, of.columns))
 	npyHead(files[1], fmt.Sprintf("(%d,)", rows))
-	rng, row := rand.NewChaCha8([32]byte{37}), make([]byte, shardColumns)
+	rng, row := rand.NewChaCha8([32]byte{37}), make([]byte, of.columns)
 	for range rows {
 		rng.Read(row) //nolint:errcheck // it has no error
 		_, err = files[0].Write(row)

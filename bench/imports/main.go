@@ -23,7 +23,10 @@ func main() {
 	parts := flag.String("parts", "torchvision,zoo,onnx,hub,parquet,shard", "what is measured")
 	only := flag.String("only", "", "the builders of torchvision whose names have this text")
 	tableMB := flag.Int("table-mb", 2000, "how large the Parquet table is")
-	shardMB := flag.Int("shard-mb", 3000, "how large the shard on disk is")
+	of := shard{}
+	flag.IntVar(&of.megabytes, "shard-mb", 3000, "how large the shard on disk is")
+	flag.IntVar(&of.columns, "shard-row", 3*64*64, "the bytes of a row of the shard (a picture of 64x64 pixels)")
+	flag.IntVar(&of.copies, "shard-copies", 1, "how often the shard has its rows; copies need no room in the store")
 	flag.Parse()
 	ctx := context.Background()
 	rig.Main(func() error {
@@ -33,7 +36,7 @@ func main() {
 			{Name: "onnx", Run: func() error { return graphs(ctx, &t) }},
 			{Name: "hub", Run: func() error { return folders(&t) }},
 			{Name: "parquet", Run: func() error { return tables(ctx, &t, *tableMB) }},
-			{Name: "shard", Run: func() error { return streamedShard(&t, *shardMB) }},
+			{Name: "shard", Run: func() error { return streamedShard(&t, of) }},
 		}, *parts)
 	})
 }
