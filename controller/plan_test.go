@@ -392,3 +392,15 @@ func TestCheckPlatform(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Moments are averaged with the weights where the job asks for that, and only there.
+func TestMomentsAreAveragedWhereTheJobAsks(t *testing.T) {
+	var spec Spec
+	spec.Job.Training.Optimizer.Adam = &disdel.Adam{LearningRate: 0.1}
+	for policy, want := range map[disdel.StatePolicy]bool{disdel.StateAverage: true, disdel.StateReset: false, "": false} {
+		spec.Job.Distribution.Aggregation.OptimizerState = policy
+		if got := spec.averaged(); (got != nil) != want || want && got.Adam == nil {
+			t.Errorf("%q: %+v", policy, got)
+		}
+	}
+}

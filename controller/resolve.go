@@ -215,7 +215,7 @@ func (r *resolver) network() {
 	for _, f := range model.CheckLayers("model.layers", m.Layers) {
 		r.fault(f.Path, f.Hint, "%s", f.Msg)
 	}
-	if len(r.faults) > 0 && !r.found || m.Name == "" && len(m.Layers) == 0 && !m.NeedsProgram() {
+	if !r.found || m.Name == "" && len(m.Layers) == 0 && !m.NeedsProgram() {
 		return
 	}
 	if slices.ContainsFunc(r.faults, func(f disdel.Fault) bool { return strings.HasPrefix(f.Path, "model.") }) {

@@ -194,3 +194,24 @@ func TestClassifiersEndInSoftmax(t *testing.T) {
 		}
 	}
 }
+
+// A language model has one loss; another one and label smoothing are refused, each on its own.
+func TestLossesOfALanguageModel(t *testing.T) {
+	for name, c := range map[string]struct {
+		loss      string
+		smoothing float64
+		refused   bool
+	}{
+		"crossEntropy": {disdel.LossCrossEntropy, 0, false}, "mse": {disdel.LossMSE, 0, true},
+		"smoothing": {disdel.LossCrossEntropy, 0.1, true},
+	} {
+		r := resolver{locate: func(string) (int, int) { return 0, 0 }, found: true}
+		r.Resolved.Data = disdel.DataInfo{Name: "texts", Sample: []int{1, 1, 4}, Classes: 8, Train: 40, HeldOut: 8, NextToken: true}
+		r.Graph, r.Job.Training.BatchSize = &model.Graph{}, 4
+		r.Job.Training.Loss, r.Job.Training.LabelSmoothing = c.loss, c.smoothing
+		r.fit()
+		if got := len(r.faults) == 1 && r.faults[0].Path == "training.loss"; got != c.refused || len(r.faults) > 1 {
+			t.Errorf("%s: %v, want refused: %v", name, r.faults, c.refused)
+		}
+	}
+}

@@ -21,7 +21,7 @@ func curve(law func(epoch float64) float64, epochs int, noise float64, lot *rand
 
 // Coach's own law, without noise, is found again, and so is where it crosses a target.
 func TestACurveIsFoundAgain(t *testing.T) {
-	for _, want := range []LossCurve{{0.3, 0.2, 0.5}, {0, 0.05, 0.4}, {0.8, 1, 1}} {
+	for _, want := range []LossCurve{{0.3, 0.2, 0.5}, {0, 0.05, 0.4}, {0.8, 1, 1}, {-2, 0.2, 0.5}} { // a loss of one's own
 		points := curve(want.At, 12, 0, rand.New(rand.NewPCG(1, 1)))
 		target := want.At(20)
 		c, ok := Converge(points, target)

@@ -84,3 +84,16 @@ func ExampleConvergeBySimilar() {
 	fmt.Printf("%v: about %.0f epochs\n", ok, c.Epochs.Likely)
 	// Output: true: about 20 epochs
 }
+
+// Of two jobs that are as far away, the one is nearer whose newer losses are.
+func TestNewerLossesTellMoreOfLikeness(t *testing.T) {
+	past, ok := newPastCurve([]LossPoint{{1, 1}, {2, 0.8}, {3, 0.6}, {4, 0.5}, {5, 0.45}, {6, 0.4}})
+	if !ok {
+		t.Fatal("no curve")
+	}
+	early := past.off([]LossPoint{{1, 1.1}, {2, 0.8}, {3, 0.6}, {4, 0.5}}, 1)
+	late := past.off([]LossPoint{{1, 1}, {2, 0.8}, {3, 0.6}, {4, 0.55}}, 1)
+	if early <= 0 || late < 1.4*early {
+		t.Errorf("%v away where the first loss differs by a tenth, %v where the last does", early, late)
+	}
+}
