@@ -147,7 +147,7 @@ else
 endif
 
 .PHONY: bench-fitting
-bench-fitting: deps build ## figures of models larger than an action: networks made to fit (SEED=1), aggregations of 553 MB (PARTS=drawn SEED=1: 30 drawn jobs, trained at their exact limits; PARTS=kills: 100 kills of stages; PARTS=forecast: times of jobs in stages beside their forecasts)
+bench-fitting: deps build ## figures of models larger than an action: networks made to fit (SEED=1), aggregations of 553 MB (PARTS=drawn SEED=1: 30 drawn jobs, trained at their exact limits; PARTS=kills: 100 kills of stages; PARTS=forecast: times of jobs in stages beside their forecasts; PARTS=vgg: VGG-16 trained in 512 MB; PARTS=plans: only what plans say)
 ifeq ($(PARTS),drawn)
 	$(BENCH)estimator ./estimator
 	bin/bench-estimator -parts fitting -seed $(or $(SEED),1)
@@ -157,6 +157,12 @@ else ifeq ($(PARTS),kills)
 else ifeq ($(PARTS),forecast)
 	$(BENCH)fitting ./fitting
 	bin/bench-fitting -forecasts bin/disdel
+else ifeq ($(PARTS),vgg)
+	$(BENCH)fitting ./fitting
+	bin/bench-fitting -vgg bin/disdel
+else ifeq ($(PARTS),plans)
+	$(BENCH)fitting ./fitting
+	bin/bench-fitting -plans
 else
 	$(BENCH)fitting ./fitting
 	$(BENCH)aggregator ./aggregator

@@ -225,6 +225,19 @@ func (s *session) checkpointState(ctx context.Context, req disdel.TrainRequest, 
 	return err
 }
 
+// pushInBlocks delivers arrays as an update under the claim, without a copy of them.
+func (s *session) pushInBlocks(ctx context.Context, u disdel.Update, arrays []engine.Array) error {
+	u.Attempt, u.Fence = s.claim.Attempt, s.claim.Fence
+	for _, a := range arrays {
+		u.Weights = append(u.Weights, disdel.Tensor{Name: a.Name, Shape: a.Shape})
+	}
+	err := s.store.PushInBlocks(ctx, u, func(dst []float32, i, from int) {
+		arrays[i].ReadAt(dst, from) //nolint:errcheck // the range is of the shape
+	})
+	s.committed = err == nil
+	return err
+}
+
 // push delivers an update under the claim.
 func (s *session) push(ctx context.Context, u disdel.Update, encoded *aggregator.Encoded) error {
 	u.Attempt, u.Fence = s.claim.Attempt, s.claim.Fence

@@ -65,11 +65,18 @@ func (t *trainer) reference(ctx context.Context) (disdel.Weights, error) {
 	return t.stage.reference(ctx)
 }
 
-func (s *stage) reference(ctx context.Context) (disdel.Weights, error) {
-	t, slice := s.t, s.t.graph.Slice
-	all, own := shapes(slice.Whole), shapes(t.graph)
+// within is the arrays of the whole network, of which the stage's are those from (included) to (not).
+func (s *stage) within() (all disdel.Weights, from, to int) {
+	slice := s.t.graph.Slice
 	before := slices.DeleteFunc(slice.Whole.Params(), func(p model.Param) bool { return p.Frozen || p.Node >= slice.From })
-	first := lengthOf(all[:len(before)])
+	return shapes(slice.Whole), len(before), len(before) + len(shapes(s.t.graph))
+}
+
+func (s *stage) reference(ctx context.Context) (disdel.Weights, error) {
+	t := s.t
+	own := shapes(t.graph)
+	all, before, _ := s.within()
+	first := lengthOf(all[:before])
 	values := make([]float32, 0, lengthOf(own))
 	at := 0
 	take := func(block []float32) error {

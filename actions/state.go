@@ -168,7 +168,10 @@ func WorkerState(worker int) string { return fmt.Sprintf("worker-%d.safetensors"
 type array struct {
 	disdel.Tensor
 	from engine.Array
+	at   int // the first of its values among those of from
 }
+
+func (a array) values() int { return model.Shape(a.Shape).Len() }
 
 // storedName is the name of an engine's array in a worker's state.
 func storedName(a engine.Array) string {
@@ -182,11 +185,35 @@ func storedName(a engine.Array) string {
 func (t *trainer) arrays(want func(engine.Role) bool) []array {
 	var all []array
 	for _, a := range t.engine.State() {
-		if want(a.Role) {
+		switch {
+		case !want(a.Role):
+		case t.inBlocks():
+			all = append(all, partsOf(a)...)
+		default:
 			all = append(all, array{Tensor: disdel.Tensor{Name: storedName(a), Shape: a.Shape}, from: a})
 		}
 	}
 	return all
+}
+
+// storedValues bounds a part of an array in a stored state, but for whole rows.
+const storedValues = 2 << 20
+
+// partsOf is an array in parts that a worker without memory for a copy of it stores one after another.
+func partsOf(a engine.Array) (out []array) {
+	name := storedName(a)
+	if a.Len() <= storedValues {
+		return []array{{Tensor: disdel.Tensor{Name: name, Shape: a.Shape}, from: a}}
+	}
+	row := a.Len() / a.Shape[0]
+	rows := max(1, storedValues/row)
+	for at := 0; at < a.Shape[0]; at += rows {
+		shape := append([]int{min(rows, a.Shape[0]-at)}, a.Shape[1:]...)
+		out = append(out, array{
+			Tensor: disdel.Tensor{Name: fmt.Sprintf("%s[%d]", name, at), Shape: shape}, from: a, at: at * row,
+		})
+	}
+	return out
 }
 
 // of returns the tensors of w whose names start with prefix.
@@ -205,8 +232,8 @@ func (a array) into(buffer []float32) []float32 {
 	if a.Data != nil {
 		return a.Data
 	}
-	values := buffer[:a.from.Len()]
-	a.from.ReadAt(values, 0) //nolint:errcheck // it is the whole array
+	values := buffer[:a.values()]
+	a.from.ReadAt(values, a.at) //nolint:errcheck // it is within the array
 	return values
 }
 
@@ -223,7 +250,7 @@ func newWritten(all []array) *written {
 	for i, a := range all {
 		w.shapes[i] = disdel.Tensor{Name: a.Name, Shape: a.Shape}
 		if a.Data == nil {
-			largest = max(largest, a.from.Len())
+			largest = max(largest, a.values())
 		}
 	}
 	w.buffer = make([]float32, largest)
@@ -252,13 +279,16 @@ func (t *trainer) store(ctx context.Context, id disdel.UpdateID, kept bool, w *w
 type recollection struct {
 	t      *trainer
 	kept   bool // only what goes from round to round
-	arrays map[string]engine.Array
+	arrays map[string]array
 }
 
 func (t *trainer) recollection() *recollection {
-	r := &recollection{t: t, arrays: map[string]engine.Array{}}
+	r := &recollection{t: t, arrays: map[string]array{}}
 	for _, a := range t.engine.State() {
-		r.arrays[storedName(a)] = a
+		r.arrays[storedName(a)] = array{from: a}
+		for _, part := range partsOf(a) {
+			r.arrays[part.Name] = part
+		}
 	}
 	return r
 }
@@ -271,12 +301,16 @@ func (r *recollection) take(v disdel.Tensor) error {
 		r.t.kept = append(r.t.kept, v)
 		return nil
 	case ok:
-		v.Name = a.Name
 		r.t.own = r.t.own || optimizer
-		return a.Set(v)
-	default:
-		return &disdel.Error{Kind: disdel.Corrupt, Op: "read state", Job: r.t.req.Job, Msg: "the network has no " + v.Name}
+		if slices.Equal(v.Shape, a.from.Shape) {
+			v.Name = a.from.Name
+			return a.from.Set(v) // as older versions stored it, too
+		}
+		if slices.Equal(v.Shape, a.Shape) && len(v.Data) == a.values() {
+			return a.from.WriteAt(v.Data, a.at)
+		}
 	}
+	return &disdel.Error{Kind: disdel.Corrupt, Op: "read state", Job: r.t.req.Job, Msg: "the network has no " + v.Name}
 }
 
 // recall loads the state that an earlier leg or attempt of this round stored, and tells whether there was one. State
@@ -351,13 +385,19 @@ func (t *trainer) from(ctx context.Context, reference disdel.Weights) error {
 	if err := engine.SetTrained(t.engine, weights); err != nil {
 		return err
 	}
+	if err := t.difference(ctx, reference); err != nil {
+		return err
+	}
+	return t.resetState(optimizer)
+}
+
+// resetState sets statistics and moments to what the round starts from. optimizer is the mean of the moments, if they
+// are averaged.
+func (t *trainer) resetState(optimizer disdel.Weights) error {
 	if t.req.Statistics == disdel.StateReset {
 		if err := t.engine.Reset(engine.Statistic); err != nil {
 			return err
 		}
-	}
-	if err := t.difference(ctx, reference); err != nil {
-		return err
 	}
 	switch {
 	case t.opaque(): // it has more than what can be set
@@ -397,6 +437,21 @@ func (t *trainer) keepStatistics(w disdel.Weights) {
 			w[i].Data = mine.Data
 		}
 	}
+}
+
+// setStatistics sets the engine's statistics to this worker's own of the round before.
+func (t *trainer) setStatistics() error {
+	for _, a := range engine.Of(t.engine.State(), engine.Statistic) {
+		for _, v := range t.kept {
+			if v.Name != a.Name || len(v.Data) != a.Len() {
+				continue
+			}
+			if err := a.WriteAt(v.Data, 0); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // difference keeps the reference if updates are differences from it. Every worker computes that of the first round

@@ -167,7 +167,13 @@ func (t *trainer) begin(ctx context.Context) error {
 		if err := t.engine.Reset(engine.Moment); err != nil {
 			return err
 		}
+		if !t.req.Wire.Differences() {
+			return nil
+		}
 		return t.difference(ctx, engine.Trained(t.engine))
+	}
+	if t.inBlocks() {
+		return t.beginInBlocks(ctx)
 	}
 	reference, err := t.reference(ctx)
 	if err != nil {
@@ -195,6 +201,9 @@ func (t *trainer) push(ctx context.Context) error {
 		if err := t.carry(ctx, nil); err != nil {
 			return err
 		}
+		if t.inBlocks() {
+			return t.session.pushInBlocks(ctx, update, engine.Of(t.engine.State(), engine.Weight, engine.Statistic))
+		}
 		update.Weights = t.update()
 		return t.session.push(ctx, update, nil)
 	}
@@ -207,6 +216,32 @@ func (t *trainer) push(ctx context.Context) error {
 		return err
 	}
 	return t.session.push(ctx, update, encoded)
+}
+
+// inBlocks tells whether weights come and go without a copy of them beside the engine's: where moments are in a file,
+// since memory is short. Differences, and moments that are averaged, need the copies.
+func (t *trainer) inBlocks() bool {
+	r := &t.req
+	return r.StateFormat.Paged() && !r.Wire.Differences() && r.OptimizerState != disdel.StateAverage && r.Exchange == nil
+}
+
+// beginInBlocks is begin without a copy of the round's reference.
+func (t *trainer) beginInBlocks(ctx context.Context) error {
+	at := source{t.req.Job, t.req.Round, t.req.Models, t.req.ReferenceCheckpoint}
+	like, from := t.like(), 0
+	to := len(like)
+	if t.stage != nil {
+		like, from, to = t.stage.within()
+	}
+	if err := setInBlocks(ctx, t.session.store, at, t.engine, like, from, to); err != nil {
+		return err
+	}
+	if t.req.Statistics == disdel.StateKeep {
+		if err := t.setStatistics(); err != nil {
+			return err
+		}
+	}
+	return t.resetState(nil)
 }
 
 // update returns the arrays that are averaged, until the engine's next call.

@@ -232,3 +232,21 @@ func ExampleStore_JoinShards() {
 	fmt.Println(mean.Samples, "samples, last value", next[0].Data[values-1])
 	// Output: 100 samples, last value 7
 }
+
+// A worker without room for a copy of its weights has them read where they are.
+func ExampleStore_PushInBlocks() {
+	ctx := context.Background()
+	s, stop := open(ctx)
+	defer stop()
+	id := disdel.UpdateID{Job: "job-1"}
+	weights := [][]float32{{1, 2}, {3}}
+	u := disdel.Update{
+		ID: id, Samples: 64, Weights: disdel.Weights{{Name: "a", Shape: []int{2}}, {Name: "b", Shape: []int{1}}},
+	}
+	must(s.PushInBlocks(ctx, u, func(dst []float32, tensor, from int) { copy(dst, weights[tensor][from:]) }))
+	got, err := s.FetchUpdate(ctx, id, u.Weights)
+	must(err)
+	fmt.Println(got.Weights[0].Data, got.Weights[1].Data)
+	// Output:
+	// [1 2] [3]
+}

@@ -79,6 +79,30 @@ func statesNeedClaims(t *testing.T, s *place) {
 	}
 }
 
+// updatesInBlocksAreThoseOfACopy: an update that is read in blocks is the one that is pushed from a copy, whatever
+// columns it is cut into, and none with values that are not finite is stored.
+func updatesInBlocksAreThoseOfACopy(t *testing.T, s *place) {
+	for i, column := range []int{columnValues, 4, 3} {
+		s.column = column
+		sent := moments(3)
+		read := func(dst []float32, tensor, from int) { copy(dst, sent[tensor].Data[from:]) }
+		u := disdel.Update{ID: update(2*i, 1).ID, Samples: 7, Weights: bare(sent), Meta: map[string]string{"loss": "0.5"}}
+		if err := s.PushInBlocks(ctx, u, read); err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.FetchUpdate(ctx, u.ID, sent)
+		if err != nil || got.Samples != 7 || got.Meta["loss"] != "0.5" {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		near(t, sent, got.Weights, 0)
+		sent[1].Data[0] = float32(math.NaN())
+		u.ID = update(2*i+1, 1).ID
+		want(t, disdel.Diverged, s.PushInBlocks(ctx, u, read))
+		_, err = s.FetchUpdate(ctx, u.ID, sent)
+		want(t, disdel.NotFound, err)
+	}
+}
+
 // statesGoTensorByTensor: a state that is written and read without a copy of all of it is the same state, whatever
 // columns it is cut into.
 func statesGoTensorByTensor(t *testing.T, s *place) {

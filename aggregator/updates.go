@@ -29,6 +29,32 @@ func (s *Store) PushUpdate(ctx context.Context, u disdel.Update) error {
 	return s.publish(ctx, h, fromWeights(h, u.Weights), u.ID, u.Fence)
 }
 
+// PushInBlocks is PushUpdate for a worker without memory for a copy of its weights: u.Weights are names and shapes.
+// read sets dst to the values of a tensor from an index on. Several goroutines call it, and it reads each value twice.
+func (s *Store) PushInBlocks(ctx context.Context, u disdel.Update, read func(dst []float32, tensor, from int)) error {
+	h := &head{
+		kind: kindUpdate, id: u.ID, attempt: u.Attempt, fence: u.Fence, samples: u.Samples, meta: u.Meta,
+		wire: disdel.WireFloat32, codec: float32s{}, layout: newLayout(u.Weights, s.column),
+	}
+	gather := func(values []float32, k int) []float32 {
+		values = values[:0]
+		for p := range h.layout.pieces(k) {
+			n := p.to - p.from
+			values = values[:len(values)+n]
+			read(values[len(values)-n:], p.tensor, p.from)
+		}
+		return values
+	}
+	values := make([]float32, min(h.layout.column, h.layout.values()))
+	for k := range h.layout.columns() {
+		if i := notFinite(gather(values, k)); i >= 0 {
+			return notFiniteError(h.kind, h.id, h.layout.valueName(k*h.layout.column+i))
+		}
+	}
+	columns := func(dst []byte, values []float32, k int) []byte { return appendFloats(dst[:0], gather(values, k)) }
+	return s.publish(ctx, h, columns, u.ID, u.Fence)
+}
+
 // PushEncoded stores an update that Feedback encoded; it ignores u.Weights. Its errors are those of PushUpdate.
 func (s *Store) PushEncoded(ctx context.Context, u disdel.Update, e *Encoded) error {
 	h := &head{

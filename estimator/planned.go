@@ -172,6 +172,9 @@ func (in Input) given() disdel.Bytes {
 func (c calibration) moved(in Input) disdel.Bytes {
 	w := in.carried()
 	fetch, push := w+c.Fetch.bytesFor(w)+in.given(), w+c.Push.bytesFor(w)
+	if in.trainsInBlocks() { // a few columns, and no copies
+		fetch, push = 2*min(w, column)+c.Fetch.bytesFor(w)+in.given(), c.Push.bytesFor(w)
+	}
 	// the reference, the loss of earlier rounds, the update and its encoding, by a column
 	if n := in.narrow(); n > 0 {
 		fetch += w
@@ -182,6 +185,15 @@ func (c calibration) moved(in Input) disdel.Bytes {
 	}
 	return max(fetch, push)
 }
+
+// trainsInBlocks tells whether a train action reads and sends weights without a copy of them: where moments are in a
+// file. It then stores large arrays in parts of storedValues, too.
+func (in Input) trainsInBlocks() bool {
+	return !in.fitted() && in.StepMemory.StateFormat.Paged() && in.narrow() == 0 && in.Moments != disdel.StateAverage &&
+		in.Exchange == nil
+}
+
+const storedValues = 2 << 20
 
 // kept is the memory to store the moments that a worker continues with: the largest array, and one column as values
 // and as bytes (or, if everything is one column, that and its message). Fitted footprints were fitted when their
@@ -197,7 +209,11 @@ func (in Input) kept(c calibration) disdel.Bytes {
 	}
 	largest, rounded := 0, disdel.Bytes(0)
 	for _, p := range in.Graph.Params() {
-		largest = max(largest, p.Len())
+		n := p.Len()
+		if in.trainsInBlocks() {
+			n = min(n, max(storedValues, n/p.Shape[0]))
+		}
+		largest = max(largest, n)
 	}
 	if n := in.narrow(); n > 0 { // the update's loss and its encoding are kept, too
 		w := in.carried()

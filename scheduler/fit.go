@@ -189,8 +189,8 @@ func (s search) minimum(batch int) (minimum disdel.Bytes, task disdel.Task) {
 	return minimum, task
 }
 
-// leastUnchanged is the least limit that saving memory makes the job fit with its own batch and workers, and by what; ""
-// if nothing does.
+// leastUnchanged is the least limit that saving memory makes the job fit with its own batch and workers, and by what;
+// "" if nothing does.
 func (s search) leastUnchanged() (least disdel.Bytes, by string) {
 	batch, workers := s.in.Job.Training.JobBatch(), max(1, s.in.Job.Distribution.Workers)
 	rows := s.in.Job.Training.WorkerBatch(workers)
@@ -450,8 +450,8 @@ func (b *planBuilder) lessWork(needs, limit disdel.Bytes) (sets []string, hint s
 		if least, by := s.leastUnchanged(); by != "" && least < needs {
 			saved = fmt.Sprintf(", %d MB by %s", least.MB(), by)
 		}
-		return nil, fmt.Sprintf("a smaller network: the job needs %d MB as it is%s, and its %s action %d MB even with one row "+
-			"a batch and the optimiser and precision that need least", needs.MB(), saved, whose, minimum.MB())
+		return nil, fmt.Sprintf("a smaller network: the job needs %d MB as it is%s, and its %s action %d MB even with one "+
+			"row a batch and the optimiser and precision that need least", needs.MB(), saved, whose, minimum.MB())
 	}
 	sets = changes[0].Set
 	return sets, fmt.Sprintf("less work: --set '%s'; disdel estimate FILE --max-memory %dMB shows more ways",

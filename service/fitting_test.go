@@ -37,7 +37,8 @@ func tight(t *testing.T) *Service {
 func denseLayers(t *testing.T, layers, units int, sets ...string) disdel.Job {
 	t.Helper()
 	job := small(t, append([]string{
-		"distribution.workers=1", "training.epochs=1", "training.batchSize=64", "data.split={train: 0.1, validation: 0.9, seed: 1}",
+		"distribution.workers=1", "training.epochs=1", "training.batchSize=64",
+		"data.split={train: 0.1, validation: 0.9, seed: 1}",
 		"training.optimizer={sgd: {learningRate: 0.01}}",
 	}, sets...)...)
 	job.Model = disdel.Model{Layers: []disdel.Layer{{Kind: "flatten"}}}

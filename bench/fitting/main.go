@@ -9,6 +9,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -44,10 +45,20 @@ func main() {
 	pairs := flag.Int("pairs", 60, "networks and ways to save memory that are drawn")
 	side := flag.Int("side", 64, "pixels of a side of the images of ResNet-50")
 	only := flag.Bool("stages", false, "print the figures of stages only")
+	plans := flag.Bool("plans", false, "print the figures of plans only, for which nothing is trained")
 	program := flag.String("forecasts", "", "print the forecasts of jobs in stages only, which this disdel runs")
+	large := flag.String("vgg", "", "train VGG-16 in actions of 512 MB only, by this disdel")
 	flag.Parse()
+	if *large != "" {
+		rig.Main(func() error { return vgg(*large) })
+		return
+	}
 	if *program != "" {
 		rig.Main(func() error { return forecasts(*program) })
+		return
+	}
+	if *plans {
+		rig.Main(func() error { return errors.Join(zoo(), largest()) })
 		return
 	}
 	if *only {

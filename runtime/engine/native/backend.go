@@ -78,7 +78,8 @@ func PlanOf(s engine.Spec) (*plan.Plan, error) {
 		BatchSize: rows, Training: s.Training, Moments: s.Optimizer.Moments(), KeepGrads: s.ClipNorm > 0,
 		ShortMoments: s.StateFormat.Short(), SumGrads: parts, Recompute: s.Recompute.Some(), Keep: keep, Exact: s.Exact,
 		Halves: s.Precision.Short(), PagedMoments: s.StateFormat.Paged(), Text: text,
-		Sigmoid: s.Loss == BinaryCrossEntropy && !s.Graph.Slice.Leaves(),
+		PartGrads: s.StateFormat.Paged() && s.ClipNorm <= 0 && !parts && !s.Precision.Short() && s.Optimizer.LAMB == nil,
+		Sigmoid:   s.Loss == BinaryCrossEntropy && !s.Graph.Slice.Leaves(),
 	})
 }
 

@@ -76,6 +76,10 @@ func (v apartView) gathered() view { return view{v.param, v.param.grad, v.param.
 
 // ReadAt implements engine.Values.
 func (v apartView) ReadAt(dst []float32, at int) {
+	if v.param.part > 0 {
+		v.eachBlock(len(dst), at, false, func(values []float32, there, here int) { dst[there-at] = values[here] })
+		return
+	}
 	if v.e.open.set {
 		v.e.settleMoments()
 	}
@@ -85,10 +89,35 @@ func (v apartView) ReadAt(dst []float32, at int) {
 
 // WriteAt implements engine.Values.
 func (v apartView) WriteAt(src []float32, at int) {
+	if v.param.part > 0 {
+		v.eachBlock(len(src), at, true, func(values []float32, there, here int) { values[here] = src[there-at] })
+		return
+	}
 	v.e.gather(v.param, v.moment)
 	v.e.open.set = true
 	v.gathered().WriteAt(src, at)
 	if at+len(src) == v.param.Len() {
 		v.e.settleMoments()
+	}
+}
+
+// eachBlock calls f with the places of n moments from at on. It reads a block of filters at a time into the memory of
+// the gradients, and writes it back if f sets values.
+func (v apartView) eachBlock(n, at int, set bool, f func(values []float32, there, here int)) {
+	v.e.settleMoments() // whose memory may be the same
+	p, row := v.param, v.param.row()
+	block, moment := p.conv.BlockLen(), p.apart[v.moment]
+	from, to := at/row, (at+n+row-1)/row
+	for first := from / lanes * lanes; first < to; first += lanes {
+		values, base := p.grad[:block], first/lanes*block
+		moment.Read(values, base)
+		p.convertRows(max(first, from), min(first+lanes, to), func(there, here int) {
+			if at <= there && there < at+n {
+				f(values, there, here-base)
+			}
+		})
+		if set {
+			moment.Write(values, base)
+		}
 	}
 }

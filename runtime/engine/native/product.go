@@ -76,10 +76,24 @@ func (product) backward(l *layer, w *kernel.Worker, e *Engine) {
 		w.Sync()
 	case c.Tile.Is():
 		w.WinogradBackWeights(c, x, l.grad, l.weight.grad, l.back)
+	case l.weight.part > 0:
+		l.moveByParts(w, e, x)
 	default:
 		w.BackWeights(c, x, l.grad, l.weight.grad, l.back)
 	}
 	l.biasBack(w)
+}
+
+// moveByParts computes the gradient of a part of the filters at a time, and moves their weights by it.
+func (l *layer) moveByParts(w *kernel.Worker, e *Engine, x []float32) {
+	c, p, u := &l.v.Conv, l.weight, e.updateOfStep()
+	for from := 0; from < c.Filters; from += p.part {
+		to := min(from+p.part, c.Filters)
+		w.BackWeightsPart(c, from, to, x, l.grad, p.grad, l.back)
+		at, end := from/lanes*c.BlockLen(), (to+lanes-1)/lanes*c.BlockLen()
+		e.move(w, &u, p, at, p.grad[:end-at])
+	}
+	w.Sync()
 }
 
 // trains tells whether a layer's weights have gradients; those of a frozen layer have none.

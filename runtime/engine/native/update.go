@@ -51,7 +51,7 @@ func (e *Engine) SetSeed(seed int64) { e.spec.Seed = seed }
 // an earlier engine's moments move them.
 func (e *Engine) update(w *kernel.Worker, params []*param) {
 	for _, p := range params {
-		if !p.Trainable {
+		if !p.Trainable || p.part > 0 { // parts changed when their gradients were there
 			continue
 		}
 		if e.spec.Optimizer.LAMB != nil {

@@ -16,6 +16,7 @@ type param struct {
 	moments     [2][]float32
 	apart       []kernel.Moments // the same where they are kept in 8 bits or in a file
 	used        int              // values that have a gradient
+	part        int              // filters whose gradient grad has at a time; 0: all
 	stirred     bool             // moments of idle taps are not all zero
 	norms       [][2]float64     // LAMB: squared norms of the weights and of the direction, by parts
 
@@ -29,7 +30,7 @@ func (e *Engine) buildParams() {
 		v := &e.plan.Nodes[p.Node]
 		q := param{
 			Param: p.Param, value: e.region(p.Value), grad: e.region(p.Grad), used: p.Value.Len,
-			depthwise: v.Depthwise,
+			depthwise: v.Depthwise, part: p.Part,
 		}
 		if q.total = q.grad; p.Sum.Len > 0 {
 			q.total = e.region(p.Sum)

@@ -468,7 +468,7 @@ func (w *Worker) backWeightsOf(c *Conv, x source, dy, dw, scratch []float32) {
 	for g := range c.Groups {
 		for i := 0; i < c.OH; i += step {
 			to := min(i+step, c.OH)
-			w.transposeRows(c, g, i, to, dy, scratch)
+			w.transposeRows(c, c.Filters, g*c.Outer(), i, to, dy, scratch)
 			w.open(&x, c, i, to)
 			w.fetch(c, &x, i, to)
 			w.Sync()
@@ -493,11 +493,28 @@ func (w *Worker) fetch(c *Conv, x *source, i0, i1 int) {
 	w.SquareSum(x.values[from*lanes : to*lanes])
 }
 
-func (w *Worker) transposeRows(c *Conv, g, i0, i1 int, dy, scratch []float32) {
+// BackWeightsPart is BackWeights for the filters from (included) to (not) of a layer without groups. from is a whole
+// number of vectors. dw has the gradients of these filters only, with the bits of BackWeights.
+func (w *Worker) BackWeightsPart(c *Conv, from, to int, x, dy, dw, scratch []float32) {
+	part, in, step := *c, source{values: x}, c.ChunkRows()
+	part.Filters = to - from
+	for i := 0; i < c.OH; i += step {
+		end := min(i+step, c.OH)
+		w.transposeRows(&part, c.Filters, from, i, end, dy, scratch)
+		w.open(&in, c, i, end)
+		w.Sync()
+		w.backWeights(&part, 0, i, end, in, dw, scratch)
+		w.Sync()
+	}
+}
+
+// transposeRows transposes a group of filters of some rows. A pixel of dy has so many filters, and first is the group's
+// first one.
+func (w *Worker) transposeRows(c *Conv, filters, first, i0, i1 int, dy, scratch []float32) {
 	from, to := w.share((i1 - i0) * c.OW)
 	kt, n := c.Transposed(), c.Outer()
 	for px := from; px < to; px++ {
-		src := dy[((i0*c.OW+px)*c.Filters+g*n)*c.In.Lanes:]
+		src := dy[((i0*c.OW+px)*filters+first)*c.In.Lanes:]
 		dst := scratch[px*c.In.Lanes*kt:]
 		w.Transpose(dst, kt, src, c.In.Lanes, n, c.Active())
 		if n < kt {

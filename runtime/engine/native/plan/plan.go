@@ -16,7 +16,10 @@ type Spec struct {
 	KeepGrads    bool // weights' gradients are needed all at once
 	PagedMoments bool // moments are not in the slab, but in a file
 	SumGrads     bool // gradients of several passes are added before weights change
-	Recompute    bool // some activations are computed again on the way back; not with Halves
+	// PartGrads says that the weights of large dense layers change part by part. So a step has the gradient of only one
+	// part of their filters at a time. It goes with neither KeepGrads nor SumGrads nor Halves.
+	PartGrads bool
+	Recompute bool // some activations are computed again on the way back; not with Halves
 	// Keep are the nodes whose outputs Recompute keeps, ascending. nil: those with which a step takes least memory.
 	Keep   []int
 	Exact  bool // convolutions go by their definition: no Winograd
@@ -58,6 +61,7 @@ type Param struct {
 	Grad    Region // only where gradients are kept, or during the backward pass of its node
 	Sum     Region // of the gradients of a step's passes; empty unless Spec.SumGrads
 	Moments [2]Region
+	Part    int // filters whose gradient Grad has at a time; 0: all
 }
 
 // Node is where what belongs to a node of the graph lies, and how it is computed.
@@ -395,7 +399,9 @@ func (p *planner) params() {
 		if p.Spec.SumGrads {
 			p.later(&p.Params[k].Sum, Gradients, q.Node, size, 0, p.end()+1)
 		}
-		if p.Spec.MomentsApart() { // between steps, gradients are where moments are gathered that are set piece by piece
+		if part := p.gradPart(&q); part > 0 {
+			p.Params[k].Part, size = part, part/vector*v.Conv.BlockLen()+Slack
+		} else if p.Spec.MomentsApart() { // between steps, moments that are set piece by piece are gathered here
 			size += idle
 		}
 		if p.Spec.KeepGrads && !p.Spec.SumGrads {
@@ -404,4 +410,21 @@ func (p *planner) params() {
 			p.later(&p.Params[k].Grad, Gradients, q.Node, size, p.back(p.lastUse(q.Node)), p.back(q.Node))
 		}
 	}
+}
+
+// partValues bounds the gradient of a part of a dense layer's filters. A part has two blocks of filters at least: tiles
+// may take two.
+const partValues = 1 << 18
+
+// gradPart is how many filters of a weight the gradient has at a time; 0: all.
+func (p *planner) gradPart(q *model.Param) int {
+	n, c := &p.g.Nodes[q.Node], &p.Nodes[q.Node].Conv
+	if !p.Spec.PartGrads || len(q.Shape) == 1 || n.Op != model.OpDense || n.Tied > 0 || n.Borrows {
+		return 0
+	}
+	blocks := max(2, partValues/c.BlockLen()/2*2)
+	if blocks >= c.Blocks() {
+		return 0
+	}
+	return blocks * vector
 }
