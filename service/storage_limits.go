@@ -114,7 +114,7 @@ func storeNeed(job disdel.Job, plan disdel.Plan, g *model.Graph) aggregator.Need
 		carried = append(carried, weights...) // rounding errors
 	}
 	n.State = aggregator.WireBytes(carried, disdel.WireFloat32)
-	stagesNeed(&n, &job, &plan)
+	stagesNeed(&n, &job, &plan, g)
 	if x := job.Distribution.Exchange; x != nil && plan.Workers > 1 {
 		deltasNeed(&n, x, roundSteps(&job, &plan), g.Touched(plan.WorkerBatch(&job)), weightsOf(g))
 	}
@@ -122,8 +122,8 @@ func storeNeed(job disdel.Job, plan disdel.Plan, g *model.Graph) aggregator.Need
 }
 
 // stagesNeed counts what stages keep in Redis: each has a part of its replica's update and state. Each boundary between
-// two stages holds the values of up to a step.
-func stagesNeed(n *aggregator.Need, job *disdel.Job, plan *disdel.Plan) {
+// two stages holds the values of up to a step. A weight that two stages share, or then its gradient, is sent beside them.
+func stagesNeed(n *aggregator.Need, job *disdel.Job, plan *disdel.Plan, g *model.Graph) {
 	stages := disdel.Bytes(len(plan.Stages))
 	if stages == 0 {
 		return
@@ -133,6 +133,23 @@ func stagesNeed(n *aggregator.Need, job *disdel.Job, plan *disdel.Plan) {
 	for _, s := range plan.Stages {
 		n.Passed += rows * s.Passes
 	}
+	n.Passed += disdel.Bytes(plan.Replicas()) * lentBytes(plan.Stages, g)
+}
+
+// lentBytes is the size of the embedding's weight that a layer of another stage computes with; 0: there is none.
+func lentBytes(stages []disdel.PlannedStage, g *model.Graph) disdel.Bytes {
+	for i := range g.Nodes {
+		of := g.Nodes[i].Tied
+		if of == 0 {
+			continue
+		}
+		for _, s := range stages {
+			if e := &g.Nodes[of]; s.From <= of && of < s.To && i >= s.To {
+				return 4 * disdel.Bytes(e.Vocabulary) * disdel.Bytes(e.Units)
+			}
+		}
+	}
+	return 0
 }
 
 // sentAgain is how often a change is sent, with its rounding errors, until a value of this format has all bits of a

@@ -67,6 +67,29 @@ func TestStoreNeedOfStages(t *testing.T) {
 	}
 }
 
+// The stage of an embedding sends its weight to the stage of the layer that shares it. Nothing is sent within a stage.
+func TestStoreNeedOfASharedWeight(t *testing.T) {
+	job := chained(t, "distribution.workers=3")
+	b := model.NewBuilder("tied", model.Shape{6})
+	tokens := b.Embedding("tokens", 0, 50, 8, false)
+	b.TiedDense("head", b.Dense("hidden", tokens, 8), tokens)
+	g, err := b.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		cut    int
+		passed disdel.Bytes
+	}{{tokens + 1, 2*512*1000 + 2*4*50*8}, {tokens, 2 * 512 * 1000}} {
+		plan := disdel.Plan{Workers: 4, Levels: scheduler.Tree(2, 2), Stages: []disdel.PlannedStage{
+			{From: 0, To: c.cut, Passes: 1000}, {From: c.cut, To: len(g.Nodes)},
+		}}
+		if n := storeNeed(job, plan, g); n.Passed != c.passed {
+			t.Errorf("cut at node %d: %v pass, want %v", c.cut, n.Passed, c.passed)
+		}
+	}
+}
+
 // What the steps of a round keep in the store is counted before the job: every delta of the longest round, as large as
 // its batch can make it.
 func TestStoreNeedOfSteps(t *testing.T) {

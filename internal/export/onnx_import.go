@@ -32,6 +32,9 @@ func ImportONNX(data []byte, folder *os.Root, keepOutput bool) (Imported, error)
 	r := &importer{source: s, at: map[string]value{}, users: map[string][]*step{}}
 	r.names = map[string]int{"input": 1, dataLayer: 1}
 	r.room, r.keepOutput = len(data)/4+roomBeside, keepOutput
+	for _, size := range s.loaded {
+		r.room += int(size / 4)
+	}
 	if err := r.run(); err != nil {
 		return Imported{}, err
 	}

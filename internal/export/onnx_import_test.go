@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -294,7 +295,7 @@ func TestRefusalsEndWithOwnCode(t *testing.T) {
 // field is a length-delimited field of a protocol buffer.
 func field(number byte, parts ...[]byte) []byte {
 	data := bytes.Join(parts, nil)
-	return append([]byte{number<<3 | 2, byte(len(data))}, data...)
+	return append(binary.AppendUvarint([]byte{number<<3 | 2}, uint64(len(data))), data...)
 }
 
 // node is an ONNX node of a graph.
@@ -412,12 +413,12 @@ func TestOtherRecurrencesAreRefused(t *testing.T) {
 	}
 }
 
-// outside is an ONNX file of a dense layer whose weight is in another file.
-func outside(location string) []byte {
+// outside is an ONNX file of a dense layer whose weight, of 4 values for each output, is in another file.
+func outside(location string, outputs int) []byte {
 	entry := func(key, value string) []byte { return field(13, field(1, []byte(key)), field(2, []byte(value))) }
-	side := func(n byte) []byte { return []byte{1 << 3, n} }
-	weight := field(5, side(4), side(4), []byte{2 << 3, 1}, field(8, []byte("w")), entry("location", location),
-		entry("offset", "8"), entry("length", "64"), []byte{14 << 3, 1})
+	side := func(n int) []byte { return binary.AppendUvarint([]byte{1 << 3}, uint64(n)) }
+	weight := field(5, side(4), side(outputs), []byte{2 << 3, 1}, field(8, []byte("w")), entry("location", location),
+		entry("offset", "8"), entry("length", strconv.Itoa(16*outputs)), []byte{14 << 3, 1})
 	return fileOf(node("MatMul", []string{"x", "w"}, []string{"y"}), weight)
 }
 
@@ -442,7 +443,7 @@ func TestWeightsInOtherFilesAreReadFromTheFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	in, err := export.ImportONNX(outside("w.bin"), root, true)
+	in, err := export.ImportONNX(outside("w.bin", 4), root, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -454,12 +455,31 @@ func TestWeightsInOtherFilesAreReadFromTheFolder(t *testing.T) {
 	for _, location := range []string{
 		"../w.bin", "/etc/passwd", "link.bin", "short.bin", "absent.bin", ".", "",
 	} {
-		if _, err := export.ImportONNX(outside(location), root, true); !errors.Is(err, disdel.Invalid) ||
+		if _, err := export.ImportONNX(outside(location, 4), root, true); !errors.Is(err, disdel.Invalid) ||
 			!strings.Contains(err.Error(), "\"w\"") {
 			t.Errorf("%q: %v", location, err)
 		}
 	}
-	if _, err := export.ImportONNX(outside("w.bin"), nil, true); !errors.Is(err, disdel.Invalid) {
+	if _, err := export.ImportONNX(outside("w.bin", 4), nil, true); !errors.Is(err, disdel.Invalid) {
 		t.Errorf("without a folder: %v", err)
+	}
+}
+
+// The values of other files count where the values that are made of them are bounded: large models have such files.
+func TestLargeWeightsInOtherFilesAreTurned(t *testing.T) {
+	const outputs = 1_100_000 // more values than a file may make that has none
+	folder := t.TempDir()
+	file := filepath.Join(folder, "w.bin")
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Truncate(file, 8+16*outputs)); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	in, err := export.ImportONNX(outside("w.bin", outputs), root, true)
+	if err != nil || in.Network.Classes != outputs {
+		t.Errorf("%d outputs: %v", in.Network.Classes, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
@@ -18,14 +19,15 @@ type Evaluation struct {
 	HeldOut       bool    `json:"heldOut"` // the rows are the held-out part of the data set; false: all rows
 	Accuracy      float64 `json:"accuracy"`
 	disdel.Scores         // of numbers, instead of the accuracy
-	Loss          float64 `json:"loss"` // mean cross-entropy of a row, in nats; of numbers their mse
+	Loss          float64 `json:"loss"` // mean of a row: the job's loss of classes; of numbers their mse
 	// Confusion counts rows by their label and by the class that the model gave them: [labels classes].
 	Confusion [][]int             `json:"confusion"`
 	Classes   []ClassEvaluation   `json:"classes"`
 	Warnings  []string            `json:"warnings,omitempty"`
 	Actions   []disdel.Activation `json:"actions"`
 
-	top5 int // rows whose class is among the most probable
+	top5 int    // rows whose class is among the most probable
+	loss string // of the job, "" if it is not known
 }
 
 // ClassEvaluation is how well a model predicts one class.
@@ -51,7 +53,13 @@ func (s *Predictor) Evaluate(ctx context.Context, t *Model, name string) (e Eval
 	if err := t.takes(&m); err != nil {
 		return e, err
 	}
-	shard, err := s.evaluatedRows(ctx, set.Store, t, &m, &e)
+	h, err := t.from.History(ctx)
+	if err != nil {
+		return e, err
+	}
+	job, unknown := h.Get(ctx, t.Job)
+	e.loss = job.Job.Training.Loss
+	shard, err := evaluatedRows(ctx, set.Store, t, &m, &job, unknown != nil, &e)
 	if err != nil {
 		return e, err
 	}
@@ -98,22 +106,18 @@ func (t *Model) otherTargets(m *dataset.Manifest) string {
 		m.Name, disdel.Counted(len(has.Targets), word))
 }
 
-// evaluatedRows reads the rows that a model is evaluated on.
-func (s *Predictor) evaluatedRows(
-	ctx context.Context, store *dataset.Store, t *Model, m *dataset.Manifest, e *Evaluation,
+// evaluatedRows reads the rows that a model is evaluated on. job is the model's, if it is known.
+func evaluatedRows(
+	ctx context.Context, store *dataset.Store, t *Model, m *dataset.Manifest, job *disdel.Record, unknown bool,
+	e *Evaluation,
 ) (*dataset.Shard, error) {
 	ref := disdel.DataRef{Name: m.Name, Checksum: m.Checksum(), Resize: t.Data.Resize, Split: disdel.Split{Train: 1}}
 	if t.Data.Drawn && t.Data.Checksum == ref.Checksum {
-		h, err := t.from.History(ctx)
-		if err != nil {
-			return nil, err
-		}
-		rec, err := h.Get(ctx, t.Job)
-		if err != nil {
+		if unknown {
 			e.Warnings = append(e.Warnings,
 				fmt.Sprintf("the job of %s is not known any more, nor which rows it held out", t.Ref()))
 		} else {
-			ref.Split = rec.Job.Data.Split
+			ref.Split = job.Job.Data.Split
 		}
 	}
 	info := m.Info(ref.Split)
@@ -158,7 +162,7 @@ func (s *Predictor) evaluateRows(ctx context.Context, t *Model, shard *dataset.S
 			e.countNumbers(sums, result, targets)
 			continue
 		}
-		e.count(labels, result)
+		e.count(labels, result, t.Graph)
 	}
 	e.conclude(t.Labels)
 	switch {
@@ -192,24 +196,53 @@ func (e *Evaluation) countLabels(sums *disdel.LabelSums, result Result, targets 
 		sums.Add(outputs, row)
 		e.Rows++
 		for k, p := range outputs {
-			if right := float64(p); row[k] == 0 {
-				e.Loss -= math.Log(math.Max(1-right, math.SmallestNonzeroFloat32)) / float64(len(outputs))
-			} else {
-				e.Loss -= math.Log(math.Max(right, math.SmallestNonzeroFloat32)) / float64(len(outputs))
+			if row[k] == 0 {
+				p = 1 - p
 			}
+			e.Loss += surprise(p) / float64(len(outputs))
 		}
 	}
 }
 
 // count counts the results of rows with labels.
-func (e *Evaluation) count(labels []int32, result Result) {
+func (e *Evaluation) count(labels []int32, result Result, g *model.Graph) {
+	softmax := g.Nodes[len(g.Nodes)-1].Op == model.OpSoftmax || g.Custom() != nil
 	for i, label := range labels {
 		e.Rows++
 		e.Confusion[label][result.Classes[i]]++
 		e.top5 += disdel.CountTop5(result.Probabilities[i], labels[i:i+1])
-		// A probability that a float32 rounds to 0 must not make the loss infinite.
-		e.Loss -= math.Log(math.Max(float64(result.Probabilities[i][label]), math.SmallestNonzeroFloat32))
+		e.Loss += classLoss(e.loss, result.Probabilities[i], int(label), softmax)
 	}
+}
+
+// surprise is the negative logarithm of a probability. One that a float32 rounds to 0 does not make it infinite.
+func surprise(p float32) float64 { return -math.Log(max(float64(p), math.SmallestNonzeroFloat32)) }
+
+// classLoss is the loss of a row with a label, as a job with this loss counts it: cross-entropy for "". Without softmax
+// the outputs may be of any size.
+func classLoss(loss string, outputs []float32, label int, softmax bool) (sum float64) {
+	if loss != disdel.LossMSE && loss != disdel.LossBinaryCrossEntropy {
+		if softmax {
+			return surprise(outputs[label])
+		}
+		top := float64(slices.Max(outputs))
+		for _, v := range outputs {
+			sum += math.Exp(float64(v) - top)
+		}
+		return math.Log(sum) - (float64(outputs[label]) - top)
+	}
+	for k, v := range outputs {
+		off := v
+		if k == label {
+			off = 1 - v
+		}
+		if loss == disdel.LossMSE {
+			sum += float64(off) * float64(off)
+		} else {
+			sum += surprise(1 - off)
+		}
+	}
+	return sum / float64(len(outputs))
 }
 
 // conclude computes the figures of the classes and of all rows.

@@ -1,6 +1,7 @@
 package infer
 
 import (
+	"math"
 	"testing"
 
 	"github.com/disdel/disdel"
@@ -22,5 +23,25 @@ func TestFiguresOfClasses(t *testing.T) {
 	}
 	if j.Accuracy != 0.7 || j.Loss != 0.5 {
 		t.Errorf("accuracy %v, loss %v", j.Accuracy, j.Loss)
+	}
+}
+
+// The loss of a row is that of the model's job: of plain outputs, too, which are no probabilities.
+func TestLossOfClasses(t *testing.T) {
+	for _, c := range []struct {
+		loss    string
+		outputs []float32
+		softmax bool
+		want    float64
+	}{
+		{"", []float32{0.25, 0.75}, true, -math.Log(0.25)},
+		{disdel.LossCrossEntropy, []float32{-3, 0}, false, 3 + math.Log1p(math.Exp(-3))},
+		{disdel.LossMSE, []float32{-0.5, 2}, false, (1.5*1.5 + 4) / 2},
+		{disdel.LossMSE, []float32{0.25, 0.75}, true, 0.75 * 0.75},
+		{disdel.LossBinaryCrossEntropy, []float32{0.5, 0.75}, false, (math.Ln2 + math.Log(4)) / 2},
+	} {
+		if got := classLoss(c.loss, c.outputs, 0, c.softmax); math.Abs(got-c.want) > 1e-7 {
+			t.Errorf("%s of %v: %v, want %v", c.loss, c.outputs, got, c.want)
+		}
 	}
 }
