@@ -48,6 +48,20 @@ func TestAChangedJobGoesOnOnlyWhereItsRoundsDo(t *testing.T) {
 	}
 }
 
+// A job that ended well is not trained further, also where the job now has more epochs; a failed one is.
+func TestAFinishedTrainingIsNotContinued(t *testing.T) {
+	var now Spec
+	now.Job.Training.Epochs, now.Plan = 6, disdel.Plan{Rounds: 6, Epochs: 1, Workers: 2}
+	for status, refused := range map[disdel.Status]bool{disdel.StatusSucceeded: true, disdel.StatusFailed: false} {
+		r := disdel.Record{Status: status, Plan: disdel.Plan{Rounds: 4, Epochs: 1, Workers: 2}}
+		r.Job.Training.Epochs = 4
+		err := CheckResume(r, now, disdel.Checkpoint{Round: 4})
+		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "its training has ended") {
+			t.Errorf("%s: %v", status, err)
+		}
+	}
+}
+
 func halved(task disdel.Task, from, to int) disdel.Adjustment {
 	return disdel.Adjustment{
 		Task: task, Field: disdel.FieldBatchSize, From: disdel.Quantity{Count: from},

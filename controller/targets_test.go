@@ -206,7 +206,7 @@ func TestLossesOfALanguageModel(t *testing.T) {
 		"smoothing": {disdel.LossCrossEntropy, 0.1, true},
 	} {
 		r := resolver{locate: func(string) (int, int) { return 0, 0 }, found: true}
-		r.Resolved.Data = disdel.DataInfo{Name: "texts", Sample: []int{1, 1, 4}, Classes: 8, Train: 40, HeldOut: 8, NextToken: true}
+		r.Resolved.Data = disdel.DataInfo{Name: "texts", Classes: 8, Train: 40, HeldOut: 8, NextToken: true}
 		r.Graph, r.Job.Training.BatchSize = &model.Graph{}, 4
 		r.Job.Training.Loss, r.Job.Training.LabelSmoothing = c.loss, c.smoothing
 		r.fit()

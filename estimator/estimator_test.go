@@ -338,7 +338,7 @@ func TestANetworkOfOnePieceIsNotEstimatedByLayers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := planned.EvaluateByLayers(Input{Graph: g, BatchSize: 8, Rows: 100, SampleBytes: 4, Epochs: 1, Optimizer: adam})
+	e, err := planned.EvaluateByLayers(Input{Graph: g, BatchSize: 8, Rows: 100, SampleBytes: 4, Epochs: 1})
 	if !errors.Is(err, disdel.Invalid) || e.Total != 0 {
 		t.Errorf("%v, %v", e.Total, err)
 	}

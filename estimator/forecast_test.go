@@ -189,3 +189,11 @@ func TestForecastsOfJobsThatMayStopEarly(t *testing.T) {
 		t.Errorf("%+v, without early stop %+v", got.Duration, usual.Duration)
 	}
 }
+
+// A job takes the sum of its parts; only what its workers do is done once for each wave of them.
+func TestAForecastIsTheSumOfItsParts(t *testing.T) {
+	p := parts{waves: 2, started: 1, rows: 10, aggregate: 100, evaluate: 1000, between: 10_000, outside: 100_000}
+	if got := p.total(); got != 111_122 {
+		t.Errorf("%v s, want 111122 s", got)
+	}
+}
