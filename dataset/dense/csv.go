@@ -194,13 +194,10 @@ func (t *table) begin() error {
 		if err != nil {
 			return err
 		}
-		t.names = make([]string, len(top[0]))
-		for i := range t.names {
-			t.names[i] = fmt.Sprintf(Headless, i+1)
-			if t.header && top[0][i] != "" {
-				t.names[i] = top[0][i]
-			}
+		if t.names = make([]string, len(top[0])); t.header {
+			t.names = top[0]
 		}
+		t.names = HeaderNames(t.names)
 	}
 	for i := range t.names {
 		if !utf8.ValidString(t.names[i]) {
@@ -274,6 +271,9 @@ func (t *table) choose() error {
 	t.columns = make([]column, len(t.names))
 	for i := range t.columns {
 		t.columns[i] = newColumn(t.names[i])
+		if t.format == formatParquet && strings.HasPrefix(t.names[i], "__index_level_") {
+			t.columns[i].passed = isIndex
+		}
 	}
 	t.columns[t.label].passed = isLabel
 	for _, at := range t.targets {
@@ -314,7 +314,9 @@ func (t *table) setKinds() error {
 		case kind == dataset.ColumnSkip:
 			t.columns[at].passed = asAsked
 		default:
-			t.columns[at].asked = kind
+			if t.columns[at].asked = kind; t.columns[at].passed == isIndex {
+				t.columns[at].passed = ""
+			}
 		}
 	}
 	if wrong == nil {
@@ -330,11 +332,12 @@ func (t *table) setKinds() error {
 	return bad
 }
 
-// Why the columns of the label and of targets are no values of a row.
+// Why columns are no values of a row.
 const (
 	isLabel   = "it is the label"
 	isTarget  = "it is a number to predict"
 	isYesOrNo = "it is one of several labels"
+	isIndex   = "it is the index of a pandas table"
 )
 
 // asAsked is why a column that the user names is left out.
@@ -391,6 +394,9 @@ func (t *table) learn() error {
 	}
 	t.decide(wrong)
 	slices.SortStableFunc(wrong.list, func(a, b disdel.Fault) int { return a.Line - b.Line })
+	if t.sniffed && !t.header && len(wrong.list) > 0 && wrong.list[0].Line == 1 && wrong.list[0].Hint == "" {
+		wrong.list[0].Hint = "if the first line is a header: --header yes"
+	}
 	return wrong.err()
 }
 

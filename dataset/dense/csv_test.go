@@ -164,6 +164,12 @@ func TestTablesAreWrittenInManyWays(t *testing.T) {
 			[]string{"p", "q"},
 			kept{Values: []float32{5, 1.5}},
 		},
+		"a header with a name twice, and an empty one": {
+			CSV{Source: dataset.TextSource("a", "a,a,,y\n1,2,9,p\n3,4,9,q\n"), Skip: []string{"a", "column 3"}, Scale: AsIs},
+			[]int{1, 1, 1},
+			[]string{"p", "q"},
+			kept{Values: []float32{2}},
+		},
 		"decimals with a comma, thousands with points": {
 			CSV{Source: dataset.TextSource("a", "a;b;y\n1,5;1.234;p\n7;-2.000,5;q\n"), Scale: AsIs, Decimal: ","},
 			[]int{1, 1, 2},
@@ -497,6 +503,11 @@ func TestNumbers(t *testing.T) {
 // classes are expected, commas in numbers, lines of other systems.
 func TestTextsThatAreNoNames(t *testing.T) {
 	const rows = "a,b,label\n1,2,x\n3,4,y\n"
+	var many strings.Builder
+	many.WriteString("9,2,red,y\n")
+	for i := range 99 {
+		many.WriteString(fmt.Sprintf("%d,2,%d.5,z\n", i, i))
+	}
 	long := strings.Repeat("word ", 300)
 	for text, want := range map[string]string{
 		strings.ReplaceAll(rows, "x", "caf\xe9"):                    `"caf\xe9" is no text in UTF-8`,
@@ -509,6 +520,8 @@ func TestTextsThatAreNoNames(t *testing.T) {
 		"Prices\n\na b\n1 2\n":                                      "line 1 has 1 field, and line 3 has 2",
 		"a  b  c\n1  2  New York\n":                                 "line 1 has 3 fields, and line 2 has 4",
 		"a b\np  1 2\nq  3 4\n":                                     "sed '1s/^/row\\t/' FILE > OUT, and --skip row",
+		many.String():                                               `1:3: column 3: "red" is no number; if the first line is a header: --header yes`,
+		"Prices,\nof,2020\na,b,c,d\n1,2,3,4\n":                      "leave out the lines above: tail -n +3 FILE > OUT",
 		"a,b\np,1,2\nq,3,4\n":                                       "sed '1s/^/row,/' FILE > OUT, and --skip row",
 		"a;b;label\n" + strings.Repeat("1;2;x\n", 30) + "1,5;2;y\n": `"1,5" is no number; decimals have a point`,
 	} {

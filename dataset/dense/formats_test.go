@@ -54,6 +54,24 @@ func TestATableIsTheSameInEveryFormat(t *testing.T) {
 	}
 }
 
+// pandas writes the index of a table as a column, which is no value of a row unless the user says so.
+func TestTheIndexOfAPandasTableIsNoValue(t *testing.T) {
+	type row struct {
+		Area  float64 `parquet:"area"`
+		Index int64   `parquet:"__index_level_0__"`
+		Y     string  `parquet:"y"`
+	}
+	from := parquetOf(t, row{1.5, 0, "p"}, row{2.5, 1, "q"}, row{3.5, 2, "p"})
+	const name = "__index_level_0__"
+	for columns, kinds := range map[int]map[string]dataset.ColumnKind{1: nil, 2: {name: dataset.ColumnNumber}} {
+		in, err := CSV{Source: from, Kinds: kinds}.Input("a")
+		if err != nil || len(in.Columns) != columns ||
+			slices.Contains(in.Understood.Passed, name+": it is the index of a pandas table") != (kinds == nil) {
+			t.Errorf("%d columns: %+v, %v", columns, in.Columns, err)
+		}
+	}
+}
+
 // textTable is a table in two formats.
 type textTable struct{ csv, json string }
 

@@ -93,3 +93,19 @@ func (r *RawRows) Spelled(number string) string {
 	}
 	return number
 }
+
+// HeaderNames are the names of columns whose header has these fields: an empty one is named by its number, and a later
+// one of the same name by its place among them, from 2.
+func HeaderNames(header []string) []string {
+	names, seen := make([]string, len(header)), map[string]int{}
+	for i, name := range header {
+		if name == "" {
+			name = fmt.Sprintf(Headless, i+1)
+		}
+		if seen[name]++; seen[name] > 1 {
+			name = fmt.Sprintf("%s (%d)", name, seen[name])
+		}
+		names[i] = name
+	}
+	return names
+}

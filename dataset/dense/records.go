@@ -235,6 +235,9 @@ func (t *table) ragged(r record, first bool) disdel.Fault {
 	fault := disdel.Fault{
 		Line: r.line, Column: 1, Path: "columns", Msg: fmt.Sprintf("it has %d, and the first line %d", r.width, len(t.names)),
 	}
+	if first && r.width > len(t.names)+1 {
+		fault.Hint = fmt.Sprintf("if the table begins here, leave out the lines above: tail -n +%d FILE > OUT", r.line)
+	}
 	if first && t.header && r.width == len(t.names)+1 {
 		by := string(t.Separator)
 		if by == "\t" {

@@ -156,10 +156,14 @@ func (r *rawRows) readCSV(data []byte) (ok bool, err error) {
 		return false, nil // what follows tells the fault
 	}
 	places := make([]int, len(head)) // in r.texts, -1: the field is not needed
+	names := make([]string, len(head))
 	for i, name := range head {
+		names[i] = strings.TrimSpace(name)
+	}
+	for i, name := range dense.HeaderNames(names) {
 		places[i] = -1
-		if at, known := r.at[strings.TrimSpace(name)]; known {
-			places[i], ok = at, true
+		if at, known := r.at[name]; known {
+			places[i], ok = at, ok || names[i] != ""
 		}
 	}
 	headless := !ok && r.byPosition(places)

@@ -270,3 +270,18 @@ func TestRowsWithoutAHeaderAreTakenAsTheTableHasThem(t *testing.T) {
 		}
 	}
 }
+
+// A name that a header has twice is two columns, here as in the table.
+func TestColumnsOfOneNameAreTwo(t *testing.T) {
+	in, err := dense.CSV{
+		Source: dataset.TextSource("a.csv", "a,,a,y\n1,5,10,p\n3,6,30,q\n"), Scale: dense.AsIs,
+	}.Input("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := modelOf(t, &in)
+	got, err := m.Read("b.csv", []byte("a,,a\n7,8,9\n"))
+	if err != nil || !slices.Equal(got.Rows[0], []float32{7, 8, 9}) {
+		t.Errorf("%v, %v", got.Rows, err)
+	}
+}
