@@ -45,14 +45,27 @@ func (s *Store) PushInBlocks(ctx context.Context, u disdel.Update, read func(dst
 		}
 		return values
 	}
-	values := make([]float32, min(h.layout.column, h.layout.values()))
-	for k := range h.layout.columns() {
-		if i := notFinite(gather(values, k)); i >= 0 {
-			return notFiniteError(h.kind, h.id, h.layout.valueName(k*h.layout.column+i))
+	for i, t := range h.layout.tensors {
+		if k := firstNotFinite(h.layout.starts[i+1]-h.layout.starts[i], i, read); k >= 0 {
+			return notFiniteError(h.kind, h.id, fmt.Sprintf("value %d of %s", k, t.Name))
 		}
 	}
 	columns := func(dst []byte, values []float32, k int) []byte { return appendFloats(dst[:0], gather(values, k)) }
 	return s.publish(ctx, h, columns, u.ID, u.Fence)
+}
+
+// firstNotFinite returns the index of the first of n values of a tensor that is not finite, or -1. It holds few at a
+// time.
+func firstNotFinite(n, tensor int, read func(dst []float32, tensor, from int)) int {
+	values := make([]float32, min(n, 1<<16))
+	for from := 0; from < n; from += len(values) {
+		part := values[:min(len(values), n-from)]
+		read(part, tensor, from)
+		if i := notFinite(part); i >= 0 {
+			return from + i
+		}
+	}
+	return -1
 }
 
 // PushEncoded stores an update that Feedback encoded; it ignores u.Weights. Its errors are those of PushUpdate.
