@@ -93,7 +93,7 @@ var checks = []check{
 		id: "R18", what: "soak", run: soak,
 		note: "a platform and a server for half a minute each, or half of DISDEL_ROBUST_SOAK",
 	},
-	{id: "R19", what: "data of earlier versions", note: "homes of five earlier versions", run: oldHomes, tests: []named{
+	{id: "R19", what: "data of earlier versions", note: "homes of six earlier versions", run: oldHomes, tests: []named{
 		{"service", "TestAHomeOfTheVersionBeforeIsReadAndGoesOn|TestDocumentsOfANewerVersionAreRefused"},
 		{"internal/cli", "TestAHomeOfEachEarlierVersion"},
 		{"history", "TestNewerRecordsAreLeftAlone"},
