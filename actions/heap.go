@@ -14,8 +14,11 @@ import (
 // stop the process. Memory outside the Go heap (the program's data, an engine's slab) is subtracted.
 //
 // Small actions get the platform's least limit, which is far above their estimate. There nothing is returned to the
-// system between phases: nobody else could use that memory, and returning it would take most of a short round. The
-// collector's limit is still the same, so that the peak is the same.
+// system between phases: nobody else could use that memory, and returning it would take most of a short round.
+//
+// The runtime counts more than it uses. In the smallest actions, a limit at the estimate is therefore below what is
+// live, and the collector would take half of the processor time. There the limit is higher, and the collector waits for
+// a small share of garbage, which the estimate counts.
 func (h *Host) limitHeap(limit, estimate, slab disdel.Bytes) {
 	if h.shared {
 		return
@@ -23,6 +26,18 @@ func (h *Host) limitHeap(limit, estimate, slab disdel.Bytes) {
 	h.relaxed = estimate > 0 && estimate <= small && limit >= 2*estimate
 	h.free()
 	target := limit / 100 * 96
+	if tiny := h.relaxed && estimate <= tinyEstimate; tiny != h.tiny {
+		h.tiny = tiny
+		percent := CollectEvery
+		if tiny {
+			percent = tinyPercent
+		}
+		debug.SetGCPercent(percent)
+	}
+	if h.tiny {
+		debug.SetMemoryLimit(int64(min(target-outsideHeap, estimate+untouched) - slab))
+		return
+	}
 	if estimate > 0 {
 		target = min(target, estimate)
 	}
@@ -85,6 +100,17 @@ func (h *Host) free() {
 
 // small is the largest estimate of an action that keeps its garbage between phases.
 const small = 12 * disdel.MB
+
+// CollectEvery is the collector's percentage in actions: memory is what they are billed and killed for.
+const CollectEvery = 40
+
+// Actions up to tinyEstimate keep garbage of tinyPercent of what is live. untouched is the memory that the Go runtime
+// counts there, but of which the process has used no page.
+const (
+	tinyEstimate = 11 * disdel.MB
+	tinyPercent  = 20
+	untouched    = 4 * disdel.MB
+)
 
 // leastHeap is the lowest bound: below it the collector would run all the time.
 const leastHeap = 6 * disdel.MB

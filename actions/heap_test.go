@@ -61,3 +61,27 @@ func TestASharedHostLeavesTheCollectorAlone(t *testing.T) {
 		}
 	}
 }
+
+// In a small action with a far larger limit, the collector waits for a share of garbage. Its limit is above what the Go
+// runtime counts without any job: below that it would never rest. Larger actions keep to their estimate.
+func TestTheCollectorRestsInSmallActions(t *testing.T) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
+	defer debug.SetGCPercent(debug.SetGCPercent(CollectEvery))
+	h := NewHost(func(...int) (disdel.Bytes, disdel.Bytes) { return 0, 0 }, engine.Table{})
+	for _, c := range []struct {
+		limit, estimate, want disdel.Bytes
+		percent               int
+	}{
+		{128 * disdel.MB, 8 * disdel.MB, 8*disdel.MB + untouched, tinyPercent},
+		{128 * disdel.MB, tinyEstimate + 1, tinyEstimate + 1 - outsideHeap, CollectEvery},
+		{15 * disdel.MB, 8 * disdel.MB, leastHeap, CollectEvery}, // its limit is near
+	} {
+		h.limitHeap(c.limit, c.estimate, 0)
+		percent := debug.SetGCPercent(CollectEvery)
+		debug.SetGCPercent(percent)
+		if got := debug.SetMemoryLimit(-1); got != int64(c.want) || percent != c.percent {
+			t.Errorf("%v of %v: a limit of %v at %d %%, not %v at %d %%", c.estimate, c.limit, disdel.Bytes(got), percent,
+				c.want, c.percent)
+		}
+	}
+}

@@ -32,6 +32,7 @@ type Host struct {
 	limit   disdel.Bytes // of the container's memory, see Within
 	shared  bool         // other hosts are in the process, see Shared
 	relaxed bool         // the action is small, its limit far above its estimate: garbage is kept between phases
+	tiny    bool         // the collector keeps more garbage, see limitHeap
 	shard   shardCache
 	built   engineCache
 	store   storeCache

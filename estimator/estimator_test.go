@@ -160,16 +160,33 @@ func TestQuantilesAreStudents(t *testing.T) {
 // Threads have stacks, and a chunk counts where it is the largest thing there ever is.
 func TestSmallTermsCount(t *testing.T) {
 	in := Input{Graph: lenet(t), BatchSize: 1, Rows: 10, SampleBytes: 784, Epochs: 1}
-	base := planned.Train(in)
-	more := in
+	large := in // keeps no garbage
+	large.BatchSize, large.Rows = 256, 256
+	more := large
 	more.Threads = 3
-	if got := planned.Train(more).Package - base.Package; got != 2*calibrated.Thread {
+	if got := planned.Train(more).Package - planned.Train(large).Package; got != 2*calibrated.Thread {
 		t.Errorf("two more threads take %v", got)
 	}
+	base := planned.Train(in)
 	part := in
 	part.Part = 1_000_000
 	if got := planned.Train(part).Likely - base.Likely; got <= 0 || got > calibrated.Chunk {
 		t.Errorf("rows out of a large data set take %v more", got)
+	}
+}
+
+// A small action keeps garbage, a large one none, and where it fades the sum does not fall.
+func TestSmallActionsKeepGarbage(t *testing.T) {
+	last := disdel.Bytes(0)
+	for likely := 5 * disdel.MB; likely < 2*calibrated.KeptBelow; likely += 50 * disdel.KB {
+		kept := calibrated.keptGarbage(likely)
+		if likely+kept <= last || kept > calibrated.Kept || (kept > 0) != (likely < calibrated.KeptBelow) {
+			t.Errorf("%v and %v of garbage, after %v", likely, kept, last)
+		}
+		last = likely + kept
+	}
+	if got := calibrated.keptGarbage(8 * disdel.MB); got != calibrated.Kept {
+		t.Errorf("8 MB keep %v", got)
 	}
 }
 

@@ -48,15 +48,12 @@ func Tell(w io.Writer, err error) {
 	}
 }
 
-// collectEvery is the collector's target for actions: memory is what they are billed and killed for.
-const collectEvery = 40
-
 // NewHost returns a host that measures this process and computes with these backends.
 func NewHost(backends engine.Table) *actions.Host { return actions.NewHost(owruntime.Memory, backends) }
 
 // Serve answers /init and /run at an address (:PORT, tcp:HOST:PORT or unix:/PATH) until ctx ends, and closes the host.
 func Serve(ctx context.Context, address string, h *actions.Host) error {
-	debug.SetGCPercent(collectEvery)
+	debug.SetGCPercent(actions.CollectEvery)
 	handlers := map[disdel.Task]owruntime.Handler{}
 	for task, handle := range h.Handlers() {
 		handlers[task] = func(ctx context.Context, p json.RawMessage) (any, error) { return handle(ctx, p) }
