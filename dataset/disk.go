@@ -48,7 +48,7 @@ func newDiskRows(name string, rows, rowBytes int) (*diskRows, error) {
 			f.Close()
 			return nil, err
 		}
-		unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_RANDOM) //nolint:errcheck // it is only faster
+		files.ReadAtRandom(f)
 		return &diskRows{
 			file: f, place: make([]int32, rows), new: bufio.NewWriterSize(f, writtenAtOnce), row: make([]byte, rowBytes),
 		}, nil
@@ -107,8 +107,7 @@ func notKept(err error) error {
 func (d *diskRows) prepare(rows []int32) {
 	size := int64(len(d.row))
 	for _, row := range rows {
-		//nolint:errcheck // it is only faster
-		unix.Fadvise(int(d.file.Fd()), int64(d.place[row])*size, size, unix.FADV_WILLNEED)
+		files.ReadSoon(d.file, int64(d.place[row])*size, size)
 	}
 }
 

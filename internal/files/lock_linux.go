@@ -21,3 +21,11 @@ func Holder(f *os.File) (pid int, locked bool) {
 	}
 	return int(lock.Pid), true
 }
+
+// ReadSoon has the kernel read a part of a file ahead. It is advice: nothing fails.
+func ReadSoon(f *os.File, at, size int64) {
+	_ = unix.Fadvise(int(f.Fd()), at, size, unix.FADV_WILLNEED)
+}
+
+// ReadAtRandom tells the kernel that a file is read at drawn places. It is advice: nothing fails.
+func ReadAtRandom(f *os.File) { _ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_RANDOM) }

@@ -21,3 +21,9 @@ func Holder(f *os.File) (pid int, locked bool) {
 	}
 	return 0, unix.Flock(int(f.Fd()), unix.LOCK_UN) != nil
 }
+
+// ReadSoon does nothing: only Linux takes this advice.
+func ReadSoon(*os.File, int64, int64) {}
+
+// ReadAtRandom does nothing: only Linux takes this advice.
+func ReadAtRandom(*os.File) {}
