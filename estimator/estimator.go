@@ -228,19 +228,11 @@ func (e Estimator) finish(task disdel.Task, in Input, est disdel.Estimate) disde
 	if risk == 0 {
 		risk = DefaultRisk
 	}
-	est = sum(est)
-	est.Package += calibrated.keptGarbage(est.Likely)
-	n := calibrated.phases(task, in, sum(est))
+	n := calibrated.keepGarbage(calibrated.phases(task, in, sum(est)))
 	if e.method == MethodLearned {
 		n = e.learn(task, in, n)
 	}
 	return calibrated.margin(n, risk)
-}
-
-// keptGarbage is the garbage that a small action keeps: collecting it at once would take half of its processor time. The
-// larger the action, the less of it is beside what its phases free.
-func (c calibration) keptGarbage(likely disdel.Bytes) disdel.Bytes {
-	return max(0, min(c.Kept, (c.KeptBelow-likely)/4))
 }
 
 // sum fills in fit (Eq. 2) and the likely peak (Eq. 1 without its margin).

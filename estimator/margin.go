@@ -58,6 +58,22 @@ func (c calibration) phase(likely, heap disdel.Bytes) phase {
 	}
 }
 
+// keepGarbage adds what each phase keeps to the phases and to the estimate.
+func (c calibration) keepGarbage(n need) need {
+	for i, p := range n.phases {
+		n.phases[i].likely += c.keptGarbage(p.likely)
+	}
+	n.Package += c.keptGarbage(n.Likely)
+	n.Estimate = sum(n.Estimate)
+	return n
+}
+
+// keptGarbage is the garbage that a small action keeps: collecting it at once would take half of its processor time. The
+// larger the action, the less of it is beside what its phases free. It falls more slowly than the likely peak rises.
+func (c calibration) keptGarbage(likely disdel.Bytes) disdel.Bytes {
+	return max(0, min(c.Kept, (c.KeptBelow-likely)/4))
+}
+
 // scale multiplies every term, and spreads by another factor.
 func (n need) scale(by, spread float64) need {
 	for i, p := range n.phases {
