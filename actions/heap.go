@@ -26,7 +26,7 @@ func (h *Host) limitHeap(limit, estimate, slab disdel.Bytes) {
 	h.relaxed = estimate > 0 && estimate <= small && limit >= 2*estimate
 	h.free()
 	target := limit / 100 * 96
-	if tiny := h.relaxed && estimate <= tinyEstimate; tiny != h.tiny {
+	if tiny := estimate > 0 && estimate <= tinyEstimate; tiny != h.tiny {
 		h.tiny = tiny
 		percent := CollectEvery
 		if tiny {
@@ -35,7 +35,7 @@ func (h *Host) limitHeap(limit, estimate, slab disdel.Bytes) {
 		debug.SetGCPercent(percent)
 	}
 	if h.tiny {
-		debug.SetMemoryLimit(int64(min(target-outsideHeap, estimate+untouched) - slab))
+		debug.SetMemoryLimit(int64(min(target, estimate) + untouched - slab))
 		return
 	}
 	if estimate > 0 {
