@@ -18,15 +18,16 @@ import (
 //
 // The runtime counts more than it uses. In the smallest actions, a limit at the estimate is therefore below what is
 // live, and the collector would take half of the processor time. There the limit is higher, and the collector waits for
-// a small share of garbage, which the estimate counts.
+// a small share of garbage, which the estimate counts. They return nothing between phases, whatever their limit.
 func (h *Host) limitHeap(limit, estimate, slab disdel.Bytes) {
 	if h.shared {
 		return
 	}
-	h.relaxed = estimate > 0 && estimate <= small && limit >= 2*estimate
+	tiny := estimate > 0 && estimate <= tinyEstimate
+	h.relaxed = tiny || estimate > 0 && estimate <= small && limit >= 2*estimate
 	h.free()
 	target := limit / 100 * 96
-	if tiny := estimate > 0 && estimate <= tinyEstimate; tiny != h.tiny {
+	if tiny != h.tiny {
 		h.tiny = tiny
 		percent := CollectEvery
 		if tiny {
@@ -35,7 +36,8 @@ func (h *Host) limitHeap(limit, estimate, slab disdel.Bytes) {
 		debug.SetGCPercent(percent)
 	}
 	if h.tiny {
-		debug.SetMemoryLimit(int64(min(target, estimate) + untouched - slab))
+		filled := max(0, estimate-untouchedBelow) * 2 / 5
+		debug.SetMemoryLimit(int64(min(target, estimate) + untouched - filled - slab))
 		return
 	}
 	if estimate > 0 {
@@ -105,11 +107,12 @@ const small = 12 * disdel.MB
 const CollectEvery = 40
 
 // Actions up to tinyEstimate keep garbage of tinyPercent of what is live. untouched is the memory that the Go runtime
-// counts there, but of which the process has used no page.
+// counts there, but of which the process has used no page. Above untouchedBelow, the process uses some of it.
 const (
-	tinyEstimate = 11 * disdel.MB
-	tinyPercent  = 20
-	untouched    = 4 * disdel.MB
+	tinyEstimate   = 11 * disdel.MB
+	tinyPercent    = 20
+	untouched      = 4 * disdel.MB
+	untouchedBelow = 8 * disdel.MB
 )
 
 // leastHeap is the lowest bound: below it the collector would run all the time.

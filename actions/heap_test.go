@@ -73,6 +73,7 @@ func TestTheCollectorRestsInSmallActions(t *testing.T) {
 		percent               int
 	}{
 		{128 * disdel.MB, 8 * disdel.MB, 8*disdel.MB + untouched, tinyPercent},
+		{128 * disdel.MB, 10 * disdel.MB, 10*disdel.MB + untouched - disdel.MB*4/5, tinyPercent},
 		{128 * disdel.MB, tinyEstimate + 1, tinyEstimate + 1 - outsideHeap, CollectEvery},
 		{12 * disdel.MB, 8 * disdel.MB, 8*disdel.MB + untouched, tinyPercent}, // as at an exact limit
 	} {

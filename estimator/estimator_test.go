@@ -180,7 +180,8 @@ func TestSmallActionsKeepGarbage(t *testing.T) {
 	last := disdel.Bytes(0)
 	for likely := 5 * disdel.MB; likely < 2*calibrated.KeptBelow; likely += 50 * disdel.KB {
 		kept := calibrated.keptGarbage(likely)
-		if likely+kept <= last || kept > calibrated.Kept || (kept > 0) != (likely < calibrated.KeptBelow) {
+		keeps := calibrated.KeptAbove < likely && likely < calibrated.KeptBelow
+		if likely+kept <= last || kept > calibrated.Kept || (kept > 0) != keeps {
 			t.Errorf("%v and %v of garbage, after %v", likely, kept, last)
 		}
 		last = likely + kept

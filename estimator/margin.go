@@ -68,10 +68,10 @@ func (c calibration) keepGarbage(n need) need {
 	return n
 }
 
-// keptGarbage is the garbage that a small action keeps: collecting it at once would take half of its processor time. The
-// larger the action, the less of it is beside what its phases free. It falls more slowly than the likely peak rises.
+// keptGarbage is the garbage that a small action keeps: collecting it at once would take half of its processor time. It
+// falls more slowly than the likely peak rises.
 func (c calibration) keptGarbage(likely disdel.Bytes) disdel.Bytes {
-	return max(0, min(c.Kept, (c.KeptBelow-likely)/4))
+	return max(0, min(c.Kept, (likely-c.KeptAbove)/2, (c.KeptBelow-likely)/4))
 }
 
 // scale multiplies every term, and spreads by another factor.

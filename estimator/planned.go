@@ -38,8 +38,9 @@ type calibration struct {
 	// Garbage is the most garbage on the heap, as a share of it: the GOGC of an action as the runtime command sets it,
 	// and allocations while the collector works.
 	Garbage float64
-	// Kept is the garbage that a small action keeps, in its likely peak. It fades to none at KeptBelow.
-	Kept, KeptBelow disdel.Bytes
+	// Kept is the garbage that a small action keeps, in its likely peak. It grows from KeptAbove on, and fades to none at
+	// KeptBelow.
+	Kept, KeptAbove, KeptBelow disdel.Bytes
 }
 
 // calibrated is the calibration of this version.
@@ -51,7 +52,7 @@ var calibrated = calibration{
 	Upload:    transferOverhead{minimum: disdel.MB, share: 1.2, maximum: 14 * disdel.MB},
 	TrainNode: 4500, EvaluateNode: 3200, AggregateNode: 500,
 	IdleSigma: 400 * disdel.KB, HeapSigma: 0.015, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
-	Kept: 600 * disdel.KB, KeptBelow: 12 * disdel.MB,
+	Kept: 512 * disdel.KB, KeptAbove: 6*disdel.MB + 600*disdel.KB, KeptBelow: 11 * disdel.MB,
 	Aggregator: 192 * disdel.KB, Residuals: residuals(),
 }
 
