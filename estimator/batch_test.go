@@ -23,9 +23,10 @@ func (e elsewhere) Footprint(string, footprint.Spec) (footprint.Footprint, error
 	}}, nil
 }
 
-// Where a device computes, the batch that follows is filled meanwhile, by a thread more.
+// Where a device computes, the batch that follows is filled meanwhile, by a thread more. With so many rows, no
+// garbage is kept.
 func TestADevicesNextBatchIsCounted(t *testing.T) {
-	in := Input{Graph: lenet(t), BatchSize: 16, Rows: 100, SampleBytes: 784, Epochs: 1, Optimizer: adam}
+	in := Input{Graph: lenet(t), BatchSize: 16, Rows: 20_000, SampleBytes: 784, Epochs: 1, Optimizer: adam}
 	here, there := Planned(elsewhere{}), Planned(elsewhere{device: true})
 	for task, f := range map[disdel.Task]func(Estimator) disdel.Estimate{
 		disdel.TaskTrain:    func(e Estimator) disdel.Estimate { return e.Train(in) },
