@@ -68,8 +68,8 @@ func (c calibration) keepGarbage(n need) need {
 	return n
 }
 
-// keptGarbage is the garbage that a small action keeps: collecting it at once would take half of its processor time. It
-// falls more slowly than the likely peak rises.
+// keptGarbage is the garbage that a small action keeps: collecting it at once would take a third of its processor time
+// or more. It falls more slowly than the likely peak rises.
 func (c calibration) keptGarbage(likely disdel.Bytes) disdel.Bytes {
 	return max(0, min(c.Kept, (likely-c.KeptAbove)/2, (c.KeptBelow-likely)/4))
 }
