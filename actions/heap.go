@@ -17,8 +17,9 @@ import (
 // system between phases: nobody else could use that memory, and returning it would take most of a short round.
 //
 // The runtime counts more than it uses. In the smallest actions, a limit at the estimate is therefore below what is
-// live, and the collector would take a third of the processor time or more. There the limit is higher, and the collector
-// waits for a small share of garbage, which the estimate counts. They return nothing between phases, whatever their limit.
+// live, and the collector would take a third of the processor time or more. There the limit is higher, and the
+// collector waits for a small share of garbage, which the estimate counts. They return nothing between phases, whatever
+// their limit.
 func (h *Host) limitHeap(limit, estimate, slab disdel.Bytes) {
 	if h.shared {
 		return

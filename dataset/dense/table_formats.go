@@ -509,7 +509,8 @@ func even(fields []int) bool {
 	return len(fields) > 1 && slices.Min(fields) > 1 && slices.Min(fields) == slices.Max(fields)
 }
 
-// Blanks is the separator of tables whose columns have spaces, tabs or several of both between them. It is no character.
+// Blanks is the separator of tables whose columns have spaces, tabs or several of both between them. It is no
+// character.
 const Blanks rune = -1
 
 // BlanksAsTabs returns a text with one tab for each run of spaces and tabs. It leaves texts in quotes as they are, and
