@@ -107,8 +107,9 @@ const small = 12 * disdel.MB
 // CollectEvery is the collector's percentage in actions: memory is what they are billed and killed for.
 const CollectEvery = 40
 
-// Actions up to tinyEstimate keep garbage of tinyPercent of what is live. untouched is the memory that the Go runtime
-// counts there, but of which the process has used no page. Above untouchedBelow, the process uses some of it.
+// In actions with an estimate of at most tinyEstimate, the collector starts when the heap has grown by tinyPercent.
+// untouched is memory that the Go runtime counts although the process has not used it. Actions above untouchedBelow use
+// some of it.
 const (
 	tinyEstimate   = 11 * disdel.MB
 	tinyPercent    = 20

@@ -79,8 +79,8 @@ func statesNeedClaims(t *testing.T, s *place) {
 	}
 }
 
-// updatesInBlocksAreThoseOfACopy: an update that is read in blocks is the one that is pushed from a copy, whatever
-// columns it is cut into, and none with values that are not finite is stored.
+// updatesInBlocksAreThoseOfACopy tests PushInBlocks. For every size of column, it stores the same update as PushUpdate.
+// It refuses values that are not finite, and stores nothing then.
 func updatesInBlocksAreThoseOfACopy(t *testing.T, s *place) {
 	for i, column := range []int{columnValues, 4, 3} {
 		s.column = column

@@ -136,8 +136,8 @@ func processors(p disdel.Plan, task disdel.Task) float64 {
 
 // slowestStage is the time that stages take for a row, as a share of one action's with the same steps. It is the time
 // of the slowest stage and of the bubble: stages wait for the first and the last micro-batches (GPipe, section 2.3).
-// whole is the multiply-accumulates of the network; 0: unknown. Of more than two stages only one is known, and the others are
-// taken to be even.
+// whole is the number of multiply-accumulates of the network, 0 if it is unknown. A plan has the number of one stage.
+// If there are more than two stages, the others are assumed to have equal shares of the rest.
 func slowestStage(p disdel.Plan, job *disdel.Job, whole int64) float64 {
 	n := float64(len(p.Stages))
 	if n < 2 {
@@ -155,8 +155,8 @@ func slowestStage(p disdel.Plan, job *disdel.Job, whole int64) float64 {
 	return share * (parts + n - 1) / parts
 }
 
-// passing is the most s that a stage takes for a row to exchange outputs and their gradients with its neighbours, in a
-// step of so many rows.
+// passing is the time in seconds that stages exchange messages for one row. Each stage sends outputs and gradients to
+// its neighbours; the slowest one counts. rows is the number of rows of a step.
 func passing(p disdel.Plan, rows int) (most float64) {
 	if p.StepMemory.MicroBatch > 0 {
 		rows = min(rows, p.StepMemory.MicroBatch)

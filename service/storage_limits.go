@@ -122,7 +122,7 @@ func storeNeed(job disdel.Job, plan disdel.Plan, g *model.Graph) aggregator.Need
 }
 
 // stagesNeed counts what stages keep in Redis: each has a part of its replica's update and state. Each boundary between
-// two stages holds the values of up to a step. A weight that two stages share, or then its gradient, is sent beside them.
+// two stages holds the values of up to a step. Stages that share a weight also send it, and later its gradient.
 func stagesNeed(n *aggregator.Need, job *disdel.Job, plan *disdel.Plan, g *model.Graph) {
 	stages := disdel.Bytes(len(plan.Stages))
 	if stages == 0 {

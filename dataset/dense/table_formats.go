@@ -599,8 +599,8 @@ func (t *table) singleColumn(head []byte) error {
 	case at > 0 && max(fields[0], fields[at]) > 1:
 		bad.Msg = fmt.Sprintf("its columns have no comma, semicolon, tab or bar between them, and blanks do not divide it: "+
 			"line %d has %s, and line %d has %d", lines[0], disdel.Counted(fields[0], "field"), lines[at], fields[at])
-		bad.Hint = "leave out lines above the table (tail -n +3 FILE > OUT), and put texts with blanks in quotes; columns of " +
-			"fixed width become CSV by pandas.read_fwf('FILE').to_csv('OUT', index=False)"
+		bad.Hint = "leave out lines above the table (tail -n +3 FILE > OUT), and put texts with blanks in quotes; " +
+			"columns of fixed width become CSV by pandas.read_fwf('FILE').to_csv('OUT', index=False)"
 	}
 	return bad
 }

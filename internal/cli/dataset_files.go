@@ -98,7 +98,10 @@ func denseFlags() []cli.Flag {
 			Name:  "header",
 			Usage: "whether the first line of --csv is a header: yes or no (default: detect)",
 		},
-		&cli.StringFlag{Name: "separator", Usage: "`CHARACTER` between the columns of --csv, or blanks: spaces and tabs (default: detect)"},
+		&cli.StringFlag{
+			Name:  "separator",
+			Usage: "`CHARACTER` between the columns of --csv, or blanks: spaces and tabs (default: detect)",
+		},
 		&cli.StringFlag{
 			Name:  "missing",
 			Usage: "additional `TEXTS` in --csv for missing values: -1,unknown",
