@@ -1,6 +1,7 @@
 package estimator
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/disdel/disdel"
@@ -77,5 +78,22 @@ func TestThreadsResizeRowsOfTheirOwn(t *testing.T) {
 	in.Threads = 3
 	if three := planned.Train(in).Shard; three != one+2*in.Resizing {
 		t.Errorf("three threads hold %v, one %v", three, one)
+	}
+}
+
+// An estimate of bfloat16 on processors says what it means. One of float32, or of a device, has no such note.
+func TestOnlyShortActivationsOnProcessorsAreExplained(t *testing.T) {
+	in := Input{Graph: lenet(t), BatchSize: 16, Rows: 1000, SampleBytes: 784, Epochs: 1, Optimizer: adam}
+	short := in
+	short.Precision = disdel.PrecisionBF16
+	meaning := short.Precision.Meaning()
+	if notes := planned.Train(short).Notes; !slices.Contains(notes, meaning) {
+		t.Errorf("the notes %q do not say %q", notes, meaning)
+	}
+	if notes := planned.Train(in).Notes; len(notes) > 0 {
+		t.Errorf("float32: %q", notes)
+	}
+	if notes := Planned(elsewhere{device: true}).Train(short).Notes; slices.Contains(notes, meaning) {
+		t.Errorf("on a device: %q", notes)
 	}
 }

@@ -168,3 +168,24 @@ func ExampleRemainingGoal() {
 	fmt.Printf("%s after %.0f epochs\n", RemainingGoal(&r, &left, nil).Goal, RemainingGoal(&r, &left, nil).Epochs.Likely)
 	// Output: loss 0.3 after 10 epochs
 }
+
+// Jobs with as many workers that average as often count for the goal. Others count only where there is none of these.
+func TestAGoalGoesByJobsOfTheSameDistribution(t *testing.T) {
+	l := &learner{
+		work: lenetWork, lot: rand.New(rand.NewPCG(1, 1)), law: LossCurve{Floor: 0.1, Rate: 1, Start: 1},
+	}
+	goal := disdel.Goal{Loss: 0.5}
+	same, _ := l.run(20)
+	workers, _ := l.run(20)
+	workers.Plan.Workers++
+	sync, _ := l.run(20)
+	sync.Job.Distribution.Sync = disdel.SyncEvery(3)
+	all := evidenceFor(goal, l.input(goal, 20, []disdel.Record{workers, sync, same}))
+	if all.tried != 1 || all.prior != goalPrior || len(all.epochs) != 1 || all.epochs[0].job != same.ID {
+		t.Errorf("%+v, want only job %s", all, same.ID)
+	}
+	others := evidenceFor(goal, l.input(goal, 20, []disdel.Record{workers, sync}))
+	if others.tried != 2 || others.prior != goalOther {
+		t.Errorf("%+v, want both other jobs", others)
+	}
+}

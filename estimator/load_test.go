@@ -174,3 +174,23 @@ func TestALoadIsExpectedToWorsenByALittle(t *testing.T) {
 		}
 	}
 }
+
+// Jobs that were planned under another load say little: a busy machine's spread is that of its own load, both ways.
+func TestABusyMachinesSpreadIsWider(t *testing.T) {
+	m := &timedMachine{random: rand.New(rand.NewPCG(1, 13))}
+	past := []disdel.Record{m.beside(lenetWork, drawnLoad{}, true)}
+	before := loadForecast{}
+	for _, busy := range []float64{6, 12, 24} {
+		in := m.input(lenetWork, busy, past)
+		at := math.Log(slowdown(in.Plan, disdel.TaskTrain))
+		got := loadOf(in)
+		if got.more <= before.more || got.less <= before.less {
+			t.Errorf("%g threads: %+v, with fewer threads %+v", busy, got, before)
+		}
+		if more, less := quietMore+busyMore*at, quietLess+busyLess*at; math.Abs(got.more/more-1) > 0.04 ||
+			math.Abs(got.less/less-1) > 0.04 {
+			t.Errorf("%g threads: %+v, without earlier jobs %.3f and %.3f", busy, got, more, less)
+		}
+		before = got
+	}
+}

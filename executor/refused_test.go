@@ -101,6 +101,26 @@ func TestLimitsWithoutOwnQuotas(t *testing.T) {
 	}
 }
 
+// The front page's limits hold. OpenWhisk's standard limits hold where the page names none.
+func TestTheFrontPagesLimitsHold(t *testing.T) {
+	for page, want := range map[string]disdel.PlatformLimits{
+		`{"limits": {"min_action_memory": 67108864, "max_action_memory": 2147483648, "min_action_duration": 200,
+			"max_action_duration": 600000}}`: {
+			MinMemory: 64 * disdel.MB, MaxMemory: 2 * disdel.GB, MinTimeout: disdel.Millis(200 * time.Millisecond),
+			MaxTimeout: disdel.Millis(10 * time.Minute),
+		},
+		`{"limits": {}}`: {
+			MinMemory: 128 * disdel.MB, MaxMemory: 512 * disdel.MB, MinTimeout: disdel.Millis(100 * time.Millisecond),
+			MaxTimeout: disdel.Millis(5 * time.Minute),
+		},
+	} {
+		e, _ := scripted(t, answerOf{200, page}, answerOf{500, `{"error": "not now"}`})
+		if got, err := e.Limits(t.Context()); err != nil || got != want {
+			t.Errorf("%s gives %+v, %v, not %+v", page, got, err, want)
+		}
+	}
+}
+
 // Who gives up while it waits for the next minute's quota is told so, and asked nothing.
 func TestGivingUpInTheMinutesQueue(t *testing.T) {
 	e, w := scripted(t, answerOf{202, `{"activationId": "` + id + `"}`})

@@ -184,6 +184,23 @@ func TestAnActivationThatIsNeverServedEnds(t *testing.T) {
 	})
 }
 
+// The time that an activation may queue before it is given up adds to the time that the job has planned for its queue.
+func TestAPlannedQueueIsWaitedForToo(t *testing.T) {
+	queued := inv
+	queued.Queue = disdel.Millis(30 * time.Minute)
+	onCluster(t, Config{MaxQueue: time.Hour}, func(t *testing.T, e *Executor, _ *cluster) {
+		id := invoked(t, e)
+		begun := time.Now()
+		a, err := e.Wait(t.Context(), queued, id)
+		if err != nil || a.Outcome != disdel.OutcomeLost || a.Failure.Code != disdel.CodeNeverServed {
+			t.Fatalf("%+v, %v", a, err)
+		}
+		if took := time.Since(begun); took < 90*time.Minute || took > 2*time.Hour {
+			t.Errorf("given up after %v, not after 90 minutes or a little more", took)
+		}
+	})
+}
+
 // One that sends heartbeats is at work, whatever the record's delay.
 func TestAnActivationWithHeartbeatsIsAtWork(t *testing.T) {
 	beats := func(context.Context, disdel.Invocation) []disdel.Progress {

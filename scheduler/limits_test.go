@@ -178,3 +178,51 @@ func TestLimitsGrow(t *testing.T) {
 		}
 	})
 }
+
+// What a job had reached is the smallest limit above its kills that the same task passed with. If none passed, it is
+// what the last kill was advised to ask for.
+func TestReachedLimitsAreTheTasksOwn(t *testing.T) {
+	end := func(task disdel.Task, outcome disdel.Outcome, memory disdel.Bytes, round int) (a disdel.Activation) {
+		a.Task, a.Outcome, a.Round = task, outcome, round
+		a.Limits = disdel.Limits{Memory: memory * disdel.MB, Timeout: disdel.Millis(time.Minute)}
+		return a
+	}
+	const train, killed, passed = disdel.TaskTrain, disdel.OutcomeOutOfMemory, disdel.OutcomeSuccess
+	last := end(train, killed, 256, 1)
+	advised, _ := EnoughMemory(&disdel.Record{}, last)
+	for name, c := range map[string]struct {
+		then []disdel.Activation
+		want disdel.Bytes
+	}{
+		"the smallest that passed": {
+			[]disdel.Activation{end(train, passed, 512, 2), end(train, passed, 384, 3), end(train, passed, 400, 4)},
+			384 * disdel.MB,
+		},
+		"not what another task passed with": {[]disdel.Activation{end(disdel.TaskAggregate, passed, 512, 2)}, advised},
+		"not what failed otherwise":         {[]disdel.Activation{end(train, disdel.OutcomeTimeout, 512, 2)}, advised},
+		"not what passed with less":         {[]disdel.Activation{end(train, passed, 256, 2)}, advised},
+	} {
+		r := disdel.Record{Activations: append([]disdel.Activation{end(train, killed, 128, 0), last}, c.then...)}
+		if got := LimitsReached(&r, train).Memory; got != c.want {
+			t.Errorf("%s: %v, not %v", name, got, c.want)
+		}
+	}
+}
+
+// An earlier job tells of this one's memory only if network, engine and the optimiser's moments are all the same.
+func TestMemoryIsLearntFromTheSameNetworkOnly(t *testing.T) {
+	b := planBuilder{PlanInput: planInput(t)}
+	for name, change := range map[string]func(*disdel.Job){
+		"another engine":    func(j *disdel.Job) { j.Training.Backend = "other" },
+		"another optimiser": func(j *disdel.Job) { j.Training.Optimizer = disdel.Optimizer{SGD: &disdel.SGD{}} },
+		"another network":   func(j *disdel.Job) { j.Model.Name = "other" },
+	} {
+		r := disdel.Record{Job: b.Job}
+		if !b.sameNetwork(&r) {
+			t.Fatal("the job is not like itself")
+		}
+		if change(&r.Job); b.sameNetwork(&r) {
+			t.Errorf("%s: it counts as the same", name)
+		}
+	}
+}

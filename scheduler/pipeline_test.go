@@ -383,3 +383,37 @@ func TestAnEvaluationOfOnePieceHoldsAllWeights(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+// A job may say stages beside what it says only if no setting of it is one that stages do not have. One shard is none.
+func TestStagesAreOfferedBesideWhatTheyHave(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*disdel.Job)
+		may    bool
+	}{
+		"nothing":          {func(*disdel.Job) {}, true},
+		"one shard":        {func(j *disdel.Job) { j.Distribution.Aggregation.Shards = 1 }, true},
+		"two shards":       {func(j *disdel.Job) { j.Distribution.Aggregation.Shards = 2 }, false},
+		"float32 updates":  {func(j *disdel.Job) { j.Distribution.Aggregation.Wire = disdel.WireFloat32 }, true},
+		"rounded updates":  {func(j *disdel.Job) { j.Distribution.Aggregation.Wire = "float16" }, false},
+		"averaged moments": {func(j *disdel.Job) { j.Distribution.Aggregation.OptimizerState = disdel.StateAverage }, false},
+		"kept moments":     {func(j *disdel.Job) { j.Distribution.Aggregation.OptimizerState = disdel.StateKeep }, true},
+		"missing workers":  {func(j *disdel.Job) { j.Distribution.Missing.Policy = disdel.MissingProceed }, false},
+		"a static policy":  {func(j *disdel.Job) { j.Distribution.Policy = disdel.PolicyStatic }, true},
+		"another policy":   {func(j *disdel.Job) { j.Distribution.Policy = "coach" }, false},
+		"an exchange":      {func(j *disdel.Job) { j.Distribution.Exchange = &disdel.Exchange{} }, false},
+		"bfloat16":         {func(j *disdel.Job) { j.Training.Precision = disdel.PrecisionBF16 }, false},
+		"another engine":   {func(j *disdel.Job) { j.Training.Backend = "xla" }, false},
+		"a stop by loss": {func(j *disdel.Job) {
+			j.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricLoss}
+		}, false},
+		"a stop by accuracy": {func(j *disdel.Job) {
+			j.Training.EarlyStop = &disdel.EarlyStop{Metric: "accuracy"}
+		}, true},
+	} {
+		b := planBuilder{PlanInput: planInput(t)}
+		c.change(&b.Job)
+		if got := b.trainsInStages(); got != c.may {
+			t.Errorf("%s: stages are offered: %v", name, got)
+		}
+	}
+}

@@ -280,3 +280,77 @@ func TestPlansHaveNoMoreShardsThanColumns(t *testing.T) {
 		}
 	}
 }
+
+// A stage that ends later scales its plan's forecast: duration, cost and usage. A plan without rounds keeps it.
+func TestAContinuedPlansForecastIsScaled(t *testing.T) {
+	forecast := disdel.Forecast{
+		Duration: disdel.Interval[disdel.Millis]{Low: 10, Likely: 20, High: 40},
+		Cost:     disdel.Interval[float64]{Low: 1, Likely: 2, High: 4},
+		Used:     disdel.Interval[float64]{Low: 3, Likely: 5, High: 7},
+	}
+	job := disdel.Job{}
+	job.Training.Epochs = 6
+	whole := disdel.Plan{Workers: 2, Rounds: 6, Epochs: 1, Shards: Shards(120, 2)}
+	stage := whole.AsStage(job)
+	if stage.End() != 6 {
+		t.Fatalf("the stage ends with round %d", stage.End())
+	}
+	scaled := disdel.Forecast{
+		Duration: disdel.Interval[disdel.Millis]{Low: 15, Likely: 30, High: 60},
+		Cost:     disdel.Interval[float64]{Low: 1.5, Likely: 3, High: 6},
+		Used:     disdel.Interval[float64]{Low: 4.5, Likely: 7.5, High: 10.5},
+	}
+	for rounds, want := range map[int]disdel.Forecast{0: forecast, 4: scaled, 6: forecast} {
+		given := forecast
+		got := ContinuePlan(disdel.Plan{Rounds: rounds, Forecast: &given}, stage)
+		if diff := cmp.Diff(want, *got.Forecast); diff != "" || got.Rounds != 6 {
+			t.Errorf("a plan of %d rounds: %d rounds, forecast (-want +got):\n%s", rounds, got.Rounds, diff)
+		}
+		if diff := cmp.Diff(forecast, given); diff != "" {
+			t.Errorf("the given plan's forecast has changed (-was +is):\n%s", diff)
+		}
+	}
+	if got := ContinuePlan(disdel.Plan{Rounds: 4}, stage); got.Forecast != nil || got.Rounds != 6 {
+		t.Errorf("a plan without a forecast: %+v", got)
+	}
+}
+
+// The most that a job can cost is every action at its limits in every round, plus as many evaluations.
+func TestTheMostAJobCostsCountsEveryAction(t *testing.T) {
+	limits := disdel.Limits{Memory: disdel.GB, Timeout: disdel.Millis(10 * time.Second)}
+	b := planBuilder{plan: disdel.Plan{
+		Workers: 3, Parallel: 3, Rounds: 4, Legs: 2, HeldOut: 1,
+		Actions: []disdel.ActionPlan{
+			{Task: disdel.TaskTrain, Limits: limits}, {Task: disdel.TaskEvaluate, Limits: limits},
+		},
+	}}
+	if err := b.bound(); err != nil {
+		t.Fatal(err)
+	}
+	memory := float64(b.plan.ActionCount(disdel.TaskTrain) + b.plan.ActionCount(disdel.TaskEvaluate))
+	gigabyte := disdel.GB.Gigabytes()
+	want := (4*2+4)*10*memory*gigabyte + 4*disdel.GBSeconds(limits.Memory, limits.Timeout)
+	if got := b.plan.CostGBs; got < want-0.05 || got > want+0.05 {
+		t.Errorf("%v GB·s, not %v", got, want)
+	}
+	b.plan.HeldOut = 0
+	if err := b.bound(); err != nil || b.plan.CostGBs > want-30 {
+		t.Errorf("without rows to evaluate it costs %v GB·s, %v", b.plan.CostGBs, err)
+	}
+}
+
+// An action of a job that draws rows at random reads the whole data set. Others read what they train on, or a test
+// part of its own.
+func TestRowsAreReadFromTheirPart(t *testing.T) {
+	for _, c := range []struct {
+		drawn      bool
+		rows, want int
+	}{
+		{true, 10, 700}, {true, 100, 700}, {false, 100, 100}, {false, 10, 600}, {false, 650, 650},
+	} {
+		b := planBuilder{PlanInput: PlanInput{Data: disdel.DataInfo{Train: 600, HeldOut: 100, Drawn: c.drawn}}}
+		if got := b.part(c.rows); got != c.want {
+			t.Errorf("%d rows (drawn: %v) are read from %d, not %d", c.rows, c.drawn, got, c.want)
+		}
+	}
+}
