@@ -180,3 +180,33 @@ func TestAutoBuysNoDeadlineByNoise(t *testing.T) {
 		t.Errorf("%d of 200 jobs begin with more workers, which are no faster", late)
 	}
 }
+
+// The noise of times with one memory and number of workers is what it is, not less for being measured often.
+func TestTheNoiseOfRepeatedMeasurementsIsFound(t *testing.T) {
+	for _, deviation := range []float64{0.02, 0.1} {
+		job := noisyJob{
+			law: func(int) float64 { return 10 }, noise: deviation, lot: rand.New(rand.NewPCG(7, 7)),
+		}
+		m := memoriesOf(job.input([]int{2}, 400))
+		if got := m.noise.deviation(); got < 0.9*deviation || got > 1.1*deviation {
+			t.Errorf("%.3f is measured, %.3f was drawn", got, deviation)
+		}
+	}
+}
+
+// The time that no worker computes in is a part of the newest epoch, if its workers told what they computed.
+func TestTimeBetweenRoundsIsMeasured(t *testing.T) {
+	for compute, want := range map[disdel.Millis]float64{0: 0, 250: 0.75, 1000: 0} {
+		s := speedsOf(Input{
+			Now:    disdel.Setting{Workers: 2, Memory: 256 * disdel.MB},
+			Bounds: Bounds{Least: 1, Most: 16}, Goal: Goal{Epochs: 20},
+			Seen: []disdel.Observation{{
+				Setting: disdel.Setting{Workers: 2, Memory: 256 * disdel.MB}, Rows: 1000, Duration: 1000, Compute: compute,
+				Epoch: 1,
+			}},
+		})
+		if s.between != want {
+			t.Errorf("%d of 1000 are computed: %.2f of the time is between rounds, not %.2f", compute, s.between, want)
+		}
+	}
+}

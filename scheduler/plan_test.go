@@ -354,3 +354,28 @@ func TestRowsAreReadFromTheirPart(t *testing.T) {
 		}
 	}
 }
+
+// A round's least room is that of its train actions at once, or of one larger action. Processors are capped: by the
+// container, by what there are, and not at all where neither is known.
+func TestTheLeastRoomOfARound(t *testing.T) {
+	plan := disdel.Plan{Workers: 4, Parallel: 2, Threads: 3, Actions: []disdel.ActionPlan{
+		{Task: disdel.TaskTrain, Limits: disdel.Limits{Memory: 100 * disdel.MB}},
+		{Task: disdel.TaskAggregate, Limits: disdel.Limits{Memory: 150 * disdel.MB}},
+		{Task: disdel.TaskEvaluate, Limits: disdel.Limits{Memory: 200 * disdel.MB}},
+	}}
+	for _, c := range []struct{ container, processors, evaluate, count, memory, millicores int }{
+		{0, 0, 200, 2, 100, 3000},
+		{2500, 0, 200, 2, 100, 2500},
+		{0, 4, 200, 2, 100, 2000},
+		{1500, 4, 200, 2, 100, 1500},
+		{0, 0, 201, 1, 201, 3000},
+	} {
+		plan.Platform.Millicores, plan.Platform.Processors = c.container, c.processors
+		plan.Actions[2].Limits.Memory = disdel.Bytes(c.evaluate) * disdel.MB
+		got := wave(plan)
+		want := Capacity{Memory: disdel.Bytes(c.memory) * disdel.MB, Millicores: c.millicores, Concurrent: 1}
+		if len(got) != 1 || got[0].Count != c.count || got[0].Each != want {
+			t.Errorf("%+v gives %+v, not %d of %+v", c, got, c.count, want)
+		}
+	}
+}

@@ -5,7 +5,11 @@
 // The changed file is an overlay of the build: no file of the repository changes. The seed draws the places, as many in
 // each package. The tests run first without a change: they must pass, and a change may take four times as long.
 //
+// Some changes have no effect that a test could see: the file equal.txt lists them, with the reason. They are not drawn.
+// With -only all changes of one line are tried, for instance those of a survivor that has a test since.
+//
 //	go -C tools run ./mutate -root .. -n 40 -seed 1
+//	go -C tools run ./mutate -root .. -only executor/wait.go:78
 package main
 
 import (
@@ -31,8 +35,9 @@ func main() {
 	n := flag.Int("n", 40, "how many changes to try")
 	seed := flag.Uint64("seed", 1, "draws the places")
 	jobs := flag.Int("jobs", 2, "how many packages to test at once")
+	only := flag.String("only", "", "FILE:LINE: try all changes of this line, and no others")
 	flag.Parse()
-	if err := run(*root, strings.Split(*packages, ","), *n, *seed, *jobs); err != nil {
+	if err := start(*root, strings.Split(*packages, ","), *only, *n, *seed, *jobs); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
@@ -40,6 +45,33 @@ func main() {
 
 // tally counts the changes of a package.
 type tally struct{ places, tried, killed int }
+
+// start draws from all packages, or tries the changes of one line.
+func start(root string, packages []string, only string, n int, seed uint64, jobs int) error {
+	if only == "" {
+		return run(root, packages, n, seed, jobs)
+	}
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return err
+	}
+	scratch, err := os.MkdirTemp("", "disdel-mutate-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	all, err := candidates(root, []string{filepath.Dir(only)})
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(m mutant) bool { return fmt.Sprintf("%s:%d", m.file, m.line) != only })
+	if len(all) == 0 {
+		return fmt.Errorf("%s has nothing to change: name a line with an operator, a condition or a returned error, "+
+			"for instance executor/wait.go:78", only)
+	}
+	_, err = try(root, scratch, all, len(all), 10*time.Minute)
+	return err
+}
 
 func run(root string, packages []string, n int, seed uint64, jobs int) error {
 	root, err := filepath.Abs(root)
@@ -91,9 +123,13 @@ func measure(root, scratch, name string, n int, seed uint64) (t tally, err error
 	case result != survived:
 		return t, fmt.Errorf("the tests of %s fail without any change: make them pass first", name)
 	}
-	limit := max(30*time.Second, 4*time.Since(began))
 	draw := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // it draws samples
 	draw.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return try(root, scratch, all, n, max(30*time.Second, 4*time.Since(began)))
+}
+
+// try tests the first n changes that compile.
+func try(root, scratch string, all []mutant, n int, limit time.Duration) (t tally, err error) {
 	t.places = len(all)
 	for _, m := range all {
 		if t.tried == n {
@@ -118,9 +154,11 @@ func measure(root, scratch, name string, n int, seed uint64) (t tally, err error
 	return t, nil
 }
 
-// candidates returns all changes of the packages that this platform builds, in the order of the files.
+// candidates returns the changes of the packages that this platform builds, in the order of the files, without those
+// of equal.txt.
 func candidates(root string, packages []string) ([]mutant, error) {
 	var all []mutant
+	equal := equalChanges()
 	for _, name := range packages {
 		folder := filepath.Join(root, name)
 		p, err := build.ImportDir(folder, 0)
@@ -137,7 +175,7 @@ func candidates(root string, packages []string) ([]mutant, error) {
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, found...)
+			all = append(all, slices.DeleteFunc(found, func(m mutant) bool { return equal[m.key()] != "" })...)
 		}
 	}
 	return all, nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	_ "embed"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -14,9 +15,27 @@ type mutant struct {
 	line       int
 	start, end int // bytes that are replaced
 	old, new   string
+	source     string // the line, without space around it
 }
 
 func (m mutant) String() string { return fmt.Sprintf("%s:%d: %s -> %s", m.file, m.line, m.old, m.new) }
+
+//go:embed equal.txt
+var equalText string
+
+// equalChanges returns why each change of equal.txt has no effect, by the change's key.
+func equalChanges() map[string]string {
+	why := map[string]string{}
+	for entry := range strings.SplitSeq(equalText, "\n\n") {
+		if lines := strings.SplitN(strings.TrimSpace(entry), "\n", 4); len(lines) == 4 {
+			why[strings.Join(lines[:3], "\n")] = lines[3]
+		}
+	}
+	return why
+}
+
+// key is the entry of the change in equal.txt, without the reason. It has the line's text, since numbers of lines move.
+func (m mutant) key() string { return m.file + "\n" + m.source + "\n" + m.old + " -> " + m.new }
 
 func (m mutant) apply(text []byte) []byte {
 	out := append([]byte(nil), text[:m.start]...)
@@ -65,10 +84,30 @@ func (f *finder) visit(n ast.Node) bool {
 		f.replace(n.Cond, "!("+f.source(n.Cond)+")")
 	case *ast.ReturnStmt:
 		f.dropError(n)
+	case *ast.CallExpr:
+		return !f.onlySpeed(n)
 	case *ast.GenDecl:
 		return n.Tok != token.IMPORT
 	}
 	return true
+}
+
+// onlySpeed tells whether a call's numbers change speed only: those of a slice or map that is made to grow.
+func (f *finder) onlySpeed(c *ast.CallExpr) bool {
+	switch fun := c.Fun.(type) {
+	case *ast.Ident:
+		if fun.Name != "make" || len(c.Args) < 2 {
+			return false
+		}
+		if _, isMap := c.Args[0].(*ast.MapType); isMap {
+			return true
+		}
+		zero, ok := c.Args[1].(*ast.BasicLit)
+		return len(c.Args) == 3 && ok && zero.Value == "0"
+	case *ast.SelectorExpr:
+		return fun.Sel.Name == "Grow"
+	}
+	return false
 }
 
 func (f *finder) swap(at token.Pos, op token.Token) {
@@ -96,8 +135,9 @@ func (f *finder) source(n ast.Node) string {
 
 func (f *finder) add(from, to token.Pos, with string) {
 	at, end := f.fset.Position(from), f.fset.Position(to)
+	source, _, _ := strings.Cut(string(f.text[at.Offset-at.Column+1:]), "\n")
 	f.out = append(f.out, mutant{
 		file: f.file, line: at.Line, start: at.Offset, end: end.Offset,
-		old: string(f.text[at.Offset:end.Offset]), new: with,
+		old: string(f.text[at.Offset:end.Offset]), new: with, source: strings.TrimSpace(source),
 	})
 }

@@ -43,6 +43,68 @@ small/small.go:10: / -> *`
 	}
 }
 
+// What a slice or a map is given to grow changes no result: it is not drawn. A slice's length is.
+func TestCapacitiesAreNotChanged(t *testing.T) {
+	found, err := mutants("small/small.go", []byte(`package small
+
+func Sizes(n int) (int, int) {
+	list, table := make([]int, 0, n+1), make(map[int]int, n*2)
+	return len(append(list, len(table))), len(make([]int, n-1))
+}
+`))
+	if err != nil || len(found) != 1 || found[0].String() != "small/small.go:5: - -> +" {
+		t.Errorf("%v, %v", found, err)
+	}
+}
+
+// Every change in equal.txt has a reason, and the code still has the change: no entry outlives its line.
+func TestTheListOfEqualChangesIsOfThisCode(t *testing.T) {
+	equal, left := equalChanges(), map[string]bool{}
+	if n := strings.Count(strings.TrimSpace(equalText), "\n\n") + 1; n != len(equal) {
+		t.Errorf("%d entries, but %d that differ and have a file, a line, a change and a reason", n, len(equal))
+	}
+	for key := range equal {
+		left[key] = true
+	}
+	files := map[string]bool{}
+	for key := range equal {
+		file, _, _ := strings.Cut(key, "\n")
+		files[file] = true
+	}
+	for file := range files {
+		text, err := os.ReadFile(filepath.Join("..", "..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := mutants(file, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range found {
+			delete(left, m.key())
+		}
+	}
+	for key := range left {
+		t.Errorf("equal.txt lists a change that the code does not have: remove it.\n%s", key)
+	}
+}
+
+// The changes of one line are tried by name, and a line without any is told with an example.
+func TestOneLineIsTried(t *testing.T) {
+	root := module(t, `
+	if n, err := Half(4); n != 2 || err != nil {
+		t.Fatal(n, err)
+	}
+`)
+	if err := start(root, nil, "small/small.go:10", 0, 0, 1); err != nil {
+		t.Error(err)
+	}
+	err := start(root, nil, "small/small.go:1", 0, 0, 1)
+	if err == nil || !strings.Contains(err.Error(), "small/small.go:1 has nothing to change") {
+		t.Error(err)
+	}
+}
+
 // module writes the module of the code with a test, and returns its folder.
 func module(t *testing.T, body string) (root string) {
 	t.Helper()
