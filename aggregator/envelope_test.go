@@ -121,9 +121,27 @@ func TestForeignValuesAreRefused(t *testing.T) {
 		"meta":            func(b []byte) { le.PutUint32(b[64:], 1<<31) },
 		"length of job":   func(b []byte) { le.PutUint16(b[6:], 60000) },
 		"huge side":       func(b []byte) { le.PutUint32(b[fixedHead+5+2+8+1:], 1<<31) },
+		"huge sides": func(b []byte) {
+			le.PutUint32(b[fixedHead+5+2+8+1:], 1<<31)
+			le.PutUint32(b[fixedHead+5+2+8+1+4:], 1<<31)
+		},
+		"rank":     func(b []byte) { b[fixedHead+5+2+8] = maxRank + 1 },
+		"rank 8":   func(b []byte) { b[fixedHead+5+2+8+1+8+2+6] = maxRank },
+		"one more": func(b []byte) { le.PutUint32(b[60:], 3) },
 	} {
 		if _, err := read(sealed(data, change), kindUpdate, u.ID, u.Weights); !errors.Is(err, disdel.Corrupt) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The part of the meta that says which shards have the columns must be readable.
+func TestADamagedDivisionIsRefused(t *testing.T) {
+	u := update(1, 3)
+	for text, corrupt := range map[string]bool{`{}`: false, `{`: true, `[1]`: true} {
+		data := whole(t, kindReference, u, map[string]string{divisionKey: text}, disdel.WireFloat32)
+		if _, _, err := decodeHead(data, kindReference, u.ID, u.Weights); errors.Is(err, disdel.Corrupt) != corrupt {
+			t.Errorf("the division %s: %v", text, err)
 		}
 	}
 }

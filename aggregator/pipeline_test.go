@@ -1,12 +1,14 @@
 package aggregator
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/disdel/disdel"
@@ -185,5 +187,47 @@ func TestAFullRedisSaysWhatAStageNeeds(t *testing.T) {
 	err = p.Send(ctx, true, make([]float32, 1<<20))
 	if !errors.Is(err, disdel.OverLimit) || !strings.Contains(err.Error(), "no room for 4.00 MB of one micro-batch") {
 		t.Error(err)
+	}
+}
+
+// A stage whose caller gives up, or whose message is damaged, says so: it neither waits on nor takes wrong values.
+func TestAStageTellsWhatItCannotDo(t *testing.T) {
+	s := enter(t, embedded(t), "told")
+	first, second := twoStages(t, s)
+	gone := errors.New("the caller has gone")
+	if err := first.End(ctx, func() error { return gone }); !errors.Is(err, gone) {
+		t.Errorf("the end of a stage whose caller has gone: %v", err)
+	}
+	if err := first.Send(ctx, true, []float32{1, 2, 3}); err != nil {
+		t.Fatal(err)
+	}
+	var announcements []string
+	for key := range s.all() {
+		if kind, _ := s.client.Type(ctx, key).Result(); kind == "stream" {
+			announcements = append(announcements, key)
+		}
+	}
+	if err := second.Receive(ctx, true, make([]float32, 3), still); err != nil || len(announcements) != 1 {
+		t.Fatalf("%v; streams %q: one was sent to", err, announcements)
+	}
+	for name, damage := range map[string]map[string]any{
+		"no number":        {"number": "x", "values": 3},
+		"no length":        {"number": 1, "values": "x"},
+		"a length below 0": {"number": 1, "values": -1},
+		"one that is lost": {"number": 7, "values": 3},
+	} {
+		if err := s.client.XAdd(ctx, &redis.XAddArgs{Stream: announcements[0], Values: damage}).Err(); err != nil {
+			t.Fatal(err)
+		}
+		within, stop := context.WithTimeout(ctx, 10*time.Second)
+		err := second.Receive(within, true, make([]float32, 3), still)
+		if stop(); !errors.Is(err, disdel.Corrupt) {
+			t.Errorf("%s: %v, want Corrupt", name, err)
+		}
+	}
+	canceled, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := second.Join(canceled, Joined{}, still); !errors.Is(err, context.Canceled) {
+		t.Errorf("a join that was canceled: %v", err)
 	}
 }

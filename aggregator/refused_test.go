@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/disdel/disdel"
 )
@@ -67,6 +70,10 @@ func TestWhatCannotBeRightIsRefused(t *testing.T) {
 			_, err := f.Encode(short, someWeights(9))
 			return err
 		}},
+		"its own delta, when the wait has ended": {disdel.Canceled, func() error {
+			_, err := s.Deltas(job, 2, 2).Own(canceled, 1, 0)
+			return err
+		}},
 		"a wait that was ended": {disdel.Canceled, func() error { return s.Deltas(job, 2, 2).Wait(canceled, 1, never) }},
 	} {
 		if err := c.call(); !errors.Is(err, c.kind) && !(c.kind == disdel.Canceled && errors.Is(err, context.Canceled)) {
@@ -104,5 +111,62 @@ func TestADamagedStateIsCorrupt(t *testing.T) {
 	want(t, disdel.Corrupt, err)
 	if c, _ := s.Counts(ctx, "job-1"); c.Damaged != 2 {
 		t.Errorf("%d counted as damaged, want 2", c.Damaged)
+	}
+}
+
+// A reader of a state that refuses a tensor gets its own error back.
+func TestAReadersErrorComesBack(t *testing.T) {
+	s := enter(t, embedded(t), "reader")
+	s.column = 4
+	id, full := update(0, 1).ID, errors.New("no room for it")
+	if err := s.PutState(ctx, id, claim(t, s, id, "a", 1, Claimed), nil, someWeights(1)); err != nil {
+		t.Fatal(err)
+	}
+	taken := 0
+	err := s.ReadState(ctx, id, func(map[string]string) (func(disdel.Tensor) error, error) {
+		return func(disdel.Tensor) error { taken++; return full }, nil
+	})
+	if !errors.Is(err, full) || taken != 1 {
+		t.Errorf("%v after %d tensors", err, taken)
+	}
+}
+
+// What Redis answers to a claim is checked: another program at that address is told, and nothing is claimed.
+func TestAForeignAnswerToAClaimIsTold(t *testing.T) {
+	s := enter(t, embedded(t), "foreign")
+	s.client.AddHook(answers{[]any{int64(1), int64(2), int64(3)}})
+	_, state, err := s.Claim(ctx, update(0, 1).ID, "a", 1)
+	if state != ClaimUnknown || !errors.Is(err, disdel.Internal) || !strings.Contains(err.Error(), "Redis answered [1 2 3]") {
+		t.Errorf("%v, %v", state, err)
+	}
+}
+
+// answers gives scripts an answer that is not theirs.
+type answers struct{ all []any }
+
+func (a answers) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (a answers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (a answers) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if c, ok := cmd.(*redis.Cmd); ok {
+			c.SetVal(a.all)
+			return nil
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// An address that cannot be read is refused, and its password is not repeated.
+func TestAnAddressThatCannotBeReadIsRefused(t *testing.T) {
+	s, err := Open(ctx, disdel.Store{URLs: []string{"redis://:CANARY@host:%zz/0"}, Prefix: "none"})
+	if err == nil {
+		s.Close()
+	}
+	if !errors.Is(err, disdel.Invalid) || strings.Contains(err.Error(), "CANARY") {
+		t.Errorf("%v, want Invalid", err)
 	}
 }

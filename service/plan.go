@@ -239,6 +239,7 @@ type recordCache struct {
 	mu         sync.Mutex
 	kept       map[string]readRecords // guarded by mu: by tenant, and by kind
 	refreshing bool                   // guarded by mu: one entry is read again while its older version is used
+	dropping   *time.Timer            // guarded by mu: drops what no submission has read for pastMost; nil: nothing was read
 }
 
 // readRecords are records of the history. at is when reading began.
@@ -359,12 +360,26 @@ func (k *recordCache) read(ctx context.Context, l lookUp) ([]disdel.Record, erro
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	maps.DeleteFunc(k.kept, func(_ string, r readRecords) bool { return began.Sub(r.at) >= pastMost })
+	k.dropOld(began)
 	if k.kept == nil || len(k.kept) >= mostKept {
 		k.kept = map[string]readRecords{}
 	}
 	k.kept[l.key] = readRecords{list, began}
+	if k.dropping == nil {
+		k.dropping = time.AfterFunc(pastMost, func() {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			k.dropOld(time.Now())
+		})
+	} else {
+		k.dropping.Reset(pastMost)
+	}
 	return list, nil
+}
+
+// dropOld drops records that are too old to use. The caller holds mu.
+func (k *recordCache) dropOld(now time.Time) {
+	maps.DeleteFunc(k.kept, func(_ string, r readRecords) bool { return now.Sub(r.at) >= pastMost })
 }
 
 // machineLoad is the processor time that other programs take of this machine. Measuring takes a moment, so that

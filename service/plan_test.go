@@ -72,6 +72,35 @@ func TestAPastIsKeptForAWhile(t *testing.T) {
 	})
 }
 
+// A service that plans nothing for a while keeps no records: its memory is what it was before the jobs.
+func TestAnIdleServiceKeepsNoPast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var kept recordCache
+		read := func(context.Context) ([]disdel.Record, error) { return make([]disdel.Record, 1), nil }
+		for _, key := range []string{"a", "b"} {
+			for range 2 {
+				if _, err := kept.get(t.Context(), lookUp{key, make(chan struct{}, 1), false, read}, nil); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(pastMost / 4)
+			}
+		}
+		held := func() int {
+			kept.mu.Lock()
+			defer kept.mu.Unlock()
+			return len(kept.kept)
+		}
+		if n := held(); n != 2 {
+			t.Errorf("%d kinds of records are kept between submissions, not 2", n)
+		}
+		time.Sleep(pastMost)
+		synctest.Wait()
+		if n := held(); n != 0 {
+			t.Errorf("%d kinds of records are kept a minute after the last submission", n)
+		}
+	})
+}
+
 // Many submissions of one tenant that come together read the history twice at most: once for the first, and once for
 // all that came while that was under way. A later submission reads it again, and sees what ended in between.
 func TestSubmissionsOfATenantShareThePast(t *testing.T) {
