@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -535,5 +536,25 @@ func TestTheProposedBudgetPaysForContainers(t *testing.T) {
 	}
 	if want := "resources.maxCost=45GB-s"; f.Changes[0][0] != want { // 6 + 1.5 * 25.5, rounded up
 		t.Errorf("%v, want %s", f.Changes, want)
+	}
+}
+
+// Closing a round keeps more than it has cost if training gets enough, never less than its cost if that is there, and
+// never more than there is.
+func TestClosingARoundKeepsItsCost(t *testing.T) {
+	var b budget
+	if got := b.kept(100, 40); got != closingShare*100 {
+		t.Errorf("before any round was closed %v are kept", got)
+	}
+	b.closing = map[disdel.Task]closing{disdel.TaskAggregate: {round: 6}, disdel.TaskEvaluate: {round: 4}}
+	for _, c := range []struct{ free, round, want float64 }{
+		{1000, 40, closingSpare * 10},           // there is enough
+		{trainSpare*30 + 11, 40, 11},            // what training leaves
+		{trainSpare*30 + 5, 40, 10}, {8, 40, 8}, // what closing costs, or all
+		{closingSpare*10 + 1, 10, closingSpare * 10}, // a round without training
+	} {
+		if got := b.kept(c.free, c.round); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%v of %v are kept, want %v", got, c.free, c.want)
+		}
 	}
 }

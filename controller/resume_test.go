@@ -2,9 +2,13 @@ package controller
 
 import (
 	"context"
+	"io"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 
 	"github.com/disdel/disdel"
 )
@@ -201,4 +205,67 @@ func TestARoundIsSavedBeforeItsCheckpoint(t *testing.T) {
 			t.Errorf("%d aggregations with a checkpoint", aggregations)
 		}
 	})
+}
+
+// A resumed job uses the threads that it is given, also where its plan has others, or does not say.
+func TestAResumeKeepsTheThreadsThatItIsGiven(t *testing.T) {
+	for _, c := range []struct{ plan, given, want int }{{2, 4, 4}, {2, 2, 2}, {0, 0, 0}, {0, 3, 3}} {
+		r := disdel.Record{Plan: disdel.Plan{Workers: 2, Rounds: 9, Threads: c.plan, Shards: []disdel.RowRange{{End: 4}}}}
+		spec := Spec{Plan: r.Plan, Threads: c.given}
+		mustTakeUp(t, r, &spec, disdel.Checkpoint{Round: 3})
+		if spec.Threads != c.want {
+			t.Errorf("%+v: %d threads", c, spec.Threads)
+		}
+	}
+}
+
+// full is a recorder that fails while its flag is up.
+type full struct{ is bool }
+
+func (f *full) Save(context.Context, *disdel.Record) error {
+	if f.is {
+		return &disdel.Error{Kind: disdel.Unavailable, Msg: "no room"}
+	}
+	return nil
+}
+
+// A history that fails for a while is logged once each time, and not at all when the run is being ended.
+func TestAFailingHistoryIsLoggedOnce(t *testing.T) {
+	var s saver
+	to, log := &full{}, logrus.New()
+	log.SetOutput(io.Discard)
+	hook := logtest.NewLocal(log)
+	write := func(ctx context.Context, fails bool, logged int) {
+		t.Helper()
+		to.is = fails
+		s.write(ctx, to, &disdel.Record{}, log)
+		if n := len(hook.AllEntries()); n != logged {
+			t.Fatalf("%d messages, want %d", n, logged)
+		}
+	}
+	write(t.Context(), false, 0)
+	write(t.Context(), true, 1)
+	write(t.Context(), true, 1)
+	write(t.Context(), false, 1)
+	write(t.Context(), true, 2)
+	write(t.Context(), false, 2)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	write(ended, true, 2)
+}
+
+// A job goes on with the round after its checkpoint. If it had stopped early, only the end of its last round is left.
+func TestAJobGoesOnAfterItsCheckpointsRound(t *testing.T) {
+	for _, c := range []struct{ from, done, at int }{{9, 3, 2}, {9, 9, 8}, {3, 1, 3}, {3, 3, 3}} {
+		spec := runSpec(2, 9)
+		spec.From = &disdel.Checkpoint{Round: c.from, Path: "p"}
+		for round := range c.done {
+			spec.Done = append(spec.Done, disdel.Round{Round: round, TrainLoss: float64(round)})
+		}
+		m := NewManager(spec)
+		m.begin()
+		if m.round != c.at || m.last != (c.from == 9) {
+			t.Errorf("%+v: it goes on with round %d; last: %v", c, m.round, m.last)
+		}
+	}
 }

@@ -445,3 +445,19 @@ func TestALongJobsRecordStaysSmall(t *testing.T) {
 		t.Errorf("begins with %s; %d failures are gone", first.Invocation.ID, failed)
 	}
 }
+
+// A controller has defaults for all that it is not given, and keeps what it is given.
+func TestAControllersDefaults(t *testing.T) {
+	c := New(Config{}).cfg
+	if _, offset := c.Now().Zone(); offset != 0 || time.Since(c.Now()) > time.Minute || c.Tick <= 0 || c.Grace <= 0 {
+		t.Errorf("now %v, tick %v, grace %v", c.Now(), c.Tick, c.Grace)
+	}
+	c.Observe(Notice{})
+	noticed, now := 0, time.Unix(7, 0)
+	c = New(Config{
+		Now: func() time.Time { return now }, Tick: time.Hour, Grace: time.Minute, Observe: func(Notice) { noticed++ },
+	}).cfg
+	if c.Observe(Notice{}); noticed != 1 || !c.Now().Equal(now) || c.Tick != time.Hour || c.Grace != time.Minute {
+		t.Errorf("now %v, tick %v, grace %v, %d notices", c.Now(), c.Tick, c.Grace, noticed)
+	}
+}

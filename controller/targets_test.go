@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -212,6 +213,53 @@ func TestLossesOfALanguageModel(t *testing.T) {
 		r.fit()
 		if got := len(r.faults) == 1 && r.faults[0].Path == "training.loss"; got != c.refused || len(r.faults) > 1 {
 			t.Errorf("%s: %v, want refused: %v", name, r.faults, c.refused)
+		}
+	}
+}
+
+// listed is a store without the data set that is asked for.
+type listed struct {
+	Datasets
+	names []string
+}
+
+func (listed) Manifest(context.Context, string) (dataset.Manifest, error) {
+	return dataset.Manifest{}, &disdel.Error{Kind: disdel.NotFound, Hint: "add it first"}
+}
+
+func (l listed) List(context.Context) (out []dataset.Manifest, err error) {
+	for _, name := range l.names {
+		out = append(out, dataset.Manifest{Name: name})
+	}
+	return out, nil
+}
+
+// A data set that is not there is told with the one that was probably meant, or else with how to add it.
+func TestAMissingDataSetIsToldWithTheNearest(t *testing.T) {
+	for want, names := range map[string][]string{
+		`did you mean "digits"?`: {"iris", "digits"}, "add it first": {"iris"},
+	} {
+		r := resolver{locate: func(string) (int, int) { return 0, 0 }}
+		r.Job.Data.Source = "dataset://digts"
+		if err := r.data(t.Context(), listed{names: names}); err != nil || len(r.faults) != 1 || r.faults[0].Hint != want {
+			t.Errorf("among %q: %+v, %v; want the hint %s", names, r.faults, err, want)
+		}
+	}
+}
+
+// A program that nobody has described is a fault of a job whose data set is there and that has no other fault.
+func TestAnUndescribedProgramIsToldAlone(t *testing.T) {
+	for _, c := range []struct {
+		found bool
+		other int
+		want  int
+	}{{true, 0, 1}, {false, 0, 0}, {true, 1, 1}, {false, 1, 1}} {
+		r := resolver{locate: func(string) (int, int) { return 0, 0 }, found: c.found}
+		for range c.other {
+			r.fault("training.epochs", "", "none are given")
+		}
+		if r.python(&disdel.Python{}) || len(r.faults) != c.want {
+			t.Errorf("%+v: %v", c, r.faults)
 		}
 	}
 }

@@ -183,3 +183,21 @@ func TestSparseRowsAreJudgedByTheirLoss(t *testing.T) {
 		}
 	}
 }
+
+// Of numbers that are predicted, R2 tells whether the job learned: from as many held-out rows on as tell anything.
+func TestR2TellsWhetherNumbersWereLearned(t *testing.T) {
+	for _, c := range []struct {
+		rows   int
+		r2     float64
+		learns bool
+		chance bool
+	}{
+		{fewRows, 0.5, true, false}, {fewRows, 0, false, true}, {fewRows, -1, false, true}, {fewRows - 1, -1, false, false},
+	} {
+		r := judged(0, c.rows, -1, 2.3, 0.4)
+		r.Rounds[1].R2 = &c.r2
+		if e := against(r); e.accurate != c.learns || (e.chance != "") != c.chance {
+			t.Errorf("R2 %v of %d rows: accurate %v, chance %q", c.r2, c.rows, e.accurate, e.chance)
+		}
+	}
+}

@@ -101,3 +101,43 @@ func TestAFarGoalIsForecastInFewSteps(t *testing.T) {
 		}
 	}
 }
+
+// A goal is crossed at the likely epoch, or so many deviations from it. Where nobody knows the latest epoch, the
+// earliest says how wide the deviations are.
+func TestACrossingIsDrawnFromItsInterval(t *testing.T) {
+	at := func(deviations, high float64) float64 {
+		h := heldGoal{crossing: disdel.Interval[float64]{Low: 5, Likely: 10, High: high}}
+		return h.drawCrossing(deviations)
+	}
+	for _, c := range []struct{ deviations, high, want float64 }{
+		{0, 40, 10},
+		{goalSpread, 40, 40},
+		{-goalSpread, 40, 5},
+		{goalSpread, math.Inf(1), 20},
+		{-goalSpread, math.Inf(1), 5},
+	} {
+		if got := at(c.deviations, c.high); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+// Without a curve, an evaluation is at the goal from the crossing on. With one, it is if its value is.
+func TestAnEvaluationIsAtTheGoalByTheCurve(t *testing.T) {
+	curve := LossCurve{Floor: 0.1, Rate: 1, Start: 1}
+	for _, none := range []float64{0, -1, math.Inf(1)} {
+		h := heldGoal{curve: curve, at: none, target: 0}
+		if h.holds(9, 10, 1) || !h.holds(10, 10, 1) {
+			t.Errorf("a curve that crosses at %v: 9 holds %v, 10 holds %v", none, h.holds(9, 10, 1), h.holds(10, 10, 1))
+		}
+	}
+	h := heldGoal{curve: curve, at: 4, target: curve.At(4)}
+	for _, c := range []struct {
+		x, off float64
+		holds  bool
+	}{{8.1, 1, true}, {7.9, 1, false}, {8.1, 1.2, false}, {7.9, 0.9, true}} {
+		if got := h.holds(c.x, 8, c.off); got != c.holds {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -616,5 +617,50 @@ func TestAHoldByTheBudgetKeepsItsCode(t *testing.T) {
 		if a.Outcome != disdel.OutcomeTimeout || a.FailureCode() != code {
 			t.Errorf("%v with code %q, want code %q", a.Outcome, a.FailureCode(), code)
 		}
+	}
+}
+
+// Of a long log the last lines are kept, and how many there were. A short one is kept whole.
+func TestALongLogsEndIsKept(t *testing.T) {
+	for _, n := range []int{0, 1, logTail, logTail + 1, 3 * logTail} {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprint("line ", i))
+		}
+		a := Classify(inv, Record{Status: statusDeveloper, Result: errText(runDied), Logs: all}, nil)
+		lines := 0
+		if n > logTail {
+			lines = n
+		}
+		if want := all[max(0, n-logTail):]; !slices.Equal(a.Logs, want) || a.LogLines != lines {
+			t.Errorf("%d lines: %q of %d", n, a.Logs, a.LogLines)
+		}
+	}
+}
+
+// Memory is near its limit from nine tenths on: at the last heartbeat, or by the peak. No peak is none.
+func TestMemoryIsNearItsLimitFromNineTenths(t *testing.T) {
+	at := inv
+	at.Limits.Memory = 100 * disdel.MB
+	for _, c := range []struct {
+		beats []disdel.Beat
+		peak  disdel.Bytes
+		near  bool
+	}{
+		{nil, 90 * disdel.MB, true},
+		{nil, 90*disdel.MB - 1, false},
+		{resident(95, 90), 0, true},
+		{resident(95, 89), 0, false},
+		{nil, 0, false},
+	} {
+		cl := classifier{inv: at, text: runDied}
+		cl.a.Beats, cl.a.Peak = c.beats, c.peak
+		if got := cl.isNearLimit(); got != c.near || got != (len(cl.a.Evidence) == 1) {
+			t.Errorf("%+v: %v by %q", c, got, cl.a.Evidence)
+		}
+	}
+	none := classifier{text: runDied}
+	if none.isNearLimit() {
+		t.Errorf("without a limit and a peak: %q", none.a.Evidence)
 	}
 }

@@ -150,3 +150,18 @@ func TestARequestThatCannotBeMadeIsNotSent(t *testing.T) {
 		t.Errorf("%v after %q", err, w.asked)
 	}
 }
+
+// What a deployed action gets is what was asked for, in OpenWhisk's units. Limits that were not given are not sent.
+func TestADeployedActionsLimitsAreSent(t *testing.T) {
+	for sent, d := range map[string]DeployedAction{
+		`"limits":{"timeout":90000,"memory":192,"logs":3}`: {
+			Name: "train", Memory: 192 * disdel.MB, Timeout: 90 * time.Second, Logs: 3 * disdel.MB,
+		},
+		`"limits":{}`: {Name: "train"},
+	} {
+		e, w := scripted(t, answerOf{200, `{}`})
+		if err := e.PutAction(t.Context(), "pkg", d); err != nil || !strings.Contains(w.asked[0], sent) {
+			t.Errorf("%q was sent, %v; it lacks %s", w.asked, err, sent)
+		}
+	}
+}
