@@ -145,7 +145,7 @@ func (p *pair) check() error {
 		return p.y.bad("labels are [rows], and these are %v; of a row's outputs, numpy.argmax(y, axis=1) is the label",
 			p.y.shape)
 	case p.x.shape[0] != p.y.shape[0]:
-		return p.y.bad("it has %d labels, and there are %d rows", p.y.shape[0], p.x.shape[0])
+		return p.y.bad("it has %d labels, and %s has %d rows", p.y.shape[0], p.x.Name, p.x.shape[0])
 	case p.x.rowLen() > mostValues:
 		return p.x.bad("a row has %d values, and %d are the most", p.x.rowLen(), mostValues)
 	default:

@@ -158,7 +158,7 @@ func TestFaultsOfArrays(t *testing.T) {
 		"a side of 0":        {npy("|u1", "False", "0, 3", nil), labels, "a side of 0"},
 		"huge":               {npy("<f8", "False", "4611686018427387904, 9", nil), labels, "too large"},
 		"huge, turned":       {npy("<f8", "True", "1000000, 9000", nil), labels, "ascontiguousarray"},
-		"more labels":        {good, npy("|u1", "False", "3,", []byte{0, 1, 1}), "it has 3 labels, and there are 2 rows"},
+		"more labels":        {good, npy("|u1", "False", "3,", []byte{0, 1, 1}), "it has 3 labels, and x has 2 rows"},
 		"swapped":            {labels, good, "swapped"},
 		"outputs":            {good, npy("|u1", "False", "2, 2", []byte{0, 1, 1, 0}), "argmax"},
 		"no number":          {nan, labels, "row 1: its value 0 is NaN"},
