@@ -189,6 +189,44 @@ func TestWhatGivesNoSignIsTold(t *testing.T) {
 	})
 }
 
+// A pool that has served an action of the job is not the cause of a later action's silence. One that has only lost
+// actions may be.
+func TestAPoolThatServedIsNotSuspected(t *testing.T) {
+	for _, served := range []bool{true, false} {
+		in(t, func(t *testing.T, s *surroundings) {
+			first := true
+			s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+				switch {
+				case inv.Task != disdel.TaskTrain:
+				case first && !served:
+					first = false
+					return disdel.Activation{
+						Invocation: inv, Outcome: disdel.OutcomeLost, Failure: &disdel.Error{Kind: disdel.Lost, Msg: "no record"},
+					}, nil
+				case inv.Round == 1 || !served:
+					time.Sleep(time.Minute)
+				}
+				return passes(ctx, inv)
+			}
+			c, told := s.observed()
+			if _, err := c.Run(t.Context(), runSpec(1, 2), disdel.DataInfo{}); err != nil {
+				t.Fatal(err)
+			}
+			waits := 0
+			for _, n := range told() {
+				if n.Waiting != nil && len(n.Waiting.Invocations) > 0 {
+					if waits++; waits == 1 && (n.Waiting.Pool == 0) != served {
+						t.Errorf("served before: %v, but the notice is %+v", served, *n.Waiting)
+					}
+				}
+			}
+			if waits == 0 {
+				t.Errorf("served before: %v: nothing was told", served)
+			}
+		})
+	}
+}
+
 // The pool is named as a cause if it may be smaller than the action: if its size is unknown, or if the doctor found it,
 // perhaps long ago. A size that the user or the platform states is certain.
 func TestNoSignNamesAPoolThatMayHaveShrunk(t *testing.T) {

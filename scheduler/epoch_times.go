@@ -71,14 +71,14 @@ func (s *speeds) see(e epoch) {
 	t := float64(e.each()) / s.memories.ratio(s.memories.of(e))
 	s.coldest = max(s.coldest, float64(e.cold))
 	s.now, s.rows, s.spent = e.workers, float64(e.rows), s.spent+float64(e.duration)
-	if e.cost > 0 && e.duration > 0 {
+	if e.cost > 0 {
 		s.price = e.cost / float64(e.duration) / float64(max(1, e.workers))
 		if memory := s.memories.of(e); memory > 0 && s.memories.own > 0 {
 			s.price *= float64(s.memories.own) / float64(memory)
 		}
 	}
 	s.several, s.between = s.several || e.rounds > 1, 0
-	if e.compute > 0 && e.duration > 0 {
+	if e.compute > 0 {
 		s.between = 1 - float64(e.compute)/float64(e.duration)
 	}
 	before, known := s.mean[e.workers]
