@@ -194,9 +194,9 @@ func (t *Model) Texts(name string, data []byte) (list []string, ok bool) {
 	if t.texts == nil || !utf8.Valid(data) || isTable(name) {
 		return nil, false
 	}
-	switch trimmed := bytes.TrimSpace(data); {
-	case bytes.HasPrefix(trimmed, []byte("{")), bytes.HasPrefix(trimmed, []byte("[")):
-		doc, err := inputsOf(trimmed)
+	switch {
+	case isJSON(data):
+		doc, err := inputsOf(bytes.TrimSpace(data))
 		if err != nil || json.Unmarshal(doc.Inputs, &list) != nil {
 			return nil, false
 		}
@@ -210,6 +210,12 @@ func (t *Model) Texts(name string, data []byte) (list []string, ok bool) {
 	return list, len(list) > 0
 }
 
+// isJSON tells whether a file begins like an object or a list of JSON.
+func isJSON(data []byte) bool {
+	trimmed := bytes.TrimSpace(data)
+	return bytes.HasPrefix(trimmed, []byte("{")) || bytes.HasPrefix(trimmed, []byte("["))
+}
+
 // readTexts makes rows of texts. ok is false if there are none.
 func (t *Model) readTexts(name string, data []byte) (in Inputs, ok bool, err error) {
 	list, ok := t.Texts(name, data)
@@ -219,6 +225,10 @@ func (t *Model) readTexts(name string, data []byte) (in Inputs, ok bool, err err
 	tokenizer, err := t.texts()
 	if err != nil {
 		return in, false, err
+	}
+	if len(list) > 1 && !isJSON(data) {
+		in.Notes = append(in.Notes, fmt.Sprintf("each of the %d lines of %s is a text of its own; to ask about the whole file, "+
+			`give it as one text of JSON: {"inputs": ["..."]}`, len(list), name))
 	}
 	e, tokens := tokenizer.Encoder(), []int32(nil)
 	for _, one := range list {
