@@ -266,7 +266,7 @@ func (l *layered) each(ctx context.Context, b dataset.Batch, last func(engine.Pa
 			if i == len(l.slices)-1 {
 				return last(s, p)
 			}
-			values, err := s.Forward(p)
+			values, err := s.Predict(p)
 			out = append(out, values...)
 			return err
 		})

@@ -96,7 +96,7 @@ func (h *Host) answersByLayers(c *call, req disdel.InferRequest, spec engine.Spe
 // predict returns the outputs for the rows of a batch. The caller owns them.
 func (l *layered) predict(ctx context.Context, b dataset.Batch) (m dataset.Matrix, err error) {
 	err = l.each(ctx, b, func(s engine.Passes, p engine.Pass) error {
-		out, err := s.Forward(p)
+		out, err := s.Predict(p)
 		m.Values = append(m.Values, out...)
 		return err
 	})

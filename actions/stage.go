@@ -27,8 +27,6 @@ type stage struct {
 	queues   *aggregator.Pipeline
 	deadline time.Time   // the earliest of all stages; zero: there is none
 	begun    int         // batches of the round that were done when this leg began
-	inputs   [][]float32 // of the micro-batches of a step that wait for their gradients
-	gradient []float32   // of the outputs of a micro-batch
 	shared   []float32   // of a weight that the first and the last stage share
 	lent     bool        // the other stage has a shared weight that is frozen
 	asked    time.Time   // when the others were last looked for
@@ -274,18 +272,16 @@ func (s *stage) step(ctx context.Context, batch, then int) (m disdel.Metrics, er
 	if n := s.t.req.MicroBatch; n > 0 {
 		micro = min(n, rows)
 	}
-	for k, first := 0, 0; first < rows; k, first = k+1, first+micro {
-		p := engine.Pass{Rows: rows, First: first, Input: dataset.Matrix{Rows: min(micro, rows-first)}}
-		if m, err = s.forward(ctx, p, k, b); err != nil {
+	for first := 0; first < rows; first += micro {
+		if m, err = s.forward(ctx, s.pass(b, rows, first, micro), b); err != nil {
 			return m, err
 		}
 	}
 	if s.last() {
 		return m, s.clip(ctx)
 	}
-	for k, first := 0, 0; first < rows; k, first = k+1, first+micro {
-		p := engine.Pass{Rows: rows, First: first, Input: dataset.Matrix{Rows: min(micro, rows-first)}}
-		if m, err = s.backward(ctx, p, k, b); err != nil {
+	for first := 0; first < rows; first += micro {
+		if m, err = s.backward(ctx, s.pass(b, rows, first, micro)); err != nil {
 			return m, err
 		}
 	}
@@ -308,7 +304,7 @@ func (s *stage) clip(ctx context.Context) error {
 		}
 	}
 	if !s.first() {
-		err := s.queues.Send(ctx, false, pack(all[from:]))
+		err := s.queues.Send(ctx, false, aggregator.Values(pack(all[from:])))
 		if err == nil {
 			err = s.receiveSquares(ctx, true, all)
 		}
@@ -317,7 +313,7 @@ func (s *stage) clip(ctx context.Context) error {
 		}
 	}
 	if !s.last() {
-		if err := s.queues.Send(ctx, true, pack(all)); err != nil {
+		if err := s.queues.Send(ctx, true, aggregator.Values(pack(all))); err != nil {
 			return err
 		}
 	}
@@ -339,7 +335,7 @@ func pack(values []float64) []float32 {
 }
 
 func (s *stage) receiveSquares(ctx context.Context, forward bool, to []float64) error {
-	packed := make([]float32, packedParts*len(to))
+	packed := make(aggregator.Values, packedParts*len(to))
 	err := s.queues.Receive(ctx, forward, packed, func() error { return s.idle(ctx) })
 	for i := range to {
 		var bits uint64
@@ -351,23 +347,21 @@ func (s *stage) receiveSquares(ctx context.Context, forward bool, to []float64) 
 	return err
 }
 
-// input is the buffer of the inputs of micro-batch k.
-func (s *stage) input(k, values int) []float32 {
-	if s.last() { // each is used once
-		k = 0
+// pass is the micro-batch of a step that begins with a row. The first stage takes rows of the batch.
+func (s *stage) pass(b dataset.Batch, rows, first, micro int) engine.Pass {
+	p := engine.Pass{Rows: rows, First: first, Tokens: b.Input.Values}
+	p.Input.Rows = min(micro, rows-first)
+	if s.first() {
+		n := s.t.graph.Input().Len()
+		p.Input.Values = b.Input.Values[first*n:][:p.Input.Rows*n]
 	}
-	for len(s.inputs) <= k {
-		s.inputs = append(s.inputs, nil)
-	}
-	if cap(s.inputs[k]) < values {
-		s.inputs[k] = make([]float32, values)
-	}
-	return s.inputs[k][:values]
+	return p
 }
 
-// forward computes a micro-batch and sends the outputs on. The last stage computes it backward, too.
-func (s *stage) forward(ctx context.Context, p engine.Pass, k int, b dataset.Batch) (m disdel.Metrics, err error) {
-	if err := s.take(ctx, &p, k, b); err != nil {
+// forward computes a micro-batch and sends the outputs on. The last stage computes it backward, too. Inputs stay in
+// Redis until the micro-batch comes back.
+func (s *stage) forward(ctx context.Context, p engine.Pass, b dataset.Batch) (m disdel.Metrics, err error) {
+	if err := s.take(ctx, p.Input.Rows); err != nil {
 		return m, err
 	}
 	if s.last() {
@@ -378,6 +372,22 @@ func (s *stage) forward(ctx context.Context, p engine.Pass, k int, b dataset.Bat
 		return m, err
 	}
 	return m, s.queues.Send(ctx, true, out)
+}
+
+// take reads the inputs of a micro-batch that the stage before sends.
+func (s *stage) take(ctx context.Context, rows int) error {
+	if s.first() {
+		return nil
+	}
+	idle := func() error { return s.idle(ctx) }
+	if s.last() {
+		return s.queues.Receive(ctx, true, s.passes.Inputs(rows), idle)
+	}
+	err := s.queues.ReceiveKept(ctx, s.passes.Inputs(rows), idle)
+	if errors.Is(err, aggregator.ErrStagesPaused) {
+		return errors.Join(s.queues.SendPause(ctx), err)
+	}
+	return err
 }
 
 // end computes a micro-batch in the last stage, forward and backward. A weight that the first stage changes comes with
@@ -392,7 +402,7 @@ func (s *stage) end(ctx context.Context, p engine.Pass, b dataset.Batch) (m disd
 		s.lent = true
 	}
 	p.Shared = s.sharedGradient()
-	back, m, err := s.passes.Backward(p, nil)
+	back, m, err := s.passes.Backward(p)
 	if err == nil && trained {
 		err = s.queues.SendShared(ctx, p.Shared)
 	}
@@ -410,44 +420,26 @@ func (s *stage) sharedGradient() []float32 {
 	return s.shared
 }
 
-// take finds the inputs of a micro-batch: rows of the batch, or what the stage before sends.
-func (s *stage) take(ctx context.Context, p *engine.Pass, k int, b dataset.Batch) error {
-	n := s.t.graph.Input().Len()
-	p.Tokens = b.Input.Values
-	if s.first() {
-		p.Input.Values = b.Input.Values[p.First*n:][:p.Input.Rows*n]
-		return nil
-	}
-	p.Input.Values = s.input(k, p.Input.Rows*n)
-	err := s.queues.Receive(ctx, true, p.Input.Values, func() error { return s.idle(ctx) })
-	if errors.Is(err, aggregator.ErrStagesPaused) && !s.last() {
-		return errors.Join(s.queues.SendPause(ctx), err)
-	}
-	return err
-}
-
-// backward computes a micro-batch backward, and sends the gradients on.
-func (s *stage) backward(ctx context.Context, p engine.Pass, k int, b dataset.Batch) (m disdel.Metrics, err error) {
-	n := s.t.graph.Input().Len()
-	if p.Tokens = b.Input.Values; s.first() {
-		p.Input.Values = b.Input.Values[p.First*n:][:p.Input.Rows*n]
-	} else {
-		p.Input.Values = s.input(k, p.Input.Rows*n)
-	}
-	outputs := p.Input.Rows * s.t.graph.Output().Len()
-	if cap(s.gradient) < outputs {
-		s.gradient = make([]float32, outputs)
-	}
-	gradient := s.gradient[:outputs]
-	if err := s.queues.Receive(ctx, false, gradient, func() error { return s.idle(ctx) }); err != nil {
-		return m, err
-	}
-	if p.Shared = s.sharedGradient(); len(p.Shared) > 0 {
-		if err := s.queues.ReceiveShared(ctx, p.Shared, func() error { return s.idle(ctx) }); err != nil {
+// backward computes a micro-batch again and then backward, and sends the gradients on.
+func (s *stage) backward(ctx context.Context, p engine.Pass) (m disdel.Metrics, err error) {
+	idle := func() error { return s.idle(ctx) }
+	if !s.first() {
+		if err := s.queues.ReceiveAgain(ctx, s.passes.Inputs(p.Input.Rows)); err != nil {
 			return m, err
 		}
 	}
-	back, m, err := s.passes.Backward(p, gradient)
+	p.Shared = s.sharedGradient()
+	gradient, err := s.passes.Recompute(p)
+	if err == nil {
+		err = s.queues.Receive(ctx, false, gradient, idle)
+	}
+	if err == nil && len(p.Shared) > 0 {
+		err = s.queues.ReceiveShared(ctx, p.Shared, idle)
+	}
+	if err != nil {
+		return m, err
+	}
+	back, m, err := s.passes.Backward(p)
 	if err == nil && !s.first() {
 		err = s.queues.Send(ctx, false, back)
 	}

@@ -23,14 +23,14 @@ func ExampleStore_Pipeline() {
 		first := stage(0)
 		_, err := first.Join(ctx, aggregator.Joined{}, none)
 		if err == nil {
-			err = first.Send(ctx, true, []float32{1, 2, 3})
+			err = first.Send(ctx, true, aggregator.Values{1, 2, 3})
 		}
 		if err == nil {
 			err = first.End(ctx, none)
 		}
 		sent <- err
 	}()
-	second, values := stage(1), make([]float32, 3)
+	second, values := stage(1), make(aggregator.Values, 3)
 	_, err := second.Join(ctx, aggregator.Joined{}, none)
 	must(err)
 	must(second.Receive(ctx, true, values, none))

@@ -223,8 +223,8 @@ func (c *script) stages() {
 			if err := p.Check(within); err != nil {
 				return err
 			}
-			send := func() error { return p.Send(within, i == 0, values) }
-			receive := func() error { return p.Receive(within, i == 1, make([]float32, len(values)), idle) }
+			send := func() error { return p.Send(within, i == 0, Values(values)) }
+			receive := func() error { return p.Receive(within, i == 1, make(Values, len(values)), idle) }
 			steps := []func() error{send, receive, func() error { return p.SendShared(within, values[:3]) }}
 			if i == 1 {
 				steps[0], steps[1] = receive, send

@@ -39,7 +39,8 @@ type Joined struct {
 }
 
 // Pipeline passes the values of micro-batches between the stages of a replica. Each boundary between two stages has a
-// queue in each direction, in order. A value is deleted when it was received. Everything is for one generation of the
+// queue in each direction, in order. A value is deleted when it was received, and what ReceiveKept receives the second
+// time. Everything is for one generation of the
 // stages: after a stage has joined again the others get ErrStageRestarted, and join again too. It is for one goroutine.
 type Pipeline struct {
 	store  *Store
@@ -49,7 +50,8 @@ type Pipeline struct {
 	tokens []string
 	sent   map[direction]*channel
 	got    map[direction]*channel
-	buffer []byte
+	buffer []byte    // of a block, as it comes
+	block  []float32 // the same, as values
 	waited time.Duration
 }
 
@@ -81,6 +83,25 @@ func (p *Pipeline) sender(d direction) int {
 	}
 }
 
+// Message is what a stage passes, in blocks: where the values are, or where they belong.
+type Message interface {
+	Len() int
+	Block(first, n int) []float32      // n values from one on, which nobody changes
+	Set(first int, values []float32) // sets values from one on
+}
+
+// Values is a Message of a slice of values.
+type Values []float32
+
+// Len implements Message.
+func (v Values) Len() int { return len(v) }
+
+// Block implements Message.
+func (v Values) Block(first, n int) []float32 { return v[first : first+n] }
+
+// Set implements Message.
+func (v Values) Set(first int, values []float32) { copy(v[first:], values) }
+
 // channel is one direction of a boundary.
 type channel struct {
 	key    string
@@ -88,6 +109,7 @@ type channel struct {
 	last   string   // id of the last announcement that was read
 	recent []string // entries of messages that may not have been received
 	unread []announcement
+	kept   []announcement // received by ReceiveKept, and to be received again
 }
 
 // announcement says where a message is.
@@ -268,7 +290,7 @@ func (p *Pipeline) leave(ctx context.Context) {
 	}
 	for _, c := range p.got {
 		p.look(ctx, c, noWait) //nolint:errcheck // a sweep deletes them
-		for _, a := range c.unread {
+		for _, a := range append(c.unread, c.kept...) {
 			entries = append(entries, entry(a.key, a.parts))
 		}
 	}
@@ -277,47 +299,54 @@ func (p *Pipeline) leave(ctx context.Context) {
 }
 
 // pipelineBlock is the number of values of a block of a message.
-const pipelineBlock = 1 << 20
+const pipelineBlock = 1 << 18
 
 // keptMessages is how many of its newest messages a stage deletes itself if it begins again.
 const keptMessages = 256
 
 // Send passes values to the next stage, or to the one before. It returns OverLimit if Redis is out of memory, with the
 // size of the message.
-func (p *Pipeline) Send(ctx context.Context, forward bool, values []float32) error {
+func (p *Pipeline) Send(ctx context.Context, forward bool, values Message) error {
 	return p.send(ctx, directionOf(forward), values, "")
 }
 
 // SendShared passes values of a weight that the first and the last stage share: from one of them to the other. It
 // returns OverLimit as Send does.
 func (p *Pipeline) SendShared(ctx context.Context, values []float32) error {
-	return p.send(ctx, shared, values, "")
+	return p.send(ctx, shared, Values(values), "")
 }
 
 // SendPause tells the next stage that this one ends its leg.
 func (p *Pipeline) SendPause(ctx context.Context) error {
-	return p.send(ctx, forwards, nil, flag(true))
+	return p.send(ctx, forwards, Values(nil), flag(true))
 }
 
-func (p *Pipeline) send(ctx context.Context, to direction, values []float32, pause string) error {
+// blocksOf is the number of blocks of so many values.
+func blocksOf(values int) int { return (values + pipelineBlock - 1) / pipelineBlock }
+
+// within is the first value and the number of values of block i of a message of n.
+func within(i, n int) (first, count int) {
+	return i * pipelineBlock, min(pipelineBlock, n-i*pipelineBlock)
+}
+
+func (p *Pipeline) send(ctx context.Context, to direction, values Message, pause string) error {
 	c, s := p.sent[to], p.store
-	blocks := slices.Collect(slices.Chunk(values, pipelineBlock))
+	n := values.Len()
+	blocks := blocksOf(n)
 	key := fmt.Sprintf("%s:%d", c.key, c.number)
-	sums := make([]byte, 0, 4*len(blocks))
-	for _, b := range blocks {
-		sums = binary.LittleEndian.AppendUint32(sums, crc32.Checksum(floatBytes(b), castagnoli))
-	}
-	err := s.register(ctx, p.job, entry(key, len(blocks)), entry(c.key, 0))
+	sums := make([]byte, 4*blocks)
+	err := s.register(ctx, p.job, entry(key, blocks), entry(c.key, 0))
 	if err == nil {
-		err = forEachN(ctx, len(blocks), writeDepth, func(ctx context.Context, _, i int) error {
-			at := part(key, i)
-			return s.server(at).large.Set(ctx, at, floatBytes(blocks[i]), keyLife).Err()
+		err = forEachN(ctx, blocks, writeDepth, func(ctx context.Context, _, i int) error {
+			at, data := part(key, i), floatBytes(values.Block(within(i, n)))
+			binary.LittleEndian.PutUint32(sums[4*i:], crc32.Checksum(data, castagnoli))
+			return s.server(at).large.Set(ctx, at, data, keyLife).Err()
 		})
 	}
 	if err == nil {
 		_, err = s.client.Pipelined(ctx, func(by redis.Pipeliner) error {
 			by.XAdd(ctx, &redis.XAddArgs{Stream: c.key, Values: []any{
-				"number", c.number, "values", len(values), "sums", sums, "pause", pause,
+				"number", c.number, "values", n, "sums", sums, "pause", pause,
 			}})
 			by.Expire(ctx, c.key, keyLife)
 			return nil
@@ -326,29 +355,43 @@ func (p *Pipeline) send(ctx context.Context, to direction, values []float32, pau
 	if err = wrap(err, "send values of a stage", string(p.job)); disdel.KindOf(err) == disdel.OverLimit {
 		e := *disdel.AsError(err)
 		e.Msg = fmt.Sprintf("Redis has no room for %v of one micro-batch; each boundary between stages holds those of a step",
-			disdel.Bytes(4*len(values)))
+			disdel.Bytes(4*n))
 		e.Hint = "give Redis more memory (maxmemory), or lower training.batchSize"
 		err = &e
 	}
 	c.number++
-	c.recent = append(c.recent, entry(key, len(blocks)))
+	c.recent = append(c.recent, entry(key, blocks))
 	c.recent = c.recent[max(0, len(c.recent)-keptMessages):]
 	return err
 }
 
-// Receive returns the next values of the stage before, or of the next one: as many as the caller knows that a message
-// has. They are in a buffer of the caller's, values, if they fit. It returns ErrStagesPaused, ErrStageRestarted, and
-// Corrupt for a message that is damaged or has another size. Meanwhile it calls idle as Join does.
-func (p *Pipeline) Receive(ctx context.Context, forward bool, values []float32, idle func() error) error {
-	return p.receive(ctx, directionOf(forward), values, idle)
+// Receive sets values to the next ones of the stage before, or of the next one: as many as the caller knows that a
+// message has. It returns ErrStagesPaused, ErrStageRestarted, and Corrupt for a message that is damaged or has another
+// size. Meanwhile it calls idle as Join does.
+func (p *Pipeline) Receive(ctx context.Context, forward bool, values Message, idle func() error) error {
+	return p.receive(ctx, directionOf(forward), values, false, idle)
+}
+
+// ReceiveKept is Receive of the stage before, but the message stays in Redis. ReceiveAgain receives such messages once
+// more, in their order, and deletes them. Its errors are those of Receive.
+func (p *Pipeline) ReceiveKept(ctx context.Context, values Message, idle func() error) error {
+	return p.receive(ctx, forwards, values, true, idle)
+}
+
+// ReceiveAgain receives a message of ReceiveKept again.
+func (p *Pipeline) ReceiveAgain(ctx context.Context, values Message) error {
+	c := p.got[forwards]
+	a := c.kept[0]
+	c.kept = c.kept[1:]
+	return p.take(ctx, a, values, false)
 }
 
 // ReceiveShared returns the next values of SendShared of the other stage, as Receive does.
 func (p *Pipeline) ReceiveShared(ctx context.Context, values []float32, idle func() error) error {
-	return p.receive(ctx, shared, values, idle)
+	return p.receive(ctx, shared, Values(values), false, idle)
 }
 
-func (p *Pipeline) receive(ctx context.Context, from direction, values []float32, idle func() error) error {
+func (p *Pipeline) receive(ctx context.Context, from direction, values Message, keep bool, idle func() error) error {
 	c := p.got[from]
 	if err := p.await(ctx, c, idle); err != nil {
 		return err
@@ -358,8 +401,16 @@ func (p *Pipeline) receive(ctx context.Context, from direction, values []float32
 	if a.pause {
 		return ErrStagesPaused
 	}
+	if keep {
+		c.kept = append(c.kept, a)
+	}
+	return p.take(ctx, a, values, keep)
+}
+
+// take reads a message, and deletes it if it is not to be kept.
+func (p *Pipeline) take(ctx context.Context, a announcement, values Message, keep bool) error {
 	err := p.fetch(ctx, a, values)
-	if err == nil {
+	if err == nil && !keep {
 		err = p.store.remove(ctx, p.job, []string{entry(a.key, a.parts)})
 	}
 	if err != nil {
@@ -428,33 +479,34 @@ func (c *channel) announced(m redis.XMessage) (a announcement, err error) {
 		return a, &disdel.Error{Kind: disdel.Corrupt, Op: "read values of a stage", Msg: "a message is missing or damaged"}
 	}
 	a.key, a.pause = fmt.Sprintf("%s:%d", c.key, a.number), text("pause") == flag(true)
-	a.parts = (a.values + pipelineBlock - 1) / pipelineBlock
+	a.parts = blocksOf(a.values)
 	return a, nil
 }
 
-// fetch reads a message into values.
-func (p *Pipeline) fetch(ctx context.Context, a announcement, values []float32) error {
+// fetch reads a message into values, block by block.
+func (p *Pipeline) fetch(ctx context.Context, a announcement, values Message) error {
 	damaged := &disdel.Error{Kind: disdel.Corrupt, Op: "read values of a stage", Job: p.job, Msg: "a message is damaged"}
-	if a.values != len(values) || len(a.sums) != 4*a.parts {
+	n := values.Len()
+	if a.values != n || len(a.sums) != 4*a.parts {
 		return damaged
 	}
-	size := 4*min(len(values), pipelineBlock) + bufferSpare
-	if len(p.buffer) < size {
-		p.buffer = make([]byte, size)
+	if most := min(n, pipelineBlock); len(p.block) < most {
+		p.buffer, p.block = make([]byte, 4*most+bufferSpare), make([]float32, most)
 	}
 	for i := range a.parts {
-		to := values[i*pipelineBlock : min((i+1)*pipelineBlock, len(values))]
+		first, count := within(i, n)
 		at := part(a.key, i)
 		data, err := p.store.fetch(ctx, p.store.server(at), at, p.buffer)
 		if err != nil {
 			return err
 		}
-		if len(data) != 4*len(to) || crc32.Checksum(data, castagnoli) != binary.LittleEndian.Uint32(a.sums[4*i:]) {
+		if len(data) != 4*count || crc32.Checksum(data, castagnoli) != binary.LittleEndian.Uint32(a.sums[4*i:]) {
 			return damaged
 		}
-		for k := range to {
-			to[k] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*k:]))
+		for k := range count {
+			p.block[k] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*k:]))
 		}
+		values.Set(first, p.block[:count])
 	}
 	return nil
 }

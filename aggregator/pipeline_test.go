@@ -44,19 +44,25 @@ func stagesPassValues(t *testing.T, s *place) {
 	first, second := twoStages(t, s)
 	large := make([]float32, pipelineBlock+7)
 	large[0], large[pipelineBlock+6] = 1, 2
-	messages := [][]float32{{1, 2, 3}, large, {}}
+	messages := []Values{{1, 2, 3}, large, {}}
 	for _, m := range messages {
 		if err := errors.Join(first.Send(ctx, true, m), second.Send(ctx, false, m)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, m := range messages {
-		forth, back := make([]float32, len(m)), make([]float32, len(m))
-		if err := errors.Join(second.Receive(ctx, true, forth, still), first.Receive(ctx, false, back, still)); err != nil {
+		forth, back := make(Values, len(m)), make(Values, len(m))
+		if err := errors.Join(second.ReceiveKept(ctx, forth, still), first.Receive(ctx, false, back, still)); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(forth, m) || !slices.Equal(back, m) {
 			t.Error("other values came")
+		}
+	}
+	for _, m := range messages { // what was kept comes once more, in the same order
+		again := make(Values, len(m))
+		if err := second.ReceiveAgain(ctx, again); err != nil || !slices.Equal(again, m) {
+			t.Errorf("other values came again: %v", err)
 		}
 	}
 	var g errgroup.Group
@@ -74,7 +80,7 @@ func stagesPassValues(t *testing.T, s *place) {
 // After a stage has joined again the others learn of it, wherever they wait, and no value of before is received.
 func stagesBeginAgain(t *testing.T, s *place) {
 	first, second := twoStages(t, s)
-	if err := first.Send(ctx, true, []float32{1}); err != nil {
+	if err := first.Send(ctx, true, Values{1}); err != nil {
 		t.Fatal(err)
 	}
 	again := s.Pipeline(Claim{ID: disdel.UpdateID{Job: "job-1"}, Fence: 9}, Place{Round: 2, Stages: 2})
@@ -86,7 +92,7 @@ func stagesBeginAgain(t *testing.T, s *place) {
 	if err := <-joined; err != nil {
 		t.Fatal(err)
 	}
-	got := make([]float32, 1)
+	got := make(Values, 1)
 	for range 2 { // the first value was sent before
 		if err := second.Receive(ctx, true, got, still); err != nil {
 			if !errors.Is(err, ErrStageRestarted) {
@@ -101,7 +107,7 @@ func stagesBeginAgain(t *testing.T, s *place) {
 	if _, err := second.Join(ctx, Joined{}, still); err != nil {
 		t.Fatal(err)
 	}
-	if err := again.Send(ctx, true, []float32{7}); err != nil {
+	if err := again.Send(ctx, true, Values{7}); err != nil {
 		t.Fatal(err)
 	}
 	if err := second.Receive(ctx, true, got, still); err != nil || got[0] != 7 {
@@ -113,19 +119,19 @@ func stagesBeginAgain(t *testing.T, s *place) {
 func stagesWait(t *testing.T, s *place) {
 	first, second := twoStages(t, s)
 	enough := errors.New("enough")
-	if err := second.Receive(ctx, true, make([]float32, 1), func() error { return enough }); !errors.Is(err, enough) {
+	if err := second.Receive(ctx, true, make(Values, 1), func() error { return enough }); !errors.Is(err, enough) {
 		t.Error(err)
 	}
 	if err := first.SendPause(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := second.Receive(ctx, true, make([]float32, 1), still); !errors.Is(err, ErrStagesPaused) {
+	if err := second.Receive(ctx, true, make(Values, 1), still); !errors.Is(err, ErrStagesPaused) {
 		t.Error(err)
 	}
-	if err := first.Send(ctx, true, []float32{1}); err != nil {
+	if err := first.Send(ctx, true, Values{1}); err != nil {
 		t.Fatal(err)
 	}
-	want(t, disdel.Corrupt, second.Receive(ctx, true, make([]float32, 2), still))
+	want(t, disdel.Corrupt, second.Receive(ctx, true, make(Values, 2), still))
 	if (Joined{Deadline: time.Time{}}) != (Joined{}) {
 		t.Error("a stage without a deadline has one")
 	}
@@ -184,7 +190,7 @@ func TestAFullRedisSaysWhatAStageNeeds(t *testing.T) {
 	if _, err := p.Join(ctx, Joined{}, still); err != nil {
 		t.Fatal(err)
 	}
-	err = p.Send(ctx, true, make([]float32, 1<<20))
+	err = p.Send(ctx, true, make(Values, 1<<20))
 	if !errors.Is(err, disdel.OverLimit) || !strings.Contains(err.Error(), "no room for 4.00 MB of one micro-batch") {
 		t.Error(err)
 	}

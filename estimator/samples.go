@@ -156,7 +156,7 @@ func slowestStage(p disdel.Plan, job *disdel.Job, whole int64) float64 {
 }
 
 // passing is the time in seconds that stages exchange messages for one row. Each stage sends outputs and gradients to
-// its neighbours; the slowest one counts. rows is the number of rows of a step.
+// its neighbours, and reads its inputs twice; the slowest one counts. rows is the number of rows of a step.
 func passing(p disdel.Plan, rows int) (most float64) {
 	if p.StepMemory.MicroBatch > 0 {
 		rows = min(rows, p.StepMemory.MicroBatch)
@@ -167,7 +167,7 @@ func passing(p disdel.Plan, rows int) (most float64) {
 		if i == 0 || i == len(p.Stages)-1 {
 			neighbours = 1
 		}
-		most = max(most, 2*float64(before+s.Passes)/stageRate+neighbours*stagePause/float64(max(1, rows)))
+		most = max(most, float64(3*before+2*s.Passes)/stageRate+neighbours*stagePause/float64(max(1, rows)))
 		before = s.Passes
 	}
 	return most

@@ -545,9 +545,9 @@ func TestStagesAreForecastByOneAction(t *testing.T) {
 		in.Past = []disdel.Record{whole}
 		k, _ := know(in, disdel.TaskTrain)
 		want := alone.each * c.want
-		one := 2*float64(c.passes)/stageRate + stagePause*float64(c.parts)/float64(lenetWork.batch)
-		if want += one; c.stages > 2 {
-			want += one // a stage in the middle has two neighbours
+		bytes, pause := float64(c.passes)/stageRate, stagePause*float64(c.parts)/float64(lenetWork.batch)
+		if want += 3*bytes + pause; c.stages > 2 { // the last stage reads its inputs
+			want += 2*bytes + pause // a stage in the middle has two neighbours
 		}
 		if math.Abs(k.each/want-1) > 1e-3 {
 			t.Errorf("%+v: a row takes %g s, want %g", c, k.each, want)

@@ -48,26 +48,46 @@ func (s *Slice) FirstParam() int {
 
 // Cuts are the nodes before which a network may be cut into slices: layers of products, pools, norms of positions and
 // sums whose earlier nodes hand over one array, the output of one of them. A residual block is never cut, and neither
-// are a layer and the activation behind it. Each slice has weights that are trained. A slice trains with the bits of
-// the whole network. An embedding is in the first slice, and a layer with its weight in the last one. Networks of
-// images as outputs, sparse ones and programs have no cuts.
+// are a layer and the activation behind it. Each slice has weights that are trained. A pool by itself is behind the
+// layers whose outputs it makes smaller. A slice trains with the bits of the whole network. An embedding is in the first
+// slice, and a layer with its weight in the last one. Networks of images as outputs, sparse ones and programs have no
+// cuts.
 func (g *Graph) Cuts() []int {
-	if g.Custom() != nil || g.Sparse() != nil || len(g.Output()) > 2 {
-		return nil
-	}
 	var out []int
-	for at := 2; at < len(g.Nodes) && g.Nodes[at-1].Tied == 0; at++ {
-		// A dense layer behind a flatten has its columns in the order of the image before it.
-		before, one := g.crossing(at)
-		op := g.Nodes[before].Op
-		if one && before > 0 && cutBefore(g.Nodes[at].Op) && op != OpFlatten && g.trainsBetween(out, at) {
+	for _, at := range g.places() {
+		last := len(out) - 1
+		switch {
+		case g.trainsBetween(out, at):
 			out = append(out, at)
+		case last >= 0 && g.handedOver(at) < g.handedOver(out[last]):
+			out[last] = at
 		}
 	}
 	for len(out) > 0 && !g.hasParams(out[len(out)-1], len(g.Nodes)) { // the last slice trains some, too
 		out = out[:len(out)-1]
 	}
 	return out
+}
+
+// places are the nodes before which a network may be cut, also where a slice would have no weights.
+func (g *Graph) places() (out []int) {
+	if g.Custom() != nil || g.Sparse() != nil || len(g.Output()) > 2 {
+		return nil
+	}
+	for at := 2; at < len(g.Nodes) && g.Nodes[at-1].Tied == 0; at++ {
+		// A dense layer behind a flatten has its columns in the order of the image before it.
+		before, one := g.crossing(at)
+		if one && before > 0 && cutBefore(g.Nodes[at].Op) && g.Nodes[before].Op != OpFlatten {
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
+// handedOver is the number of values of a row that cross a cut.
+func (g *Graph) handedOver(at int) int {
+	before, _ := g.crossing(at)
+	return g.Nodes[before].Out.Len()
 }
 
 // cutBefore tells whether a slice may begin with an op.
@@ -118,9 +138,9 @@ func (g *Graph) crossing(at int) (before int, one bool) {
 }
 
 // Sliced returns the nodes from (included) to (not) as a graph of their own. Both are among Cuts, or the ends 1 and
-// len(g.Nodes). It returns Invalid for others.
+// len(g.Nodes); cuts of earlier versions, whose slices began with a pool, are taken too. It returns Invalid for others.
 func (g *Graph) Sliced(from, to int) (*Graph, error) {
-	cuts := g.Cuts()
+	cuts := g.places()
 	ends := func(at int) bool { return at == 1 || at == len(g.Nodes) || slices.Contains(cuts, at) }
 	if from >= to || !ends(from) || !ends(to) {
 		return nil, &disdel.Error{

@@ -2,8 +2,8 @@ package scheduler
 
 import (
 	"fmt"
-	"iter"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/disdel/disdel"
@@ -195,8 +195,18 @@ func joined(tree []disdel.Level, replicas, stages int) []disdel.Level {
 	return out
 }
 
-// mostStages bounds the search for stages that fit.
-const mostStages = 8
+// mostStages bounds the search for stages that fit, and fineStages the numbers that are tried one by one.
+const mostStages, fineStages = 32, 8
+
+// numbersOfStages are the numbers of stages to try, ascending: each small one, then every fourth.
+func numbersOfStages(fewest, most int) (out []int) {
+	for n := fewest; n <= most; n++ {
+		if n <= fineStages || n%4 == 0 || n == most {
+			out = append(out, n)
+		}
+	}
+	return out
+}
 
 // inStages is the change that spreads the layers over the fewest actions that fit a limit; "" if none does, or if the
 // job has what stages do not have.
@@ -206,7 +216,7 @@ func (b *planBuilder) inStages(limit disdel.Bytes) string {
 	}
 	in := WithoutMemoryLimits(b.PlanInput)
 	in.Platform.Pool, in.Job.Resources.MaxMemory = b.Platform.Pool, limit
-	for n := 2; n <= min(mostStages, len(b.Graph.Cuts())+1); n++ {
+	for _, n := range numbersOfStages(2, min(mostStages, len(b.Graph.Cuts())+1)) {
 		in.Job.Distribution.Stages = n
 		if _, err := NewPlan(in); err == nil {
 			return fmt.Sprintf("distribution.stages=%d", n)
@@ -236,10 +246,11 @@ func (b *planBuilder) mayFitInStages(limit disdel.Bytes) bool {
 }
 
 // stageWays yields the ways to train the network in stages, with each format of moments. A job file that gives their
-// number keeps it. Ways are estimated only if a plan is made. The plan's own micro-batches come first, then smaller
-// ones. The whole batch comes last: it needs no sum of gradients, but the stages wait for each other.
+// number keeps it. Ways are estimated only if a plan is made. Fewer stages come first, since all actions run at once.
+// For each number the plan's own micro-batches come first, then smaller ones. The whole batch comes last: it needs no
+// sum of gradients, but the stages wait for each other.
 func (b *planBuilder) stageWays(states []disdel.StateFormat, rows int, limit disdel.Bytes, yield func(way) bool) {
-	own, given := b.Job.Training.StepMemory, b.Job.Distribution.Stages
+	given := b.Job.Distribution.Stages
 	if given == 1 || !b.trainsInStages() {
 		return
 	}
@@ -247,18 +258,13 @@ func (b *planBuilder) stageWays(states []disdel.StateFormat, rows int, limit dis
 	if given > 1 {
 		fewest, most = given, given
 	}
-	for w := range b.waysOfStages(states, limit) {
-		if !b.stagesMayReach(w, most, rows, limit) {
-			continue
-		}
-		for _, part := range stageParts(b.microBatch, rows) {
-			for n := fewest; n <= most; n++ {
-				if b.microBatch == 0 && part < rows && part >= microBatch(rows, n) {
-					continue // the plan's own have as few rows
-				}
-				w.stages, w.memory.MicroBatch = n, part
-				w.norms, w.rounds = b.hasNorms(), w.memory.StateFormat != own.StateFormat && w.memory.StateFormat.Short()
-				if !yield(w) {
+	for _, state := range states {
+		ways := slices.DeleteFunc(b.waysOfStages(state, limit), func(w way) bool {
+			return !b.stagesMayReach(w, most, rows, limit)
+		})
+		for _, n := range numbersOfStages(fewest, most) {
+			for _, w := range ways {
+				if !b.waysOfNumber(w, n, rows, yield) {
 					return
 				}
 			}
@@ -266,9 +272,25 @@ func (b *planBuilder) stageWays(states []disdel.StateFormat, rows int, limit dis
 	}
 }
 
-// waysOfStages yields what each stage may do beside micro-batches: each format of moments, with rows in memory or on
-// disk, and with activations kept or computed again. Without a limit only those that need least count.
-func (b *planBuilder) waysOfStages(states []disdel.StateFormat, limit disdel.Bytes) iter.Seq[way] {
+// waysOfNumber yields a way with a number of stages and each size of micro-batches. It tells whether to go on.
+func (b *planBuilder) waysOfNumber(w way, n, rows int, yield func(way) bool) bool {
+	state := b.Job.Training.StateFormat
+	for _, part := range stageParts(b.microBatch, rows) {
+		if b.microBatch == 0 && part < rows && part >= microBatch(rows, n) {
+			continue // the plan's own have as few rows
+		}
+		w.stages, w.memory.MicroBatch = n, part
+		w.norms, w.rounds = b.hasNorms(), w.memory.StateFormat != state && w.memory.StateFormat.Short()
+		if !yield(w) {
+			return false
+		}
+	}
+	return true
+}
+
+// waysOfStages are what each stage may do beside micro-batches, with a format of moments: rows in memory or on disk, and
+// activations kept or computed again. Without a limit only those that need least count.
+func (b *planBuilder) waysOfStages(state disdel.StateFormat, limit disdel.Bytes) (out []way) {
 	again, disk := []disdel.Recompute{b.Job.Training.Recompute}, []bool{false}
 	if again[0] == "" {
 		again = append(again, disdel.RecomputeAuto)
@@ -278,17 +300,12 @@ func (b *planBuilder) waysOfStages(states []disdel.StateFormat, limit disdel.Byt
 			disk = disk[1:]
 		}
 	}
-	return func(yield func(way) bool) {
-		for _, state := range states {
-			for _, d := range disk {
-				for _, r := range again {
-					if !yield(way{disk: d, memory: disdel.StepMemory{Recompute: r, StateFormat: state}}) {
-						return
-					}
-				}
-			}
+	for _, d := range disk {
+		for _, r := range again {
+			out = append(out, way{disk: d, memory: disdel.StepMemory{Recompute: r, StateFormat: state}})
 		}
 	}
+	return out
 }
 
 // stagesMayReach tells whether the most stages could fit a limit in a way, with micro-batches of one row or with whole

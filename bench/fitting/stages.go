@@ -152,7 +152,7 @@ func (c *chain) step(b dataset.Batch) error {
 	failures := make([]error, len(c.engines))
 	for i, e := range c.engines {
 		all.Go(func() {
-			s := runner{e.Passes(), b, i == len(c.engines)-1}
+			s := runner{e.Passes(), b, i == 0, i == len(c.engines)-1}
 			failures[i] = s.through(forth[i], forth[i+1], back[i+1], back[i])
 		})
 	}
@@ -169,6 +169,7 @@ func (c *chain) step(b dataset.Batch) error {
 type runner struct {
 	engine.Passes
 	batch dataset.Batch
+	first bool
 	last  bool
 }
 
@@ -178,28 +179,54 @@ func (s runner) through(in, out, gradients, back chan []float32) error {
 	for k := range stagedRows / stagedMicro {
 		p := engine.Pass{Rows: stagedRows, First: k * stagedMicro}
 		p.Input = dataset.Matrix{Rows: stagedMicro, Values: <-in}
+		s.take(p)
 		if s.last {
 			p.Target = s.batch.Target
-			g, _, err := s.Backward(p, nil)
-			if err != nil {
+			if err := s.back(p, back); err != nil {
 				return err
 			}
-			back <- slices.Clone(g)
 			continue
 		}
 		y, err := s.Forward(p)
 		if err != nil {
 			return err
 		}
-		out <- slices.Clone(y)
+		out <- copied(y)
 		passes = append(passes, p)
 	}
 	for _, p := range passes {
-		g, _, err := s.Backward(p, <-gradients)
+		s.take(p)
+		g, err := s.Recompute(p)
 		if err != nil {
 			return err
 		}
-		back <- slices.Clone(g)
+		g.Set(0, <-gradients)
+		if err := s.back(p, back); err != nil {
+			return err
+		}
 	}
 	return nil
 }
+
+// take gives the inputs of a micro-batch to a stage behind the first.
+func (s runner) take(p engine.Pass) {
+	if !s.first {
+		s.Inputs(stagedMicro).Set(0, p.Input.Values)
+	}
+}
+
+// back computes a micro-batch backward.
+func (s runner) back(p engine.Pass, to chan []float32) error {
+	g, _, err := s.Backward(p)
+	if err != nil {
+		return err
+	}
+	if s.first {
+		to <- nil
+	} else {
+		to <- copied(g)
+	}
+	return nil
+}
+
+func copied(l engine.Lanes) []float32 { return slices.Clone(l.Block(0, l.Len())) }

@@ -146,7 +146,9 @@ func Largest(outputs []float32, row int) []int32 {
 type Pass struct {
 	Rows   int            // of the whole step
 	First  int            // row of the step that the micro-batch begins with
-	Input  dataset.Matrix // of the micro-batch: rows of the data set, or outputs of the slice before
+	// Input is the rows of the data set of the micro-batch. Slices behind the first one train with Passes.Inputs and need
+	// only the number of rows. If they predict, it is the outputs of the slice before.
+	Input  dataset.Matrix
 	Target dataset.Target // of the whole step; only the network's last slice takes it
 	Tokens []float32      // rows of the whole step, for slices with Graph.ReadsTokens
 	// Shared is for Backward, where Passes.Shared is a trained weight: the gradient of the micro-batch by that weight.
@@ -154,25 +156,71 @@ type Pass struct {
 	Shared []float32
 }
 
+// Lanes are values of a micro-batch in the order in which an engine computes: groups of Span lanes, of which the first
+// Rows are a value of each row. What is in the other lanes counts nowhere. The neighbours of a slice have the same order.
+type Lanes struct {
+	Values     []float32
+	Rows, Span int
+}
+
+// Len is the number of values of all rows.
+func (l Lanes) Len() int { return len(l.Values) / l.Span * l.Rows }
+
+// Block returns n values of the rows from the one with index first on. The caller does not change them.
+func (l Lanes) Block(first, n int) []float32 {
+	if l.Rows == l.Span {
+		return l.Values[first : first+n]
+	}
+	out := make([]float32, 0, n)
+	for g, row := first/l.Rows, first%l.Rows; len(out) < n; g, row = g+1, 0 {
+		group := l.Values[g*l.Span:][row:l.Rows]
+		out = append(out, group[:min(len(group), n-len(out))]...)
+	}
+	return out
+}
+
+// Set sets values of the rows from the one with index first on. Lanes of no row become 0.
+func (l Lanes) Set(first int, values []float32) {
+	if l.Rows == l.Span {
+		copy(l.Values[first:], values)
+		return
+	}
+	for g, row := first/l.Rows, first%l.Rows; len(values) > 0; g, row = g+1, 0 {
+		group := l.Values[g*l.Span:][:l.Span]
+		values = values[copy(group[row:l.Rows], values):]
+		clear(group[l.Rows:])
+	}
+}
+
 // Passes computes the steps of a slice of a network. The micro-batches of a step come in the order of their rows,
-// Forward before Backward; slices on other engines go on with what they return. All slices together change their
-// weights by the same bits as an engine of the whole network with the same micro-batches.
+// Forward before Recompute and Backward; slices on other engines go on with what they return. All slices together
+// change their weights by the same bits as an engine of the whole network with the same micro-batches. What is returned
+// is part of the engine's memory, and valid until the next call.
 type Passes interface {
-	// Forward returns the outputs of a micro-batch, [rows][outputs], valid until the next call. It begins a step with the
-	// first micro-batch. It returns Invalid and Diverged as Engine.Step does. In an engine that was not made for training
-	// it also computes the last slice, whose outputs are those of Engine.Predict, and each micro-batch has tokens of its
-	// own rows only.
-	Forward(p Pass) ([]float32, error)
+	// Inputs is where the inputs of a micro-batch of so many rows belong, before Forward and again before Recompute. The
+	// network's last slice takes them before Backward. It is not for the slice with the network's first layer.
+	Inputs(rows int) Lanes
+
+	// Forward computes a micro-batch and returns its outputs. It begins a step with the first micro-batch. It returns
+	// Invalid and Diverged as Engine.Step does.
+	Forward(p Pass) (Lanes, error)
+
+	// Recompute computes the outputs of a micro-batch again, for Backward, and returns where their gradient belongs.
+	Recompute(p Pass) (gradient Lanes, err error)
+
+	// Backward adds the gradients of the weights of a micro-batch. The network's last slice computes forward first and
+	// takes the gradient of its outputs from the targets. It begins a step with the first micro-batch, and returns the
+	// mean loss of the step with the last one. The last micro-batch of a step changes the weights, unless Clip does. back
+	// is the gradient of the input; empty if the slice has the network's first layer.
+	Backward(p Pass) (back Lanes, m disdel.Metrics, err error)
+
+	// Predict returns the outputs of a micro-batch, [rows][outputs], in an engine that was not made for training. Those of
+	// the last slice are those of Engine.Predict. Each micro-batch has tokens of its own rows only.
+	Predict(p Pass) ([]float32, error)
 
 	// Measure is Engine.Evaluate for a micro-batch of the network's last slice, in an engine that was not made for
 	// training.
 	Measure(p Pass) (disdel.Metrics, error)
-
-	// Backward computes a micro-batch again and adds the gradients of the weights. gradient is that of the outputs; the
-	// network's last slice computes its own from the targets, begins a step with the first micro-batch, and returns the
-	// mean loss of the step with the last one. The last micro-batch of a step changes the weights, unless Clip does. back
-	// is the gradient of the input, valid until the next call; nil if the slice has the network's first layer.
-	Backward(p Pass, gradient []float32) (back []float32, m disdel.Metrics, err error)
 
 	// Squares are the sums of squares of the gradients of the slice's Params, after the last Backward of a step that clips
 	// gradients; nil: it does not. No weight has changed then. Valid until the next call.

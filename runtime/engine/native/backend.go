@@ -150,27 +150,25 @@ func batchBytes(p *plan.Plan, rows int) disdel.Bytes {
 	return 4 * disdel.Bytes(n)
 }
 
-// passedBlock is the number of values that a slice sends or receives at once.
-const passedBlock = 1 << 20
+// passedBlock is the number of values that a slice sends or receives at once. passedBlocks are on their way.
+const (
+	passedBlock  = 1 << 18
+	passedBlocks = 2
+)
 
-// passedValues are the values of a slice's batch: rows of the data set at the network's ends, the inputs of all
-// micro-batches that wait for their gradients, and what is on its way.
+// passedValues are the values of a slice's batch: rows of the data set and outputs at the network's ends, tokens for
+// masks, and what is on its way. Inputs, outputs and gradients of a slice are in the slab alone.
 func passedValues(p *plan.Plan, rows int) int {
 	s, in, out := p.Graph.Slice, p.Graph.Input().Len(), outputs(p.Graph)
-	micro := p.Spec.BatchSize
-	n := min(passedBlock, micro*max(in, out)) + sharedValues(p)
+	n := passedBlocks*min(passedBlock, p.Spec.BatchSize*max(in, out)) + sharedValues(p)
 	switch {
-	case s.Leaves() && s.Enters() && p.Graph.ReadsTokens():
-		n += (rows+micro)*in + rows*s.Whole.Input().Len()
 	case !s.Enters():
 		n += rows * in
-	case s.Leaves():
-		n += (rows + micro) * in
-	default:
-		n += 2*micro*in + rows*s.Whole.Input().Len()
+	case !s.Leaves() || p.Graph.ReadsTokens():
+		n += rows * s.Whole.Input().Len()
 	}
 	if s.Leaves() {
-		return n + 2*micro*out
+		return n
 	}
 	return n + rows*out
 }

@@ -151,11 +151,9 @@ func (e *Engine) build() {
 		e.head = e.g.Nodes[e.head].Inputs[0]
 	}
 	e.mask = make([]float32, e.plan.Lanes)
-	rows := e.spec.BatchSize
-	if e.g.Slice.Leaves() && e.spec.Training {
-		rows = e.plan.Spec.BatchSize
+	if !e.g.Slice.Leaves() || !e.spec.Training { // others hand their outputs on as they are
+		e.out = make([]float32, e.spec.BatchSize*outputs(e.g))
 	}
-	e.out = make([]float32, rows*outputs(e.g))
 	if e.padded = e.g.HasPadding(); e.g.PredictsTokens() && !e.plan.Spec.Text {
 		n := e.g.Output()[1] * e.plan.Lanes
 		e.positions, e.hits = make([]float64, n), make([]bool, n)
@@ -237,9 +235,11 @@ func (e *Engine) predict(w *kernel.Worker) {
 // forward computes every node.
 func (e *Engine) forward(w *kernel.Worker) {
 	in := &e.layers[0]
-	if e.plan.ByRows {
+	switch {
+	case e.training && e.g.Slice.Enters(): // they are there, see Inputs
+	case e.plan.ByRows:
 		w.RowsImport(in.out, in.v.Image, in.v.Border, e.x, e.rows)
-	} else {
+	default:
 		w.Import(in.out, in.v.Image, in.v.Border, e.x, e.rows)
 	}
 	if e.readsMasks() {

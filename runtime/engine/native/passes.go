@@ -7,17 +7,17 @@ import (
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
+	"github.com/disdel/disdel/runtime/engine/native/plan"
 )
 
 // sliced computes the steps of a slice of a network.
 type sliced struct {
 	*Engine
-	given  []float32    // the gradient of the outputs
-	back   []float32    // [rows][inputs] of a micro-batch; nil: the slice has the network's first layer
 	unkept [2][]float32 // running statistics that a batch norm changes when it computes a micro-batch again
-	job    func(*kernel.Worker)
+	forth  func(*kernel.Worker)
+	back   func(*kernel.Worker)
 	update func(*kernel.Worker)
-	again  bool // a micro-batch is being computed again, and backward
+	again  bool // a micro-batch is being computed again
 	tokens []float32
 	shared []float32 // the gradient of the weight that another slice has, too
 }
@@ -30,10 +30,7 @@ func (e *Engine) buildSlice() {
 	if e.slice = s; !e.spec.Training {
 		return
 	}
-	s.job, s.update = s.pass, e.updateAll
-	if e.g.Slice.Enters() {
-		s.back = make([]float32, e.plan.Spec.BatchSize*e.g.Input().Len())
-	}
+	s.forth, s.back, s.update = s.computeForward, s.computeBackward, e.updateAll
 	widest := 0
 	for i := range e.layers {
 		if m := e.layers[i].mean; m != nil {
@@ -51,19 +48,45 @@ func (e *Engine) Passes() engine.Passes {
 	return e.slice
 }
 
-// Forward implements engine.Passes.
-func (s *sliced) Forward(p engine.Pass) ([]float32, error) {
-	if !s.spec.Training {
-		return s.infer(p)
-	}
-	if err := s.run(p, nil, false); err != nil {
-		return nil, err
-	}
-	return s.out[:p.Input.Rows*s.g.Output().Len()], nil
+// lanesOf are the values of so many rows in a region of an image.
+func lanesOf(values []float32, im plan.Image, rows int) engine.Lanes {
+	return engine.Lanes{Values: values[:im.Len()], Rows: rows, Span: im.Span()}
 }
 
-// infer computes the outputs of a slice that is not trained.
-func (s *sliced) infer(p engine.Pass) ([]float32, error) {
+// Inputs implements engine.Passes.
+func (s *sliced) Inputs(rows int) engine.Lanes {
+	in := &s.layers[0]
+	return lanesOf(in.out, in.v.Image, rows)
+}
+
+// Forward implements engine.Passes.
+func (s *sliced) Forward(p engine.Pass) (out engine.Lanes, err error) {
+	if err := s.begin(p, false); err != nil {
+		return out, err
+	}
+	s.team.Run(s.forth)
+	if err := s.end(); err != nil {
+		return out, err
+	}
+	head := &s.layers[s.head]
+	return lanesOf(head.out, head.v.Image, p.Input.Rows), nil
+}
+
+// Recompute implements engine.Passes.
+func (s *sliced) Recompute(p engine.Pass) (gradient engine.Lanes, err error) {
+	if err := s.begin(p, true); err != nil {
+		return gradient, err
+	}
+	s.team.Run(s.forth)
+	if err := s.end(); err != nil {
+		return gradient, err
+	}
+	head := &s.layers[s.head]
+	return lanesOf(head.grad, head.v.Image, p.Input.Rows), nil
+}
+
+// Predict implements engine.Passes.
+func (s *sliced) Predict(p engine.Pass) ([]float32, error) {
 	err := s.checkInference("predict", p)
 	if err == nil {
 		err = s.check("predict", p.Input)
@@ -103,12 +126,21 @@ func (s *sliced) checkInference(op string, p engine.Pass) error {
 }
 
 // Backward implements engine.Passes.
-func (s *sliced) Backward(p engine.Pass, gradient []float32) (back []float32, m disdel.Metrics, err error) {
-	if err := s.run(p, gradient, true); err != nil {
-		return nil, m, err
+func (s *sliced) Backward(p engine.Pass) (back engine.Lanes, m disdel.Metrics, err error) {
+	if err := s.begin(p, true); err != nil {
+		return back, m, err
 	}
-	if s.back != nil {
-		back = s.back[:p.Input.Rows*s.g.Input().Len()]
+	if !s.g.Slice.Leaves() {
+		s.team.Run(s.forth)
+	}
+	if !s.odd.Load() && finite(s.loss) {
+		s.team.Run(s.back)
+	}
+	if err := s.end(); err != nil {
+		return back, m, err
+	}
+	if in := &s.layers[0]; s.g.Slice.Enters() {
+		back = lanesOf(in.grad, in.v.Image, p.Input.Rows)
 	}
 	m = disdel.Metrics{Rows: p.Rows, Correct: -1}
 	if !s.g.Slice.Leaves() && p.First+p.Input.Rows == p.Rows {
@@ -164,9 +196,9 @@ func (e *Engine) giveBack(w *kernel.Worker, l *layer) {
 	}
 }
 
-// run computes a micro-batch, forward only or both ways.
-func (s *sliced) run(p engine.Pass, gradient []float32, back bool) error {
-	if err := s.checkPass(p, gradient, back); err != nil {
+// begin makes the engine ready for a micro-batch, which is computed the first time or on the way back.
+func (s *sliced) begin(p engine.Pass, back bool) error {
+	if err := s.checkPass(p, back); err != nil {
 		return err
 	}
 	if begins := p.First == 0 && back != s.g.Slice.Leaves(); begins {
@@ -177,15 +209,19 @@ func (s *sliced) run(p engine.Pass, gradient []float32, back bool) error {
 		}
 	}
 	s.odd.Store(false)
-	s.batch, s.first, s.given, s.again = p.Rows, p.First, gradient, back
+	s.batch, s.first, s.again = p.Rows, p.First, back
 	s.shared, s.tokens = p.Shared, nil
 	if s.g.ReadsTokens() {
 		n := s.g.Slice.Whole.Input().Len()
 		s.tokens = p.Tokens[p.First*n:][:p.Input.Rows*n]
 	}
 	s.prepare(p.Input.Values, s.part(p.Target, p.Input.Rows), p.Input.Rows, true)
-	s.team.Run(s.job)
-	s.x, s.target, s.first, s.given, s.again = nil, dataset.Target{}, 0, nil, false
+	return nil
+}
+
+// end forgets what was given, and returns what went wrong.
+func (s *sliced) end() error {
+	s.x, s.target, s.first, s.again = nil, dataset.Target{}, 0, false
 	if err := s.pages.failure(); err != nil {
 		return err
 	}
@@ -193,14 +229,16 @@ func (s *sliced) run(p engine.Pass, gradient []float32, back bool) error {
 }
 
 // checkPass refuses micro-batches that do not fit.
-func (s *sliced) checkPass(p engine.Pass, gradient []float32, back bool) error {
-	rows, leaves := p.Input.Rows, s.g.Slice.Leaves()
+func (s *sliced) checkPass(p engine.Pass, back bool) error {
+	rows, leaves, enters := p.Input.Rows, s.g.Slice.Leaves(), s.g.Slice.Enters()
 	bad := func(format string, args ...any) error {
 		return &disdel.Error{Kind: disdel.Invalid, Op: "train", Msg: fmt.Sprintf(format, args...)}
 	}
 	switch {
+	case !s.spec.Training:
+		return bad("the engine was made for inference")
 	case rows < 1 || rows > s.plan.Spec.BatchSize || p.First < 0 || p.First+rows > p.Rows ||
-		len(p.Input.Values) != rows*s.g.Input().Len():
+		!enters && len(p.Input.Values) != rows*s.g.Input().Len():
 		return bad("%d values for %d rows from row %d of %d", len(p.Input.Values), rows, p.First, p.Rows)
 	case !leaves && !back:
 		return bad("the last stage computes forward and backward at once")
@@ -208,48 +246,46 @@ func (s *sliced) checkPass(p engine.Pass, gradient []float32, back bool) error {
 		return bad("%d tokens for %d rows", len(p.Tokens), p.Rows)
 	case back && len(p.Shared) != s.sharedGradient():
 		return bad("a shared gradient of %d values instead of %d", len(p.Shared), s.sharedGradient())
-	case leaves && back && len(gradient) != rows*s.g.Output().Len():
-		return bad("a gradient of %d values for %d rows", len(gradient), rows)
 	}
-	if err := s.checkTokens("train", p.Input.Values); err != nil || leaves {
-		return err
+	if !enters {
+		if err := s.checkTokens("train", p.Input.Values); err != nil {
+			return err
+		}
+	}
+	if leaves {
+		return nil
 	}
 	whole := dataset.Batch{Input: dataset.Matrix{Rows: p.Rows}, Target: p.Target}
 	return s.checkTargets("train", &whole)
 }
 
-// pass is one worker's part of a micro-batch.
-func (s *sliced) pass(w *kernel.Worker) {
+// computeForward is one worker's part of a micro-batch forward, with the loss in the network's last slice.
+func (s *sliced) computeForward(w *kernel.Worker) {
 	e := s.Engine
 	w.Rounding(false)
-	e.checkInputs(w, e.x)
+	x := e.x
+	if e.g.Slice.Enters() {
+		x = e.layers[0].out[:e.layers[0].v.Image.Len()]
+	}
+	e.checkInputs(w, x)
 	w.Sync()
 	if e.odd.Load() {
 		return
 	}
 	e.forward(w)
-	head := &e.layers[e.head]
-	switch {
-	case !e.g.Slice.Leaves():
-		if e.lossOf(w, true); !finite(e.loss) {
-			return
-		}
-	case !s.again:
-		if w.ID == 0 {
-			w.Export(e.out, head.out, head.v.Image, e.rows)
-		}
-		w.Sync()
-		return
-	default:
-		w.Import(head.grad, head.v.Image, head.v.Border, s.given, e.rows)
-		w.Sync()
+	if !e.g.Slice.Leaves() {
+		e.lossOf(w, true)
 	}
+	w.Sync()
+}
+
+// computeBackward is one worker's part of a micro-batch backward, once the gradient of the outputs is there.
+func (s *sliced) computeBackward(w *kernel.Worker) {
+	e := s.Engine
+	w.Rounding(false)
 	e.backward(w)
 	if e.spec.ClipNorm > 0 && e.lastPass() {
 		e.square(w)
-	}
-	if in := &e.layers[0]; s.back != nil && w.ID == 0 {
-		w.Export(s.back, in.grad, in.v.Image, e.rows)
 	}
 	w.Sync()
 }

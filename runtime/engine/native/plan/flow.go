@@ -32,7 +32,8 @@ func (p *planner) forward(i int) {
 	for _, in := range v.Inputs {
 		p.outs[in].live(i)
 	}
-	if i == len(p.g.Nodes)-1 || p.byLoss(len(p.g.Nodes)-1) && i == len(p.g.Nodes)-2 {
+	last := i == len(p.g.Nodes)-1 || p.byLoss(len(p.g.Nodes)-1) && i == len(p.g.Nodes)-2
+	if last && !(p.Spec.Training && p.g.Slice.Leaves()) { // a stage has sent its outputs when their gradient comes
 		p.outs[i].live(len(p.g.Nodes))
 	}
 	p.work(i)
