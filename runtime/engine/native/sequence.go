@@ -42,6 +42,7 @@ func (embedding) backward(l *layer, w *kernel.Worker, e *Engine) {
 	case l.node.Lent:
 		w.Copy(l.weight.grad[:l.weight.used], e.slice.shared)
 		w.Sync()
+	case l.weight.direct && e.first > 0: // it is added to
 	case !l.tied(): // else the layer with the same weight has written its gradient
 		w.Clear(l.weight.grad)
 		w.Sync()

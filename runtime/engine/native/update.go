@@ -115,7 +115,7 @@ func (e *Engine) eachPart(w *kernel.Worker, u *kernel.Update, p *param, measure 
 // sum adds the gradients of a pass to those of the step's earlier passes.
 func (e *Engine) sum(w *kernel.Worker, params []*param) {
 	for _, p := range params {
-		if !p.Trainable {
+		if !p.Trainable || p.direct {
 			continue
 		}
 		if e.first == 0 {

@@ -13,6 +13,7 @@ type param struct {
 	model.Param
 	value, grad []float32
 	total       []float32 // gradients that weights move by: grad, or the sum of a step's passes
+	direct      bool      // each pass adds to total: grad is the same
 	moments     [2][]float32
 	apart       []kernel.Moments // the same where they are kept in 8 bits or in a file
 	used        int              // values that have a gradient
@@ -33,7 +34,7 @@ func (e *Engine) buildParams() {
 			depthwise: v.Depthwise, part: p.Part,
 		}
 		if q.total = q.grad; p.Sum.Len > 0 {
-			q.total = e.region(p.Sum)
+			q.total, q.direct = e.region(p.Sum), p.Grad == p.Sum
 		}
 		for m, r := range p.Moments {
 			q.moments[m] = e.region(r)

@@ -59,7 +59,7 @@ type Param struct {
 	model.Param
 	Value   Region
 	Grad    Region // only where gradients are kept, or during the backward pass of its node
-	Sum     Region // of the gradients of a step's passes; empty unless Spec.SumGrads
+	Sum     Region // of the gradients of a step's passes; empty unless Spec.SumGrads. That of an embedding's own weight is the same as Grad
 	Moments [2]Region
 	Part    int // filters whose gradient Grad has at a time; 0: all
 }
@@ -397,7 +397,12 @@ func (p *planner) params() {
 			p.later(&p.Params[k].Moments[m], Moments, q.Node, moment, 0, p.end()+1)
 		}
 		if p.Spec.SumGrads {
-			p.later(&p.Params[k].Sum, Gradients, q.Node, size, 0, p.end()+1)
+			sum := p.add(Gradients, q.Node, size, 0, p.end()+1)
+			sum.tell(&p.Params[k].Sum)
+			if n := &p.g.Nodes[q.Node]; n.Op == model.OpEmbedding && !n.Lent && p.lastUse(q.Node) == q.Node {
+				sum.tell(&p.Params[k].Grad) // tokens add to their own rows
+				continue
+			}
 		}
 		if part := p.gradPart(&q); part > 0 {
 			p.Params[k].Part, size = part, part/vector*v.Conv.BlockLen()+Slack
