@@ -25,11 +25,11 @@ type stage struct {
 	t        *trainer
 	passes   engine.Passes
 	queues   *aggregator.Pipeline
-	deadline time.Time   // the earliest of all stages; zero: there is none
-	begun    int         // batches of the round that were done when this leg began
-	shared   []float32   // of a weight that the first and the last stage share
-	lent     bool        // the other stage has a shared weight that is frozen
-	asked    time.Time   // when the others were last looked for
+	deadline time.Time // the earliest of all stages; zero: there is none
+	begun    int       // batches of the round that were done when this leg began
+	shared   []float32 // of a weight that the first and the last stage share
+	lent     bool      // the other stage has a shared weight that is frozen
+	asked    time.Time // when the others were last looked for
 }
 
 // phaseWait is the time that a stage waits for others: part of compute's.

@@ -86,7 +86,7 @@ func (p *Pipeline) sender(d direction) int {
 // Message is what a stage passes, in blocks: where the values are, or where they belong.
 type Message interface {
 	Len() int
-	Block(first, n int) []float32      // n values from one on, which nobody changes
+	Block(first, n int) []float32    // n values from one on, which nobody changes
 	Set(first int, values []float32) // sets values from one on
 }
 

@@ -204,7 +204,7 @@ func TestAStageTellsWhatItCannotDo(t *testing.T) {
 	if err := first.End(ctx, func() error { return gone }); !errors.Is(err, gone) {
 		t.Errorf("the end of a stage whose caller has gone: %v", err)
 	}
-	if err := first.Send(ctx, true, []float32{1, 2, 3}); err != nil {
+	if err := first.Send(ctx, true, Values{1, 2, 3}); err != nil {
 		t.Fatal(err)
 	}
 	var announcements []string
@@ -213,7 +213,7 @@ func TestAStageTellsWhatItCannotDo(t *testing.T) {
 			announcements = append(announcements, key)
 		}
 	}
-	if err := second.Receive(ctx, true, make([]float32, 3), still); err != nil || len(announcements) != 1 {
+	if err := second.Receive(ctx, true, make(Values, 3), still); err != nil || len(announcements) != 1 {
 		t.Fatalf("%v; streams %q: one was sent to", err, announcements)
 	}
 	for name, damage := range map[string]map[string]any{
@@ -226,7 +226,7 @@ func TestAStageTellsWhatItCannotDo(t *testing.T) {
 			t.Fatal(err)
 		}
 		within, stop := context.WithTimeout(ctx, 10*time.Second)
-		err := second.Receive(within, true, make([]float32, 3), still)
+		err := second.Receive(within, true, make(Values, 3), still)
 		if stop(); !errors.Is(err, disdel.Corrupt) {
 			t.Errorf("%s: %v, want Corrupt", name, err)
 		}

@@ -144,8 +144,8 @@ func Largest(outputs []float32, row int) []int32 {
 
 // Pass is a micro-batch of a step of a slice of a network.
 type Pass struct {
-	Rows   int            // of the whole step
-	First  int            // row of the step that the micro-batch begins with
+	Rows  int // of the whole step
+	First int // row of the step that the micro-batch begins with
 	// Input is the rows of the data set of the micro-batch. Slices behind the first one train with Passes.Inputs and need
 	// only the number of rows. If they predict, it is the outputs of the slice before.
 	Input  dataset.Matrix
