@@ -14,11 +14,15 @@ import (
 )
 
 // serveHub is the command of the scripts that serves a folder as the repository ab/model of a hub, and sets HF_ENDPOINT
-// to its address. The first answer for each file is cut.
+// to its address. The hub answers only requests with the token that it sets as HF_TOKEN. The first answer is cut.
 func serveHub(ts *testscript.TestScript, _ bool, args []string) {
 	const commit = "0123456789abcdef0123456789abcdef01234567"
 	folder, cuts := ts.MkAbs(args[0]), atomic.Int64{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer secret" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
 		if strings.Contains(r.URL.Path, "/ab/model/revision/main") {
 			list, err := os.ReadDir(folder)
 			ts.Check(err)
@@ -44,4 +48,5 @@ func serveHub(ts *testscript.TestScript, _ bool, args []string) {
 	}))
 	ts.Defer(server.Close)
 	ts.Setenv("HF_ENDPOINT", server.URL)
+	ts.Setenv("HF_TOKEN", "secret")
 }

@@ -227,8 +227,8 @@ func (t *Model) readTexts(name string, data []byte) (in Inputs, ok bool, err err
 		return in, false, err
 	}
 	if len(list) > 1 && !isJSON(data) {
-		in.Notes = append(in.Notes, fmt.Sprintf("each of the %d lines of %s is a text of its own; to ask about the whole file, "+
-			`give it as one text of JSON: {"inputs": ["..."]}`, len(list), name))
+		in.Notes = append(in.Notes, fmt.Sprintf("each of the %d lines of %s is a text of its own; to ask about the whole "+
+			`file, give it as one text of JSON: {"inputs": ["..."]}`, len(list), name))
 	}
 	e, tokens := tokenizer.Encoder(), []int32(nil)
 	for _, one := range list {
