@@ -164,7 +164,7 @@ func attending(args []string) error {
 	y, dy := make([]float32, len(x)/3), values(len(x)/3)
 	a := kernel.Attention{
 		Sequence: kernel.Sequence{Image: images, Rows: *rows}, Heads: heads, KVHeads: heads, Width: width, Causal: *causal,
-		Kept: make([]float32, heads*images.H*lanes), Scratch: make([]float32, heads*plan.AttentionLen(width, true)),
+		Kept: make([]float32, heads*images.H*lanes), Scratch: make([]float32, heads*images.Attention(width).Scratch(true)),
 	}
 	var times []float64
 	kernel.NewTeam(set, 1, 1).Run(func(w *kernel.Worker) {

@@ -19,102 +19,148 @@ type Attention struct {
 	Scratch               []float32
 }
 
-const (
-	block = plan.AttentionBlock
-	row   = block * lanes // of scores
-)
+// mostQueries is the most queries in a block.
+const mostQueries = 64
 
-// attentionTask is what one worker computes at a time: 16 lanes of a head of keys and values and the heads of queries
-// that share it. Of a folded sequence these are all lanes, 16 after the other: they have the same rows. The queries of
-// a block are pixels then, and its keys are positions, which stand in all lanes of their rows.
+// attentionTask is one head of keys and values, the heads of queries that share it, and some rows of the batch. Each
+// row has matrices of its own, [positions][channels]. Scores are [keys][queries]: a lane is a query, and a product's
+// vectors are queries or channels.
 type attentionTask struct {
 	Attention
-	w      *Worker
-	lane   int                   // the first of 16 at work
-	group  int                   // the head of keys
-	q      []float32             // blocks [positions][Width][16]
-	k, v   []float32             //
-	o      []float32             // the outputs, and on the way back their gradient
-	dq     []float32             //
-	dk     []float32             //
-	dv     []float32             //
-	s, ds  []float32             // scores and their gradients, [queries][keys][16]
-	size   int                   // values of a position in a block
-	dots   [block][lanes]float32 // of the outputs and their gradient
-	hidden [block][lanes]bool    // keys that are padding
-	hides  bool                  // there are some
-	// top are the largest scores of the queries of a block so far, sum the sums of their exponentials less the largest
-	top, sum [block][lanes]float32
+	w             *Worker
+	lane          int // the first of 16 at work
+	first         int // the first row of the batch
+	rows          int
+	group         int // the head of keys
+	wide          int // values of a position in the matrices
+	block, many   int // queries and keys in a block
+	k, v, dk, dv  []float32
+	q, o          []float32 // blocks of queries and of the outputs' gradient, [rows][queries][channels]
+	qt, ot, dqt   []float32 // a block of one row, [channels][queries]; ot are outputs, or their gradient
+	s, ds         []float32 // scores and their gradients, [keys][queries]
+	dots          []float32 // of the outputs and their gradient, [rows][queries]
+	pixel, turned []float32 // 16 lanes of a pixel, [channels][16] and [16][channels]
+	// top are the largest scores of the queries so far, sum the sums of their exponentials less the largest
+	top, sum [mostQueries]float32
 	factor   [lanes]float32
 	less     [lanes]float32 // the largest scores of a query; 0 if there is none
 }
 
 // eachTask calls f for this worker's tasks.
 func (w *Worker) eachTask(a *Attention, back bool, f func(t *attentionTask)) {
-	length, size := plan.AttentionLen(a.Width, back), block*a.Width*lanes
-	tasks := a.KVHeads
+	shape := a.Image.Attention(a.Width)
+	length, tasks := shape.Scratch(back), a.KVHeads
 	if a.Fold == 0 {
 		tasks *= a.active() / lanes
 	}
 	from, to := w.share(tasks)
 	t := &w.task
 	for i := from; i < to; i++ {
+		lane := i / a.KVHeads * lanes
 		*t = attentionTask{
-			Attention: *a, w: w, lane: i / a.KVHeads * lanes, group: i % a.KVHeads, size: a.Width * lanes,
+			Attention: *a, w: w, lane: lane, first: lane, rows: min(shape.Rows, a.Rows-lane), group: i % a.KVHeads,
+			wide: shape.Row(), block: shape.Queries(), many: shape.Keys(),
 		}
-		scratch := a.Scratch[i*length:][:length]
-		blocks := [...]*[]float32{&t.q, &t.k, &t.v, &t.o, &t.dq, &t.dk, &t.dv}
-		used := 4
-		if back {
-			used = len(blocks)
-		}
-		for _, b := range blocks[:used] {
-			*b, scratch = scratch, scratch[size:] // a tile may read behind a block, which nobody uses
-		}
-		t.s, t.ds = scratch, scratch[min(len(scratch), block*row):]
+		t.cut(shape, a.Scratch[i*length:][:length], back)
 		f(t)
 	}
 	w.task = attentionTask{} // which would keep the arrays alive
 }
 
+// cut cuts the scratch into the task's arrays. Tiles read behind an array, which nobody uses.
+func (t *attentionTask) cut(s plan.AttentionShape, scratch []float32, back bool) {
+	take := func(n int, arrays ...*[]float32) {
+		for _, a := range arrays {
+			*a, scratch = scratch[:n], scratch[n:]
+		}
+	}
+	take(s.Matrix(), &t.k, &t.v)
+	take(s.Block(), &t.q)
+	take(t.block*t.wide, &t.qt, &t.ot)
+	take(t.block*t.many, &t.s)
+	take(lanes*t.wide, &t.pixel, &t.turned)
+	if back {
+		take(s.Matrix(), &t.dk, &t.dv)
+		take(s.Block(), &t.o)
+		take(t.block*t.wide, &t.dqt)
+		take(t.block*t.many, &t.ds)
+		take(s.Rows*t.block, &t.dots)
+	}
+}
+
 // Attention computes the output of x, the queries, keys and values.
 func (w *Worker) Attention(a *Attention, x, y []float32) {
 	w.eachTask(a, false, func(t *attentionTask) {
-		t.eachVector(func() {
-			for h := t.group * a.shared(); h < (t.group+1)*a.shared(); h++ {
-				for i := 0; i < a.H; i += block {
-					t.forward(x, y, h, i)
-				}
+		t.loadKeys(x)
+		t.eachBlock(func(head, i int) {
+			t.loadQueries(x, head, i)
+			for r := range t.rows {
+				t.forward(r, head, i)
 			}
+			out := t.out()
+			t.eachPixel(i, t.block, func(px int) {
+				t.gather(t.q, px, i, t.block, 0)
+				at := (px*out.C+head*t.Width)*out.Lanes + t.lane
+				t.w.eachRow(t.w.f.mulRows, y[at:], out.Lanes, t.pixel, lanes, t.factorOf(1), nil, t.Width)
+			})
 		})
 	})
 }
 
-// eachVector calls f for each 16 lanes of the task.
-func (t *attentionTask) eachVector(f func()) {
-	if t.Fold == 0 {
-		f()
-		return
-	}
-	for t.lane = 0; t.lane < t.Lanes; t.lane += lanes {
-		f()
+// AttentionBack adds the gradient of x to dx; y and dy are the output and its gradient.
+func (w *Worker) AttentionBack(a *Attention, x, y, dy, dx []float32) {
+	w.eachTask(a, true, func(t *attentionTask) {
+		t.loadKeys(x)
+		clear(t.dk)
+		clear(t.dv)
+		t.eachBlock(func(head, i int) {
+			t.loadQueries(x, head, i)
+			t.loadSlopes(y, dy, head, i)
+			for r := range t.rows {
+				t.backward(r, head, i)
+			}
+			t.keep(t.q, dx, head*t.Width, i, t.block, t.scale(), -1)
+		})
+		t.keep(t.dk, dx, t.keyChannel(), 0, t.Positions(), 1, -1)
+		t.keep(t.dv, dx, t.valueChannel(), 0, t.Positions(), 1, 0)
+	})
+}
+
+// eachBlock calls f for each block of queries of each head.
+func (t *attentionTask) eachBlock(f func(head, i int)) {
+	for h := t.group * t.shared(); h < (t.group+1)*t.shared(); h++ {
+		for i := 0; i < t.Positions(); i += t.block {
+			f(h, i)
+		}
 	}
 }
 
-// position is that of lane l of 16 of the queries' pixel i.
-func (t *attentionTask) position(i, l int) int {
-	if t.Fold == 0 {
-		return i
+// eachPixel calls f for the pixels of n positions from i on, and of a folded sequence for each 16 lanes of them.
+func (t *attentionTask) eachPixel(i, n int, f func(px int)) {
+	fold := max(1, t.Fold)
+	for px := i / fold; px < min(t.H, (i+n)/fold); px++ {
+		if t.Fold == 0 {
+			f(px)
+			continue
+		}
+		for t.lane = 0; t.lane < t.Lanes; t.lane += lanes {
+			f(px)
+		}
 	}
-	return i*t.Fold + (t.lane+l)/t.Span()
 }
 
-// row is the row of the batch of lane l of 16.
-func (t *attentionTask) row(l int) int {
-	if t.Fold == 0 {
-		return t.lane + l
+// eachLane calls f for the lanes at work that hold a row of this task: the row, counted from the task's first, and the
+// position.
+func (t *attentionTask) eachLane(px int, f func(l, row, position int)) {
+	for l := range lanes {
+		row, position := l, px
+		if t.Fold > 0 {
+			row, position = (t.lane+l)%t.Span(), px*t.Fold+(t.lane+l)/t.Span()
+		}
+		if row < t.rows {
+			f(l, row, position)
+		}
 	}
-	return (t.lane + l) % t.Span()
 }
 
 // shared is how many heads of queries share one of keys.
@@ -129,18 +175,10 @@ func (a *Attention) out() *Sequence {
 
 func (a *Attention) scale() float32 { return float32(1 / sqrt(float64(a.Width))) }
 
-// ends are how many queries from i on and keys from j on are in a block.
-func (a *Attention) ends(i, j int) (queries, keys int) {
-	return min(block, a.H-i), min(block, a.Positions()-j)
-}
-
-// load copies pixels from (included) of a head to a block; channel is the head's first.
-func (t *attentionTask) load(dst []float32, s *Sequence, x []float32, channel, from int, scale float32) {
-	t.factor = filled(scale)
-	for i := range min(block, s.H-from) {
-		at := ((from+i)*s.C+channel)*s.Lanes + t.lane
-		t.w.eachRow(t.w.f.mulRows, dst[i*t.size:], lanes, x[at:], s.Lanes, &t.factor, nil, t.Width)
-	}
+// factorOf is a vector of one value.
+func (t *attentionTask) factorOf(value float32) *[lanes]float32 {
+	t.factor = filled(value)
+	return &t.factor
 }
 
 // filled is a vector of one value.
@@ -151,102 +189,93 @@ func filled(value float32) (out [lanes]float32) {
 	return out
 }
 
-// loadPositions is load for positions, each of which gets all lanes of its rows.
-func (t *attentionTask) loadPositions(dst []float32, x []float32, channel, from int) {
-	if t.Fold == 0 {
-		t.load(dst, &t.Sequence, x, channel, from, 1)
-		return
-	}
-	_, keys := t.ends(0, from)
-	span := t.Span()
-	for k := range keys {
-		first := t.Index(from+k, channel, 0)
-		for c := range t.Width {
-			v, to := x[first+c*t.Lanes:][:span], vec(dst[k*t.size+c*lanes:])
-			copy(to[:], v)
-			for l := span; l < lanes; l *= 2 {
-				copy(to[l:2*l], to[:l])
-			}
-		}
-	}
+// scatter writes the pixel at work into matrices that have n positions from i on.
+func (t *attentionTask) scatter(dst []float32, px, i, n int, sign float64) {
+	t.turnPixel(px, sign)
+	t.w.Transpose(t.turned, t.wide, t.pixel, lanes, t.Width, lanes)
+	t.eachLane(px, func(l, row, position int) {
+		copy(dst[(row*n+position-i)*t.wide:][:t.wide], t.turned[l*t.wide:])
+	})
 }
 
-// keepPositions is keep for positions: their rows stand in several lanes.
-func (t *attentionTask) keepPositions(src []float32, x []float32, channel, from int) {
-	if t.Fold == 0 {
-		t.keep(src, &t.Sequence, x, channel, from, 1)
-		return
-	}
-	_, keys := t.ends(0, from)
-	span := t.Span()
-	for k := range keys {
-		first := t.Index(from+k, channel, 0)
-		for c := range t.Width {
-			to, v := x[first+c*t.Lanes:][:span], src[k*t.size+c*lanes:][:lanes]
-			for l := 0; l < lanes; l += span {
-				for r, d := range v[l:][:span] {
-					to[r] += d
-				}
-			}
-		}
-	}
+// gather reads the pixel at work from matrices that have n positions from i on. Lanes without a row become zero.
+func (t *attentionTask) gather(src []float32, px, i, n int, sign float64) {
+	clear(t.turned)
+	t.eachLane(px, func(l, row, position int) {
+		copy(t.turned[l*t.wide:][:t.Width], src[(row*n+position-i)*t.wide:])
+	})
+	t.w.Transpose(t.pixel, lanes, t.turned, t.wide, lanes, t.Width)
+	t.turnPixel(px, sign)
 }
 
-// keep adds a block to pixels of a head.
-func (t *attentionTask) keep(src []float32, s *Sequence, x []float32, channel, from int, scale float32) {
-	t.factor = filled(scale)
-	for i := range min(block, s.H-from) {
-		at := ((from+i)*s.C+channel)*s.Lanes + t.lane
-		t.w.eachRow(t.w.f.addRows, x[at:], s.Lanes, src[i*t.size:], lanes, &t.factor, nil, t.Width)
-	}
+// load copies n positions from i on, of the channels of a head. With sign 1 they are rotated; 0: they are not.
+func (t *attentionTask) load(dst, x []float32, channel, i, n int, scale float32, sign float64) {
+	t.eachPixel(i, n, func(px int) {
+		at := (px*t.C+channel)*t.Lanes + t.lane
+		t.w.eachRow(t.w.f.mulRows, t.pixel, lanes, x[at:], t.Lanes, t.factorOf(scale), nil, t.Width)
+		t.scatter(dst, px, i, n, sign)
+	})
 }
 
-func (t *attentionTask) loadQueries(x []float32, head, from int) {
-	t.load(t.q, &t.Sequence, x, head*t.Width, from, t.scale())
-	t.turnQueries(t.q, from, 1)
+// keep adds matrices to the channels of a head.
+func (t *attentionTask) keep(src, x []float32, channel, i, n int, scale float32, sign float64) {
+	t.eachPixel(i, n, func(px int) {
+		t.gather(src, px, i, n, sign)
+		at := (px*t.C+channel)*t.Lanes + t.lane
+		t.w.eachRow(t.w.f.addRows, x[at:], t.Lanes, t.pixel, lanes, t.factorOf(scale), nil, t.Width)
+	})
 }
 
-func (t *attentionTask) loadKeys(x []float32, from int) {
-	t.loadPositions(t.k, x, t.keyChannel(), from)
-	t.turnKeys(t.k, from, 1)
-	t.loadPositions(t.v, x, t.valueChannel(), from)
-	_, keys := t.ends(0, from)
-	t.hides = false
-	for k := range keys {
-		for l := range lanes {
-			hidden := t.Tokens.isPadding(&t.Sequence, from+k, t.row(l))
-			t.hidden[k][l], t.hides = hidden, t.hides || hidden
-		}
+// loadQueries loads a block. Behind the last position it has zeros.
+func (t *attentionTask) loadQueries(x []float32, head, i int) {
+	if i+t.block > t.Positions() {
+		clear(t.q)
 	}
+	t.load(t.q, x, head*t.Width, i, t.block, t.scale(), 1)
+}
+
+// loadSlopes loads a block of the outputs' gradient, and sums its products with the outputs for each query.
+func (t *attentionTask) loadSlopes(y, dy []float32, head, i int) {
+	if i+t.block > t.Positions() {
+		clear(t.o)
+		clear(t.dots)
+	}
+	out := t.out()
+	t.eachPixel(i, t.block, func(px int) {
+		at := (px*out.C+head*t.Width)*out.Lanes + t.lane
+		t.w.eachRow(t.w.f.mulRows, t.pixel, lanes, dy[at:], out.Lanes, t.factorOf(1), nil, t.Width)
+		t.less = [lanes]float32{}
+		t.w.eachRow(t.w.f.dotRows, t.pixel, lanes, y[at:], out.Lanes, nil, &t.less, t.Width)
+		t.scatter(t.o, px, i, t.block, 0)
+		t.eachLane(px, func(l, row, position int) { t.dots[row*t.block+position-i] = t.less[l] })
+	})
+}
+
+func (t *attentionTask) loadKeys(x []float32) {
+	t.load(t.k, x, t.keyChannel(), 0, t.Positions(), 1, 1)
+	t.load(t.v, x, t.valueChannel(), 0, t.Positions(), 1, 0)
 }
 
 func (t *attentionTask) keyChannel() int   { return (t.Heads + t.group) * t.Width }
 func (t *attentionTask) valueChannel() int { return (t.Heads + t.KVHeads + t.group) * t.Width }
 
-// turnKeys rotates keys by their position; with sign -1, back.
-func (t *attentionTask) turnKeys(b []float32, from int, sign float64) {
-	_, keys := t.ends(0, from)
-	for k := range keys {
-		t.turn(b[k*t.size:], from+k, 0, lanes, sign)
+// turnPixel rotates the pixel at work by its positions; with sign -1, back.
+func (t *attentionTask) turnPixel(px int, sign float64) {
+	if t.Theta == 0 || sign == 0 {
+		return
 	}
-}
-
-// turnQueries rotates queries by their position; with sign -1, back.
-func (t *attentionTask) turnQueries(b []float32, from int, sign float64) {
-	queries, _ := t.ends(from, 0)
 	span := min(lanes, t.Span())
-	for i := range queries {
-		for l := 0; l < lanes; l += span {
-			t.turn(b[i*t.size:], t.position(from+i, l), l, l+span, sign)
+	for l := 0; l < lanes; l += span {
+		position := px
+		if t.Fold > 0 {
+			position = px*t.Fold + (t.lane+l)/t.Span()
 		}
+		t.turn(t.pixel, position, l, l+span, sign)
 	}
 }
 
 // turn rotates channel c with channel c + Width/2 by the angle position / Theta^(2c/Width), in some lanes.
 func (t *attentionTask) turn(b []float32, position, from, to int, sign float64) {
-	if t.Theta == 0 {
-		return
-	}
 	half := t.Width / 2
 	for c := range half {
 		sin, cos := math.Sincos(sign * float64(position) / math.Pow(t.Theta, float64(c)/float64(half)))
@@ -257,99 +286,97 @@ func (t *attentionTask) turn(b []float32, position, from, to int, sign float64) 
 	}
 }
 
-// scores computes those of queries from first of a block from i on, and keys from j on.
-func (t *attentionTask) scores(first, i, j int) {
-	queries, keys := t.ends(i, j)
-	clear(t.s[:block*row])
-	q := operand{t.q[first*t.size:], t.size, lanes}
-	t.w.lanesProduct(queries-first, keys, t.Width, q, operand{t.k, t.size, lanes}, t.s[first*row:], row)
-}
-
-// first is the first query of a block from i on that attends to keys of a block from j on, or a tile's first before it.
-func (t *attentionTask) first(i, j int) int {
-	queries, _ := t.ends(i, j)
-	first := 0
-	for first < queries && t.seen(i+first, j) == 0 {
-		first++
-	}
-	return first - first%t.w.pairs[0]
-}
-
-// seen is how many keys of a block from j on query i attends to in any lane, but for padding.
-func (t *attentionTask) seen(i, j int) int {
-	_, keys := t.ends(0, j)
+// seen is how many of some keys from j on query i attends to, but for padding.
+func (t *attentionTask) seen(i, j, keys int) int {
 	if t.Causal {
-		keys = min(keys, t.position(i, lanes-1)-j+1)
+		keys = min(keys, i-j+1)
 	}
 	return max(keys, 0)
 }
 
-// last is the position behind the last key that queries from i on attend to.
-func (t *attentionTask) last(i int) int {
+// eachKeys calls f for the blocks of keys that queries of a block from i on attend to.
+func (t *attentionTask) eachKeys(i int, f func(j, keys int)) {
+	last := t.seen(i+t.block-1, 0, t.Positions())
+	for j := 0; j < last; j += t.many {
+		f(j, min(t.many, last-j))
+	}
+}
+
+// eachPanel calls f for the columns of a tile among the queries of a block from i on, with how many of some keys from j
+// on they attend to.
+func (t *attentionTask) eachPanel(i, j, keys int, f func(column, wide, seen int)) {
+	wide := t.w.vectors * lanes
+	for c := 0; c < t.block && i+c < t.Positions(); c += wide {
+		if seen := t.seen(i+c+wide-1, j, keys); seen > 0 {
+			f(c, wide, seen)
+		}
+	}
+}
+
+// eachVector calls f for each 16 queries of a block.
+func (t *attentionTask) eachVector(i int, f func(l int)) {
+	for l := 0; l < t.block && i+l < t.Positions(); l += lanes {
+		f(l)
+	}
+}
+
+// forward computes a block of outputs of a row of the batch, of queries of a head from i on, in the queries' place.
+func (t *attentionTask) forward(r, head, i int) {
+	q := t.q[r*t.block*t.wide:][:t.block*t.wide]
+	t.w.Transpose(t.qt, t.block, q, t.wide, t.block, t.Width)
+	for l := range t.top {
+		t.top[l], t.sum[l] = float32(math.Inf(-1)), 0
+	}
+	clear(t.ot)
+	t.eachKeys(i, func(j, keys int) {
+		at := (r*t.Positions() + j) * t.wide
+		t.scores(t.s, t.k[at:], t.qt, i, j, keys)
+		t.hide(r, i, j, keys)
+		t.eachVector(i, func(l int) { t.soften(l, i, j, keys) })
+		t.eachPanel(i, j, keys, func(c, wide, seen int) {
+			t.w.multiplyAt(t.Width, wide, seen, strided{t.v[at:], 1, t.wide}, t.s[c:], t.block, t.ot[c:], t.block, true)
+		})
+	})
+	t.eachVector(i, func(l int) { t.finish(r, head, i, l) })
+	t.w.Transpose(q, t.wide, t.ot, t.block, t.Width, t.block)
+}
+
+// scores multiplies keys, or values, by a block of queries, or of the outputs' gradient.
+func (t *attentionTask) scores(dst, keys, queries []float32, i, j, n int) {
+	t.eachPanel(i, j, n, func(c, wide, seen int) {
+		t.w.multiplyAt(seen, wide, t.Width, strided{keys, t.wide, 1}, queries[c:], t.block, dst[c:], t.block, false)
+	})
+}
+
+// hide gives keys that are padding, or behind a query's position, a score whose exponential is 0.
+func (t *attentionTask) hide(r, i, j, keys int) {
+	none := float32(math.Inf(-1))
 	if t.Causal {
-		return min(t.Positions(), t.position(i+block-1, lanes-1)+1)
-	}
-	return t.Positions()
-}
-
-// forward computes a block of outputs, of queries of a head from i on.
-func (t *attentionTask) forward(x, y []float32, head, i int) {
-	queries, _ := t.ends(i, 0)
-	t.loadQueries(x, head, i)
-	for q := range t.top {
-		for l := range t.top[q] {
-			t.top[q][l], t.sum[q][l] = float32(math.Inf(-1)), 0
-		}
-	}
-	clear(t.o[:block*t.size])
-	for j := 0; j < t.last(i); j += block {
-		t.loadKeys(x, j)
-		first := t.first(i, j)
-		t.scores(first, i, j)
-		for q := first; q < queries; q++ {
-			t.soften(q, i, j)
-		}
-		_, keys := t.ends(i, j)
-		t.w.lanesProduct(queries-first, t.Width, keys, operand{t.s[first*row:], row, lanes}, operand{t.v, lanes, t.size},
-			t.o[first*t.size:], t.size)
-	}
-	out := t.out()
-	for q := range queries {
-		t.finish(out, y, head, i, q)
-	}
-}
-
-// hide gives keys that are padding, or behind a lane's position, a score whose exponential is 0.
-func (t *attentionTask) hide(q, i, j, seen int) {
-	if t.Causal && t.Fold > 0 {
-		for k := max(0, t.position(i+q, 0)+1-j); k < seen; k++ {
-			s := vec(t.s[q*row+k*lanes:])
-			for l := 0; l < lanes && t.position(i+q, l) < j+k; l++ {
-				s[l] = float32(math.Inf(-1))
+		for k := max(0, i+1-j); k < keys; k++ {
+			for l := range min(t.block, j+k-i) {
+				t.s[k*t.block+l] = none
 			}
 		}
 	}
-	if !t.hides {
+	if t.Tokens == nil {
 		return
 	}
-	for k := range seen {
-		s, hidden := vec(t.s[q*row+k*lanes:]), &t.hidden[k]
-		for l := range s {
-			if hidden[l] {
-				s[l] = float32(math.Inf(-1))
+	for k := range keys {
+		if t.Tokens.isPadding(&t.Sequence, j+k, t.first+r) {
+			for l := range t.block {
+				t.s[k*t.block+l] = none
 			}
 		}
 	}
 }
 
-// soften turns a row of scores into exponentials, less the largest score so far, and scales what was added up with a
-// smaller one.
-func (t *attentionTask) soften(q, i, j int) {
-	seen, top, sum, less := t.seen(i+q, j), &t.top[q], &t.sum[q], &t.less
+// soften turns scores of 16 queries into exponentials, less the largest score so far, and scales what was added up with
+// a smaller one.
+func (t *attentionTask) soften(l, i, j, keys int) {
+	seen, top, sum, less := t.seen(i+l+lanes-1, j, keys), vec(t.top[l:]), vec(t.sum[l:]), &t.less
 	before := *top
-	t.hide(q, i, j, seen)
-	s := t.s[q*row:]
-	t.w.eachRow(t.w.f.maxRows, s, lanes, s, lanes, nil, top, seen)
+	s := t.s[l:]
+	t.w.eachRow(t.w.f.maxRows, s, t.block, s, t.block, nil, top, seen)
 	scale := &t.factor
 	for l := range scale {
 		if less[l] = top[l]; math.IsInf(float64(less[l]), -1) {
@@ -358,133 +385,125 @@ func (t *attentionTask) soften(q, i, j int) {
 		scale[l] = exp32(before[l] - less[l])
 		sum[l] *= scale[l]
 	}
-	o := t.o[q*t.size:]
-	t.w.eachRow(t.w.f.mulRows, o, lanes, o, lanes, scale, nil, t.Width)
-	t.w.softmaxRows(s, s, less, sum, seen, lanes)
-	clear(t.s[q*row+seen*lanes : (q+1)*row])
+	t.w.eachRow(t.w.f.mulRows, t.ot[l:], t.block, t.ot[l:], t.block, scale, nil, t.Width)
+	t.w.softmaxRows(s, s, less, sum, seen, t.block)
+	t.clearScores(t.s, l, seen, keys)
 }
 
-// finish writes the output of a query, and keeps the logarithm of the sum of its exponentials.
-func (t *attentionTask) finish(out *Sequence, y []float32, head, i, q int) {
-	top, sum := &t.top[q], &t.sum[q]
-	inverse := &t.factor
+// clearScores makes those of 16 queries zero that they do not see.
+func (t *attentionTask) clearScores(s []float32, l, seen, keys int) {
+	for k := seen; k < keys; k++ {
+		clear(s[k*t.block+l:][:lanes])
+	}
+}
+
+// finish divides outputs of 16 queries by their sums, and keeps the logarithms of those.
+func (t *attentionTask) finish(r, head, i, l int) {
+	top, sum, inverse := vec(t.top[l:]), vec(t.sum[l:]), &t.factor
 	for l, v := range sum {
 		if inverse[l] = 0; v > 0 {
 			inverse[l] = 1 / v
 		}
 	}
-	at := ((i+q)*out.C+head*t.Width)*out.Lanes + t.lane
-	t.w.eachRow(t.w.f.mulRows, y[at:], out.Lanes, t.o[q*t.size:], lanes, inverse, nil, t.Width)
+	t.w.eachRow(t.w.f.mulRows, t.ot[l:], t.block, t.ot[l:], t.block, inverse, nil, t.Width)
 	if t.Kept == nil {
 		return
 	}
-	for l, kept := 0, t.kept(head, i+q); l < lanes; l++ {
-		if kept[l] = 0; sum[l] > 0 {
-			kept[l] = top[l] + float32(math.Log(float64(sum[l])))
+	for n := range min(lanes, t.Positions()-i-l) {
+		kept := t.kept(r, head, i+l+n)
+		if *kept = 0; sum[n] > 0 {
+			*kept = top[n] + float32(math.Log(float64(sum[n])))
 		}
 	}
 }
 
-func (t *attentionTask) kept(head, position int) *[lanes]float32 {
-	return vec(t.Kept[(head*t.H+position)*t.Lanes+t.lane:])
+// kept is the number of a query that the way back needs.
+func (t *attentionTask) kept(r, head, position int) *float32 {
+	pixel, lane := t.Lane(position)
+	return &t.Kept[(head*t.H+pixel)*t.Lanes+lane+t.first+r]
 }
 
-// AttentionBack adds the gradient of x to dx; y and dy are the output and its gradient.
-func (w *Worker) AttentionBack(a *Attention, x, y, dy, dx []float32) {
-	w.eachTask(a, true, func(t *attentionTask) {
-		for j := 0; j < a.Positions(); j += block {
-			t.backward(x, y, dy, dx, j)
-		}
+// backward adds to the gradients of a row's keys and values what a block of its queries gives, and puts the gradient of
+// the queries in their place.
+func (t *attentionTask) backward(r, head, i int) {
+	at, size := r*t.block*t.wide, t.block*t.wide
+	q, o := t.q[at:][:size], t.o[at:][:size]
+	t.w.Transpose(t.qt, t.block, q, t.wide, t.block, t.Width)
+	t.w.Transpose(t.ot, t.block, o, t.wide, t.block, t.Width)
+	for l := range min(t.block, t.Positions()-i) {
+		t.top[l] = *t.kept(r, head, i+l)
+	}
+	clear(t.dqt)
+	t.eachKeys(i, func(j, keys int) {
+		at := (r*t.Positions() + j) * t.wide
+		t.slopes(r, i, j, keys, at)
+		t.sums(t.dv[at:], t.s, o, i, j, keys)
+		t.sums(t.dk[at:], t.ds, q, i, j, keys)
+		t.eachPanel(i, j, keys, func(c, wide, seen int) {
+			t.w.multiplyAt(t.Width, wide, seen, strided{t.k[at:], 1, t.wide}, t.ds[c:], t.block, t.dqt[c:], t.block, true)
+		})
+	})
+	t.w.Transpose(q, t.wide, t.dqt, t.block, t.Width, t.block)
+}
+
+// slopes computes the gradients of a block of scores.
+func (t *attentionTask) slopes(r, i, j, keys, at int) {
+	t.scores(t.s, t.k[at:], t.qt, i, j, keys)
+	t.scores(t.ds, t.v[at:], t.ot, i, j, keys)
+	t.hide(r, i, j, keys)
+	t.eachVector(i, func(l int) {
+		seen := t.seen(i+l+lanes-1, j, keys)
+		kept, dots := vec(t.top[l:]), vec(t.dots[r*t.block+l:])
+		t.w.softmaxRowsBack(t.ds[l:], t.s[l:], kept, dots, seen, t.block)
+		t.clearScores(t.s, l, seen, keys)
+		t.clearScores(t.ds, l, seen, keys)
 	})
 }
 
-// backward is for keys from j on: their gradients, and what they add to those of the queries.
-func (t *attentionTask) backward(x, y, dy, dx []float32, j int) {
-	t.loadKeys(x, j)
-	clear(t.dk[:block*t.size])
-	clear(t.dv[:block*t.size])
-	out, first := t.out(), 0
+// sums adds to keys' or values' gradients the sums of scores times rows of queries, of those queries that see a key.
+func (t *attentionTask) sums(dst, scores, queries []float32, i, j, keys int) {
+	n := min(t.block, t.Positions()-i)
+	step := keys
 	if t.Causal {
-		first = j / max(1, t.Fold)
+		step = lanes
 	}
-	t.eachVector(func() {
-		for h := t.group * t.shared(); h < (t.group+1)*t.shared(); h++ {
-			for i := first; i < t.H; i += block {
-				t.loadQueries(x, h, i)
-				t.load(t.o, out, dy, h*t.Width, i, 1)
-				t.dot(out, y, h, i)
-				t.slopes(h, i, j)
-				t.turnQueries(t.dq, i, -1)
-				t.keep(t.dq, &t.Sequence, dx, h*t.Width, i, t.scale())
-			}
+	for k := 0; k < keys; k += step {
+		from := 0
+		if t.Causal {
+			from = max(0, j+k-i)
 		}
-	})
-	t.turnKeys(t.dk, j, -1)
-	t.keepPositions(t.dk, dx, t.keyChannel(), j)
-	t.keepPositions(t.dv, dx, t.valueChannel(), j)
-}
-
-// dot sums the products of outputs and their gradients for each query.
-func (t *attentionTask) dot(out *Sequence, y []float32, head, i int) {
-	for q := range min(block, t.H-i) {
-		t.dots[q] = [lanes]float32{}
-		at := ((i+q)*out.C+head*t.Width)*out.Lanes + t.lane
-		t.w.eachRow(t.w.f.dotRows, t.o[q*t.size:], lanes, y[at:], out.Lanes, nil, &t.dots[q], t.Width)
+		t.w.multiplyAt(min(step, keys-k), t.wide, n-from, strided{scores[k*t.block+from:], t.block, 1},
+			queries[from*t.wide:], t.wide, dst[k*t.wide:], t.wide, true)
 	}
 }
 
-// slopes computes the gradients of a block of scores, and what they give for queries, keys and values.
-func (t *attentionTask) slopes(head, i, j int) {
-	queries, keys := t.ends(i, j)
-	first := t.first(i, j)
-	t.scores(first, i, j)
-	clear(t.ds[:block*row])
-	s, ds, o, q := t.s[first*row:], t.ds[first*row:], t.o[first*t.size:], t.q[first*t.size:]
-	n := queries - first
-	t.w.lanesProduct(n, keys, t.Width, operand{o, t.size, lanes}, operand{t.v, t.size, lanes}, ds, row)
-	for q := first; q < queries; q++ {
-		seen, kept := t.seen(i+q, j), t.kept(head, i+q)
-		t.hide(q, i, j, seen)
-		t.w.softmaxRowsBack(t.ds[q*row:], t.s[q*row:], kept, &t.dots[q], seen, lanes)
-		clear(t.s[q*row+seen*lanes : (q+1)*row])
-		clear(t.ds[q*row+seen*lanes : (q+1)*row])
+// strided is a matrix whose rows and columns have any distance.
+type strided struct {
+	values      []float32
+	row, column int
+}
+
+// multiplyAt computes C = A B, or C += A B where add is set, without packing. C has whole vectors of columns. It reads,
+// and does not use, rows of A and C behind the last up to a whole tile.
+func (w *Worker) multiplyAt(m, n, k int, a strided, b []float32, ldb int, c []float32, ldc int, add bool) {
+	x := &w.prod
+	x.rs, x.ks, x.ldb, x.k = int64(4*a.row), int64(4*a.column), int64(4*ldb), int64(k)
+	x.middle, x.am, x.bm, x.outer, x.ao, x.bo, x.relu, x.ahead = 1, 0, 0, 1, 0, 0, 0, 0
+	x.ldc, x.mode = int64(4*ldc), fromZero
+	if add {
+		x.mode = fromC
 	}
-	byKey := func(b []float32) operand { return operand{b, lanes, row} }
-	byChannel := func(b []float32) operand { return operand{b, lanes, t.size} }
-	t.w.lanesProduct(keys, t.Width, n, byKey(s), byChannel(o), t.dv, t.size)
-	t.w.lanesProduct(keys, t.Width, n, byKey(ds), byChannel(q), t.dk, t.size)
-	clear(t.dq[:block*t.size])
-	t.w.lanesProduct(n, t.Width, keys, operand{ds, row, lanes}, byChannel(t.k), t.dq[first*t.size:], t.size)
-}
-
-// operand is an array of 16 lanes; outer and inner are the values from one row to the next, and from one term of a sum
-// to the next.
-type operand struct {
-	values       []float32
-	outer, inner int
-}
-
-// lanesProduct adds to c[i][j] the sums of a[i][k] b[j][k], for each of 16 lanes. A row of c is side by side. It reads,
-// and does not use, rows behind the last up to whole tiles.
-func (w *Worker) lanesProduct(rows, columns, terms int, a, b operand, c []float32, cRow int) {
-	high, wide := w.pairs[0], w.pairs[1]
-	tile := w.edge[:high*wide*lanes]
-	p0 := &w.prod
-	p0.rs, p0.ldb, p0.k, p0.middle = int64(4*a.outer), int64(4*b.outer), 1, int64(terms)
-	p0.am, p0.bm = int64(4*a.inner)-w.step, int64(4*b.inner)-w.step
-	for i := 0; i < rows; i += high {
-		for j := 0; j < columns; j += wide {
-			n := min(wide, columns-j) * lanes
-			for r := range min(high, rows-i) {
-				copy(tile[r*wide*lanes:][:n], c[(i+r)*cRow+j*lanes:])
-			}
-			for l := 0; l < lanes; l += int(w.step) / 4 {
-				p0.a, p0.b, p0.c = p(a.values, i*a.outer+l), p(b.values, j*b.outer+l), p(tile, l)
-				w.f.correlate(p0)
-			}
-			for r := range min(high, rows-i) {
-				copy(c[(i+r)*cRow+j*lanes:][:n], tile[r*wide*lanes:])
-			}
+	if x.c2 = 64; w.square == 8 {
+		x.c2 = 32
+	}
+	for j := 0; j < n; {
+		vectors := min(w.vectors, (n-j)/lanes)
+		for i := 0; i < m; {
+			tile := w.rows(m - i)
+			x.a, x.b, x.c, x.rows = p(a.values, i*a.row), p(b, j), p(c, i*ldc+j), int64(min(tile, m-i))
+			w.f.product[tile][vectors](x)
+			i += tile
 		}
+		j += vectors * lanes
 	}
 }

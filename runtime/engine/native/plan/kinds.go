@@ -236,27 +236,58 @@ func (p *planner) workAttention(i int) memory {
 	if p.Spec.Text {
 		return p.workTextAttention(n)
 	}
-	width := n.Out[0] / n.Heads
 	tasks := n.KVHeads
 	if p.Fold == 0 {
 		tasks *= p.Lanes / vector
 	}
+	shape := p.Nodes[i].Image.Attention(n.Out[0] / n.Heads)
 	return memory{
-		forward: tasks * AttentionLen(width, false), backward: tasks * AttentionLen(width, true),
+		forward: tasks * shape.Scratch(false), backward: tasks * shape.Scratch(true),
 		kept: n.Heads * p.Nodes[i].Image.H * p.Lanes,
 	}
 }
 
-// AttentionBlock is how many queries and keys an attention takes at a time: a multiple of every tile's sides.
-const AttentionBlock = 24
+// AttentionShape is what a worker computes of an attention at a time: one head of keys for some rows of the batch.
+type AttentionShape struct{ Width, Positions, Rows int }
 
-// AttentionLen is the number of values of scratch for one head of keys and 16 lanes. It has blocks of queries, keys,
-// values, outputs and scores, and of their gradients.
-func AttentionLen(width int, backward bool) int {
-	if backward {
-		return (7*width + 2*AttentionBlock) * AttentionBlock * vector
+// Attention is the shape for a sequence: 16 rows at a time, or all rows of a folded one.
+func (i Image) Attention(width int) AttentionShape {
+	rows := vector
+	if i.Fold > 0 {
+		rows = i.Span()
 	}
-	return (4*width + AttentionBlock) * AttentionBlock * vector
+	return AttentionShape{Width: width, Positions: i.Positions(), Rows: rows}
+}
+
+// Queries is how many queries are in a block of scores: whole tiles of every path, and whole pixels of every fold.
+func (s AttentionShape) Queries() int {
+	if s.Positions <= foldLanes {
+		return foldLanes
+	}
+	return 2 * foldLanes
+}
+
+// Keys is how many keys are in a block of scores, at most.
+func (s AttentionShape) Keys() int { return min(128, s.Positions) }
+
+// Row is how many values a position has in the matrices: its channels in whole vectors.
+func (s AttentionShape) Row() int { return Padded(s.Width) }
+
+// Matrix is the number of values of keys or of values, of all rows of the batch.
+func (s AttentionShape) Matrix() int { return s.Rows * s.Positions * s.Row() }
+
+// Block is the number of values of a block of queries, of all rows of the batch.
+func (s AttentionShape) Block() int { return s.Rows * s.Queries() * s.Row() }
+
+// Scratch is the number of values of scratch. It has keys, values and blocks of queries and scores, and on the way
+// back their gradients. Tiles read up to a vector of rows behind the last, which nobody uses.
+func (s AttentionShape) Scratch(backward bool) int {
+	turned, scores := s.Queries()*s.Row(), s.Queries()*s.Keys()
+	pixel, behind := vector*s.Row(), vector*max(s.Row(), s.Queries())
+	if backward {
+		return 4*s.Matrix() + 2*s.Block() + s.Rows*s.Queries() + 3*turned + 2*scores + 2*pixel + behind
+	}
+	return 2*s.Matrix() + s.Block() + 2*turned + scores + 2*pixel + behind
 }
 
 // shapeRecurrent is the product of one position.
