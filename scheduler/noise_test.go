@@ -210,3 +210,18 @@ func TestTimeBetweenRoundsIsMeasured(t *testing.T) {
 		}
 	}
 }
+
+// The least loss is that of the smoothed ones, and a rise does not change it.
+func TestTheLeastLossStays(t *testing.T) {
+	s := ScaleIn{Workers: 2}
+	least := math.Inf(1)
+	for i, loss := range []float64{3, 2, 2.5, 1, 4, 4, 4} {
+		s.Step(StepSeen{Loss: loss, Own: 1, Others: 1})
+		if least = min(least, s.losses[i]); s.minimum != least {
+			t.Errorf("after step %d the least of %v is %v", i, s.losses, s.minimum)
+		}
+	}
+	if last := s.losses[len(s.losses)-1]; last <= least {
+		t.Errorf("the losses %v do not rise in the end", s.losses)
+	}
+}
