@@ -194,7 +194,7 @@ func (s *soaked) submit(tenant, job string) (id string, err error) {
 
 // atRest is what the server holds once no job runs: the least of some looks. Requests have it collect its garbage.
 // Actions that wait for work are ended first, since how many there are depends on the last jobs. The requests come
-// several at once, so that the server's pools of connections are equally full at each rest.
+// several at once, which fills the server's pools of connections.
 func (s *soaked) atRest() (least sample) {
 	await(s.t, "all jobs to end", func() bool {
 		now := s.measure()
