@@ -69,7 +69,7 @@ type Need struct {
 	Deltas    int          // deltas that a round's workers send in all steps; 0: none
 	Delta     disdel.Bytes // the largest one
 	Last      disdel.Bytes // what each worker sends besides at the end of a round
-	Passed    disdel.Bytes // most values of a step that all stages have sent and not yet received; 0: no stages
+	Passed    disdel.Bytes // most values of a step that all stages have sent and still need; 0: no stages
 }
 
 // A round's values are dropped after the next reference is published. At that moment there are one round of updates,
