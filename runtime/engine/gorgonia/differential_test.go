@@ -96,6 +96,7 @@ func TestTheEngineAgreesOnEveryLossAndOptimizer(t *testing.T) {
 			{"crossEntropy", model.OpSoftmax},
 			{"crossEntropy", model.OpUnknown},
 			{"binaryCrossEntropy", model.OpSigmoid},
+			{"binaryCrossEntropy", model.OpSoftmax},
 			{"mse", model.OpUnknown},
 			{"mse", model.OpSoftmax},
 		} {
@@ -104,6 +105,44 @@ func TestTheEngineAgreesOnEveryLossAndOptimizer(t *testing.T) {
 					compare(t, oddGraph(t, odd["tanh"], c.last), engine.Spec{Optimizer: o, Loss: c.loss, ClipNorm: clip}, 1e-3)
 				})
 			}
+		}
+	}
+}
+
+// Binary cross-entropy of a network that is sure of a wrong class is not capped: loss and step are the native engine's.
+func TestBinaryCrossEntropyHasNoCap(t *testing.T) {
+	for _, last := range []model.Op{model.OpSigmoid, model.OpSoftmax} {
+		g := oddGraph(t, odd["tanh"], last)
+		spec := engine.Spec{BatchSize: 5, Training: true, Optimizer: sgd1, Loss: "binaryCrossEntropy"}
+		oracle := make1(t, g, spec)
+		e, err := native.New(enginetest.On(g, spec))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		start := spread(engine.Weights(oracle))
+		for i := range start {
+			for k := range start[i].Data {
+				start[i].Data[k] *= 60
+			}
+		}
+		x, y := batch(g, 5, g.Output().Len(), 3)
+		var losses []float64
+		for _, e := range []engine.Engine{oracle, e} {
+			if err := engine.SetWeights(e, start); err != nil {
+				t.Fatal(err)
+			}
+			loss, err := enginetest.Train(e, x, y)
+			if err != nil {
+				t.Fatal(err)
+			}
+			losses = append(losses, loss)
+		}
+		if losses[1] < 20 || math.Abs(losses[0]-losses[1]) > 1e-4*losses[1] {
+			t.Errorf("%s: the loss is %v, the native engine's %v", last, losses[0], losses[1])
+		}
+		for i, w := range engine.Weights(oracle) {
+			closeTo(t, w.Name, engine.Weights(e)[i].Data, w.Data, 1e-3)
 		}
 	}
 }

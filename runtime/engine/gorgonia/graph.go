@@ -328,8 +328,17 @@ func (c *compiler) loss() error {
 }
 
 func (c *compiler) binary(out *node) (*node, error) {
-	if n := &c.g.Nodes[len(c.g.Nodes)-1]; n.Op == model.OpSigmoid {
+	switch n := &c.g.Nodes[len(c.g.Nodes)-1]; {
+	case n.Op == model.OpSigmoid:
 		return c.LogisticLoss(c.nodes[n.Inputs[0]], c.p.Target)
+	case n.Op == model.OpSoftmax && c.g.Output().Len() == 1:
+		return c.only(out, 0)
+	case n.Op == model.OpSoftmax:
+		odds, err := c.logOdds(c.nodes[n.Inputs[0]])
+		if err != nil {
+			return nil, err
+		}
+		return c.LogisticLoss(odds, c.p.Target)
 	}
 	return c.BinaryCrossEntropy(out, c.p.Target)
 }

@@ -145,6 +145,84 @@ func (o *Ops) only(x *gorgonia.Node, value float32) (*gorgonia.Node, error) {
 		}, x)
 }
 
+// logOdds are log p - log(1-p) of a row's softmax p, computed from its inputs, so that no p is rounded to 0 or 1.
+func (o *Ops) logOdds(x *gorgonia.Node) (*gorgonia.Node, error) {
+	const op = "logarithms of odds"
+	if err := check(op, x, 2); err != nil {
+		return nil, err
+	}
+	n := x.Shape()[1]
+	return o.apply(op, x.Shape().Clone(),
+		func(y []float32, v [][]float32) {
+			for at := 0; at < len(y); at += n {
+				row := v[0][at:][:n]
+				for k, rest := range othersLogs(row) {
+					y[at+k] = float32(float64(row[k]) - rest)
+				}
+			}
+		},
+		func() []compute {
+			return []compute{func(d []float32, v [][]float32) {
+				for at := 0; at < len(d); at += n {
+					logOddsBack(d[at:][:n], v[0][at:][:n], v[2][at:][:n])
+				}
+			}}
+		}, x)
+}
+
+// othersLogs are, for each value of a row, the logarithm of the sum of the exponentials of all others.
+func othersLogs(row []float32) []float64 {
+	best, next := largest(row), math.Inf(-1)
+	for k, v := range row {
+		if k != best {
+			next = math.Max(next, float64(v))
+		}
+	}
+	top, sum, others := float64(row[best]), 0.0, 0.0
+	for k, v := range row {
+		sum += math.Exp(float64(v) - top)
+		if k != best {
+			others += math.Exp(float64(v) - next)
+		}
+	}
+	rest := make([]float64, len(row))
+	for k, v := range row {
+		rest[k] = top + math.Log(sum-math.Exp(float64(v)-top))
+	}
+	rest[best] = next + math.Log(others) // the difference would have lost its digits
+	return rest
+}
+
+// logOddsBack sets d to the gradient by the row, of which slope is the gradient by the logarithms of odds.
+func logOddsBack(d, row, slope []float32) {
+	best, rest, all := largest(row), othersLogs(row), 0.0
+	top := float64(row[best])
+	share := func(k int) float64 { return float64(slope[k]) * math.Exp(top-rest[k]) }
+	for k := range row {
+		if k != best {
+			all += share(k)
+		}
+	}
+	for k, v := range row {
+		others := all
+		sum := float64(slope[k])
+		if k != best {
+			others -= share(k)
+			sum -= float64(slope[best]) * math.Exp(float64(v)-rest[best])
+		}
+		d[k] = float32(sum - math.Exp(float64(v)-top)*others)
+	}
+}
+
+func largest(row []float32) (best int) {
+	for k, v := range row {
+		if v > row[best] {
+			best = k
+		}
+	}
+	return best
+}
+
 // LogisticLoss is the binary cross-entropy of logits z against targets, both of one shape, value by value:
 // -t log s(z) - (1-t) log(1-s(z)), computed as max(z, 0) - t z + log(1 + exp(-|z|)), which neither overflows nor loses
 // digits.
