@@ -136,7 +136,8 @@ func TestAForeignAnswerToAClaimIsTold(t *testing.T) {
 	s := enter(t, embedded(t), "foreign")
 	s.client.AddHook(answers{[]any{int64(1), int64(2), int64(3)}})
 	_, state, err := s.Claim(ctx, update(0, 1).ID, "a", 1)
-	if state != ClaimUnknown || !errors.Is(err, disdel.Internal) || !strings.Contains(err.Error(), "Redis answered [1 2 3]") {
+	if state != ClaimUnknown || !errors.Is(err, disdel.Internal) ||
+		!strings.Contains(err.Error(), "Redis answered [1 2 3]") {
 		t.Errorf("%v, %v", state, err)
 	}
 }

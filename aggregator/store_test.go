@@ -116,7 +116,8 @@ func (p *place) Reduce(ctx context.Context, members []disdel.UpdateID, like disd
 		return disdel.Update{}, err
 	}
 	w, err := p.load(ctx, m.staged.head, m.body)
-	return disdel.Update{Samples: m.Samples, Weights: w}, errors.Join(err, p.remove(ctx, c.ID.Job, []string{m.staged.entry()}))
+	err = errors.Join(err, p.remove(ctx, c.ID.Job, []string{m.staged.entry()}))
+	return disdel.Update{Samples: m.Samples, Weights: w}, err
 }
 
 // CommitReference publishes a reference under the claim of an aggregation, as a mean is.

@@ -60,7 +60,8 @@ func (c *cluster) answer(r *http.Request) (int, string) {
 	if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/activations/") {
 		id := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
 		if at, ok := c.ended[id]; ok && !at.After(time.Now()) {
-			return 200, fmt.Sprintf(`{"activationId":%q,"start":%d,"end":%d,"duration":1,"response":{"status":"success","success":true,"result":{}},"logs":[],"annotations":[]}`,
+			return 200, fmt.Sprintf(`{"activationId":%q,"start":%d,"end":%d,"duration":1,"logs":[],"annotations":[],`+
+				`"response":{"status":"success","success":true,"result":{}}}`,
 				id, at.UnixMilli(), at.UnixMilli())
 		}
 		return 404, missing

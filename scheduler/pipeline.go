@@ -288,8 +288,8 @@ func (b *planBuilder) waysOfNumber(w way, n, rows int, yield func(way) bool) boo
 	return true
 }
 
-// waysOfStages are what each stage may do beside micro-batches, with a format of moments: rows in memory or on disk, and
-// activations kept or computed again. Without a limit only those that need least count.
+// waysOfStages are what each stage may do beside micro-batches, with a format of moments: rows in memory or on disk,
+// and activations kept or computed again. Without a limit only those that need least count.
 func (b *planBuilder) waysOfStages(state disdel.StateFormat, limit disdel.Bytes) (out []way) {
 	again, disk := []disdel.Recompute{b.Job.Training.Recompute}, []bool{false}
 	if again[0] == "" {

@@ -269,7 +269,8 @@ func TestAFittedPlanSaysWhatItCosts(t *testing.T) {
 		t.Errorf("%+v, %v: %s", p.StepMemory, err, said)
 	}
 	in.Job.Training.Exact = true
-	if p, err := under(in, again.Estimate.Total*4/5, ""); err == nil && p.StepMemory.MicroBatch%in.Job.Training.BatchSize > 0 {
+	p, err = under(in, again.Estimate.Total*4/5, "")
+	if err == nil && p.StepMemory.MicroBatch%in.Job.Training.BatchSize > 0 {
 		t.Error("an exact batch norm sees parts of a batch")
 	}
 	in.Job.Training.MicroBatch = 16

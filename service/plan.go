@@ -239,7 +239,7 @@ type recordCache struct {
 	mu         sync.Mutex
 	kept       map[string]readRecords // guarded by mu: by tenant, and by kind
 	refreshing bool                   // guarded by mu: one entry is read again while its older version is used
-	dropping   *time.Timer            // guarded by mu: drops what no submission has read for pastMost; nil: nothing was read
+	dropping   *time.Timer            // guarded by mu: drops what was not read for pastMost; nil: nothing was read
 }
 
 // readRecords are records of the history. at is when reading began.

@@ -157,7 +157,7 @@ type Pass struct {
 }
 
 // Lanes are values of a micro-batch in the order in which an engine computes: groups of Span lanes, of which the first
-// Rows are a value of each row. What is in the other lanes counts nowhere. The neighbours of a slice have the same order.
+// Rows are a value of each row. What is in the other lanes counts nowhere. Neighbours of a slice have the same order.
 type Lanes struct {
 	Values     []float32
 	Rows, Span int

@@ -5,7 +5,7 @@
 // The changed file is an overlay of the build: no file of the repository changes. The seed draws the places, as many in
 // each package. The tests run first without a change: they must pass, and a change may take four times as long.
 //
-// Some changes have no effect that a test could see: the file equal.txt lists them, with the reason. They are not drawn.
+// Some changes have no effect that a test could see: the file equal.txt lists them, with reasons. They are not drawn.
 // With -only all changes of one line are tried, for instance those of a survivor that has a test since.
 //
 //	go -C tools run ./mutate -root .. -n 40 -seed 1

@@ -59,7 +59,7 @@ type Param struct {
 	model.Param
 	Value   Region
 	Grad    Region // only where gradients are kept, or during the backward pass of its node
-	Sum     Region // of the gradients of a step's passes; empty unless Spec.SumGrads. That of an embedding's own weight is the same as Grad
+	Sum     Region // of the gradients of a step's passes; empty unless Spec.SumGrads. An embedding's is the same as Grad
 	Moments [2]Region
 	Part    int // filters whose gradient Grad has at a time; 0: all
 }
