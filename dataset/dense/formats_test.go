@@ -290,6 +290,23 @@ func TestFaultsOfObjectsHaveTheirLines(t *testing.T) {
 	}
 }
 
+// Each key that holds objects or lists is told once, however many lines have it, and all keys in one run.
+func TestNestedKeysAreToldOnceAndAllAtOnce(t *testing.T) {
+	line := `{"chem": {"a": 1}, "x": 1, "tags": [2], "y": 0}` + "\n"
+	_, err := CSV{Source: dataset.TextSource("a.jsonl", strings.Repeat(line, 30))}.Input("nested")
+	var faults *disdel.Faults
+	if !errors.As(err, &faults) {
+		t.Fatal(err)
+	}
+	got := []string{}
+	for _, f := range faults.Faults {
+		got = append(got, fmt.Sprint(f.Line, " ", f.Path))
+	}
+	if diff := cmp.Diff([]string{"1 chem", "1 tags"}, got); diff != "" {
+		t.Errorf("%s\n%v", diff, err)
+	}
+}
+
 // Held-out rows may have another order of columns, and no other columns.
 func TestHeldOutRowsHaveTheSameColumns(t *testing.T) {
 	type turned struct {

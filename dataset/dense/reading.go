@@ -113,7 +113,7 @@ func (f *faults) err() error {
 	}
 	list := f.list
 	if f.more > 0 {
-		list = append(list, disdel.Fault{Path: "more", Msg: fmt.Sprintf("%d faults or more besides", f.more)})
+		list = append(list, disdel.Fault{Path: "more", Msg: disdel.Counted(f.more, "fault") + " or more besides"})
 	}
 	return &disdel.Faults{File: f.file, Faults: list}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -222,6 +223,8 @@ func objectNames(from dataset.Source, skip map[string]bool, maximum int) ([]stri
 	}
 	defer file.Close()
 	o, wrong, seen := newObjects(from, file), &faults{file: from.Name}, map[string]bool{}
+	passed := map[string]bool{}
+	maps.Copy(passed, skip)
 	var names []string
 	for !wrong.full() && len(names) <= maximum {
 		line, err := o.line()
@@ -231,15 +234,20 @@ func objectNames(from dataset.Source, skip map[string]bool, maximum int) ([]stri
 		if err != nil {
 			return nil, err
 		}
-		fault := eachMember(line, skip, func(key, _ string) {
-			if !seen[key] && len(names) <= maximum {
-				seen[key] = true
-				names = append(names, key)
+		for again := true; again && !wrong.full(); {
+			fault := eachMember(line, passed, func(key, _ string) {
+				if !seen[key] && len(names) <= maximum {
+					seen[key] = true
+					names = append(names, key)
+				}
+			})
+			if again = fault != nil && fault.Hint != ""; again { // a key to leave out: it is told once, not for each line
+				passed[fault.Path] = true
 			}
-		})
-		if fault != nil {
-			fault.Line, fault.Column = o.lines, 1
-			wrong.add(*fault)
+			if fault != nil {
+				fault.Line, fault.Column = o.lines, 1
+				wrong.add(*fault)
+			}
 		}
 	}
 	if len(names) > maximum {
