@@ -181,6 +181,7 @@ func (t *Model) Read(name string, data []byte) (Inputs, error) {
 	}
 	if err == nil && !isRead {
 		in, err = readInputs(name, data, t.Graph.Input(), t.Data.Resize)
+		err = t.hintOfTable(err)
 	}
 	if err == nil {
 		err = t.checkRows(name, len(in.Rows))

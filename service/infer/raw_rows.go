@@ -96,6 +96,17 @@ func (t *Model) readRaw(name string, data []byte) (in Inputs, ok bool, err error
 	return in, err == nil, err
 }
 
+// hintOfTable tells in the hint of err, that a file holds no inputs, how to ask a model of a table: as its file was.
+func (t *Model) hintOfTable(err error) error {
+	var e *disdel.Error
+	if t.table == nil || !errors.As(err, &e) || e.Kind != disdel.Invalid || !strings.HasPrefix(e.Hint, "give rows of ") {
+		return err
+	}
+	e.Hint = "give rows as the data set's file had them, as CSV with a header or JSON objects; or scaled as in " +
+		"training: " + strings.TrimPrefix(e.Hint, "give ")
+	return err
+}
+
 // headerOf is the header of a table's file, cut if it is long.
 func headerOf(t *dataset.Table) string {
 	const maximum = 8

@@ -1,6 +1,7 @@
 package infer
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -191,6 +192,19 @@ func TestRawRowsWithFaultsAreTold(t *testing.T) {
 	if got, err := m.Read("a.csv", []byte("0.5,1,0\n")); err != nil || len(got.Notes) != 1 ||
 		!strings.Contains(got.Notes[0], "area,town") {
 		t.Errorf("without a header: %q %v", got.Notes, err)
+	}
+}
+
+// A file that a model of a table cannot read, as Parquet, is answered with the rows that it can.
+func TestAFileThatIsNoTableHintsAtRowsAsTheDataSetHadThem(t *testing.T) {
+	in, err := dense.CSV{Source: dataset.TextSource("a.csv", "x,y\n1,u\n2,v\n3,u\n4,v\n")}.Input("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = modelOf(t, &in).Read("rows.parquet", []byte("PAR1\x15\x00\x15\xff"))
+	var e *disdel.Error
+	if !errors.As(err, &e) || !strings.Contains(e.Hint, "CSV with a header or JSON objects") {
+		t.Errorf("%v has the hint of arrays only", err)
 	}
 }
 
