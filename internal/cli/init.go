@@ -105,6 +105,8 @@ func initName(c *cli.Context) (string, error) {
 	switch {
 	case len(flags) == 0 && (c.IsSet("keras") || c.Bool("python")):
 		return "", bad("a network needs data to learn from")
+	case len(flags) == 0 && c.NArg() == 1:
+		return "", bad("there is no data to write a job file for; " + c.Args().First() + " is only the name of the job")
 	case len(flags) == 0:
 		return "", bad("there is no data to write a job file for")
 	case c.IsSet("keras") && c.Bool("python"):
