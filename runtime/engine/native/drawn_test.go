@@ -124,6 +124,9 @@ func drawSequences(t *testing.T, seed uint64) *model.Graph {
 	if rng.IntN(2) == 0 { // so many positions share vectors where rows are few
 		input[0] = (input[0] + 7) &^ 7
 	}
+	if rng.IntN(6) == 0 { // attention goes by blocks of 32, 64 and 128 positions
+		input[0] += 50 + rng.IntN(200)
+	}
 	if images {
 		input = model.Shape{1 + rng.IntN(3), 4 + rng.IntN(5), 4 + rng.IntN(5)}
 	}
