@@ -488,6 +488,28 @@ func (l *labels) fault() string {
 	return ""
 }
 
+// fewRows are so few rows that each may well have a class of its own.
+const fewRows = 20
+
+// scattered says why the labels of a column that nobody named are no classes: more than half of the rows differ.
+func (l *labels) scattered(named bool) string {
+	rows := 0
+	for _, n := range l.rows {
+		rows += *n
+	}
+	if named || rows < fewRows || 2*len(l.names) <= rows {
+		return ""
+	}
+	return fmt.Sprintf("%d rows have %d different values, which are hardly classes. No column is called label or class, "+
+		"and so it is the last one", rows, len(l.names))
+}
+
+// chosen tells whether the label's column has its place by its name, or from the user.
+func (t *table) chosen() bool {
+	usual := func(name string) bool { return strings.EqualFold(name, t.names[t.label]) }
+	return t.Label != "" || t.LabelClasses || slices.ContainsFunc(usualLabels, usual)
+}
+
 // numeric says why the labels are numbers to predict, "" if they are classes, or if the user insists that they are.
 func (l *labels) numeric(insists bool) string {
 	if insists || l.over {

@@ -1,6 +1,7 @@
 package dense
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -421,7 +422,7 @@ func (t *table) decide(wrong *faults) {
 	}
 	if len(t.targets) > 0 {
 		// Every row has numbers.
-	} else if why := t.labels.fault(); why != "" && t.learned > 0 {
+	} else if why := cmp.Or(t.labels.fault(), t.labels.scattered(t.chosen())); why != "" && t.learned > 0 {
 		wrong.add(disdel.Fault{
 			Path: t.names[t.label], Msg: "the label: " + why, Hint: "name the label's column: --label COLUMN",
 		})

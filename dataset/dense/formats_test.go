@@ -558,3 +558,23 @@ func TestNestedKeysAreSkipped(t *testing.T) {
 		t.Error("a list that does not end is no fault")
 	}
 }
+
+// A last column that differs in most rows is no label, unless somebody says so.
+func TestALastColumnThatDiffersInMostRowsIsNoLabel(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("size,kind,bottled\n")
+	for i := range 40 {
+		fmt.Fprintf(&text, "%d,%c,2020-01-%02d\n", i, 'a'+rune(i%2), 1+i%28)
+	}
+	source := dataset.TextSource("wine.csv", text.String())
+	_, err := CSV{Source: source}.Input("wine")
+	if err == nil || !strings.Contains(err.Error(), "40 rows have 28 different values, which are hardly classes") ||
+		!strings.Contains(disdel.AsError(err).Hint+err.Error(), "--label COLUMN") {
+		t.Errorf("%v", err)
+	}
+	for _, c := range []CSV{{Source: source, Label: "bottled"}, {Source: source, LabelClasses: true}} {
+		if _, err := c.Input("wine"); err != nil {
+			t.Error(err)
+		}
+	}
+}
