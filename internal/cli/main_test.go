@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -424,14 +425,28 @@ func (d *tool) start(args ...string) (cmd *exec.Cmd, out, errs *bytes.Buffer) {
 	if err := cmd.Start(); err != nil {
 		d.t.Fatal(err)
 	}
-	for i := 0; len(d.children()) < 2; i++ {
-		if i > 2000 {
-			d.t.Fatalf("no two containers\n%s", errs)
+	const training = 50 // hundredths of a second that a process computes when it trains; to start takes 10
+	starts := func(pid int) bool { return computed(pid) < training }
+	for i := 0; len(slices.DeleteFunc(d.children(), starts)) < 2; i++ {
+		if i > 6000 {
+			d.t.Fatalf("no two containers train\n%s", errs)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	time.Sleep(time.Second) // into the rounds
 	return cmd, out, errs
+}
+
+// computed is the processor time of a process, in hundredths of a second.
+func computed(pid int) (user int) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	if fields := strings.Fields(rest); len(fields) > 11 {
+		user, _ = strconv.Atoi(fields[11])
+	}
+	return user
 }
 
 // Killing one train process mid-epoch of a job that allows no retries gives a clear failure with its cause, and leaves

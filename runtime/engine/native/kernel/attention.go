@@ -167,10 +167,10 @@ func (t *attentionTask) eachLane(px int, f func(l, row, position int)) {
 func (a *Attention) shared() int { return a.Heads / a.KVHeads }
 
 // out is the sequence of the outputs.
-func (a *Attention) out() *Sequence {
+func (a *Attention) out() Sequence {
 	s := a.Sequence
 	s.C = a.Heads * a.Width
-	return &s
+	return s
 }
 
 func (a *Attention) scale() float32 { return float32(1 / sqrt(float64(a.Width))) }
