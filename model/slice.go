@@ -50,8 +50,8 @@ func (s *Slice) FirstParam() int {
 // sums whose earlier nodes hand over one array, the output of one of them. A residual block is never cut, and neither
 // are a layer and the activation behind it. Each slice has weights that are trained. A pool by itself is behind the
 // layers whose outputs it makes smaller. A slice trains with the bits of the whole network. An embedding is in the
-// first slice, and a layer with its weight in the last one. Networks of images as outputs, sparse ones and programs have no
-// cuts.
+// first slice, and a layer with its weight in the last one. Networks of images as outputs, sparse ones and programs
+// have no cuts.
 func (g *Graph) Cuts() []int {
 	var out []int
 	for _, at := range g.places() {

@@ -427,7 +427,8 @@ func TestTooManyStagesNameTheMost(t *testing.T) {
 	_, err := NewPlan(in)
 	e := disdel.AsError(err)
 	setting := fmt.Sprintf("distribution.stages=%d", most)
-	if !errors.Is(err, disdel.Invalid) || !strings.Contains(e.Msg, fmt.Sprintf("at most %d stages, %d were", most, most+1)) ||
+	want := fmt.Sprintf("at most %d stages, %d were", most, most+1)
+	if !errors.Is(err, disdel.Invalid) || !strings.Contains(e.Msg, want) ||
 		e.Hint != "--set "+setting || len(e.Changes) != 1 || e.Changes[0][0] != setting {
 		t.Errorf("%v, hint %q, changes %v; the most is %d", err, e.Hint, e.Changes, most)
 	}
