@@ -16,6 +16,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sort"
@@ -50,11 +51,11 @@ func main() {
 	large := flag.String("vgg", "", "train VGG-16 in actions of 512 MB only, by this disdel")
 	flag.Parse()
 	if *large != "" {
-		rig.Main(func() error { return vgg(*large) })
+		rig.Main(func() error { return with(*large, vgg) })
 		return
 	}
 	if *program != "" {
-		rig.Main(func() error { return forecasts(*program) })
+		rig.Main(func() error { return with(*program, forecasts) })
 		return
 	}
 	if *plans {
@@ -76,6 +77,15 @@ func main() {
 		}
 		return nil
 	})
+}
+
+// with calls f with the whole path of a program: actions start in folders of their own.
+func with(program string, f func(string) error) error {
+	path, err := filepath.Abs(program)
+	if err != nil {
+		return err
+	}
+	return f(path)
 }
 
 // plan plans a job of one network with two workers, whose actions may have so much memory.
