@@ -15,8 +15,8 @@ import (
 )
 
 // diskRows are the rows of a shard in a file, as they are stored: memory does not grow with them. Each goroutine has a
-// view of its own. The file has the rows in the order in which they were written, whatever their numbers: a file system
-// takes many times as long for small rows at drawn places.
+// view of its own. A new row goes to the end of the file, and place finds it. Small rows at drawn places would take a file
+// system many times as long.
 type diskRows struct {
 	file   *os.File // without a name: it goes when nothing has it open
 	place  []int32  // of each row in the file

@@ -266,19 +266,24 @@ func TestFloatsOfParquetAreExact(t *testing.T) {
 	}
 }
 
+// faultsAt are the faults of an error, and the line and path of each.
+func faultsAt(t *testing.T, err error) (all *disdel.Faults, places []string) {
+	t.Helper()
+	if !errors.As(err, &all) {
+		t.Fatal(err)
+	}
+	for _, f := range all.Faults {
+		places = append(places, fmt.Sprint(f.Line, " ", f.Path))
+	}
+	return all, places
+}
+
 // Faults of JSON objects are told with their lines and keys, all at once.
 func TestFaultsOfObjectsHaveTheirLines(t *testing.T) {
 	text := `{"a": 1, "y": 0}` + "\n" + `{"a": [1], "y": 0}` + "\n\n" + `[1, 2]` + "\n" + `{"a": 1, "a": 2}` + "\n" +
 		`{"a": 1` + "\n" + `{"a": 1, "y": {"b": 2}}` + "\n" + `{"a": 1} {"a": 2}` + "\n{\"a\": \"\xff\"}\n"
 	_, err := CSV{Source: dataset.TextSource("a.jsonl", text)}.Input("bad")
-	var faults *disdel.Faults
-	if !errors.As(err, &faults) {
-		t.Fatal(err)
-	}
-	got := []string{}
-	for _, f := range faults.Faults {
-		got = append(got, fmt.Sprint(f.Line, " ", f.Path))
-	}
+	faults, got := faultsAt(t, err)
 	if diff := cmp.Diff([]string{"2 a", "4 json", "5 a", "6 json", "7 y", "8 json", "9 text"}, got); diff != "" {
 		t.Errorf("%s\n%v", diff, err)
 	}
@@ -294,14 +299,7 @@ func TestFaultsOfObjectsHaveTheirLines(t *testing.T) {
 func TestNestedKeysAreToldOnceAndAllAtOnce(t *testing.T) {
 	line := `{"chem": {"a": 1}, "x": 1, "tags": [2], "y": 0}` + "\n"
 	_, err := CSV{Source: dataset.TextSource("a.jsonl", strings.Repeat(line, 30))}.Input("nested")
-	var faults *disdel.Faults
-	if !errors.As(err, &faults) {
-		t.Fatal(err)
-	}
-	got := []string{}
-	for _, f := range faults.Faults {
-		got = append(got, fmt.Sprint(f.Line, " ", f.Path))
-	}
+	_, got := faultsAt(t, err)
 	if diff := cmp.Diff([]string{"1 chem", "1 tags"}, got); diff != "" {
 		t.Errorf("%s\n%v", diff, err)
 	}

@@ -14,9 +14,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -172,13 +169,7 @@ func gzipped(t *testing.T, text string) []byte {
 //
 // DISDEL_TEST_DRAWN is how many are drawn of each kind, from DISDEL_TEST_SEED.
 func TestDrawnDamageOfFiles(t *testing.T) {
-	drawn, seed := 40, uint64(1)
-	if v, err := strconv.Atoi(os.Getenv("DISDEL_TEST_DRAWN")); err == nil {
-		drawn = v
-	}
-	if v, err := strconv.ParseUint(os.Getenv("DISDEL_TEST_SEED"), 10, 64); err == nil {
-		seed = v
-	}
+	drawn, seed := harm.Drawn()
 	for kind, k := range damagedKinds(t) {
 		t.Run(kind, func(t *testing.T) {
 			folder := t.TempDir()
@@ -220,22 +211,14 @@ func writeFile(t *testing.T, file string, data []byte) {
 // what is wrong.
 func damageOf(t *testing.T, k damaged, folder, file string) (wrong string) {
 	t.Helper()
-	defer func() {
-		if r := recover(); r != nil {
-			wrong = fmt.Sprintf("panic: %v\n%s", r, debug.Stack())
-		}
-	}()
 	s, err := dataset.OpenStore(t.Context(), "mem://")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	err = k.add(t.Context(), s, folder, file)
-	runtime.ReadMemStats(&after)
-	if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
-		return fmt.Sprintf("%d bytes of memory were allocated for a file of %d: %v", took, len(k.data), err)
+	wrong, err = harm.Watched(64<<20, func() error { return k.add(t.Context(), s, folder, file) })
+	if wrong != "" {
+		return wrong
 	}
 	list, wrongList := s.List(t.Context())
 	if wrongList != nil {

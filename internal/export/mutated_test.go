@@ -6,9 +6,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -111,13 +108,7 @@ func builds(n disdel.Network, err error) error {
 //
 // DISDEL_TEST_DRAWN is how many are drawn of each kind, from DISDEL_TEST_SEED.
 func TestDrawnDamageOfModels(t *testing.T) {
-	drawn, seed := 40, uint64(1)
-	if v, err := strconv.Atoi(os.Getenv("DISDEL_TEST_DRAWN")); err == nil {
-		drawn = v
-	}
-	if v, err := strconv.ParseUint(os.Getenv("DISDEL_TEST_SEED"), 10, 64); err == nil {
-		seed = v
-	}
+	drawn, seed := faults.Drawn()
 	for kind, k := range damagedModels(t) {
 		t.Run(kind, func(t *testing.T) {
 			if err := k.read(k.data); err != nil && kind != "HDF5" {
@@ -135,21 +126,9 @@ func TestDrawnDamageOfModels(t *testing.T) {
 
 // damageOf reads a damaged file, and returns what is wrong; "": it was read, or refused as it should be.
 func damageOf(k damaged, data []byte) (wrong string) {
-	defer func() {
-		if r := recover(); r != nil {
-			wrong = fmt.Sprintf("panic: %v\n%s", r, debug.Stack())
-		}
-	}()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	err := k.read(data)
-	runtime.ReadMemStats(&after)
-	most := uint64(64<<20 + 64*len(data))
-	switch took := after.TotalAlloc - before.TotalAlloc; {
-	case took > most:
-		return fmt.Sprintf("%d bytes of memory were allocated for a file of %d: %v", took, len(data), err)
-	case err == nil:
-		return ""
+	wrong, err := faults.Watched(uint64(64<<20+64*len(data)), func() error { return k.read(data) })
+	if wrong != "" || err == nil {
+		return wrong
 	}
 	text := err.Error()
 	switch kind := disdel.KindOf(err); {

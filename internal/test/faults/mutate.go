@@ -3,8 +3,43 @@ package faults
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
 )
+
+// Drawn is how many damaged files a test draws of each kind, and from which seed: DISDEL_TEST_DRAWN and
+// DISDEL_TEST_SEED, or 40 and 1.
+func Drawn() (files int, seed uint64) {
+	files, seed = 40, 1
+	if v, err := strconv.Atoi(os.Getenv("DISDEL_TEST_DRAWN")); err == nil {
+		files = v
+	}
+	if v, err := strconv.ParseUint(os.Getenv("DISDEL_TEST_SEED"), 10, 64); err == nil {
+		seed = v
+	}
+	return files, seed
+}
+
+// Watched calls read and returns its error. wrong says that it panicked, or allocated more than so many bytes.
+func Watched(most uint64, read func() error) (wrong string, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			wrong = fmt.Sprintf("panic: %v\n%s", r, debug.Stack())
+		}
+	}()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err = read()
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > most {
+		wrong = fmt.Sprintf("%d bytes of memory were allocated: %v", took, err)
+	}
+	return wrong, err
+}
 
 // Mutate returns a damaged copy of a file, and what was done to it. The damage is drawn: flipped bits, other bytes, cut
 // ends, doubled or swapped parts, huge numbers in the head or the foot, and other digits in a text.
