@@ -3,7 +3,10 @@
 // a survivor, shows a missing test or code that has no effect.
 //
 // The changed file is an overlay of the build: no file of the repository changes. The seed draws the places, as many in
-// each package. The tests run first without a change: they must pass, and a change may take four times as long.
+// each package. Each test runs first without a change, alone: it must pass, and it tells the code that it reaches. A
+// change is tried with the tests that reach it, the fastest first. A change that no test reaches has survived at once.
+// So the share of noticed changes is a lower bound. A test whose child process reaches the code is not counted, nor is
+// a test of drawn cases that reaches the code only with other draws.
 //
 // Some changes have no effect that a test could see: the file equal.txt lists them, with reasons. They are not drawn.
 // With -only all changes of one line are tried, for instance those of a survivor that has a test since.
@@ -13,6 +16,8 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -22,6 +27,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -69,7 +75,10 @@ func start(root string, packages []string, only string, n int, seed uint64, jobs
 		return fmt.Errorf("%s has nothing to change: name a line with an operator, a condition or a returned error, "+
 			"for instance executor/wait.go:78", only)
 	}
-	_, err = try(root, scratch, all, len(all), 10*time.Minute)
+	tests, err := reach(root, scratch, filepath.Dir(only))
+	if err == nil {
+		_, err = try(root, scratch, tests, all, len(all))
+	}
 	return err
 }
 
@@ -116,27 +125,24 @@ func measure(root, scratch, name string, n int, seed uint64) (t tally, err error
 	if err != nil || len(all) == 0 {
 		return t, err
 	}
-	began := time.Now()
-	switch result, err := test(root, scratch, mutant{file: all[0].file}, 30*time.Minute); {
-	case err != nil:
+	tests, err := reach(root, scratch, name)
+	if err != nil {
 		return t, err
-	case result != survived:
-		return t, fmt.Errorf("the tests of %s fail without any change: make them pass first", name)
 	}
 	draw := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // it draws samples
 	draw.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	return try(root, scratch, all, n, max(30*time.Second, 4*time.Since(began)))
+	return try(root, scratch, tests, all, n)
 }
 
 // try tests the first n changes that compile.
-func try(root, scratch string, all []mutant, n int, limit time.Duration) (t tally, err error) {
+func try(root, scratch string, tests []topTest, all []mutant, n int) (t tally, err error) {
 	t.places = len(all)
 	for _, m := range all {
 		if t.tried == n {
 			break
 		}
-		began := time.Now()
-		result, err := test(root, scratch, m, limit)
+		began, reaching := time.Now(), m.reaching(tests)
+		result, err := test(root, scratch, m, reaching)
 		if err != nil {
 			return t, err
 		}
@@ -149,7 +155,11 @@ func try(root, scratch string, all []mutant, n int, limit time.Duration) (t tall
 			fmt.Fprintf(os.Stderr, "killed: %s (%.0f s)\n", m, time.Since(began).Seconds())
 			continue
 		}
-		fmt.Printf("survived: %s\n", m)
+		why := fmt.Sprintf("%d tests reach it", len(reaching))
+		if len(reaching) == 0 {
+			why = "no test reaches it"
+		}
+		fmt.Printf("survived, %s: %s\n", why, m)
 	}
 	return t, nil
 }
@@ -189,8 +199,8 @@ const (
 	survived               // all tests pass
 )
 
-// test runs the tests of a changed package.
-func test(root, scratch string, m mutant, limit time.Duration) (result, error) {
+// test runs tests of a changed package, the fastest first.
+func test(root, scratch string, m mutant, tests []topTest) (result, error) {
 	path := filepath.Join(root, m.file)
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -208,39 +218,165 @@ func test(root, scratch string, m mutant, limit time.Duration) (result, error) {
 		}
 	}
 	pkg := filepath.Dir(path)
-	compile := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, ".")
-	compile.Dir = pkg
-	if out, err := compile.CombinedOutput(); err != nil {
-		if strings.Contains(string(out), m.file[strings.LastIndex(m.file, "/")+1:]) ||
-			strings.Contains(string(out), "changed.go") {
+	if out, err := compile(pkg, binary, "-overlay", overlay); err != nil {
+		if strings.Contains(out, m.file[strings.LastIndex(m.file, "/")+1:]) || strings.Contains(out, "changed.go") {
 			return invalid, nil
 		}
 		return 0, fmt.Errorf("build the tests of %s: %w\n%s", m, err, out)
 	}
-	return runTests(pkg, scratch, binary, limit)
+	for _, group := range groups(tests) {
+		if result, err := runTests(pkg, scratch, binary, group); result != survived || err != nil {
+			return result, err
+		}
+	}
+	return survived, nil
 }
 
-// runTests runs the tests of a folder until one fails. What they leave running or in the temporary folder is removed.
-func runTests(folder, scratch, binary string, limit time.Duration) (result, error) {
+// compile builds the tests of a folder, without what debuggers read.
+func compile(folder, binary string, options ...string) (output string, err error) {
+	build := exec.Command("go", append([]string{"test", "-c", "-vet=off", "-ldflags=-w", "-o", binary}, options...)...)
+	build.Dir = folder
+	out, err := build.CombinedOutput()
+	return string(out), err
+}
+
+// runTests runs tests of a folder until one fails. What they leave running or in the temporary folder is removed.
+func runTests(folder, scratch, binary string, tests []topTest, options ...string) (result, error) {
 	temp, err := os.MkdirTemp(scratch, "")
 	if err != nil {
 		return 0, err
 	}
 	defer os.RemoveAll(temp)
-	inputs := filepath.Join(folder, "testdata", "rapid") // that a change failed on: they say nothing about the next one
-	if _, err := os.Stat(inputs); os.IsNotExist(err) {
-		defer os.RemoveAll(inputs)
-	}
-	tests := exec.Command(binary, "-test.failfast", "-test.timeout", limit.String())
-	tests.Dir, tests.Env = folder, append(os.Environ(), "TMPDIR="+temp)
-	tests.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := tests.Start(); err != nil {
+	text, err := os.ReadFile(binary)
+	if err != nil {
 		return 0, err
 	}
-	err = tests.Wait()
-	_ = syscall.Kill(-tests.Process.Pid, syscall.SIGKILL) //nolint:errcheck // servers that the tests started; mostly none
+	if bytes.Contains(text, []byte("rapid.shrinktime")) { // no small input is needed, and none may stay for later runs
+		options = append(options, "-rapid.shrinktime=0s", "-rapid.nofailfile")
+	}
+	names, limit := make([]string, len(tests)), 20*time.Second
+	for i, t := range tests {
+		names[i], limit = t.name, limit+5*t.took
+	}
+	run := exec.Command(binary, append(options, "-test.failfast", "-test.timeout", limit.String(),
+		"-test.run", "^("+strings.Join(names, "|")+")$")...)
+	run.Dir, run.Env = folder, append(os.Environ(), "TMPDIR="+temp)
+	run.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := run.Start(); err != nil {
+		return 0, err
+	}
+	err = run.Wait()
+	_ = syscall.Kill(-run.Process.Pid, syscall.SIGKILL) //nolint:errcheck // servers that the tests started; mostly none
 	if err != nil {
 		return noticed, nil
 	}
 	return survived, nil
+}
+
+// topTest is a test, example or fuzz target of a package, with what it did when it ran alone.
+type topTest struct {
+	name   string
+	took   time.Duration
+	blocks []block // all of the package
+}
+
+// block is a piece of code that runs as a whole, from a line and column to others.
+type block struct {
+	file     string // without its folder
+	from, to [2]int
+	reached  bool
+}
+
+var topName = regexp.MustCompile(`(?m)^(Test|Example|Fuzz)\w*$`)
+
+// reach runs each test of a package alone. It returns an error that names the first one that fails.
+func reach(root, scratch, name string) ([]topTest, error) {
+	folder, binary, profile := filepath.Join(root, name), filepath.Join(scratch, "test"), filepath.Join(scratch, "profile")
+	if out, err := compile(folder, binary, "-cover", "-covermode=set"); err != nil {
+		return nil, fmt.Errorf("build the tests of %s: %w\n%s", name, err, out)
+	}
+	list := exec.Command(binary, "-test.list", ".")
+	list.Dir = folder
+	out, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the tests of %s: %w", name, err)
+	}
+	var tests []topTest
+	for _, name := range topName.FindAllString(string(out), -1) {
+		t, began := topTest{name: name, took: time.Minute}, time.Now()
+		switch result, err := runTests(folder, scratch, binary, []topTest{t}, "-test.coverprofile", profile); {
+		case err != nil:
+			return nil, err
+		case result != survived:
+			return nil, fmt.Errorf("%s of %s fails without any change: make it pass first", name, filepath.Base(folder))
+		}
+		t.took = time.Since(began)
+		text, err := os.ReadFile(profile)
+		if err != nil {
+			return nil, err
+		}
+		t.blocks = blocks(string(text))
+		tests = append(tests, t)
+	}
+	slices.SortStableFunc(tests, func(a, b topTest) int { return cmp.Compare(a.took, b.took) })
+	return tests, nil
+}
+
+// blocks reads a profile. Each line is as "module/package/file.go:7.13,9.2 1 0": the last number is 0 if it did not run.
+func blocks(profile string) []block {
+	var all []block
+	for line := range strings.Lines(profile) {
+		var b block
+		var statements, runs int
+		path, rest, _ := strings.Cut(line, ":")
+		b.file = filepath.Base(path)
+		if n, _ := fmt.Sscanf(rest, "%d.%d,%d.%d %d %d", &b.from[0], &b.from[1], &b.to[0], &b.to[1], &statements,
+			&runs); n == 6 {
+			b.reached = runs > 0
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// reaching returns the tests that run the changed code. The condition of a case is in no block: the tests of its whole
+// function count. A declaration without blocks, such as a constant, concerns all tests.
+func (m mutant) reaching(tests []topTest) []topTest {
+	at := [2]int{m.line, m.col}
+	for _, around := range []func(b block) bool{
+		func(b block) bool { return slices.Compare(b.from[:], at[:]) <= 0 && slices.Compare(at[:], b.to[:]) < 0 },
+		func(b block) bool { return m.within[0] <= b.from[0] && b.to[0] <= m.within[1] },
+	} {
+		known, reaching := false, []topTest{}
+		for _, t := range tests {
+			reached := false
+			for _, b := range t.blocks {
+				if b.file == filepath.Base(m.file) && around(b) {
+					known, reached = true, reached || b.reached
+				}
+			}
+			if reached {
+				reaching = append(reaching, t)
+			}
+		}
+		if known {
+			return reaching
+		}
+	}
+	return tests
+}
+
+// groups splits tests, the fastest first: a group runs in one process, in an order of its own. So the first groups are
+// short, and slow tests run only if the fast ones notice nothing.
+func groups(tests []topTest) [][]topTest {
+	var all [][]topTest
+	sum, most := time.Duration(0), time.Second/3
+	for _, t := range tests {
+		if len(all) == 0 || sum+t.took > most {
+			all, sum, most = append(all, nil), 0, 3*most
+		}
+		last := len(all) - 1
+		all[last], sum = append(all[last], t), sum+t.took
+	}
+	return all
 }

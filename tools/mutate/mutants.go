@@ -12,8 +12,9 @@ import (
 // mutant is one change of a file.
 type mutant struct {
 	file       string // below the repository
-	line       int
-	start, end int // bytes that are replaced
+	line, col  int
+	within     [2]int // first and last line of the declaration around it
+	start, end int    // bytes that are replaced
 	old, new   string
 	source     string // the line, without space around it
 }
@@ -58,6 +59,7 @@ type finder struct {
 	fset *token.FileSet
 	file string
 	text []byte
+	decl ast.Decl // that is visited
 	out  []mutant
 }
 
@@ -68,7 +70,9 @@ func mutants(file string, text []byte) ([]mutant, error) {
 	if err != nil {
 		return nil, err
 	}
-	ast.Inspect(tree, f.visit)
+	for _, f.decl = range tree.Decls {
+		ast.Inspect(f.decl, f.visit)
+	}
 	return f.out, nil
 }
 
@@ -137,7 +141,8 @@ func (f *finder) add(from, to token.Pos, with string) {
 	at, end := f.fset.Position(from), f.fset.Position(to)
 	source, _, _ := strings.Cut(string(f.text[at.Offset-at.Column+1:]), "\n")
 	f.out = append(f.out, mutant{
-		file: f.file, line: at.Line, start: at.Offset, end: end.Offset,
-		old: string(f.text[at.Offset:end.Offset]), new: with, source: strings.TrimSpace(source),
+		file: f.file, line: at.Line, col: at.Column, start: at.Offset, end: end.Offset,
+		within: [2]int{f.fset.Position(f.decl.Pos()).Line, f.fset.Position(f.decl.End()).Line},
+		old:    string(f.text[at.Offset:end.Offset]), new: with, source: strings.TrimSpace(source),
 	})
 }

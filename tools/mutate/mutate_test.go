@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -135,15 +136,19 @@ func TestASurvivorIsToldFromANoticedChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	tests, err := reach(root, t.TempDir(), "small")
+	if err != nil {
+		t.Fatal(err)
+	}
 	// the third one leaves err unused; nothing tests an odd number, so only a change of even ones is noticed
 	for i, want := range []result{noticed, noticed, invalid, noticed} {
-		if got, err := test(root, t.TempDir(), all[i], time.Minute); got != want || err != nil {
+		if got, err := test(root, t.TempDir(), all[i], tests); got != want || err != nil {
 			t.Errorf("%s: %v, %v, not %v", all[i], got, err, want)
 		}
 	}
 	at := strings.Index(code, "odd")
 	m := mutant{file: "small/small.go", start: at, end: at + len("odd"), new: "even"}
-	if got, err := test(root, t.TempDir(), m, time.Minute); got != survived || err != nil {
+	if got, err := test(root, t.TempDir(), m, tests); got != survived || err != nil {
 		t.Errorf("%s: %v, %v", m, got, err)
 	}
 	if text, _ := os.ReadFile(filepath.Join(root, "small/small.go")); string(text) != code {
@@ -168,7 +173,7 @@ func TestEachPackageIsMeasured(t *testing.T) {
 func TestFailingTestsMeasureNothing(t *testing.T) {
 	root := module(t, `t.Fatal("always")`)
 	err := run(root, []string{"small"}, 1, 1, 1)
-	if err == nil || !strings.Contains(err.Error(), "the tests of small fail without any change") {
+	if err == nil || !strings.Contains(err.Error(), "TestHalf of small fails without any change") {
 		t.Error(err)
 	}
 }
@@ -190,10 +195,78 @@ func TestNothingIsLeftOfATest(t *testing.T) {
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := test(root, scratch, mutant{file: "small/small.go"}, time.Minute); got != survived || err != nil {
+	tests := []topTest{{name: "TestHalf"}}
+	if got, err := test(root, scratch, mutant{file: "small/small.go"}, tests); got != survived || err != nil {
 		t.Fatal(got, err)
 	}
 	if left, err := filepath.Glob(filepath.Join(scratch, "*", "left*")); len(left) > 0 || err != nil {
 		t.Error(left, err)
+	}
+}
+
+// A change is tried with the tests that reach it, and no others: of a block its tests, of a case those of its function,
+// of a constant all.
+func TestAChangeIsTriedWithTheTestsThatReachIt(t *testing.T) {
+	root, text := module(t, `Sign(1)`), `package small
+
+const one = 2 - 1
+
+func Sign(n int) int {
+	switch {
+	case n > 0:
+		return n / n
+	case n < -9:
+		return n * 2
+	}
+	return 0 * n
+}
+`
+	for name, text := range map[string]string{"small.go": text, "more_test.go": `package small
+
+import "testing"
+
+func TestMore(t *testing.T) { Sign(0) }
+
+func TestNothing(t *testing.T) {}
+`} {
+		if err := os.WriteFile(filepath.Join(root, "small", name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tests, err := reach(root, t.TempDir(), "small")
+	if err != nil || len(tests) != 3 {
+		t.Fatal(tests, err)
+	}
+	found, err := mutants("small/small.go", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range found {
+		var names []string
+		for _, test := range m.reaching(tests) {
+			names = append(names, test.name)
+		}
+		slices.Sort(names)
+		want := map[int]string{
+			3: "TestHalf TestMore TestNothing", 7: "TestHalf TestMore", 8: "TestHalf", 9: "TestHalf TestMore", 12: "TestMore",
+		}[m.line]
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("%s is reached by %q, not %q", m, got, want)
+		}
+	}
+}
+
+// Slow tests run after fast ones, in processes of their own. No test is left out.
+func TestSlowTestsRunLast(t *testing.T) {
+	var tests []topTest
+	for _, took := range []time.Duration{1, 400, 500, 900, 1500, 9000, 9000} {
+		tests = append(tests, topTest{took: took * time.Millisecond})
+	}
+	var sizes []int
+	for _, group := range groups(tests) {
+		sizes = append(sizes, len(group))
+	}
+	if want := []int{3, 2, 1, 1}; !slices.Equal(sizes, want) {
+		t.Errorf("%v, not %v", sizes, want)
 	}
 }
