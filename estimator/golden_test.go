@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/disdel/disdel"
@@ -15,11 +17,14 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/estimates.txt anew")
 
-// variants are jobs that take every branch of an estimate, beside the plain one.
-var variants = []struct {
+// variant is a job that differs from the plain one.
+type variant struct {
 	name   string
 	change func(*Input)
-}{
+}
+
+// variants are jobs that take every branch of an estimate, beside the plain one.
+var variants = []variant{
 	{"plain", func(*Input) {}},
 	{"clipped momentum", func(in *Input) {
 		in.ClipNorm, in.Threads = 1, 4
@@ -58,7 +63,53 @@ func networks(t *testing.T) []*model.Graph {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return append(out, g)
+	sparse, err := model.Build(disdel.Network{
+		Name: "logistic", Input: []int{1_000_000}, Classes: 2, Sparse: &disdel.SparseNetwork{Mean: 39, Most: 39},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(out, g, sparse)
+}
+
+// oneOf draws one of some values.
+func oneOf[T any](draw *rand.Rand, values ...T) T { return values[draw.IntN(len(values))] }
+
+// drawnVariants are jobs of drawn values: together they have what no variant of the list has.
+func drawnVariants(draw *rand.Rand) (out []variant) {
+	for n := range 3 {
+		seed := draw.Uint64()
+		out = append(out, variant{fmt.Sprintf("drawn %d", n+1), func(in *Input) {
+			drawInput(rand.New(rand.NewPCG(seed, 8)), in)
+		}})
+	}
+	return out
+}
+
+func drawInput(draw *rand.Rand, in *Input) {
+	in.BatchSize, in.Rows, in.Part = oneOf(draw, 1, 8, 64), oneOf(draw, 1, 100, 5000), oneOf(draw, 0, 100, 60_000)
+	in.OnDisk, in.Drawn, in.InBlocks = oneOf(draw, true, false), oneOf(draw, true, false), oneOf(draw, true, false)
+	in.Resizing, in.Epochs = oneOf[disdel.Bytes](draw, 0, 1000, 300_000), oneOf(draw, 1, 2, 7)
+	in.Threads, in.Members = oneOf(draw, 0, 1, 2, 5), oneOf(draw, 0, 1, 2, 3, 4, 5, 8)
+	in.Wire = oneOf(draw, "", disdel.WireFloat32, disdel.WireBfloat16, disdel.WireInt8, disdel.WireSignificant)
+	in.Moments = oneOf(draw, "", disdel.StateAverage, disdel.StateReset, disdel.StateKeep)
+	in.Bucket, in.Checkpoints = oneOf(draw, true, false), oneOf(draw, true, false)
+	in.Precision = oneOf(draw, "", disdel.PrecisionBF16, disdel.PrecisionTF32)
+	in.StepMemory = disdel.StepMemory{
+		MicroBatch: oneOf(draw, 0, 0, 4), Recompute: oneOf(draw, "", disdel.RecomputeAuto),
+		StateFormat: oneOf(draw, "", disdel.StateInt8, disdel.StatePaged, disdel.StatePaged),
+	}
+	if draw.IntN(3) == 0 {
+		in.Exchange = &disdel.Exchange{Slack: oneOf(draw, 0, 1, 4), Order: oneOf(draw, disdel.OrderFixed, disdel.OrderEager)}
+	}
+	g := *in.Graph
+	g.Nodes = slices.Clone(g.Nodes)
+	if g.Custom() == nil && g.Sparse() == nil && draw.IntN(2) == 0 { // an earlier model's layers stay as they are
+		for i := range len(g.Nodes) * 2 / 3 {
+			g.Nodes[i].Frozen = true
+		}
+	}
+	in.Graph = &g
 }
 
 // What an estimate comes to is what it came to when its figures were measured, to the byte, on every backend: who
@@ -68,9 +119,9 @@ func TestGoldenEstimates(t *testing.T) {
 	var got bytes.Buffer
 	fmt.Fprintln(&got, "# network, backend, variant, task: total, likely, low, high; parameters, activations, misc, "+
 		"workspace, pkg, dta, mod; layers")
-	for _, g := range networks(t) {
+	for i, g := range networks(t) {
 		for _, backend := range []string{"", "gorgonia"} {
-			for _, v := range variants {
+			for _, v := range append(variants, drawnVariants(rand.New(rand.NewPCG(uint64(i), 7)))...) {
 				in := Input{
 					Graph: g, BatchSize: 32, Rows: 2000, SampleBytes: disdel.Bytes(g.Input().Len()), Epochs: 2, Optimizer: adam,
 					Backend: backend,
