@@ -51,7 +51,7 @@ tests -race $raced || failed=1
 
 # Tests that say so themselves are left out above: those that measure memory, which the race detector multiplies, and those that do one thing
 # after the other for long.
-apart_of=(runtime platform service service/api dataset actions aggregator)
+apart_of=(runtime platform service service/api dataset dataset/dense actions aggregator)
 apart=$(awk '/^func Test/ { sub(/\(.*/, "", $2); name = $2 } /race\.Skip(Memory|Sequential)\(/ { print name }' ${apart_of[@]/%//*_test.go} | sort -u | paste -sd'|')
 [ -n "$apart" ] || { echo "no test says that it is skipped under the race detector: scripts/test.sh looks for that" >&2; exit 1; }
 

@@ -21,34 +21,40 @@ type column struct {
 	asked  dataset.ColumnKind // by the user; "": it is detected
 
 	numbers, texts int
-	squares        float64           // sum of squared distances from the mean (Welford 1962)
-	integers       bool              // all numbers are whole
-	inexact        bool              // a whole number is exactIntegers or more
-	seen           map[string]string // texts, and the same ones
-	// recent has texts by their last character: most columns have few texts, or far too many
-	recent  [16]string
-	tooMany bool // different texts for a category
+	squares        float64 // sum of squared distances from the mean (Welford 1962)
+	integers       bool    // all numbers are whole
+	inexact        bool    // a whole number is exactIntegers or more
+	tooMany        bool    // different texts for a category
+	// recent has numbers, from 1, of seen texts by their last character: most columns have few texts, or far too many
+	recent [16]uint8
+	seen   textSet // until close
 	// different is the number of different texts; with tooMany there are more
 	different int
 	odd       []place
-	unread    place                  // the first text that cannot be a category
-	example   string                 // the first text that is not missing
-	spell     func(v float64) string // the text of a number that has none
-	lately    [16]float64            // such numbers whose texts were seen
-	index     map[string]int         // of categories, after close
+	unread    *place         // the first text that cannot be a category
+	example   string         // the first text that is not missing
+	typed     *typed         // nil: the file has texts
+	index     map[string]int // of categories, after close
+}
+
+// typed spells the numbers of a column whose file has no texts of them.
+type typed struct {
+	spell  func(v float64) string
+	lately [16]float64 // numbers whose texts were seen
 }
 
 // place is a text that is no number, or no category.
 type place struct {
 	line int
 	text string
+
+	cause string // that other texts have, too
+	more  int    // texts of the same cause
+	lines []int  // of the first of them
 }
 
 func newColumn(name string) column {
-	return column{
-		Column: dataset.Column{Name: name, Low: math.Inf(1), High: math.Inf(-1)}, integers: true,
-		seen: map[string]string{},
-	}
+	return column{Column: dataset.Column{Name: name, Low: math.Inf(1), High: math.Inf(-1)}, integers: true}
 }
 
 // width is the number of values of the column in a row.
@@ -72,9 +78,8 @@ func (c *column) add(line int, x *cell) {
 		c.look(line, x)
 	}
 	if x.kind != aNumber {
-		if c.texts++; len(c.odd) < mostFaults {
-			c.odd = append(c.odd, place{line, strings.Clone(x.text)})
-		}
+		c.texts++
+		c.addOdd(line, x.text)
 		return
 	}
 	v := x.value
@@ -90,23 +95,23 @@ func (c *column) add(line int, x *cell) {
 // look notes the text of a cell, while there are few.
 func (c *column) look(line int, x *cell) {
 	text := x.text
-	if text == "" && c.spell != nil {
+	if text == "" && c.typed != nil {
 		bits := math.Float64bits(x.value)
-		last := &c.lately[(bits^bits>>20^bits>>50)&15]
+		last := &c.typed.lately[(bits^bits>>20^bits>>50)&15]
 		if *last == x.value && x.value != 0 {
 			return
 		}
-		*last, text = x.value, c.spell(x.value)
+		*last, text = x.value, c.typed.spell(x.value)
 	}
-	if c.recent[ending(text)] != text {
+	if k := c.recent[ending(text)]; k == 0 || string(c.seen.bytes(int(k)-1)) != text {
 		c.see(line, text)
 	}
 }
 
 // textOf is the text of a cell.
 func (c *column) textOf(x *cell) string {
-	if x.text == "" && x.plain && c.spell != nil {
-		return c.spell(x.value)
+	if x.text == "" && x.plain && c.typed != nil {
+		return c.typed.spell(x.value)
 	}
 	return x.text
 }
@@ -124,21 +129,97 @@ func ending(text string) int {
 
 // see notes a text, while there are few.
 func (c *column) see(line int, text string) {
-	kept, ok := c.seen[text]
-	switch {
-	case ok:
-	case len(c.seen) >= mostCategories:
-		c.tooMany, c.seen = true, nil
+	k, isNew := c.seen.add(text, mostCategories)
+	if k < 0 {
+		c.tooMany, c.seen = true, textSet{}
 		return
-	default:
+	}
+	if isNew {
 		c.different++
-		kept = strings.Clone(text) // so that the block's memory can be freed
-		c.seen[kept] = kept
-		if c.unread.line == 0 && (!utf8.ValidString(kept) || len(kept) > longestName) {
-			c.unread = place{line, kept}
+		if c.unread == nil && (!utf8.ValidString(text) || len(text) > longestName) {
+			c.unread = &place{line: line, text: strings.Clone(text)} // so that the block's memory can be freed
 		}
 	}
-	c.recent[ending(kept)] = kept
+	c.recent[ending(text)] = uint8(k + 1)
+}
+
+// mostLines is how many lines are listed of texts that have one cause.
+const mostLines = 4
+
+// addOdd notes a text that is no number. A column of numbers counts the texts of each cause. Others keep a few places:
+// they may still become numbers.
+func (c *column) addOdd(line int, text string) {
+	room := min(mostFaults, mostLines+c.numbers)
+	if c.target || c.isNumber() {
+		room = mostFaults
+		cause := causeOf(text)
+		if at := slices.IndexFunc(c.odd, func(p place) bool { return p.cause == cause }); at >= 0 {
+			c.odd[at].add(place{line: line})
+			return
+		}
+	}
+	if len(c.odd) < room {
+		text = strings.Clone(text) // so that the block's memory can be freed
+		c.odd = append(c.odd, place{line: line, text: text, cause: causeOf(text)})
+	}
+}
+
+// causeOf is equal for texts that are no numbers for the same reason.
+func causeOf(text string) string { return cmp.Or(nearNumber(text), text) }
+
+// add counts another place of the same cause.
+func (p *place) add(other place) {
+	p.more += 1 + other.more
+	for _, line := range append([]int{other.line}, other.lines...) {
+		if len(p.lines) < mostLines {
+			p.lines = append(p.lines, line)
+		}
+	}
+}
+
+// oddTexts tells of each cause once. It returns the number of texts that it tells of.
+func (c *column) oddTexts(tell func(p *place)) (told int) {
+	var list []place
+	for _, p := range c.odd {
+		if at := slices.IndexFunc(list, func(q place) bool { return p.cause == q.cause }); at >= 0 {
+			list[at].add(p)
+		} else {
+			list = append(list, p)
+		}
+	}
+	for i := range list {
+		tell(&list[i])
+		told += 1 + list[i].more
+	}
+	return told
+}
+
+// others says how many other texts have the same cause, and where the next ones are.
+func (p *place) others() string {
+	if p.more == 0 {
+		return ""
+	}
+	var lines []string
+	for _, line := range p.lines {
+		lines = append(lines, strconv.Itoa(line))
+	}
+	if p.more > len(lines) {
+		lines = append(lines, "...")
+	}
+	where := strings.Join(lines, ", ")
+	if p.more == 1 {
+		return "; one more is like it: line " + where
+	}
+	return fmt.Sprintf("; %d more are like it: lines %s", p.more, where)
+}
+
+// advice says what to do about a text that is no number, and where its cause is also found.
+func (p *place) advice() string {
+	what := nearNumber(p.text) + p.others()
+	if p.more > 0 && p.cause == p.text {
+		what += fmt.Sprintf("; if it stands for no value: --missing %.40s", quoted(p.text))
+	}
+	return what
 }
 
 // fewTexts is for how many numbers one text is probably an error and no category.
@@ -155,12 +236,9 @@ func (c *column) close(at int, wrong *faults) {
 	case c.isNumber():
 		c.Kind = dataset.ColumnNumber
 		c.Deviation = math.Sqrt(c.squares / float64(max(1, c.numbers)))
-		for _, p := range c.odd {
-			wrong.at(p.line, at+1, c.Name, "%.40q is no number%s", p.text, nearNumber(p.text))
-		}
-		if more := c.texts - len(c.odd); more > 0 {
-			wrong.more += more
-		}
+		wrong.more += c.texts - c.oddTexts(func(p *place) {
+			wrong.at(p.line, at+1, c.Name, "%.40q is no number%s", p.text, p.advice())
+		})
 	case c.tooMany && len(c.odd) == 0:
 		wrong.add(disdel.Fault{
 			Column: at + 1, Path: c.Name,
@@ -169,22 +247,20 @@ func (c *column) close(at int, wrong *faults) {
 		})
 	case c.tooMany:
 		wrong.at(c.odd[0].line, at+1, c.Name, "%s", tooManyTexts(c.odd[0].text, c.Name))
-	case c.unread.line > 0:
+	case c.unread != nil:
 		wrong.at(c.unread.line, at+1, c.Name, "%s", unreadable(c.unread.text))
-	case len(c.seen) == 1:
+	case c.different == 1:
 		c.passed = "it is the same in all rows"
 	default:
 		c.Kind = dataset.ColumnCategory
-		for text := range c.seen {
-			c.Categories = append(c.Categories, text)
-		}
+		c.Categories = c.seen.texts()
 		slices.SortFunc(c.Categories, numbersFirst)
 		c.index = map[string]int{}
 		for k, text := range c.Categories {
 			c.index[text] = k
 		}
 	}
-	if c.Kind != dataset.ColumnNumber {
+	if c.seen = (textSet{}); c.Kind != dataset.ColumnNumber {
 		c.Low, c.High, c.Mean = 0, 0, 0
 	}
 }
@@ -224,10 +300,9 @@ func (c *column) isNumber() bool {
 // closeTarget adds the faults of a column of numbers to predict.
 func (c *column) closeTarget(at int, wrong *faults) {
 	c.Deviation = math.Sqrt(c.squares / float64(max(1, c.numbers)))
-	for _, p := range c.odd {
-		wrong.at(p.line, at+1, c.Name, "the target: %.40q is no number to predict%s", p.text, nearNumber(p.text))
-	}
-	wrong.more += c.texts - len(c.odd)
+	wrong.more += c.texts - c.oddTexts(func(p *place) {
+		wrong.at(p.line, at+1, c.Name, "the target: %.40q is no number to predict%s", p.text, p.advice())
+	})
 	if c.texts == 0 && c.numbers > 0 && !(c.Deviation > 0) {
 		wrong.add(disdel.Fault{
 			Column: at + 1, Path: c.Name,
@@ -239,10 +314,9 @@ func (c *column) closeTarget(at int, wrong *faults) {
 
 // closeLabel adds the faults of a column of a label of several.
 func (c *column) closeLabel(at int, wrong *faults) {
-	for _, p := range c.odd {
-		wrong.at(p.line, at+1, c.Name, "the label: %.40q is not 0, 1, true or false", p.text)
-	}
-	wrong.more += c.texts - len(c.odd)
+	wrong.more += c.texts - c.oddTexts(func(p *place) {
+		wrong.at(p.line, at+1, c.Name, "the label: %.40q is not 0, 1, true or false%s", p.text, p.others())
+	})
 	if c.texts == 0 && c.numbers > 0 && c.Low == c.High {
 		wrong.add(disdel.Fault{
 			Column: at + 1, Path: c.Name,

@@ -37,7 +37,7 @@ type CSV struct {
 	Decimal string
 	Scale   Scale // of numbers; "": standard, and with Shape none
 	Shape   []int // of the numbers of a row, [channels height width]; nil: single values
-	// MaxColumns limits the columns; 0: 65,536. Reading needs some kilobytes for each.
+	// MaxColumns limits the columns; 0: 65,536. Reading needs about a kilobyte for each.
 	MaxColumns int
 }
 
@@ -104,7 +104,8 @@ func (c CSV) Input(name string) (in dataset.DenseInput, err error) {
 		in.Classes, in.ClassNames, in.Targets = len(t.targets), nil, t.targetsOf()
 	}
 	in.Understood = t.understood()
-	return in, nil
+	err = t.onlyID(&in.Understood)
+	return in, err
 }
 
 func (c *CSV) check() error {
@@ -558,7 +559,7 @@ func (t *table) described() []dataset.Column {
 	if t.Shape != nil {
 		return nil
 	}
-	out := []dataset.Column{}
+	out := make([]dataset.Column, 0, len(t.columns))
 	for i := range t.columns {
 		if t.columns[i].passed == "" {
 			out = append(out, t.columns[i].Column)

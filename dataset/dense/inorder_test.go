@@ -20,7 +20,7 @@ func numbers(n int) func(*int) bool {
 // However long each takes, what several cores work on comes in its order, and all of it.
 func TestWorkComesInItsOrder(t *testing.T) {
 	var got []int
-	err := inOrder(numbers(1000), func(v *int) {
+	err := inOrder(0, numbers(1000), func(v *int) {
 		if *v%7 == 0 {
 			runtime.Gosched() // another one is faster
 		}
@@ -43,7 +43,7 @@ func TestWorkEndsEarly(t *testing.T) {
 	wrong := errors.New("wrong")
 	for _, c := range []struct{ end, want error }{{wrong, wrong}, {errEnough, nil}} {
 		taken := 0
-		err := inOrder(numbers(1<<30), func(*int) {}, func(*int) error {
+		err := inOrder(0, numbers(1<<30), func(*int) {}, func(*int) error {
 			if taken++; taken == 100 {
 				return c.end
 			}

@@ -67,7 +67,10 @@ func (t *table) parquetBlocks(from dataset.Source) (next func(*parsedBlock) bool
 	}
 	for i, flat := range f.flat {
 		at := cells[f.columns[flat.column].name]
-		f.cells[i], f.texts[i], t.columns[at].spell = at, t.needsTexts(at), f.columns[flat.column].spell
+		f.cells[i], f.texts[i] = at, t.needsTexts(at)
+		if spell := f.columns[flat.column].spell; spell != nil {
+			t.columns[at].typed = &typed{spell: spell}
+		}
 	}
 	for i := range f.columns {
 		if _, ok := cells[f.columns[i].name]; !ok || len(t.names) != len(f.columns) {

@@ -219,7 +219,7 @@ func (f *folder) each(yield func(dataset.DenseRow) error) error {
 		channels = 1
 	}
 	wrong, at := &faults{file: f.Folder}, 0
-	err := inOrder(
+	err := inOrder(0,
 		func(d *decoded) bool {
 			if at == len(f.files) {
 				return false
@@ -408,7 +408,7 @@ type head struct {
 func (f *folder) heads() error {
 	wrong, at := &faults{file: f.Folder}, 0
 	sized := f.Height > 0 && f.Width > 0
-	err := inOrder(
+	err := inOrder(0,
 		func(h *head) bool {
 			if at == len(f.files) {
 				return false

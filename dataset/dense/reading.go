@@ -16,15 +16,18 @@ var errEnough = errors.New("enough is known")
 
 // inOrder works on items on all cores, and takes them in order. next fills an item, or says that there are no more,
 // in a goroutine of its own; work handles several items at once; take is called from this goroutine. A few items
-// exist at a time, and are reused. inOrder returns the first error of take, which ends everything; errEnough ends it
-// without an error.
-func inOrder[T any](next func(*T) bool, work func(*T), take func(*T) error) error {
+// exist at a time, no more than most (0: as suits the cores), and are reused. inOrder returns the first error of take,
+// which ends everything; errEnough ends it without an error.
+func inOrder[T any](most int, next func(*T) bool, work func(*T), take func(*T) error) error {
 	type errand struct {
 		item T
 		done chan struct{}
 	}
 	cores := runtime.GOMAXPROCS(0)
 	maximum := 2*cores + 2
+	if most > 0 {
+		maximum = min(most, maximum)
+	}
 	free, todo, line := make(chan *errand, maximum), make(chan *errand, maximum), make(chan *errand, maximum)
 	for range maximum {
 		free <- &errand{done: make(chan struct{}, 1)}
@@ -72,6 +75,75 @@ func inOrder[T any](next func(*T) bool, work func(*T), take func(*T) error) erro
 		return nil
 	}
 	return err
+}
+
+// textSet is up to 255 different texts in one piece of memory, in the order in which they came. A map would need ten
+// times as much, and a table may have a million columns.
+type textSet struct {
+	all    []byte
+	starts []uint16 // where each begins in all
+	slots  []uint8  // numbers of texts, from 1, by their hash; 0: none
+}
+
+// bytes is a text, valid until the next one is added.
+func (s *textSet) bytes(k int) []byte {
+	if k+1 < len(s.starts) {
+		return s.all[s.starts[k]:s.starts[k+1]]
+	}
+	return s.all[s.starts[k]:]
+}
+
+// texts returns all texts.
+func (s *textSet) texts() []string {
+	out := make([]string, len(s.starts))
+	for k := range out {
+		out[k] = string(s.bytes(k))
+	}
+	return out
+}
+
+// add returns the number of a text from 0, and adds the text if it is new. It returns -1 instead of adding a text
+// beyond most. Of a text that is longer than longestName it keeps the start.
+func (s *textSet) add(text string, most int) (k int, isNew bool) {
+	text = text[:min(len(text), longestName+1)]
+	slot, found := s.find(text)
+	switch n := len(s.starts); {
+	case found:
+		return int(s.slots[slot]) - 1, false
+	case n == most:
+		return -1, false
+	case 2*n >= len(s.slots):
+		s.slots = make([]uint8, max(4, 2*len(s.slots)))
+		s.starts = append(make([]uint16, 0, len(s.slots)/2), s.starts...)
+		for k := range n {
+			slot, _ := s.find(string(s.bytes(k)))
+			s.slots[slot] = uint8(k + 1)
+		}
+		slot, _ = s.find(text)
+	}
+	s.starts = append(s.starts, uint16(len(s.all)))
+	s.all = append(s.all, text...)
+	s.slots[slot] = uint8(len(s.starts))
+	return len(s.starts) - 1, true
+}
+
+// find returns the slot of a text, or the empty one that it belongs to. Without slots it finds nothing.
+func (s *textSet) find(text string) (slot uint32, found bool) {
+	if len(s.slots) == 0 {
+		return 0, false
+	}
+	const prime = 16777619 // of the hash FNV-1a
+	hash := uint32(2166136261)
+	for i := range len(text) {
+		hash = (hash ^ uint32(text[i])) * prime
+	}
+	mask := uint32(len(s.slots) - 1)
+	for slot = hash & mask; s.slots[slot] != 0; slot = (slot + 1) & mask {
+		if string(s.bytes(int(s.slots[slot])-1)) == text {
+			return slot, true
+		}
+	}
+	return slot, false
 }
 
 const bufferBytes = 256 << 10

@@ -3,6 +3,7 @@ package dense
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/disdel/disdel/dataset"
 )
@@ -76,4 +77,46 @@ func (c *column) scaling(by Scale) string {
 	default:
 		return "as it is"
 	}
+}
+
+// mostIDs bounds the rows that are read to find out whether a column differs in each of them.
+const mostIDs = 100_000
+
+// onlyID notes that one column is left for a row, and that it looks like ids: whole numbers or texts that differ in
+// every row. It reads the first rows again if there are too many different ones to know.
+func (t *table) onlyID(u *dataset.Interpretation) error {
+	kept := func(c column) bool { return c.passed == "" }
+	at := slices.IndexFunc(t.columns, kept)
+	if at < 0 || slices.ContainsFunc(t.columns[at+1:], kept) || t.learned < fewRows {
+		return nil
+	}
+	c := &t.columns[at]
+	if c.Missing > 0 || c.Kind == dataset.ColumnNumber && !c.integers || !c.tooMany && c.different < t.learned {
+		return nil
+	}
+	if c.tooMany {
+		differs, err := t.differs(at)
+		if err != nil || !differs {
+			return err
+		}
+	}
+	u.Notes = append(u.Notes, fmt.Sprintf("%s is the only column that is left, and it differs in every row, as ids do. "+
+		"A model cannot learn from ids: keep other columns", c.Name))
+	return nil
+}
+
+// differs tells whether the first rows have different numbers in a column.
+func (t *table) differs(at int) (bool, error) {
+	seen, rows := map[float64]bool{}, 0
+	err := t.rows(t.Source, &faults{file: t.Name}, func(r row) error {
+		if r.heldOut {
+			return nil
+		}
+		seen[r.cells[at].value] = true
+		if rows++; len(seen) < rows || rows == mostIDs {
+			return errEnough
+		}
+		return nil
+	})
+	return len(seen) == rows, err
 }

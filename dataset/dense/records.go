@@ -91,7 +91,7 @@ func (t *table) sniff() ([][]string, error) {
 	return top, nil
 }
 
-// Limits of the columns of a table: each needs some kilobytes during reading.
+// Limits of the columns of a table: each needs about a kilobyte during reading.
 const (
 	mostColumns       = 1 << 16 // unless the user says otherwise
 	largestMaxColumns = 1 << 20 // what the user may say
@@ -194,7 +194,7 @@ func (t *table) rows(from dataset.Source, wrong *faults, f func(row) error) erro
 		held.begin()
 	}
 	begun, width := !t.header, t.width()
-	return inOrder(next, t.read, func(s *parsedBlock) error {
+	return inOrder(t.blocksAtOnce(), next, t.read, func(s *parsedBlock) error {
 		if s.err != nil {
 			return t.broken(from, s.err)
 		}
@@ -229,6 +229,15 @@ func (t *table) rows(from dataset.Source, wrong *faults, f func(row) error) erro
 		return nil
 	})
 }
+
+// Rows of wide tables need much memory: what a cell needs in a block, about, and the memory for blocks together.
+const (
+	cellBytes      = 48
+	wideBlockBytes = 64 << 20
+)
+
+// blocksAtOnce is how many blocks exist at a time. Each has at least a row.
+func (t *table) blocksAtOnce() int { return max(2, wideBlockBytes/cellBytes/len(t.columns)) }
 
 // ragged is the fault of a record with another number of columns. The first one says what to do.
 func (t *table) ragged(r record, first bool) disdel.Fault {
@@ -325,7 +334,7 @@ func (s *parsedBlock) cellsOf(r record) []cell { return s.cells[r.first:][:r.wid
 
 // split divides a block into cells. A fault of its quotes becomes its error.
 func (s *parsedBlock) split(separator rune) {
-	s.cells, s.records = s.cells[:0], s.records[:0]
+	s.cells, s.records = slices.Grow(s.cells[:0], s.maximum), s.records[:0] // a block has at least a row
 	plain := bytes.IndexByte(s.text, '"') < 0 && separator < utf8.RuneSelf
 	switch {
 	case s.err != nil && plain:
