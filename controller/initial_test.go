@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,6 +60,38 @@ func TestArraysAreHeldAgainstTheNetwork(t *testing.T) {
 		!strings.Contains(faults[n-1].Msg, fmt.Sprintf("%d arrays more", len(params)+50-mostInitial)) ||
 		!strings.Contains(faults[0].Hint, "--layers") {
 		t.Errorf("another network: %d, %v", n, faults[n-1])
+	}
+}
+
+// A network may end in another layer than the weights do, for instance a classifier that begins as a language model.
+// One layer of the weights may be missing in it, if they have none of the name of its own last layer.
+func TestTheReplacedLayerMayHaveHadAnotherName(t *testing.T) {
+	g := digitsCNN(t)
+	params := g.Params()
+	last := g.Nodes[params[len(params)-1].Node].Name
+	init := disdel.Init{Weights: "x", ReplaceHead: true, Except: last}
+	body := arraysOf(g)[:len(params)-2]
+	former := disdel.Weights{{Name: "out.weight", Shape: []int{7, 9}}, {Name: "out.bias", Shape: []int{7}}}
+	with := func(more ...disdel.Tensor) disdel.Weights { return append(slices.Clone(body), more...) }
+	if faults := CheckInitial(g, init, with(former...)); faults != nil {
+		t.Errorf("its last layer has another name: %v", faults)
+	}
+	hint := "So does except: " + last + ", out"
+	if faults := CheckInitial(g, disdel.Init{Weights: "x"}, with(former...)); len(faults) != 4 ||
+		!strings.HasSuffix(faults[0].Hint, hint) {
+		t.Errorf("without replaceHead: %v", faults)
+	}
+	if faults := CheckInitial(g, disdel.Init{Weights: "x", Except: last + ", out"}, with(former...)); faults != nil {
+		t.Errorf("by except: %v", faults)
+	}
+	for what, arrays := range map[string]disdel.Weights{
+		"its own last layer has the same name": with(append(slices.Clone(former), arraysOf(g)[len(params)-1])...),
+		"it lacks two layers":                  with(append(slices.Clone(former), disdel.Tensor{Name: "norm.weight"})...),
+	} {
+		faults := CheckInitial(g, init, arrays)
+		if !slices.ContainsFunc(faults, func(f disdel.Fault) bool { return strings.Contains(f.Msg, "has no out.weight") }) {
+			t.Errorf("%s: %v", what, faults)
+		}
 	}
 }
 

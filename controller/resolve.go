@@ -533,7 +533,8 @@ const mostInitial = 20
 
 // CheckInitial compares arrays of weights, their names and shapes, with the network that starts with them, and
 // returns everything that does not fit: arrays that are missing, unknown or of another shape. It ignores the layers
-// that init excepts, and adapters.
+// that init excepts, in the network and among the arrays, and adapters. If init replaces the last layer, it also
+// ignores the arrays' own last layer where that has a name which the network does not have.
 func CheckInitial(g *model.Graph, init disdel.Init, arrays disdel.Weights) []disdel.Fault {
 	have, known := map[string][]int{}, map[string]bool{}
 	for _, a := range arrays {
@@ -557,13 +558,15 @@ func CheckInitial(g *model.Graph, init disdel.Init, arrays disdel.Weights) []dis
 			add(p.Name, "%s: %s is %v, and the network's is %v", init.Weights, p.Name, shape, p.Shape)
 		}
 	}
+	former := formerHead(g, init, arrays, known)
 	for _, a := range arrays {
-		if !known[a.Name] && !init.Excepts(a.Name) {
+		if !known[a.Name] && !init.Excepts(a.Name) && layerOf(a.Name) != former {
 			add(a.Name, "%s: the network has no %s %v", init.Weights, a.Name, a.Shape)
 		}
 	}
 	if len(out) > 0 {
-		out[0].Hint = initialHint(g, misfits)
+		init.ReplaceHead = true
+		out[0].Hint = initialHint(g, misfits, formerHead(g, init, arrays, known))
 	}
 	if n := len(out); n > mostInitial {
 		out = append(out[:mostInitial], disdel.Fault{
@@ -572,7 +575,8 @@ func CheckInitial(g *model.Graph, init disdel.Init, arrays disdel.Weights) []dis
 	}
 	for _, layer := range init.Excepted() {
 		target := disdel.Init{Except: layer}
-		if !slices.ContainsFunc(g.Params(), func(p model.Param) bool { return target.Excepts(p.Name) }) {
+		if !slices.ContainsFunc(g.Params(), func(p model.Param) bool { return target.Excepts(p.Name) }) &&
+			!slices.ContainsFunc(arrays, func(a disdel.Tensor) bool { return target.Excepts(a.Name) }) {
 			out = append(out, disdel.Fault{
 				Path: exceptPath, Msg: fmt.Sprintf("the network has no layer %q with weights", layer), Hint: layersHint,
 			})
@@ -581,17 +585,45 @@ func CheckInitial(g *model.Graph, init disdel.Init, arrays disdel.Weights) []dis
 	return out
 }
 
-// initialHint says what to do: if only the last layer differs, it may be drawn.
-func initialHint(g *model.Graph, misfits []string) string {
+// formerHead is the last layer of given weights, which the network replaces by a layer of another name; "": there is
+// none. A language model that becomes a classifier, for instance, gets a pooling layer before its new last layer.
+func formerHead(g *model.Graph, init disdel.Init, arrays disdel.Weights, known map[string]bool) (former string) {
+	head, ok := g.Head()
+	if !init.ReplaceHead || !ok {
+		return ""
+	}
+	for _, a := range arrays {
+		switch layer := layerOf(a.Name); {
+		case layer == head: // it has the same name
+			return ""
+		case known[a.Name] || init.Excepts(a.Name) || layer == former:
+		case former != "": // the network lacks several layers: it is another one
+			return ""
+		default:
+			former = layer
+		}
+	}
+	return former
+}
+
+// layerOf is the layer of an array: fc1 of fc1.weight.
+func layerOf(array string) string { return array[:max(0, strings.LastIndexByte(array, '.'))] }
+
+// initialHint says what to do: if only the last layer differs, and maybe its name, it may be drawn.
+func initialHint(g *model.Graph, misfits []string, former string) string {
 	params := g.Params()
 	last := g.Nodes[params[len(params)-1].Node].Name
 	for _, name := range misfits {
-		if !strings.HasPrefix(name, last+".") {
+		if !strings.HasPrefix(name, last+".") && layerOf(name) != former {
 			return layersHint
 		}
 	}
 	if head, ok := g.Head(); ok && head == last {
-		return "for other classes: replaceHead: true gives the last layer, " + last + ", new weights. So does except: " + last
+		hint := "for other classes: replaceHead: true gives the last layer, " + last + ", new weights. So does except: " + last
+		if former != "" {
+			hint += ", " + former
+		}
+		return hint
 	}
 	return fmt.Sprintf("except: %s gives this layer new weights, for other classes", last)
 }

@@ -105,8 +105,12 @@ func (p *planner) copyInitial(ctx context.Context, r controller.Resolved) (*disd
 	if faults := controller.CheckInitial(r.Graph, init, w.Arrays); len(faults) > 0 {
 		return nil, &disdel.Faults{Faults: faults}
 	}
+	taken := map[string]bool{} // CheckInitial lets weights have a last layer of their own that the network replaces
+	for _, param := range r.Graph.Params() {
+		taken[param.Name] = !init.Excepts(param.Name)
+	}
 	c, err := p.parts.Models.CopyToCheckpoint(ctx, w, controller.CheckpointFolder(p.id), func(array string) bool {
-		return !init.Excepts(array)
+		return taken[array]
 	})
 	return &c, err
 }

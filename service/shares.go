@@ -136,7 +136,10 @@ func (s *Service) reader(ctx context.Context, kind tenant.ItemKind, ref string) 
 		return s, name, nil
 	}
 	if !tenant.IsName(owner) {
-		return nil, "", s.notShared(kind, ref)
+		return nil, "", &disdel.Error{
+			Kind: disdel.NotFound, Op: "find " + string(kind), Msg: fmt.Sprintf("there is no %s %.80q", kind, ref),
+			Hint: "write its name, or OWNER/NAME for one that another tenant shares",
+		}
 	}
 	if s.tenant != nil {
 		plain, _, _ := strings.Cut(name, ":")

@@ -3,8 +3,10 @@ package cli
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -385,6 +387,11 @@ func tokenizer(c *cli.Context) (t *text.Tokenizer, vocabulary int, err error) {
 		return nil, vocabulary, nil
 	}
 	file, err := dataset.FileSource(c.String("tokenizer")).Open()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, badFlags(fmt.Sprintf("--tokenizer %s: there is no such file", c.String("tokenizer")),
+			"write bpe:8000 to train one on the texts, or name a tokenizer.json; "+
+				"disdel model export MODEL --to tokenizer writes that of a model")
+	}
 	if err != nil {
 		return nil, 0, err
 	}

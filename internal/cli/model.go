@@ -268,8 +268,9 @@ func modelsToCompare(ctx context.Context, models client.Models, refs []string) (
 const (
 	toSafetensors = "safetensors"
 	toONNX        = "onnx"
-	toHub         = "hf"      // a folder as the Hugging Face hub has it
-	toAdapter     = "adapter" // a folder as PEFT has it
+	toHub         = "hf"        // a folder as the Hugging Face hub has it
+	toAdapter     = "adapter"   // a folder as PEFT has it
+	toTokenizer   = "tokenizer" // the tokenizer.json that made the tokens
 )
 
 // modelExport writes a model for other programs.
@@ -282,7 +283,7 @@ func modelExport(u *ui) *cli.Command {
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{
 				Name: "to", DefaultText: "as the file's extension says, else safetensors", Value: toSafetensors,
-				Usage: "`FORMAT`: safetensors, onnx, hf (a folder for transformers) or adapter (LoRA alone)",
+				Usage: "`FORMAT`: safetensors, onnx, hf (a folder for transformers), adapter (only LoRA) or tokenizer",
 			},
 			pythonFlag,
 		}, fileFlags("new `FILE` to write, or - for standard output")...),
@@ -296,10 +297,10 @@ func modelExport(u *ui) *cli.Command {
 			}
 			doc := exportDocument{Format: format, File: fileOf(c)}
 			switch {
-			case doc.Format != toSafetensors && doc.Format != toONNX && doc.Format != toHub && doc.Format != toAdapter:
+			case !slices.Contains([]string{toSafetensors, toONNX, toHub, toAdapter, toTokenizer}, doc.Format):
 				return &disdel.Error{
 					Kind: disdel.Invalid, Op: "export model", Msg: fmt.Sprintf("there is no format %q", doc.Format),
-					Hint: "use safetensors, onnx, hf or adapter",
+					Hint: "use safetensors, onnx, hf, adapter or tokenizer",
 				}
 			case doc.File == "":
 				return missingFlag(c, "--file FILE")
@@ -346,8 +347,11 @@ func (d *exportDocument) export(ctx context.Context, u *ui, models client.Models
 	out := &checksumWriter{sum: sha256.New()}
 	if err := newFile(u, "export model", d.File, func(w io.Writer) error {
 		out.to = w
-		if d.Format == toONNX {
+		switch d.Format {
+		case toONNX:
 			return writeONNX(ctx, out, models, m, python)
+		case toTokenizer:
+			return writeTokenizer(ctx, out, models, m)
 		}
 		return models.CopyWeights(ctx, out, m)
 	}); err != nil {
@@ -355,6 +359,22 @@ func (d *exportDocument) export(ctx context.Context, u *ui, models client.Models
 	}
 	d.Model, d.Size, d.Checksum = m.Ref(), out.size, "sha256:"+hex.EncodeToString(out.sum.Sum(nil))
 	return nil
+}
+
+// writeTokenizer writes the tokenizer.json of a model of texts: texts for fine-tuning must become the same tokens.
+func writeTokenizer(ctx context.Context, w io.Writer, models client.Models, m *modelstore.Model) error {
+	files, err := models.HubFiles(ctx, m)
+	if err != nil {
+		return err
+	}
+	if files.Tokenizer == nil {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "export model", Msg: m.Ref() + " has no tokenizer, since it did not learn from texts",
+			Hint: "disdel model list shows models; models of --text and --text-files have a tokenizer",
+		}
+	}
+	_, err = w.Write(files.Tokenizer)
+	return err
 }
 
 // exportToHub writes a folder; the size and the checksum are those of its weights.

@@ -54,7 +54,7 @@ func (r remoteModels) CopyWeights(ctx context.Context, w io.Writer, m *modelstor
 
 func (r remoteModels) HubFiles(context.Context, *modelstore.Model) (modelstore.HubFiles, error) {
 	return modelstore.HubFiles{}, &disdel.Error{
-		Kind: disdel.Invalid, Op: "export model", Msg: "a server does not send what a hub's folder needs",
+		Kind: disdel.Invalid, Op: "export model", Msg: "a server does not send a model's tokenizer or origin",
 		Hint: "export the model as safetensors or ONNX, or run this command beside the server's home (--context local)",
 	}
 }
