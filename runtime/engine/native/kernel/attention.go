@@ -99,9 +99,8 @@ func (w *Worker) Attention(a *Attention, x, y []float32) {
 			}
 			out := t.out()
 			t.eachPixel(i, t.block, func(px int) {
-				t.gather(t.q, px, i, t.block, 0)
 				at := (px*out.C+head*t.Width)*out.Lanes + t.lane
-				t.w.eachRow(t.w.f.mulRows, y[at:], out.Lanes, t.pixel, lanes, t.factorOf(1), nil, t.Width)
+				t.gather(y[at:], out.Lanes, t.q, px, i, t.block)
 			})
 		})
 	})
@@ -111,8 +110,10 @@ func (w *Worker) Attention(a *Attention, x, y []float32) {
 func (w *Worker) AttentionBack(a *Attention, x, y, dy, dx []float32) {
 	w.eachTask(a, true, func(t *attentionTask) {
 		t.loadKeys(x)
-		clear(t.dk)
-		clear(t.dv)
+		if t.Causal { // else the first block of queries meets all keys
+			clear(t.dk)
+			clear(t.dv)
+		}
 		t.eachBlock(func(head, i int) {
 			t.loadQueries(x, head, i)
 			t.loadSlopes(y, dy, head, i)
@@ -121,7 +122,7 @@ func (w *Worker) AttentionBack(a *Attention, x, y, dy, dx []float32) {
 			}
 			t.keep(t.q, dx, head*t.Width, i, t.block, t.scale(), -1)
 		})
-		t.keep(t.dk, dx, t.keyChannel(), 0, t.Positions(), 1, -1)
+		t.keep(t.dk, dx, t.keyChannel(), 0, t.Positions(), t.scale(), -1)
 		t.keep(t.dv, dx, t.valueChannel(), 0, t.Positions(), 1, 0)
 	})
 }
@@ -152,14 +153,29 @@ func (t *attentionTask) eachPixel(i, n int, f func(px int)) {
 // eachLane calls f for the lanes at work that hold a row of this task: the row, counted from the task's first, and the
 // position.
 func (t *attentionTask) eachLane(px int, f func(l, row, position int)) {
-	for l := range lanes {
-		row, position := l, px
-		if t.Fold > 0 {
-			row, position = (t.lane+l)%t.Span(), px*t.Fold+(t.lane+l)/t.Span()
+	if t.Fold == 0 {
+		for l := range t.rows {
+			f(l, l, px)
 		}
-		if row < t.rows {
-			f(l, row, position)
+		return
+	}
+	for l := 0; l < lanes; l += t.Span() {
+		for row := range t.rows {
+			f(l+row, row, px*t.Fold+(t.lane+l)/t.Span())
 		}
+	}
+}
+
+// lies tells where the first of the lanes at work is in matrices that have n positions from i on, and how far the next
+// one is behind it. It returns false where the distance of lanes differs: between rows and between positions.
+func (t *attentionTask) lies(px, i, n int) (at, step int, even bool) {
+	switch {
+	case t.Fold == 0:
+		return (px - i) * t.wide, n * t.wide, true
+	case t.Span() == 1:
+		return (px*t.Fold + t.lane - i) * t.wide, t.wide, true
+	default:
+		return (px*t.Fold + t.lane/t.Span() - i) * t.wide, n * t.wide, t.Span() == lanes
 	}
 }
 
@@ -189,38 +205,49 @@ func filled(value float32) (out [lanes]float32) {
 	return out
 }
 
-// scatter writes the pixel at work into matrices that have n positions from i on.
-func (t *attentionTask) scatter(dst []float32, px, i, n int, sign float64) {
-	t.turnPixel(px, sign)
-	t.w.Transpose(t.turned, t.wide, t.pixel, lanes, t.Width, lanes)
+// scatter writes 16 lanes of the channels of a pixel, [channels][stride], into matrices that have n positions from i on.
+func (t *attentionTask) scatter(dst, src []float32, stride, px, i, n int) {
+	if at, step, even := t.lies(px, i, n); even {
+		t.w.Transpose(dst[at:], step, src, stride, t.Width, lanes)
+		return
+	}
+	t.w.Transpose(t.turned, t.wide, src, stride, t.Width, lanes)
 	t.eachLane(px, func(l, row, position int) {
 		copy(dst[(row*n+position-i)*t.wide:][:t.wide], t.turned[l*t.wide:])
 	})
 }
 
-// gather reads the pixel at work from matrices that have n positions from i on. Lanes without a row become zero.
-func (t *attentionTask) gather(src []float32, px, i, n int, sign float64) {
+// gather undoes scatter. Lanes without a row become zero.
+func (t *attentionTask) gather(dst []float32, stride int, src []float32, px, i, n int) {
+	if at, step, even := t.lies(px, i, n); even && t.rows == min(lanes, t.Span()) {
+		t.w.Transpose(dst, stride, src[at:], step, lanes, t.Width)
+		return
+	}
 	clear(t.turned)
 	t.eachLane(px, func(l, row, position int) {
 		copy(t.turned[l*t.wide:][:t.Width], src[(row*n+position-i)*t.wide:])
 	})
-	t.w.Transpose(t.pixel, lanes, t.turned, t.wide, lanes, t.Width)
-	t.turnPixel(px, sign)
+	t.w.Transpose(dst, stride, t.turned, t.wide, lanes, t.Width)
 }
 
 // load copies n positions from i on, of the channels of a head. With sign 1 they are rotated; 0: they are not.
-func (t *attentionTask) load(dst, x []float32, channel, i, n int, scale float32, sign float64) {
+func (t *attentionTask) load(dst, x []float32, channel, i, n int, sign float64) {
 	t.eachPixel(i, n, func(px int) {
-		at := (px*t.C+channel)*t.Lanes + t.lane
-		t.w.eachRow(t.w.f.mulRows, t.pixel, lanes, x[at:], t.Lanes, t.factorOf(scale), nil, t.Width)
-		t.scatter(dst, px, i, n, sign)
+		src, stride := x[(px*t.C+channel)*t.Lanes+t.lane:], t.Lanes
+		if t.Theta != 0 && sign != 0 {
+			t.w.eachRow(t.w.f.mulRows, t.pixel, lanes, src, stride, t.factorOf(1), nil, t.Width)
+			t.turnPixel(px, sign)
+			src, stride = t.pixel, lanes
+		}
+		t.scatter(dst, src, stride, px, i, n)
 	})
 }
 
 // keep adds matrices to the channels of a head.
 func (t *attentionTask) keep(src, x []float32, channel, i, n int, scale float32, sign float64) {
 	t.eachPixel(i, n, func(px int) {
-		t.gather(src, px, i, n, sign)
+		t.gather(t.pixel, lanes, src, px, i, n)
+		t.turnPixel(px, sign)
 		at := (px*t.C+channel)*t.Lanes + t.lane
 		t.w.eachRow(t.w.f.addRows, x[at:], t.Lanes, t.pixel, lanes, t.factorOf(scale), nil, t.Width)
 	})
@@ -231,7 +258,7 @@ func (t *attentionTask) loadQueries(x []float32, head, i int) {
 	if i+t.block > t.Positions() {
 		clear(t.q)
 	}
-	t.load(t.q, x, head*t.Width, i, t.block, t.scale(), 1)
+	t.load(t.q, x, head*t.Width, i, t.block, 1)
 }
 
 // loadSlopes loads a block of the outputs' gradient, and sums its products with the outputs for each query.
@@ -243,17 +270,16 @@ func (t *attentionTask) loadSlopes(y, dy []float32, head, i int) {
 	out := t.out()
 	t.eachPixel(i, t.block, func(px int) {
 		at := (px*out.C+head*t.Width)*out.Lanes + t.lane
-		t.w.eachRow(t.w.f.mulRows, t.pixel, lanes, dy[at:], out.Lanes, t.factorOf(1), nil, t.Width)
 		t.less = [lanes]float32{}
-		t.w.eachRow(t.w.f.dotRows, t.pixel, lanes, y[at:], out.Lanes, nil, &t.less, t.Width)
-		t.scatter(t.o, px, i, t.block, 0)
+		t.w.eachRow(t.w.f.dotRows, dy[at:], out.Lanes, y[at:], out.Lanes, nil, &t.less, t.Width)
+		t.scatter(t.o, dy[at:], out.Lanes, px, i, t.block)
 		t.eachLane(px, func(l, row, position int) { t.dots[row*t.block+position-i] = t.less[l] })
 	})
 }
 
 func (t *attentionTask) loadKeys(x []float32) {
-	t.load(t.k, x, t.keyChannel(), 0, t.Positions(), 1, 1)
-	t.load(t.v, x, t.valueChannel(), 0, t.Positions(), 1, 0)
+	t.load(t.k, x, t.keyChannel(), 0, t.Positions(), 1)
+	t.load(t.v, x, t.valueChannel(), 0, t.Positions(), 0)
 }
 
 func (t *attentionTask) keyChannel() int   { return (t.Heads + t.group) * t.Width }
@@ -323,22 +349,29 @@ func (t *attentionTask) eachVector(i int, f func(l int)) {
 // forward computes a block of outputs of a row of the batch, of queries of a head from i on, in the queries' place.
 func (t *attentionTask) forward(r, head, i int) {
 	q := t.q[r*t.block*t.wide:][:t.block*t.wide]
-	t.w.Transpose(t.qt, t.block, q, t.wide, t.block, t.Width)
+	t.turnQueries(q)
 	for l := range t.top {
 		t.top[l], t.sum[l] = float32(math.Inf(-1)), 0
 	}
-	clear(t.ot)
 	t.eachKeys(i, func(j, keys int) {
 		at := (r*t.Positions() + j) * t.wide
 		t.scores(t.s, t.k[at:], t.qt, i, j, keys)
 		t.hide(r, i, j, keys)
 		t.eachVector(i, func(l int) { t.soften(l, i, j, keys) })
 		t.eachPanel(i, j, keys, func(c, wide, seen int) {
-			t.w.multiplyAt(t.Width, wide, seen, strided{t.v[at:], 1, t.wide}, t.s[c:], t.block, t.ot[c:], t.block, true)
+			t.w.multiplyAt(t.Width, wide, seen, strided{t.v[at:], 1, t.wide}, t.s[c:], t.block, t.ot[c:], t.block, j > 0)
 		})
 	})
 	t.eachVector(i, func(l int) { t.finish(r, head, i, l) })
 	t.w.Transpose(q, t.wide, t.ot, t.block, t.Width, t.block)
+}
+
+// turnQueries writes a block of queries as [channels][queries], over the root of the width.
+func (t *attentionTask) turnQueries(q []float32) {
+	t.w.Transpose(t.qt, t.block, q, t.wide, t.block, t.Width)
+	for l := 0; l < t.block; l += lanes {
+		t.w.eachRow(t.w.f.mulRows, t.qt[l:], t.block, t.qt[l:], t.block, t.factorOf(t.scale()), nil, t.Width)
+	}
 }
 
 // scores multiplies keys, or values, by a block of queries, or of the outputs' gradient.
@@ -385,7 +418,9 @@ func (t *attentionTask) soften(l, i, j, keys int) {
 		scale[l] = exp32(before[l] - less[l])
 		sum[l] *= scale[l]
 	}
-	t.w.eachRow(t.w.f.mulRows, t.ot[l:], t.block, t.ot[l:], t.block, scale, nil, t.Width)
+	if j > 0 { // nothing is added up before the first block
+		t.w.eachRow(t.w.f.mulRows, t.ot[l:], t.block, t.ot[l:], t.block, scale, nil, t.Width)
+	}
 	t.w.softmaxRows(s, s, less, sum, seen, t.block)
 	t.clearScores(t.s, l, seen, keys)
 }
@@ -428,19 +463,19 @@ func (t *attentionTask) kept(r, head, position int) *float32 {
 func (t *attentionTask) backward(r, head, i int) {
 	at, size := r*t.block*t.wide, t.block*t.wide
 	q, o := t.q[at:][:size], t.o[at:][:size]
-	t.w.Transpose(t.qt, t.block, q, t.wide, t.block, t.Width)
+	t.turnQueries(q)
 	t.w.Transpose(t.ot, t.block, o, t.wide, t.block, t.Width)
 	for l := range min(t.block, t.Positions()-i) {
 		t.top[l] = *t.kept(r, head, i+l)
 	}
-	clear(t.dqt)
 	t.eachKeys(i, func(j, keys int) {
 		at := (r*t.Positions() + j) * t.wide
 		t.slopes(r, i, j, keys, at)
-		t.sums(t.dv[at:], t.s, o, i, j, keys)
-		t.sums(t.dk[at:], t.ds, q, i, j, keys)
+		add := t.Causal || i > 0 || head%t.shared() > 0
+		t.sums(t.dv[at:], t.s, o, i, j, keys, add)
+		t.sums(t.dk[at:], t.ds, q, i, j, keys, add)
 		t.eachPanel(i, j, keys, func(c, wide, seen int) {
-			t.w.multiplyAt(t.Width, wide, seen, strided{t.k[at:], 1, t.wide}, t.ds[c:], t.block, t.dqt[c:], t.block, true)
+			t.w.multiplyAt(t.Width, wide, seen, strided{t.k[at:], 1, t.wide}, t.ds[c:], t.block, t.dqt[c:], t.block, j > 0)
 		})
 	})
 	t.w.Transpose(q, t.wide, t.dqt, t.block, t.Width, t.block)
@@ -460,8 +495,9 @@ func (t *attentionTask) slopes(r, i, j, keys, at int) {
 	})
 }
 
-// sums adds to keys' or values' gradients the sums of scores times rows of queries, of those queries that see a key.
-func (t *attentionTask) sums(dst, scores, queries []float32, i, j, keys int) {
+// sums computes the sums of scores times rows of queries, of those queries that see a key. With add it adds them to the
+// keys' or values' gradients.
+func (t *attentionTask) sums(dst, scores, queries []float32, i, j, keys int, add bool) {
 	n := min(t.block, t.Positions()-i)
 	step := keys
 	if t.Causal {
@@ -473,7 +509,7 @@ func (t *attentionTask) sums(dst, scores, queries []float32, i, j, keys int) {
 			from = max(0, j+k-i)
 		}
 		t.w.multiplyAt(min(step, keys-k), t.wide, n-from, strided{scores[k*t.block+from:], t.block, 1},
-			queries[from*t.wide:], t.wide, dst[k*t.wide:], t.wide, true)
+			queries[from*t.wide:], t.wide, dst[k*t.wide:], t.wide, add)
 	}
 }
 
