@@ -41,13 +41,16 @@ func someSec(draw *rand.Rand, of ...disdel.Millis) disdel.Millis { return sec * 
 
 const mega, sec = disdel.MB, disdel.Millis(time.Second)
 
+var outcomes = []disdel.Outcome{
+	disdel.OutcomeSuccess, disdel.OutcomeSuccess, disdel.OutcomeApplicationError, disdel.OutcomeDeveloperError,
+	disdel.OutcomeOutOfMemory, disdel.OutcomeOutOfMemory, disdel.OutcomeOutOfMemory, disdel.OutcomeTimeout,
+	disdel.OutcomeTimeout, disdel.OutcomeInternalError, disdel.OutcomeLost, disdel.OutcomePaused,
+	disdel.OutcomeStartFailure, disdel.OutcomeThrottled, disdel.OutcomeDiverged, disdel.OutcomeCorrupt,
+}
+
 // drawnFailure is an activation that ended in any way. Few values are drawn, so that some are equal.
 func drawnFailure(draw *rand.Rand) disdel.Activation {
-	a := disdel.Activation{Outcome: oneOf(draw, disdel.OutcomeSuccess, disdel.OutcomeSuccess,
-		disdel.OutcomeApplicationError, disdel.OutcomeDeveloperError, disdel.OutcomeOutOfMemory, disdel.OutcomeOutOfMemory, disdel.OutcomeOutOfMemory,
-		disdel.OutcomeTimeout, disdel.OutcomeTimeout, disdel.OutcomeInternalError, disdel.OutcomeLost,
-		disdel.OutcomePaused, disdel.OutcomeStartFailure, disdel.OutcomeThrottled, disdel.OutcomeDiverged,
-		disdel.OutcomeCorrupt)}
+	a := disdel.Activation{Outcome: oneOf(draw, outcomes...)}
 	a.Task = oneOf(draw, disdel.TaskTrain, disdel.TaskTrain, disdel.TaskAggregate, disdel.TaskEvaluate)
 	a.Limits = disdel.Limits{
 		Memory:  someMB(draw, 128, 200, 512) - oneOf[disdel.Bytes](draw, 0, 1),
@@ -162,7 +165,7 @@ func drawnDemand(draw *rand.Rand, now disdel.Millis) Demand {
 			{Task: disdel.TaskTrain, Count: 1 + draw.IntN(4), Each: each},
 			{Task: disdel.TaskAggregate, Count: draw.IntN(2), Each: each},
 		},
-		Keep:  oneOf(draw, KeepLife, KeepRound),
+		Keep: oneOf(draw, KeepLife, KeepRound),
 		Takes: oneOf(draw, disdel.Interval[disdel.Millis]{},
 			disdel.Interval[disdel.Millis]{Low: sec, Likely: 2 * sec, High: someSec(draw, 2, 3, 10)}),
 		Cost:  oneOf(draw, 0, 1, 2.0),
