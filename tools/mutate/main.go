@@ -9,7 +9,7 @@
 // a test of drawn cases that reaches the code only with other draws.
 //
 // Some changes have no effect that a test could see: the file equal.txt lists them, with reasons. They are not drawn.
-// With -only all changes of one line are tried, for instance those of a survivor that has a test since.
+// With -only all changes of some lines of a package are tried, for instance those of survivors that have tests since.
 //
 //	go -C tools run ./mutate -root .. -n 40 -seed 1
 //	go -C tools run ./mutate -root .. -only executor/wait.go:78
@@ -41,7 +41,7 @@ func main() {
 	n := flag.Int("n", 40, "how many changes to try")
 	seed := flag.Uint64("seed", 1, "draws the places")
 	jobs := flag.Int("jobs", 2, "how many packages to test at once")
-	only := flag.String("only", "", "FILE:LINE: try all changes of this line, and no others")
+	only := flag.String("only", "", "FILE:LINE, more with commas: try all changes of these lines, and no others")
 	flag.Parse()
 	if err := start(*root, strings.Split(*packages, ","), *only, *n, *seed, *jobs); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
@@ -52,7 +52,7 @@ func main() {
 // tally counts the changes of a package.
 type tally struct{ places, tried, killed int }
 
-// start draws from all packages, or tries the changes of one line.
+// start draws from all packages, or tries the changes of some lines.
 func start(root string, packages []string, only string, n int, seed uint64, jobs int) error {
 	if only == "" {
 		return run(root, packages, n, seed, jobs)
@@ -70,7 +70,10 @@ func start(root string, packages []string, only string, n int, seed uint64, jobs
 	if err != nil {
 		return err
 	}
-	all = slices.DeleteFunc(all, func(m mutant) bool { return fmt.Sprintf("%s:%d", m.file, m.line) != only })
+	lines := strings.Split(only, ",")
+	all = slices.DeleteFunc(all, func(m mutant) bool {
+		return !slices.Contains(lines, fmt.Sprintf("%s:%d", m.file, m.line))
+	})
 	if len(all) == 0 {
 		return fmt.Errorf("%s has nothing to change: name a line with an operator, a condition or a returned error, "+
 			"for instance executor/wait.go:78", only)
