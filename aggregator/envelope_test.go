@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -261,4 +262,59 @@ func FuzzCapacity(f *testing.F) {
 			t.Fatal(c)
 		}
 	})
+}
+
+// What is exactly as large as a bound is written and read; what is one larger is refused on both sides.
+func TestABoundOfAHeadIsAllowed(t *testing.T) {
+	valid := func(job, name int) error {
+		w := disdel.Weights{{Name: strings.Repeat("n", name), Shape: []int{1}, Data: []float32{1}}}
+		u := disdel.Update{ID: disdel.UpdateID{Job: disdel.JobID(strings.Repeat("j", job))}, Samples: 1, Weights: w}
+		h := head{
+			kind: kindUpdate, id: u.ID, samples: 1, wire: disdel.WireFloat32, codec: float32s{},
+			layout: newLayout(w, columnValues),
+		}
+		if err := h.valid(); err != nil {
+			return err
+		}
+		_, err := read(whole(t, kindUpdate, u, nil, disdel.WireFloat32), kindUpdate, u.ID, w)
+		return err
+	}
+	for size, want := range map[[2]int]disdel.Kind{
+		{maxJob, maxName}: disdel.UnknownKind, {maxJob + 1, 1}: disdel.Invalid, {1, maxName + 1}: disdel.Invalid,
+	} {
+		if err := valid(size[0], size[1]); disdel.KindOf(err) != want {
+			t.Errorf("a job of %d bytes and a tensor of %d: %v", size[0], size[1], err)
+		}
+	}
+	table := func(name int, sides ...int) []byte {
+		out := binary.LittleEndian.AppendUint16(nil, uint16(name))
+		out = append(append(out, make([]byte, name)...), byte(len(sides)))
+		for _, side := range sides {
+			out = binary.LittleEndian.AppendUint32(out, uint32(side))
+		}
+		return out
+	}
+	const half = maxValues / 2
+	for what, c := range map[string]struct {
+		table []byte
+		count int
+		ok    bool
+	}{
+		"the longest name":  {table(maxName, 1), 1, true},
+		"a longer name":     {table(maxName+1, 1), 1, false},
+		"most sides":        {table(1, 1, 1, 1, 1, 1, 1, 1, 1), 1, true},
+		"one side more":     {table(1, 1, 1, 1, 1, 1, 1, 1, 1, 1), 1, false},
+		"most values":       {table(1, half, 2), 1, true},
+		"one value more":    {append(table(1, half, 2), table(1, 1)...), 2, false},
+		"twice as many":     {table(1, half, 4), 1, false},
+		"two halves":        {append(table(1, half), table(1, half)...), 2, true},
+		"the least table":   {table(0), 1, true},
+		"less than a table": {table(0), 2, false},
+		"a cut side":        {table(1, 7)[:7], 1, false},
+	} {
+		r := reader{rest: c.table}
+		if _, err := r.tensors(c.count); (err == nil) != c.ok {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
 }

@@ -122,6 +122,26 @@ func invoked(t *testing.T, e *Executor) disdel.ActivationID {
 	return id
 }
 
+// An activation is given up after its longest wait, not at its end, and its probe is sent when it is due.
+func TestTheLongestWaitBelongsToTheWait(t *testing.T) {
+	onCluster(t, Config{MaxQueue: time.Hour}, func(t *testing.T, e *Executor, c *cluster) {
+		queued := inv
+		queued.Queue = disdel.Millis(30 * time.Minute)
+		w := waiting{e: e, inv: queued, id: "lost", begun: time.Now()}
+		due := time.Duration(queued.Queue) + time.Duration(queued.Limits.Timeout) + recordWait
+		for _, step := range []struct {
+			at     time.Duration
+			probed bool
+			given  bool
+		}{{due - 1, false, false}, {due, true, false}, {90 * time.Minute, true, false}, {90*time.Minute + 1, true, true}} {
+			time.Sleep(time.Until(w.begun.Add(step.at)))
+			if _, given := w.giveUp(t.Context()); given != step.given || (len(c.accepted) > 0) != step.probed {
+				t.Errorf("after %v: given up %t, %d probes", step.at, given, len(c.accepted))
+			}
+		}
+	})
+}
+
 // An activation that waits behind others', whoever they are, is waited for, and is not lost.
 func TestAnActivationBehindOthersIsNotLost(t *testing.T) {
 	onCluster(t, Config{}, func(t *testing.T, e *Executor, c *cluster) {

@@ -320,7 +320,7 @@ func (a *Admission) number(k *queuedJob) {
 
 // State is the state to continue with.
 func (a *Admission) State() AdmissionState {
-	b := AdmissionState{Jobs: append([]Demand{}, a.Demands()...)}
+	b := AdmissionState{Jobs: append([]Demand{}, a.Demands()...), Spent: maps.Clone(a.spent)}
 	for i := range b.Jobs {
 		d := &b.Jobs[i]
 		d.capacity, d.until, d.number = Capacity{}, 0, 0
@@ -329,9 +329,6 @@ func (a *Admission) State() AdmissionState {
 		}
 	}
 	slices.SortFunc(b.Jobs, func(x, y Demand) int { return strings.Compare(string(x.Job), string(y.Job)) })
-	if len(a.spent) > 0 {
-		b.Spent = maps.Clone(a.spent)
-	}
 	return b
 }
 

@@ -66,11 +66,12 @@ func start(root string, packages []string, only string, n int, seed uint64, jobs
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	all, err := candidates(root, []string{filepath.Dir(only)})
+	lines := strings.Split(only, ",")
+	name := filepath.Dir(lines[0])
+	all, err := candidates(root, []string{name})
 	if err != nil {
 		return err
 	}
-	lines := strings.Split(only, ",")
 	all = slices.DeleteFunc(all, func(m mutant) bool {
 		return !slices.Contains(lines, fmt.Sprintf("%s:%d", m.file, m.line))
 	})
@@ -78,7 +79,7 @@ func start(root string, packages []string, only string, n int, seed uint64, jobs
 		return fmt.Errorf("%s has nothing to change: name a line with an operator, a condition or a returned error, "+
 			"for instance executor/wait.go:78", only)
 	}
-	tests, err := reach(root, scratch, filepath.Dir(only))
+	tests, err := reach(root, scratch, name)
 	if err == nil {
 		_, err = try(root, scratch, tests, all, len(all))
 	}

@@ -90,14 +90,14 @@ func TestTheListOfEqualChangesIsOfThisCode(t *testing.T) {
 	}
 }
 
-// The changes of one line are tried by name, and a line without any is told with an example.
-func TestOneLineIsTried(t *testing.T) {
+// The changes of some lines are tried by name, and a line without any is told with an example.
+func TestNamedLinesAreTried(t *testing.T) {
 	root := module(t, `
 	if n, err := Half(4); n != 2 || err != nil {
 		t.Fatal(n, err)
 	}
 `)
-	if err := start(root, nil, "small/small.go:10", 0, 0, 1); err != nil {
+	if err := start(root, nil, "small/small.go:7,small/small.go:10", 0, 0, 1); err != nil {
 		t.Error(err)
 	}
 	err := start(root, nil, "small/small.go:1", 0, 0, 1)
