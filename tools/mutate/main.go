@@ -244,6 +244,9 @@ func compile(folder, binary string, options ...string) (output string, err error
 	return string(out), err
 }
 
+// outputFile has what the tests that ran last have printed.
+const outputFile = "output"
+
 // runTests runs tests of a folder until one fails. What they leave running or in the temporary folder is removed.
 func runTests(folder, scratch, binary string, tests []topTest, options ...string) (result, error) {
 	temp, err := os.MkdirTemp(scratch, "")
@@ -266,6 +269,12 @@ func runTests(folder, scratch, binary string, tests []topTest, options ...string
 		"-test.run", "^("+strings.Join(names, "|")+")$")...)
 	run.Dir, run.Env = folder, append(os.Environ(), "TMPDIR="+temp)
 	run.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	said, err := os.Create(filepath.Join(scratch, outputFile))
+	if err != nil {
+		return 0, err
+	}
+	defer said.Close()
+	run.Stdout, run.Stderr = said, said
 	if err := run.Start(); err != nil {
 		return 0, err
 	}
@@ -312,7 +321,9 @@ func reach(root, scratch, name string) ([]topTest, error) {
 		case err != nil:
 			return nil, err
 		case result != survived:
-			return nil, fmt.Errorf("%s of %s fails without any change: make it pass first", name, filepath.Base(folder))
+			said, _ := os.ReadFile(filepath.Join(scratch, outputFile)) //nolint:errcheck // it is more than the error
+			return nil, fmt.Errorf("%s of %s fails without any change: make it pass first\n%s", name,
+				filepath.Base(folder), said)
 		}
 		t.took = time.Since(began)
 		text, err := os.ReadFile(profile)
