@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -53,14 +54,7 @@ func (c choice) decision(out disdel.Decision) disdel.Decision {
 // by orders numbers of workers by a figure, the smaller number first if it is equal.
 func by(figure func(timed) float64) func(a, b timed) int {
 	return func(a, b timed) int {
-		switch x, y := figure(a), figure(b); {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		default:
-			return a.workers - b.workers
-		}
+		return cmp.Or(cmp.Compare(figure(a), figure(b)), a.workers-b.workers)
 	}
 }
 

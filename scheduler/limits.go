@@ -299,8 +299,8 @@ func (q resource) need(r *disdel.Record, a *disdel.Activation) int64 {
 	if need == 0 {
 		return q.limit(a.Limits)
 	}
-	if maximum := mostRows(r, a.Task); q.byRows && a.Rows > 0 && a.Rows < maximum {
-		need = int64(float64(need) * float64(maximum) / float64(a.Rows))
+	if q.byRows && a.Rows > 0 {
+		need = int64(float64(need) * float64(mostRows(r, a.Task)) / float64(a.Rows))
 	}
 	return need
 }

@@ -209,6 +209,41 @@ func TestReachedLimitsAreTheTasksOwn(t *testing.T) {
 	}
 }
 
+// A retry that trained a part of the rows passed in a part of the time: the whole needs as many times as long as its
+// rows are of the most. Memory does not grow with the rows, and work without rows needs what it took.
+func TestAPartOfTheRowsIsAPartOfTheTime(t *testing.T) {
+	end := func(task disdel.Task, outcome disdel.Outcome, member, rows int, took time.Duration) (a disdel.Activation) {
+		a.Task, a.Outcome, a.Member, a.Rows, a.Duration = task, outcome, member, rows, disdel.Millis(took)
+		a.Peak, a.Limits = 100*disdel.MB, disdel.Limits{Memory: 50 * disdel.MB, Timeout: disdel.Millis(time.Second)}
+		return a
+	}
+	paced := func(took time.Duration) int64 {
+		return int64(ceilSecond(times(disdel.Millis(took), disdel.PacedMargin)))
+	}
+	const train, evaluate = disdel.TaskTrain, disdel.TaskEvaluate
+	r := disdel.Record{Activations: []disdel.Activation{
+		end(train, disdel.OutcomeTimeout, 0, 0, time.Second), end(train, disdel.OutcomeOutOfMemory, 1, 0, time.Second),
+		end(evaluate, disdel.OutcomeTimeout, 0, 0, time.Second),
+		end(train, disdel.OutcomeSuccess, 0, 25, 20*time.Second), end(train, disdel.OutcomeSuccess, 1, 100, 30*time.Second),
+		end(evaluate, disdel.OutcomeSuccess, 0, 0, 40*time.Second), end(evaluate, disdel.OutcomeSuccess, 1, 9, time.Second),
+	}}
+	for what, c := range map[string]struct {
+		got  []lack
+		want int64
+	}{
+		"time to train":    {timeLimit().lacks(&r, train), 4 * paced(20*time.Second)},
+		"time to evaluate": {timeLimit().lacks(&r, evaluate), paced(40 * time.Second)},
+		"memory to train":  {memoryLimit().lacks(&r, train), wholeMB(scaled(100*disdel.MB, peakMargin))},
+	} {
+		if len(c.got) != 1 || c.got[0].needed != c.want {
+			t.Errorf("%s: %+v, not %d", what, c.got, c.want)
+		}
+	}
+	if need, _ := timeLimit().needOf(&r, train); need != 4*paced(20*time.Second) {
+		t.Errorf("a job needs %d", need)
+	}
+}
+
 // An earlier job tells of this one's memory only if network, engine and the optimiser's moments are all the same.
 func TestMemoryIsLearntFromTheSameNetworkOnly(t *testing.T) {
 	b := planBuilder{PlanInput: planInput(t)}
