@@ -58,6 +58,7 @@ type purse struct {
 	*testing.T
 	lot     *rand.Rand
 	seed    uint64
+	script  []string // all orders
 	spec    Spec
 	m       *Manager
 	now     time.Duration
@@ -315,6 +316,16 @@ func (w *purse) sees(r running) {
 
 func (w *purse) obey(orders []Order) {
 	for _, o := range orders {
+		line := describe(o)
+		switch o := o.(type) {
+		case InvokeOrder:
+			line += fmt.Sprintf(", hold %v", o.Invocation.Hold)
+		case FinishOrder:
+			if o.Failure != nil {
+				line += ", hint " + o.Failure.Hint
+			}
+		}
+		w.script = append(w.script, line)
 		switch o := o.(type) {
 		case InvokeOrder:
 			r := w.activation(o.Invocation)
