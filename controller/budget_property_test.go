@@ -316,18 +316,11 @@ func (w *purse) sees(r running) {
 
 func (w *purse) obey(orders []Order) {
 	for _, o := range orders {
-		line := describe(o)
+		w.script = append(w.script, describe(o))
+		last := &w.script[len(w.script)-1]
 		switch o := o.(type) {
 		case InvokeOrder:
-			line += fmt.Sprintf(", hold %v", o.Invocation.Hold)
-		case FinishOrder:
-			if o.Failure != nil {
-				line += ", hint " + o.Failure.Hint
-			}
-		}
-		w.script = append(w.script, line)
-		switch o := o.(type) {
-		case InvokeOrder:
+			*last += fmt.Sprintf(", hold %v", o.Invocation.Hold)
 			r := w.activation(o.Invocation)
 			r.end, r.reserved = w.now+o.After+time.Duration(r.a.Duration), w.m.budget.running[r.a.Invocation.ID]
 			r.start, r.late = w.startSeen, w.late
@@ -338,6 +331,7 @@ func (w *purse) obey(orders []Order) {
 			switch {
 			case o.Failure == nil:
 			case o.Failure.Code == disdel.CodeOverBudget:
+				*last += ", hint " + o.Failure.Hint
 				w.broke, w.unpaid = o.Failure, o.unpaid
 			default:
 				w.failed = o.Failure
