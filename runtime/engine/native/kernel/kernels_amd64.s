@@ -4953,6 +4953,38 @@ loop173:
 	VZEROUPPER
 	RET
 
+// func layerGradients512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·layerGradients512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    80(AX), BX
+	MOVQ    16(AX), SI
+	MOVQ    56(AX), DI
+	VMOVUPS (SI), Z2
+	VMOVUPS 64(SI), Z3
+	MOVQ    64(AX), AX
+
+loop174:
+	VMOVUPS     (CX), Z0
+	VMOVUPS     (DX), Z1
+	VMOVUPS     (DI), Z4
+	VMOVUPS     64(DI), Z5
+	VSUBPS      Z2, Z0, Z0
+	VMULPS      Z3, Z0, Z0
+	VADDPS      Z1, Z4, Z4
+	VFMADD231PS Z1, Z0, Z5
+	VMOVUPS     Z4, (DI)
+	VMOVUPS     Z5, 64(DI)
+	ADDQ        BX, CX
+	ADDQ        BX, DX
+	ADDQ        $0x00000080, DI
+	SUBQ        $0x00000001, AX
+	JNZ         loop174
+	VZEROUPPER
+	RET
+
 // func moments8_512(args uintptr)
 // Requires: AVX, AVX512F
 TEXT ·moments8_512(SB), NOSPLIT, $0-8
@@ -4995,35 +5027,19 @@ TEXT ·moments8_512(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, SI
 	VPXORQ       Z24, Z24, Z24
 
-loop174:
+loop175:
 	XORQ SI, SI
 	MOVQ SI, DI
 	MOVQ 48(AX), R8
 	XORQ R9, R9
 	MOVQ 72(AX), R10
 
-loop175:
+loop176:
 	VMOVUPS     (CX)(DI*1), Z25
 	VSUBPS      Z16, Z25, Z25
 	VMULPS      (R8)(R9*1), Z25, Z25
 	VADDPS      Z25, Z0, Z0
 	VFMADD231PS Z25, Z25, Z1
-	ADDQ        $0x00000040, DI
-	ADDQ        $0x00000040, R9
-	SUBQ        $0x00000040, R10
-	JNZ         loop175
-	ADDQ        80(AX), SI
-	MOVQ        SI, DI
-	MOVQ        48(AX), R8
-	XORQ        R9, R9
-	MOVQ        72(AX), R10
-
-loop176:
-	VMOVUPS     (CX)(DI*1), Z25
-	VSUBPS      Z17, Z25, Z25
-	VMULPS      (R8)(R9*1), Z25, Z25
-	VADDPS      Z25, Z2, Z2
-	VFMADD231PS Z25, Z25, Z3
 	ADDQ        $0x00000040, DI
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
@@ -5036,10 +5052,10 @@ loop176:
 
 loop177:
 	VMOVUPS     (CX)(DI*1), Z25
-	VSUBPS      Z18, Z25, Z25
+	VSUBPS      Z17, Z25, Z25
 	VMULPS      (R8)(R9*1), Z25, Z25
-	VADDPS      Z25, Z4, Z4
-	VFMADD231PS Z25, Z25, Z5
+	VADDPS      Z25, Z2, Z2
+	VFMADD231PS Z25, Z25, Z3
 	ADDQ        $0x00000040, DI
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
@@ -5052,10 +5068,10 @@ loop177:
 
 loop178:
 	VMOVUPS     (CX)(DI*1), Z25
-	VSUBPS      Z19, Z25, Z25
+	VSUBPS      Z18, Z25, Z25
 	VMULPS      (R8)(R9*1), Z25, Z25
-	VADDPS      Z25, Z6, Z6
-	VFMADD231PS Z25, Z25, Z7
+	VADDPS      Z25, Z4, Z4
+	VFMADD231PS Z25, Z25, Z5
 	ADDQ        $0x00000040, DI
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
@@ -5068,10 +5084,10 @@ loop178:
 
 loop179:
 	VMOVUPS     (CX)(DI*1), Z25
-	VSUBPS      Z20, Z25, Z25
+	VSUBPS      Z19, Z25, Z25
 	VMULPS      (R8)(R9*1), Z25, Z25
-	VADDPS      Z25, Z8, Z8
-	VFMADD231PS Z25, Z25, Z9
+	VADDPS      Z25, Z6, Z6
+	VFMADD231PS Z25, Z25, Z7
 	ADDQ        $0x00000040, DI
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
@@ -5084,10 +5100,10 @@ loop179:
 
 loop180:
 	VMOVUPS     (CX)(DI*1), Z25
-	VSUBPS      Z21, Z25, Z25
+	VSUBPS      Z20, Z25, Z25
 	VMULPS      (R8)(R9*1), Z25, Z25
-	VADDPS      Z25, Z10, Z10
-	VFMADD231PS Z25, Z25, Z11
+	VADDPS      Z25, Z8, Z8
+	VFMADD231PS Z25, Z25, Z9
 	ADDQ        $0x00000040, DI
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
@@ -5100,6 +5116,22 @@ loop180:
 
 loop181:
 	VMOVUPS     (CX)(DI*1), Z25
+	VSUBPS      Z21, Z25, Z25
+	VMULPS      (R8)(R9*1), Z25, Z25
+	VADDPS      Z25, Z10, Z10
+	VFMADD231PS Z25, Z25, Z11
+	ADDQ        $0x00000040, DI
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop181
+	ADDQ        80(AX), SI
+	MOVQ        SI, DI
+	MOVQ        48(AX), R8
+	XORQ        R9, R9
+	MOVQ        72(AX), R10
+
+loop182:
+	VMOVUPS     (CX)(DI*1), Z25
 	VSUBPS      Z22, Z25, Z25
 	VMULPS      (R8)(R9*1), Z25, Z25
 	VADDPS      Z25, Z12, Z12
@@ -5107,13 +5139,13 @@ loop181:
 	ADDQ        $0x00000040, DI
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
-	JNZ         loop181
+	JNZ         loop182
 	ADDQ        80(AX), SI
 	MOVQ        48(AX), DI
 	XORQ        R8, R8
 	MOVQ        72(AX), R9
 
-loop182:
+loop183:
 	VMOVUPS     (CX)(SI*1), Z25
 	VSUBPS      Z23, Z25, Z25
 	VMULPS      (DI)(R8*1), Z25, Z25
@@ -5122,10 +5154,10 @@ loop182:
 	ADDQ        $0x00000040, SI
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
-	JNZ         loop182
+	JNZ         loop183
 	ADDQ        96(AX), CX
 	SUBQ        $0x00000001, BX
-	JNZ         loop174
+	JNZ         loop175
 	VMOVUPS     Z0, (DX)
 	VMOVUPS     Z1, 64(DX)
 	VMOVUPS     Z2, 128(DX)
@@ -5188,30 +5220,17 @@ TEXT ·normSums8_512(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, DI
 	VPXORQ       Z24, Z24, Z24
 
-loop183:
+loop184:
 	XORQ DI, DI
 	MOVQ DI, R8
 	MOVQ 72(AX), R9
 
-loop184:
+loop185:
 	VMOVUPS     (DX)(R8*1), Z26
 	VMOVUPS     (CX)(R8*1), Z25
 	VSUBPS      Z16, Z25, Z25
 	VADDPS      Z26, Z0, Z0
 	VFMADD231PS Z26, Z25, Z1
-	ADDQ        $0x00000040, R8
-	SUBQ        $0x00000040, R9
-	JNZ         loop184
-	ADDQ        80(AX), DI
-	MOVQ        DI, R8
-	MOVQ        72(AX), R9
-
-loop185:
-	VMOVUPS     (DX)(R8*1), Z26
-	VMOVUPS     (CX)(R8*1), Z25
-	VSUBPS      Z17, Z25, Z25
-	VADDPS      Z26, Z2, Z2
-	VFMADD231PS Z26, Z25, Z3
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
 	JNZ         loop185
@@ -5222,9 +5241,9 @@ loop185:
 loop186:
 	VMOVUPS     (DX)(R8*1), Z26
 	VMOVUPS     (CX)(R8*1), Z25
-	VSUBPS      Z18, Z25, Z25
-	VADDPS      Z26, Z4, Z4
-	VFMADD231PS Z26, Z25, Z5
+	VSUBPS      Z17, Z25, Z25
+	VADDPS      Z26, Z2, Z2
+	VFMADD231PS Z26, Z25, Z3
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
 	JNZ         loop186
@@ -5235,9 +5254,9 @@ loop186:
 loop187:
 	VMOVUPS     (DX)(R8*1), Z26
 	VMOVUPS     (CX)(R8*1), Z25
-	VSUBPS      Z19, Z25, Z25
-	VADDPS      Z26, Z6, Z6
-	VFMADD231PS Z26, Z25, Z7
+	VSUBPS      Z18, Z25, Z25
+	VADDPS      Z26, Z4, Z4
+	VFMADD231PS Z26, Z25, Z5
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
 	JNZ         loop187
@@ -5248,9 +5267,9 @@ loop187:
 loop188:
 	VMOVUPS     (DX)(R8*1), Z26
 	VMOVUPS     (CX)(R8*1), Z25
-	VSUBPS      Z20, Z25, Z25
-	VADDPS      Z26, Z8, Z8
-	VFMADD231PS Z26, Z25, Z9
+	VSUBPS      Z19, Z25, Z25
+	VADDPS      Z26, Z6, Z6
+	VFMADD231PS Z26, Z25, Z7
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
 	JNZ         loop188
@@ -5261,9 +5280,9 @@ loop188:
 loop189:
 	VMOVUPS     (DX)(R8*1), Z26
 	VMOVUPS     (CX)(R8*1), Z25
-	VSUBPS      Z21, Z25, Z25
-	VADDPS      Z26, Z10, Z10
-	VFMADD231PS Z26, Z25, Z11
+	VSUBPS      Z20, Z25, Z25
+	VADDPS      Z26, Z8, Z8
+	VFMADD231PS Z26, Z25, Z9
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
 	JNZ         loop189
@@ -5274,16 +5293,29 @@ loop189:
 loop190:
 	VMOVUPS     (DX)(R8*1), Z26
 	VMOVUPS     (CX)(R8*1), Z25
+	VSUBPS      Z21, Z25, Z25
+	VADDPS      Z26, Z10, Z10
+	VFMADD231PS Z26, Z25, Z11
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop190
+	ADDQ        80(AX), DI
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
+
+loop191:
+	VMOVUPS     (DX)(R8*1), Z26
+	VMOVUPS     (CX)(R8*1), Z25
 	VSUBPS      Z22, Z25, Z25
 	VADDPS      Z26, Z12, Z12
 	VFMADD231PS Z26, Z25, Z13
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
-	JNZ         loop190
+	JNZ         loop191
 	ADDQ        80(AX), DI
 	MOVQ        72(AX), R8
 
-loop191:
+loop192:
 	VMOVUPS     (DX)(DI*1), Z26
 	VMOVUPS     (CX)(DI*1), Z25
 	VSUBPS      Z23, Z25, Z25
@@ -5291,11 +5323,11 @@ loop191:
 	VFMADD231PS Z26, Z25, Z15
 	ADDQ        $0x00000040, DI
 	SUBQ        $0x00000040, R8
-	JNZ         loop191
+	JNZ         loop192
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop183
+	JNZ         loop184
 	VMOVUPS     Z0, (BX)
 	VMOVUPS     Z1, 64(BX)
 	VMOVUPS     Z2, 128(BX)
@@ -5359,12 +5391,12 @@ TEXT ·normSumsRelu8_512(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, R8
 	VPXORQ       Z24, Z24, Z24
 
-loop192:
+loop193:
 	XORQ R8, R8
 	MOVQ R8, R9
 	MOVQ 72(AX), R10
 
-loop193:
+loop194:
 	VMOVUPS     (DX)(R9*1), Z26
 	VMOVUPS     (BX)(R9*1), Z27
 	VCMPPS      $0x1e, Z24, Z27, K1
@@ -5374,23 +5406,6 @@ loop193:
 	VSUBPS      Z16, Z25, Z25
 	VADDPS      Z26, Z0, Z0
 	VFMADD231PS Z26, Z25, Z1
-	ADDQ        $0x00000040, R9
-	SUBQ        $0x00000040, R10
-	JNZ         loop193
-	ADDQ        80(AX), R8
-	MOVQ        R8, R9
-	MOVQ        72(AX), R10
-
-loop194:
-	VMOVUPS     (DX)(R9*1), Z26
-	VMOVUPS     (BX)(R9*1), Z27
-	VCMPPS      $0x1e, Z24, Z27, K1
-	VMOVAPS.Z   Z26, K1, Z26
-	VMOVUPS     Z26, (DX)(R9*1)
-	VMOVUPS     (CX)(R9*1), Z25
-	VSUBPS      Z17, Z25, Z25
-	VADDPS      Z26, Z2, Z2
-	VFMADD231PS Z26, Z25, Z3
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
 	JNZ         loop194
@@ -5405,9 +5420,9 @@ loop195:
 	VMOVAPS.Z   Z26, K1, Z26
 	VMOVUPS     Z26, (DX)(R9*1)
 	VMOVUPS     (CX)(R9*1), Z25
-	VSUBPS      Z18, Z25, Z25
-	VADDPS      Z26, Z4, Z4
-	VFMADD231PS Z26, Z25, Z5
+	VSUBPS      Z17, Z25, Z25
+	VADDPS      Z26, Z2, Z2
+	VFMADD231PS Z26, Z25, Z3
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
 	JNZ         loop195
@@ -5422,9 +5437,9 @@ loop196:
 	VMOVAPS.Z   Z26, K1, Z26
 	VMOVUPS     Z26, (DX)(R9*1)
 	VMOVUPS     (CX)(R9*1), Z25
-	VSUBPS      Z19, Z25, Z25
-	VADDPS      Z26, Z6, Z6
-	VFMADD231PS Z26, Z25, Z7
+	VSUBPS      Z18, Z25, Z25
+	VADDPS      Z26, Z4, Z4
+	VFMADD231PS Z26, Z25, Z5
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
 	JNZ         loop196
@@ -5439,9 +5454,9 @@ loop197:
 	VMOVAPS.Z   Z26, K1, Z26
 	VMOVUPS     Z26, (DX)(R9*1)
 	VMOVUPS     (CX)(R9*1), Z25
-	VSUBPS      Z20, Z25, Z25
-	VADDPS      Z26, Z8, Z8
-	VFMADD231PS Z26, Z25, Z9
+	VSUBPS      Z19, Z25, Z25
+	VADDPS      Z26, Z6, Z6
+	VFMADD231PS Z26, Z25, Z7
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
 	JNZ         loop197
@@ -5456,9 +5471,9 @@ loop198:
 	VMOVAPS.Z   Z26, K1, Z26
 	VMOVUPS     Z26, (DX)(R9*1)
 	VMOVUPS     (CX)(R9*1), Z25
-	VSUBPS      Z21, Z25, Z25
-	VADDPS      Z26, Z10, Z10
-	VFMADD231PS Z26, Z25, Z11
+	VSUBPS      Z20, Z25, Z25
+	VADDPS      Z26, Z8, Z8
+	VFMADD231PS Z26, Z25, Z9
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
 	JNZ         loop198
@@ -5473,16 +5488,33 @@ loop199:
 	VMOVAPS.Z   Z26, K1, Z26
 	VMOVUPS     Z26, (DX)(R9*1)
 	VMOVUPS     (CX)(R9*1), Z25
+	VSUBPS      Z21, Z25, Z25
+	VADDPS      Z26, Z10, Z10
+	VFMADD231PS Z26, Z25, Z11
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x00000040, R10
+	JNZ         loop199
+	ADDQ        80(AX), R8
+	MOVQ        R8, R9
+	MOVQ        72(AX), R10
+
+loop200:
+	VMOVUPS     (DX)(R9*1), Z26
+	VMOVUPS     (BX)(R9*1), Z27
+	VCMPPS      $0x1e, Z24, Z27, K1
+	VMOVAPS.Z   Z26, K1, Z26
+	VMOVUPS     Z26, (DX)(R9*1)
+	VMOVUPS     (CX)(R9*1), Z25
 	VSUBPS      Z22, Z25, Z25
 	VADDPS      Z26, Z12, Z12
 	VFMADD231PS Z26, Z25, Z13
 	ADDQ        $0x00000040, R9
 	SUBQ        $0x00000040, R10
-	JNZ         loop199
+	JNZ         loop200
 	ADDQ        80(AX), R8
 	MOVQ        72(AX), R9
 
-loop200:
+loop201:
 	VMOVUPS     (DX)(R8*1), Z26
 	VMOVUPS     (BX)(R8*1), Z27
 	VCMPPS      $0x1e, Z24, Z27, K1
@@ -5494,12 +5526,12 @@ loop200:
 	VFMADD231PS Z26, Z25, Z15
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
-	JNZ         loop200
+	JNZ         loop201
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop192
+	JNZ         loop193
 	VMOVUPS     Z0, (SI)
 	VMOVUPS     Z1, 64(SI)
 	VMOVUPS     Z2, 128(SI)
@@ -5536,22 +5568,13 @@ TEXT ·rowSums8_512(SB), NOSPLIT, $0-8
 	VMOVUPS 448(DX), Z7
 	VPXORQ  Z16, Z16, Z16
 
-loop201:
+loop202:
 	XORQ SI, SI
 	MOVQ SI, DI
 	MOVQ 72(AX), R8
 
-loop202:
-	VADDPS (CX)(DI*1), Z0, Z0
-	ADDQ   $0x00000040, DI
-	SUBQ   $0x00000040, R8
-	JNZ    loop202
-	ADDQ   80(AX), SI
-	MOVQ   SI, DI
-	MOVQ   72(AX), R8
-
 loop203:
-	VADDPS (CX)(DI*1), Z1, Z1
+	VADDPS (CX)(DI*1), Z0, Z0
 	ADDQ   $0x00000040, DI
 	SUBQ   $0x00000040, R8
 	JNZ    loop203
@@ -5560,7 +5583,7 @@ loop203:
 	MOVQ   72(AX), R8
 
 loop204:
-	VADDPS (CX)(DI*1), Z2, Z2
+	VADDPS (CX)(DI*1), Z1, Z1
 	ADDQ   $0x00000040, DI
 	SUBQ   $0x00000040, R8
 	JNZ    loop204
@@ -5569,7 +5592,7 @@ loop204:
 	MOVQ   72(AX), R8
 
 loop205:
-	VADDPS (CX)(DI*1), Z3, Z3
+	VADDPS (CX)(DI*1), Z2, Z2
 	ADDQ   $0x00000040, DI
 	SUBQ   $0x00000040, R8
 	JNZ    loop205
@@ -5578,7 +5601,7 @@ loop205:
 	MOVQ   72(AX), R8
 
 loop206:
-	VADDPS (CX)(DI*1), Z4, Z4
+	VADDPS (CX)(DI*1), Z3, Z3
 	ADDQ   $0x00000040, DI
 	SUBQ   $0x00000040, R8
 	JNZ    loop206
@@ -5587,7 +5610,7 @@ loop206:
 	MOVQ   72(AX), R8
 
 loop207:
-	VADDPS (CX)(DI*1), Z5, Z5
+	VADDPS (CX)(DI*1), Z4, Z4
 	ADDQ   $0x00000040, DI
 	SUBQ   $0x00000040, R8
 	JNZ    loop207
@@ -5596,21 +5619,30 @@ loop207:
 	MOVQ   72(AX), R8
 
 loop208:
-	VADDPS (CX)(DI*1), Z6, Z6
+	VADDPS (CX)(DI*1), Z5, Z5
 	ADDQ   $0x00000040, DI
 	SUBQ   $0x00000040, R8
 	JNZ    loop208
 	ADDQ   80(AX), SI
-	MOVQ   72(AX), DI
+	MOVQ   SI, DI
+	MOVQ   72(AX), R8
 
 loop209:
+	VADDPS (CX)(DI*1), Z6, Z6
+	ADDQ   $0x00000040, DI
+	SUBQ   $0x00000040, R8
+	JNZ    loop209
+	ADDQ   80(AX), SI
+	MOVQ   72(AX), DI
+
+loop210:
 	VADDPS  (CX)(SI*1), Z7, Z7
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JNZ     loop209
+	JNZ     loop210
 	ADDQ    96(AX), CX
 	SUBQ    $0x00000001, BX
-	JNZ     loop201
+	JNZ     loop202
 	VMOVUPS Z0, (DX)
 	VMOVUPS Z1, 64(DX)
 	VMOVUPS Z2, 128(DX)
@@ -5640,24 +5672,14 @@ TEXT ·dots8_512(SB), NOSPLIT, $0-8
 	VMOVUPS 448(BX), Z7
 	VPXORQ  Z16, Z16, Z16
 
-loop210:
+loop211:
 	XORQ DI, DI
 	MOVQ DI, R8
 	MOVQ 72(AX), R9
 
-loop211:
-	VMOVUPS     (CX)(R8*1), Z17
-	VFMADD231PS (DX)(R8*1), Z17, Z0
-	ADDQ        $0x00000040, R8
-	SUBQ        $0x00000040, R9
-	JNZ         loop211
-	ADDQ        80(AX), DI
-	MOVQ        DI, R8
-	MOVQ        72(AX), R9
-
 loop212:
 	VMOVUPS     (CX)(R8*1), Z17
-	VFMADD231PS (DX)(R8*1), Z17, Z1
+	VFMADD231PS (DX)(R8*1), Z17, Z0
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
 	JNZ         loop212
@@ -5667,7 +5689,7 @@ loop212:
 
 loop213:
 	VMOVUPS     (CX)(R8*1), Z17
-	VFMADD231PS (DX)(R8*1), Z17, Z2
+	VFMADD231PS (DX)(R8*1), Z17, Z1
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
 	JNZ         loop213
@@ -5677,7 +5699,7 @@ loop213:
 
 loop214:
 	VMOVUPS     (CX)(R8*1), Z17
-	VFMADD231PS (DX)(R8*1), Z17, Z3
+	VFMADD231PS (DX)(R8*1), Z17, Z2
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
 	JNZ         loop214
@@ -5687,7 +5709,7 @@ loop214:
 
 loop215:
 	VMOVUPS     (CX)(R8*1), Z17
-	VFMADD231PS (DX)(R8*1), Z17, Z4
+	VFMADD231PS (DX)(R8*1), Z17, Z3
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
 	JNZ         loop215
@@ -5697,7 +5719,7 @@ loop215:
 
 loop216:
 	VMOVUPS     (CX)(R8*1), Z17
-	VFMADD231PS (DX)(R8*1), Z17, Z5
+	VFMADD231PS (DX)(R8*1), Z17, Z4
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
 	JNZ         loop216
@@ -5707,23 +5729,33 @@ loop216:
 
 loop217:
 	VMOVUPS     (CX)(R8*1), Z17
-	VFMADD231PS (DX)(R8*1), Z17, Z6
+	VFMADD231PS (DX)(R8*1), Z17, Z5
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
 	JNZ         loop217
 	ADDQ        80(AX), DI
-	MOVQ        72(AX), R8
+	MOVQ        DI, R8
+	MOVQ        72(AX), R9
 
 loop218:
+	VMOVUPS     (CX)(R8*1), Z17
+	VFMADD231PS (DX)(R8*1), Z17, Z6
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000040, R9
+	JNZ         loop218
+	ADDQ        80(AX), DI
+	MOVQ        72(AX), R8
+
+loop219:
 	VMOVUPS     (CX)(DI*1), Z17
 	VFMADD231PS (DX)(DI*1), Z17, Z7
 	ADDQ        $0x00000040, DI
 	SUBQ        $0x00000040, R8
-	JNZ         loop218
+	JNZ         loop219
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop210
+	JNZ         loop211
 	VMOVUPS     Z0, (BX)
 	VMOVUPS     Z1, 64(BX)
 	VMOVUPS     Z2, 128(BX)
@@ -5749,13 +5781,13 @@ TEXT ·moments1_512(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, SI
 	VPXORQ       Z3, Z3, Z3
 
-loop219:
+loop220:
 	XORQ SI, SI
 	MOVQ 48(AX), DI
 	XORQ R8, R8
 	MOVQ 72(AX), R9
 
-loop220:
+loop221:
 	VMOVUPS     (CX)(SI*1), Z4
 	VSUBPS      Z2, Z4, Z4
 	VMULPS      (DI)(R8*1), Z4, Z4
@@ -5764,10 +5796,10 @@ loop220:
 	ADDQ        $0x00000040, SI
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
-	JNZ         loop220
+	JNZ         loop221
 	ADDQ        96(AX), CX
 	SUBQ        $0x00000001, BX
-	JNZ         loop219
+	JNZ         loop220
 	VMOVUPS     Z0, (DX)
 	VMOVUPS     Z1, 64(DX)
 	VZEROUPPER
@@ -5788,11 +5820,11 @@ TEXT ·normSums1_512(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, DI
 	VPXORQ       Z3, Z3, Z3
 
-loop221:
+loop222:
 	XORQ DI, DI
 	MOVQ 72(AX), R8
 
-loop222:
+loop223:
 	VMOVUPS     (DX)(DI*1), Z5
 	VMOVUPS     (CX)(DI*1), Z4
 	VSUBPS      Z2, Z4, Z4
@@ -5800,11 +5832,11 @@ loop222:
 	VFMADD231PS Z5, Z4, Z1
 	ADDQ        $0x00000040, DI
 	SUBQ        $0x00000040, R8
-	JNZ         loop222
+	JNZ         loop223
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop221
+	JNZ         loop222
 	VMOVUPS     Z0, (BX)
 	VMOVUPS     Z1, 64(BX)
 	VZEROUPPER
@@ -5826,11 +5858,11 @@ TEXT ·normSumsRelu1_512(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, R8
 	VPXORQ       Z3, Z3, Z3
 
-loop223:
+loop224:
 	XORQ R8, R8
 	MOVQ 72(AX), R9
 
-loop224:
+loop225:
 	VMOVUPS     (DX)(R8*1), Z5
 	VMOVUPS     (BX)(R8*1), Z6
 	VCMPPS      $0x1e, Z3, Z6, K1
@@ -5842,12 +5874,12 @@ loop224:
 	VFMADD231PS Z5, Z4, Z1
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000040, R9
-	JNZ         loop224
+	JNZ         loop225
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop223
+	JNZ         loop224
 	VMOVUPS     Z0, (SI)
 	VMOVUPS     Z1, 64(SI)
 	VZEROUPPER
@@ -5863,18 +5895,18 @@ TEXT ·rowSums1_512(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Z0
 	VPXORQ  Z2, Z2, Z2
 
-loop225:
+loop226:
 	XORQ SI, SI
 	MOVQ 72(AX), DI
 
-loop226:
+loop227:
 	VADDPS  (CX)(SI*1), Z0, Z0
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JNZ     loop226
+	JNZ     loop227
 	ADDQ    96(AX), CX
 	SUBQ    $0x00000001, BX
-	JNZ     loop225
+	JNZ     loop226
 	VMOVUPS Z0, (DX)
 	VZEROUPPER
 	RET
@@ -5890,20 +5922,20 @@ TEXT ·dots1_512(SB), NOSPLIT, $0-8
 	VMOVUPS (BX), Z0
 	VPXORQ  Z2, Z2, Z2
 
-loop227:
+loop228:
 	XORQ DI, DI
 	MOVQ 72(AX), R8
 
-loop228:
+loop229:
 	VMOVUPS     (CX)(DI*1), Z3
 	VFMADD231PS (DX)(DI*1), Z3, Z0
 	ADDQ        $0x00000040, DI
 	SUBQ        $0x00000040, R8
-	JNZ         loop228
+	JNZ         loop229
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop227
+	JNZ         loop228
 	VMOVUPS     Z0, (BX)
 	VZEROUPPER
 	RET
@@ -5917,45 +5949,19 @@ TEXT ·maxPool512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 48(AX), Z15
 	MOVQ         104(AX), BX
 
-loop229:
+loop230:
 	MOVQ 40(AX), DI
 	XORQ SI, SI
 
-big230:
+big231:
 	MOVQ    DI, R8
 	SUBQ    SI, R8
 	CMPQ    R8, $0x00000100
-	JB      small231
+	JB      small232
 	VMOVAPS Z15, Z0
 	VMOVAPS Z15, Z1
 	VMOVAPS Z15, Z2
 	VMOVAPS Z15, Z3
-	MOVQ    24(AX), R8
-	MOVQ    32(AX), R9
-	MOVQ    CX, R10
-	ADDQ    SI, R10
-
-loop233:
-	MOVQ    (R8), R11
-	ADDQ    $0x00000008, R8
-	ADDQ    R10, R11
-	VMAXPS  (R11), Z0, Z0
-	VMAXPS  64(R11), Z1, Z1
-	VMAXPS  128(R11), Z2, Z2
-	VMAXPS  192(R11), Z3, Z3
-	SUBQ    $0x00000001, R9
-	JNZ     loop233
-	VMOVUPS Z0, (DX)(SI*1)
-	VMOVUPS Z1, 64(DX)(SI*1)
-	VMOVUPS Z2, 128(DX)(SI*1)
-	VMOVUPS Z3, 192(DX)(SI*1)
-	ADDQ    $0x00000100, SI
-	JMP     big230
-
-small231:
-	CMPQ    SI, DI
-	JAE     out232
-	VMOVAPS Z15, Z0
 	MOVQ    24(AX), R8
 	MOVQ    32(AX), R9
 	MOVQ    CX, R10
@@ -5966,17 +5972,43 @@ loop234:
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
 	VMAXPS  (R11), Z0, Z0
+	VMAXPS  64(R11), Z1, Z1
+	VMAXPS  128(R11), Z2, Z2
+	VMAXPS  192(R11), Z3, Z3
 	SUBQ    $0x00000001, R9
 	JNZ     loop234
 	VMOVUPS Z0, (DX)(SI*1)
-	ADDQ    $0x00000040, SI
-	JMP     small231
+	VMOVUPS Z1, 64(DX)(SI*1)
+	VMOVUPS Z2, 128(DX)(SI*1)
+	VMOVUPS Z3, 192(DX)(SI*1)
+	ADDQ    $0x00000100, SI
+	JMP     big231
 
-out232:
+small232:
+	CMPQ    SI, DI
+	JAE     out233
+	VMOVAPS Z15, Z0
+	MOVQ    24(AX), R8
+	MOVQ    32(AX), R9
+	MOVQ    CX, R10
+	ADDQ    SI, R10
+
+loop235:
+	MOVQ    (R8), R11
+	ADDQ    $0x00000008, R8
+	ADDQ    R10, R11
+	VMAXPS  (R11), Z0, Z0
+	SUBQ    $0x00000001, R9
+	JNZ     loop235
+	VMOVUPS Z0, (DX)(SI*1)
+	ADDQ    $0x00000040, SI
+	JMP     small232
+
+out233:
 	ADDQ 112(AX), CX
 	ADDQ 120(AX), DX
 	SUBQ $0x00000001, BX
-	JNZ  loop229
+	JNZ  loop230
 	VZEROUPPER
 	RET
 
@@ -5989,49 +6021,19 @@ TEXT ·sumPool512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 48(AX), Z15
 	MOVQ         104(AX), BX
 
-loop235:
+loop236:
 	MOVQ 40(AX), DI
 	XORQ SI, SI
 
-big236:
+big237:
 	MOVQ   DI, R8
 	SUBQ   SI, R8
 	CMPQ   R8, $0x00000100
-	JB     small237
+	JB     small238
 	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
 	VPXORQ Z3, Z3, Z3
-	MOVQ   24(AX), R8
-	MOVQ   32(AX), R9
-	MOVQ   CX, R10
-	ADDQ   SI, R10
-
-loop239:
-	MOVQ    (R8), R11
-	ADDQ    $0x00000008, R8
-	ADDQ    R10, R11
-	VADDPS  (R11), Z0, Z0
-	VADDPS  64(R11), Z1, Z1
-	VADDPS  128(R11), Z2, Z2
-	VADDPS  192(R11), Z3, Z3
-	SUBQ    $0x00000001, R9
-	JNZ     loop239
-	VMULPS  Z15, Z0, Z0
-	VMOVUPS Z0, (DX)(SI*1)
-	VMULPS  Z15, Z1, Z1
-	VMOVUPS Z1, 64(DX)(SI*1)
-	VMULPS  Z15, Z2, Z2
-	VMOVUPS Z2, 128(DX)(SI*1)
-	VMULPS  Z15, Z3, Z3
-	VMOVUPS Z3, 192(DX)(SI*1)
-	ADDQ    $0x00000100, SI
-	JMP     big236
-
-small237:
-	CMPQ   SI, DI
-	JAE    out238
-	VPXORQ Z0, Z0, Z0
 	MOVQ   24(AX), R8
 	MOVQ   32(AX), R9
 	MOVQ   CX, R10
@@ -6042,18 +6044,48 @@ loop240:
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
 	VADDPS  (R11), Z0, Z0
+	VADDPS  64(R11), Z1, Z1
+	VADDPS  128(R11), Z2, Z2
+	VADDPS  192(R11), Z3, Z3
 	SUBQ    $0x00000001, R9
 	JNZ     loop240
 	VMULPS  Z15, Z0, Z0
 	VMOVUPS Z0, (DX)(SI*1)
-	ADDQ    $0x00000040, SI
-	JMP     small237
+	VMULPS  Z15, Z1, Z1
+	VMOVUPS Z1, 64(DX)(SI*1)
+	VMULPS  Z15, Z2, Z2
+	VMOVUPS Z2, 128(DX)(SI*1)
+	VMULPS  Z15, Z3, Z3
+	VMOVUPS Z3, 192(DX)(SI*1)
+	ADDQ    $0x00000100, SI
+	JMP     big237
 
-out238:
+small238:
+	CMPQ   SI, DI
+	JAE    out239
+	VPXORQ Z0, Z0, Z0
+	MOVQ   24(AX), R8
+	MOVQ   32(AX), R9
+	MOVQ   CX, R10
+	ADDQ   SI, R10
+
+loop241:
+	MOVQ    (R8), R11
+	ADDQ    $0x00000008, R8
+	ADDQ    R10, R11
+	VADDPS  (R11), Z0, Z0
+	SUBQ    $0x00000001, R9
+	JNZ     loop241
+	VMULPS  Z15, Z0, Z0
+	VMOVUPS Z0, (DX)(SI*1)
+	ADDQ    $0x00000040, SI
+	JMP     small238
+
+out239:
 	ADDQ 112(AX), CX
 	ADDQ 120(AX), DX
 	SUBQ $0x00000001, BX
-	JNZ  loop235
+	JNZ  loop236
 	VZEROUPPER
 	RET
 
@@ -6068,50 +6100,15 @@ TEXT ·maxPoolBack512(SB), NOSPLIT, $0-8
 	MOVQ 40(AX), R8
 	XORQ DI, DI
 
-big241:
+big242:
 	MOVQ    R8, R9
 	SUBQ    DI, R9
 	CMPQ    R9, $0x00000080
-	JB      small242
+	JB      small243
 	VMOVUPS (DX)(DI*1), Z0
 	VMOVUPS (SI)(DI*1), Z2
 	VMOVUPS 64(DX)(DI*1), Z1
 	VMOVUPS 64(SI)(DI*1), Z3
-	MOVQ    24(AX), R9
-	MOVQ    32(AX), R10
-	MOVQ    CX, R11
-	ADDQ    DI, R11
-	MOVQ    BX, R12
-	ADDQ    DI, R12
-
-loop244:
-	MOVQ      (R9), R13
-	ADDQ      $0x00000008, R9
-	MOVQ      R11, R14
-	ADDQ      R13, R14
-	ADDQ      R12, R13
-	VMOVUPS   (R14), Z4
-	VCMPPS    $0x00, Z0, Z4, K1
-	VMOVAPS.Z Z2, K1, Z6
-	VSUBPS    Z6, Z2, Z2
-	VADDPS    (R13), Z6, Z6
-	VMOVUPS   Z6, (R13)
-	VMOVUPS   64(R14), Z5
-	VCMPPS    $0x00, Z1, Z5, K1
-	VMOVAPS.Z Z3, K1, Z7
-	VSUBPS    Z7, Z3, Z3
-	VADDPS    64(R13), Z7, Z7
-	VMOVUPS   Z7, 64(R13)
-	SUBQ      $0x00000001, R10
-	JNZ       loop244
-	ADDQ      $0x00000080, DI
-	JMP       big241
-
-small242:
-	CMPQ    DI, R8
-	JAE     out243
-	VMOVUPS (DX)(DI*1), Z0
-	VMOVUPS (SI)(DI*1), Z2
 	MOVQ    24(AX), R9
 	MOVQ    32(AX), R10
 	MOVQ    CX, R11
@@ -6131,12 +6128,47 @@ loop245:
 	VSUBPS    Z6, Z2, Z2
 	VADDPS    (R13), Z6, Z6
 	VMOVUPS   Z6, (R13)
+	VMOVUPS   64(R14), Z5
+	VCMPPS    $0x00, Z1, Z5, K1
+	VMOVAPS.Z Z3, K1, Z7
+	VSUBPS    Z7, Z3, Z3
+	VADDPS    64(R13), Z7, Z7
+	VMOVUPS   Z7, 64(R13)
 	SUBQ      $0x00000001, R10
 	JNZ       loop245
-	ADDQ      $0x00000040, DI
-	JMP       small242
+	ADDQ      $0x00000080, DI
+	JMP       big242
 
-out243:
+small243:
+	CMPQ    DI, R8
+	JAE     out244
+	VMOVUPS (DX)(DI*1), Z0
+	VMOVUPS (SI)(DI*1), Z2
+	MOVQ    24(AX), R9
+	MOVQ    32(AX), R10
+	MOVQ    CX, R11
+	ADDQ    DI, R11
+	MOVQ    BX, R12
+	ADDQ    DI, R12
+
+loop246:
+	MOVQ      (R9), R13
+	ADDQ      $0x00000008, R9
+	MOVQ      R11, R14
+	ADDQ      R13, R14
+	ADDQ      R12, R13
+	VMOVUPS   (R14), Z4
+	VCMPPS    $0x00, Z0, Z4, K1
+	VMOVAPS.Z Z2, K1, Z6
+	VSUBPS    Z6, Z2, Z2
+	VADDPS    (R13), Z6, Z6
+	VMOVUPS   Z6, (R13)
+	SUBQ      $0x00000001, R10
+	JNZ       loop246
+	ADDQ      $0x00000040, DI
+	JMP       small243
+
+out244:
 	VZEROUPPER
 	RET
 
@@ -6150,11 +6182,11 @@ TEXT ·sumPoolBack512(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big246:
+big247:
 	MOVQ   SI, DI
 	SUBQ   BX, DI
 	CMPQ   DI, $0x00000100
-	JB     small247
+	JB     small248
 	VMULPS (CX)(BX*1), Z15, Z0
 	VMULPS 64(CX)(BX*1), Z15, Z1
 	VMULPS 128(CX)(BX*1), Z15, Z2
@@ -6164,7 +6196,7 @@ big246:
 	MOVQ   DX, R9
 	ADDQ   BX, R9
 
-loop249:
+loop250:
 	MOVQ    (DI), R10
 	ADDQ    $0x00000008, DI
 	ADDQ    R9, R10
@@ -6177,31 +6209,31 @@ loop249:
 	VADDPS  192(R10), Z3, Z7
 	VMOVUPS Z7, 192(R10)
 	SUBQ    $0x00000001, R8
-	JNZ     loop249
+	JNZ     loop250
 	ADDQ    $0x00000100, BX
-	JMP     big246
+	JMP     big247
 
-small247:
+small248:
 	CMPQ   BX, SI
-	JAE    out248
+	JAE    out249
 	VMULPS (CX)(BX*1), Z15, Z0
 	MOVQ   24(AX), DI
 	MOVQ   32(AX), R8
 	MOVQ   DX, R9
 	ADDQ   BX, R9
 
-loop250:
+loop251:
 	MOVQ    (DI), R10
 	ADDQ    $0x00000008, DI
 	ADDQ    R9, R10
 	VADDPS  (R10), Z0, Z4
 	VMOVUPS Z4, (R10)
 	SUBQ    $0x00000001, R8
-	JNZ     loop250
+	JNZ     loop251
 	ADDQ    $0x00000040, BX
-	JMP     small247
+	JMP     small248
 
-out248:
+out249:
 	VZEROUPPER
 	RET
 
@@ -6214,55 +6246,19 @@ TEXT ·weighted512(SB), NOSPLIT, $0-8
 	MOVQ 56(AX), BX
 	MOVQ 104(AX), SI
 
-loop251:
+loop252:
 	MOVQ 40(AX), R8
 	XORQ DI, DI
 
-big252:
+big253:
 	MOVQ   R8, R9
 	SUBQ   DI, R9
 	CMPQ   R9, $0x00000100
-	JB     small253
+	JB     small254
 	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
 	VPXORQ Z3, Z3, Z3
-	MOVQ   BX, R9
-	ADDQ   DI, R9
-	MOVQ   24(AX), R10
-	MOVQ   32(AX), R11
-	MOVQ   64(AX), R12
-	MOVQ   CX, R13
-	ADDQ   DI, R13
-
-loop255:
-	MOVQ        (R10), R14
-	ADDQ        $0x00000008, R10
-	ADDQ        R13, R14
-	MOVQ        (R12), R15
-	ADDQ        $0x00000008, R12
-	ADDQ        R9, R15
-	VMOVUPS     (R15), Z4
-	VFMADD231PS (R14), Z4, Z0
-	VMOVUPS     64(R15), Z5
-	VFMADD231PS 64(R14), Z5, Z1
-	VMOVUPS     128(R15), Z6
-	VFMADD231PS 128(R14), Z6, Z2
-	VMOVUPS     192(R15), Z7
-	VFMADD231PS 192(R14), Z7, Z3
-	SUBQ        $0x00000001, R11
-	JNZ         loop255
-	VMOVUPS     Z0, (DX)(DI*1)
-	VMOVUPS     Z1, 64(DX)(DI*1)
-	VMOVUPS     Z2, 128(DX)(DI*1)
-	VMOVUPS     Z3, 192(DX)(DI*1)
-	ADDQ        $0x00000100, DI
-	JMP         big252
-
-small253:
-	CMPQ   DI, R8
-	JAE    out254
-	VPXORQ Z0, Z0, Z0
 	MOVQ   BX, R9
 	ADDQ   DI, R9
 	MOVQ   24(AX), R10
@@ -6280,17 +6276,53 @@ loop256:
 	ADDQ        R9, R15
 	VMOVUPS     (R15), Z4
 	VFMADD231PS (R14), Z4, Z0
+	VMOVUPS     64(R15), Z5
+	VFMADD231PS 64(R14), Z5, Z1
+	VMOVUPS     128(R15), Z6
+	VFMADD231PS 128(R14), Z6, Z2
+	VMOVUPS     192(R15), Z7
+	VFMADD231PS 192(R14), Z7, Z3
 	SUBQ        $0x00000001, R11
 	JNZ         loop256
 	VMOVUPS     Z0, (DX)(DI*1)
-	ADDQ        $0x00000040, DI
-	JMP         small253
+	VMOVUPS     Z1, 64(DX)(DI*1)
+	VMOVUPS     Z2, 128(DX)(DI*1)
+	VMOVUPS     Z3, 192(DX)(DI*1)
+	ADDQ        $0x00000100, DI
+	JMP         big253
 
-out254:
+small254:
+	CMPQ   DI, R8
+	JAE    out255
+	VPXORQ Z0, Z0, Z0
+	MOVQ   BX, R9
+	ADDQ   DI, R9
+	MOVQ   24(AX), R10
+	MOVQ   32(AX), R11
+	MOVQ   64(AX), R12
+	MOVQ   CX, R13
+	ADDQ   DI, R13
+
+loop257:
+	MOVQ        (R10), R14
+	ADDQ        $0x00000008, R10
+	ADDQ        R13, R14
+	MOVQ        (R12), R15
+	ADDQ        $0x00000008, R12
+	ADDQ        R9, R15
+	VMOVUPS     (R15), Z4
+	VFMADD231PS (R14), Z4, Z0
+	SUBQ        $0x00000001, R11
+	JNZ         loop257
+	VMOVUPS     Z0, (DX)(DI*1)
+	ADDQ        $0x00000040, DI
+	JMP         small254
+
+out255:
 	ADDQ 112(AX), CX
 	ADDQ 120(AX), DX
 	SUBQ $0x00000001, SI
-	JNZ  loop251
+	JNZ  loop252
 	VZEROUPPER
 	RET
 
@@ -6305,16 +6337,16 @@ TEXT ·depthwise4_512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	LEAQ (SI)(SI*2), R8
 
-loop257:
+loop258:
 	XORQ R9, R9
 
-lane258:
+lane259:
 	VPXORQ  Z0, Z0, Z0
 	VPXORQ  Z1, Z1, Z1
 	VPXORQ  Z2, Z2, Z2
 	VPXORQ  Z3, Z3, Z3
 	CMPQ    16(AX), $0x00
-	JE      sum259
+	JE      sum260
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	VMOVUPS (R10), Z0
@@ -6322,14 +6354,14 @@ lane258:
 	VMOVUPS (R10)(SI*2), Z2
 	VMOVUPS (R10)(R8*1), Z3
 
-sum259:
+sum260:
 	MOVQ 24(AX), R10
 	MOVQ 32(AX), R11
 	MOVQ 64(AX), R12
 	MOVQ CX, R13
 	ADDQ R9, R13
 
-loop260:
+loop261:
 	MOVQ         (R10), R14
 	ADDQ         $0x00000008, R10
 	ADDQ         R13, R14
@@ -6345,7 +6377,7 @@ loop260:
 	VBROADCASTSS 12(R15), Z8
 	VFMADD231PS  (R14)(R8*1), Z8, Z3
 	SUBQ         $0x00000001, R11
-	JNZ          loop260
+	JNZ          loop261
 	MOVQ         DX, R10
 	ADDQ         R9, R10
 	VMOVUPS      Z0, (R10)
@@ -6354,7 +6386,7 @@ loop260:
 	VMOVUPS      Z3, (R10)(R8*1)
 	ADDQ         $0x00000040, R9
 	CMPQ         R9, 80(AX)
-	JB           lane258
+	JB           lane259
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         SI, CX
@@ -6365,7 +6397,7 @@ loop260:
 	ADDQ         SI, DX
 	ADDQ         $0x00000010, BX
 	SUBQ         $0x00000004, DI
-	JNZ          loop257
+	JNZ          loop258
 	VZEROUPPER
 	RET
 
@@ -6379,25 +6411,25 @@ TEXT ·depthwise1_512(SB), NOSPLIT, $0-8
 	MOVQ 72(AX), SI
 	MOVQ 88(AX), DI
 
-loop261:
+loop262:
 	XORQ R8, R8
 
-lane262:
+lane263:
 	VPXORQ  Z0, Z0, Z0
 	CMPQ    16(AX), $0x00
-	JE      sum263
+	JE      sum264
 	MOVQ    DX, R9
 	ADDQ    R8, R9
 	VMOVUPS (R9), Z0
 
-sum263:
+sum264:
 	MOVQ 24(AX), R9
 	MOVQ 32(AX), R10
 	MOVQ 64(AX), R11
 	MOVQ CX, R12
 	ADDQ R8, R12
 
-loop264:
+loop265:
 	MOVQ         (R9), R13
 	ADDQ         $0x00000008, R9
 	ADDQ         R12, R13
@@ -6407,18 +6439,18 @@ loop264:
 	VBROADCASTSS (R14), Z8
 	VFMADD231PS  (R13), Z8, Z0
 	SUBQ         $0x00000001, R10
-	JNZ          loop264
+	JNZ          loop265
 	MOVQ         DX, R9
 	ADDQ         R8, R9
 	VMOVUPS      Z0, (R9)
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 80(AX)
-	JB           lane262
+	JB           lane263
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         $0x00000004, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop261
+	JNZ          loop262
 	VZEROUPPER
 	RET
 
@@ -6433,9 +6465,9 @@ TEXT ·round512(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	VBROADCASTSS 40(AX), Z15
 
-big265:
+big266:
 	CMPQ    DI, $0x00000080
-	JB      small266
+	JB      small267
 	VMOVUPS (DX), Z0
 	VPSLLD  $0x0f, Z0, Z1
 	VPSRLD  $0x1f, Z1, Z1
@@ -6463,11 +6495,11 @@ big265:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, DI
-	JMP     big265
+	JMP     big266
 
-small266:
+small267:
 	TESTQ   DI, DI
-	JZ      out267
+	JZ      out268
 	VMOVUPS (DX), Z0
 	VPSLLD  $0x0f, Z0, Z1
 	VPSRLD  $0x1f, Z1, Z1
@@ -6484,9 +6516,9 @@ small266:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small266
+	JMP     small267
 
-out267:
+out268:
 	VZEROUPPER
 	RET
 
@@ -6498,14 +6530,14 @@ TEXT ·shorten512(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 32(AX), AX
 
-loop268:
+loop269:
 	VMOVUPS (DX), Z0
 	VPSRLD  $0x10, Z0, Z0
 	VPMOVDW Z0, (CX)
 	ADDQ    $0x00000040, DX
 	ADDQ    $0x00000020, CX
 	SUBQ    $0x00000040, AX
-	JNZ     loop268
+	JNZ     loop269
 	VZEROUPPER
 	RET
 
@@ -6517,23 +6549,23 @@ TEXT ·widen512(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 16(AX), BX
 
-loop269:
+loop270:
 	MOVQ CX, SI
 	MOVQ DX, DI
 	MOVQ 24(AX), R8
 
-loop270:
+loop271:
 	VPMOVZXWD (DI), Z0
 	VPSLLD    $0x10, Z0, Z0
 	VMOVUPS   Z0, (SI)
 	ADDQ      $0x00000040, SI
 	ADDQ      $0x00000020, DI
 	SUBQ      $0x00000040, R8
-	JNZ       loop270
+	JNZ       loop271
 	ADDQ      32(AX), CX
 	ADDQ      40(AX), DX
 	SUBQ      $0x00000001, BX
-	JNZ       loop269
+	JNZ       loop270
 	VZEROUPPER
 	RET
 
@@ -6548,10 +6580,10 @@ TEXT ·winogradInput2x3_512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	MOVQ 32(AX), DI
 
-loop271:
+loop272:
 	XORQ R8, R8
 
-lane272:
+lane273:
 	MOVQ    CX, R9
 	ADDQ    R8, R9
 	MOVQ    DX, R10
@@ -6695,11 +6727,11 @@ lane272:
 	ADDQ    R11, R10
 	ADDQ    $0x00000040, R8
 	CMPQ    R8, 40(AX)
-	JB      lane272
+	JB      lane273
 	ADDQ    48(AX), CX
 	ADDQ    40(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop271
+	JNZ     loop272
 	VZEROUPPER
 	RET
 
@@ -6716,17 +6748,17 @@ TEXT ·winogradOutput2x3_512(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), DI
 	MOVQ   64(AX), R8
 
-loop273:
+loop274:
 	VPXORQ       Z31, Z31, Z31
 	TESTQ        R8, R8
-	JZ           plain274
+	JZ           plain275
 	VBROADCASTSS (R8), Z31
 	ADDQ         $0x00000004, R8
 
-plain274:
+plain275:
 	XORQ R9, R9
 
-lane275:
+lane276:
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	MOVQ    CX, R11
@@ -6799,19 +6831,19 @@ lane275:
 	VADDPS  Z31, Z4, Z4
 	VADDPS  Z31, Z3, Z3
 	CMPQ    72(AX), $0x00
-	JE      fresh276
+	JE      fresh277
 	MOVQ    (BX), R11
 	VADDPS  (R10)(R11*1), Z4, Z4
 	MOVQ    16(BX), R11
 	VADDPS  (R10)(R11*1), Z3, Z3
 
-fresh276:
+fresh277:
 	CMPQ   80(AX), $0x00
-	JE     linear277
+	JE     linear278
 	VMAXPS Z4, Z30, Z4
 	VMAXPS Z3, Z30, Z3
 
-linear277:
+linear278:
 	MOVQ    (BX), R11
 	VMOVUPS Z4, (R10)(R11*1)
 	MOVQ    16(BX), R11
@@ -6827,30 +6859,30 @@ linear277:
 	VADDPS  Z31, Z4, Z4
 	VADDPS  Z31, Z3, Z3
 	CMPQ    72(AX), $0x00
-	JE      fresh278
+	JE      fresh279
 	MOVQ    8(BX), R11
 	VADDPS  (R10)(R11*1), Z4, Z4
 	MOVQ    24(BX), R11
 	VADDPS  (R10)(R11*1), Z3, Z3
 
-fresh278:
+fresh279:
 	CMPQ   80(AX), $0x00
-	JE     linear279
+	JE     linear280
 	VMAXPS Z4, Z30, Z4
 	VMAXPS Z3, Z30, Z3
 
-linear279:
+linear280:
 	MOVQ    8(BX), R11
 	VMOVUPS Z4, (R10)(R11*1)
 	MOVQ    24(BX), R11
 	VMOVUPS Z3, (R10)(R11*1)
 	ADDQ    $0x00000040, R9
 	CMPQ    R9, 40(AX)
-	JB      lane275
+	JB      lane276
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop273
+	JNZ     loop274
 	VZEROUPPER
 	RET
 
@@ -6867,7 +6899,7 @@ TEXT ·winogradWeights2x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Z6
 	XORQ         DI, DI
 
-lane280:
+lane281:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -6991,7 +7023,7 @@ lane280:
 	ADDQ        R10, R9
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane280
+	JB          lane281
 	VZEROUPPER
 	RET
 
@@ -7006,7 +7038,7 @@ TEXT ·winogradSpread2x3_512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	XORQ DI, DI
 
-lane281:
+lane282:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    DX, R9
@@ -7094,7 +7126,7 @@ lane281:
 	ADDQ    R10, R9
 	ADDQ    $0x00000040, DI
 	CMPQ    DI, 40(AX)
-	JB      lane281
+	JB      lane282
 	VZEROUPPER
 	RET
 
@@ -7111,7 +7143,7 @@ TEXT ·winogradGather2x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Z6
 	XORQ         DI, DI
 
-lane282:
+lane283:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -7235,7 +7267,7 @@ lane282:
 	VMOVUPS     Z3, (R8)(R9*1)
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane282
+	JB          lane283
 	VZEROUPPER
 	RET
 
@@ -7253,10 +7285,10 @@ TEXT ·winogradInput3x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Z10
 	MOVQ         32(AX), DI
 
-loop283:
+loop284:
 	XORQ R8, R8
 
-lane284:
+lane285:
 	MOVQ         CX, R9
 	ADDQ         R8, R9
 	MOVQ         DX, R10
@@ -7554,11 +7586,11 @@ lane284:
 	ADDQ         R11, R10
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 40(AX)
-	JB           lane284
+	JB           lane285
 	ADDQ         48(AX), CX
 	ADDQ         40(AX), DX
 	SUBQ         $0x00000001, DI
-	JNZ          loop283
+	JNZ          loop284
 	VZEROUPPER
 	RET
 
@@ -7577,17 +7609,17 @@ TEXT ·winogradOutput3x3_512(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop285:
+loop286:
 	VPXORQ       Z31, Z31, Z31
 	TESTQ        R8, R8
-	JZ           plain286
+	JZ           plain287
 	VBROADCASTSS (R8), Z31
 	ADDQ         $0x00000004, R8
 
-plain286:
+plain287:
 	XORQ R9, R9
 
-lane287:
+lane288:
 	MOVQ        DX, R10
 	ADDQ        R9, R10
 	MOVQ        CX, R11
@@ -7715,7 +7747,7 @@ lane287:
 	VADDPS      Z31, Z2, Z2
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh288
+	JE          fresh289
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        24(BX), R11
@@ -7723,14 +7755,14 @@ lane287:
 	MOVQ        48(BX), R11
 	VADDPS      (R10)(R11*1), Z5, Z5
 
-fresh288:
+fresh289:
 	CMPQ   80(AX), $0x00
-	JE     linear289
+	JE     linear290
 	VMAXPS Z0, Z30, Z0
 	VMAXPS Z2, Z30, Z2
 	VMAXPS Z5, Z30, Z5
 
-linear289:
+linear290:
 	MOVQ        (BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        24(BX), R11
@@ -7754,7 +7786,7 @@ linear289:
 	VADDPS      Z31, Z2, Z2
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh290
+	JE          fresh291
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        32(BX), R11
@@ -7762,14 +7794,14 @@ linear289:
 	MOVQ        56(BX), R11
 	VADDPS      (R10)(R11*1), Z5, Z5
 
-fresh290:
+fresh291:
 	CMPQ   80(AX), $0x00
-	JE     linear291
+	JE     linear292
 	VMAXPS Z0, Z30, Z0
 	VMAXPS Z2, Z30, Z2
 	VMAXPS Z5, Z30, Z5
 
-linear291:
+linear292:
 	MOVQ        8(BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -7793,7 +7825,7 @@ linear291:
 	VADDPS      Z31, Z2, Z2
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh292
+	JE          fresh293
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        40(BX), R11
@@ -7801,14 +7833,14 @@ linear291:
 	MOVQ        64(BX), R11
 	VADDPS      (R10)(R11*1), Z5, Z5
 
-fresh292:
+fresh293:
 	CMPQ   80(AX), $0x00
-	JE     linear293
+	JE     linear294
 	VMAXPS Z0, Z30, Z0
 	VMAXPS Z2, Z30, Z2
 	VMAXPS Z5, Z30, Z5
 
-linear293:
+linear294:
 	MOVQ    16(BX), R11
 	VMOVUPS Z0, (R10)(R11*1)
 	MOVQ    40(BX), R11
@@ -7817,11 +7849,11 @@ linear293:
 	VMOVUPS Z5, (R10)(R11*1)
 	ADDQ    $0x00000040, R9
 	CMPQ    R9, 40(AX)
-	JB      lane287
+	JB      lane288
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop285
+	JNZ     loop286
 	VZEROUPPER
 	RET
 
@@ -7840,7 +7872,7 @@ TEXT ·winogradWeights3x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Z10
 	XORQ         DI, DI
 
-lane294:
+lane295:
 	MOVQ         CX, R8
 	ADDQ         DI, R8
 	MOVQ         DX, R9
@@ -8034,7 +8066,7 @@ lane294:
 	ADDQ         R10, R9
 	ADDQ         $0x00000040, DI
 	CMPQ         DI, 40(AX)
-	JB           lane294
+	JB           lane295
 	VZEROUPPER
 	RET
 
@@ -8051,7 +8083,7 @@ TEXT ·winogradSpread3x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Z8
 	XORQ         DI, DI
 
-lane295:
+lane296:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -8229,7 +8261,7 @@ lane295:
 	ADDQ        R10, R9
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane295
+	JB          lane296
 	VZEROUPPER
 	RET
 
@@ -8249,7 +8281,7 @@ TEXT ·winogradGather3x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 16(DI), Z11
 	XORQ         DI, DI
 
-lane296:
+lane297:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -8443,7 +8475,7 @@ lane296:
 	VMOVUPS     Z6, (R8)(R9*1)
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane296
+	JB          lane297
 	VZEROUPPER
 	RET
 
@@ -8461,10 +8493,10 @@ TEXT ·winogradInput4x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Z11
 	MOVQ         32(AX), DI
 
-loop297:
+loop298:
 	XORQ R8, R8
 
-lane298:
+lane299:
 	MOVQ         CX, R9
 	ADDQ         R8, R9
 	MOVQ         DX, R10
@@ -8880,11 +8912,11 @@ lane298:
 	ADDQ         R11, R10
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 40(AX)
-	JB           lane298
+	JB           lane299
 	ADDQ         48(AX), CX
 	ADDQ         40(AX), DX
 	SUBQ         $0x00000001, DI
-	JNZ          loop297
+	JNZ          loop298
 	VZEROUPPER
 	RET
 
@@ -8904,17 +8936,17 @@ TEXT ·winogradOutput4x3_512(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop299:
+loop300:
 	VPXORQ       Z31, Z31, Z31
 	TESTQ        R8, R8
-	JZ           plain300
+	JZ           plain301
 	VBROADCASTSS (R8), Z31
 	ADDQ         $0x00000004, R8
 
-plain300:
+plain301:
 	XORQ R9, R9
 
-lane301:
+lane302:
 	MOVQ        DX, R10
 	ADDQ        R9, R10
 	MOVQ        CX, R11
@@ -9104,7 +9136,7 @@ lane301:
 	VADDPS      Z31, Z6, Z6
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh302
+	JE          fresh303
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        32(BX), R11
@@ -9114,15 +9146,15 @@ lane301:
 	MOVQ        96(BX), R11
 	VADDPS      (R10)(R11*1), Z5, Z5
 
-fresh302:
+fresh303:
 	CMPQ   80(AX), $0x00
-	JE     linear303
+	JE     linear304
 	VMAXPS Z0, Z30, Z0
 	VMAXPS Z3, Z30, Z3
 	VMAXPS Z6, Z30, Z6
 	VMAXPS Z5, Z30, Z5
 
-linear303:
+linear304:
 	MOVQ        (BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -9153,7 +9185,7 @@ linear303:
 	VADDPS      Z31, Z6, Z6
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh304
+	JE          fresh305
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        40(BX), R11
@@ -9163,15 +9195,15 @@ linear303:
 	MOVQ        104(BX), R11
 	VADDPS      (R10)(R11*1), Z5, Z5
 
-fresh304:
+fresh305:
 	CMPQ   80(AX), $0x00
-	JE     linear305
+	JE     linear306
 	VMAXPS Z0, Z30, Z0
 	VMAXPS Z3, Z30, Z3
 	VMAXPS Z6, Z30, Z6
 	VMAXPS Z5, Z30, Z5
 
-linear305:
+linear306:
 	MOVQ        8(BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        40(BX), R11
@@ -9202,7 +9234,7 @@ linear305:
 	VADDPS      Z31, Z6, Z6
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh306
+	JE          fresh307
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        48(BX), R11
@@ -9212,15 +9244,15 @@ linear305:
 	MOVQ        112(BX), R11
 	VADDPS      (R10)(R11*1), Z5, Z5
 
-fresh306:
+fresh307:
 	CMPQ   80(AX), $0x00
-	JE     linear307
+	JE     linear308
 	VMAXPS Z0, Z30, Z0
 	VMAXPS Z3, Z30, Z3
 	VMAXPS Z6, Z30, Z6
 	VMAXPS Z5, Z30, Z5
 
-linear307:
+linear308:
 	MOVQ        16(BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        48(BX), R11
@@ -9251,7 +9283,7 @@ linear307:
 	VADDPS      Z31, Z6, Z6
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh308
+	JE          fresh309
 	MOVQ        24(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        56(BX), R11
@@ -9261,15 +9293,15 @@ linear307:
 	MOVQ        120(BX), R11
 	VADDPS      (R10)(R11*1), Z5, Z5
 
-fresh308:
+fresh309:
 	CMPQ   80(AX), $0x00
-	JE     linear309
+	JE     linear310
 	VMAXPS Z0, Z30, Z0
 	VMAXPS Z3, Z30, Z3
 	VMAXPS Z6, Z30, Z6
 	VMAXPS Z5, Z30, Z5
 
-linear309:
+linear310:
 	MOVQ    24(BX), R11
 	VMOVUPS Z0, (R10)(R11*1)
 	MOVQ    56(BX), R11
@@ -9280,11 +9312,11 @@ linear309:
 	VMOVUPS Z5, (R10)(R11*1)
 	ADDQ    $0x00000040, R9
 	CMPQ    R9, 40(AX)
-	JB      lane301
+	JB      lane302
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop299
+	JNZ     loop300
 	VZEROUPPER
 	RET
 
@@ -9303,7 +9335,7 @@ TEXT ·winogradWeights4x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Z10
 	XORQ         DI, DI
 
-lane310:
+lane311:
 	MOVQ         CX, R8
 	ADDQ         DI, R8
 	MOVQ         DX, R9
@@ -9536,7 +9568,7 @@ lane310:
 	ADDQ         R10, R9
 	ADDQ         $0x00000040, DI
 	CMPQ         DI, 40(AX)
-	JB           lane310
+	JB           lane311
 	VZEROUPPER
 	RET
 
@@ -9554,7 +9586,7 @@ TEXT ·winogradSpread4x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Z10
 	XORQ         DI, DI
 
-lane311:
+lane312:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -9814,7 +9846,7 @@ lane311:
 	ADDQ        R10, R9
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane311
+	JB          lane312
 	VZEROUPPER
 	RET
 
@@ -9833,7 +9865,7 @@ TEXT ·winogradGather4x3_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Z11
 	XORQ         DI, DI
 
-lane312:
+lane313:
 	MOVQ         DX, R8
 	ADDQ         DI, R8
 	MOVQ         CX, R9
@@ -10066,7 +10098,7 @@ lane312:
 	VMOVUPS      Z5, (R8)(R9*1)
 	ADDQ         $0x00000040, DI
 	CMPQ         DI, 40(AX)
-	JB           lane312
+	JB           lane313
 	VZEROUPPER
 	RET
 
@@ -10090,10 +10122,10 @@ TEXT ·winogradInput3x5_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 32(DI), Z20
 	MOVQ         32(AX), DI
 
-loop313:
+loop314:
 	XORQ R8, R8
 
-lane314:
+lane315:
 	MOVQ         CX, R9
 	ADDQ         R8, R9
 	MOVQ         DX, R10
@@ -10731,11 +10763,11 @@ lane314:
 	ADDQ         R11, R10
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 40(AX)
-	JB           lane314
+	JB           lane315
 	ADDQ         48(AX), CX
 	ADDQ         40(AX), DX
 	SUBQ         $0x00000001, DI
-	JNZ          loop313
+	JNZ          loop314
 	VZEROUPPER
 	RET
 
@@ -10756,17 +10788,17 @@ TEXT ·winogradOutput3x5_512(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop315:
+loop316:
 	VPXORQ       Z31, Z31, Z31
 	TESTQ        R8, R8
-	JZ           plain316
+	JZ           plain317
 	VBROADCASTSS (R8), Z31
 	ADDQ         $0x00000004, R8
 
-plain316:
+plain317:
 	XORQ R9, R9
 
-lane317:
+lane318:
 	MOVQ        DX, R10
 	ADDQ        R9, R10
 	MOVQ        CX, R11
@@ -11006,7 +11038,7 @@ lane317:
 	VADDPS      Z31, Z1, Z1
 	VADDPS      Z31, Z6, Z6
 	CMPQ        72(AX), $0x00
-	JE          fresh318
+	JE          fresh319
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Z10, Z10
 	MOVQ        24(BX), R11
@@ -11014,14 +11046,14 @@ lane317:
 	MOVQ        48(BX), R11
 	VADDPS      (R10)(R11*1), Z6, Z6
 
-fresh318:
+fresh319:
 	CMPQ   80(AX), $0x00
-	JE     linear319
+	JE     linear320
 	VMAXPS Z10, Z30, Z10
 	VMAXPS Z1, Z30, Z1
 	VMAXPS Z6, Z30, Z6
 
-linear319:
+linear320:
 	MOVQ        (BX), R11
 	VMOVUPS     Z10, (R10)(R11*1)
 	MOVQ        24(BX), R11
@@ -11052,7 +11084,7 @@ linear319:
 	VADDPS      Z31, Z1, Z1
 	VADDPS      Z31, Z6, Z6
 	CMPQ        72(AX), $0x00
-	JE          fresh320
+	JE          fresh321
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Z10, Z10
 	MOVQ        32(BX), R11
@@ -11060,14 +11092,14 @@ linear319:
 	MOVQ        56(BX), R11
 	VADDPS      (R10)(R11*1), Z6, Z6
 
-fresh320:
+fresh321:
 	CMPQ   80(AX), $0x00
-	JE     linear321
+	JE     linear322
 	VMAXPS Z10, Z30, Z10
 	VMAXPS Z1, Z30, Z1
 	VMAXPS Z6, Z30, Z6
 
-linear321:
+linear322:
 	MOVQ        8(BX), R11
 	VMOVUPS     Z10, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -11098,7 +11130,7 @@ linear321:
 	VADDPS      Z31, Z1, Z1
 	VADDPS      Z31, Z6, Z6
 	CMPQ        72(AX), $0x00
-	JE          fresh322
+	JE          fresh323
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Z10, Z10
 	MOVQ        40(BX), R11
@@ -11106,14 +11138,14 @@ linear321:
 	MOVQ        64(BX), R11
 	VADDPS      (R10)(R11*1), Z6, Z6
 
-fresh322:
+fresh323:
 	CMPQ   80(AX), $0x00
-	JE     linear323
+	JE     linear324
 	VMAXPS Z10, Z30, Z10
 	VMAXPS Z1, Z30, Z1
 	VMAXPS Z6, Z30, Z6
 
-linear323:
+linear324:
 	MOVQ    16(BX), R11
 	VMOVUPS Z10, (R10)(R11*1)
 	MOVQ    40(BX), R11
@@ -11122,11 +11154,11 @@ linear323:
 	VMOVUPS Z6, (R10)(R11*1)
 	ADDQ    $0x00000040, R9
 	CMPQ    R9, 40(AX)
-	JB      lane317
+	JB      lane318
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop315
+	JNZ     loop316
 	VZEROUPPER
 	RET
 
@@ -11147,7 +11179,7 @@ TEXT ·winogradWeights3x5_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(DI), Z15
 	XORQ         DI, DI
 
-lane324:
+lane325:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -11625,7 +11657,7 @@ lane324:
 	ADDQ        R10, R9
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane324
+	JB          lane325
 	VZEROUPPER
 	RET
 
@@ -11644,7 +11676,7 @@ TEXT ·winogradSpread3x5_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Z11
 	XORQ         DI, DI
 
-lane325:
+lane326:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -11940,7 +11972,7 @@ lane325:
 	ADDQ        R10, R9
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane325
+	JB          lane326
 	VZEROUPPER
 	RET
 
@@ -11961,7 +11993,7 @@ TEXT ·winogradGather3x5_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(DI), Z16
 	XORQ         DI, DI
 
-lane326:
+lane327:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -12439,7 +12471,7 @@ lane326:
 	VMOVUPS     Z6, (R8)(R9*1)
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane326
+	JB          lane327
 	VZEROUPPER
 	RET
 
@@ -12454,10 +12486,10 @@ TEXT ·winogradInputWhole2_512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	MOVQ 32(AX), DI
 
-loop327:
+loop328:
 	XORQ R8, R8
 
-lane328:
+lane329:
 	MOVQ    CX, R9
 	ADDQ    R8, R9
 	MOVQ    DX, R10
@@ -12518,11 +12550,11 @@ lane328:
 	ADDQ    R11, R10
 	ADDQ    $0x00000040, R8
 	CMPQ    R8, 40(AX)
-	JB      lane328
+	JB      lane329
 	ADDQ    48(AX), CX
 	ADDQ    40(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop327
+	JNZ     loop328
 	VZEROUPPER
 	RET
 
@@ -12539,17 +12571,17 @@ TEXT ·winogradOutputWhole2_512(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), DI
 	MOVQ   64(AX), R8
 
-loop329:
+loop330:
 	VPXORQ       Z31, Z31, Z31
 	TESTQ        R8, R8
-	JZ           plain330
+	JZ           plain331
 	VBROADCASTSS (R8), Z31
 	ADDQ         $0x00000004, R8
 
-plain330:
+plain331:
 	XORQ R9, R9
 
-lane331:
+lane332:
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	MOVQ    CX, R11
@@ -12597,19 +12629,19 @@ lane331:
 	VADDPS  Z31, Z3, Z3
 	VADDPS  Z31, Z2, Z2
 	CMPQ    72(AX), $0x00
-	JE      fresh332
+	JE      fresh333
 	MOVQ    (BX), R11
 	VADDPS  (R10)(R11*1), Z3, Z3
 	MOVQ    16(BX), R11
 	VADDPS  (R10)(R11*1), Z2, Z2
 
-fresh332:
+fresh333:
 	CMPQ   80(AX), $0x00
-	JE     linear333
+	JE     linear334
 	VMAXPS Z3, Z30, Z3
 	VMAXPS Z2, Z30, Z2
 
-linear333:
+linear334:
 	MOVQ    (BX), R11
 	VMOVUPS Z3, (R10)(R11*1)
 	MOVQ    16(BX), R11
@@ -12623,30 +12655,30 @@ linear333:
 	VADDPS  Z31, Z3, Z3
 	VADDPS  Z31, Z2, Z2
 	CMPQ    72(AX), $0x00
-	JE      fresh334
+	JE      fresh335
 	MOVQ    8(BX), R11
 	VADDPS  (R10)(R11*1), Z3, Z3
 	MOVQ    24(BX), R11
 	VADDPS  (R10)(R11*1), Z2, Z2
 
-fresh334:
+fresh335:
 	CMPQ   80(AX), $0x00
-	JE     linear335
+	JE     linear336
 	VMAXPS Z3, Z30, Z3
 	VMAXPS Z2, Z30, Z2
 
-linear335:
+linear336:
 	MOVQ    8(BX), R11
 	VMOVUPS Z3, (R10)(R11*1)
 	MOVQ    24(BX), R11
 	VMOVUPS Z2, (R10)(R11*1)
 	ADDQ    $0x00000040, R9
 	CMPQ    R9, 40(AX)
-	JB      lane331
+	JB      lane332
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop329
+	JNZ     loop330
 	VZEROUPPER
 	RET
 
@@ -12662,7 +12694,7 @@ TEXT ·winogradWeightsWhole2_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS (DI), Z4
 	XORQ         DI, DI
 
-lane336:
+lane337:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    DX, R9
@@ -12754,7 +12786,7 @@ lane336:
 	ADDQ    R10, R9
 	ADDQ    $0x00000040, DI
 	CMPQ    DI, 40(AX)
-	JB      lane336
+	JB      lane337
 	VZEROUPPER
 	RET
 
@@ -12769,7 +12801,7 @@ TEXT ·winogradSpreadWhole2_512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	XORQ DI, DI
 
-lane337:
+lane338:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    DX, R9
@@ -12830,7 +12862,7 @@ lane337:
 	ADDQ    R10, R9
 	ADDQ    $0x00000040, DI
 	CMPQ    DI, 40(AX)
-	JB      lane337
+	JB      lane338
 	VZEROUPPER
 	RET
 
@@ -12847,7 +12879,7 @@ TEXT ·winogradGatherWhole2_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Z6
 	XORQ         DI, DI
 
-lane338:
+lane339:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -12945,7 +12977,7 @@ lane338:
 	VMOVUPS     Z0, (R8)(R9*1)
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane338
+	JB          lane339
 	VZEROUPPER
 	RET
 
@@ -12966,10 +12998,10 @@ TEXT ·winogradInputWhole4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(SI), Z14
 	MOVQ         32(AX), SI
 
-loop339:
+loop340:
 	XORQ DI, DI
 
-lane340:
+lane341:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -13014,11 +13046,11 @@ lane340:
 	ADDQ        R10, R9
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane340
+	JB          lane341
 	ADDQ        48(AX), CX
 	ADDQ        40(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop339
+	JNZ         loop340
 	VZEROUPPER
 	RET
 
@@ -13041,17 +13073,17 @@ TEXT ·winogradOutputWhole4_512(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), SI
 	MOVQ         64(AX), DI
 
-loop341:
+loop342:
 	VPXORQ       Z31, Z31, Z31
 	TESTQ        DI, DI
-	JZ           plain342
+	JZ           plain343
 	VBROADCASTSS (DI), Z31
 	ADDQ         $0x00000004, DI
 
-plain342:
+plain343:
 	XORQ R8, R8
 
-lane343:
+lane344:
 	MOVQ        DX, R9
 	ADDQ        R8, R9
 	MOVQ        CX, R10
@@ -13092,7 +13124,7 @@ lane343:
 	VADDPS      Z31, Z7, Z7
 	VADDPS      Z31, Z5, Z5
 	CMPQ        72(AX), $0x00
-	JE          fresh344
+	JE          fresh345
 	MOVQ        (BX), R10
 	VADDPS      (R9)(R10*1), Z6, Z6
 	MOVQ        8(BX), R10
@@ -13102,15 +13134,15 @@ lane343:
 	MOVQ        24(BX), R10
 	VADDPS      (R9)(R10*1), Z5, Z5
 
-fresh344:
+fresh345:
 	CMPQ   80(AX), $0x00
-	JE     linear345
+	JE     linear346
 	VMAXPS Z6, Z30, Z6
 	VMAXPS Z4, Z30, Z4
 	VMAXPS Z7, Z30, Z7
 	VMAXPS Z5, Z30, Z5
 
-linear345:
+linear346:
 	MOVQ    (BX), R10
 	VMOVUPS Z6, (R9)(R10*1)
 	MOVQ    8(BX), R10
@@ -13121,11 +13153,11 @@ linear345:
 	VMOVUPS Z5, (R9)(R10*1)
 	ADDQ    $0x00000040, R8
 	CMPQ    R8, 40(AX)
-	JB      lane343
+	JB      lane344
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, SI
-	JNZ     loop341
+	JNZ     loop342
 	VZEROUPPER
 	RET
 
@@ -13155,7 +13187,7 @@ TEXT ·winogradWeightsWhole4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 56(SI), Z26
 	XORQ         SI, SI
 
-lane346:
+lane347:
 	MOVQ         CX, DI
 	ADDQ         SI, DI
 	MOVQ         DX, R8
@@ -13218,7 +13250,7 @@ lane346:
 	ADDQ         R9, R8
 	ADDQ         $0x00000040, SI
 	CMPQ         SI, 40(AX)
-	JB           lane346
+	JB           lane347
 	VZEROUPPER
 	RET
 
@@ -13239,7 +13271,7 @@ TEXT ·winogradSpreadWhole4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(SI), Z14
 	XORQ         SI, SI
 
-lane347:
+lane348:
 	MOVQ        CX, DI
 	ADDQ        SI, DI
 	MOVQ        DX, R8
@@ -13284,7 +13316,7 @@ lane347:
 	ADDQ        R9, R8
 	ADDQ        $0x00000040, SI
 	CMPQ        SI, 40(AX)
-	JB          lane347
+	JB          lane348
 	VZEROUPPER
 	RET
 
@@ -13315,7 +13347,7 @@ TEXT ·winogradGatherWhole4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 60(SI), Z26
 	XORQ         SI, SI
 
-lane348:
+lane349:
 	MOVQ         DX, DI
 	ADDQ         SI, DI
 	MOVQ         CX, R8
@@ -13378,7 +13410,7 @@ lane348:
 	VMOVUPS      Z6, (DI)(R8*1)
 	ADDQ         $0x00000040, SI
 	CMPQ         SI, 40(AX)
-	JB           lane348
+	JB           lane349
 	VZEROUPPER
 	RET
 
@@ -13401,7 +13433,7 @@ TEXT ·peak512(SB), NOSPLIT, $0-8
 	VPXORQ Z12, Z12, Z12
 	VPXORQ Z13, Z13, Z13
 
-loop349:
+loop350:
 	VFMADD231PS Z12, Z13, Z0
 	VFMADD231PS Z12, Z13, Z1
 	VFMADD231PS Z12, Z13, Z2
@@ -13451,7 +13483,7 @@ loop349:
 	VFMADD231PS Z12, Z13, Z10
 	VFMADD231PS Z12, Z13, Z11
 	SUBQ        $0x00000001, AX
-	JNZ         loop349
+	JNZ         loop350
 	VZEROUPPER
 	RET
 
@@ -13473,7 +13505,7 @@ TEXT ·product6x2_256(SB), NOSPLIT, $0-8
 	VXORPS     Y11, Y11, Y11
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched350
+	JZ         fetched351
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -13495,73 +13527,73 @@ TEXT ·product6x2_256(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched350:
+fetched351:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum352
-	JA      bias351
+	JB      sum353
+	JA      bias352
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum352
+	JBE     sum353
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
 	CMPQ    DX, $0x00000002
-	JBE     sum352
+	JBE     sum353
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y4
 	VMOVUPS (CX)(SI*1), Y5
 	CMPQ    DX, $0x00000003
-	JBE     sum352
+	JBE     sum353
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y6
 	VMOVUPS (CX)(SI*1), Y7
 	CMPQ    DX, $0x00000004
-	JBE     sum352
+	JBE     sum353
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y8
 	VMOVUPS (CX)(SI*1), Y9
 	CMPQ    DX, $0x00000005
-	JBE     sum352
+	JBE     sum353
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y10
 	VMOVUPS (CX)(SI*1), Y11
-	JMP     sum352
+	JMP     sum353
 
-bias351:
+bias352:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same353
+	JE           same354
 	VBROADCASTSS (BX), Y0
 	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum352
+	JBE          sum353
 	VBROADCASTSS 4(BX), Y2
 	VBROADCASTSS 4(BX), Y3
 	CMPQ         DX, $0x00000002
-	JBE          sum352
+	JBE          sum353
 	VBROADCASTSS 8(BX), Y4
 	VBROADCASTSS 8(BX), Y5
 	CMPQ         DX, $0x00000003
-	JBE          sum352
+	JBE          sum353
 	VBROADCASTSS 12(BX), Y6
 	VBROADCASTSS 12(BX), Y7
 	CMPQ         DX, $0x00000004
-	JBE          sum352
+	JBE          sum353
 	VBROADCASTSS 16(BX), Y8
 	VBROADCASTSS 16(BX), Y9
 	CMPQ         DX, $0x00000005
-	JBE          sum352
+	JBE          sum353
 	VBROADCASTSS 20(BX), Y10
 	VBROADCASTSS 20(BX), Y11
-	JMP          sum352
+	JMP          sum353
 
-same353:
+same354:
 	VMOVUPS (BX), Y0
 	VMOVUPS 32(BX), Y1
 	VMOVUPS (BX), Y2
@@ -13575,7 +13607,7 @@ same353:
 	VMOVUPS (BX), Y10
 	VMOVUPS 32(BX), Y11
 
-sum352:
+sum353:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -13585,13 +13617,13 @@ sum352:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop354:
+loop355:
 	MOVQ 56(AX), R11
 
-loop355:
+loop356:
 	MOVQ 48(AX), R12
 
-loop356:
+loop357:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
@@ -13615,18 +13647,18 @@ loop356:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 	SUBQ         $0x00000001, R12
-	JNZ          loop356
+	JNZ          loop357
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop355
+	JNZ          loop356
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop354
+	JNZ          loop355
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store357
+	JZ           store358
 	VXORPS       Y12, Y12, Y12
 	VMAXPS       Y0, Y12, Y0
 	VMAXPS       Y1, Y12, Y1
@@ -13641,7 +13673,7 @@ loop356:
 	VMAXPS       Y10, Y12, Y10
 	VMAXPS       Y11, Y12, Y11
 
-store357:
+store358:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -13649,32 +13681,32 @@ store357:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end358
+	JBE     end359
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end358
+	JBE     end359
 	ADDQ    DX, CX
 	VMOVUPS Y4, (CX)
 	VMOVUPS Y5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end358
+	JBE     end359
 	ADDQ    DX, CX
 	VMOVUPS Y6, (CX)
 	VMOVUPS Y7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end358
+	JBE     end359
 	ADDQ    DX, CX
 	VMOVUPS Y8, (CX)
 	VMOVUPS Y9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end358
+	JBE     end359
 	ADDQ    DX, CX
 	VMOVUPS Y10, (CX)
 	VMOVUPS Y11, (CX)(BX*1)
 
-end358:
+end359:
 	VZEROUPPER
 	RET
 
@@ -13692,7 +13724,7 @@ TEXT ·product4x2_256(SB), NOSPLIT, $0-8
 	VXORPS     Y7, Y7, Y7
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched359
+	JZ         fetched360
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -13708,55 +13740,55 @@ TEXT ·product4x2_256(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched359:
+fetched360:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum361
-	JA      bias360
+	JB      sum362
+	JA      bias361
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum361
+	JBE     sum362
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
 	CMPQ    DX, $0x00000002
-	JBE     sum361
+	JBE     sum362
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y4
 	VMOVUPS (CX)(SI*1), Y5
 	CMPQ    DX, $0x00000003
-	JBE     sum361
+	JBE     sum362
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y6
 	VMOVUPS (CX)(SI*1), Y7
-	JMP     sum361
+	JMP     sum362
 
-bias360:
+bias361:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same362
+	JE           same363
 	VBROADCASTSS (BX), Y0
 	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum361
+	JBE          sum362
 	VBROADCASTSS 4(BX), Y2
 	VBROADCASTSS 4(BX), Y3
 	CMPQ         DX, $0x00000002
-	JBE          sum361
+	JBE          sum362
 	VBROADCASTSS 8(BX), Y4
 	VBROADCASTSS 8(BX), Y5
 	CMPQ         DX, $0x00000003
-	JBE          sum361
+	JBE          sum362
 	VBROADCASTSS 12(BX), Y6
 	VBROADCASTSS 12(BX), Y7
-	JMP          sum361
+	JMP          sum362
 
-same362:
+same363:
 	VMOVUPS (BX), Y0
 	VMOVUPS 32(BX), Y1
 	VMOVUPS (BX), Y2
@@ -13766,7 +13798,7 @@ same362:
 	VMOVUPS (BX), Y6
 	VMOVUPS 32(BX), Y7
 
-sum361:
+sum362:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -13775,13 +13807,13 @@ sum361:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop363:
+loop364:
 	MOVQ 56(AX), R10
 
-loop364:
+loop365:
 	MOVQ 48(AX), R11
 
-loop365:
+loop366:
 	VMOVUPS      (DX), Y8
 	VMOVUPS      32(DX), Y9
 	VBROADCASTSS (CX), Y10
@@ -13799,18 +13831,18 @@ loop365:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop365
+	JNZ          loop366
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop364
+	JNZ          loop365
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop363
+	JNZ          loop364
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store366
+	JZ           store367
 	VXORPS       Y8, Y8, Y8
 	VMAXPS       Y0, Y8, Y0
 	VMAXPS       Y1, Y8, Y1
@@ -13821,7 +13853,7 @@ loop365:
 	VMAXPS       Y6, Y8, Y6
 	VMAXPS       Y7, Y8, Y7
 
-store366:
+store367:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -13829,22 +13861,22 @@ store366:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end367
+	JBE     end368
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end367
+	JBE     end368
 	ADDQ    DX, CX
 	VMOVUPS Y4, (CX)
 	VMOVUPS Y5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end367
+	JBE     end368
 	ADDQ    DX, CX
 	VMOVUPS Y6, (CX)
 	VMOVUPS Y7, (CX)(BX*1)
 
-end367:
+end368:
 	VZEROUPPER
 	RET
 
@@ -13858,7 +13890,7 @@ TEXT ·product2x2_256(SB), NOSPLIT, $0-8
 	VXORPS     Y3, Y3, Y3
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched368
+	JZ         fetched369
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -13868,43 +13900,43 @@ TEXT ·product2x2_256(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched368:
+fetched369:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum370
-	JA      bias369
+	JB      sum371
+	JA      bias370
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum370
+	JBE     sum371
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
-	JMP     sum370
+	JMP     sum371
 
-bias369:
+bias370:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same371
+	JE           same372
 	VBROADCASTSS (BX), Y0
 	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum370
+	JBE          sum371
 	VBROADCASTSS 4(BX), Y2
 	VBROADCASTSS 4(BX), Y3
-	JMP          sum370
+	JMP          sum371
 
-same371:
+same372:
 	VMOVUPS (BX), Y0
 	VMOVUPS 32(BX), Y1
 	VMOVUPS (BX), Y2
 	VMOVUPS 32(BX), Y3
 
-sum370:
+sum371:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -13912,13 +13944,13 @@ sum370:
 	MOVQ 40(AX), DI
 	MOVQ 80(AX), R8
 
-loop372:
+loop373:
 	MOVQ 56(AX), R9
 
-loop373:
+loop374:
 	MOVQ 48(AX), R10
 
-loop374:
+loop375:
 	VMOVUPS      (DX), Y4
 	VMOVUPS      32(DX), Y5
 	VBROADCASTSS (CX), Y6
@@ -13930,25 +13962,25 @@ loop374:
 	ADDQ         SI, CX
 	ADDQ         DI, DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop374
+	JNZ          loop375
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop373
+	JNZ          loop374
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R8
-	JNZ          loop372
+	JNZ          loop373
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store375
+	JZ           store376
 	VXORPS       Y4, Y4, Y4
 	VMAXPS       Y0, Y4, Y0
 	VMAXPS       Y1, Y4, Y1
 	VMAXPS       Y2, Y4, Y2
 	VMAXPS       Y3, Y4, Y3
 
-store375:
+store376:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -13956,12 +13988,12 @@ store375:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end376
+	JBE     end377
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 
-end376:
+end377:
 	VZEROUPPER
 	RET
 
@@ -13985,10 +14017,10 @@ TEXT ·correlate256(SB), NOSPLIT, $0-8
 	VMOVUPS 448(BX), Y7
 	MOVQ    56(AX), R9
 
-loop377:
+loop378:
 	MOVQ 48(AX), R10
 
-loop378:
+loop379:
 	VMOVUPS     (DX), Y8
 	VMOVUPS     (DX)(DI*1), Y9
 	VMOVUPS     (DX)(DI*2), Y10
@@ -14006,11 +14038,11 @@ loop378:
 	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, DX
 	SUBQ        $0x00000001, R10
-	JNZ         loop378
+	JNZ         loop379
 	ADDQ        64(AX), CX
 	ADDQ        72(AX), DX
 	SUBQ        $0x00000001, R9
-	JNZ         loop377
+	JNZ         loop378
 	VMOVUPS     Y0, (BX)
 	VMOVUPS     Y1, 64(BX)
 	VMOVUPS     Y2, 128(BX)
@@ -14035,7 +14067,7 @@ TEXT ·line256(SB), NOSPLIT, $0-8
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
 	CMPQ    120(AX), $0x00
-	JE      sum379
+	JE      sum380
 	MOVQ    128(AX), CX
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
@@ -14046,7 +14078,7 @@ TEXT ·line256(SB), NOSPLIT, $0-8
 	VMOVUPS 192(CX), Y6
 	VMOVUPS 224(CX), Y7
 
-sum379:
+sum380:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 136(AX), BX
@@ -14055,13 +14087,13 @@ sum379:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop380:
+loop381:
 	MOVQ 56(AX), R10
 
-loop381:
+loop382:
 	MOVQ 48(AX), R11
 
-loop382:
+loop383:
 	VBROADCASTSS (CX), Y12
 	VFMADD231PS  (DX), Y12, Y0
 	VFMADD231PS  32(DX), Y12, Y1
@@ -14074,18 +14106,18 @@ loop382:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop382
+	JNZ          loop383
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop381
+	JNZ          loop382
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop380
+	JNZ          loop381
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store383
+	JZ           store384
 	VXORPS       Y8, Y8, Y8
 	VMAXPS       Y0, Y8, Y0
 	VMAXPS       Y1, Y8, Y1
@@ -14096,7 +14128,7 @@ loop382:
 	VMAXPS       Y6, Y8, Y6
 	VMAXPS       Y7, Y8, Y7
 
-store383:
+store384:
 	MOVQ    16(AX), AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
@@ -14184,9 +14216,9 @@ TEXT ·add256(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), AX
 
-big384:
+big385:
 	CMPQ    AX, $0x00000080
-	JB      small385
+	JB      small386
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (CX)
@@ -14204,11 +14236,11 @@ big384:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big384
+	JMP     big385
 
-small385:
+small386:
 	TESTQ   AX, AX
-	JZ      out386
+	JZ      out387
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (CX)
@@ -14220,9 +14252,9 @@ small385:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small385
+	JMP     small386
 
-out386:
+out387:
 	VZEROUPPER
 	RET
 
@@ -14237,9 +14269,9 @@ TEXT ·addRelu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big387:
+big388:
 	CMPQ    AX, $0x00000080
-	JB      small388
+	JB      small389
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMAXPS  Y0, Y15, Y0
@@ -14261,11 +14293,11 @@ big387:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big387
+	JMP     big388
 
-small388:
+small389:
 	TESTQ   AX, AX
-	JZ      out389
+	JZ      out390
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMAXPS  Y0, Y15, Y0
@@ -14279,9 +14311,9 @@ small388:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small388
+	JMP     small389
 
-out389:
+out390:
 	VZEROUPPER
 	RET
 
@@ -14296,9 +14328,9 @@ TEXT ·relu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big390:
+big391:
 	CMPQ    AX, $0x00000080
-	JB      small391
+	JB      small392
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMOVUPS Y0, (CX)
@@ -14316,11 +14348,11 @@ big390:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big390
+	JMP     big391
 
-small391:
+small392:
 	TESTQ   AX, AX
-	JZ      out392
+	JZ      out393
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMOVUPS Y0, (CX)
@@ -14332,9 +14364,9 @@ small391:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small391
+	JMP     small392
 
-out392:
+out393:
 	VZEROUPPER
 	RET
 
@@ -14350,9 +14382,9 @@ TEXT ·clamp256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big393:
+big394:
 	CMPQ    DI, $0x00000080
-	JB      small394
+	JB      small395
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMINPS  Y0, Y14, Y0
@@ -14374,11 +14406,11 @@ big393:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, DI
-	JMP     big393
+	JMP     big394
 
-small394:
+small395:
 	TESTQ   DI, DI
-	JZ      out395
+	JZ      out396
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMINPS  Y0, Y14, Y0
@@ -14392,9 +14424,9 @@ small394:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small394
+	JMP     small395
 
-out395:
+out396:
 	VZEROUPPER
 	RET
 
@@ -14409,9 +14441,9 @@ TEXT ·reluBack256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big396:
+big397:
 	CMPQ    AX, $0x00000080
-	JB      small397
+	JB      small398
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -14437,11 +14469,11 @@ big396:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big396
+	JMP     big397
 
-small397:
+small398:
 	TESTQ   AX, AX
-	JZ      out398
+	JZ      out399
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -14457,9 +14489,9 @@ small397:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small397
+	JMP     small398
 
-out398:
+out399:
 	VZEROUPPER
 	RET
 
@@ -14475,9 +14507,9 @@ TEXT ·clampBack256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big399:
+big400:
 	CMPQ    DI, $0x00000040
-	JB      small400
+	JB      small401
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -14497,11 +14529,11 @@ big399:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     big399
+	JMP     big400
 
-small400:
+small401:
 	TESTQ   DI, DI
-	JZ      out401
+	JZ      out402
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -14521,9 +14553,9 @@ small400:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small400
+	JMP     small401
 
-out401:
+out402:
 	VZEROUPPER
 	RET
 
@@ -14539,9 +14571,9 @@ TEXT ·scale256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big402:
+big403:
 	CMPQ    DI, $0x00000080
-	JB      small403
+	JB      small404
 	VMULPS  (DX), Y14, Y0
 	VMOVUPS Y0, (CX)
 	VMULPS  32(DX), Y14, Y1
@@ -14555,11 +14587,11 @@ big402:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, DI
-	JMP     big402
+	JMP     big403
 
-small403:
+small404:
 	TESTQ   DI, DI
-	JZ      out404
+	JZ      out405
 	VMULPS  (DX), Y14, Y0
 	VMOVUPS Y0, (CX)
 	VMULPS  32(DX), Y14, Y1
@@ -14569,9 +14601,9 @@ small403:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small403
+	JMP     small404
 
-out404:
+out405:
 	VZEROUPPER
 	RET
 
@@ -14585,9 +14617,9 @@ TEXT ·affineEach256(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), AX
 
-big405:
+big406:
 	CMPQ        AX, $0x00000080
-	JB          small406
+	JB          small407
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -14609,11 +14641,11 @@ big405:
 	ADDQ        $0x00000080, BX
 	ADDQ        $0x00000080, SI
 	SUBQ        $0x00000080, AX
-	JMP         big405
+	JMP         big406
 
-small406:
+small407:
 	TESTQ       AX, AX
-	JZ          out407
+	JZ          out408
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -14627,9 +14659,9 @@ small406:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, AX
-	JMP         small406
+	JMP         small407
 
-out407:
+out408:
 	VZEROUPPER
 	RET
 
@@ -14644,9 +14676,9 @@ TEXT ·affineEachRelu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big408:
+big409:
 	CMPQ        AX, $0x00000080
-	JB          small409
+	JB          small410
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -14672,11 +14704,11 @@ big408:
 	ADDQ        $0x00000080, BX
 	ADDQ        $0x00000080, SI
 	SUBQ        $0x00000080, AX
-	JMP         big408
+	JMP         big409
 
-small409:
+small410:
 	TESTQ       AX, AX
-	JZ          out410
+	JZ          out411
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -14692,9 +14724,9 @@ small409:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, AX
-	JMP         small409
+	JMP         small410
 
-out410:
+out411:
 	VZEROUPPER
 	RET
 
@@ -14708,14 +14740,14 @@ TEXT ·squares256(SB), NOSPLIT, $0-8
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-loop411:
+loop412:
 	VMOVUPS     (DX), Y4
 	VFMADD231PS Y4, Y4, Y0
 	VMOVUPS     32(DX), Y5
 	VFMADD231PS Y5, Y5, Y1
 	ADDQ        $0x00000040, DX
 	SUBQ        $0x00000040, AX
-	JNZ         loop411
+	JNZ         loop412
 	VMOVUPS     Y0, (CX)
 	VMOVUPS     Y1, 32(CX)
 	VZEROUPPER
@@ -14730,7 +14762,7 @@ TEXT ·silu256(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), BX
 	MOVQ 32(AX), AX
 
-loop412:
+loop413:
 	VMOVUPS      (BX), Y6
 	VMOVAPS      Y6, Y0
 	VXORPS       Y1, Y1, Y1
@@ -14779,7 +14811,7 @@ loop412:
 	ADDQ         $0x00000020, DX
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x00000020, AX
-	JNZ          loop412
+	JNZ          loop413
 	VZEROUPPER
 	RET
 
@@ -14793,7 +14825,7 @@ TEXT ·siluBack256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 16(AX), AX
 
-loop413:
+loop414:
 	VMOVUPS      (BX), Y6
 	VMOVAPS      Y6, Y0
 	VXORPS       Y1, Y1, Y1
@@ -14850,7 +14882,7 @@ loop413:
 	ADDQ         $0x00000020, BX
 	ADDQ         $0x00000020, AX
 	SUBQ         $0x00000020, SI
-	JNZ          loop413
+	JNZ          loop414
 	VZEROUPPER
 	RET
 
@@ -14863,7 +14895,7 @@ TEXT ·geluTanh256(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), BX
 	MOVQ 32(AX), AX
 
-loop414:
+loop415:
 	VMOVUPS      (BX), Y6
 	VMOVAPS      Y6, Y0
 	VMULPS       Y6, Y6, Y7
@@ -14920,7 +14952,7 @@ loop414:
 	ADDQ         $0x00000020, DX
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x00000020, AX
-	JNZ          loop414
+	JNZ          loop415
 	VZEROUPPER
 	RET
 
@@ -14934,7 +14966,7 @@ TEXT ·geluTanhBack256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 16(AX), AX
 
-loop415:
+loop416:
 	VMOVUPS      (BX), Y6
 	VMOVAPS      Y6, Y0
 	VMULPS       Y6, Y6, Y7
@@ -15004,7 +15036,7 @@ loop415:
 	ADDQ         $0x00000020, BX
 	ADDQ         $0x00000020, AX
 	SUBQ         $0x00000020, SI
-	JNZ          loop415
+	JNZ          loop416
 	VZEROUPPER
 	RET
 
@@ -15017,7 +15049,7 @@ TEXT ·gelu256(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), BX
 	MOVQ 32(AX), AX
 
-loop416:
+loop417:
 	VMOVUPS      (BX), Y6
 	VMOVAPS      Y6, Y0
 	VMULPS       Y6, Y6, Y0
@@ -15096,7 +15128,7 @@ loop416:
 	ADDQ         $0x00000020, DX
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x00000020, AX
-	JNZ          loop416
+	JNZ          loop417
 	VZEROUPPER
 	RET
 
@@ -15110,7 +15142,7 @@ TEXT ·geluBack256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 16(AX), AX
 
-loop417:
+loop418:
 	VMOVUPS      (BX), Y6
 	VMOVAPS      Y6, Y0
 	VMULPS       Y6, Y6, Y0
@@ -15191,7 +15223,7 @@ loop417:
 	ADDQ         $0x00000020, BX
 	ADDQ         $0x00000020, AX
 	SUBQ         $0x00000020, SI
-	JNZ          loop417
+	JNZ          loop418
 	VZEROUPPER
 	RET
 
@@ -15209,7 +15241,7 @@ TEXT ·softmaxRows256(SB), NOSPLIT, $0-8
 	VMOVUPS (R9), Y6
 	VMOVUPS (SI), Y7
 
-loop418:
+loop419:
 	VMOVUPS      (BX), Y0
 	VSUBPS       Y6, Y0, Y0
 	VMOVAPS      Y0, Y2
@@ -15253,7 +15285,7 @@ loop418:
 	ADDQ         R8, DX
 	ADDQ         R8, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop418
+	JNZ          loop419
 	VMOVUPS      Y7, (SI)
 	MOVQ         (AX), DX
 	MOVQ         8(AX), BX
@@ -15264,7 +15296,7 @@ loop418:
 	VMOVUPS      32(AX), Y6
 	VMOVUPS      32(SI), Y7
 
-loop419:
+loop420:
 	VMOVUPS      32(BX), Y0
 	VSUBPS       Y6, Y0, Y0
 	VMOVAPS      Y0, Y2
@@ -15308,7 +15340,7 @@ loop419:
 	ADDQ         R8, DX
 	ADDQ         R8, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop419
+	JNZ          loop420
 	VMOVUPS      Y7, 32(SI)
 	VZEROUPPER
 	RET
@@ -15327,7 +15359,7 @@ TEXT ·softmaxRowsBack256(SB), NOSPLIT, $0-8
 	VMOVUPS (R9), Y6
 	VMOVUPS (SI), Y7
 
-loop420:
+loop421:
 	VMOVUPS      (BX), Y0
 	VSUBPS       Y6, Y0, Y0
 	VMOVAPS      Y0, Y2
@@ -15374,7 +15406,7 @@ loop420:
 	ADDQ         R8, DX
 	ADDQ         R8, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop420
+	JNZ          loop421
 	MOVQ         (AX), DX
 	MOVQ         8(AX), BX
 	MOVQ         24(AX), SI
@@ -15384,7 +15416,7 @@ loop420:
 	VMOVUPS      32(AX), Y6
 	VMOVUPS      32(SI), Y7
 
-loop421:
+loop422:
 	VMOVUPS      32(BX), Y0
 	VSUBPS       Y6, Y0, Y0
 	VMOVAPS      Y0, Y2
@@ -15431,7 +15463,7 @@ loop421:
 	ADDQ         R8, DX
 	ADDQ         R8, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop421
+	JNZ          loop422
 	VZEROUPPER
 	RET
 
@@ -15447,14 +15479,14 @@ TEXT ·mulRows256(SB), NOSPLIT, $0-8
 	MOVQ    16(AX), R8
 	VMOVUPS (R8), Y2
 
-loop422:
+loop423:
 	VMOVUPS (DX), Y0
 	VMULPS  Y2, Y0, Y0
 	VMOVUPS Y0, (CX)
 	ADDQ    SI, CX
 	ADDQ    DI, DX
 	SUBQ    $0x00000001, BX
-	JNZ     loop422
+	JNZ     loop423
 	MOVQ    (AX), CX
 	MOVQ    8(AX), DX
 	MOVQ    32(AX), BX
@@ -15463,14 +15495,14 @@ loop422:
 	MOVQ    16(AX), AX
 	VMOVUPS 32(AX), Y2
 
-loop423:
+loop424:
 	VMOVUPS 32(DX), Y0
 	VMULPS  Y2, Y0, Y0
 	VMOVUPS Y0, 32(CX)
 	ADDQ    SI, CX
 	ADDQ    DI, DX
 	SUBQ    $0x00000001, BX
-	JNZ     loop423
+	JNZ     loop424
 	VZEROUPPER
 	RET
 
@@ -15486,7 +15518,7 @@ TEXT ·addRows256(SB), NOSPLIT, $0-8
 	MOVQ    16(AX), R8
 	VMOVUPS (R8), Y2
 
-loop424:
+loop425:
 	VMOVUPS     (DX), Y0
 	VMOVUPS     (CX), Y1
 	VFMADD231PS Y2, Y0, Y1
@@ -15494,7 +15526,7 @@ loop424:
 	ADDQ        SI, CX
 	ADDQ        DI, DX
 	SUBQ        $0x00000001, BX
-	JNZ         loop424
+	JNZ         loop425
 	MOVQ        (AX), CX
 	MOVQ        8(AX), DX
 	MOVQ        32(AX), BX
@@ -15503,7 +15535,7 @@ loop424:
 	MOVQ        16(AX), AX
 	VMOVUPS     32(AX), Y2
 
-loop425:
+loop426:
 	VMOVUPS     32(DX), Y0
 	VMOVUPS     32(CX), Y1
 	VFMADD231PS Y2, Y0, Y1
@@ -15511,7 +15543,7 @@ loop425:
 	ADDQ        SI, CX
 	ADDQ        DI, DX
 	SUBQ        $0x00000001, BX
-	JNZ         loop425
+	JNZ         loop426
 	VZEROUPPER
 	RET
 
@@ -15527,14 +15559,14 @@ TEXT ·dotRows256(SB), NOSPLIT, $0-8
 	MOVQ    24(AX), R8
 	VMOVUPS (R8), Y2
 
-loop426:
+loop427:
 	VMOVUPS     (DX), Y0
 	VMOVUPS     (CX), Y1
 	VFMADD231PS Y1, Y0, Y2
 	ADDQ        SI, CX
 	ADDQ        DI, DX
 	SUBQ        $0x00000001, BX
-	JNZ         loop426
+	JNZ         loop427
 	MOVQ        24(AX), CX
 	VMOVUPS     Y2, (CX)
 	MOVQ        (AX), CX
@@ -15545,14 +15577,14 @@ loop426:
 	MOVQ        24(AX), R8
 	VMOVUPS     32(R8), Y2
 
-loop427:
+loop428:
 	VMOVUPS     32(DX), Y0
 	VMOVUPS     32(CX), Y1
 	VFMADD231PS Y1, Y0, Y2
 	ADDQ        SI, CX
 	ADDQ        DI, DX
 	SUBQ        $0x00000001, BX
-	JNZ         loop427
+	JNZ         loop428
 	MOVQ        24(AX), AX
 	VMOVUPS     Y2, 32(AX)
 	VZEROUPPER
@@ -15570,13 +15602,13 @@ TEXT ·maxRows256(SB), NOSPLIT, $0-8
 	MOVQ    24(AX), R8
 	VMOVUPS (R8), Y2
 
-loop428:
+loop429:
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y2, Y2
 	ADDQ    SI, CX
 	ADDQ    DI, DX
 	SUBQ    $0x00000001, BX
-	JNZ     loop428
+	JNZ     loop429
 	MOVQ    24(AX), CX
 	VMOVUPS Y2, (CX)
 	MOVQ    (AX), CX
@@ -15587,13 +15619,13 @@ loop428:
 	MOVQ    24(AX), R8
 	VMOVUPS 32(R8), Y2
 
-loop429:
+loop430:
 	VMOVUPS 32(DX), Y0
 	VMAXPS  Y0, Y2, Y2
 	ADDQ    SI, CX
 	ADDQ    DI, DX
 	SUBQ    $0x00000001, BX
-	JNZ     loop429
+	JNZ     loop430
 	MOVQ    24(AX), AX
 	VMOVUPS Y2, 32(AX)
 	VZEROUPPER
@@ -15613,7 +15645,7 @@ TEXT ·lstm256(SB), NOSPLIT, $0-8
 	MOVQ (AX), R10
 	MOVQ 48(AX), AX
 
-loop430:
+loop431:
 	VMOVUPS      (R10), Y0
 	VADDPS       (DX), Y0, Y0
 	VXORPS       Y1, Y1, Y1
@@ -15876,7 +15908,7 @@ loop430:
 	ADDQ         $0x00000020, R8
 	ADDQ         $0x00000020, R10
 	SUBQ         $0x00000020, AX
-	JNZ          loop430
+	JNZ          loop431
 	VZEROUPPER
 	RET
 
@@ -15894,7 +15926,7 @@ TEXT ·lstmBack256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 72(AX), Y12
 	MOVQ         48(AX), AX
 
-loop431:
+loop432:
 	VMOVUPS      (DI), Y0
 	VADDPS       Y0, Y0, Y0
 	VXORPS       Y1, Y1, Y1
@@ -15998,7 +16030,7 @@ loop431:
 	ADDQ         $0x00000020, DI
 	ADDQ         $0x00000020, R8
 	SUBQ         $0x00000020, AX
-	JNZ          loop431
+	JNZ          loop432
 	VZEROUPPER
 	RET
 
@@ -16016,7 +16048,7 @@ TEXT ·gru256(SB), NOSPLIT, $0-8
 	MOVQ (AX), R10
 	MOVQ 48(AX), AX
 
-loop432:
+loop433:
 	VMOVUPS      (R10), Y0
 	VADDPS       (DX), Y0, Y0
 	VXORPS       Y1, Y1, Y1
@@ -16183,7 +16215,7 @@ loop432:
 	ADDQ         $0x00000020, R8
 	ADDQ         $0x00000020, R10
 	SUBQ         $0x00000020, AX
-	JNZ          loop432
+	JNZ          loop433
 	VZEROUPPER
 	RET
 
@@ -16201,7 +16233,7 @@ TEXT ·gruBack256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 72(AX), Y12
 	MOVQ         48(AX), AX
 
-loop433:
+loop434:
 	VMOVUPS      (BX), Y8
 	ADDQ         R9, BX
 	VMOVUPS      (BX), Y9
@@ -16249,7 +16281,7 @@ loop433:
 	ADDQ         $0x00000020, DI
 	ADDQ         $0x00000020, R8
 	SUBQ         $0x00000020, AX
-	JNZ          loop433
+	JNZ          loop434
 	VZEROUPPER
 	RET
 
@@ -16266,9 +16298,9 @@ TEXT ·sgd256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 44(AX), Y14
 	VBROADCASTSS 48(AX), Y13
 
-big434:
+big435:
 	CMPQ        DI, $0x00000020
-	JB          small435
+	JB          small436
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -16279,11 +16311,11 @@ big434:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big434
+	JMP         big435
 
-small435:
+small436:
 	TESTQ       DI, DI
-	JZ          out436
+	JZ          out437
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -16299,9 +16331,9 @@ small435:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small435
+	JMP         small436
 
-out436:
+out437:
 	VZEROUPPER
 	RET
 
@@ -16321,9 +16353,9 @@ TEXT ·momentum256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 56(AX), Y11
 	VBROADCASTSS 60(AX), Y10
 
-big437:
+big438:
 	CMPQ        DI, $0x00000020
-	JB          small438
+	JB          small439
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -16339,11 +16371,11 @@ big437:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big437
+	JMP         big438
 
-small438:
+small439:
 	TESTQ       DI, DI
-	JZ          out439
+	JZ          out440
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -16369,9 +16401,9 @@ small438:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small438
+	JMP         small439
 
-out439:
+out440:
 	VZEROUPPER
 	RET
 
@@ -16395,9 +16427,9 @@ TEXT ·adam256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 72(AX), Y7
 	VBROADCASTSS 76(AX), Y6
 
-big440:
+big441:
 	CMPQ        DI, $0x00000020
-	JB          small441
+	JB          small442
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -16420,11 +16452,11 @@ big440:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big440
+	JMP         big441
 
-small441:
+small442:
 	TESTQ       DI, DI
-	JZ          out442
+	JZ          out443
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -16464,9 +16496,9 @@ small441:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small441
+	JMP         small442
 
-out442:
+out443:
 	VZEROUPPER
 	RET
 
@@ -16480,12 +16512,12 @@ TEXT ·affine256(SB), NOSPLIT, $0-8
 	MOVQ   80(AX), SI
 	VXORPS Y15, Y15, Y15
 
-loop443:
+loop444:
 	MOVQ 64(AX), DI
 	MOVQ 24(AX), R8
 	MOVQ 32(AX), R9
 
-loop444:
+loop445:
 	VBROADCASTSS (R8), Y14
 	ADDQ         $0x00000004, R8
 	VBROADCASTSS (R9), Y13
@@ -16493,7 +16525,7 @@ loop444:
 	XORQ         R10, R10
 	MOVQ         SI, R11
 
-loop445:
+loop446:
 	VMOVUPS     (CX)(R10*1), Y0
 	VFMADD213PS Y13, Y14, Y0
 	VMOVUPS     Y0, (DX)(R10*1)
@@ -16502,13 +16534,13 @@ loop445:
 	VMOVUPS     Y1, 32(DX)(R10*1)
 	ADDQ        $0x00000040, R10
 	SUBQ        $0x00000040, R11
-	JNZ         loop445
+	JNZ         loop446
 	ADDQ        R10, CX
 	ADDQ        R10, DX
 	SUBQ        $0x00000001, DI
-	JNZ         loop444
+	JNZ         loop445
 	SUBQ        $0x00000001, BX
-	JNZ         loop443
+	JNZ         loop444
 	VZEROUPPER
 	RET
 
@@ -16522,12 +16554,12 @@ TEXT ·affineRelu256(SB), NOSPLIT, $0-8
 	MOVQ   80(AX), SI
 	VXORPS Y15, Y15, Y15
 
-loop446:
+loop447:
 	MOVQ 64(AX), DI
 	MOVQ 24(AX), R8
 	MOVQ 32(AX), R9
 
-loop447:
+loop448:
 	VBROADCASTSS (R8), Y14
 	ADDQ         $0x00000004, R8
 	VBROADCASTSS (R9), Y13
@@ -16535,7 +16567,7 @@ loop447:
 	XORQ         R10, R10
 	MOVQ         SI, R11
 
-loop448:
+loop449:
 	VMOVUPS     (CX)(R10*1), Y0
 	VFMADD213PS Y13, Y14, Y0
 	VMAXPS      Y0, Y15, Y0
@@ -16546,13 +16578,13 @@ loop448:
 	VMOVUPS     Y1, 32(DX)(R10*1)
 	ADDQ        $0x00000040, R10
 	SUBQ        $0x00000040, R11
-	JNZ         loop448
+	JNZ         loop449
 	ADDQ        R10, CX
 	ADDQ        R10, DX
 	SUBQ        $0x00000001, DI
-	JNZ         loop447
+	JNZ         loop448
 	SUBQ        $0x00000001, BX
-	JNZ         loop446
+	JNZ         loop447
 	VZEROUPPER
 	RET
 
@@ -16566,13 +16598,13 @@ TEXT ·normBack256(SB), NOSPLIT, $0-8
 	MOVQ   80(AX), SI
 	VXORPS Y15, Y15, Y15
 
-loop449:
+loop450:
 	MOVQ 64(AX), DI
 	MOVQ 24(AX), R8
 	MOVQ 32(AX), R9
 	MOVQ 40(AX), R10
 
-loop450:
+loop451:
 	VBROADCASTSS (R8), Y14
 	ADDQ         $0x00000004, R8
 	VBROADCASTSS (R9), Y13
@@ -16583,7 +16615,7 @@ loop450:
 	XORQ         R12, R12
 	MOVQ         SI, R13
 
-loop451:
+loop452:
 	VMOVUPS     (DX)(R12*1), Y0
 	VFMADD213PS Y12, Y14, Y0
 	VFMADD231PS (CX)(R12*1), Y13, Y0
@@ -16596,14 +16628,14 @@ loop451:
 	VMOVUPS     Y1, 32(DX)(R12*1)
 	ADDQ        $0x00000040, R12
 	SUBQ        $0x00000040, R13
-	JNZ         loop451
+	JNZ         loop452
 	ADDQ        R12, CX
 	ADDQ        R12, DX
 	ADDQ        R12, R11
 	SUBQ        $0x00000001, DI
-	JNZ         loop450
+	JNZ         loop451
 	SUBQ        $0x00000001, BX
-	JNZ         loop449
+	JNZ         loop450
 	VZEROUPPER
 	RET
 
@@ -16622,14 +16654,14 @@ TEXT ·layerSquares256(SB), NOSPLIT, $0-8
 	VMOVUPS 64(DI), Y6
 	MOVQ    64(AX), SI
 
-loop452:
+loop453:
 	VMOVUPS     (CX), Y0
 	VSUBPS      Y3, Y0, Y0
 	VFMADD231PS Y0, Y0, Y5
 	ADDQ        BX, CX
 	ADDQ        BX, DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop452
+	JNZ         loop453
 	VMOVUPS     Y5, (DI)
 	VMOVUPS     Y6, 64(DI)
 	MOVQ        (AX), CX
@@ -16643,14 +16675,14 @@ loop452:
 	VMOVUPS     96(DI), Y6
 	MOVQ        64(AX), AX
 
-loop453:
+loop454:
 	VMOVUPS     32(CX), Y0
 	VSUBPS      Y3, Y0, Y0
 	VFMADD231PS Y0, Y0, Y5
 	ADDQ        BX, CX
 	ADDQ        BX, DX
 	SUBQ        $0x00000001, AX
-	JNZ         loop453
+	JNZ         loop454
 	VMOVUPS     Y5, 32(DI)
 	VMOVUPS     Y6, 96(DI)
 	VZEROUPPER
@@ -16673,7 +16705,7 @@ TEXT ·layerNorm256(SB), NOSPLIT, $0-8
 	MOVQ    32(AX), DI
 	MOVQ    64(AX), R8
 
-loop454:
+loop455:
 	VBROADCASTSS (SI), Y15
 	ADDQ         $0x00000004, SI
 	VBROADCASTSS (DI), Y14
@@ -16686,7 +16718,7 @@ loop454:
 	ADDQ         BX, CX
 	ADDQ         BX, DX
 	SUBQ         $0x00000001, R8
-	JNZ          loop454
+	JNZ          loop455
 	MOVQ         (AX), CX
 	MOVQ         8(AX), DX
 	MOVQ         80(AX), BX
@@ -16700,7 +16732,7 @@ loop454:
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), AX
 
-loop455:
+loop456:
 	VBROADCASTSS (SI), Y15
 	ADDQ         $0x00000004, SI
 	VBROADCASTSS (DI), Y14
@@ -16713,7 +16745,7 @@ loop455:
 	ADDQ         BX, CX
 	ADDQ         BX, DX
 	SUBQ         $0x00000001, AX
-	JNZ          loop455
+	JNZ          loop456
 	VZEROUPPER
 	RET
 
@@ -16733,7 +16765,7 @@ TEXT ·layerScale256(SB), NOSPLIT, $0-8
 	MOVQ    24(AX), SI
 	MOVQ    64(AX), DI
 
-loop456:
+loop457:
 	VBROADCASTSS (SI), Y15
 	ADDQ         $0x00000004, SI
 	VMOVUPS      (CX), Y0
@@ -16744,7 +16776,7 @@ loop456:
 	ADDQ         BX, CX
 	ADDQ         BX, DX
 	SUBQ         $0x00000001, DI
-	JNZ          loop456
+	JNZ          loop457
 	MOVQ         (AX), CX
 	MOVQ         8(AX), DX
 	MOVQ         80(AX), BX
@@ -16757,7 +16789,7 @@ loop456:
 	MOVQ         24(AX), SI
 	MOVQ         64(AX), AX
 
-loop457:
+loop458:
 	VBROADCASTSS (SI), Y15
 	ADDQ         $0x00000004, SI
 	VMOVUPS      32(CX), Y0
@@ -16768,7 +16800,7 @@ loop457:
 	ADDQ         BX, CX
 	ADDQ         BX, DX
 	SUBQ         $0x00000001, AX
-	JNZ          loop457
+	JNZ          loop458
 	VZEROUPPER
 	RET
 
@@ -16788,7 +16820,7 @@ TEXT ·layerSums256(SB), NOSPLIT, $0-8
 	MOVQ    24(AX), SI
 	MOVQ    64(AX), R8
 
-loop458:
+loop459:
 	VBROADCASTSS (SI), Y15
 	ADDQ         $0x00000004, SI
 	VMOVUPS      (CX), Y0
@@ -16801,7 +16833,7 @@ loop458:
 	ADDQ         BX, CX
 	ADDQ         BX, DX
 	SUBQ         $0x00000001, R8
-	JNZ          loop458
+	JNZ          loop459
 	VMOVUPS      Y5, (DI)
 	VMOVUPS      Y6, 64(DI)
 	MOVQ         (AX), CX
@@ -16816,7 +16848,7 @@ loop458:
 	MOVQ         24(AX), SI
 	MOVQ         64(AX), AX
 
-loop459:
+loop460:
 	VBROADCASTSS (SI), Y15
 	ADDQ         $0x00000004, SI
 	VMOVUPS      32(CX), Y0
@@ -16829,7 +16861,7 @@ loop459:
 	ADDQ         BX, CX
 	ADDQ         BX, DX
 	SUBQ         $0x00000001, AX
-	JNZ          loop459
+	JNZ          loop460
 	VMOVUPS      Y5, 32(DI)
 	VMOVUPS      Y6, 96(DI)
 	VZEROUPPER
@@ -16851,7 +16883,7 @@ TEXT ·layerBack256(SB), NOSPLIT, $0-8
 	MOVQ    24(AX), SI
 	MOVQ    64(AX), DI
 
-loop460:
+loop461:
 	VBROADCASTSS (SI), Y15
 	ADDQ         $0x00000004, SI
 	VMOVUPS      (CX), Y0
@@ -16866,7 +16898,7 @@ loop460:
 	ADDQ         BX, CX
 	ADDQ         BX, DX
 	SUBQ         $0x00000001, DI
-	JNZ          loop460
+	JNZ          loop461
 	MOVQ         (AX), CX
 	MOVQ         8(AX), DX
 	MOVQ         80(AX), BX
@@ -16879,7 +16911,7 @@ loop460:
 	MOVQ         24(AX), SI
 	MOVQ         64(AX), AX
 
-loop461:
+loop462:
 	VBROADCASTSS (SI), Y15
 	ADDQ         $0x00000004, SI
 	VMOVUPS      32(CX), Y0
@@ -16894,7 +16926,64 @@ loop461:
 	ADDQ         BX, CX
 	ADDQ         BX, DX
 	SUBQ         $0x00000001, AX
-	JNZ          loop461
+	JNZ          loop462
+	VZEROUPPER
+	RET
+
+// func layerGradients256(args uintptr)
+// Requires: AVX, FMA3
+TEXT ·layerGradients256(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    80(AX), BX
+	MOVQ    16(AX), SI
+	MOVQ    56(AX), DI
+	VMOVUPS (SI), Y2
+	VMOVUPS 64(SI), Y3
+	MOVQ    64(AX), SI
+
+loop463:
+	VMOVUPS     (CX), Y0
+	VMOVUPS     (DX), Y1
+	VMOVUPS     (DI), Y4
+	VMOVUPS     64(DI), Y5
+	VSUBPS      Y2, Y0, Y0
+	VMULPS      Y3, Y0, Y0
+	VADDPS      Y1, Y4, Y4
+	VFMADD231PS Y1, Y0, Y5
+	VMOVUPS     Y4, (DI)
+	VMOVUPS     Y5, 64(DI)
+	ADDQ        BX, CX
+	ADDQ        BX, DX
+	ADDQ        $0x00000080, DI
+	SUBQ        $0x00000001, SI
+	JNZ         loop463
+	MOVQ        (AX), CX
+	MOVQ        8(AX), DX
+	MOVQ        80(AX), BX
+	MOVQ        16(AX), SI
+	MOVQ        56(AX), DI
+	VMOVUPS     32(SI), Y2
+	VMOVUPS     96(SI), Y3
+	MOVQ        64(AX), AX
+
+loop464:
+	VMOVUPS     32(CX), Y0
+	VMOVUPS     32(DX), Y1
+	VMOVUPS     32(DI), Y4
+	VMOVUPS     96(DI), Y5
+	VSUBPS      Y2, Y0, Y0
+	VMULPS      Y3, Y0, Y0
+	VADDPS      Y1, Y4, Y4
+	VFMADD231PS Y1, Y0, Y5
+	VMOVUPS     Y4, 32(DI)
+	VMOVUPS     Y5, 96(DI)
+	ADDQ        BX, CX
+	ADDQ        BX, DX
+	ADDQ        $0x00000080, DI
+	SUBQ        $0x00000001, AX
+	JNZ         loop464
 	VZEROUPPER
 	RET
 
@@ -16924,14 +17013,14 @@ TEXT ·moments4_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, SI
 	VXORPS       Y12, Y12, Y12
 
-loop462:
+loop465:
 	XORQ SI, SI
 	MOVQ SI, DI
 	MOVQ 48(AX), R8
 	XORQ R9, R9
 	MOVQ 72(AX), R10
 
-loop463:
+loop466:
 	VMOVUPS     (CX)(DI*1), Y13
 	VSUBPS      Y8, Y13, Y13
 	VMULPS      (R8)(R9*1), Y13, Y13
@@ -16940,14 +17029,14 @@ loop463:
 	ADDQ        $0x00000020, DI
 	ADDQ        $0x00000020, R9
 	SUBQ        $0x00000020, R10
-	JNZ         loop463
+	JNZ         loop466
 	ADDQ        80(AX), SI
 	MOVQ        SI, DI
 	MOVQ        48(AX), R8
 	XORQ        R9, R9
 	MOVQ        72(AX), R10
 
-loop464:
+loop467:
 	VMOVUPS     (CX)(DI*1), Y13
 	VSUBPS      Y9, Y13, Y13
 	VMULPS      (R8)(R9*1), Y13, Y13
@@ -16956,14 +17045,14 @@ loop464:
 	ADDQ        $0x00000020, DI
 	ADDQ        $0x00000020, R9
 	SUBQ        $0x00000020, R10
-	JNZ         loop464
+	JNZ         loop467
 	ADDQ        80(AX), SI
 	MOVQ        SI, DI
 	MOVQ        48(AX), R8
 	XORQ        R9, R9
 	MOVQ        72(AX), R10
 
-loop465:
+loop468:
 	VMOVUPS     (CX)(DI*1), Y13
 	VSUBPS      Y10, Y13, Y13
 	VMULPS      (R8)(R9*1), Y13, Y13
@@ -16972,13 +17061,13 @@ loop465:
 	ADDQ        $0x00000020, DI
 	ADDQ        $0x00000020, R9
 	SUBQ        $0x00000020, R10
-	JNZ         loop465
+	JNZ         loop468
 	ADDQ        80(AX), SI
 	MOVQ        48(AX), DI
 	XORQ        R8, R8
 	MOVQ        72(AX), R9
 
-loop466:
+loop469:
 	VMOVUPS     (CX)(SI*1), Y13
 	VSUBPS      Y11, Y13, Y13
 	VMULPS      (DI)(R8*1), Y13, Y13
@@ -16987,10 +17076,10 @@ loop466:
 	ADDQ        $0x00000020, SI
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop466
+	JNZ         loop469
 	ADDQ        96(AX), CX
 	SUBQ        $0x00000001, BX
-	JNZ         loop462
+	JNZ         loop465
 	VMOVUPS     Y0, (DX)
 	VMOVUPS     Y1, 64(DX)
 	VMOVUPS     Y2, 128(DX)
@@ -17029,12 +17118,12 @@ TEXT ·normSums4_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, DI
 	VXORPS       Y12, Y12, Y12
 
-loop467:
+loop470:
 	XORQ DI, DI
 	MOVQ DI, R8
 	MOVQ 72(AX), R9
 
-loop468:
+loop471:
 	VMOVUPS     (DX)(R8*1), Y14
 	VMOVUPS     (CX)(R8*1), Y13
 	VSUBPS      Y8, Y13, Y13
@@ -17042,12 +17131,12 @@ loop468:
 	VFMADD231PS Y14, Y13, Y1
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop468
+	JNZ         loop471
 	ADDQ        80(AX), DI
 	MOVQ        DI, R8
 	MOVQ        72(AX), R9
 
-loop469:
+loop472:
 	VMOVUPS     (DX)(R8*1), Y14
 	VMOVUPS     (CX)(R8*1), Y13
 	VSUBPS      Y9, Y13, Y13
@@ -17055,12 +17144,12 @@ loop469:
 	VFMADD231PS Y14, Y13, Y3
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop469
+	JNZ         loop472
 	ADDQ        80(AX), DI
 	MOVQ        DI, R8
 	MOVQ        72(AX), R9
 
-loop470:
+loop473:
 	VMOVUPS     (DX)(R8*1), Y14
 	VMOVUPS     (CX)(R8*1), Y13
 	VSUBPS      Y10, Y13, Y13
@@ -17068,11 +17157,11 @@ loop470:
 	VFMADD231PS Y14, Y13, Y5
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop470
+	JNZ         loop473
 	ADDQ        80(AX), DI
 	MOVQ        72(AX), R8
 
-loop471:
+loop474:
 	VMOVUPS     (DX)(DI*1), Y14
 	VMOVUPS     (CX)(DI*1), Y13
 	VSUBPS      Y11, Y13, Y13
@@ -17080,11 +17169,11 @@ loop471:
 	VFMADD231PS Y14, Y13, Y7
 	ADDQ        $0x00000020, DI
 	SUBQ        $0x00000020, R8
-	JNZ         loop471
+	JNZ         loop474
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop467
+	JNZ         loop470
 	VMOVUPS     Y0, (BX)
 	VMOVUPS     Y1, 64(BX)
 	VMOVUPS     Y2, 128(BX)
@@ -17124,12 +17213,12 @@ TEXT ·normSumsRelu4_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, R8
 	VXORPS       Y12, Y12, Y12
 
-loop472:
+loop475:
 	XORQ R8, R8
 	MOVQ R8, R9
 	MOVQ 72(AX), R10
 
-loop473:
+loop476:
 	VMOVUPS     (DX)(R9*1), Y14
 	VMOVUPS     (BX)(R9*1), Y15
 	VCMPPS      $0x1e, Y12, Y15, Y15
@@ -17141,12 +17230,12 @@ loop473:
 	VFMADD231PS Y14, Y13, Y1
 	ADDQ        $0x00000020, R9
 	SUBQ        $0x00000020, R10
-	JNZ         loop473
+	JNZ         loop476
 	ADDQ        80(AX), R8
 	MOVQ        R8, R9
 	MOVQ        72(AX), R10
 
-loop474:
+loop477:
 	VMOVUPS     (DX)(R9*1), Y14
 	VMOVUPS     (BX)(R9*1), Y15
 	VCMPPS      $0x1e, Y12, Y15, Y15
@@ -17158,12 +17247,12 @@ loop474:
 	VFMADD231PS Y14, Y13, Y3
 	ADDQ        $0x00000020, R9
 	SUBQ        $0x00000020, R10
-	JNZ         loop474
+	JNZ         loop477
 	ADDQ        80(AX), R8
 	MOVQ        R8, R9
 	MOVQ        72(AX), R10
 
-loop475:
+loop478:
 	VMOVUPS     (DX)(R9*1), Y14
 	VMOVUPS     (BX)(R9*1), Y15
 	VCMPPS      $0x1e, Y12, Y15, Y15
@@ -17175,11 +17264,11 @@ loop475:
 	VFMADD231PS Y14, Y13, Y5
 	ADDQ        $0x00000020, R9
 	SUBQ        $0x00000020, R10
-	JNZ         loop475
+	JNZ         loop478
 	ADDQ        80(AX), R8
 	MOVQ        72(AX), R9
 
-loop476:
+loop479:
 	VMOVUPS     (DX)(R8*1), Y14
 	VMOVUPS     (BX)(R8*1), Y15
 	VCMPPS      $0x1e, Y12, Y15, Y15
@@ -17191,12 +17280,12 @@ loop476:
 	VFMADD231PS Y14, Y13, Y7
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop476
+	JNZ         loop479
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop472
+	JNZ         loop475
 	VMOVUPS     Y0, (SI)
 	VMOVUPS     Y1, 64(SI)
 	VMOVUPS     Y2, 128(SI)
@@ -17221,45 +17310,45 @@ TEXT ·rowSums4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 192(DX), Y3
 	VXORPS  Y8, Y8, Y8
 
-loop477:
+loop480:
 	XORQ SI, SI
 	MOVQ SI, DI
 	MOVQ 72(AX), R8
 
-loop478:
+loop481:
 	VADDPS (CX)(DI*1), Y0, Y0
 	ADDQ   $0x00000020, DI
 	SUBQ   $0x00000020, R8
-	JNZ    loop478
+	JNZ    loop481
 	ADDQ   80(AX), SI
 	MOVQ   SI, DI
 	MOVQ   72(AX), R8
 
-loop479:
+loop482:
 	VADDPS (CX)(DI*1), Y1, Y1
 	ADDQ   $0x00000020, DI
 	SUBQ   $0x00000020, R8
-	JNZ    loop479
+	JNZ    loop482
 	ADDQ   80(AX), SI
 	MOVQ   SI, DI
 	MOVQ   72(AX), R8
 
-loop480:
+loop483:
 	VADDPS (CX)(DI*1), Y2, Y2
 	ADDQ   $0x00000020, DI
 	SUBQ   $0x00000020, R8
-	JNZ    loop480
+	JNZ    loop483
 	ADDQ   80(AX), SI
 	MOVQ   72(AX), DI
 
-loop481:
+loop484:
 	VADDPS  (CX)(SI*1), Y3, Y3
 	ADDQ    $0x00000020, SI
 	SUBQ    $0x00000020, DI
-	JNZ     loop481
+	JNZ     loop484
 	ADDQ    96(AX), CX
 	SUBQ    $0x00000001, BX
-	JNZ     loop477
+	JNZ     loop480
 	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, 64(DX)
 	VMOVUPS Y2, 128(DX)
@@ -17281,50 +17370,50 @@ TEXT ·dots4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 192(BX), Y3
 	VXORPS  Y8, Y8, Y8
 
-loop482:
+loop485:
 	XORQ DI, DI
 	MOVQ DI, R8
 	MOVQ 72(AX), R9
 
-loop483:
+loop486:
 	VMOVUPS     (CX)(R8*1), Y9
 	VFMADD231PS (DX)(R8*1), Y9, Y0
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop483
+	JNZ         loop486
 	ADDQ        80(AX), DI
 	MOVQ        DI, R8
 	MOVQ        72(AX), R9
 
-loop484:
+loop487:
 	VMOVUPS     (CX)(R8*1), Y9
 	VFMADD231PS (DX)(R8*1), Y9, Y1
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop484
+	JNZ         loop487
 	ADDQ        80(AX), DI
 	MOVQ        DI, R8
 	MOVQ        72(AX), R9
 
-loop485:
+loop488:
 	VMOVUPS     (CX)(R8*1), Y9
 	VFMADD231PS (DX)(R8*1), Y9, Y2
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop485
+	JNZ         loop488
 	ADDQ        80(AX), DI
 	MOVQ        72(AX), R8
 
-loop486:
+loop489:
 	VMOVUPS     (CX)(DI*1), Y9
 	VFMADD231PS (DX)(DI*1), Y9, Y3
 	ADDQ        $0x00000020, DI
 	SUBQ        $0x00000020, R8
-	JNZ         loop486
+	JNZ         loop489
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop482
+	JNZ         loop485
 	VMOVUPS     Y0, (BX)
 	VMOVUPS     Y1, 64(BX)
 	VMOVUPS     Y2, 128(BX)
@@ -17346,13 +17435,13 @@ TEXT ·moments1_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, SI
 	VXORPS       Y3, Y3, Y3
 
-loop487:
+loop490:
 	XORQ SI, SI
 	MOVQ 48(AX), DI
 	XORQ R8, R8
 	MOVQ 72(AX), R9
 
-loop488:
+loop491:
 	VMOVUPS     (CX)(SI*1), Y4
 	VSUBPS      Y2, Y4, Y4
 	VMULPS      (DI)(R8*1), Y4, Y4
@@ -17361,10 +17450,10 @@ loop488:
 	ADDQ        $0x00000020, SI
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop488
+	JNZ         loop491
 	ADDQ        96(AX), CX
 	SUBQ        $0x00000001, BX
-	JNZ         loop487
+	JNZ         loop490
 	VMOVUPS     Y0, (DX)
 	VMOVUPS     Y1, 64(DX)
 	VZEROUPPER
@@ -17385,11 +17474,11 @@ TEXT ·normSums1_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, DI
 	VXORPS       Y3, Y3, Y3
 
-loop489:
+loop492:
 	XORQ DI, DI
 	MOVQ 72(AX), R8
 
-loop490:
+loop493:
 	VMOVUPS     (DX)(DI*1), Y5
 	VMOVUPS     (CX)(DI*1), Y4
 	VSUBPS      Y2, Y4, Y4
@@ -17397,11 +17486,11 @@ loop490:
 	VFMADD231PS Y5, Y4, Y1
 	ADDQ        $0x00000020, DI
 	SUBQ        $0x00000020, R8
-	JNZ         loop490
+	JNZ         loop493
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop489
+	JNZ         loop492
 	VMOVUPS     Y0, (BX)
 	VMOVUPS     Y1, 64(BX)
 	VZEROUPPER
@@ -17423,11 +17512,11 @@ TEXT ·normSumsRelu1_256(SB), NOSPLIT, $0-8
 	ADDQ         $0x00000004, R8
 	VXORPS       Y3, Y3, Y3
 
-loop491:
+loop494:
 	XORQ R8, R8
 	MOVQ 72(AX), R9
 
-loop492:
+loop495:
 	VMOVUPS     (DX)(R8*1), Y5
 	VMOVUPS     (BX)(R8*1), Y6
 	VCMPPS      $0x1e, Y3, Y6, Y6
@@ -17439,12 +17528,12 @@ loop492:
 	VFMADD231PS Y5, Y4, Y1
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000020, R9
-	JNZ         loop492
+	JNZ         loop495
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop491
+	JNZ         loop494
 	VMOVUPS     Y0, (SI)
 	VMOVUPS     Y1, 64(SI)
 	VZEROUPPER
@@ -17460,18 +17549,18 @@ TEXT ·rowSums1_256(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Y0
 	VXORPS  Y2, Y2, Y2
 
-loop493:
+loop496:
 	XORQ SI, SI
 	MOVQ 72(AX), DI
 
-loop494:
+loop497:
 	VADDPS  (CX)(SI*1), Y0, Y0
 	ADDQ    $0x00000020, SI
 	SUBQ    $0x00000020, DI
-	JNZ     loop494
+	JNZ     loop497
 	ADDQ    96(AX), CX
 	SUBQ    $0x00000001, BX
-	JNZ     loop493
+	JNZ     loop496
 	VMOVUPS Y0, (DX)
 	VZEROUPPER
 	RET
@@ -17487,20 +17576,20 @@ TEXT ·dots1_256(SB), NOSPLIT, $0-8
 	VMOVUPS (BX), Y0
 	VXORPS  Y2, Y2, Y2
 
-loop495:
+loop498:
 	XORQ DI, DI
 	MOVQ 72(AX), R8
 
-loop496:
+loop499:
 	VMOVUPS     (CX)(DI*1), Y3
 	VFMADD231PS (DX)(DI*1), Y3, Y0
 	ADDQ        $0x00000020, DI
 	SUBQ        $0x00000020, R8
-	JNZ         loop496
+	JNZ         loop499
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop495
+	JNZ         loop498
 	VMOVUPS     Y0, (BX)
 	VZEROUPPER
 	RET
@@ -17514,15 +17603,15 @@ TEXT ·maxPool256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 48(AX), Y15
 	MOVQ         104(AX), BX
 
-loop497:
+loop500:
 	MOVQ 40(AX), DI
 	XORQ SI, SI
 
-big498:
+big501:
 	MOVQ    DI, R8
 	SUBQ    SI, R8
 	CMPQ    R8, $0x00000080
-	JB      small499
+	JB      small502
 	VMOVAPS Y15, Y0
 	VMOVAPS Y15, Y1
 	VMOVAPS Y15, Y2
@@ -17532,7 +17621,7 @@ big498:
 	MOVQ    CX, R10
 	ADDQ    SI, R10
 
-loop501:
+loop504:
 	MOVQ    (R8), R11
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
@@ -17541,17 +17630,17 @@ loop501:
 	VMAXPS  64(R11), Y2, Y2
 	VMAXPS  96(R11), Y3, Y3
 	SUBQ    $0x00000001, R9
-	JNZ     loop501
+	JNZ     loop504
 	VMOVUPS Y0, (DX)(SI*1)
 	VMOVUPS Y1, 32(DX)(SI*1)
 	VMOVUPS Y2, 64(DX)(SI*1)
 	VMOVUPS Y3, 96(DX)(SI*1)
 	ADDQ    $0x00000080, SI
-	JMP     big498
+	JMP     big501
 
-small499:
+small502:
 	CMPQ    SI, DI
-	JAE     out500
+	JAE     out503
 	VMOVAPS Y15, Y0
 	VMOVAPS Y15, Y1
 	MOVQ    24(AX), R8
@@ -17559,24 +17648,24 @@ small499:
 	MOVQ    CX, R10
 	ADDQ    SI, R10
 
-loop502:
+loop505:
 	MOVQ    (R8), R11
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
 	VMAXPS  (R11), Y0, Y0
 	VMAXPS  32(R11), Y1, Y1
 	SUBQ    $0x00000001, R9
-	JNZ     loop502
+	JNZ     loop505
 	VMOVUPS Y0, (DX)(SI*1)
 	VMOVUPS Y1, 32(DX)(SI*1)
 	ADDQ    $0x00000040, SI
-	JMP     small499
+	JMP     small502
 
-out500:
+out503:
 	ADDQ 112(AX), CX
 	ADDQ 120(AX), DX
 	SUBQ $0x00000001, BX
-	JNZ  loop497
+	JNZ  loop500
 	VZEROUPPER
 	RET
 
@@ -17589,15 +17678,15 @@ TEXT ·sumPool256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 48(AX), Y15
 	MOVQ         104(AX), BX
 
-loop503:
+loop506:
 	MOVQ 40(AX), DI
 	XORQ SI, SI
 
-big504:
+big507:
 	MOVQ   DI, R8
 	SUBQ   SI, R8
 	CMPQ   R8, $0x00000080
-	JB     small505
+	JB     small508
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -17607,7 +17696,7 @@ big504:
 	MOVQ   CX, R10
 	ADDQ   SI, R10
 
-loop507:
+loop510:
 	MOVQ    (R8), R11
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
@@ -17616,7 +17705,7 @@ loop507:
 	VADDPS  64(R11), Y2, Y2
 	VADDPS  96(R11), Y3, Y3
 	SUBQ    $0x00000001, R9
-	JNZ     loop507
+	JNZ     loop510
 	VMULPS  Y15, Y0, Y0
 	VMOVUPS Y0, (DX)(SI*1)
 	VMULPS  Y15, Y1, Y1
@@ -17626,11 +17715,11 @@ loop507:
 	VMULPS  Y15, Y3, Y3
 	VMOVUPS Y3, 96(DX)(SI*1)
 	ADDQ    $0x00000080, SI
-	JMP     big504
+	JMP     big507
 
-small505:
+small508:
 	CMPQ   SI, DI
-	JAE    out506
+	JAE    out509
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	MOVQ   24(AX), R8
@@ -17638,26 +17727,26 @@ small505:
 	MOVQ   CX, R10
 	ADDQ   SI, R10
 
-loop508:
+loop511:
 	MOVQ    (R8), R11
 	ADDQ    $0x00000008, R8
 	ADDQ    R10, R11
 	VADDPS  (R11), Y0, Y0
 	VADDPS  32(R11), Y1, Y1
 	SUBQ    $0x00000001, R9
-	JNZ     loop508
+	JNZ     loop511
 	VMULPS  Y15, Y0, Y0
 	VMOVUPS Y0, (DX)(SI*1)
 	VMULPS  Y15, Y1, Y1
 	VMOVUPS Y1, 32(DX)(SI*1)
 	ADDQ    $0x00000040, SI
-	JMP     small505
+	JMP     small508
 
-out506:
+out509:
 	ADDQ 112(AX), CX
 	ADDQ 120(AX), DX
 	SUBQ $0x00000001, BX
-	JNZ  loop503
+	JNZ  loop506
 	VZEROUPPER
 	RET
 
@@ -17672,11 +17761,11 @@ TEXT ·maxPoolBack256(SB), NOSPLIT, $0-8
 	MOVQ 40(AX), R8
 	XORQ DI, DI
 
-big509:
+big512:
 	MOVQ    R8, R9
 	SUBQ    DI, R9
 	CMPQ    R9, $0x00000040
-	JB      small510
+	JB      small513
 	VMOVUPS (DX)(DI*1), Y0
 	VMOVUPS (SI)(DI*1), Y2
 	VMOVUPS 32(DX)(DI*1), Y1
@@ -17688,7 +17777,7 @@ big509:
 	MOVQ    BX, R12
 	ADDQ    DI, R12
 
-loop512:
+loop515:
 	MOVQ    (R9), R13
 	ADDQ    $0x00000008, R9
 	MOVQ    R11, R14
@@ -17707,13 +17796,13 @@ loop512:
 	VADDPS  32(R13), Y7, Y7
 	VMOVUPS Y7, 32(R13)
 	SUBQ    $0x00000001, R10
-	JNZ     loop512
+	JNZ     loop515
 	ADDQ    $0x00000040, DI
-	JMP     big509
+	JMP     big512
 
-small510:
+small513:
 	CMPQ    DI, R8
-	JAE     out511
+	JAE     out514
 	VMOVUPS (DX)(DI*1), Y0
 	VMOVUPS (SI)(DI*1), Y2
 	VMOVUPS 32(DX)(DI*1), Y1
@@ -17725,7 +17814,7 @@ small510:
 	MOVQ    BX, R12
 	ADDQ    DI, R12
 
-loop513:
+loop516:
 	MOVQ    (R9), R13
 	ADDQ    $0x00000008, R9
 	MOVQ    R11, R14
@@ -17744,11 +17833,11 @@ loop513:
 	VADDPS  32(R13), Y7, Y7
 	VMOVUPS Y7, 32(R13)
 	SUBQ    $0x00000001, R10
-	JNZ     loop513
+	JNZ     loop516
 	ADDQ    $0x00000040, DI
-	JMP     small510
+	JMP     small513
 
-out511:
+out514:
 	VZEROUPPER
 	RET
 
@@ -17762,11 +17851,11 @@ TEXT ·sumPoolBack256(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big514:
+big517:
 	MOVQ   SI, DI
 	SUBQ   BX, DI
 	CMPQ   DI, $0x00000080
-	JB     small515
+	JB     small518
 	VMULPS (CX)(BX*1), Y15, Y0
 	VMULPS 32(CX)(BX*1), Y15, Y1
 	VMULPS 64(CX)(BX*1), Y15, Y2
@@ -17776,7 +17865,7 @@ big514:
 	MOVQ   DX, R9
 	ADDQ   BX, R9
 
-loop517:
+loop520:
 	MOVQ    (DI), R10
 	ADDQ    $0x00000008, DI
 	ADDQ    R9, R10
@@ -17789,13 +17878,13 @@ loop517:
 	VADDPS  96(R10), Y3, Y7
 	VMOVUPS Y7, 96(R10)
 	SUBQ    $0x00000001, R8
-	JNZ     loop517
+	JNZ     loop520
 	ADDQ    $0x00000080, BX
-	JMP     big514
+	JMP     big517
 
-small515:
+small518:
 	CMPQ   BX, SI
-	JAE    out516
+	JAE    out519
 	VMULPS (CX)(BX*1), Y15, Y0
 	VMULPS 32(CX)(BX*1), Y15, Y1
 	MOVQ   24(AX), DI
@@ -17803,7 +17892,7 @@ small515:
 	MOVQ   DX, R9
 	ADDQ   BX, R9
 
-loop518:
+loop521:
 	MOVQ    (DI), R10
 	ADDQ    $0x00000008, DI
 	ADDQ    R9, R10
@@ -17812,11 +17901,11 @@ loop518:
 	VADDPS  32(R10), Y1, Y5
 	VMOVUPS Y5, 32(R10)
 	SUBQ    $0x00000001, R8
-	JNZ     loop518
+	JNZ     loop521
 	ADDQ    $0x00000040, BX
-	JMP     small515
+	JMP     small518
 
-out516:
+out519:
 	VZEROUPPER
 	RET
 
@@ -17829,15 +17918,15 @@ TEXT ·weighted256(SB), NOSPLIT, $0-8
 	MOVQ 56(AX), BX
 	MOVQ 104(AX), SI
 
-loop519:
+loop522:
 	MOVQ 40(AX), R8
 	XORQ DI, DI
 
-big520:
+big523:
 	MOVQ   R8, R9
 	SUBQ   DI, R9
 	CMPQ   R9, $0x00000080
-	JB     small521
+	JB     small524
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -17850,7 +17939,7 @@ big520:
 	MOVQ   CX, R13
 	ADDQ   DI, R13
 
-loop523:
+loop526:
 	MOVQ        (R10), R14
 	ADDQ        $0x00000008, R10
 	ADDQ        R13, R14
@@ -17866,17 +17955,17 @@ loop523:
 	VMOVUPS     96(R15), Y7
 	VFMADD231PS 96(R14), Y7, Y3
 	SUBQ        $0x00000001, R11
-	JNZ         loop523
+	JNZ         loop526
 	VMOVUPS     Y0, (DX)(DI*1)
 	VMOVUPS     Y1, 32(DX)(DI*1)
 	VMOVUPS     Y2, 64(DX)(DI*1)
 	VMOVUPS     Y3, 96(DX)(DI*1)
 	ADDQ        $0x00000080, DI
-	JMP         big520
+	JMP         big523
 
-small521:
+small524:
 	CMPQ   DI, R8
-	JAE    out522
+	JAE    out525
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	MOVQ   BX, R9
@@ -17887,7 +17976,7 @@ small521:
 	MOVQ   CX, R13
 	ADDQ   DI, R13
 
-loop524:
+loop527:
 	MOVQ        (R10), R14
 	ADDQ        $0x00000008, R10
 	ADDQ        R13, R14
@@ -17899,17 +17988,17 @@ loop524:
 	VMOVUPS     32(R15), Y5
 	VFMADD231PS 32(R14), Y5, Y1
 	SUBQ        $0x00000001, R11
-	JNZ         loop524
+	JNZ         loop527
 	VMOVUPS     Y0, (DX)(DI*1)
 	VMOVUPS     Y1, 32(DX)(DI*1)
 	ADDQ        $0x00000040, DI
-	JMP         small521
+	JMP         small524
 
-out522:
+out525:
 	ADDQ 112(AX), CX
 	ADDQ 120(AX), DX
 	SUBQ $0x00000001, SI
-	JNZ  loop519
+	JNZ  loop522
 	VZEROUPPER
 	RET
 
@@ -17924,10 +18013,10 @@ TEXT ·depthwise4_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	LEAQ (SI)(SI*2), R8
 
-loop525:
+loop528:
 	XORQ R9, R9
 
-lane526:
+lane529:
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
@@ -17937,7 +18026,7 @@ lane526:
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
 	CMPQ    16(AX), $0x00
-	JE      sum527
+	JE      sum530
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	VMOVUPS (R10), Y0
@@ -17949,14 +18038,14 @@ lane526:
 	VMOVUPS (R10)(R8*1), Y6
 	VMOVUPS 32(R10)(R8*1), Y7
 
-sum527:
+sum530:
 	MOVQ 24(AX), R10
 	MOVQ 32(AX), R11
 	MOVQ 64(AX), R12
 	MOVQ CX, R13
 	ADDQ R9, R13
 
-loop528:
+loop531:
 	MOVQ         (R10), R14
 	ADDQ         $0x00000008, R10
 	ADDQ         R13, R14
@@ -17976,7 +18065,7 @@ loop528:
 	VFMADD231PS  (R14)(R8*1), Y8, Y6
 	VFMADD231PS  32(R14)(R8*1), Y8, Y7
 	SUBQ         $0x00000001, R11
-	JNZ          loop528
+	JNZ          loop531
 	MOVQ         DX, R10
 	ADDQ         R9, R10
 	VMOVUPS      Y0, (R10)
@@ -17989,7 +18078,7 @@ loop528:
 	VMOVUPS      Y7, 32(R10)(R8*1)
 	ADDQ         $0x00000040, R9
 	CMPQ         R9, 80(AX)
-	JB           lane526
+	JB           lane529
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         SI, CX
@@ -18000,7 +18089,7 @@ loop528:
 	ADDQ         SI, DX
 	ADDQ         $0x00000010, BX
 	SUBQ         $0x00000004, DI
-	JNZ          loop525
+	JNZ          loop528
 	VZEROUPPER
 	RET
 
@@ -18014,27 +18103,27 @@ TEXT ·depthwise1_256(SB), NOSPLIT, $0-8
 	MOVQ 72(AX), SI
 	MOVQ 88(AX), DI
 
-loop529:
+loop532:
 	XORQ R8, R8
 
-lane530:
+lane533:
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	CMPQ    16(AX), $0x00
-	JE      sum531
+	JE      sum534
 	MOVQ    DX, R9
 	ADDQ    R8, R9
 	VMOVUPS (R9), Y0
 	VMOVUPS 32(R9), Y1
 
-sum531:
+sum534:
 	MOVQ 24(AX), R9
 	MOVQ 32(AX), R10
 	MOVQ 64(AX), R11
 	MOVQ CX, R12
 	ADDQ R8, R12
 
-loop532:
+loop535:
 	MOVQ         (R9), R13
 	ADDQ         $0x00000008, R9
 	ADDQ         R12, R13
@@ -18045,19 +18134,19 @@ loop532:
 	VFMADD231PS  (R13), Y8, Y0
 	VFMADD231PS  32(R13), Y8, Y1
 	SUBQ         $0x00000001, R10
-	JNZ          loop532
+	JNZ          loop535
 	MOVQ         DX, R9
 	ADDQ         R8, R9
 	VMOVUPS      Y0, (R9)
 	VMOVUPS      Y1, 32(R9)
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 80(AX)
-	JB           lane530
+	JB           lane533
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         $0x00000004, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop529
+	JNZ          loop532
 	VZEROUPPER
 	RET
 
@@ -18072,9 +18161,9 @@ TEXT ·round256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	VBROADCASTSS 40(AX), Y15
 
-big533:
+big536:
 	CMPQ      DI, $0x00000040
-	JB        small534
+	JB        small537
 	VMOVUPS   (DX), Y0
 	VPSLLD    $0x0f, Y0, Y1
 	VPSRLD    $0x1f, Y1, Y1
@@ -18102,11 +18191,11 @@ big533:
 	ADDQ      $0x00000040, BX
 	ADDQ      $0x00000040, SI
 	SUBQ      $0x00000040, DI
-	JMP       big533
+	JMP       big536
 
-small534:
+small537:
 	TESTQ     DI, DI
-	JZ        out535
+	JZ        out538
 	VMOVUPS   (DX), Y0
 	VPSLLD    $0x0f, Y0, Y1
 	VPSRLD    $0x1f, Y1, Y1
@@ -18134,9 +18223,9 @@ small534:
 	ADDQ      $0x00000040, BX
 	ADDQ      $0x00000040, SI
 	SUBQ      $0x00000040, DI
-	JMP       small534
+	JMP       small537
 
-out535:
+out538:
 	VZEROUPPER
 	RET
 
@@ -18148,7 +18237,7 @@ TEXT ·shorten256(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 32(AX), AX
 
-loop536:
+loop539:
 	VMOVUPS   (DX), Y0
 	VPSRLD    $0x10, Y0, Y0
 	VMOVUPS   32(DX), Y1
@@ -18159,7 +18248,7 @@ loop536:
 	ADDQ      $0x00000040, DX
 	ADDQ      $0x00000020, CX
 	SUBQ      $0x00000040, AX
-	JNZ       loop536
+	JNZ       loop539
 	VZEROUPPER
 	RET
 
@@ -18171,12 +18260,12 @@ TEXT ·widen256(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 16(AX), BX
 
-loop537:
+loop540:
 	MOVQ CX, SI
 	MOVQ DX, DI
 	MOVQ 24(AX), R8
 
-loop538:
+loop541:
 	VPMOVZXWD (DI), Y0
 	VPSLLD    $0x10, Y0, Y0
 	VMOVUPS   Y0, (SI)
@@ -18186,11 +18275,11 @@ loop538:
 	ADDQ      $0x00000040, SI
 	ADDQ      $0x00000020, DI
 	SUBQ      $0x00000040, R8
-	JNZ       loop538
+	JNZ       loop541
 	ADDQ      32(AX), CX
 	ADDQ      40(AX), DX
 	SUBQ      $0x00000001, BX
-	JNZ       loop537
+	JNZ       loop540
 	VZEROUPPER
 	RET
 
@@ -18205,10 +18294,10 @@ TEXT ·winogradInput2x3_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	MOVQ 32(AX), DI
 
-loop539:
+loop542:
 	XORQ R8, R8
 
-lane540:
+lane543:
 	MOVQ    CX, R9
 	ADDQ    R8, R9
 	MOVQ    DX, R10
@@ -18352,11 +18441,11 @@ lane540:
 	ADDQ    R11, R10
 	ADDQ    $0x00000020, R8
 	CMPQ    R8, 40(AX)
-	JB      lane540
+	JB      lane543
 	ADDQ    48(AX), CX
 	ADDQ    40(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop539
+	JNZ     loop542
 	VZEROUPPER
 	RET
 
@@ -18373,17 +18462,17 @@ TEXT ·winogradOutput2x3_256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), DI
 	MOVQ   64(AX), R8
 
-loop541:
+loop544:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R8, R8
-	JZ           plain542
+	JZ           plain545
 	VBROADCASTSS (R8), Y15
 	ADDQ         $0x00000004, R8
 
-plain542:
+plain545:
 	XORQ R9, R9
 
-lane543:
+lane546:
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	MOVQ    CX, R11
@@ -18456,19 +18545,19 @@ lane543:
 	VADDPS  Y15, Y4, Y4
 	VADDPS  Y15, Y3, Y3
 	CMPQ    72(AX), $0x00
-	JE      fresh544
+	JE      fresh547
 	MOVQ    (BX), R11
 	VADDPS  (R10)(R11*1), Y4, Y4
 	MOVQ    16(BX), R11
 	VADDPS  (R10)(R11*1), Y3, Y3
 
-fresh544:
+fresh547:
 	CMPQ   80(AX), $0x00
-	JE     linear545
+	JE     linear548
 	VMAXPS Y4, Y14, Y4
 	VMAXPS Y3, Y14, Y3
 
-linear545:
+linear548:
 	MOVQ    (BX), R11
 	VMOVUPS Y4, (R10)(R11*1)
 	MOVQ    16(BX), R11
@@ -18484,30 +18573,30 @@ linear545:
 	VADDPS  Y15, Y4, Y4
 	VADDPS  Y15, Y3, Y3
 	CMPQ    72(AX), $0x00
-	JE      fresh546
+	JE      fresh549
 	MOVQ    8(BX), R11
 	VADDPS  (R10)(R11*1), Y4, Y4
 	MOVQ    24(BX), R11
 	VADDPS  (R10)(R11*1), Y3, Y3
 
-fresh546:
+fresh549:
 	CMPQ   80(AX), $0x00
-	JE     linear547
+	JE     linear550
 	VMAXPS Y4, Y14, Y4
 	VMAXPS Y3, Y14, Y3
 
-linear547:
+linear550:
 	MOVQ    8(BX), R11
 	VMOVUPS Y4, (R10)(R11*1)
 	MOVQ    24(BX), R11
 	VMOVUPS Y3, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane543
+	JB      lane546
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop541
+	JNZ     loop544
 	VZEROUPPER
 	RET
 
@@ -18524,7 +18613,7 @@ TEXT ·winogradWeights2x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Y6
 	XORQ         DI, DI
 
-lane548:
+lane551:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -18648,7 +18737,7 @@ lane548:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane548
+	JB          lane551
 	VZEROUPPER
 	RET
 
@@ -18663,7 +18752,7 @@ TEXT ·winogradSpread2x3_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	XORQ DI, DI
 
-lane549:
+lane552:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    DX, R9
@@ -18751,7 +18840,7 @@ lane549:
 	ADDQ    R10, R9
 	ADDQ    $0x00000020, DI
 	CMPQ    DI, 40(AX)
-	JB      lane549
+	JB      lane552
 	VZEROUPPER
 	RET
 
@@ -18768,7 +18857,7 @@ TEXT ·winogradGather2x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Y6
 	XORQ         DI, DI
 
-lane550:
+lane553:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -18892,7 +18981,7 @@ lane550:
 	VMOVUPS     Y3, (R8)(R9*1)
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane550
+	JB          lane553
 	VZEROUPPER
 	RET
 
@@ -18910,10 +18999,10 @@ TEXT ·winogradInput3x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Y10
 	MOVQ         32(AX), DI
 
-loop551:
+loop554:
 	XORQ R8, R8
 
-lane552:
+lane555:
 	MOVQ         CX, R9
 	ADDQ         R8, R9
 	MOVQ         DX, R10
@@ -19211,11 +19300,11 @@ lane552:
 	ADDQ         R11, R10
 	ADDQ         $0x00000020, R8
 	CMPQ         R8, 40(AX)
-	JB           lane552
+	JB           lane555
 	ADDQ         48(AX), CX
 	ADDQ         40(AX), DX
 	SUBQ         $0x00000001, DI
-	JNZ          loop551
+	JNZ          loop554
 	VZEROUPPER
 	RET
 
@@ -19234,17 +19323,17 @@ TEXT ·winogradOutput3x3_256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop553:
+loop556:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R8, R8
-	JZ           plain554
+	JZ           plain557
 	VBROADCASTSS (R8), Y15
 	ADDQ         $0x00000004, R8
 
-plain554:
+plain557:
 	XORQ R9, R9
 
-lane555:
+lane558:
 	MOVQ        DX, R10
 	ADDQ        R9, R10
 	MOVQ        CX, R11
@@ -19372,7 +19461,7 @@ lane555:
 	VADDPS      Y15, Y2, Y2
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh556
+	JE          fresh559
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        24(BX), R11
@@ -19380,14 +19469,14 @@ lane555:
 	MOVQ        48(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh556:
+fresh559:
 	CMPQ   80(AX), $0x00
-	JE     linear557
+	JE     linear560
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y2, Y14, Y2
 	VMAXPS Y5, Y14, Y5
 
-linear557:
+linear560:
 	MOVQ        (BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        24(BX), R11
@@ -19411,7 +19500,7 @@ linear557:
 	VADDPS      Y15, Y2, Y2
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh558
+	JE          fresh561
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        32(BX), R11
@@ -19419,14 +19508,14 @@ linear557:
 	MOVQ        56(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh558:
+fresh561:
 	CMPQ   80(AX), $0x00
-	JE     linear559
+	JE     linear562
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y2, Y14, Y2
 	VMAXPS Y5, Y14, Y5
 
-linear559:
+linear562:
 	MOVQ        8(BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -19450,7 +19539,7 @@ linear559:
 	VADDPS      Y15, Y2, Y2
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh560
+	JE          fresh563
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        40(BX), R11
@@ -19458,14 +19547,14 @@ linear559:
 	MOVQ        64(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh560:
+fresh563:
 	CMPQ   80(AX), $0x00
-	JE     linear561
+	JE     linear564
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y2, Y14, Y2
 	VMAXPS Y5, Y14, Y5
 
-linear561:
+linear564:
 	MOVQ    16(BX), R11
 	VMOVUPS Y0, (R10)(R11*1)
 	MOVQ    40(BX), R11
@@ -19474,11 +19563,11 @@ linear561:
 	VMOVUPS Y5, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane555
+	JB      lane558
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop553
+	JNZ     loop556
 	VZEROUPPER
 	RET
 
@@ -19497,7 +19586,7 @@ TEXT ·winogradWeights3x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Y10
 	XORQ         DI, DI
 
-lane562:
+lane565:
 	MOVQ         CX, R8
 	ADDQ         DI, R8
 	MOVQ         DX, R9
@@ -19691,7 +19780,7 @@ lane562:
 	ADDQ         R10, R9
 	ADDQ         $0x00000020, DI
 	CMPQ         DI, 40(AX)
-	JB           lane562
+	JB           lane565
 	VZEROUPPER
 	RET
 
@@ -19708,7 +19797,7 @@ TEXT ·winogradSpread3x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Y8
 	XORQ         DI, DI
 
-lane563:
+lane566:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -19886,7 +19975,7 @@ lane563:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane563
+	JB          lane566
 	VZEROUPPER
 	RET
 
@@ -19906,7 +19995,7 @@ TEXT ·winogradGather3x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 16(DI), Y11
 	XORQ         DI, DI
 
-lane564:
+lane567:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -20100,7 +20189,7 @@ lane564:
 	VMOVUPS     Y6, (R8)(R9*1)
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane564
+	JB          lane567
 	VZEROUPPER
 	RET
 
@@ -20118,10 +20207,10 @@ TEXT ·winogradInput4x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Y11
 	MOVQ         32(AX), DI
 
-loop565:
+loop568:
 	XORQ R8, R8
 
-lane566:
+lane569:
 	MOVQ         CX, R9
 	ADDQ         R8, R9
 	MOVQ         DX, R10
@@ -20537,11 +20626,11 @@ lane566:
 	ADDQ         R11, R10
 	ADDQ         $0x00000020, R8
 	CMPQ         R8, 40(AX)
-	JB           lane566
+	JB           lane569
 	ADDQ         48(AX), CX
 	ADDQ         40(AX), DX
 	SUBQ         $0x00000001, DI
-	JNZ          loop565
+	JNZ          loop568
 	VZEROUPPER
 	RET
 
@@ -20561,17 +20650,17 @@ TEXT ·winogradOutput4x3_256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop567:
+loop570:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R8, R8
-	JZ           plain568
+	JZ           plain571
 	VBROADCASTSS (R8), Y15
 	ADDQ         $0x00000004, R8
 
-plain568:
+plain571:
 	XORQ R9, R9
 
-lane569:
+lane572:
 	MOVQ        DX, R10
 	ADDQ        R9, R10
 	MOVQ        CX, R11
@@ -20761,7 +20850,7 @@ lane569:
 	VADDPS      Y15, Y6, Y6
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh570
+	JE          fresh573
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        32(BX), R11
@@ -20771,15 +20860,15 @@ lane569:
 	MOVQ        96(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh570:
+fresh573:
 	CMPQ   80(AX), $0x00
-	JE     linear571
+	JE     linear574
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y6, Y14, Y6
 	VMAXPS Y5, Y14, Y5
 
-linear571:
+linear574:
 	MOVQ        (BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -20810,7 +20899,7 @@ linear571:
 	VADDPS      Y15, Y6, Y6
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh572
+	JE          fresh575
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        40(BX), R11
@@ -20820,15 +20909,15 @@ linear571:
 	MOVQ        104(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh572:
+fresh575:
 	CMPQ   80(AX), $0x00
-	JE     linear573
+	JE     linear576
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y6, Y14, Y6
 	VMAXPS Y5, Y14, Y5
 
-linear573:
+linear576:
 	MOVQ        8(BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        40(BX), R11
@@ -20859,7 +20948,7 @@ linear573:
 	VADDPS      Y15, Y6, Y6
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh574
+	JE          fresh577
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        48(BX), R11
@@ -20869,15 +20958,15 @@ linear573:
 	MOVQ        112(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh574:
+fresh577:
 	CMPQ   80(AX), $0x00
-	JE     linear575
+	JE     linear578
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y6, Y14, Y6
 	VMAXPS Y5, Y14, Y5
 
-linear575:
+linear578:
 	MOVQ        16(BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        48(BX), R11
@@ -20908,7 +20997,7 @@ linear575:
 	VADDPS      Y15, Y6, Y6
 	VADDPS      Y15, Y5, Y5
 	CMPQ        72(AX), $0x00
-	JE          fresh576
+	JE          fresh579
 	MOVQ        24(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        56(BX), R11
@@ -20918,15 +21007,15 @@ linear575:
 	MOVQ        120(BX), R11
 	VADDPS      (R10)(R11*1), Y5, Y5
 
-fresh576:
+fresh579:
 	CMPQ   80(AX), $0x00
-	JE     linear577
+	JE     linear580
 	VMAXPS Y0, Y14, Y0
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y6, Y14, Y6
 	VMAXPS Y5, Y14, Y5
 
-linear577:
+linear580:
 	MOVQ    24(BX), R11
 	VMOVUPS Y0, (R10)(R11*1)
 	MOVQ    56(BX), R11
@@ -20937,11 +21026,11 @@ linear577:
 	VMOVUPS Y5, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane569
+	JB      lane572
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop567
+	JNZ     loop570
 	VZEROUPPER
 	RET
 
@@ -20960,7 +21049,7 @@ TEXT ·winogradWeights4x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Y10
 	XORQ         DI, DI
 
-lane578:
+lane581:
 	MOVQ         CX, R8
 	ADDQ         DI, R8
 	MOVQ         DX, R9
@@ -21193,7 +21282,7 @@ lane578:
 	ADDQ         R10, R9
 	ADDQ         $0x00000020, DI
 	CMPQ         DI, 40(AX)
-	JB           lane578
+	JB           lane581
 	VZEROUPPER
 	RET
 
@@ -21211,7 +21300,7 @@ TEXT ·winogradSpread4x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Y10
 	XORQ         DI, DI
 
-lane579:
+lane582:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -21471,7 +21560,7 @@ lane579:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane579
+	JB          lane582
 	VZEROUPPER
 	RET
 
@@ -21490,7 +21579,7 @@ TEXT ·winogradGather4x3_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Y11
 	XORQ         DI, DI
 
-lane580:
+lane583:
 	MOVQ         DX, R8
 	ADDQ         DI, R8
 	MOVQ         CX, R9
@@ -21723,7 +21812,7 @@ lane580:
 	VMOVUPS      Y5, (R8)(R9*1)
 	ADDQ         $0x00000020, DI
 	CMPQ         DI, 40(AX)
-	JB           lane580
+	JB           lane583
 	VZEROUPPER
 	RET
 
@@ -21741,10 +21830,10 @@ TEXT ·winogradInput3x5_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(DI), Y14
 	MOVQ         32(AX), R8
 
-loop581:
+loop584:
 	XORQ R9, R9
 
-lane582:
+lane585:
 	MOVQ         CX, R10
 	ADDQ         R9, R10
 	MOVQ         DX, R11
@@ -22522,11 +22611,11 @@ lane582:
 	ADDQ         R12, R11
 	ADDQ         $0x00000020, R9
 	CMPQ         R9, 40(AX)
-	JB           lane582
+	JB           lane585
 	ADDQ         48(AX), CX
 	ADDQ         40(AX), DX
 	SUBQ         $0x00000001, R8
-	JNZ          loop581
+	JNZ          loop584
 	VZEROUPPER
 	RET
 
@@ -22545,17 +22634,17 @@ TEXT ·winogradOutput3x5_256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), R8
 	MOVQ         64(AX), R9
 
-loop583:
+loop586:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R9, R9
-	JZ           plain584
+	JZ           plain587
 	VBROADCASTSS (R9), Y15
 	ADDQ         $0x00000004, R9
 
-plain584:
+plain587:
 	XORQ R10, R10
 
-lane585:
+lane588:
 	MOVQ         DX, R11
 	ADDQ         R10, R11
 	MOVQ         CX, R12
@@ -22811,7 +22900,7 @@ lane585:
 	VADDPS       Y15, Y1, Y1
 	VADDPS       Y15, Y6, Y6
 	CMPQ         72(AX), $0x00
-	JE           fresh586
+	JE           fresh589
 	MOVQ         (BX), R12
 	VADDPS       (R11)(R12*1), Y10, Y10
 	MOVQ         24(BX), R12
@@ -22819,14 +22908,14 @@ lane585:
 	MOVQ         48(BX), R12
 	VADDPS       (R11)(R12*1), Y6, Y6
 
-fresh586:
+fresh589:
 	CMPQ   80(AX), $0x00
-	JE     linear587
+	JE     linear590
 	VMAXPS Y10, Y14, Y10
 	VMAXPS Y1, Y14, Y1
 	VMAXPS Y6, Y14, Y6
 
-linear587:
+linear590:
 	MOVQ         (BX), R12
 	VMOVUPS      Y10, (R11)(R12*1)
 	MOVQ         24(BX), R12
@@ -22859,7 +22948,7 @@ linear587:
 	VADDPS       Y15, Y1, Y1
 	VADDPS       Y15, Y6, Y6
 	CMPQ         72(AX), $0x00
-	JE           fresh588
+	JE           fresh591
 	MOVQ         8(BX), R12
 	VADDPS       (R11)(R12*1), Y10, Y10
 	MOVQ         32(BX), R12
@@ -22867,14 +22956,14 @@ linear587:
 	MOVQ         56(BX), R12
 	VADDPS       (R11)(R12*1), Y6, Y6
 
-fresh588:
+fresh591:
 	CMPQ   80(AX), $0x00
-	JE     linear589
+	JE     linear592
 	VMAXPS Y10, Y14, Y10
 	VMAXPS Y1, Y14, Y1
 	VMAXPS Y6, Y14, Y6
 
-linear589:
+linear592:
 	MOVQ         8(BX), R12
 	VMOVUPS      Y10, (R11)(R12*1)
 	MOVQ         32(BX), R12
@@ -22907,7 +22996,7 @@ linear589:
 	VADDPS       Y15, Y1, Y1
 	VADDPS       Y15, Y6, Y6
 	CMPQ         72(AX), $0x00
-	JE           fresh590
+	JE           fresh593
 	MOVQ         16(BX), R12
 	VADDPS       (R11)(R12*1), Y10, Y10
 	MOVQ         40(BX), R12
@@ -22915,14 +23004,14 @@ linear589:
 	MOVQ         64(BX), R12
 	VADDPS       (R11)(R12*1), Y6, Y6
 
-fresh590:
+fresh593:
 	CMPQ   80(AX), $0x00
-	JE     linear591
+	JE     linear594
 	VMAXPS Y10, Y14, Y10
 	VMAXPS Y1, Y14, Y1
 	VMAXPS Y6, Y14, Y6
 
-linear591:
+linear594:
 	MOVQ    16(BX), R12
 	VMOVUPS Y10, (R11)(R12*1)
 	MOVQ    40(BX), R12
@@ -22931,11 +23020,11 @@ linear591:
 	VMOVUPS Y6, (R11)(R12*1)
 	ADDQ    $0x00000020, R10
 	CMPQ    R10, 40(AX)
-	JB      lane585
+	JB      lane588
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, R8
-	JNZ     loop583
+	JNZ     loop586
 	VZEROUPPER
 	RET
 
@@ -22956,7 +23045,7 @@ TEXT ·winogradWeights3x5_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(DI), Y15
 	XORQ         DI, DI
 
-lane592:
+lane595:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -23434,7 +23523,7 @@ lane592:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane592
+	JB          lane595
 	VZEROUPPER
 	RET
 
@@ -23453,7 +23542,7 @@ TEXT ·winogradSpread3x5_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Y11
 	XORQ         DI, DI
 
-lane593:
+lane596:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -23749,7 +23838,7 @@ lane593:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane593
+	JB          lane596
 	VZEROUPPER
 	RET
 
@@ -23768,7 +23857,7 @@ TEXT ·winogradGather3x5_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(DI), Y14
 	XORQ         R8, R8
 
-lane594:
+lane597:
 	MOVQ         DX, R9
 	ADDQ         R8, R9
 	MOVQ         CX, R10
@@ -24294,7 +24383,7 @@ lane594:
 	VMOVUPS      Y6, (R9)(R10*1)
 	ADDQ         $0x00000020, R8
 	CMPQ         R8, 40(AX)
-	JB           lane594
+	JB           lane597
 	VZEROUPPER
 	RET
 
@@ -24309,10 +24398,10 @@ TEXT ·winogradInputWhole2_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	MOVQ 32(AX), DI
 
-loop595:
+loop598:
 	XORQ R8, R8
 
-lane596:
+lane599:
 	MOVQ    CX, R9
 	ADDQ    R8, R9
 	MOVQ    DX, R10
@@ -24373,11 +24462,11 @@ lane596:
 	ADDQ    R11, R10
 	ADDQ    $0x00000020, R8
 	CMPQ    R8, 40(AX)
-	JB      lane596
+	JB      lane599
 	ADDQ    48(AX), CX
 	ADDQ    40(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop595
+	JNZ     loop598
 	VZEROUPPER
 	RET
 
@@ -24394,17 +24483,17 @@ TEXT ·winogradOutputWhole2_256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), DI
 	MOVQ   64(AX), R8
 
-loop597:
+loop600:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R8, R8
-	JZ           plain598
+	JZ           plain601
 	VBROADCASTSS (R8), Y15
 	ADDQ         $0x00000004, R8
 
-plain598:
+plain601:
 	XORQ R9, R9
 
-lane599:
+lane602:
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	MOVQ    CX, R11
@@ -24452,19 +24541,19 @@ lane599:
 	VADDPS  Y15, Y3, Y3
 	VADDPS  Y15, Y2, Y2
 	CMPQ    72(AX), $0x00
-	JE      fresh600
+	JE      fresh603
 	MOVQ    (BX), R11
 	VADDPS  (R10)(R11*1), Y3, Y3
 	MOVQ    16(BX), R11
 	VADDPS  (R10)(R11*1), Y2, Y2
 
-fresh600:
+fresh603:
 	CMPQ   80(AX), $0x00
-	JE     linear601
+	JE     linear604
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y2, Y14, Y2
 
-linear601:
+linear604:
 	MOVQ    (BX), R11
 	VMOVUPS Y3, (R10)(R11*1)
 	MOVQ    16(BX), R11
@@ -24478,30 +24567,30 @@ linear601:
 	VADDPS  Y15, Y3, Y3
 	VADDPS  Y15, Y2, Y2
 	CMPQ    72(AX), $0x00
-	JE      fresh602
+	JE      fresh605
 	MOVQ    8(BX), R11
 	VADDPS  (R10)(R11*1), Y3, Y3
 	MOVQ    24(BX), R11
 	VADDPS  (R10)(R11*1), Y2, Y2
 
-fresh602:
+fresh605:
 	CMPQ   80(AX), $0x00
-	JE     linear603
+	JE     linear606
 	VMAXPS Y3, Y14, Y3
 	VMAXPS Y2, Y14, Y2
 
-linear603:
+linear606:
 	MOVQ    8(BX), R11
 	VMOVUPS Y3, (R10)(R11*1)
 	MOVQ    24(BX), R11
 	VMOVUPS Y2, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane599
+	JB      lane602
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop597
+	JNZ     loop600
 	VZEROUPPER
 	RET
 
@@ -24517,7 +24606,7 @@ TEXT ·winogradWeightsWhole2_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS (DI), Y4
 	XORQ         DI, DI
 
-lane604:
+lane607:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    DX, R9
@@ -24609,7 +24698,7 @@ lane604:
 	ADDQ    R10, R9
 	ADDQ    $0x00000020, DI
 	CMPQ    DI, 40(AX)
-	JB      lane604
+	JB      lane607
 	VZEROUPPER
 	RET
 
@@ -24624,7 +24713,7 @@ TEXT ·winogradSpreadWhole2_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	XORQ DI, DI
 
-lane605:
+lane608:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    DX, R9
@@ -24685,7 +24774,7 @@ lane605:
 	ADDQ    R10, R9
 	ADDQ    $0x00000020, DI
 	CMPQ    DI, 40(AX)
-	JB      lane605
+	JB      lane608
 	VZEROUPPER
 	RET
 
@@ -24702,7 +24791,7 @@ TEXT ·winogradGatherWhole2_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 4(DI), Y6
 	XORQ         DI, DI
 
-lane606:
+lane609:
 	MOVQ        DX, R8
 	ADDQ        DI, R8
 	MOVQ        CX, R9
@@ -24800,7 +24889,7 @@ lane606:
 	VMOVUPS     Y0, (R8)(R9*1)
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane606
+	JB          lane609
 	VZEROUPPER
 	RET
 
@@ -24821,10 +24910,10 @@ TEXT ·winogradInputWhole4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(SI), Y14
 	MOVQ         32(AX), SI
 
-loop607:
+loop610:
 	XORQ DI, DI
 
-lane608:
+lane611:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        DX, R9
@@ -24869,11 +24958,11 @@ lane608:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane608
+	JB          lane611
 	ADDQ        48(AX), CX
 	ADDQ        40(AX), DX
 	SUBQ        $0x00000001, SI
-	JNZ         loop607
+	JNZ         loop610
 	VZEROUPPER
 	RET
 
@@ -24893,17 +24982,17 @@ TEXT ·winogradOutputWhole4_256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop609:
+loop612:
 	VXORPS       Y15, Y15, Y15
 	TESTQ        R8, R8
-	JZ           plain610
+	JZ           plain613
 	VBROADCASTSS (R8), Y15
 	ADDQ         $0x00000004, R8
 
-plain610:
+plain613:
 	XORQ R9, R9
 
-lane611:
+lane614:
 	MOVQ         DX, R10
 	ADDQ         R9, R10
 	MOVQ         CX, R11
@@ -24947,7 +25036,7 @@ lane611:
 	VADDPS       Y15, Y7, Y7
 	VADDPS       Y15, Y5, Y5
 	CMPQ         72(AX), $0x00
-	JE           fresh612
+	JE           fresh615
 	MOVQ         (BX), R11
 	VADDPS       (R10)(R11*1), Y6, Y6
 	MOVQ         8(BX), R11
@@ -24957,15 +25046,15 @@ lane611:
 	MOVQ         24(BX), R11
 	VADDPS       (R10)(R11*1), Y5, Y5
 
-fresh612:
+fresh615:
 	CMPQ   80(AX), $0x00
-	JE     linear613
+	JE     linear616
 	VMAXPS Y6, Y14, Y6
 	VMAXPS Y4, Y14, Y4
 	VMAXPS Y7, Y14, Y7
 	VMAXPS Y5, Y14, Y5
 
-linear613:
+linear616:
 	MOVQ    (BX), R11
 	VMOVUPS Y6, (R10)(R11*1)
 	MOVQ    8(BX), R11
@@ -24976,11 +25065,11 @@ linear613:
 	VMOVUPS Y5, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane611
+	JB      lane614
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop609
+	JNZ     loop612
 	VZEROUPPER
 	RET
 
@@ -24998,7 +25087,7 @@ TEXT ·winogradWeightsWhole4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 8(SI), Y14
 	XORQ         DI, DI
 
-lane614:
+lane617:
 	MOVQ         CX, R8
 	ADDQ         DI, R8
 	MOVQ         DX, R9
@@ -25074,7 +25163,7 @@ lane614:
 	ADDQ         R10, R9
 	ADDQ         $0x00000020, DI
 	CMPQ         DI, 40(AX)
-	JB           lane614
+	JB           lane617
 	VZEROUPPER
 	RET
 
@@ -25095,7 +25184,7 @@ TEXT ·winogradSpreadWhole4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 20(SI), Y14
 	XORQ         SI, SI
 
-lane615:
+lane618:
 	MOVQ        CX, DI
 	ADDQ        SI, DI
 	MOVQ        DX, R8
@@ -25140,7 +25229,7 @@ lane615:
 	ADDQ        R9, R8
 	ADDQ        $0x00000020, SI
 	CMPQ        SI, 40(AX)
-	JB          lane615
+	JB          lane618
 	VZEROUPPER
 	RET
 
@@ -25159,7 +25248,7 @@ TEXT ·winogradGatherWhole4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 12(SI), Y14
 	XORQ         DI, DI
 
-lane616:
+lane619:
 	MOVQ         DX, R8
 	ADDQ         DI, R8
 	MOVQ         CX, R9
@@ -25236,7 +25325,7 @@ lane616:
 	VMOVUPS      Y6, (R8)(R9*1)
 	ADDQ         $0x00000020, DI
 	CMPQ         DI, 40(AX)
-	JB           lane616
+	JB           lane619
 	VZEROUPPER
 	RET
 
@@ -25259,7 +25348,7 @@ TEXT ·peak256(SB), NOSPLIT, $0-8
 	VXORPS Y12, Y12, Y12
 	VXORPS Y13, Y13, Y13
 
-loop617:
+loop620:
 	VFMADD231PS Y12, Y13, Y0
 	VFMADD231PS Y12, Y13, Y1
 	VFMADD231PS Y12, Y13, Y2
@@ -25309,7 +25398,7 @@ loop617:
 	VFMADD231PS Y12, Y13, Y10
 	VFMADD231PS Y12, Y13, Y11
 	SUBQ        $0x00000001, AX
-	JNZ         loop617
+	JNZ         loop620
 	VZEROUPPER
 	RET
 
@@ -25335,7 +25424,7 @@ TEXT ·pairs8x2_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z15, Z15, Z15
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched618
+	JZ         fetched621
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -25363,91 +25452,91 @@ TEXT ·pairs8x2_512(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched618:
+fetched621:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum620
-	JA      bias619
+	JB      sum623
+	JA      bias622
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum620
+	JBE     sum623
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum620
+	JBE     sum623
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum620
+	JBE     sum623
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
 	CMPQ    DX, $0x00000004
-	JBE     sum620
+	JBE     sum623
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z8
 	VMOVUPS (CX)(SI*1), Z9
 	CMPQ    DX, $0x00000005
-	JBE     sum620
+	JBE     sum623
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z10
 	VMOVUPS (CX)(SI*1), Z11
 	CMPQ    DX, $0x00000006
-	JBE     sum620
+	JBE     sum623
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z12
 	VMOVUPS (CX)(SI*1), Z13
 	CMPQ    DX, $0x00000007
-	JBE     sum620
+	JBE     sum623
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z14
 	VMOVUPS (CX)(SI*1), Z15
-	JMP     sum620
+	JMP     sum623
 
-bias619:
+bias622:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same621
+	JE           same624
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum620
+	JBE          sum623
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum620
+	JBE          sum623
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum620
+	JBE          sum623
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
 	CMPQ         DX, $0x00000004
-	JBE          sum620
+	JBE          sum623
 	VBROADCASTSS 16(BX), Z8
 	VBROADCASTSS 16(BX), Z9
 	CMPQ         DX, $0x00000005
-	JBE          sum620
+	JBE          sum623
 	VBROADCASTSS 20(BX), Z10
 	VBROADCASTSS 20(BX), Z11
 	CMPQ         DX, $0x00000006
-	JBE          sum620
+	JBE          sum623
 	VBROADCASTSS 24(BX), Z12
 	VBROADCASTSS 24(BX), Z13
 	CMPQ         DX, $0x00000007
-	JBE          sum620
+	JBE          sum623
 	VBROADCASTSS 28(BX), Z14
 	VBROADCASTSS 28(BX), Z15
-	JMP          sum620
+	JMP          sum623
 
-same621:
+same624:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -25465,7 +25554,7 @@ same621:
 	VMOVUPS (BX), Z14
 	VMOVUPS 64(BX), Z15
 
-sum620:
+sum623:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -25476,15 +25565,15 @@ sum620:
 	MOVQ 40(AX), R11
 	MOVQ 80(AX), R12
 
-loop622:
+loop625:
 	MOVQ 56(AX), R13
 
-loop623:
+loop626:
 	MOVQ 48(AX), R14
 	SHRQ $0x01, R14
-	JZ   odd624
+	JZ   odd627
 
-loop626:
+loop629:
 	LEAQ        (CX)(R10*1), BX
 	VPSRLD      $0x10, (DX)(R11*1), Z16
 	VPORD       (DX), Z16, Z16
@@ -25541,12 +25630,12 @@ loop626:
 	LEAQ        (BX)(R10*1), CX
 	LEAQ        (DX)(R11*2), DX
 	SUBQ        $0x00000001, R14
-	JNZ         loop626
+	JNZ         loop629
 
-odd624:
+odd627:
 	MOVQ         48(AX), R14
 	TESTQ        $0x00000001, R14
-	JZ           end625
+	JZ           end628
 	VMOVUPS      (DX), Z16
 	VMOVUPS      64(DX), Z17
 	VBROADCASTSS (CX), Z18
@@ -25576,18 +25665,18 @@ odd624:
 	ADDQ         R10, CX
 	ADDQ         R11, DX
 
-end625:
+end628:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R13
-	JNZ    loop623
+	JNZ    loop626
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop622
+	JNZ    loop625
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store627
+	JZ     store630
 	VPXORQ Z16, Z16, Z16
 	VMAXPS Z0, Z16, Z0
 	VMAXPS Z1, Z16, Z1
@@ -25606,7 +25695,7 @@ end625:
 	VMAXPS Z14, Z16, Z14
 	VMAXPS Z15, Z16, Z15
 
-store627:
+store630:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -25614,42 +25703,42 @@ store627:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end628
+	JBE     end631
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end628
+	JBE     end631
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end628
+	JBE     end631
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end628
+	JBE     end631
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end628
+	JBE     end631
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, (CX)(BX*1)
 	CMPQ    AX, $0x00000006
-	JBE     end628
+	JBE     end631
 	ADDQ    DX, CX
 	VMOVUPS Z12, (CX)
 	VMOVUPS Z13, (CX)(BX*1)
 	CMPQ    AX, $0x00000007
-	JBE     end628
+	JBE     end631
 	ADDQ    DX, CX
 	VMOVUPS Z14, (CX)
 	VMOVUPS Z15, (CX)(BX*1)
 
-end628:
+end631:
 	VZEROUPPER
 	RET
 
@@ -25667,7 +25756,7 @@ TEXT ·pairs8x1_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z7, Z7, Z7
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched629
+	JZ         fetched632
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -25687,75 +25776,75 @@ TEXT ·pairs8x1_512(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 
-fetched629:
+fetched632:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum631
-	JA      bias630
+	JB      sum634
+	JA      bias633
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum631
+	JBE     sum634
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum631
+	JBE     sum634
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum631
+	JBE     sum634
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
 	CMPQ    DX, $0x00000004
-	JBE     sum631
+	JBE     sum634
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	CMPQ    DX, $0x00000005
-	JBE     sum631
+	JBE     sum634
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z5
 	CMPQ    DX, $0x00000006
-	JBE     sum631
+	JBE     sum634
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	CMPQ    DX, $0x00000007
-	JBE     sum631
+	JBE     sum634
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z7
-	JMP     sum631
+	JMP     sum634
 
-bias630:
+bias633:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same632
+	JE           same635
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum631
+	JBE          sum634
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum631
+	JBE          sum634
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum631
+	JBE          sum634
 	VBROADCASTSS 12(BX), Z3
 	CMPQ         DX, $0x00000004
-	JBE          sum631
+	JBE          sum634
 	VBROADCASTSS 16(BX), Z4
 	CMPQ         DX, $0x00000005
-	JBE          sum631
+	JBE          sum634
 	VBROADCASTSS 20(BX), Z5
 	CMPQ         DX, $0x00000006
-	JBE          sum631
+	JBE          sum634
 	VBROADCASTSS 24(BX), Z6
 	CMPQ         DX, $0x00000007
-	JBE          sum631
+	JBE          sum634
 	VBROADCASTSS 28(BX), Z7
-	JMP          sum631
+	JMP          sum634
 
-same632:
+same635:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
@@ -25765,7 +25854,7 @@ same632:
 	VMOVUPS (BX), Z6
 	VMOVUPS (BX), Z7
 
-sum631:
+sum634:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -25776,15 +25865,15 @@ sum631:
 	MOVQ 40(AX), R11
 	MOVQ 80(AX), R12
 
-loop633:
+loop636:
 	MOVQ 56(AX), R13
 
-loop634:
+loop637:
 	MOVQ 48(AX), R14
 	SHRQ $0x01, R14
-	JZ   odd635
+	JZ   odd638
 
-loop637:
+loop640:
 	LEAQ        (CX)(R10*1), BX
 	VPSRLD      $0x10, (DX)(R11*1), Z8
 	VPORD       (DX), Z8, Z8
@@ -25823,12 +25912,12 @@ loop637:
 	LEAQ        (BX)(R10*1), CX
 	LEAQ        (DX)(R11*2), DX
 	SUBQ        $0x00000001, R14
-	JNZ         loop637
+	JNZ         loop640
 
-odd635:
+odd638:
 	MOVQ         48(AX), R14
 	TESTQ        $0x00000001, R14
-	JZ           end636
+	JZ           end639
 	VMOVUPS      (DX), Z8
 	VBROADCASTSS (CX), Z9
 	VFMADD231PS  Z9, Z8, Z0
@@ -25849,18 +25938,18 @@ odd635:
 	ADDQ         R10, CX
 	ADDQ         R11, DX
 
-end636:
+end639:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R13
-	JNZ    loop634
+	JNZ    loop637
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop633
+	JNZ    loop636
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store638
+	JZ     store641
 	VPXORQ Z8, Z8, Z8
 	VMAXPS Z0, Z8, Z0
 	VMAXPS Z1, Z8, Z1
@@ -25871,42 +25960,42 @@ end636:
 	VMAXPS Z6, Z8, Z6
 	VMAXPS Z7, Z8, Z7
 
-store638:
+store641:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end639
+	JBE     end642
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end639
+	JBE     end642
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end639
+	JBE     end642
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 	CMPQ    AX, $0x00000004
-	JBE     end639
+	JBE     end642
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	CMPQ    AX, $0x00000005
-	JBE     end639
+	JBE     end642
 	ADDQ    DX, CX
 	VMOVUPS Z5, (CX)
 	CMPQ    AX, $0x00000006
-	JBE     end639
+	JBE     end642
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	CMPQ    AX, $0x00000007
-	JBE     end639
+	JBE     end642
 	ADDQ    DX, CX
 	VMOVUPS Z7, (CX)
 
-end639:
+end642:
 	VZEROUPPER
 	RET
 
@@ -25928,7 +26017,7 @@ TEXT ·pairs6x2_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z11, Z11, Z11
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched640
+	JZ         fetched643
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -25950,73 +26039,73 @@ TEXT ·pairs6x2_512(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched640:
+fetched643:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum642
-	JA      bias641
+	JB      sum645
+	JA      bias644
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum642
+	JBE     sum645
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum642
+	JBE     sum645
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum642
+	JBE     sum645
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
 	CMPQ    DX, $0x00000004
-	JBE     sum642
+	JBE     sum645
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z8
 	VMOVUPS (CX)(SI*1), Z9
 	CMPQ    DX, $0x00000005
-	JBE     sum642
+	JBE     sum645
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z10
 	VMOVUPS (CX)(SI*1), Z11
-	JMP     sum642
+	JMP     sum645
 
-bias641:
+bias644:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same643
+	JE           same646
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum642
+	JBE          sum645
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum642
+	JBE          sum645
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum642
+	JBE          sum645
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
 	CMPQ         DX, $0x00000004
-	JBE          sum642
+	JBE          sum645
 	VBROADCASTSS 16(BX), Z8
 	VBROADCASTSS 16(BX), Z9
 	CMPQ         DX, $0x00000005
-	JBE          sum642
+	JBE          sum645
 	VBROADCASTSS 20(BX), Z10
 	VBROADCASTSS 20(BX), Z11
-	JMP          sum642
+	JMP          sum645
 
-same643:
+same646:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -26030,7 +26119,7 @@ same643:
 	VMOVUPS (BX), Z10
 	VMOVUPS 64(BX), Z11
 
-sum642:
+sum645:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -26040,15 +26129,15 @@ sum642:
 	MOVQ 40(AX), R10
 	MOVQ 80(AX), R11
 
-loop644:
+loop647:
 	MOVQ 56(AX), R12
 
-loop645:
+loop648:
 	MOVQ 48(AX), R13
 	SHRQ $0x01, R13
-	JZ   odd646
+	JZ   odd649
 
-loop648:
+loop651:
 	LEAQ        (CX)(R9*1), BX
 	VPSRLD      $0x10, (DX)(R10*1), Z12
 	VPORD       (DX), Z12, Z12
@@ -26093,12 +26182,12 @@ loop648:
 	LEAQ        (BX)(R9*1), CX
 	LEAQ        (DX)(R10*2), DX
 	SUBQ        $0x00000001, R13
-	JNZ         loop648
+	JNZ         loop651
 
-odd646:
+odd649:
 	MOVQ         48(AX), R13
 	TESTQ        $0x00000001, R13
-	JZ           end647
+	JZ           end650
 	VMOVUPS      (DX), Z12
 	VMOVUPS      64(DX), Z13
 	VBROADCASTSS (CX), Z14
@@ -26122,18 +26211,18 @@ odd646:
 	ADDQ         R9, CX
 	ADDQ         R10, DX
 
-end647:
+end650:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop645
+	JNZ    loop648
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop644
+	JNZ    loop647
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store649
+	JZ     store652
 	VPXORQ Z12, Z12, Z12
 	VMAXPS Z0, Z12, Z0
 	VMAXPS Z1, Z12, Z1
@@ -26148,7 +26237,7 @@ end647:
 	VMAXPS Z10, Z12, Z10
 	VMAXPS Z11, Z12, Z11
 
-store649:
+store652:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -26156,32 +26245,32 @@ store649:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end650
+	JBE     end653
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end650
+	JBE     end653
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end650
+	JBE     end653
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end650
+	JBE     end653
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end650
+	JBE     end653
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, (CX)(BX*1)
 
-end650:
+end653:
 	VZEROUPPER
 	RET
 
@@ -26197,7 +26286,7 @@ TEXT ·pairs6x1_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z5, Z5, Z5
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched651
+	JZ         fetched654
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -26213,61 +26302,61 @@ TEXT ·pairs6x1_512(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 
-fetched651:
+fetched654:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum653
-	JA      bias652
+	JB      sum656
+	JA      bias655
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum653
+	JBE     sum656
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum653
+	JBE     sum656
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum653
+	JBE     sum656
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
 	CMPQ    DX, $0x00000004
-	JBE     sum653
+	JBE     sum656
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	CMPQ    DX, $0x00000005
-	JBE     sum653
+	JBE     sum656
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z5
-	JMP     sum653
+	JMP     sum656
 
-bias652:
+bias655:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same654
+	JE           same657
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum653
+	JBE          sum656
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum653
+	JBE          sum656
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum653
+	JBE          sum656
 	VBROADCASTSS 12(BX), Z3
 	CMPQ         DX, $0x00000004
-	JBE          sum653
+	JBE          sum656
 	VBROADCASTSS 16(BX), Z4
 	CMPQ         DX, $0x00000005
-	JBE          sum653
+	JBE          sum656
 	VBROADCASTSS 20(BX), Z5
-	JMP          sum653
+	JMP          sum656
 
-same654:
+same657:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
@@ -26275,7 +26364,7 @@ same654:
 	VMOVUPS (BX), Z4
 	VMOVUPS (BX), Z5
 
-sum653:
+sum656:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -26285,15 +26374,15 @@ sum653:
 	MOVQ 40(AX), R10
 	MOVQ 80(AX), R11
 
-loop655:
+loop658:
 	MOVQ 56(AX), R12
 
-loop656:
+loop659:
 	MOVQ 48(AX), R13
 	SHRQ $0x01, R13
-	JZ   odd657
+	JZ   odd660
 
-loop659:
+loop662:
 	LEAQ        (CX)(R9*1), BX
 	VPSRLD      $0x10, (DX)(R10*1), Z6
 	VPORD       (DX), Z6, Z6
@@ -26324,12 +26413,12 @@ loop659:
 	LEAQ        (BX)(R9*1), CX
 	LEAQ        (DX)(R10*2), DX
 	SUBQ        $0x00000001, R13
-	JNZ         loop659
+	JNZ         loop662
 
-odd657:
+odd660:
 	MOVQ         48(AX), R13
 	TESTQ        $0x00000001, R13
-	JZ           end658
+	JZ           end661
 	VMOVUPS      (DX), Z6
 	VBROADCASTSS (CX), Z7
 	VFMADD231PS  Z7, Z6, Z0
@@ -26346,18 +26435,18 @@ odd657:
 	ADDQ         R9, CX
 	ADDQ         R10, DX
 
-end658:
+end661:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop656
+	JNZ    loop659
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop655
+	JNZ    loop658
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store660
+	JZ     store663
 	VPXORQ Z6, Z6, Z6
 	VMAXPS Z0, Z6, Z0
 	VMAXPS Z1, Z6, Z1
@@ -26366,34 +26455,34 @@ end658:
 	VMAXPS Z4, Z6, Z4
 	VMAXPS Z5, Z6, Z5
 
-store660:
+store663:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end661
+	JBE     end664
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end661
+	JBE     end664
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end661
+	JBE     end664
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 	CMPQ    AX, $0x00000004
-	JBE     end661
+	JBE     end664
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	CMPQ    AX, $0x00000005
-	JBE     end661
+	JBE     end664
 	ADDQ    DX, CX
 	VMOVUPS Z5, (CX)
 
-end661:
+end664:
 	VZEROUPPER
 	RET
 
@@ -26411,7 +26500,7 @@ TEXT ·pairs4x2_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z7, Z7, Z7
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched662
+	JZ         fetched665
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -26427,55 +26516,55 @@ TEXT ·pairs4x2_512(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched662:
+fetched665:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum664
-	JA      bias663
+	JB      sum667
+	JA      bias666
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum664
+	JBE     sum667
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum664
+	JBE     sum667
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum664
+	JBE     sum667
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
-	JMP     sum664
+	JMP     sum667
 
-bias663:
+bias666:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same665
+	JE           same668
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum664
+	JBE          sum667
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum664
+	JBE          sum667
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum664
+	JBE          sum667
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
-	JMP          sum664
+	JMP          sum667
 
-same665:
+same668:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -26485,7 +26574,7 @@ same665:
 	VMOVUPS (BX), Z6
 	VMOVUPS 64(BX), Z7
 
-sum664:
+sum667:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -26494,15 +26583,15 @@ sum664:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop666:
+loop669:
 	MOVQ 56(AX), R11
 
-loop667:
+loop670:
 	MOVQ 48(AX), R12
 	SHRQ $0x01, R12
-	JZ   odd668
+	JZ   odd671
 
-loop670:
+loop673:
 	LEAQ        (CX)(R8*1), BX
 	VPSRLD      $0x10, (DX)(R9*1), Z8
 	VPORD       (DX), Z8, Z8
@@ -26535,12 +26624,12 @@ loop670:
 	LEAQ        (BX)(R8*1), CX
 	LEAQ        (DX)(R9*2), DX
 	SUBQ        $0x00000001, R12
-	JNZ         loop670
+	JNZ         loop673
 
-odd668:
+odd671:
 	MOVQ         48(AX), R12
 	TESTQ        $0x00000001, R12
-	JZ           end669
+	JZ           end672
 	VMOVUPS      (DX), Z8
 	VMOVUPS      64(DX), Z9
 	VBROADCASTSS (CX), Z10
@@ -26558,18 +26647,18 @@ odd668:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 
-end669:
+end672:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop667
+	JNZ    loop670
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop666
+	JNZ    loop669
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store671
+	JZ     store674
 	VPXORQ Z8, Z8, Z8
 	VMAXPS Z0, Z8, Z0
 	VMAXPS Z1, Z8, Z1
@@ -26580,7 +26669,7 @@ end669:
 	VMAXPS Z6, Z8, Z6
 	VMAXPS Z7, Z8, Z7
 
-store671:
+store674:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -26588,22 +26677,22 @@ store671:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end672
+	JBE     end675
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end672
+	JBE     end675
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end672
+	JBE     end675
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 
-end672:
+end675:
 	VZEROUPPER
 	RET
 
@@ -26617,7 +26706,7 @@ TEXT ·pairs4x1_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z3, Z3, Z3
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched673
+	JZ         fetched676
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -26629,53 +26718,53 @@ TEXT ·pairs4x1_512(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 
-fetched673:
+fetched676:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum675
-	JA      bias674
+	JB      sum678
+	JA      bias677
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum675
+	JBE     sum678
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum675
+	JBE     sum678
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum675
+	JBE     sum678
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
-	JMP     sum675
+	JMP     sum678
 
-bias674:
+bias677:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same676
+	JE           same679
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum675
+	JBE          sum678
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum675
+	JBE          sum678
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum675
+	JBE          sum678
 	VBROADCASTSS 12(BX), Z3
-	JMP          sum675
+	JMP          sum678
 
-same676:
+same679:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
 	VMOVUPS (BX), Z3
 
-sum675:
+sum678:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -26684,15 +26773,15 @@ sum675:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop677:
+loop680:
 	MOVQ 56(AX), R11
 
-loop678:
+loop681:
 	MOVQ 48(AX), R12
 	SHRQ $0x01, R12
-	JZ   odd679
+	JZ   odd682
 
-loop681:
+loop684:
 	LEAQ        (CX)(R8*1), BX
 	VPSRLD      $0x10, (DX)(R9*1), Z4
 	VPORD       (DX), Z4, Z4
@@ -26715,12 +26804,12 @@ loop681:
 	LEAQ        (BX)(R8*1), CX
 	LEAQ        (DX)(R9*2), DX
 	SUBQ        $0x00000001, R12
-	JNZ         loop681
+	JNZ         loop684
 
-odd679:
+odd682:
 	MOVQ         48(AX), R12
 	TESTQ        $0x00000001, R12
-	JZ           end680
+	JZ           end683
 	VMOVUPS      (DX), Z4
 	VBROADCASTSS (CX), Z5
 	VFMADD231PS  Z5, Z4, Z0
@@ -26733,44 +26822,44 @@ odd679:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 
-end680:
+end683:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop678
+	JNZ    loop681
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop677
+	JNZ    loop680
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store682
+	JZ     store685
 	VPXORQ Z4, Z4, Z4
 	VMAXPS Z0, Z4, Z0
 	VMAXPS Z1, Z4, Z1
 	VMAXPS Z2, Z4, Z2
 	VMAXPS Z3, Z4, Z3
 
-store682:
+store685:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end683
+	JBE     end686
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end683
+	JBE     end686
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end683
+	JBE     end686
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 
-end683:
+end686:
 	VZEROUPPER
 	RET
 
@@ -26784,7 +26873,7 @@ TEXT ·pairs2x2_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z3, Z3, Z3
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched684
+	JZ         fetched687
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -26794,43 +26883,43 @@ TEXT ·pairs2x2_512(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched684:
+fetched687:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum686
-	JA      bias685
+	JB      sum689
+	JA      bias688
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum686
+	JBE     sum689
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
-	JMP     sum686
+	JMP     sum689
 
-bias685:
+bias688:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same687
+	JE           same690
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum686
+	JBE          sum689
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
-	JMP          sum686
+	JMP          sum689
 
-same687:
+same690:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
 	VMOVUPS 64(BX), Z3
 
-sum686:
+sum689:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -26838,15 +26927,15 @@ sum686:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop688:
+loop691:
 	MOVQ 56(AX), R10
 
-loop689:
+loop692:
 	MOVQ 48(AX), R11
 	SHRQ $0x01, R11
-	JZ   odd690
+	JZ   odd693
 
-loop692:
+loop695:
 	LEAQ        (CX)(DI*1), BX
 	VPSRLD      $0x10, (DX)(R8*1), Z4
 	VPORD       (DX), Z4, Z4
@@ -26867,12 +26956,12 @@ loop692:
 	LEAQ        (BX)(DI*1), CX
 	LEAQ        (DX)(R8*2), DX
 	SUBQ        $0x00000001, R11
-	JNZ         loop692
+	JNZ         loop695
 
-odd690:
+odd693:
 	MOVQ         48(AX), R11
 	TESTQ        $0x00000001, R11
-	JZ           end691
+	JZ           end694
 	VMOVUPS      (DX), Z4
 	VMOVUPS      64(DX), Z5
 	VBROADCASTSS (CX), Z6
@@ -26884,25 +26973,25 @@ odd690:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 
-end691:
+end694:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop689
+	JNZ    loop692
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R9
-	JNZ    loop688
+	JNZ    loop691
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store693
+	JZ     store696
 	VPXORQ Z4, Z4, Z4
 	VMAXPS Z0, Z4, Z0
 	VMAXPS Z1, Z4, Z1
 	VMAXPS Z2, Z4, Z2
 	VMAXPS Z3, Z4, Z3
 
-store693:
+store696:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -26910,12 +26999,12 @@ store693:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end694
+	JBE     end697
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 
-end694:
+end697:
 	VZEROUPPER
 	RET
 
@@ -26927,7 +27016,7 @@ TEXT ·pairs2x1_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z1, Z1, Z1
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched695
+	JZ         fetched698
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -26935,37 +27024,37 @@ TEXT ·pairs2x1_512(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 
-fetched695:
+fetched698:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum697
-	JA      bias696
+	JB      sum700
+	JA      bias699
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum697
+	JBE     sum700
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
-	JMP     sum697
+	JMP     sum700
 
-bias696:
+bias699:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same698
+	JE           same701
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum697
+	JBE          sum700
 	VBROADCASTSS 4(BX), Z1
-	JMP          sum697
+	JMP          sum700
 
-same698:
+same701:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 
-sum697:
+sum700:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -26973,15 +27062,15 @@ sum697:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop699:
+loop702:
 	MOVQ 56(AX), R10
 
-loop700:
+loop703:
 	MOVQ 48(AX), R11
 	SHRQ $0x01, R11
-	JZ   odd701
+	JZ   odd704
 
-loop703:
+loop706:
 	LEAQ        (CX)(DI*1), BX
 	VPSRLD      $0x10, (DX)(R8*1), Z2
 	VPORD       (DX), Z2, Z2
@@ -26996,12 +27085,12 @@ loop703:
 	LEAQ        (BX)(DI*1), CX
 	LEAQ        (DX)(R8*2), DX
 	SUBQ        $0x00000001, R11
-	JNZ         loop703
+	JNZ         loop706
 
-odd701:
+odd704:
 	MOVQ         48(AX), R11
 	TESTQ        $0x00000001, R11
-	JZ           end702
+	JZ           end705
 	VMOVUPS      (DX), Z2
 	VBROADCASTSS (CX), Z3
 	VFMADD231PS  Z3, Z2, Z0
@@ -27010,34 +27099,34 @@ odd701:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 
-end702:
+end705:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop700
+	JNZ    loop703
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R9
-	JNZ    loop699
+	JNZ    loop702
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store704
+	JZ     store707
 	VPXORQ Z2, Z2, Z2
 	VMAXPS Z0, Z2, Z0
 	VMAXPS Z1, Z2, Z1
 
-store704:
+store707:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end705
+	JBE     end708
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 
-end705:
+end708:
 	VZEROUPPER
 	RET
 
@@ -27051,7 +27140,7 @@ TEXT ·pairProducts256(SB), NOSPLIT, $0-8
 	MOVQ 64(AX), SI
 	SUBQ $0x00000004, SI
 
-loop706:
+loop709:
 	MOVLQSX (CX), DI
 	IMULQ   64(AX), DI
 	ADDQ    (AX), DI
@@ -27063,28 +27152,28 @@ loop706:
 	VXORPS  Y0, Y0, Y0
 	MOVQ    SI, R10
 
-span708:
+span711:
 	CMPQ    R10, $0x00000010
-	JB      less709
+	JB      less712
 	VMOVUPS (DI)(R9*1), X1
 	VMULPS  (R8)(R9*1), X1, X1
 	VADDPS  X1, X0, X0
 	ADDQ    $0x00000010, R9
 	SUBQ    $0x00000010, R10
-	JMP     span708
+	JMP     span711
 
-less709:
-span710:
+less712:
+span713:
 	CMPQ   R10, $0x00000004
-	JB     out707
+	JB     out710
 	VMOVSS (DI)(R9*1), X1
 	VMULSS (R8)(R9*1), X1, X1
 	VADDSS X1, X0, X0
 	ADDQ   $0x00000004, R9
 	SUBQ   $0x00000004, R10
-	JMP    span710
+	JMP    span713
 
-out707:
+out710:
 	VHADDPS   X0, X0, X0
 	VMOVSHDUP X0, X1
 	VADDSS    X1, X0, X0
@@ -27096,7 +27185,7 @@ out707:
 	ADDQ      $0x00000004, DX
 	ADDQ      $0x00000008, CX
 	SUBQ      $0x00000001, BX
-	JNZ       loop706
+	JNZ       loop709
 	VZEROUPPER
 	RET
 
@@ -27111,7 +27200,7 @@ TEXT ·pairSlopes256(SB), NOSPLIT, $0-8
 	SUBQ $0x00000004, SI
 	MOVQ 40(AX), DI
 
-loop711:
+loop714:
 	MOVLQSX      (CX), R8
 	IMULQ        64(AX), R8
 	ADDQ         (AX), R8
@@ -27130,9 +27219,9 @@ loop711:
 	XORQ         R12, R12
 	MOVQ         SI, R13
 
-span713:
+span716:
 	CMPQ    R13, $0x00000020
-	JB      less714
+	JB      less717
 	VMOVUPS (R9)(R12*1), Y0
 	VMULPS  Y15, Y0, Y0
 	VADDPS  (R10)(R12*1), Y0, Y0
@@ -27143,12 +27232,12 @@ span713:
 	VMOVUPS Y1, (R11)(R12*1)
 	ADDQ    $0x00000020, R12
 	SUBQ    $0x00000020, R13
-	JMP     span713
+	JMP     span716
 
-less714:
-span715:
+less717:
+span718:
 	CMPQ    R13, $0x00000010
-	JB      less716
+	JB      less719
 	VMOVUPS (R9)(R12*1), X0
 	VMULPS  X15, X0, X0
 	VADDPS  (R10)(R12*1), X0, X0
@@ -27159,12 +27248,12 @@ span715:
 	VMOVUPS X1, (R11)(R12*1)
 	ADDQ    $0x00000010, R12
 	SUBQ    $0x00000010, R13
-	JMP     span715
+	JMP     span718
 
-less716:
-span717:
+less719:
+span720:
 	CMPQ   R13, $0x00000004
-	JB     out712
+	JB     out715
 	VMOVSS (R9)(R12*1), X0
 	VMULSS X15, X0, X0
 	VADDSS (R10)(R12*1), X0, X0
@@ -27175,9 +27264,9 @@ span717:
 	VMOVSS X1, (R11)(R12*1)
 	ADDQ   $0x00000004, R12
 	SUBQ   $0x00000004, R13
-	JMP    span717
+	JMP    span720
 
-out712:
+out715:
 	VMOVSS (R10)(R12*1), X0
 	VADDSS X15, X0, X0
 	VMOVSS X0, (R10)(R12*1)
@@ -27187,7 +27276,7 @@ out712:
 	ADDQ   $0x00000008, CX
 	ADDQ   $0x00000008, DI
 	SUBQ   $0x00000001, BX
-	JNZ    loop711
+	JNZ    loop714
 	VZEROUPPER
 	RET
 
@@ -27206,15 +27295,15 @@ TEXT ·rowsPlain256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 76(AX), Y14
 	VBROADCASTSS 80(AX), Y13
 
-loop718:
+loop721:
 	MOVLQSX (CX), AX
 	IMULQ   R8, AX
 	XORQ    R10, R10
 	MOVQ    R8, R11
 
-span720:
+span723:
 	CMPQ    R11, $0x00000020
-	JB      less721
+	JB      less724
 	VMOVUPS (R9)(AX*1), Y0
 	VMOVUPS (DX)(R10*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -27226,12 +27315,12 @@ span720:
 	ADDQ    $0x00000020, R10
 	ADDQ    $0x00000020, AX
 	SUBQ    $0x00000020, R11
-	JMP     span720
+	JMP     span723
 
-less721:
-span722:
+less724:
+span725:
 	CMPQ    R11, $0x00000010
-	JB      less723
+	JB      less726
 	VMOVUPS (R9)(AX*1), X0
 	VMOVUPS (DX)(R10*1), X1
 	VMULPS  X14, X1, X1
@@ -27243,12 +27332,12 @@ span722:
 	ADDQ    $0x00000010, R10
 	ADDQ    $0x00000010, AX
 	SUBQ    $0x00000010, R11
-	JMP     span722
+	JMP     span725
 
-less723:
-span724:
+less726:
+span727:
 	CMPQ   R11, $0x00000004
-	JB     out719
+	JB     out722
 	VMOVSS (R9)(AX*1), X0
 	VMOVSS (DX)(R10*1), X1
 	VMULSS X14, X1, X1
@@ -27260,13 +27349,13 @@ span724:
 	ADDQ   $0x00000004, R10
 	ADDQ   $0x00000004, AX
 	SUBQ   $0x00000004, R11
-	JMP    span724
+	JMP    span727
 
-out719:
+out722:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop718
+	JNZ  loop721
 	VZEROUPPER
 	RET
 
@@ -27287,15 +27376,15 @@ TEXT ·rowsMomentum256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 80(AX), Y13
 	VBROADCASTSS 84(AX), Y12
 
-loop725:
+loop728:
 	MOVLQSX (CX), AX
 	IMULQ   R8, AX
 	XORQ    R11, R11
 	MOVQ    R8, R12
 
-span727:
+span730:
 	CMPQ    R12, $0x00000020
-	JB      less728
+	JB      less731
 	VMOVUPS (R9)(AX*1), Y0
 	VMOVUPS (DX)(R11*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -27311,12 +27400,12 @@ span727:
 	ADDQ    $0x00000020, R11
 	ADDQ    $0x00000020, AX
 	SUBQ    $0x00000020, R12
-	JMP     span727
+	JMP     span730
 
-less728:
-span729:
+less731:
+span732:
 	CMPQ    R12, $0x00000010
-	JB      less730
+	JB      less733
 	VMOVUPS (R9)(AX*1), X0
 	VMOVUPS (DX)(R11*1), X1
 	VMULPS  X14, X1, X1
@@ -27332,12 +27421,12 @@ span729:
 	ADDQ    $0x00000010, R11
 	ADDQ    $0x00000010, AX
 	SUBQ    $0x00000010, R12
-	JMP     span729
+	JMP     span732
 
-less730:
-span731:
+less733:
+span734:
 	CMPQ   R12, $0x00000004
-	JB     out726
+	JB     out729
 	VMOVSS (R9)(AX*1), X0
 	VMOVSS (DX)(R11*1), X1
 	VMULSS X14, X1, X1
@@ -27353,13 +27442,13 @@ span731:
 	ADDQ   $0x00000004, R11
 	ADDQ   $0x00000004, AX
 	SUBQ   $0x00000004, R12
-	JMP    span731
+	JMP    span734
 
-out726:
+out729:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop725
+	JNZ  loop728
 	VZEROUPPER
 	RET
 
@@ -27380,15 +27469,15 @@ TEXT ·rowsNesterov256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 80(AX), Y13
 	VBROADCASTSS 84(AX), Y12
 
-loop732:
+loop735:
 	MOVLQSX (CX), AX
 	IMULQ   R8, AX
 	XORQ    R11, R11
 	MOVQ    R8, R12
 
-span734:
+span737:
 	CMPQ    R12, $0x00000020
-	JB      less735
+	JB      less738
 	VMOVUPS (R9)(AX*1), Y0
 	VMOVUPS (DX)(R11*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -27406,12 +27495,12 @@ span734:
 	ADDQ    $0x00000020, R11
 	ADDQ    $0x00000020, AX
 	SUBQ    $0x00000020, R12
-	JMP     span734
+	JMP     span737
 
-less735:
-span736:
+less738:
+span739:
 	CMPQ    R12, $0x00000010
-	JB      less737
+	JB      less740
 	VMOVUPS (R9)(AX*1), X0
 	VMOVUPS (DX)(R11*1), X1
 	VMULPS  X14, X1, X1
@@ -27429,12 +27518,12 @@ span736:
 	ADDQ    $0x00000010, R11
 	ADDQ    $0x00000010, AX
 	SUBQ    $0x00000010, R12
-	JMP     span736
+	JMP     span739
 
-less737:
-span738:
+less740:
+span741:
 	CMPQ   R12, $0x00000004
-	JB     out733
+	JB     out736
 	VMOVSS (R9)(AX*1), X0
 	VMOVSS (DX)(R11*1), X1
 	VMULSS X14, X1, X1
@@ -27452,13 +27541,13 @@ span738:
 	ADDQ   $0x00000004, R11
 	ADDQ   $0x00000004, AX
 	SUBQ   $0x00000004, R12
-	JMP    span738
+	JMP    span741
 
-out733:
+out736:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop732
+	JNZ  loop735
 	VZEROUPPER
 	RET
 
@@ -27486,15 +27575,15 @@ TEXT ·rowsAdam256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 104(AX), Y7
 	VBROADCASTSS 108(AX), Y6
 
-loop739:
+loop742:
 	MOVLQSX (CX), AX
 	IMULQ   R8, AX
 	XORQ    R12, R12
 	MOVQ    R8, R13
 
-span741:
+span744:
 	CMPQ    R13, $0x00000020
-	JB      less742
+	JB      less745
 	VMOVUPS (R9)(AX*1), Y0
 	VMOVUPS (DX)(R12*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -27522,12 +27611,12 @@ span741:
 	ADDQ    $0x00000020, R12
 	ADDQ    $0x00000020, AX
 	SUBQ    $0x00000020, R13
-	JMP     span741
+	JMP     span744
 
-less742:
-span743:
+less745:
+span746:
 	CMPQ    R13, $0x00000010
-	JB      less744
+	JB      less747
 	VMOVUPS (R9)(AX*1), X0
 	VMOVUPS (DX)(R12*1), X1
 	VMULPS  X14, X1, X1
@@ -27555,12 +27644,12 @@ span743:
 	ADDQ    $0x00000010, R12
 	ADDQ    $0x00000010, AX
 	SUBQ    $0x00000010, R13
-	JMP     span743
+	JMP     span746
 
-less744:
-span745:
+less747:
+span748:
 	CMPQ    R13, $0x00000004
-	JB      out740
+	JB      out743
 	VMOVSS  (R9)(AX*1), X0
 	VMOVSS  (DX)(R12*1), X1
 	VMULSS  X14, X1, X1
@@ -27588,13 +27677,13 @@ span745:
 	ADDQ    $0x00000004, R12
 	ADDQ    $0x00000004, AX
 	SUBQ    $0x00000004, R13
-	JMP     span745
+	JMP     span748
 
-out740:
+out743:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop739
+	JNZ  loop742
 	VZEROUPPER
 	RET
 
@@ -27608,7 +27697,7 @@ TEXT ·exactSquares256(SB), NOSPLIT, $0-8
 	VMOVUPD (CX), Y0
 	VMOVUPD 32(CX), Y1
 
-loop746:
+loop749:
 	VCVTPS2PD (DX), Y2
 	VMULPD    Y2, Y2, Y2
 	VADDPD    Y2, Y0, Y0
@@ -27617,7 +27706,7 @@ loop746:
 	VADDPD    Y3, Y1, Y1
 	ADDQ      $0x00000020, DX
 	SUBQ      $0x00000020, AX
-	JNZ       loop746
+	JNZ       loop749
 	VMOVUPD   Y0, (CX)
 	VMOVUPD   Y1, 32(CX)
 	VZEROUPPER
@@ -27637,7 +27726,7 @@ TEXT ·changes256(SB), NOSPLIT, $0-8
 	VPCMPEQD     Y14, Y14, Y14
 	VPSRLD       $0x01, Y14, Y14
 
-loop747:
+loop750:
 	VMOVUPS   (CX), Y0
 	VSUBPS    (DX), Y0, Y1
 	VMOVUPS   Y1, (BX)
@@ -27654,7 +27743,7 @@ loop747:
 	ADDQ      $0x00000020, BX
 	ADDQ      $0x00000001, SI
 	SUBQ      $0x00000008, DI
-	JNZ       loop747
+	JNZ       loop750
 	VZEROUPPER
 	RET
 
@@ -27673,7 +27762,7 @@ TEXT ·changesSent256(SB), NOSPLIT, $0-8
 	VPCMPEQD     Y14, Y14, Y14
 	VPSRLD       $0x01, Y14, Y14
 
-loop748:
+loop751:
 	VMOVUPS   (CX), Y0
 	VSUBPS    (DX), Y0, Y1
 	VMOVUPS   Y1, (BX)
@@ -27692,7 +27781,7 @@ loop748:
 	ADDQ      $0x00000020, R8
 	ADDQ      $0x00000001, SI
 	SUBQ      $0x00000008, DI
-	JNZ       loop748
+	JNZ       loop751
 	VZEROUPPER
 	RET
 
@@ -27707,7 +27796,7 @@ TEXT ·entrySums256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), DI
 	MOVQ 40(AX), AX
 
-loop749:
+loop752:
 	MOVLQSX (CX), R9
 	MOVLQSX 4(CX), R8
 	SUBQ    R9, R8
@@ -27715,9 +27804,9 @@ loop749:
 	LEAQ    (DX)(R9*4), R9
 	VXORPS  Y0, Y0, Y0
 
-four750:
+four753:
 	CMPQ      R8, $0x00000004
-	JB        tail751
+	JB        tail754
 	MOVLQSX   (R9), R11
 	VMOVSS    (SI)(R11*4), X1
 	MOVLQSX   4(R9), R11
@@ -27732,14 +27821,14 @@ four750:
 	VADDPD    Y1, Y0, Y0
 	ADDQ      $0x00000010, R9
 	SUBQ      $0x00000004, R8
-	JMP       four750
+	JMP       four753
 
-tail751:
+tail754:
 	VEXTRACTF128 $0x01, Y0, X2
 
-one752:
+one755:
 	TESTQ     R8, R8
-	JZ        end753
+	JZ        end756
 	MOVLQSX   (R9), R11
 	VMOVSS    (SI)(R11*4), X1
 	VMULSS    (R10), X1, X1
@@ -27748,9 +27837,9 @@ one752:
 	VADDSD    X1, X0, X0
 	ADDQ      $0x00000004, R9
 	SUBQ      $0x00000001, R8
-	JMP       one752
+	JMP       one755
 
-end753:
+end756:
 	VHADDPD X0, X0, X0
 	VHADDPD X2, X2, X2
 	VADDSD  X2, X0, X0
@@ -27758,7 +27847,7 @@ end753:
 	ADDQ    $0x00000008, DI
 	ADDQ    $0x00000004, CX
 	SUBQ    $0x00000001, AX
-	JNZ     loop749
+	JNZ     loop752
 	VZEROUPPER
 	RET
 
@@ -27773,7 +27862,7 @@ TEXT ·addEntries256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), DI
 	MOVQ 40(AX), AX
 
-loop754:
+loop757:
 	MOVLQSX (CX), R9
 	MOVLQSX 4(CX), R8
 	SUBQ    R9, R8
@@ -27783,20 +27872,20 @@ loop754:
 	ADDQ    $0x00000004, DI
 	XORQ    R11, R11
 
-again755:
+again758:
 	CMPQ    R11, R8
-	JGE     end756
+	JGE     end759
 	MOVLQSX (R9)(R11*4), R12
 	VMULSS  (R10)(R11*4), X0, X1
 	VADDSS  (SI)(R12*4), X1, X1
 	VMOVSS  X1, (SI)(R12*4)
 	ADDQ    $0x00000001, R11
-	JMP     again755
+	JMP     again758
 
-end756:
+end759:
 	ADDQ $0x00000004, CX
 	SUBQ $0x00000001, AX
-	JNZ  loop754
+	JNZ  loop757
 	VZEROUPPER
 	RET
 
@@ -27811,16 +27900,16 @@ TEXT ·entrySumsOnes256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 40(AX), AX
 
-loop757:
+loop760:
 	MOVLQSX (CX), R8
 	MOVLQSX 4(CX), DI
 	SUBQ    R8, DI
 	LEAQ    (DX)(R8*4), R8
 	VXORPS  Y0, Y0, Y0
 
-four758:
+four761:
 	CMPQ      DI, $0x00000004
-	JB        tail759
+	JB        tail762
 	MOVLQSX   (R8), R9
 	VMOVSS    (BX)(R9*4), X1
 	MOVLQSX   4(R8), R9
@@ -27833,23 +27922,23 @@ four758:
 	VADDPD    Y1, Y0, Y0
 	ADDQ      $0x00000010, R8
 	SUBQ      $0x00000004, DI
-	JMP       four758
+	JMP       four761
 
-tail759:
+tail762:
 	VEXTRACTF128 $0x01, Y0, X2
 
-one760:
+one763:
 	TESTQ     DI, DI
-	JZ        end761
+	JZ        end764
 	MOVLQSX   (R8), R9
 	VMOVSS    (BX)(R9*4), X1
 	VCVTSS2SD X1, X1, X1
 	VADDSD    X1, X0, X0
 	ADDQ      $0x00000004, R8
 	SUBQ      $0x00000001, DI
-	JMP       one760
+	JMP       one763
 
-end761:
+end764:
 	VHADDPD X0, X0, X0
 	VHADDPD X2, X2, X2
 	VADDSD  X2, X0, X0
@@ -27857,7 +27946,7 @@ end761:
 	ADDQ    $0x00000008, SI
 	ADDQ    $0x00000004, CX
 	SUBQ    $0x00000001, AX
-	JNZ     loop757
+	JNZ     loop760
 	VZEROUPPER
 	RET
 
@@ -27872,7 +27961,7 @@ TEXT ·addEntriesOnes256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 40(AX), AX
 
-loop762:
+loop765:
 	MOVLQSX (CX), R8
 	MOVLQSX 4(CX), DI
 	SUBQ    R8, DI
@@ -27881,18 +27970,18 @@ loop762:
 	ADDQ    $0x00000004, SI
 	XORQ    R9, R9
 
-again763:
+again766:
 	CMPQ    R9, DI
-	JGE     end764
+	JGE     end767
 	MOVLQSX (R8)(R9*4), R10
 	VADDSS  (BX)(R10*4), X0, X1
 	VMOVSS  X1, (BX)(R10*4)
 	ADDQ    $0x00000001, R9
-	JMP     again763
+	JMP     again766
 
-end764:
+end767:
 	ADDQ $0x00000004, CX
 	SUBQ $0x00000001, AX
-	JNZ  loop762
+	JNZ  loop765
 	VZEROUPPER
 	RET

@@ -32,7 +32,7 @@ func neon() functions {
 	f.mulRows, f.addRows, f.dotRows, f.maxRows = mulRowsNeon, addRowsNeon, dotRowsNeon, maxRowsNeon
 	f.lstm, f.lstmBack, f.gru, f.gruBack = lstmNeon, lstmBackNeon, gruNeon, gruBackNeon
 	f.layerSquares, f.layerNorm, f.layerScale = layerSquaresNeon, layerNormNeon, layerScaleNeon
-	f.layerSums, f.layerBack = layerSumsNeon, layerBackNeon
+	f.layerSums, f.layerBack, f.layerGradients = layerSumsNeon, layerBackNeon, layerGradientsNeon
 	f.affine, f.affineRelu, f.normBack = affineNeon, affineReluNeon, normBackNeon
 	f.moments = [2]func(*channelArgs){moments4Neon, moments1Neon}
 	f.normSums = [2]func(*channelArgs){normSums4Neon, normSums1Neon}

@@ -4470,6 +4470,67 @@ loop2:
 	BNE loop2
 	RET
 
+// func layerGradientsNeon(args *channelArgs)
+TEXT ·layerGradientsNeon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 80(R0), R3
+	MOVD 16(R0), R4
+	MOVD 56(R0), R5
+	FLDPQ 0(R4), (F4, F5)
+	FLDPQ 64(R4), (F6, F7)
+	MOVD 64(R0), R6
+loop1:
+	FLDPQ 0(R1), (F0, F1)
+	FLDPQ 0(R2), (F2, F3)
+	FLDPQ 0(R5), (F8, F9)
+	FLDPQ 64(R5), (F10, F11)
+	WORD $0x4ea4d400 // fsub v0.4s, v0.4s, v4.4s
+	WORD $0x4ea5d421 // fsub v1.4s, v1.4s, v5.4s
+	WORD $0x6e26dc00 // fmul v0.4s, v0.4s, v6.4s
+	WORD $0x6e27dc21 // fmul v1.4s, v1.4s, v7.4s
+	WORD $0x4e22d508 // fadd v8.4s, v8.4s, v2.4s
+	WORD $0x4e23d529 // fadd v9.4s, v9.4s, v3.4s
+	VFMLA V2.S4, V0.S4, V10.S4
+	VFMLA V3.S4, V1.S4, V11.S4
+	FSTPQ (F8, F9), 0(R5)
+	FSTPQ (F10, F11), 64(R5)
+	ADD R3, R1
+	ADD R3, R2
+	ADD $128, R5
+	SUBS $1, R6
+	BNE loop1
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 80(R0), R3
+	MOVD 16(R0), R4
+	MOVD 56(R0), R5
+	FLDPQ 32(R4), (F4, F5)
+	FLDPQ 96(R4), (F6, F7)
+	MOVD 64(R0), R6
+loop2:
+	FLDPQ 32(R1), (F0, F1)
+	FLDPQ 32(R2), (F2, F3)
+	FLDPQ 32(R5), (F8, F9)
+	FLDPQ 96(R5), (F10, F11)
+	WORD $0x4ea4d400 // fsub v0.4s, v0.4s, v4.4s
+	WORD $0x4ea5d421 // fsub v1.4s, v1.4s, v5.4s
+	WORD $0x6e26dc00 // fmul v0.4s, v0.4s, v6.4s
+	WORD $0x6e27dc21 // fmul v1.4s, v1.4s, v7.4s
+	WORD $0x4e22d508 // fadd v8.4s, v8.4s, v2.4s
+	WORD $0x4e23d529 // fadd v9.4s, v9.4s, v3.4s
+	VFMLA V2.S4, V0.S4, V10.S4
+	VFMLA V3.S4, V1.S4, V11.S4
+	FSTPQ (F8, F9), 32(R5)
+	FSTPQ (F10, F11), 96(R5)
+	ADD R3, R1
+	ADD R3, R2
+	ADD $128, R5
+	SUBS $1, R6
+	BNE loop2
+	RET
+
 // func moments4Neon(args *channelArgs)
 TEXT ·moments4Neon(SB), NOSPLIT, $0-8
 	MOVD args+0(FP), R0

@@ -231,22 +231,27 @@ func (w *Worker) layerMoments(n *LayerNorm, x []float32, t, l int) {
 }
 
 // LayerNormSums adds the gradients of gamma and beta (nil: there is none) to arrays of zeros, each worker for some
-// channels.
+// channels. Lanes without rows have gradients of 0.
 func (w *Worker) LayerNormSums(n *LayerNorm, x, dy, dGamma, dBeta []float32) {
 	from, to := w.share(n.C)
-	for t := range n.H * n.W {
-		for l := 0; l < n.active(); l += lanes {
-			mean, inverse := n.kept(t, l)
-			for c := from; c < to; c++ {
-				var dot, sum float32
-				in, d := n.at(x, t, c, l), n.at(dy, t, c, l)
-				for i := range d { // lanes without rows have gradients of 0
-					dot += d[i] * (in[i] - mean[i]) * inverse[i]
-					sum += d[i]
-				}
-				dGamma[c] += dot
+	for first := from; first < to; first += len(w.grads) {
+		count := min(len(w.grads), to-first)
+		clear(w.grads[:count])
+		for t := range n.H * n.W {
+			for l := 0; l < n.active(); l += lanes {
+				mean, inverse := n.kept(t, l)
+				w.lane.moments = [2][lanes]float32{*mean, *inverse}
+				at, a := (t*n.C+first)*n.Lanes+l, &w.chn
+				a.x, a.y, a.z, a.out = p(x, at), p(dy, at), unsafe.Pointer(&w.lane.moments), unsafe.Pointer(&w.grads)
+				a.channels, a.row = int64(count), int64(4*n.Lanes)
+				w.f.layerGradients(a)
+			}
+		}
+		for c := range count {
+			for l := range lanes {
+				dGamma[first+c] += w.grads[c][1][l]
 				if dBeta != nil {
-					dBeta[c] += sum
+					dBeta[first+c] += w.grads[c][0][l]
 				}
 			}
 		}
@@ -297,6 +302,17 @@ func layerNorms(f *functions) {
 	f.layerBack = each(func(x, inverse float32, y, sum, dot *float32, gamma, _ float32) {
 		*y = inverse * (gamma**y - *sum - x*inverse**dot)
 	})
+	f.layerGradients = func(a *channelArgs) {
+		moments := (*[2][lanes]float32)(a.z)
+		for c := range a.channels {
+			x, y := vec(ptr(a.x, c*a.row)), vec(ptr(a.y, c*a.row))
+			sums := (*[2][lanes]float32)(ptr(a.out, c*2*64))
+			for l := range x {
+				sums[0][l] += y[l]
+				sums[1][l] += (x[l] - moments[0][l]) * moments[1][l] * y[l]
+			}
+		}
+	}
 }
 
 // Take says which position TakePosition takes.

@@ -241,7 +241,7 @@ type functions struct {
 
 	affine, affineRelu, normBack                   func(*channelArgs)
 	layerSquares, layerNorm, layerScale            func(*channelArgs)
-	layerSums, layerBack                           func(*channelArgs)
+	layerSums, layerBack, layerGradients           func(*channelArgs)
 	moments, normSums, normSumsRelu, rowSums, dots [2]func(*channelArgs) // for a block of channels, and for one
 
 	maxPool, sumPool, maxPoolBack, sumPoolBack func(*tapArgs)

@@ -158,6 +158,9 @@ func layerSums512(args *channelArgs)
 func layerBack512(args *channelArgs)
 
 //go:noescape
+func layerGradients512(args *channelArgs)
+
+//go:noescape
 func moments8_512(args *channelArgs)
 
 //go:noescape
@@ -438,6 +441,9 @@ func layerSums256(args *channelArgs)
 
 //go:noescape
 func layerBack256(args *channelArgs)
+
+//go:noescape
+func layerGradients256(args *channelArgs)
 
 //go:noescape
 func moments4_256(args *channelArgs)

@@ -134,6 +134,9 @@ func layerSumsNeon(args *channelArgs)
 func layerBackNeon(args *channelArgs)
 
 //go:noescape
+func layerGradientsNeon(args *channelArgs)
+
+//go:noescape
 func moments4Neon(args *channelArgs)
 
 //go:noescape

@@ -33,6 +33,7 @@ type Worker struct {
 	recur   recurrentArgs
 	lane    laneSums
 	chn     channelArgs
+	grads   [lanes][2][lanes]float32 // sums of 16 channels of a layer norm
 	tap     tapArgs
 	offs    []int64
 	woffs   []int64

@@ -25,6 +25,7 @@ func channels(m machine) {
 	affine(m, "affineRelu", true)
 	normBack(m)
 	layerNorms(m)
+	layerGradients(m)
 	for _, block := range []int{m.block(), 1} {
 		moments(m, block)
 		normSums(m, "normSums", block, false)
@@ -163,6 +164,36 @@ func layerNorms(m machine) {
 		m.fms(y, x, dot)
 		m.mul(y, y, inverse)
 		m.store(y, to)
+	})
+}
+
+// layerGradients adds what 16 lanes of a pixel give to the gradients of each channel's q and p: y and
+// y (x - mean) inverse, into the sums at out, [channel][2][16].
+func layerGradients(m machine) {
+	x, y, mean, inverse, sum, dot := m.v(0), m.v(1), m.v(2), m.v(3), m.v(4), m.v(5)
+	m.function("layerGradients", "*channelArgs", func(args register) {
+		for at := 0; at < 64; at += m.size() {
+			m.scope(func() {
+				from, to, row := m.field(args, argX), m.field(args, argY), m.field(args, argRow)
+				kept, out := m.field(args, argZ), m.field(args, argOut)
+				m.load(m.at(kept, at), mean)
+				m.load(m.at(kept, 64+at), inverse)
+				m.loop(m.field(args, argC), 1, func() {
+					m.load(m.at(from, at), x)
+					m.load(m.at(to, at), y)
+					m.load(m.at(out, at), sum)
+					m.load(m.at(out, 64+at), dot)
+					m.sub(x, x, mean)
+					m.mul(x, x, inverse)
+					m.add(sum, sum, y)
+					m.fma(dot, x, y)
+					m.store(sum, m.at(out, at))
+					m.store(dot, m.at(out, 64+at))
+					m.plus(row, from, to)
+					m.plus(2*64, out)
+				})
+			})
+		}
 	})
 }
 
