@@ -377,6 +377,8 @@ type SparseData struct {
 	Ones    bool  `json:"ones,omitempty"` // every entry is 1, and none is stored
 	Users   int   `json:"users,omitempty"`
 	Items   int   `json:"items,omitempty"`
+	// FromZero says that the columns of the LIBSVM file count from 0, and not from 1.
+	FromZero bool `json:"fromZero,omitempty"`
 	// Of the targets of the rows to learn from; Deviation is the standard deviation.
 	Mean      float64 `json:"targetMean"`
 	Deviation float64 `json:"targetDeviation"`

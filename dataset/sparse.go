@@ -29,6 +29,8 @@ type SparseInput struct {
 	Classes    int      `json:"classes"`           // 2: targets are 0 or 1; 1: they are numbers
 	ClassNames []string `json:"classNames,omitempty"`
 	Ones       bool     `json:"ones,omitempty"` // every entry is 1
+	// FromZero says that the columns of the LIBSVM file count from 0, and not from 1.
+	FromZero bool `json:"fromZero,omitempty"`
 	// For ratings: a row has column u of its user, and Users+i of its item. 0: no ratings.
 	Users int `json:"users,omitempty"`
 	Items int `json:"items,omitempty"`
@@ -52,7 +54,7 @@ func (s *Store) writeSparse(ctx context.Context, in SparseInput, dry bool) (Mani
 	m := Manifest{
 		APIVersion: disdel.APIVersion, Name: in.Name, Title: in.Title, License: in.License, Classes: in.Classes,
 		ClassNames: in.ClassNames, DType: sparseType, Scale: 1,
-		Sparse: &disdel.SparseData{Ones: in.Ones, Users: in.Users, Items: in.Items},
+		Sparse: &disdel.SparseData{Ones: in.Ones, Users: in.Users, Items: in.Items, FromZero: in.FromZero},
 	}
 	sums := spread{low: math.MaxFloat32, high: -math.MaxFloat32}
 	train := &sparseWriter{s: s, ctx: ctx, in: &in, part: "train", dry: dry}

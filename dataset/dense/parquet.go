@@ -21,12 +21,15 @@ import (
 // parquetFile is an open Parquet file whose columns are flat, or left out.
 type parquetFile struct {
 	name    string
-	local   *os.File
+	local   parquetBytes
+	size    int64
 	meta    *parquet.File
 	columns []parquetColumn
-	skip    map[string]bool // names of columns that may be nested, because they are left out
-	maximum int             // of columns
-	flat    []flatColumn    // what is read
+	skip    func(name string) bool // tells which columns may be nested, because they are left out
+	only    bool                   // columns that are left out are not read
+	maximum int                    // of columns
+	pages   int64                  // bytes of the largest page of each column, together
+	flat    []flatColumn           // what is read
 
 	group     int // number of the current row group, from 1
 	readers   []columnReader
@@ -34,6 +37,12 @@ type parquetFile struct {
 	remaining int64  // rows of the group that are not read yet
 	cells     []int  // the cell of a row that a flat column is
 	texts     []bool // flat columns whose texts are needed
+}
+
+// parquetBytes is a file, or one in memory.
+type parquetBytes interface {
+	io.ReaderAt
+	io.Closer
 }
 
 // flatColumn is a column with one value in each row.
@@ -100,8 +109,17 @@ func openParquet(from dataset.Source, skip map[string]bool, maximum int) (*parqu
 	if err != nil {
 		return nil, err
 	}
-	f := &parquetFile{name: from.Name, local: local, skip: skip, maximum: maximum}
-	if err := f.open(); err != nil {
+	f := &parquetFile{
+		name: from.Name, local: local, skip: func(name string) bool { return skip[name] }, maximum: maximum, pages: mostPages,
+	}
+	info, err := local.Stat()
+	if err != nil {
+		err = &disdel.Error{Kind: disdel.Invalid, Op: "read " + f.name, Err: plain(err)}
+	} else {
+		f.size = info.Size()
+		err = f.open()
+	}
+	if err != nil {
 		f.Close() //nolint:errcheck // nothing was written
 		return nil, err
 	}
@@ -109,15 +127,11 @@ func openParquet(from dataset.Source, skip map[string]bool, maximum int) (*parqu
 }
 
 func (f *parquetFile) open() error {
-	info, err := f.local.Stat()
-	if err != nil {
-		return &disdel.Error{Kind: disdel.Invalid, Op: "read " + f.name, Err: plain(err)}
-	}
-	if err := f.checkFooter(info.Size()); err != nil {
+	if err := f.checkFooter(f.size); err != nil {
 		return err
 	}
 	return f.guard("its description is damaged", func() (err error) {
-		f.meta, err = parquet.OpenFile(f.local, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+		f.meta, err = parquet.OpenFile(f.local, f.size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 		if err != nil {
 			return err
 		}
@@ -225,7 +239,7 @@ func (f *parquetFile) choose() error {
 		column, why := parquetColumn{name: c.Name()}, ""
 		nested := !c.Leaf() || c.Repeated()
 		switch {
-		case nested && f.skip[c.Name()]:
+		case f.skip(c.Name()) && (nested || f.only):
 		case nested:
 			why = "it is nested, and a cell has one value"
 		case seen[c.Name()]:
@@ -240,7 +254,7 @@ func (f *parquetFile) choose() error {
 			})
 		}
 		leaves, parts := sizeOf(c)
-		if !nested {
+		if !nested && !(f.only && f.skip(c.Name())) {
 			f.flat = append(f.flat, flatColumn{i, leaf})
 		}
 		element, leaf = element+parts, leaf+leaves

@@ -21,7 +21,7 @@ const (
 )
 
 // checkPages reads the headers of all pages of a row group's flat columns. It returns an error for sizes that do not
-// fit the file, and Invalid if its pages need more memory than mostPages.
+// fit the file, and Invalid if its pages need more memory than it may.
 func (f *parquetFile) checkPages(group int) error {
 	described, total := &f.meta.Metadata().RowGroups[group], int64(0)
 	for _, flat := range f.flat {
@@ -39,11 +39,11 @@ func (f *parquetFile) checkPages(group int) error {
 		}
 		total += largest
 	}
-	if total > mostPages {
+	if total > f.pages {
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: "read " + f.name,
 			Msg: fmt.Sprintf("row group %d needs %v of memory for one page of each column, and at most %v are used",
-				group+1, disdel.Bytes(total), disdel.Bytes(mostPages)),
+				group+1, disdel.Bytes(total), disdel.Bytes(f.pages)),
 			Hint: "write it with smaller pages or fewer columns: pyarrow.parquet.write_table(..., data_page_size=1 << 20)",
 		}
 	}

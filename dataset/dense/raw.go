@@ -1,7 +1,10 @@
 package dense
 
 import (
+	"bytes"
 	"fmt"
+	"io"
+	"strconv"
 	"strings"
 
 	"github.com/disdel/disdel/dataset"
@@ -108,4 +111,102 @@ func HeaderNames(header []string) []string {
 		names[i] = name
 	}
 	return names
+}
+
+// IsParquet tells whether a file begins as Parquet does.
+func IsParquet(data []byte) bool { return bytes.HasPrefix(data, []byte(parquetMark)) }
+
+// ParquetRows reads some columns of a Parquet file in memory.
+type ParquetRows struct {
+	file    *parquetFile
+	columns []ParquetColumn
+	spell   []func(v float64) string // for each column; nil: the text is as in the file
+}
+
+// ParquetColumn is a column that is read.
+type ParquetColumn struct {
+	Name     string
+	IsNumber bool // it has numbers in the file
+}
+
+// OpenParquet opens a file of rows of the table. It reads the wanted columns, of maximum columns in the file. The
+// largest pages of these may need so many bytes together; 0: as many as those of a table. Its errors are those of a
+// table's file.
+func (r *RawRows) OpenParquet(file string, data []byte, wanted func(name string) bool, maximum int, pages int64) (
+	*ParquetRows, error,
+) {
+	if pages == 0 {
+		pages = mostPages
+	}
+	f := &parquetFile{
+		name: file, size: int64(len(data)), skip: func(name string) bool { return !wanted(name) }, only: true,
+		maximum: maximum, pages: pages,
+		local: struct {
+			io.ReaderAt
+			io.Closer
+		}{bytes.NewReader(data), io.NopCloser(nil)},
+	}
+	if err := f.open(); err != nil {
+		return nil, err
+	}
+	f.texts = make([]bool, len(f.flat))
+	p := &ParquetRows{file: f, spell: make([]func(v float64) string, len(f.flat))}
+	for i, flat := range f.flat {
+		c := &f.columns[flat.column]
+		f.texts[i] = true
+		p.columns = append(p.columns, ParquetColumn{c.name, c.numbers != nil})
+		if c.numbers != nil && r.readsNumbers(c.name) {
+			f.texts[i], p.spell[i] = false, func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+		}
+	}
+	return p, nil
+}
+
+// readsNumbers tells whether a column of the table has numbers that were read without texts where its file was Parquet.
+func (r *RawRows) readsNumbers(name string) bool {
+	for text := range r.missing {
+		if _, isNumber := written(text, r.decimal); isNumber {
+			return false
+		}
+	}
+	for i := range r.columns {
+		if r.columns[i].Name == name {
+			return r.columns[i].Kind == dataset.ColumnNumber && r.decimal != ","
+		}
+	}
+	return false
+}
+
+// Columns are the wanted columns that the file has.
+func (p *ParquetRows) Columns() []ParquetColumn { return p.columns }
+
+// Rows is how many rows the file says that it has.
+func (p *ParquetRows) Rows() int64 { return p.file.meta.NumRows() }
+
+// Each calls yield with the texts of each row, in the order of Columns. It returns yield's error.
+func (p *ParquetRows) Each(yield func(texts []string) error) error {
+	defer p.file.Close() //nolint:errcheck // it is in memory
+	texts := make([]string, len(p.columns))
+	for {
+		var s parsedBlock
+		if err := p.file.fill(&s); err != nil || s.parquetRows == 0 {
+			return err
+		}
+		for k := range s.parquetRows {
+			for i, flat := range p.file.flat {
+				at := i*s.parquetRows + k
+				texts[i] = ""
+				if s.direct[i] {
+					if v := s.numbers[at]; v == v { // NaN is no value
+						texts[i] = p.spell[i](v)
+					}
+				} else if v := s.raw[at]; !v.IsNull() {
+					texts[i] = p.file.columns[flat.column].text(v)
+				}
+			}
+			if err := yield(texts); err != nil {
+				return err
+			}
+		}
+	}
 }

@@ -3,6 +3,7 @@ package sparse
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/disdel/disdel/dataset"
@@ -49,7 +50,7 @@ func (l Libsvm) Input(name string) (in dataset.SparseInput, err error) {
 	}
 	in = dataset.SparseInput{
 		Name: name, Title: "Rows of " + fileName(l.Name), Classes: seen.classes(), ClassNames: seen.lowest, Columns: columns,
-		Ones: ones,
+		Ones: ones, FromZero: base == 0,
 	}
 	in.Each = func(yield func(dataset.SparseRow) error) error {
 		held := l.HeldOut.picker(0)
@@ -137,4 +138,49 @@ func field(line []byte) (word, rest []byte) {
 		return line[:end], line[end:]
 	}
 	return line, nil
+}
+
+// LibsvmRows reads rows for a model in the format of LIBSVM.
+type LibsvmRows struct {
+	Columns    int      // that the model has
+	Most       int      // entries of a row
+	ClassNames []string // of the targets 0 and 1; nil: targets are numbers
+	FromZero   bool     // columns of the file count from 0; else from 1, as LIBSVM does
+}
+
+// LibsvmRow is a row for a model, whose columns count from 0.
+type LibsvmRow struct {
+	Index     []int32
+	Value     []float32
+	Target    float32
+	HasTarget bool // the file names a class, or a number
+}
+
+// Read calls yield with each row. It returns Invalid for a line that cannot be read, and for columns that the model
+// does not have.
+func (l LibsvmRows) Read(name string, data []byte, yield func(LibsvmRow) error) error {
+	from := dataset.TextSource(name, string(data))
+	targets, base := labels{lowest: l.ClassNames}, int32(1)
+	if l.FromZero {
+		base = 0
+	}
+	return Libsvm{Source: from}.rows(func(line int, row *libsvmRow) error {
+		if n := len(row.index); n > l.Most {
+			return bad(from, line, "it has %d columns, and no row that the model was trained on has more than %d", n, l.Most)
+		}
+		out := LibsvmRow{Index: slices.Clone(row.index), Value: slices.Clone(row.value)}
+		for k := range out.Index {
+			column := out.Index[k] - base
+			switch {
+			case column < 0:
+				return bad(from, line, "it has column 0, and the columns of the model's file count from 1")
+			case int(column) >= l.Columns:
+				return bad(from, line, "it has column %d, and the columns of the model's file go from %d to %d", out.Index[k], base,
+					l.Columns-1+int(base))
+			}
+			out.Index[k] = column
+		}
+		out.Target, out.HasTarget = targets.target(row.label)
+		return yield(out)
+	})
 }

@@ -65,9 +65,9 @@ func inferCommand(u *ui) *cli.Command {
 		Description: "MODEL is NAME (its newest version that learned), NAME:vN or NAME:TAG. " +
 			"FILE, or - for standard input, is one of:\n" +
 			"   JSON: {\"inputs\": [[...], ...]}, a list of rows or one row\n" +
-			"   of a model of a table: CSV with a header, or JSON objects, as the table's own file has them\n" +
-			"   a NumPy .npy array or a .csv table of numbers, scaled as in training\n" +
-			"   a PNG or JPEG picture\n" +
+			"   of a model of a table: CSV with a header, JSON objects or Parquet, as the table's own file has them\n" +
+			"   of a model of sparse rows: lines of LIBSVM, whose columns count as in the file of the data set\n" +
+			"   a PNG or JPEG picture, an IDX or NumPy .npy array, a .csv table of numbers scaled as in training\n" +
 			"   lines of text, for a model of texts; a language model continues each line\n" +
 			"If the file has labels, disdel compares them with the answers. FOLDER is all such files in it and below.\n\n" +
 			"With --dataset, actions read the rows, and --file collects the answers; without --file they stay\n" +

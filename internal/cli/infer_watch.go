@@ -34,7 +34,10 @@ const (
 )
 
 // watchedEndings are the names of files that a model can be asked about.
-var watchedEndings = []string{".json", ".npy", ".csv", ".tsv", ".png", ".jpg", ".jpeg"}
+var watchedEndings = []string{
+	".json", ".npy", ".csv", ".tsv", ".parquet", ".libsvm", ".idx", ".png", ".jpg",
+	".jpeg",
+}
 
 // watching classifies the files of a folder as they arrive. A file with another size or time is a new file. A file is
 // classified after it has not changed for a while. The output file alone remembers what is done.

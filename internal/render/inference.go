@@ -53,6 +53,10 @@ type Inference struct {
 func AnswerFile(ctx context.Context, s *infer.Predictor, m *infer.Model, file string, text []byte,
 	how disdel.Continuation,
 ) (Inference, error) {
+	file, text, err := m.Unpack(file, text)
+	if err != nil {
+		return Inference{}, err
+	}
 	if texts, ok := m.Texts(file, text); m.Graph.PredictsTokens() && ok || how != (disdel.Continuation{}) {
 		doc, err := Inference{Model: m.Ref(), Warnings: terminal.NonEmpty(better(m))}, error(nil)
 		doc.Classes, doc.Probabilities = []int{}, [][]float32{}

@@ -2,6 +2,7 @@ package infer
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"image/color"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -93,6 +95,63 @@ func readPicture(name string, data []byte, input model.Shape, side int) (in Inpu
 		}
 	}
 	return Inputs{Rows: [][]float32{row}}, nil
+}
+
+// isIDX tells whether data begins like an IDX file of bytes or floats.
+func isIDX(data []byte) bool {
+	return len(data) > 4 && data[0] == 0 && data[1] == 0 && (data[2] == 0x08 || data[2] == 0x0d) &&
+		1 <= data[3] && data[3] <= 4
+}
+
+// readIDX reads an IDX array. Its bytes become numbers as data sets of them have them.
+func readIDX(name string, data []byte) (a array, err error) {
+	x, err := dataset.ReadIDX(bytes.NewReader(data))
+	if err != nil {
+		e := *disdel.AsError(err)
+		e.Kind, e.Op = disdel.Invalid, "read "+name
+		return a, &e
+	}
+	a.values, a.shape = slices.Grow(x.Floats, len(x.Data)), x.Shape
+	for _, v := range x.Data {
+		a.values = append(a.values, float32(v)*pictureScale)
+	}
+	return a, nil
+}
+
+// mostUnpacked bounds what a packed file of inputs has: of a request, and of a file of the user's own.
+const (
+	mostUnpacked      = 1 << 30
+	mostUnpackedAsked = 4 << 20
+)
+
+// Unpack returns the name and the content of a file that is packed with gzip. It returns other files as they are. It
+// returns OverLimit for more than may be unpacked.
+func (t *Model) Unpack(name string, data []byte) (string, []byte, error) {
+	if !bytes.HasPrefix(data, []byte("\x1f\x8b")) {
+		return name, data, nil
+	}
+	most := mostUnpacked
+	if t.MostRows > 0 {
+		most = mostUnpackedAsked
+	}
+	var text []byte
+	in, err := gzip.NewReader(bytes.NewReader(data))
+	if err == nil {
+		text, err = io.ReadAll(io.LimitReader(in, int64(most)+1))
+	}
+	switch {
+	case err != nil:
+		return "", nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "read " + name, Msg: "what is packed in it is damaged, or ends early", Err: err,
+			Hint: "gzip -t FILE tells",
+		}
+	case len(text) > most:
+		return "", nil, &disdel.Error{
+			Kind: disdel.OverLimit, Op: "read " + name, Msg: fmt.Sprintf("it has more than %v when it is unpacked",
+				disdel.Bytes(most)), Hint: "unpack it (gunzip), or ask for fewer rows at once",
+		}
+	}
+	return strings.TrimSuffix(name, ".gz"), text, nil
 }
 
 // labelColumn is the column of labels in a table.

@@ -26,8 +26,8 @@ type Inputs struct {
 	Notes   []string // what a reader of the answers should know of the rows
 }
 
-// ReadInputs reads rows of a network's input. JSON and .npy have a list of rows, one row, or arrays with the shape of
-// the input. A name that ends in .csv, or has no ending and is no JSON, is a table with a row in each line. A PNG or
+// ReadInputs reads rows of a network's input. JSON, .npy and IDX have a list of rows, one row, or arrays with the shape
+// of the input. A name that ends in .csv, or has no ending and is no JSON, is a table with a row in each line. A PNG or
 // JPEG file is one row.
 func ReadInputs(name string, data []byte, input model.Shape) (in Inputs, err error) {
 	return readInputs(name, data, input, 0)
@@ -40,7 +40,7 @@ func readInputs(name string, data []byte, input model.Shape, side int) (in Input
 	bad := func(format string, args ...any) (Inputs, error) {
 		return in, &disdel.Error{
 			Kind: disdel.Invalid, Op: "read " + name, Msg: fmt.Sprintf(format, args...),
-			Hint: fmt.Sprintf("give rows of %d values (%s) as JSON, {\"inputs\": [[...]]}, or as a .npy array", sample,
+			Hint: fmt.Sprintf("give rows of %d values (%s) as JSON, {\"inputs\": [[...]]}, or as a .npy or IDX array", sample,
 				input.Text()),
 		}
 	}
@@ -52,11 +52,16 @@ func readInputs(name string, data []byte, input model.Shape, side int) (in Input
 	}
 	var a array
 	var shape []int
-	if strings.EqualFold(filepath.Ext(name), ".npy") || bytes.HasPrefix(data, []byte("\x93NUMPY")) {
+	switch {
+	case isIDX(data):
+		if a, err = readIDX(name, data); err != nil {
+			return in, err
+		}
+	case strings.EqualFold(filepath.Ext(name), ".npy") || bytes.HasPrefix(data, []byte("\x93NUMPY")):
 		if a.values, a.shape, err = dense.ReadNPY(data); err != nil {
 			return in, err
 		}
-	} else {
+	default:
 		doc, err := inputsOf(data)
 		if err == nil {
 			a, err = readArray(doc.Inputs)

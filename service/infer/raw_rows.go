@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,15 +63,16 @@ const (
 	mostOtherFields = 1000 // of a row, beside those of the model
 )
 
-// readRaw reads rows as the file of the model's table has them: CSV with a header that names columns, or JSON objects.
-// ok is false for anything else, and for models without a table.
+// readRaw reads rows as the file of the model's table has them: CSV with a header that names columns, JSON objects, or
+// Parquet. ok is false for anything else, and for models without a table.
 func (t *Model) readRaw(name string, data []byte) (in Inputs, ok bool, err error) {
 	if t.table == nil || bytes.HasPrefix(data, []byte("\x93NUMPY")) {
 		return in, false, nil
 	}
-	lines := isCSV(name, data)
+	isParquet := dense.IsParquet(data)
+	lines := !isParquet && isCSV(name, data)
 	objects, isJSON := rawObjects(data)
-	if !lines && !isJSON {
+	if !lines && !isJSON && !isParquet {
 		return in, false, nil
 	}
 	table, err := t.table()
@@ -78,9 +80,12 @@ func (t *Model) readRaw(name string, data []byte) (in Inputs, ok bool, err error
 		return in, false, err
 	}
 	r := newRawRows(t, table, name, len(data))
-	if ok, err = true, error(nil); lines {
+	switch ok = true; {
+	case lines:
 		ok, err = r.readCSV(data)
-	} else {
+	case isParquet:
+		err = r.readParquet(data)
+	default:
 		err = r.readObjects(objects)
 	}
 	switch {
@@ -102,7 +107,7 @@ func (t *Model) hintOfTable(err error) error {
 	if t.table == nil || !errors.As(err, &e) || e.Kind != disdel.Invalid || !strings.HasPrefix(e.Hint, "give rows of ") {
 		return err
 	}
-	e.Hint = "give rows as the data set's file had them, as CSV with a header or JSON objects; or scaled as in " +
+	e.Hint = "give rows as the data set's file had them, as CSV with a header, JSON objects or Parquet; or scaled as in " +
 		"training: " + strings.TrimPrefix(e.Hint, "give ")
 	return err
 }
@@ -310,7 +315,7 @@ func (r *rawRows) readObject(dec *json.Decoder, n int) error {
 			} else {
 				r.texts[at] = text
 			}
-			if first := value[0]; at < len(r.table.Columns)+len(r.model.Network.Targets) && (first == '-' || first-'0' <= 9) {
+			if first := value[0]; r.hasMarks(at) && (first == '-' || first-'0' <= 9) {
 				r.texts[at] = r.convert.Spelled(r.texts[at])
 			}
 		}
@@ -341,6 +346,43 @@ func cellText(value json.RawMessage) (text, why string) {
 	}
 }
 
+// readParquet reads a Parquet file. It reads only the columns of the model.
+func (r *rawRows) readParquet(data []byte) error {
+	wanted := func(name string) bool { _, known := r.at[name]; return known }
+	in, err := r.convert.OpenParquet(r.file, data, wanted, len(r.columns)+mostOtherFields, int64(4*r.maximum))
+	if err != nil {
+		return err
+	}
+	if err := r.model.checkRows(r.file, int(min(in.Rows(), math.MaxInt32))); err != nil {
+		return err
+	}
+	columns := in.Columns()
+	has := func(at int) bool {
+		return slices.ContainsFunc(columns, func(c dense.ParquetColumn) bool { return r.at[c.Name] == at })
+	}
+	if err := r.lacks(has, "the file"); err != nil {
+		return err
+	}
+	row := 0
+	return in.Each(func(texts []string) error {
+		r.begin()
+		for i, text := range texts {
+			at := r.at[columns[i].Name]
+			if columns[i].IsNumber && r.hasMarks(at) {
+				text = r.convert.Spelled(text)
+			}
+			r.texts[at] = text
+		}
+		row++
+		return r.end(fmt.Sprintf("row %d", row))
+	})
+}
+
+// hasMarks tells whether numbers of a column have the marks of the table's file: all but classes have.
+func (r *rawRows) hasMarks(at int) bool {
+	return at < len(r.table.Columns)+len(r.model.Network.Targets)
+}
+
 // lacks returns Invalid if columns that the model needs are not there.
 func (r *rawRows) lacks(has func(at int) bool, where string) error {
 	var missing []string
@@ -365,7 +407,7 @@ func (r *rawRows) lacks(has func(at int) bool, where string) error {
 func (r *rawRows) bad(format string, args ...any) error {
 	return &disdel.Error{
 		Kind: disdel.Invalid, Op: "read " + r.file, Msg: fmt.Sprintf(format, args...),
-		Hint: "give CSV with the header " + headerOf(r.table) + ", or JSON objects with these names",
+		Hint: "give CSV with the header " + headerOf(r.table) + ", or JSON objects or Parquet with these names",
 	}
 }
 

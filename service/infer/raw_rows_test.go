@@ -195,15 +195,15 @@ func TestRawRowsWithFaultsAreTold(t *testing.T) {
 	}
 }
 
-// A file that a model of a table cannot read, as Parquet, is answered with the rows that it can.
+// A file that a model of a table cannot read, as HDF5, is answered with the rows that it can.
 func TestAFileThatIsNoTableHintsAtRowsAsTheDataSetHadThem(t *testing.T) {
 	in, err := dense.CSV{Source: dataset.TextSource("a.csv", "x,y\n1,u\n2,v\n3,u\n4,v\n")}.Input("a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = modelOf(t, &in).Read("rows.parquet", []byte("PAR1\x15\x00\x15\xff"))
+	_, err = modelOf(t, &in).Read("rows.h5", []byte("\x89HDF\r\n\x1a\n\x00"))
 	var e *disdel.Error
-	if !errors.As(err, &e) || !strings.Contains(e.Hint, "CSV with a header or JSON objects") {
+	if !errors.As(err, &e) || !strings.Contains(e.Hint, "CSV with a header, JSON objects or Parquet") {
 		t.Errorf("%v has the hint of arrays only", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset/sparse"
 )
 
 // SparseInputs is a request to a model of sparse rows, with the targets of the rows if the file has them.
@@ -17,17 +18,22 @@ type SparseInputs struct {
 }
 
 // sparseHint shows the form of a file of sparse rows.
-const sparseHint = `give JSON: {"rows": [{"index": [3, 17], "value": [0.5, 1]}]} with the columns of each row and ` +
-	`their values (1 where they are left out), or of a model of ratings {"users": [0, 4], "top": 10}`
+const sparseHint = `give lines of LIBSVM, or JSON: {"rows": [{"index": [3, 17], "value": [0.5, 1]}]} with the ` +
+	`columns of each row, from 0, and their values (1 where they are left out), or of a model of ratings ` +
+	`{"users": [0, 4], "top": 10}`
 
-// ReadSparse reads a request to a model of sparse rows: rows, or for a model of ratings users to recommend items to. It
-// returns Invalid for anything else, and for columns and users that the model does not have.
+// ReadSparse reads a request to a model of sparse rows: rows in JSON or as LIBSVM has them, or for a model of ratings
+// users to recommend items to. It returns Invalid for anything else, and for columns and users that the model does not
+// have.
 func (t *Model) ReadSparse(name string, data []byte) (in SparseInputs, err error) {
 	done, err := t.turn()
 	if err != nil {
 		return in, err
 	}
 	defer done()
+	if isLibsvm(data) {
+		return t.readLibsvm(name, data)
+	}
 	bad := func(format string, args ...any) (SparseInputs, error) {
 		return in, &disdel.Error{
 			Kind: disdel.Invalid, Op: "read " + name, Msg: fmt.Sprintf(format, args...), Hint: sparseHint,
@@ -80,6 +86,36 @@ func (t *Model) ReadSparse(name string, data []byte) (in SparseInputs, err error
 		}
 	}
 	return in, nil
+}
+
+// isLibsvm tells whether a file has lines of text that are no JSON.
+func isLibsvm(data []byte) bool {
+	data = bytes.TrimSpace(data)
+	return len(data) > 0 && !isJSON(data) && !json.Valid(data) && bytes.IndexByte(data, 0) < 0
+}
+
+// readLibsvm reads rows in the format of LIBSVM. The columns count as in the file of the data set: usually from 1.
+func (t *Model) readLibsvm(name string, data []byte) (in SparseInputs, err error) {
+	if err := t.checkRows(name, bytes.Count(data, []byte("\n"))); err != nil { // they are counted first, as in JSON
+		return in, err
+	}
+	form := sparse.LibsvmRows{
+		Columns: t.Graph.Input()[0], Most: t.Network.Sparse.Most, ClassNames: t.Labels,
+		FromZero: t.Data.Sparse != nil && t.Data.Sparse.FromZero,
+	}
+	answered := true
+	err = form.Read(name, data, func(row sparse.LibsvmRow) error {
+		in.Rows = append(in.Rows, disdel.SparseRow{Index: row.Index, Value: row.Value})
+		in.Targets, answered = append(in.Targets, row.Target), answered && row.HasTarget
+		return t.checkRows(name, len(in.Rows))
+	})
+	if err == nil && len(in.Rows) == 0 {
+		err = &disdel.Error{Kind: disdel.Invalid, Op: "read " + name, Msg: "there are no rows", Hint: sparseHint}
+	}
+	if !answered {
+		in.Targets = nil
+	}
+	return in, err
 }
 
 // defaultTop is the default number of recommended items.
