@@ -137,6 +137,8 @@ type DataInfo struct {
 	Sparse *SparseData `json:"sparse,omitempty"`
 	// checksum of the tokenizer.json that made the rows; "": they are no tokens of text
 	Tokenizer string `json:"tokenizer,omitempty"`
+	// Tokens is one more than the largest token of a row of text; 0: not known.
+	Tokens int `json:"tokens,omitempty"`
 	// checksum of the description of the columns of a table; "": the rows are of no table, or of an earlier version
 	Table string `json:"table,omitempty"`
 	// rows are texts, and each position's target is the next token; Classes is the number of tokens

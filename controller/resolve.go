@@ -273,6 +273,10 @@ func (r *resolver) fit() {
 	if r.Graph == nil {
 		return
 	}
+	if known := r.Graph.Vocabulary(); known > 0 && known < d.Tokens {
+		r.fault("model", fmt.Sprintf("write vocabulary: %d in its embedding", d.Tokens),
+			"the embedding has a vocabulary of %d, and the rows of %s have %d tokens", known, d.Name, d.Tokens)
+	}
 	r.fitSparse()
 	if len(d.Targets) > 0 {
 		r.fitTargets()

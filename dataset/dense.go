@@ -108,6 +108,9 @@ func (s *Store) writeDense(ctx context.Context, in *DenseInput, dry bool) (Manif
 		}
 	}
 	m.Train, m.Test = train.done, test.done
+	if in.Tokenizer != nil {
+		m.Tokens = 1 + int(max(train.largest, test.largest))
+	}
 	m.Duplicates = min(same.rows(), m.Test.Rows) // an estimate may be above
 	if err == nil && m.Train.Rows == 0 {
 		err = in.bad("it has no rows to learn from")
@@ -192,11 +195,12 @@ type denseWriter struct {
 	step, sample int // rows of a full chunk, values of a row
 	same         *duplicates
 
-	done   Part
-	rows   int // of the chunk being made
-	made   denseChunk
-	before denseChunk
-	late   chan error // result of writing the previous chunk; nil: it is written
+	done    Part
+	largest float32 // value of a row, at least 0
+	rows    int     // of the chunk being made
+	made    denseChunk
+	before  denseChunk
+	late    chan error // result of writing the previous chunk; nil: it is written
 }
 
 type denseChunk struct {
@@ -265,6 +269,7 @@ func (w *denseWriter) check(row DenseRow) error {
 		if v-v != 0 { // true for NaN and infinity; fast, since it runs for every value of a file
 			return w.in.bad("row %d holds %g, which is no value to learn from", at, v)
 		}
+		w.largest = max(w.largest, v)
 	}
 	return nil
 }

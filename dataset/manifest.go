@@ -49,6 +49,8 @@ type Manifest struct {
 	Decimal string `json:"decimal,omitempty"`
 	// Tokenizer is the checksum of the tokenizer.json beside the manifest, if the rows are tokens of text.
 	Tokenizer string `json:"tokenizer,omitempty"`
+	// Tokens is one more than the largest token of a row of text. An embedding needs as many rows. 0: not known.
+	Tokens int `json:"tokens,omitempty"`
 	// NextToken says that rows are texts whose next tokens are learned; Classes is the number of tokens.
 	NextToken bool               `json:"nextToken,omitempty"`
 	Sparse    *disdel.SparseData `json:"sparse,omitempty"` // of sparse rows
@@ -174,7 +176,7 @@ func (m *Manifest) Info(s disdel.Split) disdel.DataInfo {
 	return disdel.DataInfo{
 		Name: m.Name, Checksum: m.Checksum(), Train: d.train, HeldOut: d.heldOut, Drawn: d.drawn || m.Sparse != nil,
 		Sample: m.Sample, Classes: m.Classes, Targets: m.Targets, SampleSize: m.SampleSize(), Sparse: m.Sparse,
-		Tokenizer: m.Tokenizer, NextToken: m.NextToken, Table: m.tableChecksum(),
+		Tokenizer: m.Tokenizer, Tokens: m.Tokens, NextToken: m.NextToken, Table: m.tableChecksum(),
 	}
 }
 
