@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -81,14 +82,31 @@ func (w *world) happens(e Event) []Order {
 			w.script = append(w.script, describe(o))
 		}
 		if d, ok := o.(DecisionOrder); ok {
+			w.silent = w.silent || w.beganSilently(d.Decision)
 			w.decisions = append(w.decisions, d.Decision)
 		}
 	}
 	return orders
 }
 
-// replay plays the same events to a manager that knows what was decided and has no policy of its own.
+// beganSilently tells whether a decision is the first in the list about a round that began before: the policy had left
+// all as it was, which is not always said. Then a failure changed the job, and the round began again.
+func (w *world) beganSilently(d disdel.Decision) bool {
+	return d.Boundary != disdel.BoundaryFailure &&
+		slices.ContainsFunc(w.script, func(order string) bool {
+			return strings.HasPrefix(order, fmt.Sprintf("invoke round %d/", d.Round))
+		}) &&
+		!slices.ContainsFunc(w.decisions, func(old disdel.Decision) bool {
+			return old.Round == d.Round && old.Boundary != disdel.BoundaryFailure
+		})
+}
+
+// replay plays the same events to a manager that knows what was decided and has no policy of its own. It skips jobs
+// with a round that began silently: the list does not say for which of its beginnings the decision was.
 func (w *world) replay() {
+	if w.silent {
+		return
+	}
 	spec := w.spec
 	spec.Policy, spec.Decisions, spec.Gangs = nil, w.decisions, false
 	m := NewManager(spec)
@@ -125,6 +143,7 @@ type world struct {
 	events    []Event // all, in their order
 	script    []string
 	decisions []disdel.Decision
+	silent    bool                // a round began silently, and later with a decision
 	plans     map[int]disdel.Plan // by the number of their stages
 	reached   map[int]reached     // where each round ended
 	alarm     int                 // that is set; 0: none
