@@ -27,7 +27,7 @@ import (
 type typedRow struct {
 	Half   *float32 `parquet:"half,optional"`
 	Whole  float64  `parquet:"whole"`
-	Id     int64    `parquet:"id"` //nolint:revive // the name of a field
+	ID     int64    `parquet:"id"`
 	Town   *string  `parquet:"town,optional"`
 	Rooms  int32    `parquet:"rooms"`
 	Garden bool     `parquet:"garden"`
@@ -41,7 +41,7 @@ func drawnParquet(t *testing.T, rng *rand.Rand) []byte {
 	for i := range rows {
 		half, town := float32(rng.NormFloat64()), []string{"Ulm", "Bonn", "São Paulo", "7"}[rng.IntN(4)]
 		rows[i] = typedRow{
-			Half: &half, Whole: 100 * rng.NormFloat64(), Id: math.MaxInt64 - rng.Int64N(1<<20), Town: &town,
+			Half: &half, Whole: 100 * rng.NormFloat64(), ID: math.MaxInt64 - rng.Int64N(1<<20), Town: &town,
 			Rooms: int32(rng.IntN(9)) - 1, Garden: rng.IntN(2) == 0, What: string(rune('a' + rng.IntN(3))),
 		}
 		if rng.IntN(9) == 0 {
