@@ -173,7 +173,7 @@ func (b Backend) lay(s engine.Spec) (*memory, error) {
 	}
 	p, err := plan.New(s.Graph, plan.Spec{
 		BatchSize: s.BatchSize, Training: s.Training, Moments: s.Optimizer.Moments(), KeepGrads: s.ClipNorm > 0,
-		Exact: true, Plain: true,
+		Exact: true, Plain: true, Sigmoid: losses[s.Loss] == kernel.BinaryCrossEntropy,
 	})
 	if err != nil {
 		return nil, err

@@ -68,8 +68,8 @@ func (e *Engine) Kernels() string {
 // build makes the layers and what they have of the memory.
 func (e *Engine) build() {
 	e.head = len(e.g.Nodes) - 1
-	if n := e.g.Nodes[e.head]; n.Op == model.OpSoftmax {
-		e.head = n.Inputs[0]
+	if e.plan.Spec.ByLoss(e.g, e.head) {
+		e.head = e.g.Nodes[e.head].Inputs[0]
 	}
 	for _, p := range e.plan.Params {
 		e.params = append(e.params, param{
@@ -142,9 +142,10 @@ func (e *Engine) launches(training bool) []driver.Launch {
 
 // loss are the launches that compute the loss and, of a step, the gradient that backward starts from, else the outputs.
 func (e *Engine) loss(training bool) []driver.Launch {
-	head, m := &e.layers[e.head], e.memory
+	head, m, last := &e.layers[e.head], e.memory, e.g.Nodes[len(e.g.Nodes)-1].Op
 	l := kernel.Loss{
-		Image: head.v.Image, Kind: losses[e.spec.Loss], Softmax: e.g.Nodes[len(e.g.Nodes)-1].Op == model.OpSoftmax,
+		Image: head.v.Image, Kind: losses[e.spec.Loss], Softmax: last == model.OpSoftmax,
+		Sigmoid: last == model.OpSigmoid && e.head < len(e.g.Nodes)-1,
 		Losses: e.place(m.losses), Right: e.place(m.right), Control: e.place(m.control), Result: e.place(m.result),
 	}
 	if training {

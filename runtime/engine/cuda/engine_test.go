@@ -195,6 +195,45 @@ func TestItTrainsAsTheProcessorsEngine(t *testing.T) {
 	}
 }
 
+// Binary cross-entropy of a last sigmoid clips nothing: of log-odds whose sigmoids round to 0 and 1, losses, gradients and
+// predictions are the processor's engine's.
+func TestSigmoidsOfExtremeLogOddsAreNotClipped(t *testing.T) {
+	b := cuda.Backend{Driver: emulation(t)}
+	rng := rand.New(rand.NewPCG(13, 14))
+	for range 6 {
+		rows, scale := 1+rng.IntN(20), float32(math.Pow(10, 3*rng.Float64()))
+		g := build(t, "odds", func(b *model.Builder) int { return b.Flatten("f", 0) }, model.OpSigmoid)
+		data := batch(g, rows, rng.Uint64())
+		for i := range data.Input.Values {
+			data.Input.Values[i] *= scale
+		}
+		s := engine.Spec{
+			Graph: g, BatchSize: 20, Loss: "binaryCrossEntropy", Training: true,
+			Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 1}},
+		}
+		want, got := made(t, native.Backend{}, s), made(t, b, s)
+		what := fmt.Sprintf("%d rows by %v", rows, scale)
+		var losses [2][]float64
+		for i, e := range []engine.Engine{want, got} {
+			answer, err := e.Predict(data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range answer.Values {
+				losses[i] = append(losses[i], float64(v))
+			}
+			for _, call := range []func(dataset.Batch) (disdel.Metrics, error){e.Evaluate, e.Step} {
+				m, err := call(data)
+				if err != nil {
+					t.Fatal(err)
+				}
+				losses[i] = append(losses[i], m.Loss)
+			}
+		}
+		alike(t, what, losses[0], losses[1], engine.Copies(want.State()), engine.Copies(got.State()))
+	}
+}
+
 // Lion steps by the sign of a gradient, so that rounding decides for weights whose gradient is next to nothing. All
 // others come to what they come to on the processor's engine, and all moments do.
 func TestLionStepsAsOnTheProcessor(t *testing.T) {

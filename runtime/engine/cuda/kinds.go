@@ -56,7 +56,7 @@ func kindOf(op model.Op) kind {
 		return concat{}
 	case model.OpDownsample:
 		return downsample{}
-	case model.OpInput, model.OpSoftmax: // softmax is computed by the loss
+	case model.OpInput, model.OpSoftmax: // the loss computes a softmax
 		return nil
 	default: // the plan refuses what no engine computes
 		panic(fmt.Sprintf("cuda: the table of kinds leaves out %v", op))

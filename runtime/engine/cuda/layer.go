@@ -40,6 +40,9 @@ func (e *Engine) layer(i int) layer {
 	l := layer{
 		kind: kindOf(e.g.Nodes[i].Op), node: &e.g.Nodes[i], index: i, v: v, out: e.region(v.Out), grad: e.region(v.Grad),
 	}
+	if e.plan.Spec.ByLoss(e.g, i) { // a sigmoid, which has kernels elsewhere
+		l.kind = nil
+	}
 	for _, k := range v.Inputs {
 		l.in = append(l.in, &e.layers[k])
 	}

@@ -1,16 +1,16 @@
-// Losses, each the mean over the rows, and what the last softmax gives. A thread has a row; what it reads lies side by side with
+// Losses, each the mean over the rows, and what a last softmax or sigmoid gives. A thread has a row; what it reads lies side by side with
 // what its neighbours read. In double, as the processor's engine.
 
 enum { CROSS_ENTROPY, BINARY_CROSS_ENTROPY, SQUARES };
 
 struct loss {
-  const float *x;    // the outputs, before a last softmax: [pixel][channel][lane]
+  const float *x;    // the outputs, before a last softmax or sigmoid: [pixel][channel][lane]
   float *gradient;   // by x, the same way; null where none is asked for
-  float *out;        // [rows][classes], probabilities where a softmax comes last; null where none is asked for
+  float *out;        // [rows][classes], behind a last softmax or sigmoid; null where none is asked for
   double *losses;    // by row
   int *right;        // by row
   const struct control *control;
-  int classes, pixels, lanes, softmax, kind, unused;
+  int classes, pixels, lanes, softmax, kind, sigmoid;
 };
 
 // row is what a thread works on.
@@ -72,6 +72,19 @@ DEVICE double by_output(struct row o, int label, double scale) {
       slope = (y - t) / (y * (1 - y));
     }
     if (o.a->gradient) o.a->gradient[spot(o, k)] = scale * slope / n;
+  }
+  return sum / n;
+}
+
+DEVICE double sigmoid_of(double z) { return 1 / (1 + exp(-z)); }
+
+// Binary cross-entropy of sigmoids, by the outputs before them. The logarithm of a sigmoid that rounds to 0 or 1 would be lost.
+DEVICE double binary_of_sigmoid(struct row o, int label, double scale) {
+  double sum = 0, n = o.a->classes;
+  for (int k = 0; k < o.a->classes; k++) {
+    double z = output(o, k), t = k == label;
+    sum += fmax(z, 0.0) - z * t + log1p(exp(-fabs(z)));
+    if (o.a->gradient) o.a->gradient[spot(o, k)] = scale * (sigmoid_of(z) - t) / n;
   }
   return sum / n;
 }
@@ -140,6 +153,7 @@ KERNEL(loss_rows, loss) {
       double scale = 1.0 / rows, loss = 0;
       if (label >= 0) {
         if (a.kind == CROSS_ENTROPY) loss = cross_entropy(o, label, scale);
+        else if (a.sigmoid) loss = binary_of_sigmoid(o, label, scale);
         else if (!a.softmax) loss = by_output(o, label, scale);
         else loss = binary ? binary_of_softmax(o, label, scale) : squares_of_softmax(o, label, scale);
       }
@@ -147,7 +161,10 @@ KERNEL(loss_rows, loss) {
       a.right[lane] = label >= 0 && largest(o) == label;
       double top = 0, sum = a.softmax && a.out ? exponentials(o, -1, &top) : 1;
       for (int k = 0; a.out && k < a.classes; k++) {
-        a.out[(wide)lane * a.classes + k] = a.softmax ? exp(output(o, k) - top) / sum : output(o, k);
+        double y = output(o, k);
+        if (a.softmax) y = exp(y - top) / sum;
+        if (a.sigmoid) y = sigmoid_of(y);
+        a.out[(wide)lane * a.classes + k] = y;
       }
     } else if (lane < a.lanes) {
       for (int k = 0; a.gradient && k < a.classes; k++) a.gradient[spot(o, k)] = 0;
