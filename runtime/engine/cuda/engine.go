@@ -146,7 +146,7 @@ func (e *Engine) loss(training bool) []driver.Launch {
 	l := kernel.Loss{
 		Image: head.v.Image, Kind: losses[e.spec.Loss], Softmax: last == model.OpSoftmax,
 		Sigmoid: last == model.OpSigmoid && e.head < len(e.g.Nodes)-1,
-		Losses: e.place(m.losses), Right: e.place(m.right), Control: e.place(m.control), Result: e.place(m.result),
+		Losses:  e.place(m.losses), Right: e.place(m.right), Control: e.place(m.control), Result: e.place(m.result),
 	}
 	if training {
 		return l.Do(head.out, head.grad, 0)
