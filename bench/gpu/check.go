@@ -87,44 +87,85 @@ func (c compared) String() string {
 	return fmt.Sprintf("losses %.5f and %.5f, gradients %.2g of their length apart", c.want, c.got, c.gradient)
 }
 
-// check makes a step of networks on both engines, from the same weights. It is one step: of deep networks with batch
-// norms the second one's loss is another for every order of sums.
+// trial is a step that both engines make.
+type trial struct {
+	name  string
+	spec  engine.Spec
+	batch dataset.Batch
+}
+
+// check makes a step of networks on both engines, from the same weights, and one of extreme log-odds. It is one step: of
+// deep networks with batch norms the second one's loss is another for every order of sums.
 func check(out io.Writer, b [2]engine.Backend, networks []model.Entry) error {
 	fmt.Fprintf(out, "\n## A step of each network, batch %d: processor, GPU\n\n", checkBatch)
-	wrong := 0
+	odds, err := extremeOdds(1)
+	if err != nil {
+		return err
+	}
+	wrong, err := odds.steps(out, b)
+	if err != nil {
+		return err
+	}
 	for _, e := range networks {
 		g, err := smaller(e)
 		if err != nil {
 			return err
 		}
-		s := checked(g)
-		want, err := step(b[0], s)
+		n, err := trial{e.Name, checked(g), random(g, checkBatch, 0)}.steps(out, b)
 		if err != nil {
 			return err
 		}
-		for _, p := range bounds {
-			s.Precision = p.precision
-			got, err := step(b[1], s)
-			if errors.Is(err, disdel.Unavailable) && p.precision != disdel.PrecisionFloat32 {
-				continue // an older device
-			}
-			if err != nil { // the others are checked all the same
-				fmt.Fprintf(out, "- %s %v, %s: FAILED: %v\n", e.Name, []int(g.Input()), p.precision, err)
-				wrong++
-				continue
-			}
-			c, verdict := compare(want, got), "ok"
-			if !c.within(g, p.loss, p.precision != disdel.PrecisionFloat32) {
-				verdict = "APART"
-				wrong++
-			}
-			fmt.Fprintf(out, "- %s %v, %s: %v: %s\n", e.Name, []int(g.Input()), p.precision, c, verdict)
-		}
+		wrong += n
 	}
 	if wrong > 0 {
 		return &disdel.Error{Kind: disdel.Internal, Op: "check", Msg: fmt.Sprintf("%d steps differ or failed", wrong)}
 	}
 	return nil
+}
+
+// extremeOdds is a network that ends in sigmoids, most of which round to 0 or 1: a loss that reads them has lost their
+// logarithms and gradients.
+func extremeOdds(seed uint64) (trial, error) {
+	b := model.NewBuilder("extreme log-odds", model.Shape{1, 8, 8})
+	b.Same("last", b.Dense("fc", b.Flatten("flatten", 0), 5), model.OpSigmoid)
+	g, err := b.Graph()
+	if err != nil {
+		return trial{}, err
+	}
+	t := trial{g.Name, checked(g), random(g, checkBatch, seed)}
+	t.spec.Loss = disdel.LossBinaryCrossEntropy
+	for i := range t.batch.Input.Values {
+		t.batch.Input.Values[i] *= 100
+	}
+	return t, nil
+}
+
+// steps makes the step on the processor, then in each precision on the GPU. It returns how many differ or failed.
+func (t trial) steps(out io.Writer, b [2]engine.Backend) (wrong int, err error) {
+	s, shape := t.spec, []int(t.spec.Graph.Input())
+	want, err := step(b[0], s, t.batch)
+	if err != nil {
+		return 0, err
+	}
+	for _, p := range bounds {
+		s.Precision = p.precision
+		got, err := step(b[1], s, t.batch)
+		if errors.Is(err, disdel.Unavailable) && p.precision != disdel.PrecisionFloat32 {
+			continue // an older device
+		}
+		if err != nil { // the others are checked all the same
+			fmt.Fprintf(out, "- %s %v, %s: FAILED: %v\n", t.name, shape, p.precision, err)
+			wrong++
+			continue
+		}
+		c, verdict := compare(want, got), "ok"
+		if !c.within(s.Graph, p.loss, p.precision != disdel.PrecisionFloat32) {
+			verdict = "APART"
+			wrong++
+		}
+		fmt.Fprintf(out, "- %s %v, %s: %v: %s\n", t.name, shape, p.precision, c, verdict)
+	}
+	return wrong, nil
 }
 
 // smaller is a network for smaller images than its own, where it can be had.
@@ -140,8 +181,8 @@ func smaller(e model.Entry) (*model.Graph, error) {
 	return model.Build(n)
 }
 
-// step makes one.
-func step(b engine.Backend, s engine.Spec) (out stepped, err error) {
+// step makes one on a batch.
+func step(b engine.Backend, s engine.Spec, data dataset.Batch) (out stepped, err error) {
 	e, err := b.New(s)
 	if err != nil {
 		return out, err
@@ -155,7 +196,7 @@ func step(b engine.Backend, s engine.Spec) (out stepped, err error) {
 		return out, err
 	}
 	before := engine.Copies(engine.Of(e.State(), engine.Weight))
-	m, err := e.Step(random(s.Graph, s.BatchSize, 0))
+	m, err := e.Step(data)
 	if err != nil {
 		return out, err
 	}

@@ -46,12 +46,43 @@ func TestTheCheckTellsEnginesApart(t *testing.T) {
 	b := [2]engine.Backend{native.Backend{}, emulation(t)}
 	lenet, _ := model.Find("lenet5")
 	var text strings.Builder
-	if err := check(&text, b, []model.Entry{lenet}); err != nil || strings.Count(text.String(), ": ok\n") != len(bounds) {
+	if err := check(&text, b, []model.Entry{lenet}); err != nil || strings.Count(text.String(), ": ok\n") != 2*len(bounds) {
 		t.Errorf("%v\n%s", err, text.String())
 	}
 	b[1] = faster{b[1]}
 	if err := check(io.Discard, b, []model.Entry{lenet}); !errors.Is(err, disdel.Internal) {
 		t.Errorf("an engine with another rate: %v", err)
+	}
+}
+
+// squaring is an engine that computes another loss, as one that clips logarithms does.
+type squaring struct{ engine.Backend }
+
+func (b squaring) New(s engine.Spec) (engine.Engine, error) {
+	if s.Loss != "" {
+		s.Loss = disdel.LossMSE
+	}
+	return b.Backend.New(s)
+}
+
+// The check finds an engine whose loss reads sigmoids that have rounded to 0 and 1, whatever batch is drawn.
+func TestTheCheckFindsALossOfRoundedSigmoids(t *testing.T) {
+	emulated := emulation(t)
+	for seed := range uint64(5) {
+		odds, err := extremeOdds(seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text strings.Builder
+		wrong, err := odds.steps(&text, [2]engine.Backend{native.Backend{}, emulated})
+		if err != nil || wrong != 0 || strings.Count(text.String(), ": ok\n") != len(bounds) {
+			t.Errorf("seed %d: %v\n%s", seed, err, text.String())
+		}
+		text.Reset()
+		wrong, err = odds.steps(&text, [2]engine.Backend{native.Backend{}, squaring{emulated}})
+		if err != nil || wrong != len(bounds) {
+			t.Errorf("seed %d: %d found, %v\n%s", seed, wrong, err, text.String())
+		}
 	}
 }
 

@@ -44,7 +44,7 @@ func againstTorch(out io.Writer, b engine.Backend, python string, networks []str
 		if err != nil {
 			return err
 		}
-		got, err := step(b, s)
+		got, err := step(b, s, random(s.Graph, s.BatchSize, 0))
 		var want stepped
 		on := "PyTorch"
 		if err == nil {
