@@ -623,7 +623,8 @@ func initialHint(g *model.Graph, misfits []string, former string) string {
 		}
 	}
 	if head, ok := g.Head(); ok && head == last {
-		hint := "for other classes: replaceHead: true gives the last layer, " + last + ", new weights. So does except: " + last
+		hint := "for other classes: replaceHead: true gives the last layer, " + last + ", new weights. So does except: " +
+			last
 		if former != "" {
 			hint += ", " + former
 		}

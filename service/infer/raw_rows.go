@@ -234,7 +234,8 @@ func (r *rawRows) byPosition(places []int) bool {
 func (r *rawRows) separator(data []byte) rune {
 	line, _, _ := bytes.Cut(bytes.TrimSpace(data), []byte("\n"))
 	_, isName := r.at[string(line)]
-	if by := dense.Separator(data); by != ',' || isName || bytes.ContainsRune(line, ',') || !bytes.ContainsRune(line, ' ') {
+	by := dense.Separator(data)
+	if by != ',' || isName || bytes.ContainsRune(line, ',') || !bytes.ContainsRune(line, ' ') {
 		return by
 	}
 	return dense.Blanks
