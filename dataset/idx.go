@@ -248,13 +248,20 @@ type IDXFiles struct {
 // IDXRows is the rows of IDXFiles as a data set to add.
 type IDXRows struct {
 	DenseInput
-	rows []int // training rows of each class
+	rows  []int // training rows of each class
+	first int32 // class of the first training row
 }
 
 // Warnings returns warnings about valid but unusual data.
 func (x *IDXRows) Warnings(m *Manifest, layoutGiven bool) []string {
 	rows := append(x.rows, make([]int, max(0, m.Classes-len(x.rows)))...)
 	return warningsOf(rows, m, layoutGiven)
+}
+
+// Interpretation is how the files were interpreted. m is the manifest of the data set that they became.
+func (x *IDXRows) Interpretation(m *Manifest) Interpretation {
+	rows := append(slices.Clone(x.rows), make([]int, max(0, m.Classes-len(x.rows)))...)
+	return arraysUnderstood("IDX arrays", rows, int(x.first), m)
 }
 
 // Rows returns the files as a data set to add, equal to that of Parts.Input. It reads all labels, but no images. It
@@ -287,6 +294,11 @@ func (f IDXFiles) Rows(name string) (x IDXRows, err error) {
 		}
 		if !p.heldOut { // these decide the number of classes without names
 			x.rows, x.Classes = rows, len(rows)
+		}
+	}
+	if train.rows > 0 {
+		if x.first, err = train.label(train.labels.values(), 0); err != nil {
+			return x, err
 		}
 	}
 	if n := len(f.ClassNames); n > 0 {

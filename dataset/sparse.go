@@ -34,6 +34,8 @@ type SparseInput struct {
 	// For ratings: a row has column u of its user, and Users+i of its item. 0: no ratings.
 	Users int `json:"users,omitempty"`
 	Items int `json:"items,omitempty"`
+	// Understood is how the reader interpreted the file. It has no kind if the reader does not say.
+	Understood Interpretation `json:"understood,omitzero"`
 	// Each yields the rows in order, the same ones at every call. It returns yield's error.
 	Each func(yield func(SparseRow) error) error `json:"-"`
 	// Bayes, called after the rows, is the loss of a model that knows how the rows were made; nil: unknown.

@@ -33,6 +33,48 @@ func warningsOf(rows []int, m *Manifest, layoutGiven bool) (list []string) {
 	return list
 }
 
+// Understood is how the files were interpreted. m is the manifest of the data set that they became.
+func (in *Input) Understood(m *Manifest, format Format) Interpretation {
+	rows := make([]int, m.Classes)
+	for _, y := range in.Train.Labels {
+		rows[y]++
+	}
+	kind := "IDX arrays"
+	if set, ok := cifars[format]; ok {
+		kind = set.title + ", in its binary version"
+	}
+	return arraysUnderstood(kind, rows, int(in.Train.Labels[0]), m)
+}
+
+// arraysUnderstood is the interpretation of arrays with so many training rows of each class. first is the class of the
+// first row.
+func arraysUnderstood(kind string, rows []int, first int, m *Manifest) Interpretation {
+	name := func(class int) string {
+		if class < len(m.ClassNames) {
+			return m.ClassNames[class]
+		}
+		return fmt.Sprint(class)
+	}
+	values := "numbers"
+	if m.DType == "U8" {
+		values = "bytes, as 0..1 from 0..255"
+	}
+	switch c, h, w := m.Sample[0], m.Sample[1], m.Sample[2]; {
+	case c == 1 && h == 1:
+		values += ", in " + disdel.Counted(w, "column")
+	default:
+		values += fmt.Sprintf(", of %dx%d pixels in %s", h, w, disdel.Counted(c, "channel"))
+	}
+	u := Interpretation{
+		Kind: kind, Values: values, Rows: m.Train.Rows, HeldOut: m.Test.Rows,
+		Example: Example{Place: "row 0", Class: name(first)},
+	}
+	for class, n := range rows {
+		u.Classes = append(u.Classes, ClassRows{Name: name(class), Rows: n})
+	}
+	return u
+}
+
 // usualSplit is the default split of a job.
 var usualSplit = disdel.Split{Train: 0.8, Validation: 0.2}
 

@@ -2,10 +2,12 @@ package sparse
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
 
+	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
 )
 
@@ -26,8 +28,11 @@ func (l Libsvm) Input(name string) (in dataset.SparseInput, err error) {
 	}
 	first, last, ones := int32(math.MaxInt32), int32(-1), true
 	var seen labels
+	var read libsvmReading
+	held := l.HeldOut.picker(0)
 	err = l.rows(func(line int, row *libsvmRow) error {
 		seen.add(row.label)
+		read.add(line, row, held.next(0))
 		if n := len(row.index); n > 0 {
 			first, last = min(first, row.index[0]), max(last, row.index[n-1])
 		}
@@ -52,6 +57,7 @@ func (l Libsvm) Input(name string) (in dataset.SparseInput, err error) {
 		Name: name, Title: "Rows of " + fileName(l.Name), Classes: seen.classes(), ClassNames: seen.lowest, Columns: columns,
 		Ones: ones, FromZero: base == 0,
 	}
+	in.Understood = read.understood(&in, &seen)
 	in.Each = func(yield func(dataset.SparseRow) error) error {
 		held := l.HeldOut.picker(0)
 		return l.rows(func(line int, row *libsvmRow) error {
@@ -72,6 +78,70 @@ func (l Libsvm) Input(name string) (in dataset.SparseInput, err error) {
 		})
 	}
 	return in, nil
+}
+
+// libsvmReading is what the first reading of a file finds, for people.
+type libsvmReading struct {
+	rows, heldOut, entries, most int
+	byLabel                      map[string]int // training rows by the text of their target
+	example                      dataset.Example
+}
+
+// shownEntries is how many entries of the first row are shown.
+const shownEntries = 6
+
+// mostLabelTexts bounds the memory of counts by class: targets that are numbers have as many texts as rows.
+const mostLabelTexts = 64
+
+func (r *libsvmReading) add(line int, row *libsvmRow, heldOut bool) {
+	if r.rows+r.heldOut == 0 {
+		r.byLabel = map[string]int{}
+		r.example = dataset.Example{Place: fmt.Sprintf("line %d", line), Class: string(row.label)}
+		for k := range min(len(row.index), shownEntries) {
+			r.example.Values = append(r.example.Values, fmt.Sprintf("%d:%g", row.index[k], row.value[k]))
+		}
+		r.example.More = len(row.index) - len(r.example.Values)
+	}
+	r.entries, r.most = r.entries+len(row.index), max(r.most, len(row.index))
+	if heldOut {
+		r.heldOut++
+		return
+	}
+	r.rows++
+	if len(r.byLabel) <= mostLabelTexts {
+		r.byLabel[string(row.label)]++
+	}
+}
+
+// understood is the interpretation of the file. It has the rows of each class only if the targets are two classes.
+func (r *libsvmReading) understood(in *dataset.SparseInput, seen *labels) dataset.Interpretation {
+	from := 1
+	if in.FromZero {
+		from = 0
+	}
+	values := "numbers"
+	if in.Ones {
+		values = "all 1"
+	}
+	u := dataset.Interpretation{
+		Kind: fmt.Sprintf("LIBSVM; columns count from %d", from),
+		Values: fmt.Sprintf("%s, %d entries in %s (%.3g%%), at most %d a row", values, r.entries,
+			disdel.Counted(in.Columns, "column"),
+			100*float64(r.entries)/float64(max(1, r.rows+r.heldOut))/float64(in.Columns), r.most),
+		Rows: r.rows, HeldOut: r.heldOut, Example: r.example,
+	}
+	if in.Classes != 2 || len(r.byLabel) > mostLabelTexts {
+		return u
+	}
+	for _, name := range in.ClassNames {
+		u.Classes = append(u.Classes, dataset.ClassRows{Name: name})
+	}
+	for text, rows := range r.byLabel {
+		if class, ok := seen.target([]byte(text)); ok {
+			u.Classes[int(class)].Rows += rows
+		}
+	}
+	return u
 }
 
 // libsvmRow is one line. It is valid until the next.

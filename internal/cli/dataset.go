@@ -126,14 +126,24 @@ func datasetAdd(u *ui) *cli.Command {
 }
 
 func addDataset(ctx context.Context, c *cli.Context, u *ui, data client.Data) error {
-	doc, err := addFromFlags(ctx, c, u, data, c.Args().First(), showUnderstood)
+	shown := false // before the rows were written; sparse rows and IDX files are shown afterwards
+	doc, err := addFromFlags(ctx, c, u, data, c.Args().First(), func(u *ui, in *dataset.DenseInput) error {
+		shown = true
+		return showUnderstood(u, in)
+	})
 	if err != nil {
 		return err
 	}
 	for _, w := range doc.Warnings {
 		u.Say("warning: %s", w)
 	}
-	return u.Show(doc, func(w io.Writer) { render.PrintDatasets(w, doc.Manifest) })
+	return u.Show(doc, func(w io.Writer) {
+		if shown {
+			render.PrintDatasets(w, doc.Manifest)
+			return
+		}
+		render.PrintAddedDataset(w, doc)
+	})
 }
 
 // beforeAdding is called with rows that were understood, before anything is written. Its error ends the command.

@@ -344,8 +344,12 @@ func (l localData) AddDense(ctx context.Context, in dataset.DenseInput, overwrit
 }
 
 func (l localData) AddSparse(ctx context.Context, in dataset.SparseInput, overwrite bool) (render.Dataset, error) {
-	return described(with(ctx, l.Datasets,
+	set, err := described(with(ctx, l.Datasets,
 		func(s *dataset.Store) (dataset.Manifest, error) { return s.AddSparse(ctx, in, overwrite) }))
+	if err == nil && in.Understood.Kind != "" { // generated rows come from no file
+		set.Understood = &in.Understood
+	}
+	return set, err
 }
 
 func (l localData) Remove(ctx context.Context, name string) (dataset.Removed, error) {
@@ -370,5 +374,7 @@ func AddFiles(ctx context.Context, s *service.Service, name string, files datase
 	}
 	set = render.DescribeDataset(m)
 	set.Warnings = dataset.Warnings(&in, &m, files.Layout != "")
+	read := in.Understood(&m, files.Format)
+	set.Understood = &read
 	return set, nil
 }

@@ -139,7 +139,12 @@ func PrintUnderstood(w io.Writer, s Dataset) {
 		fmt.Fprintf(w, ", %d held out", u.HeldOut)
 	}
 	fmt.Fprintln(w)
-	if len(s.Targets) == 0 && !s.NextToken {
+	numbers := s.Sparse != nil && len(u.Classes) == 0
+	if numbers {
+		fmt.Fprintf(w, "targets   %g to %g, mean %.6g, deviation %.6g\n", s.Sparse.Low, s.Sparse.High, s.Sparse.Mean,
+			s.Sparse.Deviation)
+	}
+	if len(s.Targets) == 0 && !s.NextToken && !numbers {
 		fmt.Fprintf(w, "classes   %s\n", classes(u.Classes))
 	}
 	printTargets(w, s.Targets)

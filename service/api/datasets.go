@@ -137,6 +137,8 @@ func uploadData(c *call) (int, any, error) {
 	}
 	doc := render.DescribeDataset(m)
 	doc.Warnings = in.Warnings(&m, files.Layout != "")
+	read := in.Interpretation(&m)
+	doc.Understood = &read
 	return http.StatusCreated, doc, nil
 }
 
