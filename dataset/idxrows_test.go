@@ -40,7 +40,7 @@ func idxOf(rng *rand.Rand, floats bool, classes int, shape ...int) []byte {
 }
 
 // TestIDXFilesAreAddedAsInMemory adds drawn IDX files row by row and from memory: both make the same data set, with the
-// same doubts, and refuse the same damaged files.
+// same doubts and the same account of what was read, and refuse the same damaged files.
 func TestIDXFilesAreAddedAsInMemory(t *testing.T) {
 	rng := rand.New(rand.NewPCG(31, 2))
 	dir := t.TempDir()
@@ -102,6 +102,7 @@ func TestIDXFilesAreAddedAsInMemory(t *testing.T) {
 				var m Manifest
 				if m, werr = store.Add(context.Background(), in, true); werr == nil {
 					want, wanted = m.Checksum(), Warnings(&in, &m, layout != "")
+					wanted = append(wanted, fmt.Sprint(in.Understood(&m, FormatIDX)))
 				}
 			}
 		}
@@ -110,6 +111,7 @@ func TestIDXFilesAreAddedAsInMemory(t *testing.T) {
 			var m Manifest
 			if m, gerr = store.AddDense(context.Background(), x.DenseInput, true); gerr == nil {
 				got, told = m.Checksum(), x.Warnings(&m, layout != "")
+				told = append(told, fmt.Sprint(x.Interpretation(&m)))
 			}
 		}
 		if disdel.KindOf(werr) != disdel.KindOf(gerr) {
