@@ -196,7 +196,7 @@ type denseWriter struct {
 	same         *duplicates
 
 	done    Part
-	largest float32 // value of a row, at least 0
+	largest float32 // token of a row of text
 	rows    int     // of the chunk being made
 	made    denseChunk
 	before  denseChunk
@@ -269,7 +269,9 @@ func (w *denseWriter) check(row DenseRow) error {
 		if v-v != 0 { // true for NaN and infinity; fast, since it runs for every value of a file
 			return w.in.bad("row %d holds %g, which is no value to learn from", at, v)
 		}
-		w.largest = max(w.largest, v)
+	}
+	if w.in.Tokenizer != nil && !w.in.Bytes {
+		w.largest = max(w.largest, slices.Max(row.Values))
 	}
 	return nil
 }

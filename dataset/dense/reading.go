@@ -77,8 +77,8 @@ func inOrder[T any](most int, next func(*T) bool, work func(*T), take func(*T) e
 	return err
 }
 
-// textSet is up to 255 different texts in one piece of memory, in the order in which they came. A map would need ten
-// times as much, and a table may have a million columns.
+// textSet is up to mostCategories different texts in one piece of memory of 64 KB at most, in the order in which they
+// came. A map would need ten times as much, and a table may have a million columns.
 type textSet struct {
 	all    []byte
 	starts []uint16 // where each begins in all
