@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -11,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/disdel/disdel/internal/process"
 	"github.com/disdel/disdel/platform/local"
 )
 
@@ -50,14 +48,9 @@ func TestTheBackgroundPrintsTheNewAddress(t *testing.T) {
 		if err := local.Signal(d.home, s, unix.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		for process.StartTicks(s.PID) == s.StartTicks && !ended(s.PID) {
+		for running { // its lock lasts until its last thread has ended
 			time.Sleep(time.Millisecond)
+			_, running = local.Find(d.home)
 		}
 	}
-}
-
-// ended tells whether a process is gone but for its parent's waiting.
-func ended(pid int) bool {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err != nil || strings.Contains(string(data), ") Z ")
 }
