@@ -136,7 +136,8 @@ var house = map[string][]string{
 	"service/lease":  {"history", "internal/files", "internal/process"},
 	"service/queue":  {"controller", "history", "scheduler", "service/lease"},
 	"service/infer": {
-		"dataset", "dataset/dense", "dataset/sparse", "dataset/text", "estimator", "executor", "history", "internal/modelstore", "model",
+		"dataset", "dataset/dense", "dataset/sparse", "dataset/text", "estimator", "executor", "history",
+		"internal/modelstore", "model",
 		"runtime/engine/backends", "scheduler", "service/lease", "service/queue",
 	},
 	"service/program": {

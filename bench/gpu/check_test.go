@@ -46,7 +46,8 @@ func TestTheCheckTellsEnginesApart(t *testing.T) {
 	b := [2]engine.Backend{native.Backend{}, emulation(t)}
 	lenet, _ := model.Find("lenet5")
 	var text strings.Builder
-	if err := check(&text, b, []model.Entry{lenet}); err != nil || strings.Count(text.String(), ": ok\n") != 2*len(bounds) {
+	err := check(&text, b, []model.Entry{lenet})
+	if err != nil || strings.Count(text.String(), ": ok\n") != 2*len(bounds) {
 		t.Errorf("%v\n%s", err, text.String())
 	}
 	b[1] = faster{b[1]}

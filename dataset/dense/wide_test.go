@@ -12,7 +12,7 @@ import (
 	"github.com/disdel/disdel/internal/test/race"
 )
 
-// A column of a wide table needs about a kilobyte to be read, whatever it has, and what is printed of it is kept.
+// Reading a column of a wide table takes about a kilobyte, for numbers and for texts. All that is printed is kept.
 func TestAColumnOfAWideTableNeedsAboutAKilobyte(t *testing.T) {
 	race.SkipMemory(t)
 	const columns, rows, most, mostLeft = 100_000, 48, 2_900, 1_000

@@ -286,7 +286,7 @@ func runTests(folder, scratch, binary string, tests []topTest, options ...string
 	return survived, nil
 }
 
-// topTest is a test, example or fuzz target of a package, with what it did when it ran alone.
+// topTest is a test, example or fuzz target of a package. It ran alone once, for took, and reached some of the blocks.
 type topTest struct {
 	name   string
 	took   time.Duration
@@ -337,7 +337,7 @@ func reach(root, scratch, name string) ([]topTest, error) {
 	return tests, nil
 }
 
-// blocks reads a profile. Each line is as "module/package/file.go:7.13,9.2 1 0": the last number is 0 if it did not run.
+// blocks reads a profile. A line is as "module/package/file.go:7.13,9.2 1 0": the last number is 0 if it did not run.
 func blocks(profile string) []block {
 	var all []block
 	for line := range strings.Lines(profile) {

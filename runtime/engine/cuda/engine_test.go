@@ -195,8 +195,8 @@ func TestItTrainsAsTheProcessorsEngine(t *testing.T) {
 	}
 }
 
-// Binary cross-entropy of a last sigmoid clips nothing: of log-odds whose sigmoids round to 0 and 1, losses, gradients and
-// predictions are the processor's engine's.
+// Binary cross-entropy of a last sigmoid clips nothing. For log-odds whose sigmoids round to 0 and 1, losses, weights and
+// predictions are those of the engine on processors.
 func TestSigmoidsOfExtremeLogOddsAreNotClipped(t *testing.T) {
 	b := cuda.Backend{Driver: emulation(t)}
 	rng := rand.New(rand.NewPCG(13, 14))

@@ -205,7 +205,7 @@ func filled(value float32) (out [lanes]float32) {
 	return out
 }
 
-// scatter writes 16 lanes of the channels of a pixel, [channels][stride], into matrices that have n positions from i on.
+// scatter writes 16 lanes of the channels of a pixel, [channels][stride], into matrices with n positions from i on.
 func (t *attentionTask) scatter(dst, src []float32, stride, px, i, n int) {
 	if at, step, even := t.lies(px, i, n); even {
 		t.w.Transpose(dst[at:], step, src, stride, t.Width, lanes)
