@@ -23,6 +23,9 @@ Array = Tuple[str, Sequence[int], bool]
 Shape = Sequence[int]
 
 _PACKAGE = str(Path(disdel.__file__).parent.parent)
+# What chooses the kernels of PyTorch's libraries: a test computes with those of its worker, and other kernels round
+# otherwise. Some machines set OPENBLAS_CORETYPE for all processes.
+_KERNELS = {k: v for k, v in os.environ.items() if k.startswith(("ATEN_", "DNNL_", "MKL_", "ONEDNN_", "OPENBLAS_"))}
 
 
 def arrays_of(module: Any) -> Tuple[List[Array], List[Array]]:
@@ -60,7 +63,7 @@ class _Template:
         self._requests = ours
         env = {
             "PATH": os.environ["PATH"], "HOME": "/" * 500, "PYTHONPATH": _PACKAGE, "PYTHONHASHSEED": "0",
-            "PYTHONUNBUFFERED": "1",
+            "PYTHONUNBUFFERED": "1", **_KERNELS,
         }  # fmt: skip
         command = [sys.executable, "-s", "-B", "-m", "disdel.forks"]
         os.posix_spawn(sys.executable, command, env, file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), 3)])
@@ -165,7 +168,7 @@ class Runtime:
         self._out, self._err = (open(self.folder / name, "w+b") for name in ("stdout", "stderr"))
         env = {
             "PATH": os.environ["PATH"], "HOME": str(self.folder), "PYTHONPATH": _PACKAGE, "PYTHONHASHSEED": "0",
-            "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1", **environment,
+            "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1", **_KERNELS, **environment,
         }  # fmt: skip
         files = [self._out.fileno(), self._err.fileno(), theirs, self._memory]
         parent = template() if warm and not environment else None
