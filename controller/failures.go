@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/disdel/disdel"
@@ -189,8 +190,9 @@ func (m *Manager) restartRound(a disdel.Activation) []Order {
 }
 
 // beginRoundAgain starts the round again. What was delivered is deleted, and what running actions still deliver will
-// be refused.
+// be refused. If the round had its mean, the workers find that they have nothing to do: their results are kept.
 func (m *Manager) beginRoundAgain() []Order {
+	maps.Copy(m.earlier, m.barrier.results)
 	m.clear()
 	m.budget.done = 0
 	return append([]Order{ForgetOrder{m.round}}, m.startWorkers()...)

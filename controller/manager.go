@@ -35,6 +35,8 @@ type Manager struct {
 	publish    bool // the running aggregation only writes the weights
 	duplicates int  // results of this round that changed nothing
 	restarts   int  // times this round started again because updates were lost or damaged
+	// results of this round's workers from before it started again
+	earlier map[int]disdel.TrainResult
 	alarms     int  // set so far
 	alarmed    bool // the newest alarm is of this round
 	stopped    string
@@ -59,6 +61,7 @@ func NewManager(spec Spec) *Manager {
 
 func (m *Manager) reset(round int) {
 	m.round, m.duplicates, m.restarts = round, 0, 0
+	m.earlier = map[int]disdel.TrainResult{}
 	m.attempts.begin()
 	m.enter(round)
 	m.stats.begin()
@@ -153,6 +156,11 @@ func (m *Manager) trained(a disdel.Activation) []Order {
 	}
 	if r.Duplicate {
 		m.duplicates++ // an earlier activation of this attempt's work had delivered
+		if first, ok := m.earlier[a.Member]; ok && r.Samples == 0 {
+			// The round had its mean, so the store no longer says what the update came of.
+			first.Duplicate, first.Usage = true, r.Usage
+			r = first
+		}
 	}
 	m.stats.trained(a.Member, r)
 	next := m.barrier.trained(a.Member, r)

@@ -304,7 +304,7 @@ func scriptEvent(t *testing.T, m *Manager, words []string) Event {
 	case disdel.TaskTrain:
 		result = disdel.TrainResult{
 			Loss: o["loss"], Samples: int(o["samples"]), Reached: o["reached"] != 0,
-			BatchesDone: int(o["batch"]), Left: int(o["left"]),
+			BatchesDone: int(o["batch"]), Left: int(o["left"]), Duplicate: o["again"] != 0,
 		}
 	case disdel.TaskEvaluate:
 		result = disdel.EvaluateResult{Loss: o["loss"], Accuracy: o["accuracy"]}
