@@ -197,7 +197,7 @@ func RemainingGoal(r *disdel.Record, remaining *disdel.Forecast, past []disdel.O
 	if c.MayNever() {
 		reach.High = math.Inf(1)
 	}
-	ahead := max(1e-9, float64(r.Job.Training.Epochs)-done)
+	ahead := float64(r.Job.Training.Epochs) - done
 	for _, v := range []struct {
 		at         float64
 		epochs     *float64
@@ -211,8 +211,11 @@ func RemainingGoal(r *disdel.Record, remaining *disdel.Forecast, past []disdel.O
 		if math.IsInf(v.at, 0) {
 			continue
 		}
-		share := max(0, v.at-done) / ahead
 		*v.epochs = max(v.at, done)
+		if ahead <= 0 { // no epoch is left, so remaining does not tell what one takes
+			continue
+		}
+		share := max(0, v.at-done) / ahead
 		*v.took = disdel.Millis(share * float64(remaining.Duration.Likely))
 		*v.cost, *v.used = share*remaining.Cost.Likely, share*remaining.Used.Likely
 	}
