@@ -74,6 +74,9 @@ func TestBlocksAreTheText(t *testing.T) {
 		separator := rapid.SampledFrom([]rune{',', ';', '\t', '§'}).Draw(t, "separator")
 		want, bad := wanted(text, separator)
 		got, err := taken(text, rapid.IntRange(1, 100).Draw(t, "size"), separator)
+		if errors.Is(err, errReturn) && loneReturn([]byte(text)) >= 0 {
+			return
+		}
 		if bad != nil {
 			var a, b *csv.ParseError
 			if !errors.As(err, &a) || !errors.As(bad, &b) || a.StartLine != b.StartLine || !errors.Is(a.Err, b.Err) {

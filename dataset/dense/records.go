@@ -156,6 +156,12 @@ func (t *table) top(from io.Reader) (top [][]string, err error) {
 // broken is the error of a file that is no CSV from a line on.
 func (t *table) broken(from dataset.Source, err error) error {
 	var where *csv.ParseError
+	if errors.Is(err, errReturn) && errors.As(err, &where) {
+		return &disdel.Faults{File: from.Name, Faults: []disdel.Fault{{
+			Line: where.StartLine, Column: where.Column, Path: "lines", Msg: errReturn.Error(),
+			Hint: "if it ends a line: tr '\\r' '\\n' < FILE > OUT; if not: tr -d '\\r' < FILE > OUT, or put the field in quotes",
+		}}}
+	}
 	if errors.As(err, &where) {
 		return &disdel.Faults{File: from.Name, Faults: []disdel.Fault{{
 			Line: where.StartLine, Column: where.Column, Path: "quotes", Msg: where.Err.Error(),
@@ -347,6 +353,33 @@ func (s *parsedBlock) split(separator rune) {
 	default:
 		s.err = s.splitQuoted(separator)
 	}
+	if at := loneReturn(s.text); s.err == nil && at >= 0 {
+		s.err = &csv.ParseError{StartLine: s.line + bytes.Count(s.text[:at], []byte{'\n'}), Column: 1, Err: errReturn}
+	}
+}
+
+// errReturn is the error of a carriage return that other programs take for the end of a line.
+var errReturn = errors.New("it has a carriage return outside quotes, without a newline after it")
+
+// loneReturn is the place of the first such carriage return; -1: there is none. A run of them before a newline, or at
+// the end, is one end of a line.
+func loneReturn(text []byte) int {
+	if bytes.IndexByte(text, '\r') < 0 || bytes.Count(text, []byte{'\r'}) == bytes.Count(text, []byte("\r\n")) {
+		return -1
+	}
+	quoted := false
+	for at, c := range text {
+		if c == '"' {
+			quoted = !quoted
+		}
+		if c != '\r' || quoted {
+			continue
+		}
+		if rest := bytes.TrimLeft(text[at:], "\r"); len(rest) > 0 && rest[0] != '\n' {
+			return at
+		}
+	}
+	return -1
 }
 
 // splitPlain divides a block without quotes, like encoding/csv, and reads its numbers at the same time: most

@@ -36,6 +36,7 @@ func (c CSV) Input(name string) (in dataset.SparseInput, err error) {
 		return in, err
 	}
 	t := &table{CSV: c, fields: c.Schema.each()}
+	t.read = newCSVReading(t.fields)
 	if err := t.learn(); err != nil {
 		return in, err
 	}
@@ -43,7 +44,8 @@ func (c CSV) Input(name string) (in dataset.SparseInput, err error) {
 		Name: name, Title: "Rows of " + fileName(c.Name), Classes: t.labels.classes(), ClassNames: t.labels.lowest,
 		Columns: max(1, t.hashedFrom()+c.Schema.Hash),
 	}
-	in.Each = t.each
+	in.Understood = t.read.understood(t)
+	t.read, in.Each = nil, t.each
 	return in, nil
 }
 
@@ -54,6 +56,7 @@ type table struct {
 	places  []int // by field: its place in a line, -1 if the file lacks it
 	numbers []scaling
 	labels  labels
+	read    *csvReading // nil after the first reading
 }
 
 // hashedFrom is the first column of categories.
@@ -74,7 +77,7 @@ func (t *table) learn() error {
 			t.numbers = append(t.numbers, scaling{scale: f.Scale, low: math.Inf(1), high: math.Inf(-1)})
 		}
 	}
-	held := t.HeldOut.picker(0)
+	held := t.HeldOut.picker()
 	err := t.lines(func(line int, record []string) error {
 		learned := !held.next(0)
 		number := 0
@@ -97,6 +100,7 @@ func (t *table) learn() error {
 				number++
 			}
 		}
+		t.read.add(t, line, record, !learned)
 		return nil
 	})
 	t.labels.close()
@@ -108,7 +112,7 @@ func (t *table) learn() error {
 
 // each yields the rows.
 func (t *table) each(yield func(dataset.SparseRow) error) error {
-	held := t.HeldOut.picker(0)
+	held := t.HeldOut.picker()
 	var row dataset.SparseRow
 	return t.lines(func(line int, record []string) error {
 		row.HeldOut = held.next(0)

@@ -100,7 +100,7 @@ func (g *ratingMaker) each(yield func(dataset.SparseRow) error) error {
 	g.variance, g.made = 0, 0
 	g.items()
 	counts := g.counts()
-	rng, held := g.stream(3), g.HeldOut.picker(g.Users)
+	rng, held := g.stream(3), g.HeldOut.picker()
 	own, index := make([]float64, g.Rank), make([]int32, 2)
 	var items []int32
 	for user, n := range counts {
@@ -327,7 +327,7 @@ func (g *clickMaker) draws(purpose uint64) *clickDraws {
 
 func (g *clickMaker) each(yield func(dataset.SparseRow) error) error {
 	g.entropy, g.made = 0, 0
-	d, held := g.draws(3), g.HeldOut.picker(0)
+	d, held := g.draws(3), g.HeldOut.picker()
 	for range g.Rows {
 		p := 1 / (1 + math.Exp(-g.row(d)-g.bias))
 		if p > 0 && p < 1 {

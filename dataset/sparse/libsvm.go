@@ -29,7 +29,7 @@ func (l Libsvm) Input(name string) (in dataset.SparseInput, err error) {
 	first, last, ones := int32(math.MaxInt32), int32(-1), true
 	var seen labels
 	var read libsvmReading
-	held := l.HeldOut.picker(0)
+	held := l.HeldOut.picker()
 	err = l.rows(func(line int, row *libsvmRow) error {
 		seen.add(row.label)
 		read.add(line, row, held.next(0))
@@ -59,7 +59,7 @@ func (l Libsvm) Input(name string) (in dataset.SparseInput, err error) {
 	}
 	in.Understood = read.understood(&in, &seen)
 	in.Each = func(yield func(dataset.SparseRow) error) error {
-		held := l.HeldOut.picker(0)
+		held := l.HeldOut.picker()
 		return l.rows(func(line int, row *libsvmRow) error {
 			target, ok := seen.target(row.label)
 			if !ok {
@@ -89,9 +89,6 @@ type libsvmReading struct {
 
 // shownEntries is how many entries of the first row are shown.
 const shownEntries = 6
-
-// mostLabelTexts bounds the memory of counts by class: targets that are numbers have as many texts as rows.
-const mostLabelTexts = 64
 
 func (r *libsvmReading) add(line int, row *libsvmRow, heldOut bool) {
 	if r.rows+r.heldOut == 0 {
@@ -130,17 +127,7 @@ func (r *libsvmReading) understood(in *dataset.SparseInput, seen *labels) datase
 			100*float64(r.entries)/float64(max(1, r.rows+r.heldOut))/float64(in.Columns), r.most),
 		Rows: r.rows, HeldOut: r.heldOut, Example: r.example,
 	}
-	if in.Classes != 2 || len(r.byLabel) > mostLabelTexts {
-		return u
-	}
-	for _, name := range in.ClassNames {
-		u.Classes = append(u.Classes, dataset.ClassRows{Name: name})
-	}
-	for text, rows := range r.byLabel {
-		if class, ok := seen.target([]byte(text)); ok {
-			u.Classes[int(class)].Rows += rows
-		}
-	}
+	u.Classes = seen.classRows(r.byLabel)
 	return u
 }
 

@@ -2,9 +2,11 @@ package sparse
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"path/filepath"
 
+	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
 )
 
@@ -24,9 +26,18 @@ func (r Ratings) Input(name string) (in dataset.SparseInput, err error) {
 		return in, err
 	}
 	users, items := map[string]int32{}, map[string]int32{}
-	err = r.rows(func(line int, row rating) error {
+	held, u := r.HeldOut.picker(), dataset.Interpretation{}
+	layout, err := r.rows(func(line int, row rating) error {
 		count(users, row.user)
 		count(items, row.item)
+		if u.Example.Place == "" {
+			u.Example = row.example(line)
+		}
+		if held.next(int(users[string(row.user)])) {
+			u.HeldOut++
+		} else {
+			u.Rows++
+		}
 		if len(users)+len(items) >= math.MaxInt32 {
 			return bad(r.Source, line, "there are more users and items than can be counted")
 		}
@@ -39,11 +50,15 @@ func (r Ratings) Input(name string) (in dataset.SparseInput, err error) {
 		Name: name, Title: "Ratings of " + fileName(r.Name), Classes: 1, Ones: true, Users: len(users), Items: len(items),
 		Columns: len(users) + len(items),
 	}
+	u.Kind = "ratings, " + layout
+	u.Values = fmt.Sprintf("a rating is by one of %s, of one of %s", disdel.Counted(len(users), "user"),
+		disdel.Counted(len(items), "item"))
+	in.Understood = u
 	first := int32(len(users))
 	in.Each = func(yield func(dataset.SparseRow) error) error {
-		held := r.HeldOut.picker(len(users))
+		held := r.HeldOut.picker()
 		index := make([]int32, 2)
-		return r.rows(func(line int, row rating) error {
+		_, err := r.rows(func(line int, row rating) error {
 			user, known := users[string(row.user)]
 			item, too := items[string(row.item)]
 			if !known || !too {
@@ -52,6 +67,7 @@ func (r Ratings) Input(name string) (in dataset.SparseInput, err error) {
 			index[0], index[1] = user, first+item
 			return yield(dataset.SparseRow{Index: index, Target: row.value, HeldOut: held.next(int(user))})
 		})
+		return err
 	}
 	return in, nil
 }
@@ -69,10 +85,19 @@ type rating struct {
 	value      float32
 }
 
-func (r Ratings) rows(f func(line int, row rating) error) error {
+// example is the line as people see it.
+func (r *rating) example(line int) dataset.Example {
+	return dataset.Example{
+		Place: fmt.Sprintf("line %d", line), Class: fmt.Sprint(r.value),
+		Values: []string{"user " + string(r.user), "item " + string(r.item)},
+	}
+}
+
+// rows calls f with each rating. layout describes the lines: "separated by tabs, without a header".
+func (r Ratings) rows(f func(line int, row rating) error) (layout string, err error) {
 	var separator []byte
-	begun := false
-	return lines(r.Source, func(at int, line []byte) error {
+	begun, named := false, false
+	err = lines(r.Source, func(at int, line []byte) error {
 		if !begun {
 			separator = separatorOf(line)
 		}
@@ -82,7 +107,7 @@ func (r Ratings) rows(f func(line int, row rating) error) error {
 		v, ok := number(bytes.TrimSpace(text))
 		_, numbered := number(plain(user))
 		header := !begun && !ok && two && !numbered
-		begun = true
+		begun, named = true, named || header
 		user, item = plain(user), plain(item)
 		switch {
 		case header:
@@ -94,6 +119,19 @@ func (r Ratings) rows(f func(line int, row rating) error) error {
 		}
 		return f(at, rating{user, item, v})
 	})
+	return layoutOf(string(separator), named), err
+}
+
+// layoutOf describes the lines of a file.
+func layoutOf(separator string, named bool) string {
+	by := map[string]string{"\t": "tabs", ",": "commas", ";": "semicolons", " ": "spaces", "|": "bars"}[separator]
+	if by == "" {
+		by = separator
+	}
+	if named {
+		return "separated by " + by + ", with a header"
+	}
+	return "separated by " + by + ", without a header"
 }
 
 // separatorOf is the separator of a line's fields.

@@ -57,6 +57,22 @@ func (l *labels) classes() int {
 	return 1
 }
 
+// classRows is how many rows each of two classes has, by the rows of each text; nil if targets are numbers.
+func (l *labels) classRows(byLabel map[string]int) (list []dataset.ClassRows) {
+	if l.lowest == nil || len(byLabel) > mostLabelTexts {
+		return nil
+	}
+	for _, name := range l.lowest {
+		list = append(list, dataset.ClassRows{Name: name})
+	}
+	for text, rows := range byLabel {
+		if class, ok := l.target([]byte(text)); ok {
+			list[int(class)].Rows += rows
+		}
+	}
+	return list
+}
+
 // target is the value of a text.
 func (l *labels) target(text []byte) (v float32, ok bool) {
 	if l.lowest == nil {
@@ -75,6 +91,9 @@ func (l *labels) target(text []byte) (v float32, ok bool) {
 	}
 	return 0, false
 }
+
+// mostLabelTexts bounds the memory of counts by class: targets that are numbers have as many texts as rows.
+const mostLabelTexts = 64
 
 // number reads a finite decimal number as other programs write it: neither Go's 1_000 nor its 0x1p4.
 func number(text []byte) (v float32, ok bool) {
@@ -112,13 +131,7 @@ type picker struct {
 	seen []int // by user: rows so far
 }
 
-func (h HeldOut) picker(users int) *picker {
-	p := &picker{HeldOut: h}
-	if h.ByUser {
-		p.seen = make([]int, users)
-	}
-	return p
-}
+func (h HeldOut) picker() *picker { return &picker{HeldOut: h} }
 
 // next decides about the next row, of a user if it is a rating.
 func (p *picker) next(user int) bool {
@@ -130,6 +143,9 @@ func (p *picker) next(user int) bool {
 		return chance(p.Seed, uint64(p.row)) < p.Share
 	}
 	// Every 1/share-th of a user's rows, with a different offset for each user.
+	for len(p.seen) <= user {
+		p.seen = append(p.seen, 0)
+	}
 	k := float64(p.seen[user])
 	p.seen[user]++
 	if k == 0 {

@@ -283,10 +283,14 @@ func draft(ctx context.Context, c *cli.Context, data client.Data, name, file str
 // lookedAt is the number of rows that init measures.
 const lookedAt = 64
 
-// rowLength is the mean squared length of the first held-out rows of a data set of sparse rows.
+// rowLength is the mean squared length of the first held-out rows of a data set of sparse rows. If no row is held out,
+// it is that of rows whose values are 1.
 func rowLength(ctx context.Context, data client.Data, set *render.Dataset) (float64, error) {
-	heldOut := cmp.Or(set.Test.Rows, set.Train.Rows/5)
-	rows := make([]int, max(1, min(heldOut, lookedAt)))
+	heldOut := set.Info(disdel.Split{Train: 0.8, Validation: 0.2}).HeldOut
+	if heldOut == 0 {
+		return float64(set.Sparse.Entries) / float64(set.Train.Rows), nil
+	}
+	rows := make([]int, min(heldOut, lookedAt))
 	for i := range rows {
 		rows[i] = i
 	}

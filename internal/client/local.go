@@ -343,13 +343,23 @@ func (l localData) AddDense(ctx context.Context, in dataset.DenseInput, overwrit
 	return set, nil
 }
 
-func (l localData) AddSparse(ctx context.Context, in dataset.SparseInput, overwrite bool) (render.Dataset, error) {
-	set, err := described(with(ctx, l.Datasets,
-		func(s *dataset.Store) (dataset.Manifest, error) { return s.AddSparse(ctx, in, overwrite) }))
-	if err == nil && in.Understood.Kind != "" { // generated rows come from no file
+func (l localData) AddSparse(ctx context.Context, in dataset.SparseInput, overwrite bool) (set render.Dataset,
+	err error,
+) {
+	store, err := l.Datasets(ctx)
+	if err != nil {
+		return set, err
+	}
+	m, err := store.AddSparse(ctx, in, overwrite)
+	if err != nil {
+		return set, err
+	}
+	set = render.DescribeDataset(m)
+	set.Warnings = in.Understood.Warnings(&m)
+	if in.Understood.Kind != "" { // generated rows come from no file
 		set.Understood = &in.Understood
 	}
-	return set, err
+	return set, nil
 }
 
 func (l localData) Remove(ctx context.Context, name string) (dataset.Removed, error) {

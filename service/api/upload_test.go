@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/dataset/dense"
@@ -122,5 +124,49 @@ func TestRowsOfPricesAreRefused(t *testing.T) {
 	in.LabelClasses = true
 	if set, err := at.Data.AddDense(context.Background(), in, false); err != nil || set.Classes != 300 {
 		t.Errorf("insisted: %+v, %v", set, err)
+	}
+}
+
+// An uploaded IDX file is answered with what it was taken for: the rows of each part, those of each class, the layout,
+// and the class of the first row.
+func TestUploadedIDXFilesAreUnderstood(t *testing.T) {
+	h := newHouse(t, Config{})
+	hwc := func(rows int) []byte { return idx(make([]byte, rows*2*4*3), rows, 2, 4, 3) }
+	for name, c := range map[string]struct {
+		fields map[string]string
+		files  map[string][]byte
+		want   dataset.Interpretation
+	}{
+		"images": {
+			map[string]string{"layout": "hwc", "classes": "cat,dog,owl"},
+			map[string][]byte{
+				"images": hwc(5), "labels": idx([]byte{1, 0, 1, 1, 0}, 5), "test-images": hwc(2), "test-labels": idx([]byte{2, 0}, 2),
+			},
+			dataset.Interpretation{
+				Kind: "IDX arrays", Values: "bytes, as 0..1 from 0..255, of 2x4 pixels in 3 channels", Rows: 5, HeldOut: 2,
+				Classes: []dataset.ClassRows{{Name: "cat", Rows: 2}, {Name: "dog", Rows: 3}, {Name: "owl"}},
+				Example: dataset.Example{Place: "row 0", Class: "dog"},
+			},
+		},
+		"features": {
+			nil,
+			map[string][]byte{"images": idx(make([]byte, 4*7), 4, 7), "labels": idx([]byte{2, 0, 1, 2}, 4)},
+			dataset.Interpretation{
+				Kind: "IDX arrays", Values: "bytes, as 0..1 from 0..255, in 7 columns", Rows: 4,
+				Classes: []dataset.ClassRows{{Name: "0", Rows: 1}, {Name: "1", Rows: 1}, {Name: "2", Rows: 2}},
+				Example: dataset.Example{Place: "row 0", Class: "2"},
+			},
+		},
+	} {
+		status, data := h.form(name, c.fields, c.files)
+		var doc struct {
+			Understood dataset.Interpretation `json:"understood"`
+		}
+		if err := json.Unmarshal(data, &doc); err != nil || status != 201 {
+			t.Fatalf("%s: %d %s %v", name, status, data, err)
+		}
+		if diff := cmp.Diff(c.want, doc.Understood); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
 	}
 }
