@@ -458,12 +458,19 @@ func (l *labels) add(text string) {
 	*n++
 }
 
-// canonical is the usual spelling of a number; a text is unchanged.
+// canonical is the usual spelling of a number; a text is unchanged, and so is a number that may stand for several
+// integers: different ids stay different classes.
 func canonical(text string) string {
-	if v, ok := number(text); ok {
+	const smallest = 1e-4 // without an exponent
+	v, ok := number(text)
+	switch size := math.Abs(v); {
+	case !ok, size >= exactIntegers:
+		return text
+	case size != 0 && size < smallest:
 		return strconv.FormatFloat(v, 'g', -1, 64)
+	default:
+		return strconv.FormatFloat(v, 'f', -1, 64)
 	}
-	return text
 }
 
 // close numbers the classes: numbers by their value, then texts alphabetically.
@@ -516,6 +523,9 @@ func numbersFirst(a, b string) int {
 		return cmp.Compare(a, b)
 	}
 }
+
+// LabelText is the name that a table's label has as a class: a number in its usual spelling, other texts as they are.
+func LabelText(text string) string { return canonical(trimmed(text)) }
 
 // index is the class of a label.
 func (l *labels) index(text string) (int32, bool) {

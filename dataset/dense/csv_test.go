@@ -105,6 +105,27 @@ func TestATableIsUnderstood(t *testing.T) {
 	}
 }
 
+// Labels that are large integers keep their digits: codes of seven digits have no exponent, and ids that differ in
+// their last digit are different classes.
+func TestLabelsKeepTheirDigits(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("a,label\n")
+	names := []string{"1234567", "9007199254740992", "9007199254740993"}
+	for i := range 30 {
+		fmt.Fprintf(&text, "%d,%s\n", i, names[i%3])
+	}
+	in, err := CSV{Source: dataset.TextSource("codes.csv", text.String()), LabelClasses: true}.Input("codes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(in.ClassNames, names) {
+		t.Errorf("the classes are %q, not %q", in.ClassNames, names)
+	}
+	if got := LabelText(" 1234567.0"); got != names[0] {
+		t.Errorf("the label is %q", got)
+	}
+}
+
 // Files are written in many ways, and what is not said is told by what is in them.
 func TestTablesAreWrittenInManyWays(t *testing.T) {
 	for name, c := range map[string]struct {

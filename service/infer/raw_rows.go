@@ -472,11 +472,16 @@ func (r *rawRows) classOf(text string) (int32, bool) {
 	if len(r.model.Labels) == 0 {
 		return int32(v), isNumber && v >= 0 && v < float64(r.model.Data.Classes) && v == float64(int32(v))
 	}
-	if isNumber { // in its usual spelling, as names of classes have it
-		text = strconv.FormatFloat(v, 'g', -1, 64)
+	names := []string{strings.TrimSpace(text), dense.LabelText(text)}
+	if isNumber { // as models of earlier versions spell it
+		names = append(names, strconv.FormatFloat(v, 'g', -1, 64))
 	}
-	class, ok := r.classes[strings.TrimSpace(text)]
-	return class, ok
+	for _, name := range names {
+		if class, ok := r.classes[name]; ok {
+			return class, true
+		}
+	}
+	return 0, false
 }
 
 func (r *rawRows) fault(where, column, why string) {
