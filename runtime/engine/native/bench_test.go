@@ -10,7 +10,8 @@ import (
 	"github.com/disdel/disdel/runtime/engine"
 )
 
-// benched are networks of the zoo, at the sizes of `make bench-engine` where that measures them and their peers.
+// benched are networks of the zoo, at the sizes of `make bench-engine` where that measures them and their peers, and
+// the recurrent one of `make bench-sequences`.
 var benched = []struct {
 	name  string
 	input []int
@@ -23,12 +24,22 @@ var benched = []struct {
 	{"resnet50", []int{3, 32, 32}, 32},
 	{"mobilenetv1", []int{3, 32, 32}, 32},
 	{"inceptionv3", []int{3, 96, 96}, 32},
+	{"lstm", []int{1, 1, 128}, 16},
 }
 
 // benchedGraph is one of them.
 func benchedGraph(b *testing.B, name string, input []int) *model.Graph {
 	b.Helper()
-	g, err := model.Build(disdel.Network{Name: name, Input: input, Classes: 10})
+	n := disdel.Network{Name: name, Input: input, Classes: 10}
+	if name == "lstm" {
+		n.Name, n.Layers = "", []disdel.Layer{
+			{Kind: "embedding", Vocabulary: 20000, Width: 128, Padded: new(true)},
+			{Kind: "lstm", Units: 256},
+			{Kind: "takePosition", Take: "last"},
+			{Kind: "dense", Units: n.Classes},
+		}
+	}
+	g, err := model.Build(n)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -47,9 +47,10 @@ func (k recurrent) forward(l *layer, w *kernel.Worker, _ *Engine) {
 	r := l.recurrent(nil, nil)
 	w.Clear(r.Zeros)
 	w.Clear(r.Memory)
+	w.Clear(r.Products) // of lanes without rows
 	w.Sync()
 	for t := range l.v.Image.H {
-		w.Forward(&l.v.Conv, r.Before(t), l.weight.value, l.bias.value, r.Products)
+		w.RecurrentProducts(&r, &l.v.Conv, t, l.weight.value, l.bias.value)
 		w.Sync()
 		k.gates(w, &r, t)
 		w.Sync()
@@ -58,22 +59,23 @@ func (k recurrent) forward(l *layer, w *kernel.Worker, _ *Engine) {
 
 func (k recurrent) backward(l *layer, w *kernel.Worker, _ *Engine) {
 	r := l.recurrent(l.grad, nil)
-	w.Clear(r.Memory)
-	w.Sync()
 	positions, out := l.v.Image.H, l.v.Image.Pixel()
+	scratch := l.back[out:]
+	w.Clear(r.Memory)
+	w.TurnWeights(&l.v.Conv, l.weight.value, scratch)
+	w.Sync()
 	gates := l.node.Op.Gates() * out
 	for t := positions - 1; t >= 0; t-- {
 		k.gatesBack(w, &r, t)
 		w.Sync()
 		if t > 0 {
-			w.BackData(&l.v.Conv, r.Gates[t*gates:], l.weight.value, l.grad[(t-1)*out:], true)
+			w.RecurrentBack(&r, &l.v.Conv, t, scratch)
 			w.Sync()
 		}
 	}
 	if !l.trains() {
 		return
 	}
-	scratch := l.back[out:]
 	if positions > 1 {
 		before := l.v.Conv.Positions(positions - 1)
 		w.BackWeights(&before, l.out, r.Gates[gates:], l.weight.grad, scratch)

@@ -134,27 +134,44 @@ func wholeOf(c *Conv) portion { return portion{0, c.KH, 0, c.KW, 0, c.Inner()} }
 
 func (w *Worker) forwardPixels(c *Conv, g, k0, k1 int, s portion, from, to int, x, weights, bias, y []float32) {
 	for px := from; px < to; px++ {
-		i, j := px/c.OW, px%c.OW
-		r0, r1 := window(i, c.SH, c.DH, c.Top, c.KH, c.In.H)
-		q0, q1 := window(j, c.SW, c.DW, c.Left, c.KW, c.In.W)
-		if r0 == r1 || q0 == q1 {
+		all := windowOf(c, px)
+		if all.r0 == all.r1 || all.q0 == all.q1 {
 			if s.r0 == 0 && s.q0 == 0 && s.c0 == 0 {
 				w.fill(c, g, k0, k1, px, bias, y)
 				w.lanesAfter(y, c.Filters, c.In.Lanes, px, g*c.Outer()+k0, g*c.Outer()+k1)
 			}
 			continue
 		}
-		t := portion{max(r0, s.r0), min(r1, s.r1), max(q0, s.q0), min(q1, s.q1), s.c0, s.c1}
+		t := portion{max(all.r0, s.r0), min(all.r1, s.r1), max(all.q0, s.q0), min(all.q1, s.q1), s.c0, s.c1}
 		if t.r0 >= t.r1 || t.q0 >= t.q1 {
 			continue
 		}
-		first := t.r0 == r0 && t.q0 == q0 && t.c0 == 0
-		last := t.r1 == r1 && t.q1 == q1 && t.c1 == c.Inner()
-		w.forwardPixel(c, g, k0, k1, px, t, first, last, x, weights, bias, y)
-		if last {
-			w.lanesAfter(y, c.Filters, c.In.Lanes, px, g*c.Outer()+k0, g*c.Outer()+k1)
+		first := t.r0 == all.r0 && t.q0 == all.q0 && t.c0 == 0
+		last := t.r1 == all.r1 && t.q1 == all.q1 && t.c1 == c.Inner()
+		pair := w.pairsPixels(c) && px+1 < to && windowOf(c, px+1) == all
+		w.forwardPixel(c, g, k0, k1, px, pair, t, first, last, x, weights, bias, y)
+		for end := px + 1; ; px++ {
+			if last {
+				w.lanesAfter(y, c.Filters, c.In.Lanes, px, g*c.Outer()+k0, g*c.Outer()+k1)
+			}
+			if !pair || px == end {
+				break
+			}
 		}
 	}
+}
+
+// windowOf is the taps that meet the image at an output pixel.
+func windowOf(c *Conv, px int) (p portion) {
+	p.r0, p.r1 = window(px/c.OW, c.SH, c.DH, c.Top, c.KH, c.In.H)
+	p.q0, p.q1 = window(px%c.OW, c.SW, c.DW, c.Left, c.KW, c.In.W)
+	return p
+}
+
+// pairsPixels tells whether one tile computes two pixels, each of which fills half of its columns. Kernels for pairs of
+// bfloat16 do not.
+func (w *Worker) pairsPixels(c *Conv) bool {
+	return w.vectors == 2 && c.In.Lanes == lanes && !(w.rounds && w.f.pairs[w.tiles[0]][1] != nil)
 }
 
 // fill writes the bias alone, for an output that no tap reaches.
@@ -173,10 +190,16 @@ func (w *Worker) fill(c *Conv, g, k0, k1, px int, bias, y []float32) {
 	}
 }
 
-func (w *Worker) forwardPixel(c *Conv, g, k0, k1, px int, t portion, first, last bool, x, weights, bias, y []float32) {
+// forwardPixel computes a pixel, or a pair: it and the next.
+func (w *Worker) forwardPixel(c *Conv, g, k0, k1, px int, pair bool, t portion, first, last bool, x, weights, bias,
+	y []float32,
+) {
 	inner, lane := c.Inner(), int64(4*c.In.Lanes)
 	pixel := int64(c.In.C) * lane
-	h, v := px/c.OW*c.SH-c.Top+t.r0*c.DH, px%c.OW*c.SW-c.Left+t.q0*c.DW
+	input := func(px int) int64 { // where its first tap reads
+		h, v := px/c.OW*c.SH-c.Top+t.r0*c.DH, px%c.OW*c.SW-c.Left+t.q0*c.DW
+		return int64(h*c.In.W+v)*pixel + int64(g*inner+t.c0)*lane
+	}
 	a := &w.prod
 	a.rs, a.ks, a.ldb, a.ldc, a.c2 = 4, 64, lane, lane, 64
 	columns := int64(t.q1 - t.q0)
@@ -192,16 +215,20 @@ func (w *Worker) forwardPixel(c *Conv, g, k0, k1, px int, t portion, first, last
 	if last && c.ReLU {
 		a.relu = 1
 	}
-	base := unsafe.Add(p(x, 0), int64(h*c.In.W+v)*pixel+int64(g*inner+t.c0)*lane)
+	if pair {
+		a.b2, a.c2 = input(px+1)-input(px)-64, int64(c.Filters)*lane
+	}
+	base := unsafe.Add(p(x, 0), input(px))
 	start := g*c.GroupLen() - w.shift + ((t.r0*c.KW+t.q0)*inner+t.c0)*16
 	for k := k0; k < k1; {
 		rows := min(w.Set.tile(min(k1-k, 16-k%16)), 16-k%16)
 		w.mode(a, first, bias, g*c.Blocks()*16+k)
 		a.rows = int64(min(rows, k1-k))
-		w.lanes(a, rows, c.Active(), p(weights, start+k/16*c.BlockLen()+k%16), base,
+		w.lanes(a, rows, c.Active(), pair, p(weights, start+k/16*c.BlockLen()+k%16), base,
 			p(y, (px*c.Filters+g*c.Outer()+k)*c.In.Lanes))
 		k += rows
 	}
+	a.b2 = 0
 }
 
 func (w *Worker) mode(a *productArgs, first bool, bias []float32, at int) {
@@ -223,9 +250,14 @@ func (w *Worker) products(rows int) *[3]func(*productArgs) {
 	return &w.f.product[rows]
 }
 
-// lanes runs the tile over all lanes.
-func (w *Worker) lanes(a *productArgs, rows, active int, wt, b, c unsafe.Pointer) {
+// lanes runs the tile over all lanes, of a pair of pixels where b2 and c2 lead to the second.
+func (w *Worker) lanes(a *productArgs, rows, active int, pair bool, wt, b, c unsafe.Pointer) {
 	f := w.products(rows)
+	if pair {
+		a.a, a.b, a.c = wt, b, c
+		f[2](a)
+		return
+	}
 	for l := 0; l < active; {
 		n := 1
 		if w.vectors == 2 && l+32 <= active {
@@ -341,39 +373,68 @@ func (w *Worker) backData(c *Conv, g, c0, c1 int, s portion, dy, weights, dx []f
 }
 
 func (w *Worker) backPixels(c *Conv, g, c0, c1 int, s portion, from, to int, dy, weights, dx []float32, add bool) {
-	everything := portion{0, c.KH, 0, c.KW, 0, c.Blocks()}
 	for px := from; px < to; px++ {
-		h, v := px/c.In.W, px%c.In.W
-		rows, columns := reach(h, c.Top, c.SH, c.DH, s.r0, s.r1, c.OH), reach(v, c.Left, c.SW, c.DW, s.q0, s.q1, c.OW)
-		first := !add
-		if s != everything && first {
-			r, q := reach(h, c.Top, c.SH, c.DH, 0, c.KH, c.OH), reach(v, c.Left, c.SW, c.DW, 0, c.KW, c.OW)
-			if r.count == 0 || q.count == 0 {
-				rows.count = 0
-				first = s.r0 == 0 && s.q0 == 0 && s.c0 == 0
-			} else {
-				first = rows.count > 0 && columns.count > 0 && rows.first == r.first && columns.first == q.first && s.c0 == 0
-			}
-		}
-		if rows.count == 0 || columns.count == 0 {
-			if first {
+		t := tapsBack(c, px, s, add)
+		if t.rows.count == 0 || t.columns.count == 0 {
+			if t.first {
 				clear(dx[(px*c.In.C+g*c.Inner()+c0)*c.In.Lanes:][:(c1-c0)*c.In.Lanes])
 			}
 			continue
 		}
-		w.backPixel(c, g, c0, c1, px, rows, columns, s.c0, s.c1, first, dy, weights, dx)
+		apart := 0
+		if w.pairsPixels(c) && px+1 < to {
+			apart = t.apart(c, tapsBack(c, px+1, s, add))
+		}
+		w.backPixel(c, g, c0, c1, px, apart, t, s.c0, s.c1, dy, weights, dx)
+		if apart != 0 {
+			px++
+		}
 	}
 }
 
+// backTaps are the taps of a portion that reach an input pixel. first: they are the first that do, and no sum is there.
+type backTaps struct {
+	rows, columns progression
+	first         bool
+}
+
+func tapsBack(c *Conv, px int, s portion, add bool) (t backTaps) {
+	h, v := px/c.In.W, px%c.In.W
+	t.rows, t.columns = reach(h, c.Top, c.SH, c.DH, s.r0, s.r1, c.OH), reach(v, c.Left, c.SW, c.DW, s.q0, s.q1, c.OW)
+	if t.first = !add; add || s == (portion{0, c.KH, 0, c.KW, 0, c.Blocks()}) {
+		return t
+	}
+	r, q := reach(h, c.Top, c.SH, c.DH, 0, c.KH, c.OH), reach(v, c.Left, c.SW, c.DW, 0, c.KW, c.OW)
+	if r.count == 0 || q.count == 0 {
+		t.rows.count = 0
+		t.first = s.r0 == 0 && s.q0 == 0 && s.c0 == 0
+		return t
+	}
+	t.first = t.rows.count > 0 && t.columns.count > 0 && t.rows.first == r.first && t.columns.first == q.first && s.c0 == 0
+	return t
+}
+
+// apart is how many pixels of the output lie between those that two pixels take at the same taps; 0: the taps differ.
+func (t backTaps) apart(c *Conv, next backTaps) int {
+	n := (next.rows.out-t.rows.out)*c.OW + next.columns.out - t.columns.out
+	if next.rows.out, next.columns.out = t.rows.out, t.columns.out; next != t {
+		return 0
+	}
+	return n
+}
+
 // backPixel sums over kernel rows (one call each), columns (outer), blocks of 16 filters (middle) and filters (inner).
-func (w *Worker) backPixel(c *Conv, g, c0, c1, px int, rows, columns progression, b0, b1 int, first bool, dy, weights,
-	dx []float32,
-) {
+// It computes a pixel and the next, unless they are apart by 0.
+func (w *Worker) backPixel(c *Conv, g, c0, c1, px, apart int, t backTaps, b0, b1 int, dy, weights, dx []float32) {
+	rows, columns, first := t.rows, t.columns, t.first
 	lane := int64(4 * c.In.Lanes)
 	pixel := int64(c.Filters) * lane
 	block := int64(4 * c.BlockLen())
 	a := &w.prod
 	a.rs, a.ks, a.ldb, a.ldc, a.c2, a.relu = 64, 4, lane, lane, 64, 0
+	if apart != 0 {
+		a.b2, a.c2 = int64(apart)*pixel-64, int64(c.In.C)*lane
+	}
 	full := min(b1, c.Outer()/16) - b0 // whole blocks; the last may have fewer filters
 	rest := 0
 	if b1 == c.Blocks() {
@@ -403,215 +464,14 @@ func (w *Worker) backPixel(c *Conv, g, c0, c1, px int, rows, columns progression
 					a.mode = fromZero
 				}
 				a.rows = int64(min(rows, c1-ch))
-				w.lanes(a, rows, c.Active(), p(weights, start+ch*16), base, p(dx, (px*c.In.C+g*c.Inner()+ch)*c.In.Lanes))
+				w.lanes(a, rows, c.Active(), apart != 0, p(weights, start+ch*16), base,
+					p(dx, (px*c.In.C+g*c.Inner()+ch)*c.In.Lanes))
 				ch += rows
 			}
 			first = false
 		}
 	}
-}
-
-// correlate keeps 16 partial sums for every weight: [KH][row tiles][filter tiles][rows][filters][16].
-func (w *Worker) correlate(c *Conv, x source, dy, dw, scratch []float32) {
-	rows, filters := w.pairs[0], w.pairs[1]
-	run := c.KW * c.In.C
-	rt, ft := (run+rows-1)/rows, (c.Filters+filters-1)/filters
-	size := rows * filters * 16
-	from, to := w.share(c.KH * rt * ft)
-	clear(scratch[from*size : to*size])
-	if w.ID == 0 {
-		clear(dw) // the filters that pad a block have no gradient
-	}
-	w.Sync()
-	lane := int64(4 * c.In.Lanes)
-	a := &w.prod
-	a.rs, a.ldb, a.k, a.middle = lane, lane, int64(4*c.Active())/w.step, int64(c.OW)
-	a.am, a.bm = int64(c.SW*c.In.C)*lane-a.k*w.step, int64(c.Filters)*lane-a.k*w.step
-	step := c.ChunkRows()
-	for i0 := 0; i0 < c.OH; i0 += step {
-		i1 := min(i0+step, c.OH)
-		w.open(&x, c, i0, i1)
-		for i := i0; i < i1; i++ {
-			for t := from; t < to; t++ {
-				r, row, filter := t/(rt*ft), t/ft%rt*rows, t%ft*filters
-				a.a = p(x.values, ((i*c.SH+r-x.first)*c.In.W*c.In.C+row)*c.In.Lanes)
-				a.b = p(dy, (i*c.OW*c.Filters+filter)*c.In.Lanes)
-				a.c = p(scratch, t*size)
-				w.f.correlate(a)
-			}
-		}
-		w.shut(&x)
-	}
-	for t := from; t < to; t++ {
-		r, row, filter := t/(rt*ft), t/ft%rt*rows, t%ft*filters
-		for i := range min(rows, run-row) {
-			for k := range min(filters, c.Filters-filter) {
-				dw[(r*run+row+i)*16+filter+k] = float32(total(scratch[t*size+(i*filters+k)*16:][:16]))
-			}
-		}
-	}
-	w.Sync()
-}
-
-// BackWeights computes the gradient of a convolution's weights, in their layout: the sum over pixels of x^T dy. dy is
-// transposed a chunk of rows at a time, so that filters are the vector.
-func (w *Worker) BackWeights(c *Conv, x, dy, dw, scratch []float32) {
-	w.backWeightsOf(c, source{values: x}, dy, dw, scratch)
-}
-
-func (w *Worker) backWeightsOf(c *Conv, x source, dy, dw, scratch []float32) {
-	if c.Few() {
-		w.correlate(c, x, dy, dw, scratch)
-		return
-	}
-	step := c.ChunkRows()
-	for g := range c.Groups {
-		for i := 0; i < c.OH; i += step {
-			to := min(i+step, c.OH)
-			w.transposeRows(c, c.Filters, g*c.Outer(), i, to, dy, scratch)
-			w.open(&x, c, i, to)
-			w.fetch(c, &x, i, to)
-			w.Sync()
-			w.backWeights(c, g, i, to, x, dw, scratch)
-			w.Sync()
-		}
-	}
-}
-
-// fetch reads this worker's part of the input's rows that output rows [i0, i1) were computed of, line after line: they
-// come from memory, where a step's way forward has left them, and tiles would wait for a few lines at a time. A group
-// has only some of a row's channels, and is not fetched.
-func (w *Worker) fetch(c *Conv, x *source, i0, i1 int) {
-	if x.halves != nil || c.Groups > 1 {
-		return
-	}
-	from, to := c.InputRows(i0, i1)
-	row := c.In.W * c.In.Pixel() / lanes
-	from, to = from*row, to*row
-	n := to - from
-	from, to = from+n*w.ID/w.N, from+n*(w.ID+1)/w.N
-	w.SquareSum(x.values[from*lanes : to*lanes])
-}
-
-// BackWeightsPart is BackWeights for the filters from (included) to (not) of a layer without groups. from is a whole
-// number of vectors. dw has the gradients of these filters only, with the bits of BackWeights.
-func (w *Worker) BackWeightsPart(c *Conv, from, to int, x, dy, dw, scratch []float32) {
-	part, in, step := *c, source{values: x}, c.ChunkRows()
-	part.Filters = to - from
-	for i := 0; i < c.OH; i += step {
-		end := min(i+step, c.OH)
-		w.transposeRows(&part, c.Filters, from, i, end, dy, scratch)
-		w.open(&in, c, i, end)
-		w.Sync()
-		w.backWeights(&part, 0, i, end, in, dw, scratch)
-		w.Sync()
-	}
-}
-
-// transposeRows transposes a group of filters of some rows. A pixel of dy has so many filters, and first is the group's
-// first one.
-func (w *Worker) transposeRows(c *Conv, filters, first, i0, i1 int, dy, scratch []float32) {
-	from, to := w.share((i1 - i0) * c.OW)
-	kt, n := c.Transposed(), c.Outer()
-	for px := from; px < to; px++ {
-		src := dy[((i0*c.OW+px)*filters+first)*c.In.Lanes:]
-		dst := scratch[px*c.In.Lanes*kt:]
-		w.Transpose(dst, kt, src, c.In.Lanes, n, c.Active())
-		if n < kt {
-			for l := range c.Active() {
-				clear(dst[l*kt+n : (l+1)*kt])
-			}
-		}
-	}
-}
-
-// backWeights adds output rows [i0, i1) to the gradient; the first rows start it.
-func (w *Worker) backWeights(c *Conv, g, i0, i1 int, x source, dw, scratch []float32) {
-	width := 1
-	if w.vectors == 2 {
-		width = 2
-	}
-	// A tile is rows of channels for one tap. Where channels do not fill tiles and no tap leaves the image, the channels
-	// of all taps of a kernel row are one run.
-	run, columns := c.Inner(), c.KW
-	if c.Groups == 1 && c.DW == 1 && c.Left == 0 && (c.OW-1)*c.SW+c.KW <= c.In.W && run%8 != 0 {
-		run, columns = run*c.KW, 1
-	}
-	panels := (c.Blocks() + width - 1) / width
-	step := channelBlock
-	if x.byChannels(c) {
-		step = plan.WindowChannels
-	}
-	for c0 := 0; c0 < run; c0 += step {
-		c1 := min(c0+step, run)
-		w.openChannels(&x, c, g*run+c0, g*run+c1)
-		parts := (c1 - c0 + tapChannels - 1) / tapChannels
-		w.take(panels*c.KH*columns*parts, func(from, to int) {
-			for i := from; i < to; i++ {
-				lo, t := c0+i%parts*tapChannels, i/parts
-				panel, tap := t/(c.KH*columns), t%(c.KH*columns)
-				vectors := min(width, c.Blocks()-panel*width)
-				w.tapGradient(c, g, i0, i1, lo, min(lo+tapChannels, c1), tap/columns, tap%columns, panel*width, vectors, x,
-					dw, scratch)
-			}
-		})
-	}
-}
-
-// tapChannels is how many channels of a tap a worker takes at a time: whole tiles of any height.
-const tapChannels = 48
-
-// tapGradient sums over output rows (outer), columns (middle) and lanes (inner).
-func (w *Worker) tapGradient(c *Conv, g, i0, i1, c0, c1, r, q, block, vectors int, x source, dw, scratch []float32) {
-	lane, kt := int64(4*c.In.Lanes), c.Transposed()
-	pixel := int64(c.In.C) * lane
-	lo, hi := outputs(i0, i1, c.SH, r*c.DH-c.Top, c.In.H)
-	j0, j1 := outputs(0, c.OW, c.SW, q*c.DW-c.Left, c.In.W)
-	a := &w.prod
-	a.relu = 0
-	a.rs, a.ks, a.ldb, a.ldc = lane, 4, int64(4*kt), 64
-	a.c2 = int64(4 * c.BlockLen())
-	if w.square == 8 {
-		a.c2 = 32
-	}
-	a.k, a.middle, a.outer = int64(c.Active()), int64(j1-j0), int64(hi-lo)
-	dyPixel := int64(c.In.Lanes) * a.ldb
-	a.am, a.bm = int64(c.SW)*pixel-a.k*4, dyPixel-a.k*a.ldb
-	a.ao = int64(c.SH*c.In.W)*pixel - a.middle*int64(c.SW)*pixel
-	a.bo = int64(c.OW)*dyPixel - a.middle*dyPixel
-	at := g*c.GroupLen() + block*c.BlockLen() + (r*c.KW+q)*c.Inner()*16
-	if a.middle <= 0 || a.outer <= 0 {
-		if i0 == 0 {
-			for v := range vectors {
-				clear(dw[at+v*c.BlockLen()+c0*16:][:(c1-c0)*16])
-			}
-		}
-		return
-	}
-	first := int64((lo*c.SH+r*c.DH-c.Top-x.first)*c.In.W+j0*c.SW+q*c.DW-c.Left)*pixel + int64(g*c.Inner()-x.channel)*lane
-	b := unsafe.Add(p(scratch, 0), int64((lo-i0)*c.OW+j0)*dyPixel+int64(64*block))
-	if a.mode = fromC; i0 == 0 {
-		a.mode = fromZero
-	}
-	for ch := c0; ch < c1; {
-		rows := w.rows(c1 - ch)
-		a.rows = int64(min(rows, c1-ch))
-		a.a, a.b, a.c = unsafe.Add(p(x.values, 0), first+int64(ch)*lane), b, p(dw, at+ch*16)
-		w.products(rows)[vectors](a)
-		ch += rows
-	}
-}
-
-// outputs clips output positions [from, to) to those whose input o*stride + shift lies in [0, size).
-func outputs(from, to, stride, shift, size int) (lo, hi int) {
-	lo, hi = from, to
-	if shift < 0 {
-		lo = max(lo, (-shift+stride-1)/stride)
-	}
-	if shift >= size {
-		return lo, lo
-	}
-	return lo, min(hi, (size-1-shift)/stride+1)
+	a.b2 = 0
 }
 
 // BackBias computes the gradient of the bias, in its layout: dy summed over pixels and lanes. sums is scratch of 16

@@ -254,7 +254,7 @@ end9:
 
 // func product12x2_512(args uintptr)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·product12x2_512(SB), NOSPLIT, $0-8
+TEXT ·product12x2_512(SB), NOSPLIT, $8-8
 	MOVQ       args+0(FP), AX
 	VPXORQ     Z0, Z0, Z0
 	VPXORQ     Z1, Z1, Z1
@@ -477,19 +477,20 @@ sum12:
 	LEAQ (SI)(BX*4), R8
 	LEAQ (BX)(BX*8), R9
 	LEAQ (SI)(BX*8), R10
-	MOVQ 32(AX), R11
-	MOVQ 40(AX), R12
-	MOVQ 80(AX), R13
+	MOVQ 160(AX), R11
+	MOVQ 32(AX), R12
+	MOVQ 40(AX), R13
+	MOVQ 80(AX), R14
 
 loop14:
-	MOVQ 56(AX), R14
+	MOVQ 56(AX), R15
 
 loop15:
-	MOVQ 48(AX), R15
+	MOVQ 48(AX), BP
 
 loop16:
 	VMOVUPS      (DX), Z24
-	VMOVUPS      64(DX), Z25
+	VMOVUPS      64(DX)(R11*1), Z25
 	VBROADCASTSS (CX), Z26
 	VFMADD231PS  Z26, Z24, Z0
 	VFMADD231PS  Z26, Z25, Z1
@@ -526,17 +527,17 @@ loop16:
 	VBROADCASTSS (CX)(R10*1), Z31
 	VFMADD231PS  Z31, Z24, Z22
 	VFMADD231PS  Z31, Z25, Z23
-	ADDQ         R11, CX
-	ADDQ         R12, DX
-	SUBQ         $0x00000001, R15
+	ADDQ         R12, CX
+	ADDQ         R13, DX
+	SUBQ         $0x00000001, BP
 	JNZ          loop16
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
-	SUBQ         $0x00000001, R14
+	SUBQ         $0x00000001, R15
 	JNZ          loop15
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
-	SUBQ         $0x00000001, R13
+	SUBQ         $0x00000001, R14
 	JNZ          loop14
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
@@ -1078,19 +1079,20 @@ sum30:
 	LEAQ (BX)(BX*2), SI
 	LEAQ (BX)(BX*4), DI
 	LEAQ (SI)(BX*4), R8
-	MOVQ 32(AX), R9
-	MOVQ 40(AX), R10
-	MOVQ 80(AX), R11
+	MOVQ 160(AX), R9
+	MOVQ 32(AX), R10
+	MOVQ 40(AX), R11
+	MOVQ 80(AX), R12
 
 loop32:
-	MOVQ 56(AX), R12
+	MOVQ 56(AX), R13
 
 loop33:
-	MOVQ 48(AX), R13
+	MOVQ 48(AX), R14
 
 loop34:
 	VMOVUPS      (DX), Z16
-	VMOVUPS      64(DX), Z17
+	VMOVUPS      64(DX)(R9*1), Z17
 	VBROADCASTSS (CX), Z18
 	VFMADD231PS  Z18, Z16, Z0
 	VFMADD231PS  Z18, Z17, Z1
@@ -1115,17 +1117,17 @@ loop34:
 	VBROADCASTSS (CX)(R8*1), Z25
 	VFMADD231PS  Z25, Z16, Z14
 	VFMADD231PS  Z25, Z17, Z15
-	ADDQ         R9, CX
-	ADDQ         R10, DX
-	SUBQ         $0x00000001, R13
+	ADDQ         R10, CX
+	ADDQ         R11, DX
+	SUBQ         $0x00000001, R14
 	JNZ          loop34
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
-	SUBQ         $0x00000001, R12
+	SUBQ         $0x00000001, R13
 	JNZ          loop33
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
-	SUBQ         $0x00000001, R11
+	SUBQ         $0x00000001, R12
 	JNZ          loop32
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
@@ -1532,19 +1534,20 @@ sum48:
 	MOVQ 24(AX), BX
 	LEAQ (BX)(BX*2), SI
 	LEAQ (BX)(BX*4), DI
-	MOVQ 32(AX), R8
-	MOVQ 40(AX), R9
-	MOVQ 80(AX), R10
+	MOVQ 160(AX), R8
+	MOVQ 32(AX), R9
+	MOVQ 40(AX), R10
+	MOVQ 80(AX), R11
 
 loop50:
-	MOVQ 56(AX), R11
+	MOVQ 56(AX), R12
 
 loop51:
-	MOVQ 48(AX), R12
+	MOVQ 48(AX), R13
 
 loop52:
 	VMOVUPS      (DX), Z12
-	VMOVUPS      64(DX), Z13
+	VMOVUPS      64(DX)(R8*1), Z13
 	VBROADCASTSS (CX), Z14
 	VFMADD231PS  Z14, Z12, Z0
 	VFMADD231PS  Z14, Z13, Z1
@@ -1563,17 +1566,17 @@ loop52:
 	VBROADCASTSS (CX)(DI*1), Z19
 	VFMADD231PS  Z19, Z12, Z10
 	VFMADD231PS  Z19, Z13, Z11
-	ADDQ         R8, CX
-	ADDQ         R9, DX
-	SUBQ         $0x00000001, R12
+	ADDQ         R9, CX
+	ADDQ         R10, DX
+	SUBQ         $0x00000001, R13
 	JNZ          loop52
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
-	SUBQ         $0x00000001, R11
+	SUBQ         $0x00000001, R12
 	JNZ          loop51
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
-	SUBQ         $0x00000001, R10
+	SUBQ         $0x00000001, R11
 	JNZ          loop50
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
@@ -1896,19 +1899,20 @@ sum66:
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
 	LEAQ (BX)(BX*2), SI
-	MOVQ 32(AX), DI
-	MOVQ 40(AX), R8
-	MOVQ 80(AX), R9
+	MOVQ 160(AX), DI
+	MOVQ 32(AX), R8
+	MOVQ 40(AX), R9
+	MOVQ 80(AX), R10
 
 loop68:
-	MOVQ 56(AX), R10
+	MOVQ 56(AX), R11
 
 loop69:
-	MOVQ 48(AX), R11
+	MOVQ 48(AX), R12
 
 loop70:
 	VMOVUPS      (DX), Z8
-	VMOVUPS      64(DX), Z9
+	VMOVUPS      64(DX)(DI*1), Z9
 	VBROADCASTSS (CX), Z10
 	VFMADD231PS  Z10, Z8, Z0
 	VFMADD231PS  Z10, Z9, Z1
@@ -1921,17 +1925,17 @@ loop70:
 	VBROADCASTSS (CX)(SI*1), Z13
 	VFMADD231PS  Z13, Z8, Z6
 	VFMADD231PS  Z13, Z9, Z7
-	ADDQ         DI, CX
-	ADDQ         R8, DX
-	SUBQ         $0x00000001, R11
+	ADDQ         R8, CX
+	ADDQ         R9, DX
+	SUBQ         $0x00000001, R12
 	JNZ          loop70
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
-	SUBQ         $0x00000001, R10
+	SUBQ         $0x00000001, R11
 	JNZ          loop69
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
-	SUBQ         $0x00000001, R9
+	SUBQ         $0x00000001, R10
 	JNZ          loop68
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
@@ -2170,36 +2174,37 @@ sum84:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
-	MOVQ 32(AX), SI
-	MOVQ 40(AX), DI
-	MOVQ 80(AX), R8
+	MOVQ 160(AX), SI
+	MOVQ 32(AX), DI
+	MOVQ 40(AX), R8
+	MOVQ 80(AX), R9
 
 loop86:
-	MOVQ 56(AX), R9
+	MOVQ 56(AX), R10
 
 loop87:
-	MOVQ 48(AX), R10
+	MOVQ 48(AX), R11
 
 loop88:
 	VMOVUPS      (DX), Z4
-	VMOVUPS      64(DX), Z5
+	VMOVUPS      64(DX)(SI*1), Z5
 	VBROADCASTSS (CX), Z6
 	VFMADD231PS  Z6, Z4, Z0
 	VFMADD231PS  Z6, Z5, Z1
 	VBROADCASTSS (CX)(BX*1), Z7
 	VFMADD231PS  Z7, Z4, Z2
 	VFMADD231PS  Z7, Z5, Z3
-	ADDQ         SI, CX
-	ADDQ         DI, DX
-	SUBQ         $0x00000001, R10
+	ADDQ         DI, CX
+	ADDQ         R8, DX
+	SUBQ         $0x00000001, R11
 	JNZ          loop88
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
-	SUBQ         $0x00000001, R9
+	SUBQ         $0x00000001, R10
 	JNZ          loop87
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
-	SUBQ         $0x00000001, R8
+	SUBQ         $0x00000001, R9
 	JNZ          loop86
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX

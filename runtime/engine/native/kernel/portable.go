@@ -64,7 +64,7 @@ func product(a *productArgs, rows, vectors int) {
 				for i := range min(rows, int(a.rows)) {
 					w := get(a.a, ao+int64(i)*a.rs)
 					for j := range vectors {
-						b, sum := vector(a.b, bo+int64(j)*4*lanes), &acc[i][j]
+						b, sum := vector(a.b, bo+int64(j)*(4*lanes+a.b2)), &acc[i][j]
 						for l := range b {
 							sum[l] += w * b[l]
 						}

@@ -23,6 +23,57 @@ func (r *Recurrent) Before(t int) []float32 {
 	return r.Y[(t-1)*r.Pixel():]
 }
 
+// RecurrentProducts computes Products of position t. c is the geometry of one position.
+func (w *Worker) RecurrentProducts(r *Recurrent, c *Conv, t int, weights, bias []float32) {
+	w.byRows(r, r.Before(t), c.In.C, weights, c.Filters, bias, r.Products)
+}
+
+// RecurrentBack adds to DY of the position before t what its products pass back. turned is of TurnWeights.
+func (w *Worker) RecurrentBack(r *Recurrent, c *Conv, t int, turned []float32) {
+	w.byRows(r, r.Gates[t*c.Filters*r.Lanes:], c.Filters, turned, c.In.C, nil, r.DY[(t-1)*r.Pixel():])
+}
+
+// byRows computes y, [columns][Lanes], of x, [k][Lanes]. The weights are blocks of 16 columns, [k][16]. y starts from the
+// bias; nil: from what is there. Rows of the batch are rows of the tiles: there may be too few to fill their columns.
+func (w *Worker) byRows(r *Recurrent, x []float32, k int, weights []float32, columns int, bias, y []float32) {
+	height, width := w.tiles[0], lanes*w.vectors
+	tiles := (r.Rows + height - 1) / height
+	a := &w.prod
+	*a = productArgs{
+		rs: 4, ks: int64(4 * r.Lanes), ldb: 4 * lanes, k: int64(k), middle: 1, outer: 1,
+		c: unsafe.Pointer(&w.edge), ldc: int64(4 * width), c2: 64, b2: int64(4 * lanes * (k - 1)), mode: fromC,
+	}
+	if w.square == 8 {
+		a.c2 = 32
+	}
+	from, to := w.share((columns + width - 1) / width * tiles)
+	for i := from; i < to; i++ {
+		first, row := i/tiles*width, i%tiles*height
+		rows, some := min(height, r.Rows-row), min(width, columns-first)
+		part := y[first*r.Lanes+row:]
+		if bias == nil {
+			w.Transpose(w.edge[:], width, part, r.Lanes, some, rows)
+		} else {
+			a.mode, a.bias = fromVector, p(bias, first)
+		}
+		a.a, a.b, a.rows = p(x, row), p(weights, first*k), int64(rows)
+		w.f.product[w.tile(rows)][(some+lanes-1)/lanes](a)
+		w.Transpose(part, r.Lanes, w.edge[:], width, rows, some)
+	}
+	a.b2 = 0
+}
+
+// TurnWeights writes the weights of one position for the way back: blocks of 16 inputs, [filters][16].
+func (w *Worker) TurnWeights(c *Conv, weights, turned []float32) {
+	from, to := w.share((c.In.C + lanes - 1) / lanes)
+	for b := from; b < to; b++ {
+		for k := 0; k < c.Filters; k += lanes {
+			w.Transpose(turned[(b*c.Filters+k)*lanes:], lanes, weights[(k*c.In.C+b*lanes*lanes):], lanes,
+				min(lanes, c.In.C-b*lanes), min(lanes, c.Filters-k))
+		}
+	}
+}
+
 // vec is a vector of 16 lanes.
 type vec = *[lanes]float32
 

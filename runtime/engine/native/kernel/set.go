@@ -134,6 +134,7 @@ type productArgs struct {
 	c2      int64 // from the first vector of a row of C to the second
 	relu    int64 // not 0: store max(0, x)
 	ahead   int64 // from this tile of C to one whose lines are fetched meanwhile; 0: none are
+	b2      int64 // from the end of the first vector of a row of B to the second, where a tile is 32 values wide
 }
 
 // Values of productArgs.mode.

@@ -302,15 +302,16 @@ func (c Conv) Positions(n int) Conv {
 	return c
 }
 
-// workRecurrent is the products of a position, a position of zeros and the memory. It keeps gates and the memory of all
-// positions, which become their gradients on the way back.
+// workRecurrent is the products of a position, a position of zeros and the memory; on the way back the weights turned,
+// and after them what the gradients of weights need. It keeps gates and the memory of all positions, which become their
+// gradients on the way back.
 func (p *planner) workRecurrent(i int) memory {
 	n, v := &p.g.Nodes[i], &p.Nodes[i]
 	position, gates := n.Units*p.Lanes, n.Op.Gates()
 	products := v.Conv.Positions(max(1, n.Out[1]-1)) // the first position has none before it
 	return memory{
 		forward:  (gates + 2) * position,
-		backward: position + max(products.BackWeightsLen(), 16*Padded(v.Conv.Filters)),
+		backward: position + max(Padded(n.Units)*v.Conv.Filters, products.BackWeightsLen(), 16*Padded(v.Conv.Filters)),
 		kept:     (gates + 1) * position * n.Out[1],
 	}
 }

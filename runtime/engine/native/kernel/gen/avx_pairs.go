@@ -19,7 +19,7 @@ func (s *avx) bf16Pairs(rows, vectors int) {
 		t := tile{s, args, rows, vectors}
 		t.start()
 		a, b, next := s.field(args, productA), s.field(args, productB), s.register()
-		row, single := s.rowsOf(s.field(args, productRS), rows), s.step(rows, vectors)
+		row, single := s.rowsOf(s.field(args, productRS), rows), s.step(s.adjacent, rows, vectors)
 		ks, ldb := s.field(args, productKS), s.field(args, productLDB)
 		nested(s, args, a, []register{b}, func() {
 			k := s.field(args, productK)

@@ -9,18 +9,36 @@ import (
 const lineRows = 10
 
 // tileStep broadcasts the values of A.
-func (s *avx) tileStep(rowStep register, rows, vectors int) func(a, b register) {
-	row, step := s.rowsOf(rowStep, rows), s.step(rows, vectors)
+func (s *avx) tileStep(args register, rows, vectors int) func(a, b register) {
+	row, step := s.rowsOf(s.field(args, productRS), rows), s.step(s.vectorsOf(args, vectors), rows, vectors)
 	return func(a, b register) { step(row, a, b) }
 }
 
+// vectorsOf returns the address of vector j of a row of B.
+func (s *avx) vectorsOf(args register, vectors int) func(b register, j int) operand.Mem {
+	if vectors*s.size() <= 64 {
+		return s.adjacent
+	}
+	b2 := s.field(args, productB2)
+	return func(b register, j int) operand.Mem {
+		if j == 0 {
+			return memoryAt(b, 0)
+		}
+		return scaled(b, b2, 1, j*s.size())
+	}
+}
+
+// adjacent is vectorsOf where one vector lies behind the other.
+func (s *avx) adjacent(b register, j int) operand.Mem { return memoryAt(b, j*s.size()) }
+
 // step loads B into the vectors behind the tile, and values of A into the vectors behind those.
-func (s *avx) step(rows, vectors int) func(row func(a register, i int) operand.Mem, a, b register) {
+func (s *avx) step(column func(b register, j int) operand.Mem, rows, vectors int,
+) func(row func(a register, i int) operand.Mem, a, b register) {
 	b0 := rows * vectors
 	a0 := b0 + vectors
 	return func(row func(a register, i int) operand.Mem, a, b register) {
 		for j := range vectors {
-			s.load(s.at(b, j*s.size()), s.v(b0+j))
+			s.load(column(b, j), s.v(b0+j))
 		}
 		for i := range rows {
 			value := s.v(a0 + i%(s.regs-a0))

@@ -2,7 +2,8 @@ package main
 
 // tileStep multiplies by elements of registers. To broadcast a value would use one of the units that multiply. A tile
 // of six rows takes 24 registers, B takes four, and the values of A the last four.
-func (a *neon) tileStep(rowStep register, rows, vectors int) func(x, y register) {
+func (a *neon) tileStep(args register, rows, vectors int) func(x, y register) {
+	rowStep := a.field(args, productRS)
 	distance := []register{nil, rowStep} // of row i from the first
 	for i := 2; i < rows; i++ {
 		distance = append(distance, a.sumOf(distance[i-1], rowStep))

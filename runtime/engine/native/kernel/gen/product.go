@@ -24,6 +24,7 @@ const (
 	productC2     = 136 // from the first vector of a row to the second; line: from block to block of B
 	productReLU   = 144
 	productAhead  = 152
+	productB2     = 160 // from the end of the first vector of a row of B to the second, where a tile is 32 values wide
 )
 
 // tileParts has the parts of a matrix product that depend on the processor.
@@ -35,8 +36,8 @@ type tileParts interface {
 	// broadcastTo loads value i behind a pointer into all lanes of vectors. It may advance the pointer: i counts up
 	// from 0.
 	broadcastTo(pointer register, i int, to ...vector)
-	// tileStep returns a function that adds one inner step to a tile; rowStep is the bytes between rows of A.
-	tileStep(rowStep register, rows, vectors int) func(a, b register)
+	// tileStep returns a function that adds one inner step to a tile of the arguments.
+	tileStep(args register, rows, vectors int) func(a, b register)
 	// rowPointers returns the places of n rows, and the pointers that move all of them; by is the distance in bytes.
 	rowPointers(first, by register, n int) (pointers []register, row func(i int) place)
 }
@@ -55,7 +56,7 @@ func product(m machine, rows, vectors int) {
 		t.start()
 		m.scope(func() {
 			a, b := m.field(args, productA), m.field(args, productB)
-			step := m.tileStep(m.field(args, productRS), rows, vectors)
+			step := m.tileStep(args, rows, vectors)
 			sumSteps(m, args, a, []register{b}, func() { step(a, b) })
 		})
 		t.finish()
