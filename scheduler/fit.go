@@ -48,9 +48,7 @@ func FitMemory(in PlanInput, limit disdel.Bytes, workers int) Fit {
 	if f.Given == nil {
 		f.Given = s.fittedFewest(in.Job.Training.JobBatch())
 	}
-	if workers > 0 {
-		f.SameWorkers = s.point(s.largest(func(int) int { return workers }), workers)
-	}
+	f.SameWorkers = s.point(s.largest(func(int) int { return workers }), workers)
 	f.Largest = s.fewest(s.largest(s.maximum))
 	switch {
 	case f.Largest == nil:
