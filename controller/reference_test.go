@@ -279,3 +279,29 @@ func TestARefusalIsToldOnceWhileItStays(t *testing.T) {
 		}
 	}
 }
+
+// A hold was too short if it ended an activation before its timeout. One that lasted until its timeout, or had no hold,
+// hung.
+func TestAHoldIsTooShortBeforeTheTimeout(t *testing.T) {
+	for _, c := range []struct {
+		outcome        disdel.Outcome
+		code           disdel.Code
+		hold, took     disdel.Millis
+		short, isFroze bool
+	}{
+		{disdel.OutcomeTimeout, "", 1, 99, true, false},
+		{disdel.OutcomeTimeout, "", 1, 100, false, true},
+		{disdel.OutcomeTimeout, "", 1, 101, false, true},
+		{disdel.OutcomeTimeout, "", 0, 99, false, false},
+		{disdel.OutcomeTimeout, "", 0, 100, false, false},
+		{disdel.OutcomeLost, "", 1, 99, false, false},
+		{disdel.OutcomeLost, "", 1, 100, false, false},
+		{disdel.OutcomeLost, disdel.CodeOverBudget, 0, 200, true, false},
+	} {
+		a := disdel.Activation{Outcome: c.outcome, Duration: c.took, Failure: &disdel.Error{Code: c.code}}
+		a.Hold, a.Limits.Timeout = c.hold, 100
+		if holdTooShort(a) != c.short || frozen(a) != c.isFroze {
+			t.Errorf("%+v: too short %t, frozen %t", c, holdTooShort(a), frozen(a))
+		}
+	}
+}

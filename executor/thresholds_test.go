@@ -472,3 +472,55 @@ func TestTheAnnotationsOfARecordAreRead(t *testing.T) {
 		}
 	}
 }
+
+// The error of a result is its text, or its JSON where it is none. A result without an error, or that is no JSON, has
+// an empty one.
+func TestTheErrorOfAResultIsItsText(t *testing.T) {
+	for result, want := range map[string]string{
+		`{"error":"oh"}`: "oh", `{"error":[1,2]}`: "[1,2]", `{"error":null}`: "", `{}`: "", `7`: "", `{`: "", ``: "",
+		`{"error":""}`: "",
+	} {
+		if got := errorText(json.RawMessage(result)); got != want {
+			t.Errorf("%s: %q, want %q", result, got, want)
+		}
+	}
+}
+
+// The usual pause is spread by a random part from nothing up to the most, both included.
+func TestTheUsualJitterIsWithinItsBounds(t *testing.T) {
+	e, err := New(Config{APIHost: "http://openwhisk.test", AuthKey: "user:key", Logger: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn := map[time.Duration]bool{}
+	for range 200 {
+		drawn[e.cfg.Jitter(1)] = true
+	}
+	if e.cfg.Jitter(0) != 0 || len(drawn) != 2 || !drawn[0] || !drawn[1] {
+		t.Errorf("up to 0: %v, up to 1 ns: %v", e.cfg.Jitter(0), drawn)
+	}
+}
+
+// An action is read with all that the platform says of it. What it leaves out is empty.
+func TestADeployedActionIsReadWhole(t *testing.T) {
+	const start = `{"name":"train","version":"0.0.3","updated":2000,"annotations":[{"key":"a","value":"b"}]`
+	bare := DeployedAction{
+		Name: "train", Version: "0.0.3", Updated: time.UnixMilli(2000), Annotations: map[string]any{"a": "b"},
+	}
+	full := bare
+	full.Kind, full.Image, full.Main, full.Code = "blackbox", "img", "train", "text"
+	full.Memory, full.Timeout, full.Logs = 192*disdel.MB, 90*time.Second, 3*disdel.MB
+	partly := bare
+	partly.Kind = "disdel:1"
+	for body, want := range map[string]DeployedAction{
+		start + `}`: bare, start + `,"exec":{"kind":"disdel:1"},"limits":{}}`: partly,
+		start + `,"exec":{"kind":"blackbox","image":"img","main":"train","code":"text"},` +
+			`"limits":{"memory":192,"timeout":90000,"logs":3}}`: full,
+	} {
+		e, _ := scripted(t, answerOf{200, body})
+		got, err := e.deployed(t.Context(), "pkg", "train")
+		if err != nil || fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
+			t.Errorf("%s: %+v, %v, want %+v", body, got, err, want)
+		}
+	}
+}
