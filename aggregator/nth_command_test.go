@@ -137,6 +137,7 @@ func (c *script) claims() {
 	c.do("counts", func() error { _, err := c.s.Counts(ctx, c.job); return err })
 	c.do("release", func() error { return c.s.Release(ctx, own) })
 	c.do("end", func() error { return c.s.EndMember(ctx, c.job, 2, 0) })
+	c.push(1, someWeights(1))
 	c.do("cancel", func() error { return c.s.Cancel(ctx, c.job) })
 	c.do("keep", func() error { return c.s.Keep(ctx, c.job, "mark") })
 	c.do("take up", func() error { _, err := c.s.TakeUp(ctx, c.job, "mark"); return err })

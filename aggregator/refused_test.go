@@ -3,6 +3,7 @@ package aggregator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -70,6 +71,10 @@ func TestWhatCannotBeRightIsRefused(t *testing.T) {
 			_, err := f.Encode(short, someWeights(9))
 			return err
 		}},
+		"a short reference to encode": {disdel.Invalid, func() error {
+			_, err := f.Encode(someWeights(9), short)
+			return err
+		}},
 		"its own delta, when the wait has ended": {disdel.Canceled, func() error {
 			_, err := s.Deltas(job, 2, 2).Own(canceled, 1, 0)
 			return err
@@ -133,12 +138,17 @@ func TestAReadersErrorComesBack(t *testing.T) {
 
 // What Redis answers to a claim is checked: another program at that address is told, and nothing is claimed.
 func TestAForeignAnswerToAClaimIsTold(t *testing.T) {
-	s := enter(t, embedded(t), "foreign")
-	s.client.AddHook(answers{[]any{int64(1), int64(2), int64(3)}})
-	_, state, err := s.Claim(ctx, update(0, 1).ID, "a", 1)
-	if state != ClaimUnknown || !errors.Is(err, disdel.Internal) ||
-		!strings.Contains(err.Error(), "Redis answered [1 2 3]") {
-		t.Errorf("%v, %v", state, err)
+	at := embedded(t)
+	for _, answer := range [][]any{
+		{int64(1), int64(2), int64(3)}, {int64(1), "2", int64(3)}, {"claimed", int64(2), int64(3)}, {"claimed", "2", "3"},
+	} {
+		s := enter(t, at, "foreign")
+		s.client.AddHook(answers{answer})
+		_, state, err := s.Claim(ctx, update(0, 1).ID, "a", 1)
+		if state != ClaimUnknown || !errors.Is(err, disdel.Internal) ||
+			!strings.Contains(err.Error(), fmt.Sprintf("Redis answered %v", answer)) {
+			t.Errorf("%v: %v, %v", answer, state, err)
+		}
 	}
 }
 

@@ -4,13 +4,16 @@ import "golang.org/x/sys/cpu"
 
 var hasAVX2 = cpu.X86.HasAVX2
 
+// first is the first of the bytes of n values. It panics if b is shorter, since assembly checks no bounds.
+func first(b []byte, n int) *byte { return &b[:4*n][0] }
+
 // addVector adds the values that fill whole vectors and returns their number, or -1 if one is not finite.
 func addVector(s sums, b []byte, weight float64) int {
-	n := min(len(s), len(b)/4) &^ 15
+	n := len(s) &^ 15
 	if !hasAVX2 || n == 0 {
 		return 0
 	}
-	if addAVX2(&s[0], &b[0], n, weight) != 0 {
+	if addAVX2(&s[0], first(b, n), n, weight) != 0 {
 		return -1
 	}
 	return n
@@ -40,11 +43,11 @@ func meanAVX2(dst *float32, s *float64, n int, total float64) uint32
 
 // setVector sets the sums that fill whole vectors and returns their number, or -1 if a value is not finite.
 func setVector(s sums, b []byte, weight float64) int {
-	n := min(len(s), len(b)/4) &^ 15
+	n := len(s) &^ 15
 	if !hasAVX2 || n == 0 {
 		return 0
 	}
-	if setAVX2(&s[0], &b[0], n, weight) != 0 {
+	if setAVX2(&s[0], first(b, n), n, weight) != 0 {
 		return -1
 	}
 	return n
@@ -58,11 +61,11 @@ func setAVX2(s *float64, b *byte, n int, weight float64) uint32
 // lastVector adds weight times a value to the sums that fill whole vectors and writes their means. It returns their
 // number, and whether all values and all means are finite.
 func lastVector(dst []float32, s sums, b []byte, weight, total float64) (n int, values, means bool) {
-	n = min(len(s), len(b)/4) &^ 7
+	n = len(s) &^ 7
 	if !hasAVX2 || n == 0 {
 		return 0, true, true
 	}
-	v, m := lastAVX2(&dst[0], &s[0], &b[0], n, weight, total)
+	v, m := lastAVX2(&dst[0], &s[0], first(b, n), n, weight, total)
 	return n, v == 0, m == 0
 }
 
@@ -74,11 +77,11 @@ func lastAVX2(dst *float32, s *float64, b *byte, n int, weight, total float64) (
 
 // addTwoVector is addVector for two members in one pass.
 func addTwoVector(s sums, a, b column) int {
-	n := min(len(s), len(a.bytes)/4, len(b.bytes)/4) &^ 15
+	n := len(s) &^ 15
 	if !hasAVX2 || n == 0 {
 		return 0
 	}
-	if addTwoAVX2(&s[0], &a.bytes[0], &b.bytes[0], n, a.weight, b.weight) != 0 {
+	if addTwoAVX2(&s[0], first(a.bytes, n), first(b.bytes, n), n, a.weight, b.weight) != 0 {
 		return -1
 	}
 	return n
@@ -92,11 +95,11 @@ func addTwoAVX2(s *float64, a, b *byte, n int, weightA, weightB float64) uint32
 
 // setTwoVector is setVector for two members in one pass.
 func setTwoVector(s sums, a, b column) int {
-	n := min(len(s), len(a.bytes)/4, len(b.bytes)/4) &^ 15
+	n := len(s) &^ 15
 	if !hasAVX2 || n == 0 {
 		return 0
 	}
-	if setTwoAVX2(&s[0], &a.bytes[0], &b.bytes[0], n, a.weight, b.weight) != 0 {
+	if setTwoAVX2(&s[0], first(a.bytes, n), first(b.bytes, n), n, a.weight, b.weight) != 0 {
 		return -1
 	}
 	return n
@@ -109,11 +112,11 @@ func setTwoAVX2(s *float64, a, b *byte, n int, weightA, weightB float64) uint32
 
 // lastTwoVector is lastVector for two members in one pass.
 func lastTwoVector(dst []float32, s sums, a, b column, total float64) (n int, values, means bool) {
-	n = min(len(s), len(a.bytes)/4, len(b.bytes)/4) &^ 7
+	n = len(s) &^ 7
 	if !hasAVX2 || n == 0 {
 		return 0, true, true
 	}
-	v, m := lastTwoAVX2(&dst[0], &s[0], &a.bytes[0], &b.bytes[0], n, a.weight, b.weight, total)
+	v, m := lastTwoAVX2(&dst[0], &s[0], first(a.bytes, n), first(b.bytes, n), n, a.weight, b.weight, total)
 	return n, v == 0, m == 0
 }
 

@@ -373,8 +373,7 @@ type tensorPart struct{ tensor, from, to int }
 func (l layout) pieces(k int) iter.Seq[tensorPart] {
 	return func(yield func(tensorPart) bool) {
 		from, to := l.columnRange(k)
-		i, _ := slices.BinarySearch(l.starts, from+1)
-		for i--; from < to; i++ {
+		for i := 0; from < to; i++ {
 			end := min(to, l.starts[i+1])
 			if end > from && !yield(tensorPart{i, from - l.starts[i], end - l.starts[i]}) {
 				return
