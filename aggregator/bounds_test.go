@@ -442,6 +442,7 @@ func TestAStageTellsWhichAnswerItLacks(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			s.client.retries = 0
 			s.client.AddHook(failing{c.names})
 			s.client.large.AddHook(failing{c.names})
 			var ours *disdel.Error
@@ -449,6 +450,48 @@ func TestAStageTellsWhichAnswerItLacks(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// A stage that has to wait finds out that another one has started again.
+func TestAStageThatWaitsFindsARestart(t *testing.T) {
+	s := enter(t, embedded(t), "restart")
+	first, second := twoStages(t, s)
+	again := s.Pipeline(Claim{ID: update(1, 1).ID, Fence: 9}, second.at)
+	if _, err := again.Join(ctx, Joined{}, never); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Receive(ctx, false, make(Values, 1), still); !errors.Is(err, ErrStageRestarted) {
+		t.Errorf("%v, want %v", err, ErrStageRestarted)
+	}
+}
+
+// A member takes part in the steps up to its last one, and in all while it has not left.
+func TestAMemberTakesPartUpToItsLastStep(t *testing.T) {
+	d := (&Store{}).Deltas("job-1", 2, 2)
+	d.ended[1] = 2
+	for step, want := range map[int]bool{1: true, 2: true, 3: false} {
+		if d.participates(1, step) != want || !d.participates(0, step) {
+			t.Errorf("step %d: %t and %t", step, d.participates(1, step), d.participates(0, step))
+		}
+	}
+}
+
+// A claim that was lost is told, together with whether the job was canceled.
+func TestALostClaimTellsOfACancel(t *testing.T) {
+	s := enter(t, embedded(t), "lost")
+	lost := claim(t, s, update(0, 1).ID, "a", 1, Claimed)
+	claim(t, s, update(0, 1).ID, "b", 2, Claimed)
+	for _, canceled := range []bool{false, true} {
+		if canceled {
+			if err := s.Cancel(ctx, "job-1"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := s.Renew(ctx, lost)
+		if want(t, disdel.Conflict, err); got != canceled {
+			t.Errorf("canceled %t, told %t", canceled, got)
+		}
 	}
 }
 
