@@ -24,29 +24,57 @@ func TestAChangedJobGoesOnOnlyWhereItsRoundsDo(t *testing.T) {
 	for name, c := range map[string]struct {
 		was, now Spec
 		round    int
-		ok       bool
+		why      string // it cannot continue; "": it can
 	}{
-		"as it was":                       {epochs, epochs, 3, true},
-		"more epochs":                     {epochs, spec(9, 9, 1, 0, 16, 2), 3, true},
-		"fewer epochs":                    {epochs, spec(3, 3, 1, 0, 16, 2), 3, false},
-		"another batch":                   {epochs, spec(4, 4, 1, 0, 8, 2), 3, true},
-		"other workers":                   {epochs, spec(4, 4, 1, 0, 16, 3), 3, true},
-		"rounds of batches":               {epochs, every, 3, false},
-		"epochs instead":                  {every, spec(8, 8, 1, 0, 16, 2), 3, false},
-		"in an epoch":                     {every, every, 3, true},
-		"in an epoch, another batch":      {every, spec(8, 4, 1, 5, 8, 2), 3, false},
-		"in an epoch, other workers":      {every, spec(8, 4, 1, 5, 16, 3), 3, false},
-		"in an epoch, other K":            {every, spec(8, 4, 1, 6, 16, 2), 3, false},
-		"between epochs, another batch":   {every, spec(8, 4, 1, 5, 8, 2), 4, true},
-		"between epochs, more in each":    {every, spec(16, 4, 1, 2, 16, 2), 4, false},
-		"more epochs of as many rounds":   {every, spec(12, 6, 1, 5, 16, 2), 5, true},
-		"all in one round, from a record": {epochs, spec(1, 4, 4, 0, 16, 2), 1, false},
+		"as it was":   {epochs, epochs, 3, ""},
+		"more epochs": {epochs, spec(9, 9, 1, 0, 16, 2), 3, ""},
+		"fewer epochs": {
+			epochs, spec(3, 3, 1, 0, 16, 2), 3,
+			"the job now has 3 rounds, and its checkpoint is of round 4",
+		},
+		"another batch": {epochs, spec(4, 4, 1, 0, 8, 2), 3, ""},
+		"other workers": {epochs, spec(4, 4, 1, 0, 16, 3), 3, ""},
+		"rounds of batches": {
+			epochs, every, 3,
+			"round 4 began at batch 1 of epoch 4, and now begins at batch 6 of epoch 2",
+		},
+		"epochs instead": {
+			every, spec(8, 8, 1, 0, 16, 2), 3,
+			"round 4 began at batch 6 of epoch 2, and now begins at batch 1 of epoch 4",
+		},
+		"in an epoch": {every, every, 3, ""},
+		"in an epoch, another batch": {
+			every, spec(8, 4, 1, 5, 8, 2), 3,
+			"round 4 begins in the middle of an epoch, and batches had 16 rows, not 8",
+		},
+		"in an epoch, other workers": {
+			every, spec(8, 4, 1, 5, 16, 3), 3,
+			"round 4 begins in the middle of an epoch, which 2 workers began and not 3",
+		},
+		"in an epoch, other K": {
+			every, spec(8, 4, 1, 6, 16, 2), 3,
+			"round 4 began at batch 6 of epoch 2, and now begins at batch 7 of epoch 2",
+		},
+		"between epochs, another batch": {every, spec(8, 4, 1, 5, 8, 2), 4, ""},
+		"between epochs, more in each": {
+			every, spec(16, 4, 1, 2, 16, 2), 4,
+			"round 5 began at batch 1 of epoch 3, and now begins at batch 1 of epoch 2",
+		},
+		"more epochs of as many rounds": {every, spec(12, 6, 1, 5, 16, 2), 5, ""},
+		"all in one round, from a record": {
+			epochs, spec(1, 4, 4, 0, 16, 2), 1,
+			"the job now has 1 rounds, and its checkpoint is of round 2",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := disdel.Record{ID: "job-1", Job: c.was.Job, Plan: c.was.Plan}
 			err := CheckResume(r, c.now, disdel.Checkpoint{Round: c.round})
-			if ok := err == nil; ok != c.ok || !ok && disdel.KindOf(err) != disdel.Conflict {
-				t.Errorf("error %v", err)
+			why := ""
+			if err != nil {
+				why = disdel.AsError(err).Msg
+			}
+			if why != c.why || err != nil && disdel.KindOf(err) != disdel.Conflict {
+				t.Errorf("%v, want %q", err, c.why)
 			}
 		})
 	}

@@ -524,3 +524,16 @@ func TestADeployedActionIsReadWhole(t *testing.T) {
 		}
 	}
 }
+
+// Rounds of messages count from 1, as on the screen. Workers have their own numbers.
+func TestActivationsAreNamedAsOnTheScreen(t *testing.T) {
+	for task, want := range map[disdel.Task]string{
+		disdel.TaskTrain: "train action of worker 2 in round 4", disdel.TaskInfer: "infer action 3",
+		disdel.TaskAggregate: "aggregate action 2 of level 5 in round 4", disdel.TaskProbe: "a probe of p/a",
+		disdel.TaskEvaluate: "evaluate action in round 4",
+	} {
+		if got := describe(&disdel.Invocation{Task: task, Round: 3, Member: 2, Level: 5, Action: "p/a"}); got != want {
+			t.Errorf("%s: %q, want %q", task, got, want)
+		}
+	}
+}
