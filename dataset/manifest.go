@@ -80,9 +80,15 @@ func checksum(data []byte) string {
 
 func checksumText(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }
 
-// encode returns the stored bytes of the manifest.
+// encode returns the stored bytes of the manifest. That of a table of very many columns is one line: blanks were a
+// third of it.
 func (m *Manifest) encode() []byte {
-	data, err := json.MarshalIndent(m, "", "  ")
+	data, err := []byte(nil), error(nil)
+	if len(m.Columns) > mostColumns {
+		data, err = json.Marshal(m)
+	} else {
+		data, err = json.MarshalIndent(m, "", "  ")
+	}
 	if err != nil {
 		panic("dataset: a manifest is plain data: " + err.Error())
 	}
@@ -230,12 +236,25 @@ func checkName(name string) error {
 
 // Limits of a manifest's numbers: no product of them overflows, and nothing is allocated by an unchecked number.
 const (
-	largestManifest = 64 << 20 // bytes of the manifest itself
-	largestSample   = 1 << 28  // values of a row
-	largestPart     = 1 << 40  // rows of a part
-	largestHeader   = 64 << 10 // bytes of a chunk except values and labels
+	largestManifest = 512 << 20 // bytes of the manifest itself
+	largestSample   = 1 << 28   // values of a row
+	largestPart     = 1 << 40   // rows of a part
+	largestHeader   = 64 << 10  // bytes of a chunk except values and labels
 	largestClasses  = 1 << 24
 )
+
+// checkStored returns Invalid for a manifest that readManifest would refuse for its size.
+func (m *Manifest) checkStored(size int) error {
+	if size <= largestManifest {
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "add data set " + m.Name,
+		Msg: fmt.Sprintf("its %s need %v of description, and %v are the most", disdel.Counted(len(m.Columns), "column"),
+			disdel.Bytes(size), disdel.Bytes(largestManifest)),
+		Hint: "use shorter names of columns, or leave columns out (--skip)",
+	}
+}
 
 var sumForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)

@@ -39,7 +39,11 @@ func (in *DenseInput) checkSent() error {
 	case in.Classes > mostClasses:
 		return in.bad("it has %d classes, and %d are the most", in.Classes, mostClasses)
 	case len(in.Columns) > mostColumns:
-		return in.bad("it has %d columns, and %d are the most", len(in.Columns), mostColumns)
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "add data set " + in.Name,
+			Msg:  fmt.Sprintf("it has %d columns, and a server takes at most %d", len(in.Columns), mostColumns),
+			Hint: "leave columns out (--skip), or add and use it on your own computer, without a server",
+		}
 	default:
 		return nil
 	}
@@ -83,8 +87,12 @@ type sparseHead struct {
 	Made bool `json:"bayes,omitempty"` // the result of Bayes follows the rows
 }
 
-// WriteDenseRows writes a data set of dense rows for ReadRows.
+// WriteDenseRows writes a data set of dense rows for ReadRows. It returns Invalid for rows that ReadRows refuses for
+// their size.
 func WriteDenseRows(w io.Writer, in DenseInput) error {
+	if err := in.checkSent(); err != nil {
+		return err
+	}
 	return writeRows(w, rowsHead{Dense: &in}, func(put func(heldOut bool, row []byte) error) (float64, error) {
 		var row []byte
 		return 0, in.Each(func(r DenseRow) error {

@@ -116,12 +116,12 @@ func (s *Store) beginAdd(ctx context.Context, name string) error {
 	return err
 }
 
-// endAdd writes the manifest, then its checksum, and removes the files of an earlier data set of that name.
-func (s *Store) endAdd(ctx context.Context, m *Manifest) error {
+// endAdd writes the encoded manifest, then its checksum, and removes the files of an earlier data set of that name.
+func (s *Store) endAdd(ctx context.Context, m *Manifest, data []byte) error {
 	for _, w := range []struct {
 		key  string
 		data []byte
-	}{{manifestKey(m.Name), m.encode()}, {sumKey(m.Name), []byte(m.Checksum() + "\n")}} {
+	}{{manifestKey(m.Name), data}, {sumKey(m.Name), []byte(checksum(data) + "\n")}} {
 		if err := blobs.WriteAll(ctx, s.bucket, w.key, w.data); err != nil {
 			return blobs.Wrap(err, "write manifest", w.key)
 		}
@@ -383,13 +383,18 @@ func (s *Store) addStream(ctx context.Context, name string, overwrite bool, writ
 		}
 	}
 	m, err := write(false)
+	var data []byte
+	if err == nil {
+		data = m.encode()
+		err = m.checkStored(len(data))
+	}
 	if err != nil {
 		if kind == disdel.NotFound { // chunks without a manifest belong to no data set
 			_ = s.forget(context.WithoutCancel(ctx), name) // a later data set of that name replaces what is left
 		}
 		return m, err
 	}
-	return m, s.endAdd(ctx, &m)
+	return m, s.endAdd(ctx, &m, data)
 }
 
 // forget removes the chunks of a failed data set.

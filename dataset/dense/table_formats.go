@@ -260,8 +260,9 @@ func tooManyColumns(file string, maximum int) error {
 	return &disdel.Error{
 		Kind: disdel.Invalid, Op: "read " + file,
 		Msg: fmt.Sprintf("a row has more than %d columns, and a table may have %d", maximum, maximum),
-		Hint: fmt.Sprintf("raise the limit with --max-columns NUMBER, up to %d; or add wider rows as arrays "+
-			"(--images FILE.npy --labels FILE.npy), or as sparse rows (--libsvm)", largestMaxColumns),
+		Hint: fmt.Sprintf("raise the limit with --max-columns NUMBER, up to %d, on your own computer: a server takes at most "+
+			"%d; or add wider rows as arrays "+
+			"(--images FILE.npy --labels FILE.npy), or as sparse rows (--libsvm)", largestMaxColumns, mostColumns),
 	}
 }
 

@@ -118,7 +118,9 @@ func denseFlags() []cli.Flag {
 		},
 		&cli.StringFlag{Name: "shape", Usage: "image shape `CxHxW` of the rows of --csv: 1x28x28"},
 		&cli.IntFlag{
-			Name: "max-columns", Usage: "largest `NUMBER` of columns of --csv; each needs about a kB of memory", Value: 1 << 16,
+			Name:  "max-columns",
+			Usage: "largest `NUMBER` of columns of --csv; each needs 3 kB of memory, and a server takes at most 65536",
+			Value: 1 << 16,
 		},
 		&cli.StringFlag{Name: "npz", Usage: "`FILE` of NumPy arrays x_train, y_train, x_test and y_test, or x and y"},
 		&cli.StringFlag{Name: "safetensors", Usage: "safetensors `FILE`, with the tensor names of --npz"},
