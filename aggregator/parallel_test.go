@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/disdel/disdel"
 )
 
 // Of several errors the first one is told that no other has caused: that of the smallest index, wherever it stands.
@@ -24,5 +28,29 @@ func TestTheFirstFaultIsTold(t *testing.T) {
 		if got := firstFault(t.Context(), c.faults, c.at); got != c.want {
 			t.Errorf("%s: %v, not %v", what, got, c.want)
 		}
+	}
+}
+
+// However many connections were in use at once, a store at rest keeps those that reads at once and a heartbeat need.
+func TestIdleConnectionsAreFew(t *testing.T) {
+	s, err := Open(t.Context(), disdel.Store{URLs: []string{plainRedis(t)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	client := s.servers[0].UniversalClient.(*redis.Client)
+	var used []*redis.Conn
+	for range 4 * idleConnections {
+		c := client.Conn()
+		if err := c.Ping(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		used = append(used, c)
+	}
+	for _, c := range used {
+		c.Close()
+	}
+	if got := client.PoolStats(); got.IdleConns > idleConnections || got.IdleConns == 0 {
+		t.Errorf("%d connections wait of %d", got.IdleConns, len(used))
 	}
 }

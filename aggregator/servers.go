@@ -46,6 +46,10 @@ const (
 // forget idle connections silently.
 const idleTime = time.Minute
 
+// idleConnections is how many idle connections to a server are kept: for as many reads and writes as run at once, and
+// for a heartbeat beside them. The service would otherwise keep as many as its busiest moment had, with 64 KB each.
+const idleConnections = readDepth + writeDepth + 1
+
 // commandTimeout bounds a small command.
 const commandTimeout = 30 * time.Second
 
@@ -170,6 +174,9 @@ func parseAddress(text, authority string) (opt *redis.Options, master string, er
 	if opt.ConnMaxIdleTime == 0 {
 		opt.ConnMaxIdleTime = idleTime
 	}
+	if opt.MaxIdleConns == 0 {
+		opt.MaxIdleConns = idleConnections
+	}
 	opt.ContextTimeoutEnabled = true // otherwise a command ignores the deadline of its context
 	return opt, master, nil
 }
@@ -217,7 +224,8 @@ func newGuarded(master string, guards []redis.Options, password string, tracked 
 			Username: opt.Username, Password: opt.Password, TLSConfig: opt.TLSConfig,
 			MaxRetries: retries, MinRetryBackoff: leastPause, MaxRetryBackoff: mostPause,
 			DialTimeout: opt.DialTimeout, DialerRetries: opt.DialerRetries, ReadTimeout: timeout, WriteTimeout: timeout,
-			ConnMaxIdleTime: opt.ConnMaxIdleTime, ContextTimeoutEnabled: true, DisableIdentity: true,
+			ConnMaxIdleTime: opt.ConnMaxIdleTime, MaxIdleConns: opt.MaxIdleConns,
+			ContextTimeoutEnabled: true, DisableIdentity: true,
 		})
 	}
 	return s.complete(failoverTries)
@@ -246,7 +254,8 @@ func openCluster(ctx context.Context, nodes []*redis.Options, tracked *connectio
 			Addrs: at, Dialer: dial, Username: opt.Username, Password: opt.Password, TLSConfig: tls,
 			MaxRedirects: max(retries, redirects), MinRetryBackoff: leastPause, MaxRetryBackoff: mostPause,
 			DialTimeout: opt.DialTimeout, DialerRetries: opt.DialerRetries, ReadTimeout: timeout, WriteTimeout: timeout,
-			ConnMaxIdleTime: opt.ConnMaxIdleTime, ContextTimeoutEnabled: true, DisableIdentity: true,
+			ConnMaxIdleTime: opt.ConnMaxIdleTime, MaxIdleConns: opt.MaxIdleConns,
+			ContextTimeoutEnabled: true, DisableIdentity: true,
 			MaintNotificationsConfig:   opt.MaintNotificationsConfig,
 			ClusterStateReloadInterval: topologyAge,
 			DisableRoutingPolicies:     true, // they need COMMAND, which a tenant's user may not call

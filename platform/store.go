@@ -120,7 +120,7 @@ func (s *store) open(durable bool) error {
 	}
 	return boltcheck.Guard(s.path, func() (err error) {
 		s.db, err = bbolt.Open(s.path, 0o600,
-			&bbolt.Options{Timeout: time.Second, NoSync: !durable, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
+			&bbolt.Options{Timeout: time.Second, NoSync: !durable, NoFreelistSync: true})
 		return err
 	})
 }
