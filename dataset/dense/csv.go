@@ -200,6 +200,9 @@ func (t *table) begin() error {
 			t.names = top[0]
 		}
 		t.names = HeaderNames(t.names)
+		if err := t.checkHeldOutHeader(); err != nil {
+			return err
+		}
 	}
 	for i := range t.names {
 		if !utf8.ValidString(t.names[i]) {

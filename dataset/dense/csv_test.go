@@ -442,6 +442,34 @@ func TestHeldOutRowsOfATable(t *testing.T) {
 	}
 }
 
+// Cells of held-out rows are read by their place, so their header must be that of the rows to learn from.
+func TestTheHeaderOfHeldOutRows(t *testing.T) {
+	train := "a,b,y\n0,1,p\n10,2,q\n"
+	for text, want := range map[string][]string{
+		"\xef\xbb\xbfa, b,\"y\"\n5,1,q\n": nil,
+		"b,a,y\n1,5,q\n": {
+			`test:1:1: columns: column 1 is "b", and in f "a"; put the columns of both files in the same order`,
+		},
+		"a,y,b\n5,q,1\n": {`test:1:2: columns: column 2 is "y", and in f "b"`},
+		"a,b\n5,1\n":     {`have a column "y", and these rows do not; rows without answers are for disdel infer`},
+		"5,1,q\n6,2,p\n": {
+			`test:1:1: columns: rows to learn from have no column "5"; the first line must be the header of f`,
+		},
+		"a,b,c,y\n": {`test:1:3: columns: rows to learn from have no column "c"`},
+	} {
+		test := dataset.TextSource("test", text)
+		_, err := CSV{Source: dataset.TextSource("f", train), Test: &test}.Input("a")
+		if len(want) == 0 && err != nil {
+			t.Errorf("%q: %s", text, told(err))
+		}
+		for _, want := range want {
+			if got := told(err); !strings.Contains(got, want) {
+				t.Errorf("%q: no %q in %s", text, want, got)
+			}
+		}
+	}
+}
+
 // Whatever bytes come, reading them ends with rows or with an error of the user's.
 func FuzzCSV(f *testing.F) {
 	for _, text := range []string{people, "a;b\n1;2\n", "\"", "a,y\n1e400,0\n", "\xef\xbb\xbf,,\n,,\n", "1\t2\n"} {

@@ -160,6 +160,67 @@ func sameNames(file string, names, theirs []string, format tableFormat) error {
 	return wrong.err()
 }
 
+// checkHeldOutHeader returns faults if the header of the held-out rows' file has other names, or the same ones in another
+// order: cells are read by their place.
+func (t *table) checkHeldOutHeader() error {
+	if !t.header || t.Test == nil {
+		return nil
+	}
+	file, err := t.Test.Open()
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	in := bufio.NewReaderSize(&guarded{file, longestRecord}, bufferBytes)
+	if head, err := in.Peek(len(byteOrderMark)); err == nil && string(head) == byteOrderMark {
+		in.Discard(len(byteOrderMark)) //nolint:errcheck // they have been read
+	}
+	top, err := t.top(in)
+	if err != nil {
+		return t.broken(*t.Test, err)
+	}
+	if len(top) == 0 {
+		return nil
+	}
+	if theirs := HeaderNames(top[0]); !slices.Equal(theirs, t.names) {
+		return t.otherHeader(theirs)
+	}
+	return nil
+}
+
+// otherHeader says how a header differs from the table's.
+func (t *table) otherHeader(theirs []string) error {
+	wrong := &faults{file: t.Test.Name}
+	for i, name := range theirs {
+		if !slices.Contains(t.names, name) {
+			wrong.add(disdel.Fault{
+				Line: 1, Column: i + 1, Path: "columns", Msg: fmt.Sprintf("rows to learn from have no column %.40q", name),
+				Hint: "the first line must be the header of " + t.Name,
+			})
+		}
+	}
+	for _, name := range t.names {
+		if !slices.Contains(theirs, name) {
+			wrong.add(disdel.Fault{
+				Line: 1, Path: "columns", Msg: fmt.Sprintf("rows to learn from have a column %.40q, and these rows do not", name),
+				Hint: "rows without answers are for disdel infer, after the training",
+			})
+		}
+	}
+	if len(wrong.list) == 0 {
+		at := 0
+		for theirs[at] == t.names[at] {
+			at++
+		}
+		wrong.add(disdel.Fault{
+			Line: 1, Column: at + 1, Path: "columns",
+			Msg:  fmt.Sprintf("column %d is %.40q, and in %s %.40q", at+1, theirs[at], t.Name, t.names[at]),
+			Hint: "put the columns of both files in the same order",
+		})
+	}
+	return wrong.err()
+}
+
 // nextRow sets the cells of the next row. It returns false for a line without a row, and io.EOF at the end.
 type nextRow func(cells []string) (bool, error)
 
