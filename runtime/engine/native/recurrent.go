@@ -106,7 +106,7 @@ func (reverse) passGradient(l *layer, w *kernel.Worker, k int, add bool) {
 
 // passGradient passes on what backward left in place of the gates.
 func (recurrent) passGradient(l *layer, w *kernel.Worker, k int, add bool) {
-	r := l.recurrent(l.grad, cleared(w, l.in[k].grad, add))
-	w.GatesBack(&r)
+	r := l.recurrent(l.grad, l.in[k].grad)
+	w.GatesBack(&r, add)
 	w.Sync()
 }

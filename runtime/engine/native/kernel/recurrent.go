@@ -192,8 +192,8 @@ func recurrents(f *functions) {
 	})
 }
 
-// GatesBack adds the gradients of X to DX, after all positions went back.
-func (w *Worker) GatesBack(r *Recurrent) {
+// GatesBack writes the gradients of X to DX, or adds them, after all positions went back.
+func (w *Worker) GatesBack(r *Recurrent, add bool) {
 	n := len(r.Gates) / len(r.Memories)
 	from, to := r.positions(w)
 	for t := from; t < to; t++ {
@@ -202,7 +202,7 @@ func (w *Worker) GatesBack(r *Recurrent) {
 			if n == 3 && k == 2 {
 				src = r.Memories[t*r.Pixel():][:r.Pixel()]
 			}
-			w.move(r.DX[(t*n+k)*r.Pixel():][:r.Pixel()], src, true)
+			w.move(r.DX[(t*n+k)*r.Pixel():][:r.Pixel()], src, add)
 		}
 	}
 }
