@@ -35,12 +35,11 @@ type Manager struct {
 	publish    bool // the running aggregation only writes the weights
 	duplicates int  // results of this round that changed nothing
 	restarts   int  // times this round started again because updates were lost or damaged
-	// results of this round's workers from before it started again
-	earlier map[int]disdel.TrainResult
 	alarms     int  // set so far
 	alarmed    bool // the newest alarm is of this round
 	stopped    string
-	resumed    *disdel.Round // trained by an earlier run of the job
+	resumed    *disdel.Round              // trained by an earlier run of the job
+	earlier    map[int]disdel.TrainResult // of this round's workers, from before it started again
 
 	rollbacks int // times the job went back because the store had lost weights
 	ended     bool

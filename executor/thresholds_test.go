@@ -99,7 +99,7 @@ func TestAnOutageStartsAndEndsOnTime(t *testing.T) {
 		time.Sleep(1500*time.Millisecond - 1)
 		h.requestSent() // the first one counts
 		down(t, &h, false, "")
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		down(t, &h, true, "no answer")
 		h.answerReceived()
 		if down(t, &h, false, ""); !h.lastReturn().IsZero() {
@@ -209,7 +209,7 @@ func TestProbesAreSentOnTime(t *testing.T) {
 		if e.probe(t.Context(), inv, begun); len(c.accepted) != 0 {
 			t.Error("a refused probe is sent again too soon")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		sent := time.Now()
 		if p := e.probe(t.Context(), inv, begun); len(c.accepted) != 1 || !p.sent.Equal(sent) {
 			t.Errorf("a refused probe is sent again: %+v", p)
@@ -219,7 +219,7 @@ func TestProbesAreSentOnTime(t *testing.T) {
 			if e.probe(t.Context(), inv, sent); len(c.accepted) != n+1 {
 				t.Errorf("%d probes after exactly %v", len(c.accepted), pause)
 			}
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			if p := e.probe(t.Context(), inv, sent); len(c.accepted) != n+2 || len(p.older) != n+1 || !p.served.IsZero() {
 				t.Errorf("%d probes after more than %v, %d older", len(c.accepted), pause, len(p.older))
 			}

@@ -302,15 +302,15 @@ func untrue(from drawnTable, want pythonTable, err error) string {
 
 // lineOfReturn is the line of the first carriage return outside quotes that no newline follows; 0: there is none.
 func lineOfReturn(text string) int {
-	even := ""
+	var even strings.Builder
 	for i, part := range strings.Split(text, `"`) { // every other part stands in quotes
-		if even += "\""; i%2 == 1 {
+		if even.WriteString("\""); i%2 == 1 {
 			part = strings.ReplaceAll(part, "\r", ".")
 		}
-		even += part
+		even.WriteString(part)
 	}
-	for at := range strings.Count(even, "\n") + 1 {
-		if line := strings.Split(even, "\n")[at]; strings.Contains(strings.TrimRight(line, "\r"), "\r") {
+	for at := range strings.Count(even.String(), "\n") + 1 {
+		if line := strings.Split(even.String(), "\n")[at]; strings.Contains(strings.TrimRight(line, "\r"), "\r") {
 			return at + 1
 		}
 	}
