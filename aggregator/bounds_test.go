@@ -13,10 +13,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/golden"
 )
 
 // rewrite says that transcripts are written anew: DISDEL_REWRITE=1 go test ./aggregator.
@@ -133,18 +133,7 @@ func TestDrawnNeedsKeepTheirExplanations(t *testing.T) {
 	}
 	const file = "testdata/drawn/needs.txt"
 	got := strings.Join(lines, "\n") + "\n"
-	if rewrite {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := gocmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("needs (-before +now); if that is meant, DISDEL_REWRITE=1 go test ./aggregator:\n%s", diff)
-	}
+	golden.Same(t, file, got, rewrite)
 }
 
 // What Redis says of its memory is known only with both numbers. Without a limit the machine's memory is one.

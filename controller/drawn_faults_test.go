@@ -4,14 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/test/golden"
 )
 
 // drawnStore has a data set of each kind: images, rows of two classes, numbers and several labels to predict, and
@@ -161,16 +159,5 @@ func TestDrawnJobsHaveTheSameFaults(t *testing.T) {
 		}
 	}
 	got := strings.Join(lines, "\n") + "\n"
-	if *rewrite {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := gocmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("faults (-before +now); if that is meant, go test ./controller -rewrite:\n%s", diff)
-	}
+	golden.Same(t, file, got, *rewrite)
 }

@@ -2,12 +2,12 @@ package controller
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/disdel/disdel/internal/test/golden"
 )
 
 // Of 60 drawn worlds and 25 drawn jobs with budgets, each gets the orders that it got in earlier versions. Draws are
@@ -32,16 +32,5 @@ func TestDrawnJobsGetTheSameOrders(t *testing.T) {
 		lines = append(append(lines, fmt.Sprintf("budget %d", seed)), w.script...)
 	}
 	got := strings.Join(lines, "\n") + "\n"
-	if *rewrite {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := gocmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("orders (-before +now); if that is meant, go test ./controller -rewrite:\n%s", diff)
-	}
+	golden.Same(t, file, got, *rewrite)
 }

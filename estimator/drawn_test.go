@@ -5,15 +5,13 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/golden"
 	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
@@ -23,18 +21,7 @@ var rewrite = flag.Bool("rewrite", false, "write testdata/drawn anew")
 func sameAsBefore(t *testing.T, name string, lines []string) {
 	t.Helper()
 	file, got := "testdata/drawn/"+name, strings.Join(lines, "\n")+"\n"
-	if *rewrite {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := gocmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("figures (-before +now); if that is meant, go test ./estimator -rewrite:\n%s", diff)
-	}
+	golden.Same(t, file, got, *rewrite)
 }
 
 // drawnWorkload is a workload of few values, so that some of two draws are equal and others are at a bound.

@@ -3,14 +3,12 @@ package scheduler
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
 	"github.com/disdel/disdel"
+	goldenfile "github.com/disdel/disdel/internal/test/golden"
 )
 
 // oneOf draws one of some values.
@@ -20,18 +18,7 @@ func oneOf[T any](draw *rand.Rand, values ...T) T { return values[draw.IntN(len(
 func sameAsBefore(t *testing.T, name string, lines []string) {
 	t.Helper()
 	file, got := "testdata/drawn/"+name, strings.Join(lines, "\n")+"\n"
-	if *rewrite {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := gocmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("decisions (-before +now); if that is meant, go test ./scheduler -rewrite:\n%s", diff)
-	}
+	goldenfile.Same(t, file, got, *rewrite)
 }
 
 // someMB draws one of some numbers of MB, and someSec one of some numbers of seconds.

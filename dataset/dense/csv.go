@@ -683,21 +683,3 @@ func (t *table) kept() string {
 		return "numbers as they are"
 	}
 }
-
-// leastPixels is the smallest picture, 8x8.
-const leastPixels = 64
-
-// pixels tells whether the columns look like those of a picture.
-func (t *table) pixels() bool {
-	n, high := 0, 0.0
-	for i := range t.columns {
-		c := &t.columns[i]
-		if c.passed == "" && !c.inBytes() {
-			return false
-		}
-		if c.passed == "" {
-			n, high = n+1, max(high, c.High)
-		}
-	}
-	return n >= leastPixels && high > 1
-}

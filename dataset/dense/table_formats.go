@@ -160,8 +160,8 @@ func sameNames(file string, names, theirs []string, format tableFormat) error {
 	return wrong.err()
 }
 
-// checkHeldOutHeader returns faults if the header of the held-out rows' file has other names, or the same ones in another
-// order: cells are read by their place.
+// checkHeldOutHeader returns faults if the header of the held-out rows' file has other names, or the same ones in
+// another order: cells are read by their place.
 func (t *table) checkHeldOutHeader() error {
 	if !t.header || t.Test == nil {
 		return nil

@@ -87,8 +87,8 @@ func TestSoakOfTenants(t *testing.T) {
 	s.draw(os.Getenv("DISDEL_SOAK_PLOT"))
 }
 
-// perConnection is what one connection of a kind accounts for, in each quantity. Pools open and close connections as requests
-// overlap: up to six to Redis, as a test of the aggregator holds, and some to the server itself. A connection to itself
+// perConnection is what one connection of a kind accounts for, in each quantity. Pools open and close connections as
+// requests overlap: up to six to Redis, as a test of the aggregator holds, and some to the server itself. A connection to itself
 // has two ends here. How many there are is no growth.
 var perConnection = map[string]map[string]float64{
 	redisConns: {descriptor: 1, heapMB: 65.0 / 1024},
@@ -125,7 +125,7 @@ func (s *soaked) live(long time.Duration, seed uint64) (growth float64) {
 	for what, had := range before.of {
 		by := 100 * (after.of[what] - had) / max(had, 1)
 		s.t.Logf("%s: %.1f, then %.1f (%+.1f %%)", what, had, after.of[what], by)
-		if what != residentMB && perConnection[what] == nil { // resident memory follows the pace of the collector and of the system
+		if what != residentMB && perConnection[what] == nil { // resident memory follows the collector and the system
 			growth = max(growth, 100*(after.without(what)-before.without(what))/max(before.without(what), 1))
 		}
 	}
