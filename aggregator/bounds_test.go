@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	goflag "flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -19,8 +19,7 @@ import (
 	"github.com/disdel/disdel/internal/test/golden"
 )
 
-// rewrite says that transcripts are written anew: DISDEL_REWRITE=1 go test ./aggregator.
-var rewrite = os.Getenv("DISDEL_REWRITE") != ""
+var updateFiles = goflag.Bool("update", false, "write the transcripts of testdata anew")
 
 func oneOf[T any](draw *rand.Rand, values ...T) T { return values[draw.IntN(len(values))] }
 
@@ -133,7 +132,7 @@ func TestDrawnNeedsKeepTheirExplanations(t *testing.T) {
 	}
 	const file = "testdata/drawn/needs.txt"
 	got := strings.Join(lines, "\n") + "\n"
-	golden.Same(t, file, got, rewrite)
+	golden.Same(t, file, got, *updateFiles)
 }
 
 // What Redis says of its memory is known only with both numbers. Without a limit the machine's memory is one.

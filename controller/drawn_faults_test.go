@@ -159,5 +159,5 @@ func TestDrawnJobsHaveTheSameFaults(t *testing.T) {
 		}
 	}
 	got := strings.Join(lines, "\n") + "\n"
-	golden.Same(t, file, got, *rewrite)
+	golden.Same(t, file, got, *update)
 }

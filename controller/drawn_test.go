@@ -32,5 +32,5 @@ func TestDrawnJobsGetTheSameOrders(t *testing.T) {
 		lines = append(append(lines, fmt.Sprintf("budget %d", seed)), w.script...)
 	}
 	got := strings.Join(lines, "\n") + "\n"
-	golden.Same(t, file, got, *rewrite)
+	golden.Same(t, file, got, *update)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the transcripts of testdata anew")
+var update = flag.Bool("update", false, "write the transcripts of testdata anew")
 
 // Every file of testdata/manager is a script: events in, the manager's orders under each as "-> ...". The manager is
 // pure, so a transcript is the whole of its behaviour.
@@ -33,12 +33,12 @@ func TestManagerFollowsItsScripts(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := play(t, string(want))
-			if *rewrite {
+			if *update {
 				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if diff := cmp.Diff(string(want), got); diff != "" && !*rewrite {
+			if diff := cmp.Diff(string(want), got); diff != "" && !*update {
 				t.Errorf("transcript (-want +got):\n%s", diff)
 			}
 		})

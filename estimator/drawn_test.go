@@ -1,7 +1,6 @@
 package estimator
 
 import (
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -15,13 +14,11 @@ import (
 	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write testdata/drawn anew")
-
 // sameAsBefore compares lines with a transcript of testdata/drawn: who changes a figure sees which ones change.
 func sameAsBefore(t *testing.T, name string, lines []string) {
 	t.Helper()
 	file, got := "testdata/drawn/"+name, strings.Join(lines, "\n")+"\n"
-	golden.Same(t, file, got, *rewrite)
+	golden.Same(t, file, got, *update)
 }
 
 // drawnWorkload is a workload of few values, so that some of two draws are equal and others are at a bound.

@@ -15,7 +15,7 @@ import (
 	"github.com/disdel/disdel/model"
 )
 
-var update = flag.Bool("update", false, "write testdata/estimates.txt anew")
+var update = flag.Bool("update", false, "write testdata/estimates.txt and testdata/drawn anew")
 
 // variant is a job that differs from the plain one.
 type variant struct {

@@ -18,7 +18,7 @@ func oneOf[T any](draw *rand.Rand, values ...T) T { return values[draw.IntN(len(
 func sameAsBefore(t *testing.T, name string, lines []string) {
 	t.Helper()
 	file, got := "testdata/drawn/"+name, strings.Join(lines, "\n")+"\n"
-	goldenfile.Same(t, file, got, *rewrite)
+	goldenfile.Same(t, file, got, *update)
 }
 
 // someMB draws one of some numbers of MB, and someSec one of some numbers of seconds.

@@ -22,7 +22,7 @@ import (
 	"github.com/disdel/disdel"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the transcripts of testdata anew")
+var update = flag.Bool("update", false, "write the transcripts of testdata anew")
 
 // Every file of testdata/policies is a script: observations in, decisions under each as "-> ...". A policy is pure, so
 // a transcript is the whole of its behaviour.
@@ -33,7 +33,7 @@ func TestPoliciesFollowTheirScripts(t *testing.T) {
 	}
 	for _, name := range PolicyNames() {
 		if file := "testdata/policies/" + name + ".txt"; !slices.Contains(files, file) {
-			t.Errorf("policy %s has no %s: write its lines; go test ./scheduler -rewrite adds the decisions", name, file)
+			t.Errorf("policy %s has no %s: write its lines; go test ./scheduler -update adds the decisions", name, file)
 		}
 	}
 	for _, file := range files {
@@ -43,13 +43,13 @@ func TestPoliciesFollowTheirScripts(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := playPolicy(t, string(want))
-			if *rewrite {
+			if *update {
 				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if diff := gocmp.Diff(string(want), got); diff != "" && !*rewrite {
-				t.Errorf("transcript (-want +got); if that is meant, go test ./scheduler -rewrite:\n%s", diff)
+			if diff := gocmp.Diff(string(want), got); diff != "" && !*update {
+				t.Errorf("transcript (-want +got); if that is meant, go test ./scheduler -update:\n%s", diff)
 			}
 		})
 	}

@@ -373,17 +373,17 @@ func TestExplainSaysWhatIsPossible(t *testing.T) {
 	}
 }
 
-// docs/reference/layers.md is made from the table of layers: go test -rewrite updates the file.
+// docs/reference/layers.md is made from the table of layers: go test -update updates the file.
 func TestTheCommittedPageOfLayersIsTheTables(t *testing.T) {
 	const page = "../../docs/reference/layers.md"
-	if *rewrite {
+	if *update {
 		if err := os.WriteFile(page, layersPage(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	committed, err := os.ReadFile(page)
 	if err != nil || string(committed) != string(layersPage()) {
-		t.Errorf("docs/reference/layers.md is stale (%v): go test ./controller/jobfile -rewrite", err)
+		t.Errorf("docs/reference/layers.md is stale (%v): go test ./controller/jobfile -update", err)
 	}
 }
 
@@ -401,16 +401,16 @@ func TestFieldsAreFoundByTheirLastName(t *testing.T) {
 	}
 }
 
-// schema.json is committed for editors; this fails when the table has moved on. go test -rewrite writes it anew.
+// schema.json is committed for editors; this fails when the table has moved on. go test -update writes it anew.
 func TestTheCommittedSchemaIsTheTables(t *testing.T) {
-	if *rewrite {
+	if *update {
 		if err := os.WriteFile("schema.json", Schema(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	committed, err := os.ReadFile("schema.json")
 	if err != nil || string(committed) != string(Schema()) {
-		t.Errorf("schema.json is stale (%v): go test ./controller/jobfile -rewrite", err)
+		t.Errorf("schema.json is stale (%v): go test ./controller/jobfile -update", err)
 	}
 }
 
@@ -419,7 +419,7 @@ func layersPage() []byte {
 	var out strings.Builder
 	out.WriteString("# Layers\n\nThe kinds of `model.layers` in a job file, one an item of the list; `disdel explain " +
 		"model.layers.conv` prints the same.\n" +
-		"Made from the program's own table: `go test ./controller/jobfile -rewrite`.\n\n" +
+		"Made from the program's own table: `go test ./controller/jobfile -update`.\n\n" +
 		"Every layer takes a `name` (default: its place, 0, 1, ...) and `from`, the layer or layers whose output it takes " +
 		"(default: the\n" +
 		"one before; `input` is the data).\n\n")

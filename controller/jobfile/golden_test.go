@@ -17,7 +17,7 @@ import (
 	"github.com/disdel/disdel/internal/terminal"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the golden files anew; commit only what you can explain")
+var update = flag.Bool("update", false, "write the golden files anew; commit only what you can explain")
 
 // goodSections is a job file in parts: those that a case does not have are appended to it, which moves none of its
 // lines.
@@ -81,7 +81,7 @@ func TestBadFilesSayWhatIsWrongWhereAndHowToMendIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		cases += checkArchive(t, archive)
-		if *rewrite {
+		if *update {
 			if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -107,7 +107,7 @@ func checkArchive(t *testing.T, archive *txtar.Archive) (cases int) {
 		case "want":
 			cases++
 			got := render("job.yaml", text, sets)
-			if *rewrite {
+			if *update {
 				f.Data = []byte(got)
 			} else if diff := cmp.Diff(string(f.Data), got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", name, diff)

@@ -14,7 +14,7 @@ import (
 	"github.com/disdel/disdel/deploy/gpu"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the files in deploy/cluster/gpu anew")
+var update = flag.Bool("update", false, "write the files in deploy/cluster/gpu anew")
 
 var machines = gpu.Machines{
 	Count: 2, GPUs: 1, Memory: 16 * disdel.GB, Share: 4 * disdel.GB, Action: 2 * disdel.GB, Route: gpu.LimitRange,
@@ -33,13 +33,13 @@ func TestTheExampleIsWhatIsWritten(t *testing.T) {
 			if m.Route == gpu.LimitRange && f.Name == "pod-template.yaml" {
 				continue
 			}
-			if *rewrite {
+			if *update {
 				if err := os.WriteFile(name, []byte(f.Text), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if text, err := os.ReadFile(name); err != nil || string(text) != f.Text {
-				t.Errorf("%s is not what is written: go test ./deploy/gpu -rewrite (%v)", name, err)
+				t.Errorf("%s is not what is written: go test ./deploy/gpu -update (%v)", name, err)
 			}
 		}
 	}

@@ -23,7 +23,7 @@ func Same(t *testing.T, file, text string, update bool) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), text); diff != "" {
-		t.Errorf("%s differs (-file +program); read the difference, then run the test with -update, or -rewrite where it has that\n%s", file, diff)
+		t.Errorf("%s differs (-file +program); read the difference, then run the test with -update\n%s", file, diff)
 	}
 }
 
