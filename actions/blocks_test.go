@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/race"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/backends"
 )
@@ -13,6 +14,7 @@ import (
 // dense layers part by part. It comes to the bits of one that does not: in legs, with a later round's reference, from
 // the state that the round before kept, and in stages, which pause too.
 func TestWeightsThatComeAndGoInBlocksKeepTheBits(t *testing.T) {
+	race.SkipSequential(t)
 	t.Setenv("TMPDIR", t.TempDir())
 	type updating func(*bench, disdel.TrainRequest) disdel.Weights
 	run := func(format disdel.StateFormat, update updating) (w disdel.Weights) {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/internal/test/race"
 	"github.com/disdel/disdel/internal/test/wait"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/backends"
@@ -333,6 +334,7 @@ func TestAFailedProgramLeavesNothing(t *testing.T) {
 
 // An archive is unpacked below its folder and within the bounds, or refused.
 func TestArchivesAreUnpackedOrRefused(t *testing.T) {
+	race.SkipSequential(t)
 	to := filepath.Join(t.TempDir(), "program")
 	if err := unpack(zipped(t, map[string]string{"net.py": "a", "part/layers.py": "b"}), to); err != nil {
 		t.Fatal(err)

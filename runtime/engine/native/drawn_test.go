@@ -283,7 +283,7 @@ func drawStep(t *testing.T, g *model.Graph, rows int) drawnStep {
 		s.Ops = append(s.Ops, g.Nodes[i].Op.String())
 	}
 	s.X, s.Y = drawBatch(g, rows)
-	for _, set := range kernel.Sets() {
+	for _, set := range testedSets() {
 		for threads := 1; threads <= 2; threads++ {
 			t.Setenv(kernel.Variable, set.Name)
 			e := initialized(t, g, engine.Spec{BatchSize: rows, Optimizer: sgd1, Training: true, Threads: threads})

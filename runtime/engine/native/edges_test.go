@@ -15,9 +15,9 @@ import (
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
 )
 
-// everywhere runs f for every kernel path of this processor, with one thread and with two.
+// everywhere runs f for every one of the tested sets of kernels, with one thread and with two.
 func everywhere(t *testing.T, f func(t *testing.T, threads int)) {
-	for _, set := range kernel.Sets() {
+	for _, set := range testedSets() {
 		for _, threads := range []int{1, 2} {
 			t.Run(fmt.Sprintf("%s/%d", set.Name, threads), func(t *testing.T) {
 				t.Setenv(kernel.Variable, set.Name)

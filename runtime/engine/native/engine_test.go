@@ -53,7 +53,7 @@ func TestThreadsDoNotChangeBits(t *testing.T) {
 			Training: true,
 		}
 		one := run(t, g, cfg, 20, 7, 20)
-		for _, threads := range []int{1, 2, 3, 7} {
+		for _, threads := range threadCounts(1, 2, 3, 7) {
 			cfg.Threads = threads
 			sameBits(t, fmt.Sprintf("%s on %d threads", name, threads), one, run(t, g, cfg, 20, 7, 20))
 		}

@@ -7,11 +7,13 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/test/enginetest"
+	"github.com/disdel/disdel/internal/test/race"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
@@ -207,13 +209,29 @@ func testNetwork(t testing.TB, name string) *model.Graph {
 	return g
 }
 
-// paths runs f once with every set of kernels that this machine has. With -short, which the race detector runs with, it
-// is the fastest alone: the detector makes plain Go a hundred times slower, and values race with nobody.
-func paths(t *testing.T, f func(t *testing.T)) {
-	sets := kernel.Sets()
+// testedSets are the sets of kernels that a test tries in float32: those of this machine without the ones that have only pairs
+// of bfloat16 of their own. With -short, which the race detector runs with, it is only the fastest: the detector makes plain
+// Go a hundred times slower, and values race with nobody.
+func testedSets() []kernel.Set {
+	sets := slices.DeleteFunc(kernel.Sets(), func(s kernel.Set) bool { return strings.HasSuffix(s.Name, "bf16") })
 	if testing.Short() {
-		sets = sets[:1]
+		return sets[:1]
 	}
+	return sets
+}
+
+// threadCounts are the numbers of threads that a test tries. With -short it is only 3, which is enough to see a race.
+func threadCounts(all ...int) []int {
+	if testing.Short() {
+		return []int{3}
+	}
+	return all
+}
+
+// paths runs f once with every one of the tested sets of kernels.
+func paths(t *testing.T, f func(t *testing.T)) { pathsOf(t, testedSets(), f) }
+
+func pathsOf(t *testing.T, sets []kernel.Set, f func(t *testing.T)) {
 	for _, s := range sets {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Setenv(kernel.Variable, s.Name)
@@ -224,6 +242,7 @@ func paths(t *testing.T, f func(t *testing.T)) {
 
 // From the same weights and batches the losses of 50 steps are PyTorch's, to 1e-4 relative.
 func TestLossCurvesArePyTorchs(t *testing.T) {
+	race.SkipSequential(t)
 	files, err := filepath.Glob("testdata/curves/*.json")
 	if err != nil || len(files) != 19 {
 		t.Fatal(files, err)

@@ -46,7 +46,11 @@ func gradients(t *testing.T, g *model.Graph, s engine.Spec, rows int) disdel.Wei
 // The gradients of bfloat16 are those of float32 but for rounding: every operand has 8 bits, so that an array of
 // weights is a few hundredths of its gradient's length off, in every layer, whole batches and short ones.
 func TestGradientsOfBF16AreThoseOfFloat32(t *testing.T) {
-	paths(t, func(t *testing.T) {
+	sets := kernel.Sets()
+	if testing.Short() {
+		sets = sets[:1]
+	}
+	pathsOf(t, sets, func(t *testing.T) {
 		for name, f := range imageNetworks() {
 			g := build(t, name, f)
 			for _, rows := range []int{16, 5} {
@@ -78,7 +82,7 @@ func TestThreadsDoNotChangeBitsOfBF16(t *testing.T) {
 			BatchSize: 20, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.01}}, ClipNorm: 1,
 		})
 		one := run(t, g, cfg, 20, 7, 20)
-		for _, threads := range []int{1, 3} {
+		for _, threads := range threadCounts(1, 3) {
 			cfg.Threads = threads
 			sameBits(t, fmt.Sprintf("%s on %d threads", name, threads), one, run(t, g, cfg, 20, 7, 20))
 		}

@@ -53,7 +53,7 @@ func TestFewRowsHaveTheBitsOfMany(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, rows := range []int{1, 3, 15, 16} {
-				for _, threads := range []int{1, 3} {
+				for _, threads := range threadCounts(1, 3) {
 					e := newEngine(t, g, engine.Spec{BatchSize: rows, Threads: threads})
 					if err := engine.SetWeights(e, lived(g)); err != nil {
 						t.Fatal(err)

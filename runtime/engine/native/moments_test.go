@@ -11,6 +11,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/internal/test/enginetest"
+	"github.com/disdel/disdel/internal/test/race"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/footprint"
@@ -25,7 +26,7 @@ var shortAdam = engine.Spec{
 // threads, also with micro-batches, clipping and idle taps.
 func TestShortMomentsGoOnWithTheSameBits(t *testing.T) {
 	graphs := map[string]*model.Graph{"idle": idleNetwork(t)}
-	for name, f := range networks() {
+	for name, f := range someNetworks() {
 		graphs[name] = build(t, name, f)
 	}
 	for name, g := range graphs {
@@ -103,6 +104,7 @@ func TestShortMomentsTakeAQuarter(t *testing.T) {
 
 // The digits are learned as with float32: over three seeds, the held-out accuracy is at most one point lower.
 func TestShortMomentsLearnTheDigits(t *testing.T) {
+	race.SkipSequential(t)
 	in, err := dataset.Digits()
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +122,7 @@ func TestShortMomentsLearnTheDigits(t *testing.T) {
 		for _, format := range []disdel.StateFormat{"", disdel.StateInt8} {
 			for seed := range int64(3) {
 				s := engine.Spec{
-					BatchSize: 64, Training: true, Threads: 2, Optimizer: optimizer,
+					BatchSize: 64, Training: true, Optimizer: optimizer,
 					StepMemory: disdel.StepMemory{StateFormat: format},
 				}
 				right[format] += learned(t, g, s, in.Train, seed) / 3
@@ -181,7 +183,7 @@ func learned(t *testing.T, g *model.Graph, s engine.Spec, all dataset.Samples, s
 func TestPagedMomentsKeepTheBits(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	graphs := map[string]*model.Graph{"idle": idleNetwork(t)}
-	for name, f := range networks() {
+	for name, f := range someNetworks() {
 		graphs[name] = build(t, name, f)
 	}
 	for name, g := range graphs {

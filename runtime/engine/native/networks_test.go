@@ -3,6 +3,7 @@ package native
 import (
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -352,6 +353,17 @@ func build(t testing.TB, name string, f func(b *model.Builder)) *model.Graph {
 		t.Fatal(err)
 	}
 	return g
+}
+
+// someNetworks are all networks, and every eighth of them with -short: for promises about state, which all treat alike.
+func someNetworks() map[string]func(b *model.Builder) {
+	all := networks()
+	for i, name := range slices.Sorted(maps.Keys(all)) {
+		if testing.Short() && i%8 > 0 {
+			delete(all, name)
+		}
+	}
+	return all
 }
 
 // imageNetworks are those without sequences: bfloat16 is for these only.

@@ -8,6 +8,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/internal/test/enginetest"
+	"github.com/disdel/disdel/internal/test/race"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 )
@@ -35,6 +36,7 @@ func speaking(t *testing.T, positions int, padded, tied bool) *model.Graph {
 // The weights of a language model move by the difference quotient of its mean loss over all targets, with every path of
 // kernels, tied or not, with padding, in whole batches and short ones.
 func TestGradientsOfLanguageModels(t *testing.T) {
+	race.SkipSequential(t)
 	paths(t, func(t *testing.T) {
 		for _, tied := range []bool{true, false} {
 			for _, padded := range []bool{true, false} {

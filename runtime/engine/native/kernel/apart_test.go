@@ -20,7 +20,7 @@ func waits(team *Team, job func(*Worker)) int {
 // the kernels are transformed and once at the end, and come to the bits of one worker, forward and back, at every size,
 // added or not.
 func TestWorkersOfSmallPassesWaitTwice(t *testing.T) {
-	for _, s := range Sets() {
+	for _, s := range plainSets() {
 		rng, cases := rand.New(rand.NewPCG(8, 1)), some(12)
 		if s.Name == portable().Name {
 			cases = some(2)
@@ -100,7 +100,7 @@ func TestWinogradInParts(t *testing.T) {
 		{In: Image{C: 64, H: 3, W: 4, Lanes: 16}, Filters: 176, OH: 3, OW: 4, Tile: f4, BackTile: f2},
 	} {
 		c.KH, c.KW, c.SH, c.SW, c.DH, c.DW, c.Top, c.Left, c.Groups = 3, 3, 1, 1, 1, 1, 1, 1, 1
-		for _, s := range Sets()[:max(1, some(4)*(len(Sets())-1)/4)] {
+		for _, s := range plainSets()[:max(1, some(4)*(len(plainSets())-1)/4)] {
 			k := newWinogradCase(rand.New(rand.NewPCG(2, 7)), c, c.In.Lanes-3)
 			y, dx, dw := k.run(NewTeam(s, 20, 1), true)
 			for _, workers := range []int{1, 2} {

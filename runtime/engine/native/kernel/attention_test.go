@@ -25,7 +25,7 @@ func (c *attentionCase) String() string {
 // Attention on every path is its definition in float64, forward and back, at the lengths where tiles, blocks of
 // queries and blocks of keys begin and end. One and two threads give the same bits.
 func TestAttentionIsItsDefinition(t *testing.T) {
-	for _, s := range Sets() {
+	for _, s := range plainSets() {
 		t.Run(s.Name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(36, 3))
 			one, two := NewTeam(s, 1, 64), NewTeam(s, 2, 64)

@@ -144,7 +144,7 @@ func blocksOf(s Set) (all []Blocks) {
 // Blocks are a matter of speed: with whatever the table has and the environment may say, convolutions of any shape,
 // both gradients, those by Winograd's algorithm and products come to the same bits.
 func TestBlocksDoNotChangeBits(t *testing.T) {
-	for _, s := range Sets() {
+	for _, s := range plainSets() {
 		t.Run(s.Name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(6, 6))
 			cases := some(30)
@@ -196,7 +196,7 @@ func TestBlocksDoNotChangeBits(t *testing.T) {
 
 // Tiles cover what there is, with the highest where blocks say so, and none is higher than it may be.
 func TestTilesCoverAllRows(t *testing.T) {
-	for _, s := range Sets() {
+	for _, s := range plainSets() {
 		for _, height := range s.Heights() {
 			s.Blocks.Rows = height
 			w := NewTeam(s, 1, 1).workers[0]

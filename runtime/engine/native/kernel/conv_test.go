@@ -12,7 +12,7 @@ import (
 // asymmetric padding, strides, dilation and groups, on one thread and on three; also where taps that meet no pixel are
 // idle, whose weights then have no gradient.
 func TestConvolutionIsItsDefinition(t *testing.T) {
-	for _, s := range Sets() {
+	for _, s := range plainSets() {
 		for _, threads := range []int{1, 3} {
 			t.Run(fmt.Sprintf("%s/%d", s.Name, threads), func(t *testing.T) {
 				rng := rand.New(rand.NewPCG(1, uint64(threads)))
@@ -108,7 +108,7 @@ func checkConv(t *testing.T, rng *rand.Rand, team *Team) {
 
 // A convolution is linear in its input: that of 2a - 3b is twice that of a less three times that of b.
 func TestConvolutionIsLinear(t *testing.T) {
-	for _, s := range Sets() {
+	for _, s := range plainSets() {
 		rng := rand.New(rand.NewPCG(9, 9))
 		for range 20 {
 			c, _, _, _ := geometry(rng)
@@ -147,7 +147,7 @@ func TestSlicedConvolutionsAddUp(t *testing.T) {
 	if rows.ChunkRows() >= rows.OH {
 		t.Fatal("the weights' gradient is not cut into chunks of rows")
 	}
-	sets, layers := Sets(), []Conv{old, dense, rows}
+	sets, layers := plainSets(), []Conv{old, dense, rows}
 	if testing.Short() {
 		sets, layers = sets[:1], layers[1:2]
 	}
@@ -188,7 +188,7 @@ func TestSlicedConvolutionsAddUp(t *testing.T) {
 }
 
 func TestGemmMatchesItsDefinition(t *testing.T) {
-	for _, s := range Sets() {
+	for _, s := range plainSets() {
 		rng := rand.New(rand.NewPCG(5, 6))
 		w := NewTeam(s, 1, 1).workers[0]
 		scratch := make([]float32, GemmLen())

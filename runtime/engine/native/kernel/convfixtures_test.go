@@ -3,6 +3,7 @@ package kernel
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/disdel/disdel/runtime/engine/native/plan"
@@ -101,4 +102,9 @@ func some(n int) int {
 		return (n + 3) / 4
 	}
 	return n
+}
+
+// plainSets are the sets of this processor without those that have only pairs of their own.
+func plainSets() []Set {
+	return slices.DeleteFunc(Sets(), func(s Set) bool { return s.plain != "" })
 }

@@ -96,7 +96,7 @@ func BenchmarkEntries(b *testing.B) {
 		in.Start = append(in.Start, int32(len(in.Index)))
 	}
 	out, factors := make([]float64, rows), make([]float32, rows)
-	for _, s := range Sets() {
+	for _, s := range plainSets() {
 		e := NewExact(s)
 		for _, f := range []struct {
 			name string

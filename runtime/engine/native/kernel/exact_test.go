@@ -67,7 +67,7 @@ func whole(t *testing.T, what string, got, want, before part) {
 
 // exactly runs f for every path beside plain Go, often.
 func exactly(t *testing.T, times int, f func(t *testing.T, rng *rand.Rand, fast, plain *Exact)) {
-	for _, s := range Sets() {
+	for _, s := range plainSets() {
 		t.Run(s.Name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(13, 14))
 			for range times {
@@ -271,7 +271,7 @@ func BenchmarkExact(b *testing.B) {
 		r.Rows = append(r.Rows, int32(row))
 	}
 	local, marks := make([]float32, users*width), make([]byte, users*width/8+1)
-	for _, s := range Sets() {
+	for _, s := range plainSets() {
 		e := NewExact(s)
 		for _, f := range []struct {
 			name string

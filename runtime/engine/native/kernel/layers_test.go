@@ -12,7 +12,7 @@ import (
 
 // each runs f with a worker of every path.
 func each(t *testing.T, f func(t *testing.T, w *Worker, rng *rand.Rand)) {
-	for _, s := range Sets() {
+	for _, s := range plainSets() {
 		t.Run(s.Name, func(t *testing.T) { f(t, NewTeam(s, 1, 64).workers[0], rand.New(rand.NewPCG(7, 8))) })
 	}
 }

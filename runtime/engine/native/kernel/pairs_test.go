@@ -3,6 +3,7 @@ package kernel
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -98,4 +99,19 @@ func TestConvolutionsOfPairsAreThoseOfValues(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A path with instructions of bfloat16's own differs from its plain path only in pairs: tests of other kernels leave it out.
+func TestPathsOfBF16DifferOnlyInPairs(t *testing.T) {
+	all := Sets()
+	for _, s := range all {
+		if s.plain == "" {
+			continue
+		}
+		plain := all[slices.IndexFunc(all, func(other Set) bool { return other.Name == s.plain })]
+		s.Name, s.plain, s.f.pairs = plain.Name, plain.plain, plain.f.pairs
+		if got, want := fmt.Sprint(s), fmt.Sprint(plain); got != want {
+			t.Errorf("other kernels than those of %s:\n%s\n%s", plain.Name, got, want)
+		}
+	}
 }

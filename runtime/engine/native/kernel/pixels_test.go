@@ -48,7 +48,7 @@ func TestPairedPixelsHaveTheBitsOfSingleOnes(t *testing.T) {
 // Products of recurrent layers have the bits of the dense layer that they are, forward and back to its input, for any
 // number of rows, workers and gates.
 func TestRecurrentProductsHaveTheBitsOfADenseLayer(t *testing.T) {
-	for _, s := range Sets() {
+	for _, s := range plainSets() {
 		rng := rand.New(rand.NewPCG(3, 4))
 		for _, rows := range []int{1, 7, 16, 21} {
 			for _, units := range []int{1, 17, 40} {

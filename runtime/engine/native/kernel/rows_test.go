@@ -20,7 +20,7 @@ func byRows(im Image, rows int, tight bool) Image {
 // A few rows, one behind the other, get the bits that they get among lanes: of every convolution, on any number of
 // threads, with what is folded into it.
 func TestRowsHaveTheBitsOfLanes(t *testing.T) {
-	for _, s := range Sets() {
+	for _, s := range plainSets() {
 		t.Run(s.Name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(11, 12))
 			for i := range 60 {
@@ -129,7 +129,7 @@ func TestRowsDepthwiseHasTheBitsOfLanes(t *testing.T) {
 
 // Pools of a row have the bits of those among lanes, whatever the windows' edges, on any number of threads.
 func TestPoolsOfRowsHaveTheBitsOfLanes(t *testing.T) {
-	for _, s := range Sets() {
+	for _, s := range plainSets() {
 		t.Run(s.Name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(21, 22))
 			for i := range some(60) {
@@ -173,7 +173,7 @@ func TestPoolsOfRowsHaveTheBitsOfLanes(t *testing.T) {
 
 // Lines are cut into tiles that are there, none of which leaves its line, and every output is in one of them.
 func TestLinesAreCutIntoTiles(t *testing.T) {
-	for _, s := range Sets() {
+	for _, s := range plainSets() {
 		w := NewTeam(s, 1, 1).workers[0]
 		for n := 1; n < 70; n++ {
 			w.cutLine(axis{n: n, x: 3, y: 5})

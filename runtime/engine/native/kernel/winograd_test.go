@@ -123,7 +123,7 @@ func winogradError(t winograd.Tile) float64 {
 // with three and four points a side, 5 with five or along one side alone, 2 in 100,000 with six and seven. Threads do
 // not change a bit.
 func TestWinogradIsTheConvolution(t *testing.T) {
-	for _, s := range Sets() {
+	for _, s := range plainSets() {
 		for i, tile := range winograd.Tiles() {
 			t.Run(fmt.Sprintf("%s/%v", s.Name, tile), func(t *testing.T) {
 				bound := winogradError(tile)
@@ -221,7 +221,7 @@ func TestWinogradInPasses(t *testing.T) {
 		t.Fatal("one pass takes all")
 	}
 	rng := rand.New(rand.NewPCG(4, 4))
-	for _, s := range Sets()[:1] {
+	for _, s := range plainSets()[:1] {
 		k := newWinogradCase(rng, c, 32)
 		y, dx, dw := k.run(NewTeam(s, 2, 1), false)
 		team, scratch := NewTeam(s, 2, 1), make([]float32, c.ScratchLen())
