@@ -37,6 +37,9 @@ type Layer struct {
 	Learned    *bool   `json:"learned,omitempty"`    // positions: nil is true, false is sines
 	Heads      int     `json:"heads,omitempty"`      // multiHeadAttention: that queries are of
 	KVHeads    int     `json:"kvHeads,omitempty"`    // multiHeadAttention: that keys and values are of; 0: heads
+	Grid       *bool   `json:"grid,omitempty"`       // windowAttention: pixels of windows lie apart; nil is false
+	Cosine     *bool   `json:"cosine,omitempty"`     // windowAttention: scores are cosines; nil is false
+	Shift      int     `json:"shift,omitempty"`      // windowAttention: of its windows, in pixels
 	Causal     *bool   `json:"causal,omitempty"`     // multiHeadAttention: positions see none behind them; nil is false
 	Rotary     *bool   `json:"rotary,omitempty"`     // multiHeadAttention: rotary positions; nil is false
 	Theta      float64 `json:"theta,omitempty"`      // multiHeadAttention: base of rotary angles; 0 is 10000
@@ -49,6 +52,7 @@ type Layer struct {
 	// Windows that differ by side, which the file gives as lists under the names above. One that is not zero takes the
 	// place of its number; one of equal sides is never read from a file.
 	SizeHW     [2]int `json:"-"` // height, width
+	ShiftHW    [2]int `json:"-"`
 	KernelHW   [2]int `json:"-"` // height, width
 	StrideHW   [2]int `json:"-"`
 	DilationHW [2]int `json:"-"`
@@ -79,18 +83,21 @@ type layerOptions struct {
 	Size       windowSide `json:"size,omitzero"`
 	Activation string     `json:"activation,omitempty"`
 
-	Vocabulary int     `json:"vocabulary,omitempty"`
-	Width      int     `json:"width,omitempty"`
-	Padded     *bool   `json:"padded,omitempty"`
-	Learned    *bool   `json:"learned,omitempty"`
-	Heads      int     `json:"heads,omitempty"`
-	KVHeads    int     `json:"kvHeads,omitempty"`
-	Causal     *bool   `json:"causal,omitempty"`
-	Rotary     *bool   `json:"rotary,omitempty"`
-	Theta      float64 `json:"theta,omitempty"`
-	Hidden     int     `json:"hidden,omitempty"`
-	NormFirst  *bool   `json:"normFirst,omitempty"`
-	Take       string  `json:"take,omitempty"`
+	Vocabulary int        `json:"vocabulary,omitempty"`
+	Width      int        `json:"width,omitempty"`
+	Padded     *bool      `json:"padded,omitempty"`
+	Learned    *bool      `json:"learned,omitempty"`
+	Heads      int        `json:"heads,omitempty"`
+	KVHeads    int        `json:"kvHeads,omitempty"`
+	Grid       *bool      `json:"grid,omitempty"`
+	Cosine     *bool      `json:"cosine,omitempty"`
+	Shift      windowSide `json:"shift,omitzero"`
+	Causal     *bool      `json:"causal,omitempty"`
+	Rotary     *bool      `json:"rotary,omitempty"`
+	Theta      float64    `json:"theta,omitempty"`
+	Hidden     int        `json:"hidden,omitempty"`
+	NormFirst  *bool      `json:"normFirst,omitempty"`
+	Take       string     `json:"take,omitempty"`
 
 	Bidirectional *bool `json:"bidirectional,omitempty"`
 }
@@ -105,7 +112,8 @@ func (o layerOptions) layer(kind string) Layer {
 		SamePad: o.Padding.same, Vocabulary: o.Vocabulary, Width: o.Width, Padded: o.Padded,
 		Learned: o.Learned, Heads: o.Heads, KVHeads: o.KVHeads, Causal: o.Causal, Rotary: o.Rotary,
 		Hidden: o.Hidden, NormFirst: o.NormFirst, Take: o.Take, Slope: o.Slope, Size: o.Size.one, SizeHW: o.Size.two,
-		Bidirectional: o.Bidirectional, First: o.First, Theta: o.Theta,
+		Bidirectional: o.Bidirectional, First: o.First, Theta: o.Theta, Grid: o.Grid, Cosine: o.Cosine,
+		Shift: o.Shift.one, ShiftHW: o.Shift.two,
 	}
 }
 
@@ -120,6 +128,7 @@ func (l Layer) MarshalJSON() ([]byte, error) {
 		Padded: l.Padded, Learned: l.Learned, Heads: l.Heads, KVHeads: l.KVHeads, Causal: l.Causal,
 		Rotary: l.Rotary, Hidden: l.Hidden, NormFirst: l.NormFirst, Take: l.Take, Slope: l.Slope,
 		Size: windowSide{l.Size, l.SizeHW}, Bidirectional: l.Bidirectional, First: l.First, Theta: l.Theta,
+		Grid: l.Grid, Cosine: l.Cosine, Shift: windowSide{l.Shift, l.ShiftHW},
 	}})
 }
 

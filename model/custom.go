@@ -19,6 +19,8 @@ func (g *Graph) Fill(p Param) (value float32, ok bool) {
 	switch n := &g.Nodes[p.Node]; {
 	case n.Op == OpPReLU:
 		return firstSlope, true
+	case n.Op == OpWindowAttention && len(p.Shape) == 1:
+		return firstLogarithm, true
 	case n.Op == OpConv && n.Factor != 0:
 		return float32(n.Factor), true
 	}

@@ -61,22 +61,26 @@ const (
 	OpGlobalAvgPool   // to [channels 1 1]
 	OpPad             // zeros around an image: Pad; and between its pixels, which are Stride apart if that is given
 	OpUpsample        // each pixel of an image Kernel times
+	OpSpaceToDepth    // the pixels of each block of Kernel as channels of one pixel, row after row
 	OpScale           // Factor times x: what an adapter adds is scaled by it (see Graph.Adapt)
 	OpDropout         // Rate is the share dropped while training
 	OpDropout2D       // the same of whole channels of an image (Tompson 2015)
 	OpDropPath        // the same of whole rows: stochastic depth (Huang 2016)
 	OpFlatten
-	OpAdd          // element-wise, two inputs or more of one shape
-	OpMultiply     // element-wise, two inputs: of one shape, or the second is [channels 1 1] (Hu 2018)
-	OpConcat       // along channels
-	OpChannels     // Filters channels from First on, of the channels with one of each of Groups in turn: channel shuffle
-	OpDownsample   // every Stride-th pixel, channels padded with zeros on both sides to Filters: ResNet's option A
-	OpEmbedding    // a sequence of Units channels of tokens: row k of weight [Vocabulary Units] for token k
-	OpPositions    // adds a vector of each position: weight [positions channels], or sines with Fixed
-	OpLayerNorm    // over the channels of each position; Eps; parameters weight, bias
-	OpRMSNorm      // the same without mean and bias (Zhang 2019)
-	OpGroupNorm    // over the pixels and channels of each of Groups; Eps; parameters weight, bias (Wu 2018)
-	OpAttention    // Heads, KVHeads, Causal, Theta; the input's channels are queries, keys and values
+	OpAdd        // element-wise, two inputs or more of one shape
+	OpMultiply   // element-wise, two inputs: of one shape, or the second is [channels 1 1] (Hu 2018)
+	OpConcat     // along channels
+	OpChannels   // Filters channels from First on, of the channels with one of each of Groups in turn: channel shuffle
+	OpDownsample // every Stride-th pixel, channels padded with zeros on both sides to Filters: ResNet's option A
+	OpEmbedding  // a sequence of Units channels of tokens: row k of weight [Vocabulary Units] for token k
+	OpPositions  // adds a vector of each position: weight [positions channels], or sines with Fixed
+	OpLayerNorm  // over the channels of each position; Eps; parameters weight, bias
+	OpRMSNorm    // the same without mean and bias (Zhang 2019)
+	OpGroupNorm  // over the pixels and channels of each of Groups; Eps; parameters weight, bias (Wu 2018)
+	OpAttention  // Heads, KVHeads, Causal, Theta; the input's channels are queries, keys and values
+	// of an image of queries, keys and values, within windows of Kernel: Heads, Shift, Grid, Cosine; parameters weight,
+	// scale; Out may have fewer rows and columns than the input
+	OpWindowAttention
 	OpLSTM         // Units: the recurrence of an LSTM; the input has the products of all four gates (Hochreiter 1997)
 	OpGRU          // the same of the three gates of a GRU (Cho 2014)
 	OpSequence     // the pixels of an image, by rows, as positions
@@ -138,6 +142,7 @@ var ops = [...]op{
 	OpHardSigmoid:     {name: "hardSigmoid", weighs: true},
 	OpPad:             {name: "pad", weighs: true},
 	OpUpsample:        {name: "upsample", weighs: true},
+	OpSpaceToDepth:    {name: "spaceToDepth", weighs: true},
 	OpScale:           {name: "scale"},
 	OpDropout2D:       {name: "dropout2d"},
 	OpDropPath:        {name: "dropPath"},
@@ -158,9 +163,10 @@ var ops = [...]op{
 	OpAttention: {name: "attention", weighs: true, macs: func(n *Node) int64 {
 		return 2 * int64(n.Out.Len()) * int64(n.Out[1])
 	}},
-	OpLSTM:     {name: "lstm", weighs: true, params: recurrentParams, macs: recurrentProducts},
-	OpGRU:      {name: "gru", weighs: true, params: recurrentParams, macs: recurrentProducts},
-	OpSequence: {name: "sequence"},
+	OpWindowAttention: {name: "windowAttention", weighs: true, params: windowParams, macs: windowProducts},
+	OpLSTM:            {name: "lstm", weighs: true, params: recurrentParams, macs: recurrentProducts},
+	OpGRU:             {name: "gru", weighs: true, params: recurrentParams, macs: recurrentProducts},
+	OpSequence:        {name: "sequence"},
 	OpClassToken: {
 		name: "classToken", weighs: true, macs: noProducts,
 		weight: func(n *Node, _ Shape) []int { return []int{1, n.Out[0]} },
@@ -226,6 +232,9 @@ type Node struct {
 	Fixed      bool    // positions are sines (Vaswani 2017), and nothing is learned
 	Heads      int     // of an attention: that the queries are of
 	KVHeads    int     // that the keys and values are of, which divide Heads
+	Shift      Sides   // of windows, up and to the left, around the edges of the map
+	Grid       bool    // windows have pixels that are as far apart as there are windows
+	Cosine     bool    // scores are cosines times a learned scale of each head
 	Causal     bool    // a position attends to none that are behind it
 	Theta      float64 // base of the angles that turn queries and keys by their position (Su 2021); 0: none
 	Take       string  // TakeMean, TakeFirst, TakeLast or TakeEnds

@@ -87,6 +87,13 @@ var layerKinds = [...]layerKind{
 			b.Upsample(name, in[0], sides(l.Size, l.SizeHW))
 		},
 	},
+	{
+		name: "spaceToDepth", meaning: "Makes one pixel of each block of an image, with the channels of all its pixels.",
+		options: "size", required: "size",
+		add: func(b *Builder, name string, in []int, l *disdel.Layer) {
+			b.SpaceToDepth(name, in[0], sides(l.Size, l.SizeHW))
+		},
+	},
 	{name: "flatten", meaning: "Makes a vector of an image.", add: single((*Builder).Flatten)},
 	{name: "relu", meaning: "max(x, 0).", activation: OpReLU},
 	{name: "relu6", meaning: "min(max(x, 0), 6).", activation: OpReLU6},
@@ -180,6 +187,11 @@ var layerKinds = [...]layerKind{
 		options: "heads kvHeads causal rotary theta bias", required: "heads", add: addAttention,
 	},
 	{
+		name:    "windowAttention",
+		meaning: "Each pixel takes a mean of the pixels of its window, by weights of its own (Swin, MaxViT).",
+		options: "heads size shift grid cosine bias", required: "heads size", add: addWindowAttention,
+	},
+	{
 		name: "transformer", meaning: "A block of a transformer: an attention, two dense layers with gelu, sums and norms.",
 		options: "heads kvHeads causal rotary theta hidden normFirst rate eps activation", required: "heads", inside: true,
 		add: addTransformer,
@@ -236,6 +248,7 @@ var optionDefaults = map[string]string{
 	"stride": "1", "padding": "0", "dilation": "1", "groups": "1", "bias": "true", "activation": "none",
 	"eps": "1e-05", "momentum": "0.1", "scale": "true", "center": "true", "learned": "true", "padded": "false",
 	"kvHeads": "heads", "causal": "false", "rotary": "false", "theta": "10000", "bidirectional": "false",
+	"shift": "0", "grid": "false", "cosine": "false",
 	"hidden": "4 x channels", "normFirst": "true", "rate": "0", "slope": "0.01",
 }
 
@@ -389,6 +402,13 @@ func attentionOf(l *disdel.Layer) Attention {
 		a.Theta = cmp.Or(l.Theta, UsualTheta)
 	}
 	return a
+}
+
+func addWindowAttention(b *Builder, name string, in []int, l *disdel.Layer) {
+	b.WindowAttention(name, in[0], WindowAttention{
+		Heads: l.Heads, Window: sides(l.Size, l.SizeHW), Shift: sides(l.Shift, l.ShiftHW), Grid: isSet(l.Grid),
+		Cosine: isSet(l.Cosine), NoBias: !isTrue(l.Bias),
+	})
 }
 
 func addAttention(b *Builder, name string, in []int, l *disdel.Layer) {

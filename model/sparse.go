@@ -179,7 +179,7 @@ func (g *Graph) Spread(p Param) (deviation float64, ok bool) {
 	switch g.Nodes[p.Node].Op {
 	case OpFactors:
 		return factorSpread, true
-	case OpEmbedding, OpPositions, OpClassToken:
+	case OpEmbedding, OpPositions, OpClassToken, OpWindowAttention:
 		return embeddingSpread, true
 	default:
 		return 0, false

@@ -94,12 +94,13 @@ func withField(path, value string) (text string, sets []string) {
 			"heads": "multiHeadAttention", "kvHeads": "multiHeadAttention", "causal": "multiHeadAttention",
 			"bidirectional": "lstm", "first": "channels",
 			"rotary": "multiHeadAttention", "take": "takePosition", "hidden": "transformer", "normFirst": "transformer",
+			"shift": "windowAttention", "grid": "windowAttention", "cosine": "windowAttention",
 			"slope": "leakyRelu", "size": "adaptiveAvgPool", "theta": "multiHeadAttention",
 		}
 		if kind, ok := kinds[option]; ok {
 			needed := map[string]string{
 				"embedding": "vocabulary: 9, width: 9", "multiHeadAttention": "heads: 1, rotary: true", "transformer": "heads: 1",
-				"lstm": "units: 1",
+				"lstm": "units: 1", "windowAttention": "heads: 1, size: 7",
 			}
 			sets = append(sets, "model.layers=[{"+kind+": {"+needed[kind]+"}}]")
 			path = "model.layers[0]." + kind + "." + option

@@ -44,7 +44,7 @@ func (r *reader) option(n *yaml.Node, f *field, path string, l *disdel.Layer) {
 func flagOf(l *disdel.Layer, option string) **bool {
 	return map[string]**bool{
 		"bias": &l.Bias, "scale": &l.Scale, "center": &l.Center, "padded": &l.Padded, "learned": &l.Learned,
-		"causal": &l.Causal, "rotary": &l.Rotary, "normFirst": &l.NormFirst, "bidirectional": &l.Bidirectional,
+		"grid": &l.Grid, "cosine": &l.Cosine, "causal": &l.Causal, "rotary": &l.Rotary, "normFirst": &l.NormFirst, "bidirectional": &l.Bidirectional,
 	}[option]
 }
 
@@ -54,6 +54,8 @@ func sidesOf(l *disdel.Layer, option string) (*int, *[2]int) {
 		return &l.Size, &l.SizeHW
 	case "kernel":
 		return &l.Kernel, &l.KernelHW
+	case "shift":
+		return &l.Shift, &l.ShiftHW
 	case "stride":
 		return &l.Stride, &l.StrideHW
 	default:

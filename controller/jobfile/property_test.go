@@ -100,6 +100,11 @@ func anyModel(t *rapid.T) disdel.Model {
 			Causal: new(rapid.Bool().Draw(t, "causal")), Rotary: new(true),
 			Theta: rapid.Float64Range(1.5, 1e12).Draw(t, "theta"),
 		},
+		{
+			Kind: "windowAttention", Heads: 1, SizeHW: uneven2(t), Shift: side.Draw(t, "shift"),
+			Grid: new(rapid.Bool().Draw(t, "grid")), Cosine: new(rapid.Bool().Draw(t, "cosine")),
+		},
+		{Kind: "windowAttention", Heads: 1, Size: side.Draw(t, "size"), ShiftHW: uneven2(t)},
 		{Kind: "transformer", Heads: 1, Hidden: side.Draw(t, "hidden"), NormFirst: new(rapid.Bool().Draw(t, "first"))},
 		{Kind: "takePosition", Take: rapid.SampledFrom([]string{"mean", "first", "last"}).Draw(t, "take")},
 		{Kind: "dropout", Rate: rapid.Float64Range(1e-9, 0.999).Draw(t, "rate")},

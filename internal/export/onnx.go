@@ -239,6 +239,10 @@ func (t *translator) special(n *model.Node, o operator) error {
 	case model.OpEmbedding, model.OpPositions, model.OpAttention, model.OpLSTM, model.OpGRU, model.OpSequence,
 		model.OpClassToken, model.OpTakePosition, model.OpReverse:
 		return t.sequence(n, o)
+	case model.OpWindowAttention:
+		t.windowAttention(n, o)
+	case model.OpSpaceToDepth:
+		return t.spaceToDepth(n, o)
 	case model.OpCustom:
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: "write ONNX",

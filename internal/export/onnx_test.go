@@ -52,6 +52,20 @@ func odd(b *model.Builder) {
 	b.Same("softmax", b.Dense("last", x, 5), model.OpSoftmax)
 }
 
+// windows has attention within windows, at sizes that are no multiples.
+func windows(b *model.Builder) {
+	x := b.Conv("a", 0, 6, model.Square(2, 2, 0), 1, true)
+	x = b.WindowAttention("shifted", x, model.WindowAttention{
+		Heads: 2, Window: model.Sides{H: 4, W: 3}, Shift: model.Sides{H: 2, W: 1},
+	})
+	x = b.SpaceToDepth("merged", b.Pad("even", x, model.Padding{Right: 1}), model.Sides{H: 2, W: 2})
+	x = b.WindowAttention("grid", x, model.WindowAttention{Heads: 3, Window: model.Sides{H: 3, W: 5}, Grid: true})
+	x = b.WindowAttention("cosine", x, model.WindowAttention{
+		Heads: 4, Window: model.Sides{H: 2, W: 3}, Shift: model.Sides{W: 2}, Cosine: true,
+	})
+	b.Same("softmax", b.Dense("last", b.Flatten("flat", x), 5), model.OpSoftmax)
+}
+
 // exact is by how much the outputs of two programs may differ.
 const exact = 1e-5
 
@@ -64,7 +78,8 @@ func TestOnnxruntimeAnswersAlike(t *testing.T) {
 	}
 	folder := t.TempDir()
 	list := map[string]*model.Graph{
-		"odd": built(t, model.Shape{3, 13, 19}, odd),
+		"windows": built(t, model.Shape{3, 13, 19}, windows),
+		"odd":     built(t, model.Shape{3, 13, 19}, odd),
 		"upwards": built(t, model.Shape{2, 3, 5}, func(b *model.Builder) {
 			b.Dense("fc", b.Flatten("flat", b.AdaptivePool("more", 0, 7)), 3)
 		}),

@@ -66,6 +66,8 @@ func kindOf(n *model.Node) kind {
 		return groupNorm{}
 	case model.OpAttention:
 		return attention{}
+	case model.OpWindowAttention:
+		return windowAttention{}
 	case model.OpLSTM:
 		return recurrent{lstm: true}
 	case model.OpGRU:
@@ -76,6 +78,8 @@ func kindOf(n *model.Node) kind {
 		return reverse{}
 	case model.OpTakePosition:
 		return takePosition{}
+	case model.OpSpaceToDepth:
+		return spaceToDepth{}
 	case model.OpPReLU:
 		return prelu{}
 	case model.OpPad, model.OpUpsample:

@@ -24,6 +24,7 @@ type layer struct {
 
 	weight, bias       *param // of convolutions, dense layers and batch norms; nil where there is none
 	mean, variance     *param // running statistics
+	scale              *param // of an attention by cosines
 	work, back, shared []float32
 	norm               kernel.Norm
 	state, backState   kernel.NormState
@@ -69,6 +70,8 @@ func (e *Engine) layer(i int) layer {
 			l.weight = p
 		case strings.HasSuffix(p.Name, ".bias"):
 			l.bias = p
+		case strings.HasSuffix(p.Name, ".scale"):
+			l.scale = p
 		case strings.HasSuffix(p.Name, ".running_mean"):
 			l.mean = p
 		case strings.HasSuffix(p.Name, ".running_var"):

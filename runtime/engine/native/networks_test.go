@@ -281,6 +281,23 @@ func networks() map[string]func(b *model.Builder) {
 			})
 			end(b, b.TakePosition("take", x, model.TakeFirst))
 		},
+		"patches windows": func(b *model.Builder) { // padded, shifted, some outputs left out
+			x := b.Conv("a", 0, 6, model.Square(2, 1, 0), 1, true)
+			x = b.Add("s", x, b.WindowAttention("w", x, model.WindowAttention{
+				Heads: 2, Window: model.Sides{H: 4, W: 3}, Shift: model.Sides{H: 2, W: 1},
+			}))
+			x = b.SpaceToDepth("d", x, model.Sides{H: 3, W: 1})
+			end(b, b.Add("t", x, b.Same("g", b.WindowAttention("v", x, model.WindowAttention{
+				Heads: 3, Window: model.Sides{H: 2, W: 3}, Shift: model.Sides{H: 1}, Cosine: true, NoBias: true,
+			}), model.OpTanh)))
+		},
+		"patches grid": func(b *model.Builder) {
+			x := b.Conv("a", 0, 5, model.Square(2, 1, 0), 1, true)
+			x = b.WindowAttention("w", b.LayerNorm("n", x, model.OpLayerNorm, 0), model.WindowAttention{
+				Heads: 1, Window: model.Sides{H: 3, W: 2}, Grid: true,
+			})
+			end(b, b.GlobalPool("p", x))
+		},
 		"patches twice": func(b *model.Builder) { // a sequence whose image is read again
 			x := b.Same("r", b.Conv("a", 0, 4, model.Square(3, 2, 1), 1, true), model.OpReLU)
 			y := b.TakePosition("take", b.LayerNorm("n", b.Sequence("s", x), model.OpRMSNorm, 0), model.TakeMean)

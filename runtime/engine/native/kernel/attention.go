@@ -15,6 +15,7 @@ type Attention struct {
 	Causal                bool    // a position attends to none that are behind it
 	Theta                 float64 // base of rotary angles, see model.Attention; 0: there are none
 	Tokens                Tokens  // padding, which nothing attends to
+	Windows               Windows // in which pixels of an image attend to each other; the zero value: there are none
 	Kept                  []float32
 	Scratch               []float32
 }
@@ -44,15 +45,14 @@ type attentionTask struct {
 	top, sum [mostQueries]float32
 	factor   [lanes]float32
 	less     [lanes]float32 // the largest scores of a query; 0 if there is none
+
+	windowTask
 }
 
 // eachTask calls f for this worker's tasks.
 func (w *Worker) eachTask(a *Attention, back bool, f func(t *attentionTask)) {
-	shape := a.Image.Attention(a.Width)
-	length, tasks := shape.Scratch(back), a.KVHeads
-	if a.Fold == 0 {
-		tasks *= a.active() / lanes
-	}
+	shape := a.shape()
+	length, tasks := shape.Scratch(back), a.tasks()
 	from, to := w.share(tasks)
 	t := &w.task
 	for i := from; i < to; i++ {
@@ -62,9 +62,25 @@ func (w *Worker) eachTask(a *Attention, back bool, f func(t *attentionTask)) {
 			wide: shape.Row(), block: shape.Queries(), many: shape.Keys(),
 		}
 		t.cut(shape, a.Scratch[i*length:][:length], back)
-		f(t)
+		t.eachWindow(back, func() { f(t) })
 	}
 	w.task = attentionTask{} // which would keep the arrays alive
+}
+
+// shape is what a worker computes at a time.
+func (a *Attention) shape() plan.AttentionShape {
+	if a.Windows.Is() {
+		return plan.WindowShape(&a.Windows.Windows, a.Width)
+	}
+	return a.Image.Attention(a.Width)
+}
+
+// tasks is how many tasks there are.
+func (a *Attention) tasks() int {
+	if a.Fold > 0 {
+		return a.KVHeads
+	}
+	return a.KVHeads * a.active() / lanes
 }
 
 // cut cuts the scratch into the task's arrays. Tiles read behind an array, which nobody uses.
@@ -79,7 +95,10 @@ func (t *attentionTask) cut(s plan.AttentionShape, scratch []float32, back bool)
 	take(t.block*t.wide, &t.qt, &t.ot)
 	take(t.block*t.many, &t.s)
 	take(lanes*t.wide, &t.pixel, &t.turned)
+	take(s.Biases(), &t.bias)
 	if back {
+		take(s.Sums(), &t.sums)
+		take(s.Biases(), &t.dbias)
 		take(s.Matrix(), &t.dk, &t.dv)
 		take(s.Block(), &t.o)
 		take(t.block*t.wide, &t.dqt)
@@ -99,14 +118,17 @@ func (w *Worker) Attention(a *Attention, x, y []float32) {
 			}
 			out := t.out()
 			t.eachPixel(i, t.block, func(px int) {
-				at := (px*out.C+head*t.Width)*out.Lanes + t.lane
-				t.gather(y[at:], out.Lanes, t.q, px, i, t.block)
+				if to := t.to(px); to >= 0 {
+					at := (to*out.C+head*t.Width)*out.Lanes + t.lane
+					t.gather(y[at:], out.Lanes, t.q, px, i, t.block)
+				}
 			})
 		})
 	})
 }
 
-// AttentionBack adds the gradient of x to dx; y and dy are the output and its gradient.
+// AttentionBack adds the gradient of x to dx; y and dy are the output and its gradient. With windows, dx may be nil.
+// WindowSums then gives the gradients of their weights.
 func (w *Worker) AttentionBack(a *Attention, x, y, dy, dx []float32) {
 	w.eachTask(a, true, func(t *attentionTask) {
 		t.loadKeys(x)
@@ -120,10 +142,10 @@ func (w *Worker) AttentionBack(a *Attention, x, y, dy, dx []float32) {
 			for r := range t.rows {
 				t.backward(r, head, i)
 			}
-			t.keep(t.q, dx, head*t.Width, i, t.block, t.scale(), -1)
+			t.keep(t.q, x, dx, head*t.Width, i, t.block, -1)
 		})
-		t.keep(t.dk, dx, t.keyChannel(), 0, t.Positions(), t.scale(), -1)
-		t.keep(t.dv, dx, t.valueChannel(), 0, t.Positions(), 1, 0)
+		t.keep(t.dk, x, dx, t.keyChannel(), 0, t.Positions(), -1)
+		t.keep(t.dv, x, dx, t.valueChannel(), 0, t.Positions(), 0)
 	})
 }
 
@@ -189,7 +211,13 @@ func (a *Attention) out() Sequence {
 	return s
 }
 
-func (a *Attention) scale() float32 { return float32(1 / sqrt(float64(a.Width))) }
+// scale is what products of queries and keys are multiplied with.
+func (t *attentionTask) scale() float32 {
+	if t.Windows.Scale != nil {
+		return t.Windows.scale(t.group)
+	}
+	return float32(1 / sqrt(float64(t.Width)))
+}
 
 // factorOf is a vector of one value.
 func (t *attentionTask) factorOf(value float32) *[lanes]float32 {
@@ -233,7 +261,11 @@ func (t *attentionTask) gather(dst []float32, stride int, src []float32, px, i, 
 // load copies n positions from i on, of the channels of a head. With sign 1 they are rotated; 0: they are not.
 func (t *attentionTask) load(dst, x []float32, channel, i, n int, sign float64) {
 	t.eachPixel(i, n, func(px int) {
-		src, stride := x[(px*t.C+channel)*t.Lanes+t.lane:], t.Lanes
+		src, stride := x[(t.from(px)*t.C+channel)*t.Lanes+t.lane:], t.Lanes
+		if t.Windows.Scale != nil && sign != 0 {
+			t.unit(src)
+			src, stride = t.pixel, lanes
+		}
 		if t.Theta != 0 && sign != 0 {
 			t.w.eachRow(t.w.f.mulRows, t.pixel, lanes, src, stride, t.factorOf(1), nil, t.Width)
 			t.turnPixel(px, sign)
@@ -243,13 +275,24 @@ func (t *attentionTask) load(dst, x []float32, channel, i, n int, sign float64) 
 	})
 }
 
-// keep adds matrices to the channels of a head.
-func (t *attentionTask) keep(src, x []float32, channel, i, n int, scale float32, sign float64) {
+// keep adds matrices to the gradient of the channels of a head. With a sign they are of queries or keys, which were
+// scaled and turned.
+func (t *attentionTask) keep(src, x, dx []float32, channel, i, n int, sign float64) {
+	scale := float32(1)
+	if sign != 0 {
+		scale = t.scale()
+	}
 	t.eachPixel(i, n, func(px int) {
 		t.gather(t.pixel, lanes, src, px, i, n)
 		t.turnPixel(px, sign)
-		at := (px*t.C+channel)*t.Lanes + t.lane
-		t.w.eachRow(t.w.f.addRows, x[at:], t.Lanes, t.pixel, lanes, t.factorOf(scale), nil, t.Width)
+		at := (t.from(px)*t.C+channel)*t.Lanes + t.lane
+		if t.Windows.Scale != nil && sign != 0 {
+			t.unitBack(x[at:], scale, channel < t.Heads*t.Width)
+		}
+		if dx == nil {
+			return
+		}
+		t.w.eachRow(t.w.f.addRows, dx[at:], t.Lanes, t.pixel, lanes, t.factorOf(scale), nil, t.Width)
 	})
 }
 
@@ -269,8 +312,15 @@ func (t *attentionTask) loadSlopes(y, dy []float32, head, i int) {
 	}
 	out := t.out()
 	t.eachPixel(i, t.block, func(px int) {
-		at := (px*out.C+head*t.Width)*out.Lanes + t.lane
 		t.less = [lanes]float32{}
+		to := t.to(px)
+		if to < 0 { // nothing reads it
+			clear(t.pixel)
+			t.scatter(t.o, t.pixel, lanes, px, i, t.block)
+			t.eachLane(px, func(_, row, position int) { t.dots[row*t.block+position-i] = 0 })
+			return
+		}
+		at := (to*out.C+head*t.Width)*out.Lanes + t.lane
 		t.w.eachRow(t.w.f.dotRows, dy[at:], out.Lanes, y[at:], out.Lanes, nil, &t.less, t.Width)
 		t.scatter(t.o, dy[at:], out.Lanes, px, i, t.block)
 		t.eachLane(px, func(l, row, position int) { t.dots[row*t.block+position-i] = t.less[l] })
@@ -356,6 +406,7 @@ func (t *attentionTask) forward(r, head, i int) {
 	t.eachKeys(i, func(j, keys int) {
 		at := (r*t.Positions() + j) * t.wide
 		t.scores(t.s, t.k[at:], t.qt, i, j, keys)
+		t.addBias(i, j, keys)
 		t.hide(r, i, j, keys)
 		t.eachVector(i, func(l int) { t.soften(l, i, j, keys) })
 		t.eachPanel(i, j, keys, func(c, wide, seen int) {
@@ -455,7 +506,7 @@ func (t *attentionTask) finish(r, head, i, l int) {
 // kept is the number of a query that the way back needs.
 func (t *attentionTask) kept(r, head, position int) *float32 {
 	pixel, lane := t.Lane(position)
-	return &t.Kept[(head*t.H+pixel)*t.Lanes+lane+t.first+r]
+	return &t.Kept[((head*t.windows+t.window)*t.H+pixel)*t.Lanes+lane+t.first+r]
 }
 
 // backward adds to the gradients of a row's keys and values what a block of its queries gives, and puts the gradient of
@@ -472,8 +523,8 @@ func (t *attentionTask) backward(r, head, i int) {
 		at := (r*t.Positions() + j) * t.wide
 		t.slopes(r, i, j, keys, at)
 		add := t.Causal || i > 0 || head%t.shared() > 0
-		t.sums(t.dv[at:], t.s, o, i, j, keys, add)
-		t.sums(t.dk[at:], t.ds, q, i, j, keys, add)
+		t.addUp(t.dv[at:], t.s, o, i, j, keys, add)
+		t.addUp(t.dk[at:], t.ds, q, i, j, keys, add)
 		t.eachPanel(i, j, keys, func(c, wide, seen int) {
 			t.w.multiplyAt(t.Width, wide, seen, strided{t.k[at:], 1, t.wide}, t.ds[c:], t.block, t.dqt[c:], t.block, j > 0)
 		})
@@ -485,6 +536,7 @@ func (t *attentionTask) backward(r, head, i int) {
 func (t *attentionTask) slopes(r, i, j, keys, at int) {
 	t.scores(t.s, t.k[at:], t.qt, i, j, keys)
 	t.scores(t.ds, t.v[at:], t.ot, i, j, keys)
+	t.addBias(i, j, keys)
 	t.hide(r, i, j, keys)
 	t.eachVector(i, func(l int) {
 		seen := t.seen(i+l+lanes-1, j, keys)
@@ -493,11 +545,12 @@ func (t *attentionTask) slopes(r, i, j, keys, at int) {
 		t.clearScores(t.s, l, seen, keys)
 		t.clearScores(t.ds, l, seen, keys)
 	})
+	t.sumBias(i, j, keys)
 }
 
-// sums computes the sums of scores times rows of queries, of those queries that see a key. With add it adds them to the
+// addUp computes the sums of scores times rows of queries, of those queries that see a key. With add it adds them to the
 // keys' or values' gradients.
-func (t *attentionTask) sums(dst, scores, queries []float32, i, j, keys int, add bool) {
+func (t *attentionTask) addUp(dst, scores, queries []float32, i, j, keys int, add bool) {
 	n := min(t.block, t.Positions()-i)
 	step := keys
 	if t.Causal {

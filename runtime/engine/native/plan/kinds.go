@@ -81,18 +81,19 @@ var kinds = [...]kind{
 	model.OpPReLU: {
 		weights: true, work: (*planner).workPReLU, passes: true, readsInput: true, keeps: always,
 	},
-	model.OpPad:        {keeps: always},
-	model.OpUpsample:   {keeps: always},
-	model.OpScale:      {single: true},
-	model.OpDropout:    {single: true},
-	model.OpDropout2D:  {single: true},
-	model.OpDropPath:   {single: true},
-	model.OpFlatten:    {text: true, folds: true},
-	model.OpAdd:        {keeps: always, text: true, folds: true},
-	model.OpMultiply:   {readsInputs: true, inPlace: true, keeps: always, text: true, folds: true},
-	model.OpConcat:     {keeps: always, folds: true},
-	model.OpChannels:   {keeps: always, folds: true},
-	model.OpDownsample: {keeps: always},
+	model.OpPad:          {keeps: always},
+	model.OpUpsample:     {keeps: always},
+	model.OpSpaceToDepth: {keeps: always, lanes: true},
+	model.OpScale:        {single: true},
+	model.OpDropout:      {single: true},
+	model.OpDropout2D:    {single: true},
+	model.OpDropPath:     {single: true},
+	model.OpFlatten:      {text: true, folds: true},
+	model.OpAdd:          {keeps: always, text: true, folds: true},
+	model.OpMultiply:     {readsInputs: true, inPlace: true, keeps: always, text: true, folds: true},
+	model.OpConcat:       {keeps: always, folds: true},
+	model.OpChannels:     {keeps: always, folds: true},
+	model.OpDownsample:   {keeps: always},
 	model.OpEmbedding: {
 		weights: true, shape: (*planner).shapeEmbedding, readsInput: true, keeps: always, lanes: true,
 		text: true, folds: true,
@@ -114,6 +115,9 @@ var kinds = [...]kind{
 	},
 	model.OpAttention: {
 		work: (*planner).workAttention, readsInput: true, readsOutput: true, lanes: true, text: true, folds: true,
+	},
+	model.OpWindowAttention: {
+		weights: true, work: (*planner).workWindowAttention, readsInput: true, readsOutput: true, lanes: true,
 	},
 	model.OpLSTM: {
 		weights: true, shape: (*planner).shapeRecurrent, work: (*planner).workRecurrent, readsOutput: true, lanes: true,
@@ -248,7 +252,10 @@ func (p *planner) workAttention(i int) memory {
 }
 
 // AttentionShape is what a worker computes of an attention at a time: one head of keys for some rows of the batch.
-type AttentionShape struct{ Width, Positions, Rows int }
+type AttentionShape struct {
+	Width, Positions, Rows int
+	Distances              int // of two positions of a window, each with a bias; 0: there are no windows
+}
 
 // Attention is the shape for a sequence: 16 rows at a time, or all rows of a folded one.
 func (i Image) Attention(width int) AttentionShape {
@@ -285,9 +292,9 @@ func (s AttentionShape) Scratch(backward bool) int {
 	turned, scores := s.Queries()*s.Row(), s.Queries()*s.Keys()
 	pixel, behind := vector*s.Row(), vector*max(s.Row(), s.Queries())
 	if backward {
-		return 4*s.Matrix() + 2*s.Block() + s.Rows*s.Queries() + 3*turned + 2*scores + 2*pixel + behind
+		return 2*s.Biases() + s.Sums() + 4*s.Matrix() + 2*s.Block() + s.Rows*s.Queries() + 3*turned + 2*scores + 2*pixel + behind
 	}
-	return 2*s.Matrix() + s.Block() + 2*turned + scores + 2*pixel + behind
+	return s.Biases() + 2*s.Matrix() + s.Block() + 2*turned + scores + 2*pixel + behind
 }
 
 // shapeRecurrent is the product of one position.
