@@ -5,8 +5,8 @@ SHELL := bash
 # Without paths in what is compiled, clones and worktrees share Go's build cache: a second clone compiles nothing anew.
 export GOFLAGS := $(shell go env GOFLAGS) -trimpath
 
-# Without C in the standard library, what is linted, tested and built for CUDA shares its compiled packages.
-lint test: export GOFLAGS += -tags=netgo,osusergo
+# Without C in the standard library, what is linted, tested, built for CUDA and built as a test's client shares its compiled packages.
+lint test deps: export GOFLAGS += -tags=netgo,osusergo
 
 # A program without C needs no library of the machine that it runs on, nor a C compiler on the one that builds it.
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)

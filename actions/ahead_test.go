@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/runtime/engine"
@@ -80,7 +78,7 @@ func TestBatchesComeAhead(t *testing.T) {
 	if !slices.Equal(got.Losses, want.Losses) || got.Rows != want.Rows {
 		t.Errorf("losses %v of %d rows, want %v of %d", got.Losses, got.Rows, want.Losses, want.Rows)
 	}
-	if diff := cmp.Diff(update.Weights, b.fetch(0, h).Weights); diff != "" {
+	if diff := weightsDiff(update.Weights, b.fetch(0, h).Weights); diff != "" {
 		t.Errorf("weights differ:\n%.300s", diff)
 	}
 	if batches := 3 * 7; ahead != batches-3 { // 100 rows, 16 a batch
@@ -97,7 +95,7 @@ func TestBatchesComeAhead(t *testing.T) {
 	if legs < 2 || rows != want.Rows {
 		t.Errorf("%d legs of %d rows, want %d", legs, rows, want.Rows)
 	}
-	if diff := cmp.Diff(update.Weights, b.fetch(0, h).Weights); diff != "" {
+	if diff := weightsDiff(update.Weights, b.fetch(0, h).Weights); diff != "" {
 		t.Errorf("weights differ after %d legs:\n%.300s", legs, diff)
 	}
 }

@@ -88,7 +88,7 @@ func TestLegsComeToTheSameBits(t *testing.T) {
 				if diff := cmp.Diff(want.Accuracies, res.Accuracies); diff != "" || len(res.Accuracies) != 4 {
 					t.Errorf("accuracies (-whole +legs):\n%s", diff)
 				}
-				if diff := cmp.Diff(wantUpdate.Weights, b.fetch(0, h).Weights); diff != "" {
+				if diff := weightsDiff(wantUpdate.Weights, b.fetch(0, h).Weights); diff != "" {
 					t.Errorf("weights differ:\n%.300s", diff)
 				}
 				h.Close()
@@ -116,7 +116,7 @@ func TestALaterAttemptGoesOn(t *testing.T) {
 	if res.Rows >= want.Rows {
 		t.Errorf("it trained %d rows of %d: from the start", res.Rows, want.Rows)
 	}
-	if diff := cmp.Diff(wantUpdate.Weights, b.fetch(0, h).Weights); diff != "" {
+	if diff := weightsDiff(wantUpdate.Weights, b.fetch(0, h).Weights); diff != "" {
 		t.Errorf("weights differ:\n%.300s", diff)
 	}
 	b.forget()
@@ -285,7 +285,7 @@ func TestRoundsOfBatchesCutAnEpoch(t *testing.T) {
 				t.Fatal(err)
 			}
 			weights, _, _ := split(got.Weights)
-			if diff := cmp.Diff(want.Weights, weights); diff != "" {
+			if diff := weightsDiff(want.Weights, weights); diff != "" {
 				t.Errorf("weights differ:\n%.300s", diff)
 			}
 		})

@@ -16,8 +16,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/test/race"
@@ -149,7 +147,7 @@ func TestARoundOfAPython(t *testing.T) {
 	if len(processes) != 2 || processes[0] != processes[1] {
 		t.Errorf("the workers trained in the processes %v, want one", processes)
 	}
-	if diff := cmp.Diff(want, engine.Weights(h.built.engine)); diff != "" {
+	if diff := weightsDiff(want, engine.Weights(h.built.engine)); diff != "" {
 		t.Errorf("a worker in a warm process of another one (-cold +warm):\n%.300s", diff)
 	}
 	path := modelstore.WeightsPath("m", "job-1")
@@ -249,7 +247,7 @@ func TestKilledProgramsComeToTheSameBits(t *testing.T) {
 		t.Errorf("%d attempts, want three for each round", attempts)
 	}
 	for round := range want {
-		if diff := cmp.Diff(want[round].Weights, got[round].Weights); diff != "" {
+		if diff := weightsDiff(want[round].Weights, got[round].Weights); diff != "" {
 			t.Errorf("round %d: weights differ:\n%.300s", round, diff)
 		}
 	}

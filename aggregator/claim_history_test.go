@@ -18,6 +18,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/test/faults"
+	"github.com/disdel/disdel/internal/test/race"
 )
 
 // The calls of a history.
@@ -341,6 +342,7 @@ func TestHistoriesOfClaimsAreLinearizableUnderPartitions(t *testing.T) {
 
 // The checker finds scripts that break a promise, also over a line with faults.
 func TestTheCheckerFindsBrokenClaims(t *testing.T) {
+	race.SkipSequential(t)
 	for what, script := range map[string]struct {
 		of            **redis.Script
 		lua, from, to string

@@ -12,7 +12,7 @@ if [ "$(cat "$venv/.done" 2>/dev/null)" != "$want" ]; then
   echo "installing: ${PACKAGES[*]}"
   rm -rf "$venv"
   python3 -m venv "$venv"
-  "$venv/bin/pip" install -q --disable-pip-version-check "${PACKAGES[@]}"
+  "$venv/bin/pip" install -q --disable-pip-version-check --no-compile "${PACKAGES[@]}"
   echo "$want" >"$venv/.done"
 fi
 

@@ -16,6 +16,7 @@ import (
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/internal/test/race"
 	"github.com/disdel/disdel/service"
 	"github.com/disdel/disdel/service/infer"
 	"github.com/disdel/disdel/service/tenant"
@@ -209,6 +210,7 @@ func (s *shop) check(people []string, known []tenant.Item, what string) {
 // deletes what is another's. An item that is deleted and made again is shared with nobody. The order of shares, their
 // ends and deletions is drawn.
 func TestEverybodySeesWhatIsSharedAndNothingElse(t *testing.T) {
+	race.SkipSequential(t)
 	s, people := people(t)
 	shop := &shop{t: t, s: s, rules: rules{}}
 	rng := rand.New(rand.NewPCG(33, 4))

@@ -35,7 +35,7 @@ func onEmulated(t *testing.T) *tool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := build(t, "GOFLAGS=-tags=emulated", "CGO_ENABLED=0")
+	d := build(t, "GOFLAGS="+os.Getenv("GOFLAGS")+" -tags=emulated", "CGO_ENABLED=0") // other flags would compile all anew
 	if err := os.Rename(made, filepath.Join(filepath.Dir(d.path), "emulated-device")); err != nil {
 		t.Fatal(err)
 	}

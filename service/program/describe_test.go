@@ -210,6 +210,7 @@ func TestABadProgramIsRefusedWithItsLine(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			o := options(t, needTorch(t), map[string]string{"net.py": c.text})
 			if c.kind == disdel.Timeout {
 				o.Timeout = 15 * time.Second

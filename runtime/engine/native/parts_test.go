@@ -42,6 +42,9 @@ func TestWeightsThatChangeInPartsKeepTheBits(t *testing.T) {
 			"adam":     {AdamW: &disdel.Adam{LearningRate: 0.01, WeightDecay: 0.01}},
 			"momentum": {SGD: &disdel.SGD{LearningRate: 0.01, Momentum: 0.9, WeightDecay: 0.01}},
 		} {
+			if testing.Short() && kind != "adam" {
+				continue
+			}
 			s := shortAdam
 			s.Optimizer, s.StateFormat = o, ""
 			whole := initialized(t, g, s)

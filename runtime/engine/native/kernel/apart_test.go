@@ -21,7 +21,7 @@ func waits(team *Team, job func(*Worker)) int {
 // added or not.
 func TestWorkersOfSmallPassesWaitTwice(t *testing.T) {
 	for _, s := range plainSets() {
-		rng, cases := rand.New(rand.NewPCG(8, 1)), some(12)
+		rng, cases := rand.New(rand.NewPCG(8, 1)), some(6)
 		if s.Name == portable().Name {
 			cases = some(2)
 		}

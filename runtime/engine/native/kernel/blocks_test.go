@@ -147,7 +147,7 @@ func TestBlocksDoNotChangeBits(t *testing.T) {
 	for _, s := range plainSets() {
 		t.Run(s.Name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(6, 6))
-			cases := some(30)
+			cases := some(12)
 			if s.Name == portable().Name {
 				cases = some(2) // small ones
 			}
