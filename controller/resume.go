@@ -49,7 +49,7 @@ func CheckResume(r disdel.Record, spec Spec, c disdel.Checkpoint) error {
 	if n.onlyStage {
 		total = spec.Plan.Rounds
 	} else if was.Epoch > n.stage.To.Epoch {
-		return no("%d epochs were trained, and the job now has %d", was.Epoch, n.stage.To.Epoch)
+		return no("%s were trained, and the job now has %d", disdel.Counted(was.Epoch, "epoch"), n.stage.To.Epoch)
 	}
 	over := c.Round == r.Plan.Rounds // nothing was left to train
 	if over && total == c.Round {
@@ -57,10 +57,10 @@ func CheckResume(r disdel.Record, spec Spec, c disdel.Checkpoint) error {
 	}
 	if early := len(r.Rounds); over && early > 0 && r.Rounds[early-1].Round+1 < c.Round ||
 		r.Status == disdel.StatusSucceeded {
-		return no("its training has ended, and the job now has %d rounds", total)
+		return no("its training has ended, and the job now has %s", disdel.Counted(total, "round"))
 	}
 	if c.Round >= total {
-		return no("the job now has %d rounds, and its checkpoint is of round %d", total, c.Round+1)
+		return no("the job now has %s, and its checkpoint is of round %d", disdel.Counted(total, "round"), c.Round+1)
 	}
 	if was.Epoch != now.Epoch || was.Batch != now.Batch {
 		return no("round %d began at batch %d of epoch %d, and now begins at batch %d of epoch %d",

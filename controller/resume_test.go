@@ -63,7 +63,7 @@ func TestAChangedJobGoesOnOnlyWhereItsRoundsDo(t *testing.T) {
 		"more epochs of as many rounds": {every, spec(12, 6, 1, 5, 16, 2), 5, ""},
 		"all in one round, from a record": {
 			epochs, spec(1, 4, 4, 0, 16, 2), 1,
-			"the job now has 1 rounds, and its checkpoint is of round 2",
+			"the job now has 1 round, and its checkpoint is of round 2",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -108,7 +108,7 @@ func cell(in PlanInput, workers, batch int) Cell {
 		c.WorkerBatchSize = each
 	}
 	if shard := in.Data.Train / workers; shard < each {
-		c.Note = fmt.Sprintf("the smallest shard has %d rows", shard)
+		c.Note = "the smallest shard has " + disdel.Counted(shard, "row")
 		return c
 	}
 	p, err := NewPlan(in)

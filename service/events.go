@@ -209,7 +209,8 @@ func (r Resumed) String() string {
 }
 
 func (p Planned) String() string {
-	return fmt.Sprintf("planned: %s, %d workers, %d rounds", p.Record.Job.Metadata.Name, p.Plan.Workers, p.Plan.Rounds)
+	return fmt.Sprintf("planned: %s, %s, %s", p.Record.Job.Metadata.Name, disdel.Counted(p.Plan.Workers, "worker"),
+		disdel.Counted(p.Plan.Rounds, "round"))
 }
 
 func (q Queued) String() string {
@@ -224,12 +225,14 @@ func (a Admitted) String() string {
 	return fmt.Sprintf("admitted after %v with %v", a.Waited.Round(time.Millisecond), a.Room.Memory)
 }
 
-func (i Invoked) String() string  { return "invoked " + i.Invocation.ID }
-func (e Ended) String() string    { return fmt.Sprintf("%s ended: %v", e.Invocation.ID, e.Outcome) }
-func (p Progress) String() string { return fmt.Sprintf("%d actions at work", len(p.Actions)) }
+func (i Invoked) String() string { return "invoked " + i.Invocation.ID }
+func (e Ended) String() string   { return fmt.Sprintf("%s ended: %v", e.Invocation.ID, e.Outcome) }
+func (p Progress) String() string {
+	return fmt.Sprintf("%s at work", disdel.Counted(len(p.Actions), "action"))
+}
 
 func (s StageBegan) String() string {
-	return fmt.Sprintf("stage from round %d on: %d workers, %s", s.First+1, s.Workers, s.Decision.Why)
+	return fmt.Sprintf("stage from round %d on: %s, %s", s.First+1, disdel.Counted(s.Workers, "worker"), s.Decision.Why)
 }
 
 func (r RoundEnded) String() string {

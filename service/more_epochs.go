@@ -67,8 +67,9 @@ func (p *planner) moreEpochs(rec disdel.Record, req ResumeRequest) (job disdel.J
 		minimum = max(minimum, planned)
 	}
 	if job.Training.Epochs <= minimum {
-		return job, 0, trainOnError(rec.ID, fmt.Sprintf("it has trained %d epochs, and %d are no more", minimum,
-			job.Training.Epochs), fmt.Sprintf("give more epochs: --set training.epochs=%d", 2*planned))
+		return job, 0, trainOnError(rec.ID,
+			fmt.Sprintf("it has trained %s, and %d are no more", disdel.Counted(minimum, "epoch"), job.Training.Epochs),
+			fmt.Sprintf("give more epochs: --set training.epochs=%d", 2*planned))
 	}
 	job.Training.Epochs -= before
 	if job.Distribution.Workers == was.Distribution.Workers {

@@ -144,7 +144,7 @@ func (p *planner) resolveAgain(ctx context.Context, rec disdel.Record, req Resum
 	}
 	if setsEpochs(req.Sets) && rec.Continued != nil { // as for the job that this one trains further
 		if job.Training.Epochs -= rec.Continued.Epochs; job.Training.Epochs < 1 {
-			return rec, r, trainOnError(id, fmt.Sprintf("it started from a model of %d epochs", rec.Continued.Epochs),
+			return rec, r, trainOnError(id, "it started from a model of "+disdel.Counted(rec.Continued.Epochs, "epoch"),
 				fmt.Sprintf("give more epochs: --set training.epochs=%d", rec.Continued.Epochs+was.Training.Epochs))
 		}
 	}

@@ -252,12 +252,15 @@ func (r *importer) in(n *step, i int) (v value, ok bool) {
 
 // from is the layer that is a node's input i.
 func (r *importer) from(n *step, i int) (node int, ok bool) {
-	v, _ := r.in(n, i)
-	if !v.isNode || v.means > 0 || v.view != asLayer {
+	switch v, _ := r.in(n, i); {
+	case v.array != nil || v.isList:
+		r.fault(n, "its input %d is a constant; disdel reads layers there", i)
+	case !v.isNode || v.means > 0 || v.view != asLayer:
 		r.fault(n, "its input %d is no output of a layer, or has its axes in another order", i)
-		return 0, false
+	default:
+		return v.node, true
 	}
-	return v.node, true
+	return 0, false
 }
 
 // floats are the values and the shape of a constant input.

@@ -143,14 +143,15 @@ func TestNetworksComeBackFromONNX(t *testing.T) {
 }
 
 // ofPyTorch runs a program of testdata with PyTorch, and returns the folder it writes to and what it prints.
-func ofPyTorch(t *testing.T, program string) (folder, said string) {
+func ofPyTorch(t *testing.T, program string, more ...string) (folder, said string) {
 	t.Helper()
 	const python = "/usr/bin/python3"
 	folder = t.TempDir()
 	if err := exec.CommandContext(t.Context(), python, "-c", "import torch").Run(); err != nil {
 		t.Skip("there is no Python with PyTorch")
 	}
-	out, err := exec.CommandContext(t.Context(), python, "testdata/"+program, folder).CombinedOutput()
+	args := append([]string{"testdata/" + program, folder}, more...)
+	out, err := exec.CommandContext(t.Context(), python, args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -311,11 +312,16 @@ func node(kind string, in, out []string) []byte {
 }
 
 // fileOf is an ONNX file of opset 13 that computes "y" from "x". Both have one row of 4 numbers.
-func fileOf(nodes ...[]byte) []byte {
-	side := func(n byte) []byte { return field(1, []byte{1 << 3, n}) }
+func fileOf(nodes ...[]byte) []byte { return fileOfSides([]byte{1, 4}, nodes...) }
+
+// fileOfSides is the same of another shape.
+func fileOfSides(sides []byte, nodes ...[]byte) []byte {
 	tensor := func(number byte, name string) []byte {
-		shape := field(2, field(1, []byte{1 << 3, 1}, field(2, side(1), side(4))))
-		return field(number, field(1, []byte(name)), shape)
+		var list []byte
+		for _, n := range sides {
+			list = append(list, field(1, []byte{1 << 3, n})...)
+		}
+		return field(number, field(1, []byte(name)), field(2, field(1, []byte{1 << 3, 1}, field(2, list))))
 	}
 	graph := field(7, append(nodes, tensor(11, "x"), tensor(12, "y"))...)
 	return slices.Concat([]byte{1 << 3, 8}, graph, field(8, []byte{2 << 3, 13}))

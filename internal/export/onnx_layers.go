@@ -194,7 +194,12 @@ func (r *importer) bias(n *step, units int) (bias []float32, last *step, ok bool
 		}
 		return bias, n, ok
 	}
-	next, bias, _ := r.applied(n, "Add", units, n.kind == "Conv")
+	behind := 0
+	if n.kind == "Conv" || n.kind == "ConvTranspose" {
+		x, _ := r.in(n, 0)
+		behind = len(r.sides(x.node)) - 1
+	}
+	next, bias, _ := r.applied(n, "Add", units, behind)
 	if next == nil {
 		return nil, n, true
 	}
@@ -203,8 +208,8 @@ func (r *importer) bias(n *step, units int) (bias []float32, last *step, ok bool
 }
 
 // applied finds the node of a kind that alone uses what n gives, and its constant with a value for each channel. named
-// is the constant's name. next is nil if there is no such node.
-func (r *importer) applied(n *step, kind string, channels int, image bool) (next *step, list []float32, named string) {
+// is the constant's name. Channels have so many axes behind them. next is nil if there is no such node.
+func (r *importer) applied(n *step, kind string, channels, behind int) (next *step, list []float32, named string) {
 	next = r.only(n.out[0])
 	if next == nil || next.kind != kind || len(next.in) != 2 {
 		return nil, nil, ""
@@ -213,7 +218,7 @@ func (r *importer) applied(n *step, kind string, channels int, image bool) (next
 		named = next.in[1]
 	}
 	a := r.fixed(named)
-	if list = a.floats32(); len(list) != channels || !alongChannels(a.sides, channels, image) {
+	if list = a.floats32(); len(list) != channels || !alongChannels(a.sides, channels, behind) {
 		return nil, nil, ""
 	}
 	return next, list, named
@@ -227,12 +232,10 @@ func (r *importer) fixed(name string) *array {
 	return r.later[name]
 }
 
-// alongChannels tells whether a constant that is added has one value for each channel.
-func alongChannels(sides []int, units int, image bool) bool {
-	if image {
-		return slices.Equal(sides, []int{units, 1, 1}) || slices.Equal(sides, []int{1, units, 1, 1})
-	}
-	return slices.Equal(sides, []int{units}) || slices.Equal(sides, []int{1, units})
+// alongChannels tells whether a constant has one value for each channel, where channels have so many axes behind them.
+func alongChannels(sides []int, units, behind int) bool {
+	want := slices.Concat([]int{1, units}, slices.Repeat([]int{1}, behind))
+	return slices.Equal(sides, want) || slices.Equal(sides, want[1:])
 }
 
 func (r *importer) gemm(n *step) {
@@ -423,11 +426,11 @@ func (r *importer) stepsOfLayerNorm(n *step, x int) bool {
 	for i := range weight {
 		weight[i] = 1
 	}
-	if next, list, name := r.applied(last, "Mul", width, false); next != nil {
+	if next, list, name := r.applied(last, "Mul", width, 0); next != nil {
 		last, weight, named = next, list, name
 		done = append(done, next)
 	}
-	if next, list, _ := r.applied(last, "Add", width, false); next != nil {
+	if next, list, _ := r.applied(last, "Add", width, 0); next != nil {
 		last, bias = next, list
 		done = append(done, next)
 	}

@@ -16,13 +16,40 @@ func (r *importer) aroundImage(n *step, x int, pads []int64) bool {
 			return false
 		}
 	}
-	if v, ok := r.in(n, 2); ok && (len(v.array.floats32()) != 1 || v.array.floats32()[0] != 0) {
-		return false
-	}
 	r.layer(n, r.b.Pad(r.name(n, ""), x, model.Padding{
 		Top: int(pads[2]), Left: int(pads[3]), Bottom: int(pads[6]), Right: int(pads[7]),
 	}))
 	return true
+}
+
+// addsZeros tells whether a Pad adds zeros: the value is an input or, below opset 11, an option.
+func (r *importer) addsZeros(n *step) bool {
+	v, ok := r.in(n, 2)
+	if !ok {
+		return n.number("value", 0) == 0
+	}
+	list := v.array.floats32()
+	return len(list) == 1 && list[0] == 0
+}
+
+// pads are those before and behind each axis of a Pad, nil where they do not fit. From opset 18 on, a file may name the
+// axes.
+func (r *importer) pads(n *step, rank int) []int64 {
+	list, axes := r.list(n, 1, "pads"), r.list(n, 3, "")
+	if _, named := r.in(n, 3); !named {
+		return list
+	}
+	all := make([]int64, 2*rank)
+	for i, axis := range axes {
+		if axis < 0 {
+			axis += int64(rank)
+		}
+		if axis < 0 || axis >= int64(rank) || len(list) != 2*len(axes) {
+			return nil
+		}
+		all[axis], all[int(axis)+rank] = list[i], list[len(axes)+i]
+	}
+	return all
 }
 
 // prelu takes one slope, or one for each channel.

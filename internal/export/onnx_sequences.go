@@ -626,13 +626,26 @@ func (r *importer) beginSequence(in end) (shape model.Shape, v value) {
 	if in.kind != float32s {
 		return sides[1:], v
 	}
-	for _, u := range r.users[in.name] {
-		if slices.Contains([]string{"Conv", "ConvTranspose", "BatchNormalization", "MaxPool", "AveragePool"}, u.kind) {
-			r.oneWide, v.view = true, asLayer
-			return model.Shape{sides[1], sides[2], 1}, v
-		}
+	if r.channelsSecond(in.name, 8) {
+		r.oneWide, v.view = true, asLayer
+		return model.Shape{sides[1], sides[2], 1}, v
 	}
 	return model.Shape{1, sides[1], sides[2]}, v
+}
+
+// channelsSecond tells whether a node that takes a value has its channels behind the rows. It looks behind activations.
+func (r *importer) channelsSecond(name string, depth int) bool {
+	return slices.ContainsFunc(r.users[name], func(u *step) bool {
+		switch u.kind {
+		case "Conv", "ConvTranspose", "BatchNormalization", "MaxPool", "AveragePool", "InstanceNormalization", "PRelu",
+			"GlobalAveragePool", "GlobalMaxPool", "Resize", "Upsample":
+			return u.in[0] == name
+		case "Relu", "LeakyRelu", "Elu", "Clip", "Sigmoid", "Tanh", "Softplus", "HardSigmoid", "HardSwish", "Dropout",
+			"Identity", "Pad", "Reshape": // the last before normalised groups
+			return depth > 0 && len(u.out) > 0 && r.channelsSecond(u.out[0], depth-1)
+		}
+		return false
+	})
 }
 
 // channelsFirst makes a sequence of rows of numbers whose channels come last: a convolution takes one after the other.

@@ -1,7 +1,10 @@
 package export
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/disdel/disdel/model"
 )
@@ -132,7 +135,13 @@ func (r *importer) reshape(n *step) {
 	if rows && r.group(n, x, sides) {
 		return
 	}
-	r.fault(n, "it makes the shape %v of %v; disdel makes only lists of all values of a row", to.whole[1:], []int(have))
+	r.fault(n, "it makes the shape %s of %v; disdel makes only lists of all values of a row", shapeText(to.whole),
+		[]int(have))
+}
+
+// shapeText is a shape of the file, without the rows.
+func shapeText(sides []int64) string {
+	return strings.ReplaceAll(fmt.Sprint(sides[min(1, len(sides)):]), strconv.Itoa(rowCount), "rows")
 }
 
 // sides are those of a layer's output in the file, without the rows.
@@ -510,12 +519,16 @@ func (r *importer) pad(n *step) {
 	if !ok {
 		return
 	}
-	in, pads := r.b.Out(x), r.list(n, 1, "pads")
+	in, pads := r.b.Out(x), r.pads(n, len(r.sides(x))+1)
 	if r.oneWide && len(pads) == 6 {
 		pads = slices.Concat(pads[:3], []int64{0}, pads[3:], []int64{0})
 	}
 	if mode := n.options["mode"].text; mode != "" && mode != "constant" || len(in) != 3 || len(pads) != 8 {
 		r.fault(n, "disdel reads only zeros around images")
+		return
+	}
+	if !r.addsZeros(n) {
+		r.fault(n, "it pads with other values than 0")
 		return
 	}
 	before, after := pads[1], pads[5]
@@ -525,10 +538,6 @@ func (r *importer) pad(n *step) {
 	if before < 0 || after < 0 || max(before, after) > 1<<12 || in[0] > 1<<12 ||
 		slices.ContainsFunc(slices.Concat(pads[:1], pads[2:5], pads[6:]), func(v int64) bool { return v != 0 }) {
 		r.fault(n, "it pads %v; disdel reads new channels here; write other padding into the convolution or pool", pads)
-		return
-	}
-	if v, ok := r.in(n, 2); ok && (len(v.array.floats32()) != 1 || v.array.floats32()[0] != 0) {
-		r.fault(n, "it pads with other values than 0")
 		return
 	}
 	filters := in[0] + int(before+after)

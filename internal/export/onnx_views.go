@@ -129,25 +129,25 @@ func (r *importer) instanceNorm(n *step) {
 
 // groupNorm reads the Reshape that makes an image of normalised groups, and the product and the sum behind it.
 func (r *importer) groupNorm(n *step, v value, sides []int64) {
-	have := r.b.Out(v.node)
-	if len(sides) != 4 || sides[1] != int64(have[0]) ||
-		!slices.Equal(sides[2:], []int64{int64(have[1]), int64(have[2])}) {
-		r.fault(n, "it makes the shape %v of normalised groups; disdel makes %v", sides, []int(have))
+	have := r.sides(v.node)
+	equal := func(a int64, b int) bool { return a == int64(b) }
+	if !slices.EqualFunc(sides[min(1, len(sides)):], have, equal) {
+		r.fault(n, "it makes the shape %s of normalised groups; disdel makes %v", shapeText(sides), []int(have))
 		return
 	}
-	last, named := n, ""
+	last, named, behind := n, "", len(have)-1
 	weight, bias := r.values(n, have[0]), r.values(n, have[0])
 	for i := range weight {
 		weight[i] = 1
 	}
-	if next, list, name := r.applied(last, "Mul", have[0], true); next != nil {
+	if next, list, name := r.applied(last, "Mul", have[0], behind); next != nil {
 		last, weight, named, next.done = next, list, name, true
-	} else if next, list, _ := r.applied(last, "Mul", 1, true); next != nil && list[0] == 1 { // PyTorch's affine=False
+	} else if next, list, _ := r.applied(last, "Mul", 1, behind); next != nil && list[0] == 1 { // PyTorch's affine=False
 		last, next.done = next, true
 	}
-	if next, list, _ := r.applied(last, "Add", have[0], true); next != nil {
+	if next, list, _ := r.applied(last, "Add", have[0], behind); next != nil {
 		last, bias, next.done = next, list, true
-	} else if next, list, _ := r.applied(last, "Add", 1, true); next != nil && list[0] == 0 {
+	} else if next, list, _ := r.applied(last, "Add", 1, behind); next != nil && list[0] == 0 {
 		last, next.done = next, true
 	}
 	r.addGroupNorm(n, last, named, v.node, v.groups, v.eps, weight, bias)
@@ -167,7 +167,7 @@ func (r *importer) ungroup(n *step, v value, sides []int64) {
 	have := r.b.Out(v.node)
 	if len(sides) != 4 || sides[1] != -1 && sides[1] != int64(have[0]) ||
 		!slices.Equal(sides[2:], []int64{int64(have[1]), int64(have[2])}) {
-		r.fault(n, "it makes the shape %v of shuffled channels; disdel makes %v", sides, []int(have))
+		r.fault(n, "it makes the shape %s of shuffled channels; disdel makes %v", shapeText(sides), []int(have))
 		return
 	}
 	r.layer(n, r.b.Channels(r.name(n, ""), v.node, 0, have[0], v.groups))
@@ -247,7 +247,7 @@ func (r *importer) layerScale(n *step) bool {
 			continue
 		}
 		channels := r.b.Out(v.node)[0]
-		if len(list) != channels || !alongChannels(other.array.sides, channels, true) {
+		if len(list) != channels || !alongChannels(other.array.sides, channels, len(r.sides(v.node))-1) {
 			return false
 		}
 		name := r.name(n, n.in[1-min(i, 1)]+".weight")

@@ -128,8 +128,8 @@ func (j *Job) head(now time.Time) []string {
 		line += fmt.Sprintf("  %.2f GB-s", r.CostGBs)
 	}
 	return []string{
-		fmt.Sprintf("%s  %s  %s  %s on %s, %d workers", r.Job.Metadata.Name, j.ID, statusText(r),
-			cmp.Or(r.Job.Model.NetworkName(), "own layers"), r.Data.Name, r.Plan.Workers),
+		fmt.Sprintf("%s  %s  %s  %s on %s, %s", r.Job.Metadata.Name, j.ID, statusText(r),
+			cmp.Or(r.Job.Model.NetworkName(), "own layers"), r.Data.Name, disdel.Counted(r.Plan.Workers, "worker")),
 		line, j.message(),
 	}
 }

@@ -311,7 +311,8 @@ func printScaling(w io.Writer, s *scheduler.Scaling, planned int) {
 	if s.Workers == 1 {
 		verb = "pays"
 	}
-	paragraph(w, "pays", "%s %s: times of single epochs vary by %.0f %%", crew(s.Workers), verb, 100*s.Deviation)
+	paragraph(w, "pays", "%s %s: times of single epochs vary by %.0f %%", disdel.Counted(s.Workers, "worker"), verb,
+		100*s.Deviation)
 	show := []int{s.Workers, planned}
 	for _, e := range slices.Backward(s.Epochs) {
 		if e.Measured && e.Workers != s.Workers {
@@ -334,13 +335,7 @@ func scaledText(e scheduler.ScaledEpoch) string {
 		basis = "from the law of the measured times"
 	}
 	unit := unitFor(e.Duration)
-	return fmt.Sprintf("%s: %s %s an epoch, of which %s %s is exchange and %s %s is fixed (%s)", crew(e.Workers),
-		unit.Text(e.Duration), unit.Name, unit.Text(e.Exchange), unit.Name, unit.Text(e.Fixed), unit.Name, basis)
-}
-
-func crew(workers int) string {
-	if workers == 1 {
-		return "1 worker"
-	}
-	return fmt.Sprintf("%d workers", workers)
+	return fmt.Sprintf("%s: %s %s an epoch, of which %s %s is exchange and %s %s is fixed (%s)",
+		disdel.Counted(e.Workers, "worker"), unit.Text(e.Duration), unit.Name, unit.Text(e.Exchange), unit.Name,
+		unit.Text(e.Fixed), unit.Name, basis)
 }

@@ -237,8 +237,8 @@ func headOf(rec *disdel.Record, now time.Time) jobHead {
 		ID: rec.ID, Name: cmp.Or(rec.Job.Metadata.Name, shortID(rec.ID)), State: result.StatusText(), Badge: badgeOf(&result),
 		Labels: result.Labels, Rounds: rec.Plan.Rounds, Done: min(len(rec.Rounds), rec.Plan.Rounds),
 		Cost: rec.MeteredCost(), Budget: rec.Job.Resources.MaxCost, Peak: result.Peak, Limit: result.Limit,
-		About: fmt.Sprintf("%s on %s, %d workers", cmp.Or(rec.Job.Model.NetworkName(), "own layers"), rec.Data.Name,
-			rec.Plan.Workers),
+		About: fmt.Sprintf("%s on %s, %s", cmp.Or(rec.Job.Model.NetworkName(), "own layers"), rec.Data.Name,
+			disdel.Counted(rec.Plan.Workers, "worker")),
 	}
 	switch text := result.Figure(); {
 	case text == "-":
