@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/disdel/disdel"
@@ -270,12 +271,22 @@ func tooManyTexts(text, name string) string {
 	if near := nearNumber(text); near != "" {
 		return fmt.Sprintf("%.40q is no number%s; or leave it out (--skip %s)", text, near, quoted(name))
 	}
+	if isDate(text) {
+		return fmt.Sprintf("it has more than %d different dates such as %.40q: leave it out (--skip %s), or write it as "+
+			"a number, such as days since the first", mostCategories, text, quoted(name))
+	}
 	what := "names, ids and dates"
 	if strings.Count(text, " ") >= fewWords {
 		what = "sentences"
 	}
 	return fmt.Sprintf("it has more than %d different texts such as %.40q, as %s have: leave it out (--skip %s); "+
 		"to learn from words of texts: disdel explain text", mostCategories, text, what, quoted(name))
+}
+
+// isDate tells whether a text begins with a date as ISO 8601 writes it.
+func isDate(text string) bool {
+	_, err := time.Parse(time.DateOnly, text[:min(len(text), len(time.DateOnly))])
+	return err == nil
 }
 
 // fewWords is how many spaces a text has at least that is a sentence and no name.

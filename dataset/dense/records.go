@@ -24,7 +24,7 @@ import (
 const longestRecord = 16 << 20
 
 // errLong is the error of a longer row.
-var errLong = errors.New("a row is longer than 16 MB; perhaps a quote is not closed")
+var errLong = errors.New("a row is longer than 16 MB, the most that is read, or a quote is not closed")
 
 // guarded reads so many bytes, and then reports that there is no end.
 type guarded struct {
