@@ -20,6 +20,9 @@ const (
 	LargestScale = 100
 )
 
+// ApartScore is by how much scores of pixels on both sides of an edge are less, which all but hides them.
+const ApartScore = 100
+
 // WindowAttention adds a convolution of single pixels for queries, keys and values, the attention, and a convolution of
 // its outputs: NAME.qkv, NAME.heads and NAME.out. NAME.pad puts zeros below and to the right of an image that is no
 // multiple of the window; their outputs are left out. Each score has a learned bias, by how far its pixels are apart.

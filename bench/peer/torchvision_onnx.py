@@ -11,7 +11,11 @@ import warnings
 import torch
 
 warnings.filterwarnings("ignore")
+from torch.onnx import register_custom_op_symbolic, symbolic_opset9  # noqa: E402
 from torchvision import models  # noqa: E402 (its import warns)
+
+# Swin v2 zeroes the bias of its keys, which this exporter does not know.
+register_custom_op_symbolic("aten::zero", lambda g, x: symbolic_opset9.zeros_like(g, x, None), 9)
 
 if sys.argv[1] == "--list":
     print("\n".join(models.list_models(models)))

@@ -76,7 +76,7 @@ func partsOf(s *model.Windows) []float32 {
 	mask := make([]float32, s.Count()*square)
 	for i := range mask {
 		if w := i / square; s.Part(w, i%square/s.Len()) != s.Part(w, i%s.Len()) {
-			mask[i] = -100
+			mask[i] = -model.ApartScore
 		}
 	}
 	return mask

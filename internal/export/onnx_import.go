@@ -31,6 +31,7 @@ func ImportONNX(data []byte, folder *os.Root, keepOutput bool) (Imported, error)
 	}
 	r := &importer{source: s, at: map[string]value{}, users: map[string][]*step{}}
 	r.names = map[string]int{"input": 1, dataLayer: 1}
+	r.folds = 2 * mostMoved
 	r.room, r.keepOutput = len(data)/4+roomBeside, keepOutput
 	for _, size := range s.loaded {
 		r.room += int(size / 4)
@@ -56,6 +57,8 @@ type value struct {
 	zeros  bool    // it is zeros, of any shape
 	states []state // of recurrences, [states rows units]; picked: of one, [rows units]
 	picked bool
+
+	arranged *arrangement // its pixels are in another order; nil: they are not
 }
 
 // roomBeside is how many values a small file may make of others: turned matrices, and convolutions of ones and zeros.
@@ -76,13 +79,15 @@ type importer struct {
 	names   map[string]int     // of layers, with how often each was wanted
 	later   map[string]*array  // of Constant nodes, by what they give
 	room    int                // values that may still be made of others
+	folds   int                // values that may still be computed of constants
 	weights map[string][]float32
 	notes   []string
 	faults  []disdel.Fault
 	rows    int64 // that the file fixes; 0: any number
 
-	keepOutput bool // the network answers what the file does
-	oneWide    bool // images are one pixel wide, and sequences in the file: [rows channels positions]
+	keepOutput bool         // the network answers what the file does
+	within     *arrangement // the order of the pixels of the node at work
+	oneWide    bool         // images are one pixel wide, and sequences in the file: [rows channels positions]
 }
 
 func (r *importer) fault(n *step, format string, args ...any) {
@@ -119,7 +124,7 @@ func (r *importer) run() error {
 		}
 	}
 	for _, n := range steps {
-		if do := known[n.kind]; do != nil && !n.done && r.known(n) {
+		if do := known[n.kind]; do != nil && !n.done && r.known(n) && !r.fold(n) && !r.arrange(n) {
 			do(r, n)
 		}
 		if _, err := r.b.Graph(); err != nil {
@@ -132,7 +137,7 @@ func (r *importer) run() error {
 		return &disdel.Faults{Faults: r.faults}
 	}
 	out := r.at[r.outputs[0].name]
-	if !out.isNode || out.node != r.b.Last() || out.node == 0 {
+	if !out.isNode || out.arranged != nil || out.node != r.b.Last() || out.node == 0 {
 		return unfit("the output %.80q is not what the last layer computes", r.outputs[0].name)
 	}
 	return r.end(out.node)
@@ -276,6 +281,13 @@ func (r *importer) floats(n *step, i int) ([]float32, []int, bool) {
 
 // set says what a node gives.
 func (r *importer) set(n *step, v value) {
+	if a := r.within; a != nil && v.isNode && v.arranged == nil {
+		if r.within = nil; a.channels != r.b.Out(v.node)[0] {
+			a = wider(a, r.b.Out(v.node)[0])
+		}
+		r.setArranged(n, v.node, a)
+		return
+	}
 	r.at[n.out[0]] = v
 	for _, extra := range n.out[1:] {
 		if extra != "" && len(r.users[extra]) > 0 && n.kind != "Dropout" {
@@ -382,6 +394,22 @@ func layerAt(g *model.Graph, i int) (l disdel.Layer, count int) {
 			l.Bias = new(false)
 		}
 		return l, 3
+	case n.Op == model.OpPad && n.Name == strings.TrimSuffix(next.Name, ".qkv")+".pad":
+		l, _ = layerAt(g, i+1)
+		return l, 4
+	case next.Op == model.OpWindowAttention:
+		l = disdel.Layer{Kind: "windowAttention", Name: strings.TrimSuffix(n.Name, ".qkv"), Heads: next.Heads}
+		l.Size, l.SizeHW = side(next.Kernel)
+		l.Shift, l.ShiftHW = side(next.Shift)
+		for option, set := range map[**bool]bool{&l.Grid: next.Grid, &l.Cosine: next.Cosine} {
+			if set {
+				*option = new(true)
+			}
+		}
+		if !n.Bias {
+			l.Bias = new(false)
+		}
+		return l, 3
 	case next.Op.Gates() > 0:
 		l = disdel.Layer{Kind: next.Op.String(), Name: next.Name, Units: next.Units}
 		if i+2 < len(g.Nodes) && g.Nodes[i+2].Name == next.Name+".reverse.order" {
@@ -441,7 +469,7 @@ func layerOf(n *model.Node) disdel.Layer {
 		padded(&l, n.Pad)
 	case model.OpEmbedding:
 		l.Units, l.Width, l.Vocabulary = 0, n.Units, n.Vocabulary
-	case model.OpAdaptiveAvgPool, model.OpUpsample:
+	case model.OpAdaptiveAvgPool, model.OpUpsample, model.OpSpaceToDepth:
 		l.Size, l.SizeHW = side(n.Kernel)
 	case model.OpBatchNorm:
 		l.Eps, l.Momentum = n.Eps, n.Momentum

@@ -33,9 +33,18 @@ func nodeReaders() map[string]nodeReader {
 		"Erf":    loose("gelu"), "Sub": loose("layerNorm"),
 		"Pow": loose("layerNorm"), "Sqrt": loose("layerNorm"), "LayerNormalization": (*importer).layerNorm,
 		"Unsqueeze": (*importer).unsqueeze, "Slice": (*importer).slice, "Pad": (*importer).pad,
+		"SpaceToDepth": (*importer).spaceToDepth, "Einsum": loose(windows), "ReduceL2": loose(windows),
+		"Mod": loose(constants), "Not": loose(constants), "Range": loose(constants), "ScatterND": loose(constants),
+		"Min": loose(constants), "Max": loose(constants), "Exp": loose(constants),
 		"PRelu": (*importer).prelu, "Resize": (*importer).resize, "Upsample": (*importer).resize,
 	}
 }
+
+// What loose nodes are parts of.
+const (
+	windows   = "attention within windows"
+	constants = "what is computed of constants"
+)
 
 // same translates an activation.
 func same(op model.Op) nodeReader {

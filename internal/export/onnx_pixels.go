@@ -52,6 +52,20 @@ func (r *importer) pads(n *step, rank int) []int64 {
 	return all
 }
 
+// spaceToDepth reads square blocks.
+func (r *importer) spaceToDepth(n *step) {
+	x, ok := r.from(n, 0)
+	if !ok {
+		return
+	}
+	block := n.whole("blocksize", 0)
+	if in := r.b.Out(x); len(in) != 3 || block < 1 || block > 1<<12 {
+		r.fault(n, "blocksize is %d, of %v", block, []int(in))
+		return
+	}
+	r.layer(n, r.b.SpaceToDepth(r.name(n, ""), x, model.Sides{H: int(block), W: int(block)}))
+}
+
 // prelu takes one slope, or one for each channel.
 func (r *importer) prelu(n *step) {
 	x, slopes, sides, ok := r.weighted(n)

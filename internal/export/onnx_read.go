@@ -485,11 +485,19 @@ func (a *array) numbers() (list []int64, ok bool) {
 	if a == nil || a.kind != int64s || a.length() > mostFolded {
 		return nil, false
 	}
+	return a.integers(), true
+}
+
+// integers are the values of an array of int64.
+func (a *array) integers() (list []int64) {
+	if a.kind != int64s {
+		return nil
+	}
 	if a.data == nil {
-		return a.ints, true
+		return a.ints
 	}
 	for at := 0; at < len(a.data); at += 8 {
 		list = append(list, int64(binary.LittleEndian.Uint64(a.data[at:])))
 	}
-	return list, true
+	return list
 }

@@ -48,6 +48,53 @@ class Branches(nn.Module):
         return torch.softmax(self.fc(x.mean([2, 3])), 1)
 
 
+class Windows(nn.Module):
+    """An attention in shifted windows of a map that is no multiple of them, and a layer that merges pixels."""
+
+    def __init__(self, size=(4, 3), shift=(2, 1), cosine=False):
+        super().__init__()
+        self.size, self.shift, self.cosine, self.heads = size, shift, cosine, 2
+        self.patch, self.qkv, self.out = nn.Conv2d(3, 8, 2, 2), nn.Linear(8, 24), nn.Linear(8, 8)
+        self.norm, self.merged, self.fc = nn.LayerNorm(8), nn.LayerNorm(32), nn.Linear(32, 5, bias=False)
+        h, w = size
+        self.table = nn.Parameter(torch.randn((2 * h - 1) * (2 * w - 1), self.heads))
+        self.scale = nn.Parameter(torch.tensor([2.0, 5.0]).view(2, 1, 1))
+        row, column = torch.arange(h * w) // w, torch.arange(h * w) % w
+        apart = (row[:, None] - row + h - 1) * (2 * w - 1) + column[:, None] - column + w - 1
+        self.register_buffer("apart", apart.view(-1))
+        tall, wide = 6 + -6 % h, 8 + -8 % w
+        part = 2 * (torch.arange(tall) >= tall - shift[0]).view(-1, 1) + (torch.arange(wide) >= wide - shift[1]).long()
+        part = self.parted(part.view(1, tall, wide, 1))[..., 0]
+        self.register_buffer("mask", (part.unsqueeze(1) != part.unsqueeze(2)).float() * -100)
+
+    def parted(self, x):
+        h, w = self.size
+        b, height, width, c = x.shape
+        return x.view(b, height // h, h, width // w, w, c).permute(0, 1, 3, 2, 4, 5).reshape(-1, h * w, c)
+
+    def forward(self, x):
+        x = self.patch(x).permute(0, 2, 3, 1)
+        (h, w), (down, right) = self.size, self.shift
+        _, height, width, c = x.shape
+        y = nn.functional.pad(self.norm(x), (0, 0, 0, -width % w, 0, -height % h))
+        tall, wide = y.shape[1], y.shape[2]
+        y = self.qkv(self.parted(torch.roll(y, (-down, -right), (1, 2))))
+        y = y.view(-1, h * w, 3, self.heads, c // self.heads).permute(2, 0, 3, 1, 4)
+        q, k, v, mask = y[0], y[1], y[2], self.mask
+        if self.cosine:
+            s = nn.functional.normalize(q, dim=-1) @ nn.functional.normalize(k, dim=-1).transpose(-2, -1)
+            s = s * torch.clamp(self.scale, max=4.6).exp()
+        else:
+            s = q * 0.7 @ k.transpose(-2, -1)
+        s = s + self.table[self.apart].view(h * w, h * w, -1).permute(2, 0, 1)
+        s = (s.view(-1, len(mask), self.heads, h * w, h * w) + mask.unsqueeze(1)).view(-1, self.heads, h * w, h * w)
+        y = self.out((s.softmax(-1) @ v).transpose(1, 2).reshape(-1, h * w, c))
+        y = y.view(-1, tall // h, wide // w, h, w, c).permute(0, 1, 3, 2, 4, 5).reshape(-1, tall, wide, c)
+        x = x + torch.roll(y, (down, right), (1, 2))[:, :height, :width]
+        x = torch.cat([x[:, 0::2, 0::2], x[:, 1::2, 0::2], x[:, 0::2, 1::2], x[:, 1::2, 1::2]], -1)
+        return self.fc(self.merged(x)).permute(0, 3, 1, 2).mean([2, 3])
+
+
 class Squeeze(nn.Module):
     def __init__(self, gate):
         super().__init__()
@@ -210,6 +257,8 @@ for name, net, sides, changes in [
     ("one_patches", Patches(), [3, 8, 12], {"opset_version": 17}),
     ("one_patches_without_bias", Patches(bias=False), [3, 8, 12], {"opset_version": 17}),
     ("one_patches_untrained", Patches(torch.zeros), [3, 8, 12], {"opset_version": 17}),
+    ("one_windows", Windows(), [3, 12, 16], {"opset_version": 17}),
+    ("one_windows_by_cosine", Windows((2, 4), (1, 0), True), [3, 12, 16], {"opset_version": 17}),
     ("larger", Larger(), [2, 6, 7], {}), ("larger11", Larger(), [2, 6, 7], {"opset_version": 11}),
     ("lstm_last", Reader(nn.LSTM, lambda y, h: y[:, -1]), 7, {}),
     ("lstm_state", Reader(nn.LSTM, lambda y, h: h[-1], layers=2), 7, {"dynamic_axes": {"in": {0: "rows"}}}),

@@ -74,17 +74,17 @@ func (t *attentionTask) to(px int) int {
 func (t *attentionTask) across() int { return len(t.bias) / t.Positions() }
 
 // setBias writes the biases of the scores of the head at work. In a divided window, scores of places of different parts
-// get one whose exponential is 0.
+// get less, as in PyTorch: the large scores of a network with Cosine may still count.
 func (t *attentionTask) setBias(divided bool) {
 	t.divided = divided
-	across, none := t.across(), float32(math.Inf(-1))
+	across := t.across()
 	for k := range t.Positions() {
 		row := t.bias[k*across:][:across]
 		clear(row[t.Positions():])
 		for i := range t.Positions() {
 			row[i] = t.Windows.Table[t.Windows.Distance(i, k)*t.Heads+t.group]
 			if divided && t.Windows.Part(t.window, i) != t.Windows.Part(t.window, k) {
-				row[i] = none
+				row[i] -= plan.ApartScore
 			}
 		}
 	}

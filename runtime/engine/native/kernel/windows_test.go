@@ -107,8 +107,9 @@ func (c *windowCase) defineQuery(row, head, window, i int) {
 	n := s.Len()
 	p, products, sum, mean, slopes := make([]float64, n), make([]float64, n), 0.0, 0.0, make([]float64, n)
 	for k := range n {
+		less := 0.0
 		if s.Part(window, i) != s.Part(window, k) {
-			continue
+			less = plan.ApartScore
 		}
 		key, other := c.vector(window, k, all+head*c.Width, row)
 		for j := range key {
@@ -117,7 +118,7 @@ func (c *windowCase) defineQuery(row, head, window, i int) {
 		if s.Scale != nil {
 			products[k] /= long * other
 		}
-		p[k] = math.Exp(scale*products[k] + float64(s.Table[s.Distance(i, k)*c.Heads+head]))
+		p[k] = math.Exp(scale*products[k] + float64(s.Table[s.Distance(i, k)*c.Heads+head]) - less)
 		sum += p[k]
 	}
 	out := (down*s.Out.W + right) * s.Out.C

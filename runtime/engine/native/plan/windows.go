@@ -8,6 +8,9 @@ type Windows = model.Windows
 // LargestScale is what a scale of cosines counts as at most.
 const LargestScale = model.LargestScale
 
+// ApartScore is by how much scores of places of different parts are less.
+const ApartScore = model.ApartScore
+
 // WindowShape is what a worker computes at a time of an attention in windows.
 func WindowShape(s *Windows, width int) AttentionShape {
 	return AttentionShape{Width: width, Positions: s.Len(), Rows: vector, Distances: s.Distances()}

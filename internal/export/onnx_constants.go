@@ -1,0 +1,566 @@
+package export
+
+import (
+	"math"
+	"slices"
+)
+
+// mostMoved is how many values of a constant, or places of an image, a node may compute or bring into another order.
+const mostMoved = 1 << 23
+
+// tensor is values in an order: of a constant, or places of values in a layer's output.
+type tensor struct {
+	sides []int
+	v     []float64
+}
+
+// size is the product of sides, -1 where it is too large or a side is none.
+func size(sides []int) int {
+	n := 1
+	for _, side := range sides {
+		if side < 0 || side > mostMoved {
+			return -1
+		}
+		if n *= side; n > mostMoved {
+			return -1
+		}
+	}
+	return n
+}
+
+// each makes a tensor of values by their places.
+func each(sides []int, f func(at []int) float64) (tensor, bool) {
+	n := size(sides)
+	if n < 0 {
+		return tensor{}, false
+	}
+	out, at := tensor{sides, make([]float64, n)}, make([]int, len(sides))
+	for i := range out.v {
+		out.v[i] = f(at)
+		for k := len(at) - 1; k >= 0; k-- {
+			if at[k]++; at[k] < sides[k] {
+				break
+			}
+			at[k] = 0
+		}
+	}
+	return out, true
+}
+
+// place is where a value lies; sides of 1 stand for any.
+func (t *tensor) place(at []int) int {
+	i := 0
+	for k, side := range t.sides {
+		i *= side
+		if side > 1 {
+			i += at[k+len(at)-len(t.sides)]
+		}
+	}
+	return i
+}
+
+// read makes a tensor of a constant that is not large.
+func (v *value) read() (t tensor, ok bool) {
+	a := v.array
+	if a == nil || a.length() > mostMoved || v.isNode {
+		return t, false
+	}
+	t.sides = a.sides
+	if list := a.floats32(); list != nil {
+		for _, x := range list {
+			t.v = append(t.v, float64(x))
+		}
+		return t, true
+	}
+	for _, x := range a.integers() {
+		t.v = append(t.v, float64(x))
+	}
+	return t, len(t.v) == a.length()
+}
+
+// whole is a number as an integer; the largest ones stand for the end of an axis.
+func whole(x float64) int64 {
+	switch {
+	case !(x > -1<<62):
+		return math.MinInt64 + 1
+	case x > 1<<62:
+		return math.MaxInt64
+	default:
+		return int64(x)
+	}
+}
+
+// give says that a node gives a constant.
+func (r *importer) give(n *step, t tensor, floats bool) bool {
+	if len(t.v) > r.folds {
+		r.fault(n, "it computes %d values; disdel computes fewer of constants", len(t.v))
+		return true
+	}
+	r.folds -= len(t.v)
+	a := &array{name: label(n), kind: int64s, sides: slices.Clone(t.sides), ints: []int64{}}
+	if floats {
+		a.kind, a.ints, a.float = float32s, nil, make([]float32, len(t.v))
+	}
+	for i, x := range t.v {
+		if floats {
+			a.float[i] = float32(x)
+		} else {
+			a.ints = append(a.ints, whole(x))
+		}
+	}
+	r.set(n, constant(a))
+	return true
+}
+
+// ofTwo computes with two numbers.
+var ofTwo = map[string]func(a, b float64) float64{
+	"Add": func(a, b float64) float64 { return a + b }, "Sub": func(a, b float64) float64 { return a - b },
+	"Mul": func(a, b float64) float64 { return a * b }, "Min": math.Min, "Max": math.Max,
+	"Equal": func(a, b float64) float64 {
+		if a == b {
+			return 1
+		}
+		return 0
+	},
+	"Div": func(a, b float64) float64 { return a / b },
+	"Pow": math.Pow,
+	"Mod": func(a, b float64) float64 { return a - b*math.Floor(a/b) },
+}
+
+var ofOne = map[string]func(x float64) float64{
+	"Relu": func(x float64) float64 { return max(x, 0) }, "Exp": math.Exp, "Cast": func(x float64) float64 { return x },
+	"Sigmoid": func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
+	"Not":     func(x float64) float64 { return 1 - math.Min(math.Abs(x), 1) },
+}
+
+// fold computes a node of constants. It is false where the node has other inputs, or is none that disdel computes here.
+func (r *importer) fold(n *step) bool {
+	var in []tensor
+	floats := false
+	for i, name := range n.in {
+		v, ok := r.in(n, i)
+		t, known := v.read()
+		if name == "" {
+			known = true
+		} else if !ok || !known {
+			return false
+		}
+		in = append(in, t)
+		floats = floats || v.array != nil && v.array.kind == float32s
+	}
+	if len(in) == 0 || len(n.out) == 0 || in[0].sides == nil && in[0].v == nil {
+		return false
+	}
+	out, ok := tensor{}, false
+	switch f, g := ofTwo[n.kind], ofOne[n.kind]; {
+	case f != nil && len(in) == 2:
+		if n.kind == "Div" && !floats {
+			f = func(a, b float64) float64 { return math.Trunc(a / b) }
+		}
+		if (n.kind == "Div" || n.kind == "Mod") && slices.Contains(in[1].v, 0) {
+			return false
+		}
+		floats = floats && n.kind != "Equal"
+		out, ok = together(in, func(v []float64) float64 { return f(v[0], v[1]) })
+	case g != nil && len(in) == 1:
+		if n.kind == "Cast" {
+			if to := n.whole("to", 0); to == float32s {
+				floats = true
+			} else if floats {
+				g = math.Trunc
+				floats = false
+			}
+		}
+		out, ok = together(in, func(v []float64) float64 { return g(v[0]) })
+	default:
+		out, floats, ok = r.foldOther(n, in, floats)
+	}
+	return ok && r.give(n, out, floats)
+}
+
+// together computes with values at the same place; sides of 1 stand for any.
+func together(in []tensor, f func(v []float64) float64) (tensor, bool) {
+	var sides []int
+	for _, t := range in {
+		for len(sides) < len(t.sides) {
+			sides = append([]int{1}, sides...)
+		}
+	}
+	for _, t := range in {
+		for k, side := range t.sides {
+			if at := &sides[k+len(sides)-len(t.sides)]; *at == 1 {
+				*at = side
+			} else if side != 1 && side != *at {
+				return tensor{}, false
+			}
+		}
+	}
+	v := make([]float64, len(in))
+	return each(sides, func(at []int) float64 {
+		for i := range in {
+			v[i] = in[i].v[in[i].place(at)]
+		}
+		return f(v)
+	})
+}
+
+func (r *importer) foldOther(n *step, in []tensor, floats bool) (out tensor, isFloat, ok bool) {
+	switch n.kind {
+	case "Where":
+		if len(in) == 3 {
+			v, _ := r.in(n, 1)
+			out, ok = together(in, func(v []float64) float64 {
+				if v[0] != 0 {
+					return v[1]
+				}
+				return v[2]
+			})
+			return out, v.array.kind == float32s, ok
+		}
+	case "Clip":
+		low, high := n.number("min", math.Inf(-1)), n.number("max", math.Inf(1))
+		for i, to := range []*float64{&low, &high} {
+			if len(in) > i+1 && len(in[i+1].v) == 1 {
+				*to = in[i+1].v[0]
+			}
+		}
+		out, ok = together(in[:1], func(v []float64) float64 { return max(low, min(v[0], high)) })
+		return out, floats, ok
+	case "Shape":
+		out.sides = []int{len(in[0].sides)}
+		for _, side := range in[0].sides {
+			out.v = append(out.v, float64(side))
+		}
+		return out, false, len(out.v) > 0
+	case "Range":
+		if len(in) == 3 && len(in[0].v)*len(in[1].v)*len(in[2].v) == 1 && in[2].v[0] > 0 && !floats {
+			for x := in[0].v[0]; x < in[1].v[0] && len(out.v) < mostFolded; x += in[2].v[0] {
+				out.v = append(out.v, x)
+			}
+			out.sides = []int{len(out.v)}
+			return out, false, true
+		}
+	case "ConstantOfShape":
+		fill := n.options["value"].array
+		v := value{array: fill}
+		x, known := v.read()
+		if fill == nil {
+			x, known = tensor{v: []float64{0}}, true
+		}
+		if !known || len(x.v) != 1 {
+			return out, false, false
+		}
+		out, ok = each(integers32(in[0]), func([]int) float64 { return x.v[0] })
+		return out, fill == nil || fill.kind == float32s, ok
+	case "Expand":
+		if len(in) == 2 {
+			ones, fits := each(integers32(in[1]), func([]int) float64 { return 0 })
+			if !fits {
+				return out, floats, false
+			}
+			out, ok = together([]tensor{in[0], ones}, func(v []float64) float64 { return v[0] })
+			return out, floats, ok
+		}
+	case "ScatterND":
+		v, _ := r.in(n, 0)
+		out, ok = scatter(in)
+		return out, v.array.kind == float32s, ok
+	case "MatMul":
+		if len(in) == 2 && len(in[0].sides) >= 2 && len(in[1].sides) == 2 {
+			last := len(in[0].sides) - 1
+			inner, columns := in[1].sides[0], in[1].sides[1]
+			if in[0].sides[last] != inner || inner > 4096 {
+				return out, true, false
+			}
+			sides := append(slices.Clone(in[0].sides[:last]), columns)
+			out, ok = each(sides, func(at []int) (sum float64) {
+				from := 0
+				for k, side := range in[0].sides[:last] {
+					from = from*side + at[k]
+				}
+				for k := range inner {
+					sum += in[0].v[from*inner+k] * in[1].v[k*columns+at[last]]
+				}
+				return sum
+			})
+			return out, true, ok
+		}
+	default:
+		v, _ := r.in(n, 0)
+		out, ok = r.moved(n, in[0], func(i int) (tensor, bool) {
+			if i >= len(in) {
+				return tensor{}, false
+			}
+			return in[i], true
+		})
+		return out, v.array != nil && v.array.kind == float32s, ok
+	}
+	return out, floats, false
+}
+
+func integers32(t tensor) (list []int) {
+	for _, x := range t.v {
+		list = append(list, int(max(-1, min(whole(x), mostMoved+1))))
+	}
+	return list
+}
+
+// scatter writes the third tensor over the first one, where the second one says.
+func scatter(in []tensor) (out tensor, ok bool) {
+	if len(in) != 3 || len(in[1].sides) == 0 {
+		return out, false
+	}
+	x, at, updates := in[0], in[1], in[2]
+	depth := at.sides[len(at.sides)-1]
+	if depth < 1 || depth > len(x.sides) || size(x.sides[depth:]) < 0 {
+		return out, false
+	}
+	row := size(x.sides[depth:])
+	if len(updates.v) != len(at.v)/depth*row {
+		return out, false
+	}
+	out = tensor{x.sides, slices.Clone(x.v)}
+	for i := range len(at.v) / depth {
+		to := 0
+		for k := range depth {
+			p := int(max(-1<<40, min(whole(at.v[i*depth+k]), 1<<40)))
+			if p < 0 {
+				p += x.sides[k]
+			}
+			if p < 0 || p >= x.sides[k] {
+				return out, false
+			}
+			to = to*x.sides[k] + p
+		}
+		copy(out.v[to*row:][:row], updates.v[i*row:][:row])
+	}
+	return out, true
+}
+
+// moved brings a tensor into another order, as a node does. other gives further inputs of the node.
+func (r *importer) moved(n *step, t tensor, other func(i int) (tensor, bool)) (out tensor, ok bool) {
+	numbers := func(i int, option string) []int64 {
+		if o, there := other(i); there {
+			list := make([]int64, 0, len(o.v))
+			for _, x := range o.v {
+				list = append(list, whole(x))
+			}
+			return list
+		}
+		return r.list(n, i, option)
+	}
+	switch n.kind {
+	case "Reshape":
+		return t.reshaped(numbers(1, ""))
+	case "Transpose":
+		return t.turned(n.options["perm"].list)
+	case "Unsqueeze", "Squeeze":
+		return t.squeezed(numbers(1, "axes"), n.kind == "Squeeze")
+	case "Slice":
+		return t.cut(numbers(1, "starts"), numbers(2, "ends"), numbers(3, "axes"), numbers(4, ""))
+	case "Gather":
+		if at, there := other(1); there {
+			return t.taken(at, int(n.whole("axis", 0)))
+		}
+	case "Concat":
+		list := []tensor{t}
+		for i := 1; i < len(n.in); i++ {
+			o, there := other(i)
+			if !there {
+				return out, false
+			}
+			list = append(list, o)
+		}
+		return along(list, int(n.whole("axis", 0)))
+	}
+	return out, false
+}
+
+func (t tensor) reshaped(to []int64) (tensor, bool) {
+	var sides []int
+	open, known := -1, 1
+	for i, side := range to {
+		switch {
+		case side == rowCount:
+			side = 1
+		case side == 0 && i < len(t.sides):
+			side = int64(t.sides[i])
+		case side == -1 && open < 0:
+			open, side = i, 1
+		case side < 1 || side > mostMoved:
+			return t, false
+		}
+		if known *= int(side); known > mostMoved {
+			return t, false
+		}
+		sides = append(sides, int(side))
+	}
+	if open >= 0 && known > 0 && len(t.v)%known == 0 {
+		sides[open] = len(t.v) / known
+	}
+	return tensor{sides, t.v}, size(sides) == len(t.v)
+}
+
+func (t tensor) turned(axes []int64) (tensor, bool) {
+	var sides []int
+	used := map[int64]bool{}
+	for _, axis := range axes {
+		if axis < 0 || int(axis) >= len(t.sides) || used[axis] {
+			return t, false
+		}
+		used[axis] = true
+		sides = append(sides, t.sides[axis])
+	}
+	if len(sides) != len(t.sides) {
+		return t, false
+	}
+	from := make([]int, len(sides))
+	return each(sides, func(at []int) float64 {
+		for k, axis := range axes {
+			from[axis] = at[k]
+		}
+		return t.v[t.place(from)]
+	})
+}
+
+func (t tensor) squeezed(axes []int64, drop bool) (tensor, bool) {
+	rank := len(t.sides)
+	if !drop {
+		rank += len(axes)
+	}
+	chosen := map[int]bool{}
+	for _, axis := range axes {
+		if axis < 0 {
+			axis += int64(rank)
+		}
+		if axis < 0 || axis >= int64(rank) || drop && t.sides[axis] != 1 {
+			return t, false
+		}
+		chosen[int(axis)] = true
+	}
+	var sides []int
+	next := 0
+	for k := range rank {
+		switch {
+		case chosen[k] && drop:
+			next++
+		case chosen[k]:
+			sides = append(sides, 1)
+		case next < len(t.sides):
+			sides, next = append(sides, t.sides[next]), next+1
+		}
+	}
+	if sides == nil {
+		sides = []int{}
+	}
+	return tensor{sides, t.v}, size(sides) == len(t.v)
+}
+
+func (t tensor) cut(starts, ends, axes, steps []int64) (tensor, bool) {
+	if len(axes) == 0 {
+		for i := range starts {
+			axes = append(axes, int64(i))
+		}
+	}
+	if len(starts) != len(ends) || len(axes) != len(starts) || len(steps) > 0 && len(steps) != len(starts) {
+		return t, false
+	}
+	sides, first, by := slices.Clone(t.sides), make([]int, len(t.sides)), slices.Repeat([]int{1}, len(t.sides))
+	for i, axis := range axes {
+		if axis < 0 {
+			axis += int64(len(t.sides))
+		}
+		if axis < 0 || int(axis) >= len(t.sides) {
+			return t, false
+		}
+		side, move := t.sides[axis], int64(1)
+		if len(steps) > 0 {
+			move = steps[i]
+		}
+		switch {
+		case move > 0 && move < 1<<20:
+			from, to := within(starts[i], side), within(ends[i], side)
+			sides[axis], first[axis], by[axis] = max(0, to-from+int(move)-1)/int(move), from, int(move)
+		case move == -1:
+			from, to := min(within(starts[i], side), side-1), within(ends[i], side)
+			if ends[i] < -int64(side) {
+				to = -1
+			}
+			sides[axis], first[axis], by[axis] = max(0, from-to), from, -1
+		default:
+			return t, false
+		}
+	}
+	from := make([]int, len(sides))
+	return each(sides, func(at []int) float64 {
+		for k := range at {
+			from[k] = first[k] + at[k]*by[k]
+		}
+		return t.v[t.place(from)]
+	})
+}
+
+func (t tensor) taken(places tensor, axis int) (tensor, bool) {
+	if axis < 0 {
+		axis += len(t.sides)
+	}
+	if axis < 0 || axis >= len(t.sides) {
+		return t, false
+	}
+	for _, p := range places.v {
+		if p < -float64(t.sides[axis]) || p >= float64(t.sides[axis]) {
+			return t, false
+		}
+	}
+	sides := slices.Concat(t.sides[:axis], places.sides, t.sides[axis+1:])
+	from, depth := make([]int, len(t.sides)), len(places.sides)
+	return each(sides, func(at []int) float64 {
+		copy(from, at[:axis])
+		copy(from[axis+1:], at[axis+depth:])
+		p := int(places.v[(&places).place(at[axis:axis+depth])])
+		if p < 0 {
+			p += t.sides[axis]
+		}
+		from[axis] = p
+		return t.v[t.place(from)]
+	})
+}
+
+func along(list []tensor, axis int) (tensor, bool) {
+	sides := slices.Clone(list[0].sides)
+	if axis < 0 {
+		axis += len(sides)
+	}
+	if axis < 0 || axis >= len(sides) {
+		return tensor{}, false
+	}
+	var owner []int
+	sides[axis] = 0
+	for i, t := range list {
+		if len(t.sides) != len(sides) {
+			return tensor{}, false
+		}
+		for k, side := range t.sides {
+			if k != axis && side != sides[k] {
+				return tensor{}, false
+			}
+		}
+		if sides[axis] += t.sides[axis]; sides[axis] > mostMoved {
+			return tensor{}, false
+		}
+		for range t.sides[axis] {
+			owner = append(owner, i)
+		}
+	}
+	first := make([]int, len(list))
+	for k := len(owner) - 1; k >= 0; k-- {
+		first[owner[k]] = k
+	}
+	from := make([]int, len(sides))
+	return each(sides, func(at []int) float64 {
+		copy(from, at)
+		t := &list[owner[at[axis]]]
+		from[axis] -= first[owner[at[axis]]]
+		return t.v[t.place(from)]
+	})
+}
