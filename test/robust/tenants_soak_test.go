@@ -88,15 +88,15 @@ func TestSoakOfTenants(t *testing.T) {
 }
 
 // perConnection is what one connection of a kind accounts for, in each quantity. Pools open and close connections as
-// requests overlap: up to six to Redis, as a test of the aggregator holds, and some to the server itself. A connection to itself
-// has two ends here. How many there are is no growth.
+// requests overlap: up to six to Redis, as a test of the aggregator holds, and some to the server itself. A connection to
+// itself has two ends here. How many there are is no growth.
 var perConnection = map[string]map[string]float64{
 	redisConns: {descriptor: 1, heapMB: 65.0 / 1024},
 	ownConns:   {descriptor: 2, heapMB: 17.0 / 1024, goroutines: 3},
 }
 
-// without is a quantity of a sample, connections left out.
-func (s sample) without(what string) float64 {
+// withoutConnections is a quantity of a sample, less what its connections account for.
+func (s sample) withoutConnections(what string) float64 {
 	v := s.of[what]
 	for kind, each := range perConnection {
 		v -= each[what] * s.of[kind]
@@ -108,7 +108,7 @@ func (s sample) without(what string) float64 {
 // the server holds at rest has grown since a third of the time, pooled connections left out.
 func (s *soaked) live(long time.Duration, seed uint64) (growth float64) {
 	server := serve(s.t, s.home, "--pool-memory", "1GB", "--redis", "redis://"+s.redis+"/0")
-	// How many of the test's own connections stay open goes by which requests overlap, and the server holds something for each.
+	// How many of the test's own connections stay open goes by which requests overlap: it keeps none.
 	server.client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	s.mu.Lock()
 	s.server = server
@@ -126,9 +126,9 @@ func (s *soaked) live(long time.Duration, seed uint64) (growth float64) {
 	after := s.atRest()
 	for what, had := range before.of {
 		by := 100 * (after.of[what] - had) / max(had, 1)
-		s.t.Logf("%s: %.1f, then %.1f (%+.1f %%)", what, had, after.of[what], by)
+		s.t.Logf("%s: %.2f, then %.2f (%+.1f %%)", what, had, after.of[what], by)
 		if what != residentMB && perConnection[what] == nil { // resident memory follows the collector and the system
-			growth = max(growth, 100*(after.without(what)-before.without(what))/max(before.without(what), 1))
+			growth = max(growth, by)
 		}
 	}
 	for name := range s.tenants { // these jobs run when the server dies, and go on with the next one
@@ -214,7 +214,8 @@ func (s *soaked) submit(tenant, job string) (id string, err error) {
 	return string(rec.ID), err
 }
 
-// atRest is what the server holds once no job runs: the least of some looks. Requests have it collect its garbage.
+// atRest is what the server holds once no job runs, less what its connections account for: the least of some looks, each
+// with the connections of its time. Requests have it collect its garbage.
 // Actions that wait for work are ended first, since how many there are depends on the last jobs. The requests come one
 // after another: several at once would open as many connections as happen to overlap, and keep them.
 func (s *soaked) atRest() (least sample) {
@@ -227,17 +228,19 @@ func (s *soaked) atRest() (least sample) {
 	}
 	time.Sleep(100 * time.Second) // connections that nobody uses are closed after 90
 	const looks, requests = 20, 20
+	least.of = map[string]float64{}
 	for range looks {
 		time.Sleep(time.Second)
 		for range requests {
 			s.server.call("GET", "/api/v1/jobs", nil) //nolint:errcheck // whatever it answers
 		}
 		now := s.measure()
-		if least.of == nil {
-			least = now
-		}
-		for what, v := range now.of {
-			least.of[what] = min(least.of[what], v)
+		for what := range now.of {
+			v := now.withoutConnections(what)
+			if had, is := least.of[what]; is {
+				v = min(had, v)
+			}
+			least.of[what] = v
 		}
 	}
 	return least
