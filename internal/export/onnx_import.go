@@ -31,11 +31,11 @@ func ImportONNX(data []byte, folder *os.Root, keepOutput bool) (Imported, error)
 	}
 	r := &importer{source: s, at: map[string]value{}, users: map[string][]*step{}}
 	r.names = map[string]int{"input": 1, dataLayer: 1}
-	r.folds = 2 * mostMoved
 	r.room, r.keepOutput = len(data)/4+roomBeside, keepOutput
 	for _, size := range s.loaded {
 		r.room += int(size / 4)
 	}
+	r.folds = 2*mostMoved + r.room/4 // Swin v2 computes biases of its weights: the larger it is, the more
 	if err := r.run(); err != nil {
 		return Imported{}, err
 	}

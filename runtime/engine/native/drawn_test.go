@@ -43,7 +43,12 @@ func drawImages(t *testing.T, seed uint64) *model.Graph {
 	x := 0
 	for i := range 2 + rng.IntN(4) {
 		name := fmt.Sprint("n", i)
-		switch c := b.Out(x)[0]; rng.IntN(17) {
+		switch c := b.Out(x)[0]; rng.IntN(19) {
+		case 17:
+			x = drawWindows(b, rng, name, x)
+		case 18: // a block covers a side that is odd
+			block := model.Sides{H: 1 + b.Out(x)[1]%2*(b.Out(x)[1]-1), W: 2 + b.Out(x)[2]%2*(b.Out(x)[2]-2)}
+			x = b.SpaceToDepth(name, x, block)
 		case 11:
 			x = b.Conv(name+".a", x, 6*(1+rng.IntN(3)), model.Square(1, 1, 0), 1, true)
 			x = b.Channels(name, x, rng.IntN(3), rng.IntN(4), 1+rng.IntN(3))
@@ -111,6 +116,18 @@ func drawImages(t *testing.T, seed uint64) *model.Graph {
 		t.Fatal(err)
 	}
 	return g
+}
+
+// drawWindows adds an attention within windows of an image, which may be no multiple of them.
+func drawWindows(b *model.Builder, rng *rand.Rand, name string, x int) int {
+	a := model.WindowAttention{
+		Heads: 1 + rng.IntN(3), Window: model.Sides{H: 1 + rng.IntN(4), W: 1 + rng.IntN(4)}, Grid: rng.IntN(3) == 0,
+		Cosine: rng.IntN(2) == 0, NoBias: rng.IntN(2) == 0,
+	}
+	if !a.Grid {
+		a.Shift = model.Sides{H: rng.IntN(a.Window.H), W: rng.IntN(a.Window.W)}
+	}
+	return b.WindowAttention(name, b.Conv(name+".a", x, a.Heads*(1+rng.IntN(6)), model.Square(1, 1, 0), 1, true), a)
 }
 
 // drawSequences draws a network of rows of tokens from a seed, or of an image in patches; with a third of the tokens a
