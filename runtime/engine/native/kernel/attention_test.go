@@ -181,7 +181,6 @@ func (c *attentionCase) add(d []float64, position, channel, row int) {
 	}
 }
 
-// run computes the attention with a team, from arrays of scratch that hold numbers which nothing may read.
 func (c *attentionCase) run(team *Team) (y, dx []float32) {
 	shape, tasks := c.Image.Attention(c.Width), c.KVHeads
 	if c.Fold == 0 {
@@ -190,20 +189,24 @@ func (c *attentionCase) run(team *Team) (y, dx []float32) {
 	a := c.Attention
 	a.Kept, a.Scratch = make([]float32, c.Heads*c.H*c.Lanes), make([]float32, tasks*shape.Scratch(true))
 	y, dx = slices.Clone(c.y), slices.Clone(c.dx)
+	fromSpoiled(team, &a, tasks*shape.Scratch(false), c.x, y, func(w *Worker) { w.AttentionBack(&a, c.x, y, c.dy, dx) })
+	return y, dx
+}
+
+// fromSpoiled computes an attention and its way back with a team. Each begins with scratch of numbers that nothing may
+// read; forward is how much of it the attention has.
+func fromSpoiled(team *Team, a *Attention, forward int, x, y []float32, back func(w *Worker)) {
 	spoil := func() {
 		for i := range a.Scratch {
 			a.Scratch[i] = float32(math.NaN())
 		}
 	}
 	spoil()
-	team.Run(func(w *Worker) {
-		forward := a
-		forward.Scratch = a.Scratch[:tasks*shape.Scratch(false)]
-		w.Attention(&forward, c.x, y)
-	})
+	there := *a
+	there.Scratch = a.Scratch[:forward]
+	team.Run(func(w *Worker) { w.Attention(&there, x, y) })
 	spoil()
-	team.Run(func(w *Worker) { w.AttentionBack(&a, c.x, y, c.dy, dx) })
-	return y, dx
+	team.Run(back)
 }
 
 func (c *attentionCase) check(t *testing.T, one, two *Team) {

@@ -163,19 +163,7 @@ func (c *windowCase) run(team *Team) (y, dx, dTable, dScale []float32) {
 	a.Kept, a.Scratch = make([]float32, c.Heads*c.H*c.W*c.Lanes), make([]float32, tasks*shape.Scratch(true))
 	y, dx = slices.Clone(c.y), slices.Clone(c.dx)
 	dTable, dScale = make([]float32, len(c.Windows.Table)), make([]float32, c.Heads)
-	spoil := func() {
-		for i := range a.Scratch {
-			a.Scratch[i] = float32(math.NaN())
-		}
-	}
-	spoil()
-	team.Run(func(w *Worker) {
-		forward := a
-		forward.Scratch = a.Scratch[:tasks*shape.Scratch(false)]
-		w.Attention(&forward, c.x, y)
-	})
-	spoil()
-	team.Run(func(w *Worker) {
+	fromSpoiled(team, &a, tasks*shape.Scratch(false), c.x, y, func(w *Worker) {
 		w.AttentionBack(&a, c.x, y, c.dy, dx)
 		w.Sync()
 		w.WindowSums(&a, dTable, dScale)
