@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests what is written for arm64 on whatever this machine is: the kernels' tests on both paths under Debian's emulator, in about a
-# minute. With the argument "all" they take no short cuts, and the engine keeps its promises, has the right gradients and PyTorch's loss
+# Tests what is written for arm64 on whatever this machine is: the kernels' tests on both paths under Debian's emulator, in a few
+# minutes. With the argument "all" they take no short cuts, and the engine keeps its promises, has the right gradients and PyTorch's loss
 # curves with those kernels, which takes six. It shows what the kernels compute, not how fast. Needs apt only where the emulator is
 # missing.
 set -euo pipefail
