@@ -44,7 +44,8 @@ func (r *reader) option(n *yaml.Node, f *field, path string, l *disdel.Layer) {
 func flagOf(l *disdel.Layer, option string) **bool {
 	return map[string]**bool{
 		"bias": &l.Bias, "scale": &l.Scale, "center": &l.Center, "padded": &l.Padded, "learned": &l.Learned,
-		"grid": &l.Grid, "cosine": &l.Cosine, "causal": &l.Causal, "rotary": &l.Rotary, "normFirst": &l.NormFirst, "bidirectional": &l.Bidirectional,
+		"grid": &l.Grid, "cosine": &l.Cosine, "causal": &l.Causal, "rotary": &l.Rotary, "normFirst": &l.NormFirst,
+		"bidirectional": &l.Bidirectional,
 	}[option]
 }
 

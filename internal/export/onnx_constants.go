@@ -135,6 +135,9 @@ var ofOne = map[string]func(x float64) float64{
 
 // fold computes a node of constants. It is false where the node has other inputs, or is none that disdel computes here.
 func (r *importer) fold(n *step) bool {
+	if r.movesWeights(n) {
+		return true
+	}
 	var in []tensor
 	floats := false
 	for i, name := range n.in {
@@ -176,6 +179,21 @@ func (r *importer) fold(n *step) bool {
 		out, floats, ok = r.foldOther(n, in, floats)
 	}
 	return ok && r.give(n, out, floats)
+}
+
+// movesWeights joins or cuts weights along their first axis, as the gates of a recurrence. However large they are, this
+// costs at most one copy.
+func (r *importer) movesWeights(n *step) bool {
+	switch n.kind {
+	case "Concat":
+		return r.joinedArrays(n)
+	case "Slice":
+		return r.cutArray(n)
+	case "Unsqueeze":
+		return r.firstAxis(n)
+	default:
+		return false
+	}
 }
 
 // together computes with values at the same place; sides of 1 stand for any.

@@ -31,11 +31,11 @@ func ImportONNX(data []byte, folder *os.Root, keepOutput bool) (Imported, error)
 	}
 	r := &importer{source: s, at: map[string]value{}, users: map[string][]*step{}}
 	r.names = map[string]int{"input": 1, dataLayer: 1}
-	r.room, r.keepOutput = len(data)/4+roomBeside, keepOutput
+	r.room, r.keepOutput = len(data)/2+roomBeside, keepOutput // weights are copied twice where a file joins their gates
 	for _, size := range s.loaded {
-		r.room += int(size / 4)
+		r.room += int(size / 2)
 	}
-	r.folds = 2*mostMoved + r.room/4 // Swin v2 computes biases of its weights: the larger it is, the more
+	r.folds = 2*mostMoved + r.room/8 // Swin v2 computes biases of its weights: the larger it is, the more
 	if err := r.run(); err != nil {
 		return Imported{}, err
 	}
@@ -332,7 +332,7 @@ func (r *importer) name(n *step, weight string) string {
 // values makes room for values. It is nil, with a fault, where a file asks for far more than it has.
 func (r *importer) values(n *step, count int) []float32 {
 	if count > r.room {
-		r.fault(n, "it needs %d values more than the file has", count)
+		r.fault(n, "it needs %d values more than disdel makes of the weights of a file of this size", count)
 		return nil
 	}
 	r.room -= count

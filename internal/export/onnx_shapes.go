@@ -250,7 +250,7 @@ func (r *importer) add(n *step) {
 
 // concat joins the channels of images or sequences, states, or lists of integers.
 func (r *importer) concat(n *step) {
-	if r.classToken(n) || r.joinsStates(n) || r.joinedArrays(n) {
+	if r.classToken(n) || r.joinsStates(n) {
 		return
 	}
 	var order view
@@ -388,14 +388,20 @@ func (r *importer) gather(n *step) {
 }
 
 func (r *importer) unsqueeze(n *step) {
-	v, _ := r.in(n, 0)
-	if list := v.array.floats32(); list != nil && slices.Equal(r.list(n, 1, "axes"), []int64{0}) {
-		r.setArray(n, list, append([]int{1}, v.array.sides...))
-		return
-	}
 	if _, ok := r.folded(n, 0); ok {
 		r.pass(n)
 	}
+}
+
+// firstAxis puts an axis of one before those of a constant.
+func (r *importer) firstAxis(n *step) bool {
+	v, _ := r.in(n, 0)
+	list := v.array.floats32()
+	if list == nil || !slices.Equal(r.list(n, 1, "axes"), []int64{0}) {
+		return false
+	}
+	r.setArray(n, list, append([]int{1}, v.array.sides...))
+	return true
 }
 
 // setArray gives a constant that a node computes of others. The values may be a view.
@@ -437,7 +443,9 @@ func (r *importer) joinedArrays(n *step) bool {
 }
 
 // cutArray takes part of a constant along its first axis.
-func (r *importer) cutArray(n *step, starts, ends, axes, steps []int64) bool {
+func (r *importer) cutArray(n *step) bool {
+	starts, ends := r.list(n, 1, "starts"), r.list(n, 2, "ends")
+	axes, steps := r.list(n, 3, "axes"), r.list(n, 4, "")
 	v, _ := r.in(n, 0)
 	list := v.array.floats32()
 	if list == nil || len(v.array.sides) == 0 || len(starts) != 1 || len(ends) != 1 || !slices.Equal(axes, []int64{0}) ||
@@ -475,7 +483,7 @@ func (r *importer) slice(n *step) {
 		r.pass(n)
 		return
 	}
-	if r.cutArray(n, starts, ends, axes, steps) || r.heads(n) || r.someStates(n) {
+	if r.heads(n) || r.someStates(n) {
 		return
 	}
 	x, ok := r.from(n, 0)

@@ -88,8 +88,8 @@ func TestSoakOfTenants(t *testing.T) {
 }
 
 // perConnection is what one connection of a kind accounts for, in each quantity. Pools open and close connections as
-// requests overlap: up to six to Redis, as a test of the aggregator holds, and some to the server itself. A connection to
-// itself has two ends here. How many there are is no growth.
+// requests overlap: up to six to Redis, as a test of the aggregator holds, and some to the server itself. A connection
+// to itself has two ends here. How many there are is no growth.
 var perConnection = map[string]map[string]float64{
 	redisConns: {descriptor: 1, heapMB: 65.0 / 1024},
 	ownConns:   {descriptor: 2, heapMB: 17.0 / 1024, goroutines: 3},
@@ -214,8 +214,8 @@ func (s *soaked) submit(tenant, job string) (id string, err error) {
 	return string(rec.ID), err
 }
 
-// atRest is what the server holds once no job runs, less what its connections account for: the least of some looks, each
-// with the connections of its time. Requests have it collect its garbage.
+// atRest is what the server holds once no job runs, less what its connections account for: the least of some looks,
+// each with the connections of its time. Requests have it collect its garbage.
 // Actions that wait for work are ended first, since how many there are depends on the last jobs. The requests come one
 // after another: several at once would open as many connections as happen to overlap, and keep them.
 func (s *soaked) atRest() (least sample) {

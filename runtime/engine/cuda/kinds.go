@@ -69,7 +69,8 @@ func lacks(op model.Op) bool {
 	case model.OpLeakyReLU, model.OpELU, model.OpSoftplus, model.OpHardSigmoid, model.OpDropout2D, model.OpDropPath,
 		model.OpPReLU, model.OpScale, model.OpPad, model.OpUpsample,
 		model.OpGELU, model.OpGELUTanh, model.OpSiLU, model.OpEmbedding, model.OpPositions, model.OpLayerNorm,
-		model.OpRMSNorm, model.OpGroupNorm, model.OpAttention, model.OpWindowAttention, model.OpSpaceToDepth, model.OpLSTM, model.OpGRU, model.OpSequence,
+		model.OpRMSNorm, model.OpGroupNorm, model.OpAttention, model.OpWindowAttention,
+		model.OpSpaceToDepth, model.OpLSTM, model.OpGRU, model.OpSequence,
 		model.OpClassToken, model.OpTakePosition, model.OpReverse, model.OpMultiply, model.OpChannels:
 		return true
 	default:

@@ -209,9 +209,9 @@ func testNetwork(t testing.TB, name string) *model.Graph {
 	return g
 }
 
-// testedSets are the sets of kernels that a test tries in float32: those of this machine without the ones that have only pairs
-// of bfloat16 of their own. With -short, which the race detector runs with, it is only the fastest: the detector makes plain
-// Go a hundred times slower, and values race with nobody.
+// testedSets are the sets of kernels that a test tries in float32: those of this machine without the ones that have
+// only pairs of bfloat16 of their own. With -short, which the race detector runs with, it is only the fastest: the
+// detector makes plain Go a hundred times slower, and values race with nobody.
 func testedSets() []kernel.Set {
 	sets := slices.DeleteFunc(kernel.Sets(), func(s kernel.Set) bool { return strings.HasSuffix(s.Name, "bf16") })
 	if testing.Short() {

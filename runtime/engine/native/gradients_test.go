@@ -47,7 +47,8 @@ func TestGradientsAreTheDifferenceQuotients(t *testing.T) {
 	})
 }
 
-// trainLoss is the loss of a batch while training in an engine's first step, whose optimizer leaves the weights as they are.
+// trainLoss is the loss of a batch while training in an engine's first step, whose optimizer leaves the weights as they
+// are.
 func trainLoss(t *testing.T, e *Engine, w disdel.Weights, x []float32, y []int32) float64 {
 	t.Helper()
 	if err := errors.Join(e.Reset(engine.Moment), engine.SetWeights(e, w)); err != nil {

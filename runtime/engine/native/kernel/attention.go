@@ -548,8 +548,8 @@ func (t *attentionTask) slopes(r, i, j, keys, at int) {
 	t.sumBias(i, j, keys)
 }
 
-// addUp computes the sums of scores times rows of queries, of those queries that see a key. With add it adds them to the
-// keys' or values' gradients.
+// addUp computes the sums of scores times rows of queries, of those queries that see a key. With add it adds them to
+// the keys' or values' gradients.
 func (t *attentionTask) addUp(dst, scores, queries []float32, i, j, keys int, add bool) {
 	n := min(t.block, t.Positions()-i)
 	step := keys

@@ -101,7 +101,8 @@ func TestConvolutionsOfPairsAreThoseOfValues(t *testing.T) {
 	})
 }
 
-// A path with instructions of bfloat16's own differs from its plain path only in pairs: tests of other kernels leave it out.
+// A path with instructions of bfloat16's own differs from its plain path only in pairs: tests of other kernels leave it
+// out.
 func TestPathsOfBF16DifferOnlyInPairs(t *testing.T) {
 	all := Sets()
 	for _, s := range all {

@@ -292,7 +292,8 @@ func (s AttentionShape) Scratch(backward bool) int {
 	turned, scores := s.Queries()*s.Row(), s.Queries()*s.Keys()
 	pixel, behind := vector*s.Row(), vector*max(s.Row(), s.Queries())
 	if backward {
-		return 2*s.Biases() + s.Sums() + 4*s.Matrix() + 2*s.Block() + s.Rows*s.Queries() + 3*turned + 2*scores + 2*pixel + behind
+		biases := 2*s.Biases() + s.Sums()
+		return biases + 4*s.Matrix() + 2*s.Block() + s.Rows*s.Queries() + 3*turned + 2*scores + 2*pixel + behind
 	}
 	return s.Biases() + 2*s.Matrix() + s.Block() + 2*turned + scores + 2*pixel + behind
 }
