@@ -228,8 +228,15 @@ func (s *Service) RequestStop(ctx context.Context, job string, to disdel.Status,
 		return err
 	}
 	if r, ok := s.Run(id); ok {
-		r.end(to, errors.New(cause))
-		return nil
+		if !r.ending() {
+			r.end(to, errors.New(cause))
+			return nil
+		}
+		select { // whether the job can still change its status is known once its last record is saved
+		case <-r.done:
+		case <-ctx.Done():
+			return &disdel.Error{Kind: disdel.KindOf(ctx.Err()), Op: "stop job", Job: id, Err: context.Cause(ctx)}
+		}
 	}
 	if err := s.deliverOne(ctx, h, s.unsavedFile(id)); err != nil { // the job may have ended
 		return err

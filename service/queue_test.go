@@ -271,3 +271,41 @@ func TestAJobIsPausedFromElsewhere(t *testing.T) {
 		t.Errorf("a job that has ended is paused: %v", err)
 	}
 }
+
+// Who reads that a job was canceled, and cancels it again at once, hears that it has ended. Who reads that it is paused
+// can cancel it at once. Its process may still count the job as one that it runs then.
+func TestAStatusCountsAsSoonAsItIsRead(t *testing.T) {
+	s := opened(t, t.TempDir())
+	for _, first := range []disdel.Status{disdel.StatusCanceled, disdel.StatusPaused} {
+		run := submit(t, s, small(t, "training.epochs=300"))
+		id := string(run.ID())
+		if !after[RoundEnded](run) {
+			t.Fatal("no round")
+		}
+		if err := s.RequestStop(t.Context(), id, first, "first"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := run.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for left := false; !left; time.Sleep(time.Millisecond) {
+			_, there := s.Run(run.ID())
+			left = !there
+		}
+		entered := func(change func()) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			change()
+		}
+		entered(func() { s.runs[run.ID()] = run }) // as it was a moment before
+		err := s.RequestStop(t.Context(), id, disdel.StatusCanceled, "second")
+		entered(func() { delete(s.runs, run.ID()) })
+		if ended := first == disdel.StatusCanceled; ended != errors.Is(err, disdel.Conflict) || !ended && err != nil {
+			t.Errorf("a job that is %v is canceled: %v", first, err)
+		}
+		rec, err := s.Look(t.Context(), id)
+		if err != nil || rec.Status != disdel.StatusCanceled {
+			t.Errorf("a job that was %v and then canceled is %v, %v", first, rec.Status, err)
+		}
+	}
+}

@@ -73,6 +73,9 @@ func (r *Run) end(to disdel.Status, cause error) {
 	r.cancel(cause)
 }
 
+// ending tells whether the job has ended or is paused, although its last record may not be saved yet.
+func (r *Run) ending() bool { return !r.status.submitted().Status.Unfinished() }
+
 // follow carries out the request of another process.
 func (r *Run) follow(w *history.StopRequest) {
 	if w != nil {
