@@ -353,7 +353,7 @@ func ExampleContinuePlan() {
 	fmt.Println(scheduler.LeavingReasons(job, 2, 3))
 	// Output:
 	// 3 workers from round 1 to 4
-	// [1 workers come, and begin with nothing of their own: moments are reset, statistics are the others' mean]
+	// [1 worker comes, and begins with nothing of its own: moments are reset, statistics are the others' mean]
 }
 
 // A job of which nothing is known but its timeouts is no longer than all of them, one after another.

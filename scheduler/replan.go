@@ -56,8 +56,11 @@ func LeavingReasons(job disdel.Job, was, now int) []string {
 	case now < was && own:
 		out = append(out, fmt.Sprintf("%d of %d workers leave, and what they kept of their own goes with them", was-now, was))
 	case now > was && own:
-		out = append(out, fmt.Sprintf("%d workers come, and begin with nothing of their own: "+
-			"moments are reset, statistics are the others' mean", now-was))
+		who := fmt.Sprintf("%d workers come, and begin with nothing of their own", now-was)
+		if now-was == 1 {
+			who = "1 worker comes, and begins with nothing of its own"
+		}
+		out = append(out, who+": moments are reset, statistics are the others' mean")
 	}
 	return out
 }

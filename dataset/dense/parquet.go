@@ -246,6 +246,7 @@ func (f *parquetFile) choose() error {
 			why = "another column has the same name"
 		case element < len(elements):
 			column.text, why = textOf(c, &elements[element])
+			column.booleans, column.optional = c.Leaf() && c.Type().Kind() == parquet.Boolean, c.Optional()
 			column.numbersOf(c, &elements[element])
 		}
 		if why != "" {
@@ -331,7 +332,13 @@ func (f *parquetFile) openGroup() error {
 	for i, flat := range f.flat {
 		c := &f.columns[flat.column]
 		f.direct[i] = c.numbers != nil && !f.texts[i] && c.isExact(chunks[flat.leaf])
-		f.readers = append(f.readers, columnReader{pages: chunks[flat.leaf].Pages(), numbers: c.numbers})
+		r := columnReader{numbers: c.numbers}
+		if c.booleans {
+			r.booleans = f.booleansOf(flat.leaf, c.optional)
+		} else {
+			r.pages = chunks[flat.leaf].Pages()
+		}
+		f.readers = append(f.readers, r)
 	}
 	f.remaining = group.NumRows()
 	return nil
@@ -340,7 +347,9 @@ func (f *parquetFile) openGroup() error {
 // closeGroup closes the row group that was read.
 func (f *parquetFile) closeGroup() {
 	for i := range f.readers {
-		f.readers[i].pages.Close() //nolint:errcheck // nothing was written
+		if f.readers[i].pages != nil {
+			f.readers[i].pages.Close() //nolint:errcheck // nothing was written
+		}
 	}
 	f.readers = f.readers[:0]
 }
@@ -351,6 +360,8 @@ type columnReader struct {
 	page    parquet.Page
 	numbers func(values encoding.Values, indexes []int32) func(into []float64) // of the column; nil: it has texts
 	values  parquet.ValueReader                                                // of the page; nil: it is at its end
+
+	booleans *booleanPages // of the column instead of pages; nil: it has none
 
 	next    func(into []float64) // numbers of the page
 	present []byte               // for each row of the page that is left, whether it has a number; nil: all have
@@ -368,6 +379,9 @@ func (c *columnReader) nextPage() (err error) {
 
 // read fills all of into.
 func (c *columnReader) read(into []parquet.Value) error {
+	if c.booleans != nil {
+		return c.booleans.read(into)
+	}
 	for len(into) > 0 {
 		if c.values == nil {
 			if err := c.nextPage(); err != nil {

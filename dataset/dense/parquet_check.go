@@ -24,6 +24,9 @@ const (
 // fit the file, and Invalid if its pages need more memory than it may.
 func (f *parquetFile) checkPages(group int) error {
 	described, total := &f.meta.Metadata().RowGroups[group], int64(0)
+	if described.NumRows == 0 { // some writers note no place for pages that do not exist
+		return nil
+	}
 	for _, flat := range f.flat {
 		name := f.columns[flat.column].name
 		if flat.leaf >= len(described.Columns) {
@@ -50,13 +53,19 @@ func (f *parquetFile) checkPages(group int) error {
 	return nil
 }
 
-// checkColumn returns the memory of the largest page of a column and of its dictionary.
-func (f *parquetFile) checkColumn(c *format.ColumnMetaData, rows int64) (largest int64, err error) {
-	at := c.DataPageOffset
+// pagesOf is where the pages of a column begin and end.
+func pagesOf(c *format.ColumnMetaData) (at, end int64) {
+	at = c.DataPageOffset
 	if c.DictionaryPageOffset != 0 {
 		at = c.DictionaryPageOffset
 	}
-	end, values, dictionary := at+c.TotalCompressedSize, int64(0), int64(0)
+	return at, at + c.TotalCompressedSize
+}
+
+// checkColumn returns the memory of the largest page of a column and of its dictionary.
+func (f *parquetFile) checkColumn(c *format.ColumnMetaData, rows int64) (largest int64, err error) {
+	at, end := pagesOf(c)
+	values, dictionary := int64(0), int64(0)
 	if at < int64(len(parquetMark)) || c.TotalCompressedSize < 0 || end < at || end > f.meta.Size() {
 		return 0, errors.New("it goes beyond the end of the file")
 	}

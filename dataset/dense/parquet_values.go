@@ -21,6 +21,8 @@ type parquetColumn struct {
 	// indexes.
 	numbers func(values encoding.Values, indexes []int32) func(into []float64)
 	spell   func(v float64) string // the text of such a number
+
+	booleans, optional bool // it has booleans, and they may be missing
 }
 
 // numbersOf sets how numbers are read without texts, for the kinds where that is the same.

@@ -46,13 +46,21 @@ func formatOf(from dataset.Source) (tableFormat, error) {
 		return "", err
 	}
 	defer file.Close()
-	head := make([]byte, sniffBytes)
-	n, err := io.ReadFull(file, head)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return "", err
+	const first = 512 // bytes; more are read only of a file that begins with so much white space
+	var head, text []byte
+	for size := first; len(text) <= first/2 && len(head) < size && size <= sniffBytes; size *= sniffBytes / first {
+		more, err := io.ReadAll(io.LimitReader(file, int64(size-len(head))))
+		if err != nil {
+			return "", err
+		}
+		head = append(head, more...)
+		text = bytes.TrimSpace(bytes.TrimPrefix(head, []byte(byteOrderMark)))
+		if len(head) < size {
+			break
+		}
 	}
-	switch text := bytes.TrimSpace(bytes.TrimPrefix(head[:n], []byte(byteOrderMark))); {
-	case bytes.HasPrefix(head[:n], []byte(parquetMark)):
+	switch {
+	case bytes.HasPrefix(head, []byte(parquetMark)):
 		return formatParquet, nil
 	case bytes.HasPrefix(text, []byte("{")):
 		return formatObjects, nil
