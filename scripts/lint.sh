@@ -23,7 +23,7 @@ cd "$root"
 # compiles the whole program for macOS.
 GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 go build ./internal/files ./runtime/engine/slab ./runtime/engine/native/kernel ||
   complain "these packages do not compile for macOS"
-go vet -tags emulated ./runtime/engine/gpu || complain "go vet -tags emulated has something to say"
+go vet -tags emulated,netgo,osusergo ./runtime/engine/gpu || complain "go vet -tags emulated has something to say"
 if [ -e .cache/cuda/lib/libcuda.a ]; then
   scripts/cuda-env.sh go vet -tags nvidia,netgo,osusergo ./runtime/engine/cuda/... ./runtime/engine/gpu || complain "go vet -tags nvidia has something to say"
 else

@@ -44,6 +44,28 @@ CGO_ENABLED=0 go build -o "$DISDEL_TEST_PROGRAM" ./cmd/disdel
 # A process with the race detector sleeps a second when it ends, and many tests start several.
 export GORACE="atexit_sleep_ms=10"
 
+# What runs beside the packages, and the files of what it says, which is told behind them. Each has a process group of its
+# own: where this script is ended, all that it has started ends, too.
+others=() said=()
+ended() {
+  local of
+  for of in "${others[@]}"; do kill -- "-$of" 2>/dev/null || true; done
+  rm -f "${said[@]}"
+}
+trap ended EXIT
+beside() {
+  local to
+  to=$(mktemp)
+  said+=("$to")
+  set -m
+  "$@" >"$to" 2>&1 </dev/null &
+  set +m
+  others+=($!)
+}
+
+# The Python client's tests wait for jobs most of the time, one after the other.
+beside scripts/test-python.sh "$DISDEL_TEST_PROGRAM"
+
 # A package that fails keeps no other from being tested, here and below.
 failed=0
 # shellcheck disable=SC2086 # one argument a package
@@ -55,28 +77,23 @@ apart_of=(runtime platform service service/api dataset dataset/dense actions agg
 apart=$(awk '/^func Test/ { sub(/\(.*/, "", $2); name = $2 } /race\.Skip(Memory|Sequential)\(/ { print name }' ${apart_of[@]/%//*_test.go} | sort -u | paste -sd'|')
 [ -n "$apart" ] || { echo "no test says that it is skipped under the race detector: scripts/test.sh looks for that" >&2; exit 1; }
 
-# The rest beside each other, since internal/cli waits much and alone takes as long as all others: what is beside it is told behind it. It
-# has a process group of its own: where this script is ended, all that it has started ends, too.
-beside=$(mktemp)
-others=""
-trap '[ -z "$others" ] || kill -- "-$others" 2>/dev/null || true; rm -f "$beside"' EXIT
-set -m
-{
-  failed=0
+# The rest beside each other, since internal/cli waits much and alone takes as long as all others.
+rest() {
+  local failed=0
   tests -race -short ./runtime/engine/native || failed=1
   # The benches and the generators of assembly are modules of their own.
   (cd runtime/engine/native/kernel/gen && tests ./...) || failed=1
   export CGO_ENABLED=0 # as the released program is built
   tests -run "^($apart)\$" "${apart_of[@]/#/./}" || failed=1
   (cd bench && tests ./...) || failed=1
-  scripts/test-python.sh "$DISDEL_TEST_PROGRAM" || failed=1
-  exit "$failed"
-} >"$beside" 2>&1 </dev/null &
-others=$!
-set +m
+  return "$failed"
+}
+beside rest
 # shellcheck disable=SC2086
 CGO_ENABLED=0 tests -parallel "$at_once" $plain || failed=1
-wait "$others" || failed=1
-others=""
-cat "$beside"
+for of in "${!others[@]}"; do
+  wait "${others[of]}" || failed=1
+  cat "${said[of]}"
+done
+others=()
 exit "$failed"

@@ -19,7 +19,7 @@ import (
 // emulation is the engine for GPUs on a device that is the processor's.
 func emulation(t *testing.T) engine.Backend {
 	t.Helper()
-	program, err := emulated.Compile(t.TempDir())
+	program, err := emulatedDevice()
 	if errors.Is(err, emulated.ErrNoCompiler) {
 		t.Skip("left out: ", err)
 	}

@@ -5,8 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/disdel/disdel/internal/test/emulated"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/gpu"
 	"github.com/disdel/disdel/runtime/engine/native"
@@ -18,8 +20,20 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	_ = os.RemoveAll(emulatedFolder)
+	os.Exit(code)
 }
+
+// emulatedFolder has the emulated device that all tests share, "" before the first of them.
+var emulatedFolder string
+
+var emulatedDevice = sync.OnceValues(func() (_ string, err error) {
+	if emulatedFolder, err = os.MkdirTemp("", "emulated"); err != nil {
+		return "", err
+	}
+	return emulated.Compile(emulatedFolder)
+})
 
 // Without a GPU the report is there all the same and says so, and nothing passes for checked.
 func TestNoGPUIsSaid(t *testing.T) {

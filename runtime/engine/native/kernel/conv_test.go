@@ -151,19 +151,19 @@ func TestSlicedConvolutionsAddUp(t *testing.T) {
 	if testing.Short() {
 		sets, layers = sets[:1], layers[1:2]
 	}
-	for _, s := range sets {
-		for _, c := range layers {
-			rng := rand.New(rand.NewPCG(2, 3))
-			n := naive{c: &c, rows: 2}
-			x, wt, dy := random(rng, 2*c.In.C*c.In.H*c.In.W), random(rng, c.Filters*c.Inner()*c.Taps()),
-				random(rng, 2*c.Filters*c.OH*c.OW)
-			n.x, n.w, n.dy = wide(x), wide(wt), wide(dy)
-			n.y, n.dx, n.dw = make([]float64, len(dy)), make([]float64, len(x)), make([]float64, len(wt))
-			n.each(func(y, x, w int) {
-				n.y[y] += n.x[x] * n.w[w]
-				n.dx[x] += n.dy[y] * n.w[w]
-				n.dw[w] += n.dy[y] * n.x[x]
-			})
+	for _, c := range layers {
+		rng := rand.New(rand.NewPCG(2, 3))
+		n := naive{c: &c, rows: 2}
+		x, wt, dy := random(rng, 2*c.In.C*c.In.H*c.In.W), random(rng, c.Filters*c.Inner()*c.Taps()),
+			random(rng, 2*c.Filters*c.OH*c.OW)
+		n.x, n.w, n.dy = wide(x), wide(wt), wide(dy)
+		n.y, n.dx, n.dw = make([]float64, len(dy)), make([]float64, len(x)), make([]float64, len(wt))
+		n.each(func(y, x, w int) {
+			n.y[y] += n.x[x] * n.w[w]
+			n.dx[x] += n.dy[y] * n.w[w]
+			n.dw[w] += n.dy[y] * n.x[x]
+		})
+		for _, s := range sets {
 			xi, dyi, yi, dxi := padded(c.In.Len()), padded(c.Out().Len()), padded(c.Out().Len()), padded(c.In.Len())
 			wi, dwi, scratch := make([]float32, c.WeightLen()), make([]float32, c.WeightLen()), make([]float32, c.ScratchLen())
 			ImportWeights(&c, wi, wt)

@@ -96,7 +96,8 @@ func geometry(rng *rand.Rand) (c Conv, rows, bottom, right int) {
 	}
 }
 
-// some is how many of n drawn cases a test takes: with -short, as under an emulator, a quarter.
+// some is how many of n drawn cases a test takes: with -short, as under an emulator, a quarter. `make test-arm64 ALL=1`
+// takes all there, too.
 func some(n int) int {
 	if testing.Short() {
 		return (n + 3) / 4

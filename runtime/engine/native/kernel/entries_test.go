@@ -27,7 +27,7 @@ func someEntries(rng *rand.Rand, rows, columns int) (in Entries) {
 
 // Rows of entries have one set of bits on all paths, and weights of other columns are left alone.
 func TestEntriesHaveTheBitsOfPlainGo(t *testing.T) {
-	exactly(t, 1000, func(t *testing.T, rng *rand.Rand, fast, plain *Exact) {
+	besidePlainGo(t, 1000, func(t *testing.T, rng *rand.Rand, fast, plain *Exact) {
 		columns := 1 + rng.IntN(40)
 		in, w := someEntries(rng, rng.IntN(6), columns), newPart(rng, columns, odd)
 		n := len(in.Start) - 1
@@ -48,7 +48,8 @@ func TestEntriesHaveTheBitsOfPlainGo(t *testing.T) {
 
 // The sum of a row has the order that is promised, whatever the path.
 func TestSumsOfEntriesHaveTheirOrder(t *testing.T) {
-	exactly(t, 100, func(t *testing.T, rng *rand.Rand, e, _ *Exact) {
+	onEveryPath(t, 100, func(t *testing.T, rng *rand.Rand, s Set) {
+		e := NewExact(s)
 		n := rng.IntN(50)
 		in, w, out := Entries{Start: []int32{0, int32(n)}, Values: random(rng, n)}, random(rng, 60), []float64{-1}
 		var sums [4]float64

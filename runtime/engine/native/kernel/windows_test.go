@@ -20,13 +20,15 @@ type windowCase struct {
 // Attention in windows on every path is its definition in float64, forward and back, with the gradients of biases and
 // scales. One and two threads give the same bits.
 func TestWindowAttentionIsItsDefinition(t *testing.T) {
+	rng, cases := rand.New(rand.NewPCG(37, 5)), make([]*windowCase, some(24))
+	for i := range cases {
+		cases[i] = drawWindows(rng)
+		cases[i].define()
+	}
 	for _, s := range plainSets() {
 		t.Run(s.Name, func(t *testing.T) {
-			rng := rand.New(rand.NewPCG(37, 5))
 			one, two := NewTeam(s, 1, 64), NewTeam(s, 2, 64)
-			for range some(24) {
-				c := drawWindows(rng)
-				c.define()
+			for _, c := range cases {
 				c.check(t, one, two)
 			}
 		})
