@@ -72,6 +72,22 @@ func TestTheIndexOfAPandasTableIsNoValue(t *testing.T) {
 	}
 }
 
+// A file in LZ4, whose pages would have the values of other pages, is refused.
+func TestParquetInLZ4IsRefused(t *testing.T) {
+	var out bytes.Buffer
+	w := parquet.NewGenericWriter[home](&out, parquet.Compression(&parquet.Lz4Raw))
+	if _, err := w.Write([]home{{"Rome", nil, true, 1.5}, {"Bath", nil, false, 2}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := CSV{Source: fileOf(t, out.Bytes()), Targets: []string{"price"}}.Input("homes")
+	if disdel.KindOf(err) != disdel.Invalid || !strings.Contains(err.Error(), "column town is compressed with LZ4_RAW") {
+		t.Error(err)
+	}
+}
+
 // textTable is a table in two formats.
 type textTable struct{ csv, json string }
 

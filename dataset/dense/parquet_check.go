@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
@@ -36,6 +37,9 @@ func (f *parquetFile) checkPages(group int) error {
 		if c.FilePath != "" {
 			return fmt.Errorf("column %s is in another file", name)
 		}
+		if err := f.checkCodec(name, c.MetaData.Codec); err != nil {
+			return err
+		}
 		largest, err := f.checkColumn(&c.MetaData, described.NumRows)
 		if err != nil {
 			return fmt.Errorf("column %s: %w", name, err)
@@ -51,6 +55,20 @@ func (f *parquetFile) checkPages(group int) error {
 		}
 	}
 	return nil
+}
+
+// codecs are the compressions that are read. The library gives memory of other pages for LZ4 (parquet-go v0.32.0).
+var codecs = []format.CompressionCodec{format.Uncompressed, format.Snappy, format.Gzip, format.Brotli, format.Zstd}
+
+func (f *parquetFile) checkCodec(name string, codec format.CompressionCodec) error {
+	if slices.Contains(codecs, codec) {
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "read " + f.name,
+		Msg:  fmt.Sprintf("column %s is compressed with %v, which is not read", name, codec),
+		Hint: `write it with zstd or snappy: pyarrow.parquet.write_table(..., compression="zstd")`,
+	}
 }
 
 // pagesOf is where the pages of a column begin and end.
