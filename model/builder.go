@@ -200,6 +200,11 @@ func (b *Builder) LayerScale(name string, in int, first float64) int {
 // Dense adds a fully connected layer on a vector, or on each position of a sequence.
 func (b *Builder) Dense(name string, in, units int) int { return b.dense(name, in, units, true) }
 
+// DenseWithoutBias adds the same without a bias.
+func (b *Builder) DenseWithoutBias(name string, in, units int) int {
+	return b.dense(name, in, units, false)
+}
+
 func (b *Builder) dense(name string, in, units int, bias bool) int {
 	out := append(Shape{units}, b.Out(in)[1:]...)
 	if len(out) > 2 {

@@ -152,12 +152,15 @@ func writeImportJob(u *ui, file, data string, m *modelstore.Model) error {
 	return newFile(u, "import model", file, func(w io.Writer) error {
 		out := json.NewEncoder(w)
 		out.SetIndent("", "  ")
+		network := map[string]any{"layers": m.Network.Layers, "init": map[string]string{"weights": m.Ref()}}
+		if m.Network.Name != "" { // a file that disdel wrote of a network of the zoo
+			delete(network, "layers")
+			network["name"] = m.Network.Name
+		}
 		return out.Encode(map[string]any{
 			"apiVersion": disdel.APIVersion, "kind": "TrainingJob", "metadata": map[string]string{"name": m.Name},
-			"model": map[string]any{
-				"layers": m.Network.Layers, "init": map[string]string{"weights": m.Ref()},
-			},
-			"data": map[string]string{"source": "dataset://" + data}, "training": map[string]int{"epochs": 1},
+			"model": network,
+			"data":  map[string]string{"source": "dataset://" + data}, "training": map[string]int{"epochs": 1},
 		})
 	})
 }

@@ -1,8 +1,10 @@
 package export
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 
@@ -23,9 +25,9 @@ const (
 	largest   = math.MaxInt32 // bytes of a message of protobuf
 )
 
-// ConvertONNX writes a network with the weights of a safetensors file. Notes go into the file's metadata. It returns
-// Invalid for a network that ONNX has no operators for, Corrupt for weights that are not its own, and OverLimit above
-// 2 GB.
+// ConvertONNX writes a network with the weights of a safetensors file. Notes go into the file's metadata, where the
+// network itself is, too: ImportONNX reads it. It returns Invalid for a network that ONNX has no operators for, Corrupt
+// for weights that are not its own, and OverLimit above 2 GB.
 func ConvertONNX(w io.Writer, network disdel.Network, weights []byte, notes map[string]string) error {
 	g, err := model.Build(network)
 	if err != nil {
@@ -39,6 +41,15 @@ func ConvertONNX(w io.Writer, network disdel.Network, weights []byte, notes map[
 	if err != nil {
 		return err
 	}
+	layers, err := json.Marshal(ownPart(network))
+	if err != nil {
+		return err
+	}
+	notes = maps.Clone(notes)
+	if notes == nil {
+		notes = map[string]string{}
+	}
+	notes[networkNote] = string(layers)
 	return WriteONNX(w, g, list, notes)
 }
 
@@ -200,7 +211,7 @@ func (t *translator) special(n *model.Node, o operator) error {
 		t.as("Concat", o, integer("axis", 1))
 	case model.OpPad:
 		if n.Stride != (model.Sides{}) {
-			return t.refused(n)
+			o.in = []string{t.apart(n, o.in[0])}
 		}
 		t.out.numbers(n.Name+".zeros", 0, 0, n.Pad.Top, n.Pad.Left, 0, 0, n.Pad.Bottom, n.Pad.Right)
 		o.in = append(o.in, n.Name+".zeros")
@@ -648,6 +659,17 @@ func (t *translator) channels(n *model.Node, o operator) {
 	t.out.numbers(n.Name+".axis", 1)
 	o.in = append(o.in, n.Name+".first", n.Name+".end", n.Name+".axis")
 	t.as("Slice", o)
+}
+
+// apart writes zeros between the pixels of an image: a transposed convolution of single pixels puts them there.
+func (t *translator) apart(n *model.Node, x string) string {
+	channels := t.source.Nodes[n.Inputs[0]].Out[0]
+	ones := make([]float32, channels)
+	for i := range ones {
+		ones[i] = 1
+	}
+	return t.step(n, "ConvTranspose", "apart", []string{x, t.constant(n, "ones", []int{channels, 1, 1, 1}, ones...)},
+		integers("strides", n.Stride.H, n.Stride.W), integer("group", int64(channels)))
 }
 
 // downsample writes every so-manieth pixel, and zeros for the channels that are new, on both sides.

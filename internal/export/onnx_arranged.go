@@ -251,7 +251,7 @@ func (r *importer) perPixel(n *step) bool {
 			before[name] = o
 			o.arranged = nil
 			r.at[name] = o
-		case i > 0 && !slices.IsSorted(order) && o.array.floats32() != nil:
+		case n.kind == "MatMul" && i > 0 && !slices.IsSorted(order) && o.array.floats32() != nil:
 			before[name] = o
 			t, known := ordered(o.array, order)
 			if !known {
@@ -260,11 +260,23 @@ func (r *importer) perPixel(n *step) bool {
 			r.at[name] = constant(t)
 		}
 	}
-	r.within = a
+	r.within, r.order = a, order
 	nodeReaders()[n.kind](r, n)
-	r.within = nil
+	r.within, r.order = nil, nil
 	maps.Copy(r.at, before)
 	return true
+}
+
+// byLayer is a list of the channels of the node at work, as its layer orders them. The file's order is r.order.
+func (r *importer) byLayer(list []float32) []float32 {
+	if len(r.order) != len(list) || slices.IsSorted(r.order) {
+		return list
+	}
+	out := make([]float32, len(list))
+	for k, to := range r.order {
+		out[to] = list[k]
+	}
+	return out
 }
 
 // ordered is a constant whose first side is channels in a file's order, by the layer's channels.

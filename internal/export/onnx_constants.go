@@ -128,6 +128,7 @@ var ofTwo = map[string]func(a, b float64) float64{
 }
 
 var ofOne = map[string]func(x float64) float64{
+	"Neg":  func(x float64) float64 { return -x },
 	"Relu": func(x float64) float64 { return max(x, 0) }, "Exp": math.Exp, "Cast": func(x float64) float64 { return x },
 	"Sigmoid": func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
 	"Not":     func(x float64) float64 { return 1 - math.Min(math.Abs(x), 1) },

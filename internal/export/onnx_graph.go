@@ -28,6 +28,7 @@ const (
 // Kinds of values and of attributes.
 const (
 	float32s, int32s, int64s    = 1, 6, 7
+	booleans, doubles           = 9, 11
 	kindFloat, kindInt, kindSet = 1, 2, 7
 )
 

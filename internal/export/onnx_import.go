@@ -21,13 +21,16 @@ type Imported struct {
 
 // ImportONNX reads the network and the weights of an ONNX model (opset 7 to 21). folder has the model's external data;
 // with nil there is none. With keepOutput set, the network answers what the ONNX graph does. Otherwise a softmax is
-// added to two or more outputs that are no probabilities yet.
+// added to two or more outputs that are no probabilities yet. A file of ConvertONNX gives the network that was written.
 //
 // The error is *disdel.Faults with every node that disdel cannot compute, Corrupt for a damaged file, or Invalid.
 func ImportONNX(data []byte, folder *os.Root, keepOutput bool) (Imported, error) {
 	s, err := readONNX(data, folder)
 	if err != nil {
 		return Imported{}, err
+	}
+	if in, ok := ownNetwork(data, s); ok {
+		return in, nil
 	}
 	r := &importer{source: s, at: map[string]value{}, users: map[string][]*step{}}
 	r.names = map[string]int{"input": 1, dataLayer: 1}
@@ -77,7 +80,6 @@ type importer struct {
 	at      map[string]value
 	users   map[string][]*step // nodes that take a value
 	names   map[string]int     // of layers, with how often each was wanted
-	later   map[string]*array  // of Constant nodes, by what they give
 	room    int                // values that may still be made of others
 	folds   int                // values that may still be computed of constants
 	weights map[string][]float32
@@ -87,6 +89,7 @@ type importer struct {
 
 	keepOutput bool         // the network answers what the file does
 	within     *arrangement // the order of the pixels of the node at work
+	order      []int        // of its channels
 	oneWide    bool         // images are one pixel wide, and sequences in the file: [rows channels positions]
 }
 
@@ -123,6 +126,7 @@ func (r *importer) run() error {
 			r.fault(n, "disdel has no layer for this operator")
 		}
 	}
+	r.foldConstants(steps)
 	for _, n := range steps {
 		if do := known[n.kind]; do != nil && !n.done && r.known(n) && !r.fold(n) && !r.arrange(n) {
 			do(r, n)
@@ -186,11 +190,7 @@ func (r *importer) begin() error {
 	for name, a := range r.arrays {
 		r.at[name] = constant(a)
 	}
-	r.later = map[string]*array{}
 	for _, n := range r.steps {
-		if n.kind == "Constant" && len(n.out) == 1 {
-			r.later[n.out[0]] = n.options["value"].array
-		}
 		for _, name := range n.in {
 			r.users[name] = append(r.users[name], n)
 		}
@@ -227,6 +227,27 @@ func (r *importer) reachable() (list []*step) {
 	}
 	slices.Reverse(list)
 	return list
+}
+
+// foldConstants computes what nodes make of constants alone. Layers find it wherever it stands in the file.
+func (r *importer) foldConstants(steps []*step) {
+	unknown := func(name string) bool {
+		_, ok := r.at[name]
+		return name != "" && !ok
+	}
+	for _, n := range steps {
+		switch constant := len(n.out) > 0 && !slices.ContainsFunc(n.in, unknown); {
+		case !constant || n.domain != "" && n.domain != "ai.onnx":
+		case n.kind == "Constant":
+			r.constant(n)
+			n.done = true
+		case n.kind == "Identity" && len(n.in) > 0:
+			r.pass(n)
+			n.done = true
+		default:
+			n.done = r.fold(n)
+		}
+	}
 }
 
 // known tells whether all inputs of a node were read. If not, a fault of an earlier node says why.

@@ -203,7 +203,7 @@ func TestFilesOfPyTorchTrainAlike(t *testing.T) {
 		}
 		file, x := exported(t, folder, name)
 		g, in := imported(t, file, false)
-		got := losses(t, g, in.Weights, rows, x, len(want))
+		got, _ := trained(t, g, in.Weights, rows, x, 0.1, len(want))
 		for i, loss := range want {
 			if d := math.Abs(got[i] - loss); !(d <= 1e-4) {
 				t.Errorf("%s: the loss of step %d is %g, not %g", name, i+1, got[i], loss)
@@ -211,34 +211,6 @@ func TestFilesOfPyTorchTrainAlike(t *testing.T) {
 		}
 		t.Logf("%s: %d layers, losses %.7g of %.7g", name, len(in.Network.Layers), got, want)
 	}
-}
-
-// losses are those of steps on the same rows, as torch_trained.py trains.
-func losses(t *testing.T, g *model.Graph, weights disdel.Weights, rows int, x []float32, steps int) (out []float64) {
-	t.Helper()
-	e, err := native.Backend{}.New(engine.Spec{
-		Graph: g, BatchSize: rows, Threads: 2, Training: true,
-		Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	if err := engine.SetWeights(e, weights); err != nil {
-		t.Fatal(err)
-	}
-	classes := make([]int32, rows)
-	for i := range classes {
-		classes[i] = int32(i % g.Output().Len())
-	}
-	for range steps {
-		m, err := e.Step(dataset.Dense(rows, x, classes))
-		if err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, m.Loss)
-	}
-	return out
 }
 
 // All operators that are missing are told at once, with the names of their nodes.
@@ -382,7 +354,9 @@ func FuzzImportONNX(f *testing.F) {
 }
 
 func ExampleImportONNX() {
-	network := disdel.Network{Name: "softmax-regression", Input: []int{1, 2, 2}, Classes: 2}
+	network := disdel.Network{Input: []int{1, 2, 2}, Classes: 2, Layers: []disdel.Layer{
+		{Kind: "flatten"}, {Kind: "dense", Name: "fc", Units: 2}, {Kind: "softmax"},
+	}}
 	var weights, file bytes.Buffer
 	err := safetensors.Write(&weights, safetensors.FromWeights(disdel.Weights{
 		{Name: "fc.weight", Shape: []int{2, 4}, Data: make([]float32, 8)},
@@ -396,7 +370,7 @@ func ExampleImportONNX() {
 		fmt.Print(l.Kind, " ")
 	}
 	fmt.Println(errors.Join(err, wrong))
-	// Output: input flatten dense softmax <nil>
+	// Output: flatten dense softmax <nil>
 }
 
 // Recurrences that compute something else than disdel's layers are refused, with the node's name and what is different.

@@ -2,6 +2,7 @@ package export
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/disdel/disdel/model"
 )
@@ -217,19 +218,11 @@ func (r *importer) applied(n *step, kind string, channels, behind int) (next *st
 	if named = next.in[0]; named == n.out[0] {
 		named = next.in[1]
 	}
-	a := r.fixed(named)
+	a := r.at[named].array
 	if list = a.floats32(); len(list) != channels || !alongChannels(a.sides, channels, behind) {
 		return nil, nil, ""
 	}
 	return next, list, named
-}
-
-// fixed is a constant, which may stand behind its user in the file. nil: the name means something else.
-func (r *importer) fixed(name string) *array {
-	if a := r.at[name].array; a != nil {
-		return a
-	}
-	return r.later[name]
 }
 
 // alongChannels tells whether a constant has one value for each channel, where channels have so many axes behind them.
@@ -289,11 +282,11 @@ func (r *importer) dense(n *step, turned bool) {
 		r.set(last, value{isNode: true, node: node, view: view})
 		return
 	}
-	node := r.b.Dense(name, x, units)
-	if bias == nil { // a Builder's dense layer has one
-		r.weights[name+".bias"] = r.values(n, units)
-		r.notes = append(r.notes, "layer "+name+" got a bias of zeros")
+	add := r.b.Dense
+	if bias == nil {
+		add = r.b.DenseWithoutBias
 	}
+	node := add(name, x, units)
 	r.set(last, value{isNode: true, node: node, view: view})
 }
 
@@ -390,12 +383,15 @@ func (r *importer) layerNorm(n *step) {
 	if !ok {
 		return
 	}
-	bias := r.values(n, len(weight))
+	bias, named := r.values(n, len(weight)), n.in[1]
 	if len(n.in) > 2 && n.in[2] != "" {
 		bias, _, ok = r.floats(n, 2)
 	}
 	if ok && bias != nil {
-		r.addLayerNorm(n, n, n.in[1], x, n.number("epsilon", 1e-5), weight, bias)
+		if r.isFilled(named, 1) && !slices.ContainsFunc(bias, func(v float32) bool { return v != 0 }) {
+			named = ""
+		}
+		r.addLayerNorm(n, n, named, x, n.number("epsilon", 1e-5), weight, bias)
 	}
 }
 
@@ -408,11 +404,28 @@ func (r *importer) addLayerNorm(n, last *step, named string, x int, eps float64,
 		r.fault(n, "epsilon is %g; it must be above 0", eps)
 	default:
 		name := r.name(n, named)
-		r.keep(name, weight, bias)
+		r.noteNorm(name, named)
+		r.keep(name, r.byLayer(weight), r.byLayer(bias))
 		in, _ := r.in(n, 0)
 		node := r.b.LayerNorm(name, x, model.OpLayerNorm, decimal(eps))
 		r.set(last, value{isNode: true, node: node, view: in.view})
 	}
+}
+
+// noteNorm says that a layer has a weight and a bias where the file's norm, without the name of a weight, has none.
+func (r *importer) noteNorm(name, named string) {
+	if named == "" {
+		r.notes = append(r.notes, "layer "+name+" has no weight in the file; training changes its own, "+
+			"unless model.init.freeze names it")
+	}
+}
+
+// isFilled tells whether a value is a constant of equal numbers that is no parameter: PyTorch writes it for norms that
+// have none.
+func (r *importer) isFilled(name string, with float32) bool {
+	list := r.at[name].array.floats32()
+	return (r.arrays[name] == nil || strings.Contains(name, "::")) && list != nil &&
+		!slices.ContainsFunc(list, func(v float32) bool { return v != with })
 }
 
 // stepsOfLayerNorm reads the nodes that PyTorch writes for LayerNorm below opset 17, of which n is the first mean.
@@ -483,7 +496,7 @@ func (r *importer) alongAxis(n *step, last int64) bool {
 // fixedInput is the constant that a node adds, nil if it has none.
 func (r *importer) fixedInput(n *step) []float32 {
 	for _, name := range n.in {
-		if a := r.fixed(name); a != nil {
+		if a := r.at[name].array; a != nil {
 			return a.floats32()
 		}
 	}

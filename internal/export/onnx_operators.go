@@ -35,7 +35,7 @@ func nodeReaders() map[string]nodeReader {
 		"Unsqueeze": (*importer).unsqueeze, "Slice": (*importer).slice, "Pad": (*importer).pad,
 		"SpaceToDepth": (*importer).spaceToDepth, "Einsum": loose(windows), "ReduceL2": loose(windows),
 		"Mod": loose(constants), "Not": loose(constants), "Range": loose(constants), "ScatterND": loose(constants),
-		"Min": loose(constants), "Max": loose(constants), "Exp": loose(constants),
+		"Neg": loose(constants), "Min": loose(constants), "Max": loose(constants), "Exp": loose(constants),
 		"PRelu": (*importer).prelu, "Resize": (*importer).resize, "Upsample": (*importer).resize,
 	}
 }
@@ -217,13 +217,10 @@ func (r *importer) div(n *step) {
 	r.set(at, value{isNode: true, node: r.b.Same(r.name(n, ""), x, model.OpGELU), view: view})
 }
 
-// scalar tells whether one input of a node is this constant. The constant may stand behind the node in the file.
+// scalar tells whether one input of a node is this constant.
 func (r *importer) scalar(n *step, want float64) bool {
 	for i := range n.in {
 		v, _ := r.in(n, i)
-		if v.array == nil {
-			v.array = r.later[n.in[i]]
-		}
 		if list := v.array.floats32(); len(list) == 1 && near(float64(list[0]), want) {
 			return true
 		}

@@ -87,6 +87,7 @@ type source struct {
 	items   int
 	folder  *os.Root         // that has external data; nil: none is read
 	loaded  map[string]int64 // bytes read of each file of external data
+	network []byte           // of networkNote; nil: there is none
 }
 
 func damaged(format string, args ...any) error {
@@ -151,6 +152,8 @@ func readONNX(data []byte, folder *os.Root) (*source, error) {
 			return s.graph(part)
 		case modelOpset:
 			return s.operators(part)
+		case modelNote:
+			return s.note(part)
 		}
 		return nil
 	})
@@ -166,6 +169,24 @@ func (s *source) count() error {
 		return damaged("the graph has more than %d parts", mostItems)
 	}
 	return nil
+}
+
+func (s *source) note(data []byte) error {
+	var key string
+	var value []byte
+	err := fields(data, func(field int, _ uint64, part []byte) error {
+		switch field {
+		case noteKey:
+			key = string(part)
+		case noteValue:
+			value = part
+		}
+		return nil
+	})
+	if key == networkNote {
+		s.network = value
+	}
+	return err
 }
 
 func (s *source) operators(data []byte) error {
@@ -341,12 +362,17 @@ func (s *source) floats(have, part []byte) ([]byte, error) {
 
 // check compares the bytes with the shape.
 func (a *array) check() error {
-	size, known := map[int64]int{float32s: 4, int64s: 8}[a.kind]
+	size, known := map[int64]int{float32s: 4, int64s: 8, booleans: 1, doubles: 8}[a.kind]
 	switch {
-	case !known: // told where it is used
+	case !known || a.data == nil && (a.kind == booleans || a.kind == doubles): // told where it is used
 	case a.kind == int64s && a.data == nil && len(a.ints) == a.length():
 	case len(a.data) != size*a.length():
 		return damaged("array %.80q has %d bytes, and its shape %v needs %d", a.name, len(a.data), a.sides, size*a.length())
+	case a.kind == doubles: // a constant that PyTorch computed; layers have float32
+		a.kind, a.float = float32s, make([]float32, a.length())
+		for i := range a.float {
+			a.float[i] = float32(math.Float64frombits(binary.LittleEndian.Uint64(a.data[8*i:])))
+		}
 	}
 	return nil
 }
@@ -488,8 +514,14 @@ func (a *array) numbers() (list []int64, ok bool) {
 	return a.integers(), true
 }
 
-// integers are the values of an array of int64.
+// integers are the values of an array of int64, or of truth values.
 func (a *array) integers() (list []int64) {
+	if a.kind == booleans {
+		for _, v := range a.data {
+			list = append(list, int64(v))
+		}
+		return list
+	}
 	if a.kind != int64s {
 		return nil
 	}

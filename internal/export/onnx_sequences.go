@@ -378,7 +378,9 @@ func (r *importer) addRecurrent(n *step, op model.Op, x, units int, both bool) {
 			sides = []int{directions, 2 * rows}
 		}
 		from := []float32(nil)
-		if _, ok := r.in(n, a.in); ok || a.in < 3 {
+		if _, ok := r.in(n, a.in); !ok && a.in == 3 {
+			r.notes = append(r.notes, "layer "+name+" has no bias in the file; training changes its own")
+		} else {
 			list, have, ok := r.floats(n, a.in)
 			if !ok {
 				return

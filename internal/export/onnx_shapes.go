@@ -118,7 +118,18 @@ func (r *importer) reshape(n *step) {
 			sides[i] = int64(have[i-1])
 		}
 	}
-	if rows && len(sides) == 2 && (sides[1] == int64(have.Len()) || sides[1] == -1 && sides[0] != -1) {
+	if open := slices.Index(sides[1:], -1) + 1; open > 0 && sides[0] != -1 { // what the other sides leave
+		rest := int64(have.Len())
+		for i, side := range sides {
+			if i > 0 && i != open && side > 0 && rest%side == 0 {
+				rest /= side
+			} else if i > 0 && i != open {
+				rest = -1
+			}
+		}
+		sides[open] = rest
+	}
+	if rows && len(sides) == 2 && sides[1] == int64(have.Len()) {
 		r.flat(n, x)
 		return
 	}

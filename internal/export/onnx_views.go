@@ -82,8 +82,7 @@ func (r *importer) seen(n *step, i int) (node int, order view, ok bool) {
 func (r *importer) group(n *step, x int, sides []int64) bool {
 	have := r.b.Out(x)
 	if next := r.only(n.out[0]); next != nil && next.kind == "InstanceNormalization" && len(have) == 3 &&
-		len(sides) == 3 && sides[1] > 0 && int64(have[0])%sides[1] == 0 &&
-		(sides[2] == -1 || sides[2] == int64(have.Len())/sides[1]) {
+		len(sides) == 3 && sides[1] > 0 && int64(have[0])%sides[1] == 0 && sides[2] == int64(have.Len())/sides[1] {
 		r.set(n, value{isNode: true, node: x, view: groupRows, groups: int(sides[1])})
 		return true
 	}
@@ -122,7 +121,11 @@ func (r *importer) instanceNorm(n *step) {
 		if ok && (len(r.b.Out(x)) != 3 || len(weight) != r.b.Out(x)[0] || len(bias) != len(weight)) {
 			r.fault(n, "its input is %v, with %d weights; disdel normalises images", []int(r.b.Out(x)), len(weight))
 		} else if ok {
-			r.addGroupNorm(n, n, n.in[1], x, len(weight), eps, weight, bias)
+			named := n.in[1]
+			if r.isFilled(named, 1) && r.isFilled(n.in[2], 0) {
+				named = ""
+			}
+			r.addGroupNorm(n, n, named, x, len(weight), eps, weight, bias)
 		}
 	}
 }
@@ -158,6 +161,7 @@ func (r *importer) addGroupNorm(n, last *step, named string, x, groups int, eps 
 		return // values has said why
 	}
 	name := r.name(n, named)
+	r.noteNorm(name, named)
 	r.keep(name, weight, bias)
 	r.layer(last, r.b.GroupNorm(name, x, groups, eps))
 }

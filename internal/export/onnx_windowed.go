@@ -249,11 +249,11 @@ func (r *importer) onScores(n *step, v, o value) bool {
 		if s.softened || s.add != nil || s.logs != nil || list == nil {
 			return false
 		}
-		if len(list) == 1 {
+		sides := o.array.sides
+		if len(list) == 1 && !(s.units && len(sides) > 2) { // with one head, its scale has three sides
 			s.scale *= float64(list[0])
 			break
 		}
-		sides := o.array.sides
 		if !s.units || len(sides) < 3 || sides[len(sides)-3] != len(list) || len(b.sides) < 3 ||
 			b.sides[len(b.sides)-3] != len(list) {
 			return false
