@@ -36,7 +36,7 @@ func TestCheckTellsWhatAStoreLacks(t *testing.T) {
 		if err := s.client.Do(t.Context(), c.do...).Err(); err != nil {
 			t.Fatal(err)
 		}
-		ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		err := s.Check(ctx, "job-1")
 		stop()
 		var e *disdel.Error

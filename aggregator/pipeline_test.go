@@ -225,7 +225,7 @@ func TestAStageTellsWhatItCannotDo(t *testing.T) {
 		if err := s.client.XAdd(ctx, &redis.XAddArgs{Stream: announcements[0], Values: damage}).Err(); err != nil {
 			t.Fatal(err)
 		}
-		within, stop := context.WithTimeout(ctx, 10*time.Second)
+		within, stop := context.WithTimeout(ctx, time.Minute)
 		err := second.Receive(within, true, make(Values, 3), still)
 		if stop(); !errors.Is(err, disdel.Corrupt) {
 			t.Errorf("%s: %v, want Corrupt", name, err)

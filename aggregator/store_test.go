@@ -50,7 +50,7 @@ func startRedis(t *testing.T, s disdel.Store, options ...string) {
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
-	for range 250 {
+	for range 3000 { // another process, on a machine that may be busy
 		var opened *Store
 		if opened, err = Open(context.Background(), s); err == nil {
 			opened.Close()

@@ -124,7 +124,7 @@ func childrenOf(t *testing.T, parent int) (out []int) {
 
 func await(t *testing.T, p *Platform, id string) map[string]any {
 	t.Helper()
-	for range 1000 {
+	for range 6000 {
 		if status, got := call(t, p, "GET", ns+"/activations/"+id, ""); status == 200 {
 			return got
 		}

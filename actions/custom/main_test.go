@@ -69,7 +69,7 @@ func TestRuntimeServesInit(t *testing.T) {
 	client := http.Client{Transport: &http.Transport{DialContext: dialUnix(socket)}}
 	body := `{"value": {"name": "train", "main": "train", "code": "disdel", "binary": false}}`
 	var status int
-	for end := time.Now().Add(5 * time.Second); status == 0 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); status == 0 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if res, err := client.Post("http://action/init", "application/json", strings.NewReader(body)); err == nil {
 			status = res.StatusCode
 			res.Body.Close()

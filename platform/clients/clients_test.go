@@ -207,7 +207,7 @@ func runScript(t *testing.T, file, dir string, env []string) []step {
 			continue
 		}
 		command, again := strings.CutPrefix(s.name, eventually)
-		deadline := time.Now().Add(20 * time.Second)
+		deadline := time.Now().Add(time.Minute)
 		for {
 			cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
 			cmd.Dir, cmd.Env = dir, append(slices.Clone(env), "ID="+id)

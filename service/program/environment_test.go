@@ -136,15 +136,17 @@ func TestRequirementsAreInstalledOnce(t *testing.T) {
 	}
 }
 
-// What cannot be installed is named, and nothing of the environment stays.
+// What cannot be installed is named, and nothing of the environment stays. Where the interpreter has another version
+// than the requirements name, both versions are told.
 func TestRequirementsThatCannotBeInstalledAreNamed(t *testing.T) {
 	o := options(t, needPip(t), map[string]string{
-		"net.py": network, "layers.py": layers, "requirements.txt": "./nowhere.whl\n",
+		"net.py": network, "layers.py": layers, "requirements.txt": "--no-index\n./nowhere.whl\ntorch==0.0.1\n",
 	})
 	o.Python.Requirements = "requirements.txt"
 	_, _, err := program.Describe(t.Context(), o)
-	if !errors.Is(err, disdel.Invalid) || !strings.Contains(err.Error(), "missing are ./nowhere.whl") {
-		t.Errorf("error %v, want one that names the line", err)
+	if !errors.Is(err, disdel.Invalid) || !strings.Contains(err.Error(), "missing are ./nowhere.whl, torch==0.0.1 (") ||
+		!strings.Contains(err.Error(), " is installed)") {
+		t.Errorf("error %v, want one that names both lines and the version that is installed", err)
 	}
 	if entries, _ := os.ReadDir(filepath.Join(o.Cache, "environments")); len(entries) > 0 {
 		t.Errorf("%v stays", entries)
@@ -185,18 +187,5 @@ func wheel(t *testing.T, path string) {
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// Where the requirements name another version than the interpreter has, both versions are told.
-func TestAnotherVersionOfAPackageIsNamed(t *testing.T) {
-	o := options(t, needPip(t), map[string]string{
-		"net.py": network, "layers.py": layers, "requirements.txt": "--no-index\ntorch==0.0.1\n",
-	})
-	o.Python.Requirements = "requirements.txt"
-	_, _, err := program.Describe(t.Context(), o)
-	if !errors.Is(err, disdel.Invalid) || !strings.Contains(err.Error(), "missing are torch==0.0.1 (") ||
-		!strings.Contains(err.Error(), " is installed)") {
-		t.Errorf("error %v, want one that names the version that is installed", err)
 	}
 }

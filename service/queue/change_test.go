@@ -235,7 +235,7 @@ func TestARefusalReachesItsJobAfterLostWrites(t *testing.T) {
 	q, way := pooled(t), &firstLost{RoundTripper: http.DefaultTransport}
 	h := records(t, way)
 	q.History = func(context.Context) (*history.Store, error) { return h, nil }
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	err := q.Enter(ctx, scheduler.Demand{Job: "job-a", Gang: gangOf(9)}, Waiter{})
 	if disdel.KindOf(err) != disdel.OverLimit || way.writes.Load() <= 3 {
