@@ -69,7 +69,7 @@ an old Python
 no PyTorch
 	service/program/environment_test.go TestAPythonWithoutTorchIsRefused
 another version of PyTorch than the requirements name
-	service/program/environment_test.go TestAnotherVersionOfAPackageIsNamed
+	service/program/environment_test.go TestRequirementsThatCannotBeInstalledAreNamed
 a file that does not compile
 	service/program/describe_test.go TestABadProgramIsRefusedWithItsLine "syntax"
 an import that takes long
