@@ -215,7 +215,8 @@ func (s *soaked) submit(tenant, job string) (id string, err error) {
 }
 
 // atRest is what the server holds once no job runs, less what its connections account for: the least of some looks,
-// each with the connections of its time. Requests have it collect its garbage.
+// each with the connections of its time. Requests have it collect its garbage: their answers are as large with few jobs
+// as with many, because what is being answered counts as live.
 // Actions that wait for work are ended first, since how many there are depends on the last jobs. The requests come one
 // after another: several at once would open as many connections as happen to overlap, and keep them.
 func (s *soaked) atRest() (least sample) {
@@ -232,7 +233,7 @@ func (s *soaked) atRest() (least sample) {
 	for range looks {
 		time.Sleep(time.Second)
 		for range requests {
-			s.server.call("GET", "/api/v1/jobs", nil) //nolint:errcheck // whatever it answers
+			s.server.call("GET", "/metrics", nil) //nolint:errcheck // whatever it answers
 		}
 		now := s.measure()
 		for what := range now.of {
