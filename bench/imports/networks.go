@@ -240,7 +240,7 @@ func returned(e *model.Entry) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	in, err := export.ImportONNX(file.Bytes(), nil, false)
+	in, err := export.ImportONNX(file.Bytes(), nil, export.ONNXOptions{})
 	if err != nil {
 		return 0, err // disdel reads what it writes
 	}
@@ -262,7 +262,7 @@ func difference(folder, name string, rows int) (off float64, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	in, err := export.ImportONNX(file, root, true)
+	in, err := export.ImportONNX(file, root, export.ONNXOptions{KeepOutput: true})
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", errUnread, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +33,8 @@ func modelImport(u *ui) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "dry-run", Usage: "show the layers with shapes and counts, and store nothing"},
 			&cli.BoolFlag{Name: "keep-output", Usage: "answer what the file answers: add no softmax"},
+			&cli.StringFlag{Name: "input", Usage: "`SIDES` of a row that an ONNX file leaves open, such as 3x48x192"},
+			&cli.StringFlag{Name: "output", Usage: "`NAME` of the ONNX graph's value that is the answer, if there are several"},
 			&cli.StringFlag{Name: "job", Usage: "also write a job `FILE` that trains the model further"},
 			&cli.StringFlag{Name: "data", Usage: "data set `NAME` of that job"},
 			&cli.IntFlag{Name: "classes", Usage: "`NUMBER` of classes for a folder without a classifier"},
@@ -100,14 +103,25 @@ func readModel(c *cli.Context, name string) (m importedModel, err error) {
 				return m, badFlags("--"+flag+" goes with a hub's folder", "leave it out")
 			}
 		}
-		m.Imported, err = readONNX(name, c.Bool("keep-output"))
+		opt := export.ONNXOptions{KeepOutput: c.Bool("keep-output"), Output: c.String("output")}
+		if text := c.String("input"); c.IsSet("input") {
+			opt.Row, err = parseSides(text, 1+strings.Count(text, "x"))
+			if err != nil || len(opt.Row) > 3 || slices.Max(opt.Row) > mostSide {
+				return m, badFlags(fmt.Sprintf("--input %q gives no sides of a row", text), "write channels x height x width: --input 3x48x192")
+			}
+		}
+		m.Imported, err = readONNX(name, opt)
 		m.title = "Network of ONNX"
 		return m, err
 	}
+	for _, flag := range []string{"keep-output", "input", "output"} {
+		if c.IsSet(flag) {
+			return m, badFlags("--"+flag+" goes with an ONNX file", "leave it out")
+		}
+	}
 	opt := export.HubOptions{Classes: c.Int("classes"), Positions: c.Int("positions")}
-	if opt.Classes < 0 || opt.Positions < 0 || c.Bool("keep-output") {
-		return m, badFlags("a folder takes --classes and --positions above 0, and no --keep-output",
-			"disdel model import --help")
+	if opt.Classes < 0 || opt.Positions < 0 {
+		return m, badFlags("a folder takes --classes and --positions above 0", "disdel model import --help")
 	}
 	folder, err := os.OpenRoot(name)
 	if err != nil {
@@ -124,7 +138,7 @@ func readModel(c *cli.Context, name string) (m importedModel, err error) {
 }
 
 // readONNX reads a model, and data that it keeps in other files of its folder.
-func readONNX(file string, keepOutput bool) (in export.Imported, err error) {
+func readONNX(file string, opt export.ONNXOptions) (in export.Imported, err error) {
 	wrong := func(err error) error {
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: "import model", Msg: "read " + file, Err: err, Hint: "check the file's name",
@@ -139,7 +153,7 @@ func readONNX(file string, keepOutput bool) (in export.Imported, err error) {
 	if err != nil {
 		return in, wrong(err)
 	}
-	in, err = export.ImportONNX(data, folder, keepOutput)
+	in, err = export.ImportONNX(data, folder, opt)
 	var faults *disdel.Faults
 	if errors.As(err, &faults) {
 		faults.File = file

@@ -64,7 +64,7 @@ func damagedModels(t *testing.T) map[string]damaged {
 	}
 	return map[string]damaged{
 		"ONNX": {onnx.Bytes(), func(data []byte) error {
-			in, err := export.ImportONNX(data, nil, false)
+			in, err := export.ImportONNX(data, nil, export.ONNXOptions{})
 			return builds(in.Network, err)
 		}},
 		"tokenizer.json": {tokenizer.JSON(), func(data []byte) error {

@@ -20,7 +20,7 @@ func TestDrawnNetworksAnswerAsInPyTorch(t *testing.T) {
 	read, names := 0, strings.Fields(said)
 	for _, name := range names {
 		file, values := exported(t, folder, name)
-		if _, err := export.ImportONNX(file, nil, true); err != nil {
+		if _, err := export.ImportONNX(file, nil, export.ONNXOptions{KeepOutput: true}); err != nil {
 			if !errors.Is(err, disdel.Invalid) {
 				t.Errorf("seed %d, network %s: %v", seed, name, err)
 			}
@@ -71,7 +71,7 @@ func TestPadsOfEveryOpsetAreRead(t *testing.T) {
 	} {
 		file := fileOfSides([]byte{1, 1, 2, 2}, c.nodes...)
 		if c.want == nil {
-			if _, err := export.ImportONNX(file, nil, true); err == nil || !strings.Contains(err.Error(), "values than 0") {
+			if _, err := export.ImportONNX(file, nil, export.ONNXOptions{KeepOutput: true}); err == nil || !strings.Contains(err.Error(), "values than 0") {
 				t.Errorf("%s: %v", c.name, err)
 			}
 			continue

@@ -19,22 +19,33 @@ type Imported struct {
 	Notes   []string       // what is different from the file
 }
 
+// ONNXOptions says what an ONNX file leaves open.
+type ONNXOptions struct {
+	// KeepOutput has the network answer what the ONNX graph does. Otherwise a softmax is added to two or more outputs that
+	// are no probabilities yet.
+	KeepOutput bool
+	Row        []int  // sides of one row, for a file that does not fix them; nil: the file's
+	Output     string // the value of the graph that is the network's output; "": the file's only output
+}
+
 // ImportONNX reads the network and the weights of an ONNX model (opset 7 to 21). folder has the model's external data;
-// with nil there is none. With keepOutput set, the network answers what the ONNX graph does. Otherwise a softmax is
-// added to two or more outputs that are no probabilities yet. A file of ConvertONNX gives the network that was written.
+// with nil there is none. A file of ConvertONNX gives the network that was written.
 //
 // The error is *disdel.Faults with every node that disdel cannot compute, Corrupt for a damaged file, or Invalid.
-func ImportONNX(data []byte, folder *os.Root, keepOutput bool) (Imported, error) {
+func ImportONNX(data []byte, folder *os.Root, opt ONNXOptions) (Imported, error) {
 	s, err := readONNX(data, folder)
+	if err == nil {
+		err = s.choose(opt)
+	}
 	if err != nil {
 		return Imported{}, err
 	}
-	if in, ok := ownNetwork(data, s); ok {
+	if in, ok := ownNetwork(data, s); ok && opt.Output == "" {
 		return in, nil
 	}
 	r := &importer{source: s, at: map[string]value{}, users: map[string][]*step{}}
 	r.names = map[string]int{"input": 1, dataLayer: 1}
-	r.room, r.keepOutput = len(data)/2+roomBeside, keepOutput // weights are copied twice where a file joins their gates
+	r.room, r.keepOutput = len(data)/2+roomBeside, opt.KeepOutput // weights are copied twice where a file joins their gates
 	for _, size := range s.loaded {
 		r.room += int(size / 2)
 	}
@@ -43,6 +54,63 @@ func ImportONNX(data []byte, folder *os.Root, keepOutput bool) (Imported, error)
 		return Imported{}, err
 	}
 	return r.finish()
+}
+
+// choose leaves one output and one input, and gives the input its sides.
+func (s *source) choose(opt ONNXOptions) error {
+	if opt.Output != "" {
+		s.outputs = []end{{name: opt.Output}}
+	}
+	if n := len(s.outputs); n != 1 {
+		names := make([]string, min(n, mostNamed))
+		for i := range names {
+			names[i] = fmt.Sprintf("%.80q", s.outputs[i].name)
+		}
+		return unfit("the graph has %d outputs, and a network of disdel has one; --output chooses one of them: %s", n,
+			strings.Join(names, ", "))
+	}
+	needed := map[string]bool{}
+	steps := s.reachable()
+	if opt.Output != "" && len(steps) == 0 {
+		return unfit("--output: no node of the graph gives %.80q", opt.Output)
+	}
+	for _, n := range steps {
+		for _, name := range n.in {
+			needed[name] = true
+		}
+	}
+	inputs := slices.DeleteFunc(slices.Clone(s.inputs), func(e end) bool { return s.arrays[e.name] != nil })
+	if len(inputs) > 1 { // another output may need the others
+		inputs = slices.DeleteFunc(inputs, func(e end) bool { return !needed[e.name] })
+	}
+	if len(inputs) != 1 {
+		return unfit("the output %.80q needs %d inputs; a network of disdel has one", s.outputs[0].name, len(inputs))
+	}
+	s.inputs = inputs
+	return s.inputs[0].fix(opt.Row)
+}
+
+// mostNamed is how many outputs a message names.
+const mostNamed = 20
+
+// fix gives an input the sides of one row.
+func (e *end) fix(row []int) error {
+	switch {
+	case row == nil:
+		return nil
+	case len(e.sides) == 0: // the file does not even say how many there are
+		e.sides = []int{0}
+	case len(e.sides) != len(row)+1:
+		return unfit("--input has %d sides, and the input %.80q has %d besides the rows: %v (0: not fixed)", len(row), e.name,
+			len(e.sides)-1, e.sides)
+	}
+	for i, side := range e.sides[1:] {
+		if side != 0 && side != row[i] {
+			return unfit("--input: side %d is %d, and the file fixes it at %d", i+1, row[i], side)
+		}
+	}
+	e.sides = append([]int{e.sides[0]}, row...)
+	return nil
 }
 
 // value is what a name of the graph stands for: a node of the network, a constant, or a list of integers.
@@ -167,12 +235,7 @@ func (r *importer) end(node int) error {
 
 // begin reads the input and who uses what.
 func (r *importer) begin() error {
-	inputs := slices.DeleteFunc(slices.Clone(r.inputs), func(e end) bool { return r.arrays[e.name] != nil })
-	if len(inputs) != 1 || len(r.outputs) != 1 {
-		return unfit("the graph has %d inputs and %d outputs; a network of disdel has one of each", len(inputs),
-			len(r.outputs))
-	}
-	in := inputs[0]
+	in := r.inputs[0]
 	tokens := (in.kind == int64s || in.kind == int32s) && len(in.sides) == 2
 	if in.kind != float32s && !tokens {
 		return unfit("the input %.80q is neither of float32 nor rows of tokens, of int64", in.name)
@@ -181,7 +244,8 @@ func (r *importer) begin() error {
 	if len(in.sides) < 2 || len(in.sides) > 4 || len(in.sides) == 4 && slices.Contains(in.sides[1:], 0) ||
 		open >= 0 && slices.Contains(in.sides[open+1:], 0) || open > 1 || open == 1 && !tokens && len(in.sides) != 3 {
 		return unfit("the input %.80q has the sides %v (0: not fixed); disdel needs [rows values], [rows positions "+
-			"channels] or [rows channels height width] with all sides but the rows fixed", in.name, in.sides)
+			"channels] or [rows channels height width]; --input gives the sides of a row that are not fixed, such as 3x48x192",
+			in.name, in.sides)
 	}
 	if r.opset < 7 || r.opset > 21 {
 		return unfit("the file has opset %d; disdel reads 7 to 21", r.opset)
@@ -214,9 +278,9 @@ func constant(a *array) value {
 }
 
 // reachable are the nodes that the output needs, in the file's order.
-func (r *importer) reachable() (list []*step) {
-	needed := map[string]bool{r.outputs[0].name: true}
-	for _, n := range slices.Backward(r.steps) {
+func (s *source) reachable() (list []*step) {
+	needed := map[string]bool{s.outputs[0].name: true}
+	for _, n := range slices.Backward(s.steps) {
 		if !slices.ContainsFunc(n.out, func(name string) bool { return name != "" && needed[name] }) {
 			continue
 		}

@@ -80,7 +80,7 @@ func wantClose(t testing.TB, name string, got, want []float32) {
 // imported reads a file and builds its network.
 func imported(t testing.TB, file []byte, keepOutput bool) (*model.Graph, export.Imported) {
 	t.Helper()
-	in, err := export.ImportONNX(file, nil, keepOutput)
+	in, err := export.ImportONNX(file, nil, export.ONNXOptions{KeepOutput: keepOutput})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestAllMissingOperatorsAreTold(t *testing.T) {
 	}
 	data := bytes.Replace(file.Bytes(), []byte("Relu"), []byte("Rolu"), 1)
 	data = bytes.Replace(data, []byte("Tanh"), []byte("Tonh"), 1)
-	_, err := export.ImportONNX(data, nil, false)
+	_, err := export.ImportONNX(data, nil, export.ONNXOptions{})
 	for _, want := range []string{`"first" (Rolu)`, `"second" (Tonh)`} {
 		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, disdel.Invalid) {
 			t.Errorf("%q is not told: %v", want, err)
@@ -242,7 +242,7 @@ func TestRefusalsEndWithOwnCode(t *testing.T) {
 		return err
 	}
 	of := func(nodes ...[]byte) error {
-		_, err := export.ImportONNX(fileOf(nodes...), nil, true)
+		_, err := export.ImportONNX(fileOf(nodes...), nil, export.ONNXOptions{KeepOutput: true})
 		return err
 	}
 	for name, err := range map[string]error{
@@ -302,11 +302,11 @@ func fileOfSides(sides []byte, nodes ...[]byte) []byte {
 // A network that must answer what the file does cannot end with softmax where the file has its logarithm.
 func TestLogarithmsOfProbabilitiesAreNotKept(t *testing.T) {
 	file := fileOf(node("LogSoftmax", []string{"x"}, []string{"y"}))
-	if _, err := export.ImportONNX(file, nil, true); !errors.Is(err, disdel.Invalid) ||
+	if _, err := export.ImportONNX(file, nil, export.ONNXOptions{KeepOutput: true}); !errors.Is(err, disdel.Invalid) ||
 		!strings.Contains(err.Error(), "--keep-output") {
 		t.Errorf("logarithms are kept: %v", err)
 	}
-	if in, err := export.ImportONNX(file, nil, false); err != nil || len(in.Notes) != 1 {
+	if in, err := export.ImportONNX(file, nil, export.ONNXOptions{}); err != nil || len(in.Notes) != 1 {
 		t.Errorf("the notes are %q, the error is %v", in.Notes, err)
 	}
 }
@@ -316,7 +316,7 @@ func TestNodesThatGiveNothingAreRefused(t *testing.T) {
 	for kind, next := range map[string][]string{"Sigmoid": {"Mul", "a", "x"}, "ReduceMean": {"Sub", "x", "a"}} {
 		file := fileOf(node(kind, []string{"x"}, []string{"a", "b"}), node(next[0], next[1:], nil),
 			node("Relu", []string{"b"}, []string{"y"}))
-		if _, err := export.ImportONNX(file, nil, false); !errors.Is(err, disdel.Invalid) {
+		if _, err := export.ImportONNX(file, nil, export.ONNXOptions{}); !errors.Is(err, disdel.Invalid) {
 			t.Errorf("%s: %v", kind, err)
 		} else {
 			t.Log(err)
@@ -344,7 +344,7 @@ func FuzzImportONNX(f *testing.F) {
 	}
 	f.Add([]byte{0x3a, 0x06, 0x2a, 0x04, 0x08, 0x7f, 0x08, 0x7f})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		in, err := export.ImportONNX(data, nil, false)
+		in, err := export.ImportONNX(data, nil, export.ONNXOptions{})
 		if err == nil {
 			if _, err := model.Build(in.Network); err != nil {
 				t.Errorf("the network of a file that was read does not build: %v", err)
@@ -365,7 +365,7 @@ func ExampleImportONNX() {
 	if err == nil {
 		err = export.ConvertONNX(&file, network, weights.Bytes(), nil)
 	}
-	in, wrong := export.ImportONNX(file.Bytes(), nil, false)
+	in, wrong := export.ImportONNX(file.Bytes(), nil, export.ONNXOptions{})
 	for _, l := range in.Network.Layers {
 		fmt.Print(l.Kind, " ")
 	}
@@ -382,7 +382,7 @@ func TestOtherRecurrencesAreRefused(t *testing.T) {
 	}
 	for name := range strings.FieldsSeq(said) {
 		file, _ := exported(t, folder, name)
-		_, err := export.ImportONNX(file, nil, true)
+		_, err := export.ImportONNX(file, nil, export.ONNXOptions{KeepOutput: true})
 		if want[name] == "" || err == nil || !strings.Contains(err.Error(), want[name]) || !errors.Is(err, disdel.Invalid) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -423,7 +423,7 @@ func TestWeightsInOtherFilesAreReadFromTheFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	in, err := export.ImportONNX(outside("w.bin", 4), root, true)
+	in, err := export.ImportONNX(outside("w.bin", 4), root, export.ONNXOptions{KeepOutput: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -435,12 +435,12 @@ func TestWeightsInOtherFilesAreReadFromTheFolder(t *testing.T) {
 	for _, location := range []string{
 		"../w.bin", "/etc/passwd", "link.bin", "short.bin", "absent.bin", ".", "",
 	} {
-		if _, err := export.ImportONNX(outside(location, 4), root, true); !errors.Is(err, disdel.Invalid) ||
+		if _, err := export.ImportONNX(outside(location, 4), root, export.ONNXOptions{KeepOutput: true}); !errors.Is(err, disdel.Invalid) ||
 			!strings.Contains(err.Error(), "\"w\"") {
 			t.Errorf("%q: %v", location, err)
 		}
 	}
-	if _, err := export.ImportONNX(outside("w.bin", 4), nil, true); !errors.Is(err, disdel.Invalid) {
+	if _, err := export.ImportONNX(outside("w.bin", 4), nil, export.ONNXOptions{KeepOutput: true}); !errors.Is(err, disdel.Invalid) {
 		t.Errorf("without a folder: %v", err)
 	}
 }
@@ -458,7 +458,7 @@ func TestLargeWeightsInOtherFilesAreTurned(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	in, err := export.ImportONNX(outside("w.bin", outputs), root, true)
+	in, err := export.ImportONNX(outside("w.bin", outputs), root, export.ONNXOptions{KeepOutput: true})
 	if err != nil || in.Network.Classes != outputs {
 		t.Errorf("%d outputs: %v", in.Network.Classes, err)
 	}

@@ -462,7 +462,7 @@ func (s *source) ends(list []end, data []byte) ([]end, error) {
 		n := 0
 		err := fields(part, func(field int, number uint64, _ []byte) error {
 			if field == sideValue {
-				n = int(min(number, math.MaxInt32))
+				n = int(max(0, min(int64(number), math.MaxInt32))) // some files have -1 for what is not fixed
 			}
 			return nil
 		})
