@@ -69,7 +69,7 @@ func TestPadsOfEveryOpsetAreRead(t *testing.T) {
 		{"value 0", old(0, 0, 0, 0), []float32{0, 0, 0, 0, 1, 2, 0, 3, 4}},
 		{"value 1", old(0, 0, 0x80, 0x3f), nil},
 	} {
-		file := fileOfSides([]byte{1, 1, 2, 2}, c.nodes...)
+		file := fileOfSides([]int{1, 1, 2, 2}, c.nodes...)
 		if c.want == nil {
 			if _, err := export.ImportONNX(file, nil, export.ONNXOptions{KeepOutput: true}); err == nil || !strings.Contains(err.Error(), "values than 0") {
 				t.Errorf("%s: %v", c.name, err)

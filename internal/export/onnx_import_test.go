@@ -284,14 +284,14 @@ func node(kind string, in, out []string) []byte {
 }
 
 // fileOf is an ONNX file of opset 13 that computes "y" from "x". Both have one row of 4 numbers.
-func fileOf(nodes ...[]byte) []byte { return fileOfSides([]byte{1, 4}, nodes...) }
+func fileOf(nodes ...[]byte) []byte { return fileOfSides([]int{1, 4}, nodes...) }
 
 // fileOfSides is the same of another shape.
-func fileOfSides(sides []byte, nodes ...[]byte) []byte {
+func fileOfSides(sides []int, nodes ...[]byte) []byte {
 	tensor := func(number byte, name string) []byte {
 		var list []byte
 		for _, n := range sides {
-			list = append(list, field(1, []byte{1 << 3, n})...)
+			list = append(list, field(1, binary.AppendUvarint([]byte{1 << 3}, uint64(n)))...)
 		}
 		return field(number, field(1, []byte(name)), field(2, field(1, []byte{1 << 3, 1}, field(2, list))))
 	}

@@ -117,7 +117,7 @@ func TestDrawnNetworksComeBackFromTheirOwnONNX(t *testing.T) {
 			kinds[l.Kind] = true
 		}
 		other := bytes.Replace(file.Bytes(), []byte(`"input":[`), []byte(`"inbut":[`), 1)
-		if in, err := export.ImportONNX(other, nil, true); err == nil {
+		if in, err := export.ImportONNX(other, nil, export.ONNXOptions{KeepOutput: true}); err == nil {
 			back, err := model.Build(in.Network)
 			if err != nil {
 				t.Fatal(err)

@@ -38,7 +38,7 @@ func TestDrawnNetworksTrainAsInPyTorch(t *testing.T) {
 		}
 		written++
 		file, x := exported(t, folder, name)
-		if _, err := export.ImportONNX(file, nil, false); err != nil {
+		if _, err := export.ImportONNX(file, nil, export.ONNXOptions{}); err != nil {
 			t.Logf("seed %d, network %s: %v", seed, name, err)
 			continue
 		}

@@ -1,0 +1,54 @@
+package export_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/export"
+)
+
+// pooled is a file that pools images of three channels, of any sides, whose second output "half" is in front of "y".
+// A third output, "sum", needs a second input.
+func pooled(sides ...int) []byte {
+	input := field(11, field(1, []byte("second")), field(2, field(1, []byte{1 << 3, 1},
+		field(2, field(1, []byte{1 << 3, 1}), field(1, []byte{1 << 3, 3})))))
+	output := func(name string) []byte { return field(12, field(1, []byte(name))) }
+	return fileOfSides(sides, node("GlobalAveragePool", []string{"x"}, []string{"half"}),
+		node("Flatten", []string{"half"}, []string{"y"}), node("Add", []string{"y", "second"}, []string{"sum"}),
+		input, output("half"), output("sum"))
+}
+
+// Sides that a file leaves open come from who imports it, and so does the output where there are several. Sides below
+// zero, which some exporters write for open ones, are open.
+func TestWhatAnONNXFileLeavesOpenIsGiven(t *testing.T) {
+	open := pooled(0, 3, 0, 0)
+	fixed := map[string][]byte{"open": open, "fixed": pooled(1, 3, 5, 7)}
+	for name, file := range fixed {
+		in, err := export.ImportONNX(file, nil, export.ONNXOptions{Row: []int{3, 5, 7}, Output: "y"})
+		if err != nil || !slices.Equal(in.Network.Input, []int{3, 5, 7}) || in.Network.Classes != 3 {
+			t.Errorf("%s: %v, %v: %v", name, in.Network.Input, in.Network.Classes, err)
+		}
+	}
+	for name, c := range map[string]struct {
+		file []byte
+		opt  export.ONNXOptions
+		want string
+	}{
+		"no sides":       {open, export.ONNXOptions{Output: "y"}, "--input"},
+		"too few sides":  {open, export.ONNXOptions{Output: "y", Row: []int{5, 7}}, "has 3 besides the rows"},
+		"another side":   {open, export.ONNXOptions{Output: "y", Row: []int{1, 5, 7}}, "fixes it at 3"},
+		"no output":      {open, export.ONNXOptions{Row: []int{3, 5, 7}}, `--output chooses one of them: "half", "sum", "y"`},
+		"unknown output": {open, export.ONNXOptions{Output: "z", Row: []int{3, 5, 7}}, `no node of the graph gives "z"`},
+		"no list":        {open, export.ONNXOptions{Output: "half", Row: []int{3, 5, 7}}, "a list of numbers"},
+		"a second input": {open, export.ONNXOptions{Output: "sum", Row: []int{3, 5, 7}}, "needs 2 inputs"},
+		"below zero":     {pooled(-1, 3, -1, 0), export.ONNXOptions{Output: "y"}, "[0 3 0 0]"},
+	} {
+		_, err := export.ImportONNX(c.file, nil, c.opt)
+		if !errors.Is(err, disdel.Invalid) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
