@@ -547,13 +547,37 @@ func (p *pictureTable) row(line int, record []string) (class string, ok bool) {
 	return "", false
 }
 
-// picture finds the file of a name, which may lack its ending.
+// picture finds the file of a name, which may lack its ending. The name may begin with the folder.
 func (p *pictureTable) picture(name string) (file string, ok bool) {
-	if !filepath.IsLocal(filepath.FromSlash(name)) {
+	if name == "" {
+		return "", false
+	}
+	name = filepath.Clean(filepath.FromSlash(name))
+	if file, ok = p.within(name); ok {
+		return file, true
+	}
+	if filepath.IsAbs(name) {
+		folder, err := filepath.Abs(p.Folder)
+		rest, inside := strings.CutPrefix(name, folder+string(filepath.Separator))
+		if err != nil || !inside {
+			return "", false
+		}
+		return p.within(rest)
+	}
+	rest, inside := strings.CutPrefix(name, filepath.Base(p.Folder)+string(filepath.Separator))
+	if !inside {
+		return "", false
+	}
+	return p.within(rest)
+}
+
+// within finds the file of a name in the folder.
+func (p *pictureTable) within(name string) (file string, ok bool) {
+	if !filepath.IsLocal(name) {
 		return "", false
 	}
 	for _, ending := range []string{"", ".png", ".jpg", ".jpeg"} {
-		file = filepath.FromSlash(strings.Clone(name)) + ending
+		file = strings.Clone(name) + ending
 		kind := strings.ToLower(filepath.Ext(file))
 		if kind != ".png" && kind != ".jpg" && kind != ".jpeg" {
 			continue

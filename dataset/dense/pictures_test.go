@@ -107,6 +107,7 @@ func TestPicturesWithATableOfLabels(t *testing.T) {
 		"header":    {"id,file,kind,more\n7,b.png,dog,x\n8,a.png,cat,y\n", "kind", []string{"cat", "dog"}},
 		"no header": {"b.png,dog\na.png,cat\n", "", []string{"cat", "dog"}},
 		"endings":   {"\ufefflabel;file\n1;b\n0;a\n", "", nil},
+		"folder":    {fmt.Sprintf("%s/b.png,dog\n%s/a,cat\n", folder, filepath.Base(folder)), "", []string{"cat", "dog"}},
 	} {
 		from := dataset.TextSource("labels.csv", c.table)
 		in, err := Pictures{Folder: folder, Labels: &from, Label: c.label}.Input("a")
@@ -124,6 +125,8 @@ func TestPicturesWithATableOfLabels(t *testing.T) {
 		"file,y\na.png,0\nb.png,1\n../a.png,1\nx.png,0\na.png,1\nc.png,\nd.png\n": "labels.csv:4:1: files: " +
 			`"../a.png" is no PNG or JPEG|labels.csv:5:1: files: "x.png" is no|:6:1: files: "a.png" is named twice|` +
 			`:7:2: label: "c.png" has no label|:8:1: columns: it has 1, and the first line 2`,
+		"file,y\na.png,0\nb.png,1\n./a,1\n":        `:4:1: files: "./a" is named twice`,
+		"file,y\na.png,0\nb.png,1\n/etc/a.png,1\n": `:4:1: files: "/etc/a.png" is no PNG`,
 		"file,y\nx,0\n":                           "no column names a PNG or JPEG file",
 		"file,y\na.png,0\nb.png,0\n":              `it is "0" in all rows`,
 		"file,y\na.png,0.5\nb.png,1.7\nc.png,0.9": "is a target",

@@ -276,8 +276,9 @@ func (r *rawRows) readObjects(data []byte) error {
 	if isList {
 		dec.Token() //nolint:errcheck // the bracket
 	}
-	for n := 0; dec.More(); n++ {
-		if err := r.readObject(dec, n); err != nil {
+	present, n := make([]bool, len(r.columns)), 0 // in any row: a key that only some rows have is a missing value in others
+	for ; dec.More(); n++ {
+		if err := r.readObject(dec, n, present); err != nil {
 			return err
 		}
 	}
@@ -289,17 +290,23 @@ func (r *rawRows) readObjects(data []byte) error {
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return r.bad("it is no JSON of rows")
 	}
-	return nil
+	where := "the file"
+	switch n {
+	case 0:
+		return nil
+	case 1:
+		where = "row 0"
+	}
+	return r.lacks(func(at int) bool { return present[at] }, where)
 }
 
-// readObject reads one row.
-func (r *rawRows) readObject(dec *json.Decoder, n int) error {
+// readObject reads one row, and notes the columns that it has.
+func (r *rawRows) readObject(dec *json.Decoder, n int, present []bool) error {
 	where := fmt.Sprintf("row %d", n)
 	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
 		return r.bad("%s is no JSON object of columns", where)
 	}
 	r.begin()
-	present := make([]bool, len(r.columns))
 	for fields := 0; dec.More(); fields++ {
 		key, err := dec.Token()
 		if err != nil || fields > len(r.columns)+mostOtherFields {
@@ -323,9 +330,6 @@ func (r *rawRows) readObject(dec *json.Decoder, n int) error {
 	}
 	if _, err := dec.Token(); err != nil {
 		return r.bad("%s is no JSON object of columns", where)
-	}
-	if err := r.lacks(func(at int) bool { return present[at] }, where); err != nil {
-		return err
 	}
 	return r.end(where)
 }
@@ -450,11 +454,10 @@ func (r *rawRows) end(where string) error {
 	var numbers []float64
 	for _, text := range present {
 		v, ok := r.convert.Number(text)
-		if text = strings.TrimSpace(text); r.model.Network.MultiLabel() && (text == "true" || text == "false") {
+		if text = strings.TrimSpace(text); r.model.Network.MultiLabel() && strings.EqualFold(text, "true") {
+			v, ok = 1, true
+		} else if r.model.Network.MultiLabel() && strings.EqualFold(text, "false") {
 			v, ok = 0, true
-			if text == "true" {
-				v = 1
-			}
 		}
 		if ok {
 			numbers = append(numbers, v)

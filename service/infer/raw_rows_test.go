@@ -171,6 +171,7 @@ func TestRawRowsWithFaultsAreTold(t *testing.T) {
 		{"a.csv", "area,price\n50,1\n", "the header has no town"},
 		{"a.csv", "area,town\nfifty,Ulm\n60,Ulm\n1O,Ulm\n", "fifty"},
 		{"a.json", `{"area": 50}`, "row 0 has no town"},
+		{"a.jsonl", "{\"area\": 50}\n{\"area\": 60}", "the file has no town"},
 		{"a.json", `[{"area": 50, "town": "Ulm"}, {"area": [1], "town": "Ulm"}]`, "row 1, area"},
 		{"a.json", `[{"area": 50, "town": "Ulm"}, 3]`, "row 1 is no JSON object"},
 		{"a.json", `[{"area": 50, "town": "Ulm"}`, "it ends within the list"},
@@ -183,6 +184,7 @@ func TestRawRowsWithFaultsAreTold(t *testing.T) {
 	for file, text := range map[string]string{
 		"a.csv":   "town,area\nRome,50\nRome,\n",
 		"a.jsonl": "{\"town\": \"Rome\", \"area\": 50}\n{\"town\": \"Rome\", \"area\": null}\n",
+		"b.jsonl": "{\"town\": \"Rome\", \"area\": 50}\n{\"town\": \"Rome\"}\n", // as the table's file may lack keys
 	} {
 		got, err := m.Read(file, []byte(text))
 		if err != nil || len(got.Rows) != 2 || !strings.Contains(strings.Join(got.Notes, "\n"), "2 texts of column town") {
