@@ -54,6 +54,8 @@ func (s *Predictor) Continue(ctx context.Context, t *Model, texts []string, how 
 		return bad("0 takes all tokens", "top-k is %d", how.TopK)
 	case !(how.TopP >= 0 && how.TopP <= 1):
 		return bad("0 takes all tokens", "top-p is %v, not 0 to 1", how.TopP)
+	case len(texts) == 0:
+		return bad(`give a line of text in UTF-8, or JSON: {"inputs": ["..."]}`, "there is no text")
 	case len(texts) > mostTexts:
 		return bad("ask for fewer at once", "there are %d texts, and a question may have %d", len(texts), mostTexts)
 	}
