@@ -430,8 +430,17 @@ func (b *Builder) Multiply(name string, in ...int) int {
 
 // Concat joins images of one size, or sequences of as many positions, along channels.
 func (b *Builder) Concat(name string, in ...int) int {
-	size, sequence := b.image, len(b.Out(in[0])) == 2
-	if sequence {
+	size, rank := b.image, len(b.Out(in[0]))
+	switch rank {
+	case 1:
+		size = func(name string, in int) (c, h, w int) {
+			out := b.Out(in)
+			if len(out) != 1 {
+				b.fail(name, "its input %v is no vector, and its first one is", []int(out))
+			}
+			return out[0], 1, 1
+		}
+	case 2:
 		size = func(name string, in int) (c, h, w int) { c, h = b.sequence(name, in); return c, h, 1 }
 	}
 	_, h, w := size(name, in[0])
@@ -443,10 +452,7 @@ func (b *Builder) Concat(name string, in ...int) int {
 		}
 		channels += c
 	}
-	if sequence {
-		return b.add(Node{Name: name, Op: OpConcat, Inputs: in, Out: Shape{channels, h}})
-	}
-	return b.add(Node{Name: name, Op: OpConcat, Inputs: in, Out: Shape{channels, h, w}})
+	return b.add(Node{Name: name, Op: OpConcat, Inputs: in, Out: Shape{channels, h, w}[:min(rank, 3)]})
 }
 
 // Channels takes count channels of an image, from first on; 0 takes all that follow. With groups above 1, the channels

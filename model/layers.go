@@ -150,7 +150,7 @@ var layerKinds = [...]layerKind{
 		many: true, add: joined((*Builder).Multiply),
 	},
 	{
-		name: "concat", meaning: "Layers of one height and width, channel after channel.",
+		name: "concat", meaning: "Layers of one height and width, channel after channel, or vectors.",
 		many: true, add: joined((*Builder).Concat),
 	},
 	{

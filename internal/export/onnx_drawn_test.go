@@ -36,6 +36,22 @@ func TestDrawnNetworksAnswerAsInPyTorch(t *testing.T) {
 	}
 }
 
+// with is a node with one more option.
+func with(n []byte, name string, value ...byte) []byte {
+	return field(1, n[2:], field(5, field(1, []byte(name)), value))
+}
+
+// Windows of auto_pad SAME_LOWER begin before the image, and so end at their own pixel.
+func TestSameLowerPadsBeforeTheImage(t *testing.T) {
+	for auto, want := range map[string][]float32{"SAME_LOWER": {1, 2, 3, 4}, "SAME_UPPER": {4, 4, 4, 4}} {
+		pool := with(node("MaxPool", []string{"x"}, []string{"p"}), "auto_pad", field(4, []byte(auto))...)
+		pool = with(pool, "kernel_shape", 8<<3, 2, 8<<3, 2)
+		file := fileOfSides([]byte{1, 1, 2, 2}, pool, node("Flatten", []string{"p"}, []string{"y"}))
+		g, in := imported(t, file, true)
+		wantClose(t, auto, answers(t, g, in.Weights, 1, []float32{1, 2, 3, 4}), want)
+	}
+}
+
 // What a Pad adds, and where, stands in an option or an input, by the file's opset. Only zeros around images are read.
 func TestPadsOfEveryOpsetAreRead(t *testing.T) {
 	list := func(name string, v ...byte) []byte { // a constant of int64
@@ -44,9 +60,6 @@ func TestPadsOfEveryOpsetAreRead(t *testing.T) {
 			data = append(data, n, 0, 0, 0, 0, 0, 0, 0)
 		}
 		return field(5, []byte{1 << 3, byte(len(v)), 2 << 3, 7}, field(8, []byte(name)), field(9, data))
-	}
-	with := func(n []byte, name string, value ...byte) []byte { // a node with one more option
-		return field(1, n[2:], field(5, field(1, []byte(name)), value))
 	}
 	flat := node("Flatten", []string{"p"}, []string{"y"})
 	named := [][]byte{

@@ -44,8 +44,12 @@ func (r *importer) window(n *step, in model.Shape, kernel []int64) (w model.Wind
 	switch auto := n.options["auto_pad"].text; {
 	case auto == "SAME_UPPER":
 		return w.SamePad(in[1], in[2]), true
+	case auto == "SAME_LOWER": // the odd row or column is before the image
+		w = w.SamePad(in[1], in[2])
+		w.Pad = model.Padding{Top: w.Pad.Bottom, Bottom: w.Pad.Top, Left: w.Pad.Right, Right: w.Pad.Left}
+		return w, true
 	case auto != "" && auto != "NOTSET" && auto != "VALID":
-		r.fault(n, "auto_pad is %.20q; disdel has SAME_UPPER", auto)
+		r.fault(n, "auto_pad is %.20q; disdel has SAME_UPPER and SAME_LOWER", auto)
 		return w, false
 	case len(pads) == 0 || auto == "VALID":
 	case len(pads) != 4 || slices.Min(pads) < 0 || slices.Max(pads) > 1<<20:
@@ -528,7 +532,8 @@ func (r *importer) pool(n *step, op model.Op) {
 		p := w
 		if w.CountPad = n.whole("count_include_pad", 0) != 0 || w.Pad == (model.Padding{}); !w.CountPad &&
 			p.SamePad(in[1], in[2]).Pad != w.Pad {
-			r.fault(n, "its means leave out padding; disdel does that for the padding SAME_UPPER only")
+			r.fault(n, "its means leave out padding; disdel does that for the padding SAME_UPPER only. "+
+				"Train with count_include_pad=True, or with a padding of 0, and export again")
 			return
 		}
 	}

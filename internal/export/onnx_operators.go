@@ -35,7 +35,7 @@ func nodeReaders() map[string]nodeReader {
 		"Unsqueeze": (*importer).unsqueeze, "Slice": (*importer).slice, "Pad": (*importer).pad,
 		"SpaceToDepth": (*importer).spaceToDepth, "Einsum": loose(windows), "ReduceL2": loose(windows),
 		"Mod": loose(constants), "Not": loose(constants), "Range": loose(constants), "ScatterND": loose(constants),
-		"Neg": loose(constants), "Min": loose(constants), "Max": loose(constants), "Exp": loose(constants),
+		"Neg": loose(constants), "Min": (*importer).least, "Max": (*importer).largest, "Exp": loose(constants),
 		"PRelu": (*importer).prelu, "Resize": (*importer).resize, "Upsample": (*importer).resize,
 	}
 }
@@ -166,8 +166,27 @@ func (r *importer) clip(n *step) {
 	case math.IsInf(low, -1) && high == 6 && r.follows(n, model.OpReLU): // PyTorch's relu6 of opset 9
 		same(model.OpReLU6)(r, n)
 	default:
-		r.fault(n, "its bounds are %g and %g; disdel has 0 and 6 (relu6)", low, high)
+		r.fault(n, "its bounds are %g and %g; disdel has 0 and none (relu), and 0 and 6 (relu6). Take one of these, or tanh",
+			low, high)
 	}
+}
+
+// least reads min(x, 6) behind a ReLU, which is relu6.
+func (r *importer) least(n *step) { r.bounded(n, 6, model.OpReLU6) }
+
+// largest reads max(x, 0).
+func (r *importer) largest(n *step) { r.bounded(n, 0, model.OpReLU) }
+
+func (r *importer) bounded(n *step, bound float64, op model.Op) {
+	if v, _ := r.in(n, 0); len(n.in) == 2 && !v.isNode { // the constant comes first
+		n.in[0], n.in[1] = n.in[1], n.in[0]
+	}
+	if len(n.in) != 2 || !r.scalar(n, bound) || op == model.OpReLU6 && !r.follows(n, model.OpReLU) {
+		r.fault(n, "disdel has max(x, 0), which is relu, and then min(x, 6), which makes it relu6; "+
+			"other bounds have no layer")
+		return
+	}
+	same(op)(r, n)
 }
 
 // follows tells whether the input of a node is a layer of this kind.

@@ -259,7 +259,7 @@ func (r *importer) add(n *step) {
 	r.set(n, value{isNode: true, node: r.b.Add(r.name(n, ""), list...), view: order})
 }
 
-// concat joins the channels of images or sequences, states, or lists of integers.
+// concat joins the channels of images or sequences, vectors, states, or lists of integers.
 func (r *importer) concat(n *step) {
 	if r.classToken(n) || r.joinsStates(n) {
 		return
@@ -276,8 +276,9 @@ func (r *importer) concat(n *step) {
 		if !ok {
 			return
 		}
-		if rank := len(r.b.Out(x)); rank != 3 && rank != 2 || len(list) > 0 && view != order {
-			r.fault(n, "its input %v is no image and no sequence, or its axes have another order", []int(r.b.Out(x)))
+		if len(list) > 0 && (view != order || len(r.b.Out(x)) != len(r.b.Out(list[0]))) {
+			r.fault(n, "its input %v has another shape than its first one, or its axes another order",
+				[]int(r.b.Out(x)))
 			return
 		}
 		list, order = append(list, x), view
@@ -296,7 +297,7 @@ func (r *importer) concat(n *step) {
 	case len(list) == 1 && len(values) == 0:
 		r.pass(n)
 	case len(values) > 0 || axis != along || order != asLayer && len(r.b.Out(list[0])) == 3:
-		r.fault(n, "axis is %d; disdel joins the channels of images and of sequences", axis)
+		r.fault(n, "axis is %d; disdel joins the channels of images and of sequences, and vectors", axis)
 	default:
 		r.set(n, value{isNode: true, node: r.b.Concat(r.name(n, ""), list...), view: order})
 	}

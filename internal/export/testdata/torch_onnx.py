@@ -165,6 +165,19 @@ class Patches(nn.Module):
         return self.fc(x[:, 0])
 
 
+class Joined(nn.Module):
+    """Vectors side by side, one of them between 0 and 6."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.fc = nn.Linear(7, 5), nn.Linear(7, 9), nn.Linear(21, 3)
+        self.b.weight.data *= 9  # beyond 6
+
+    def forward(self, x):
+        b = torch.minimum(torch.maximum(self.b(x), torch.zeros(1)), torch.full((1,), 6.0))
+        return self.fc(torch.cat([torch.relu(self.a(x)), b, x], 1))
+
+
 class Larger(nn.Module):
     def __init__(self):
         super().__init__()
@@ -267,7 +280,7 @@ for name, net, sides, changes in [
     ("gru_squeezed", Reader(nn.GRU, lambda y, h: h.squeeze(0)), 7, {"opset_version": 11}),
     ("lstm_turned", Reader(nn.LSTM, lambda y, h: y[-1], rows_first=False), 7, {}), ("one_gru", Reader(nn.GRU, lambda y, h: y[:, -1], layers=3), 7, {}),
     ("signal", Signal(), [3, 16], {}), ("words", Words(), 7, {}), ("table", Table(), [6, 4], {}), ("decoder", Decoder(), [2, 7, 8], {}),
-    ("perceptron", nn.Sequential(nn.Linear(7, 5), nn.ELU(), nn.Linear(5, 2), nn.Sigmoid()), [7], {}),
+    ("joined", Joined(), [7], {}), ("perceptron", nn.Sequential(nn.Linear(7, 5), nn.ELU(), nn.Linear(5, 2), nn.Sigmoid()), [7], {}),
     ("layer_norm", normed(), [7], {"opset_version": 17}), ("layer_norm_steps", normed(nn.LayerNorm(5, elementwise_affine=False)), [7], {"opset_version": 11}),
 ]:
     for m in net.modules():

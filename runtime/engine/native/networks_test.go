@@ -124,6 +124,10 @@ func networks() map[string]func(b *model.Builder) {
 			end(b, b.Same("r", b.BatchNorm("n", b.Dense("a", b.Flatten("f", 0), 7)), model.OpReLU6))
 		},
 		"norm input": func(b *model.Builder) { end(b, b.BatchNorm("n", 0)) },
+		"joined vectors": func(b *model.Builder) {
+			x := b.Flatten("f", b.Conv("a", 0, 3, model.Square(3, 2, 1), 1, true))
+			end(b, b.Concat("c", b.Dense("d", x, 7), x, b.Same("r", b.Dense("e", x, 9), model.OpReLU)))
+		},
 		"residual": func(b *model.Builder) {
 			x := b.Same("r0", b.Conv("a", 0, 6, model.Square(3, 1, 1), 1, true), model.OpReLU)
 			y := b.BatchNorm("n", b.Conv("b", x, 6, model.Square(3, 1, 1), 1, false))
