@@ -599,6 +599,12 @@ func (l *labels) scattered(named bool) string {
 		"and so it is the last one", rows, len(l.names))
 }
 
+// allNumbers tells whether each label is a number.
+func (l *labels) allNumbers() bool {
+	isText := func(name string) bool { _, ok := number(name); return !ok }
+	return !slices.ContainsFunc(l.names, isText)
+}
+
 // chosen tells whether the label's column has its place by its name, or from the user.
 func (t *table) chosen() bool {
 	usual := func(name string) bool { return strings.EqualFold(name, t.names[t.label]) }

@@ -427,9 +427,11 @@ func (t *table) decide(wrong *faults) {
 	if len(t.targets) > 0 {
 		// Every row has numbers.
 	} else if why := cmp.Or(t.labels.fault(), t.labels.scattered(t.chosen())); why != "" && t.learned > 0 {
-		wrong.add(disdel.Fault{
-			Path: t.names[t.label], Msg: "the label: " + why, Hint: "name the label's column: --label COLUMN",
-		})
+		hint := "name the label's column: --label COLUMN"
+		if t.labels.fault() == "" && t.labels.allNumbers() {
+			hint += "; to predict these numbers: --target " + quoted(t.names[t.label])
+		}
+		wrong.add(disdel.Fault{Path: t.names[t.label], Msg: "the label: " + why, Hint: hint})
 	} else if why := t.labels.numeric(t.LabelClasses); why != "" {
 		wrong.add(disdel.Fault{
 			Path: t.names[t.label], Msg: "the label: " + why,
@@ -516,7 +518,11 @@ func (t *table) test(from dataset.Source) error {
 	if err != nil {
 		return err
 	}
-	if t.tested == 0 && wrong.err() == nil {
+	switch {
+	case t.tested > 0 || wrong.err() != nil:
+	case t.HeldOut != nil:
+		wrong.at(0, 0, "rows", "none is held out, since the share is too small for so few; raise --held-out")
+	default:
 		wrong.at(0, 0, "rows", "there are none")
 	}
 	return wrong.err()

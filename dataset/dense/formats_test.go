@@ -586,6 +586,14 @@ func TestALastColumnThatDiffersInMostRowsIsNoLabel(t *testing.T) {
 		!strings.Contains(disdel.AsError(err).Hint+err.Error(), "--label COLUMN") {
 		t.Errorf("%v", err)
 	}
+	if told := disdel.AsError(err).Hint + err.Error(); strings.Contains(told, "--target") {
+		t.Errorf("dates are no target: %s", told)
+	}
+	prices := strings.ReplaceAll(strings.ReplaceAll(text.String(), "bottled", "the price"), "2020-01-", "1")
+	_, err = CSV{Source: dataset.TextSource("wine.csv", prices)}.Input("wine")
+	if told := disdel.AsError(err).Hint + err.Error(); !strings.Contains(told, "--target 'the price'") {
+		t.Errorf("numbers may be a target: %s", told)
+	}
 	for _, c := range []CSV{{Source: source, Label: "bottled"}, {Source: source, LabelClasses: true}} {
 		if _, err := c.Input("wine"); err != nil {
 			t.Error(err)

@@ -225,6 +225,10 @@ func TestRowsThatCannotBeDividedAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", c.want, err)
 		}
 	}
+	few := CSV{Source: dataset.TextSource("a.csv", "x,y\n1,0\n2,1\n3,0\n4,1\n"), HeldOut: &HeldOut{Share: 0.1}}
+	if _, err := few.Input("a"); err == nil || !strings.Contains(err.Error(), "none is held out") {
+		t.Errorf("a share of 0.1 of four rows: %v", err)
+	}
 }
 
 func ExampleHeldOut_Of() {
