@@ -46,7 +46,7 @@ func TestSameLowerPadsBeforeTheImage(t *testing.T) {
 	for auto, want := range map[string][]float32{"SAME_LOWER": {1, 2, 3, 4}, "SAME_UPPER": {4, 4, 4, 4}} {
 		pool := with(node("MaxPool", []string{"x"}, []string{"p"}), "auto_pad", field(4, []byte(auto))...)
 		pool = with(pool, "kernel_shape", 8<<3, 2, 8<<3, 2)
-		file := fileOfSides([]byte{1, 1, 2, 2}, pool, node("Flatten", []string{"p"}, []string{"y"}))
+		file := fileOfSides([]int{1, 1, 2, 2}, pool, node("Flatten", []string{"p"}, []string{"y"}))
 		g, in := imported(t, file, true)
 		wantClose(t, auto, answers(t, g, in.Weights, 1, []float32{1, 2, 3, 4}), want)
 	}
