@@ -145,18 +145,10 @@ func (r *importer) gelu(n *step) {
 
 // clip reads bounds from options or, from opset 11 on, from inputs.
 func (r *importer) clip(n *step) {
-	low, high := n.number("min", math.Inf(-1)), n.number("max", math.Inf(1))
-	for i, to := range []*float64{&low, &high} {
-		v, ok := r.in(n, i+1)
-		if !ok {
-			continue
-		}
-		list := v.array.floats32()
-		if len(list) != 1 {
-			r.fault(n, "its bounds are no constants")
-			return
-		}
-		*to = float64(list[0])
+	low, high, ok := r.bounds(n)
+	if !ok {
+		r.fault(n, "its bounds are no constants")
+		return
 	}
 	switch {
 	case low == 0 && high == 6:
@@ -187,6 +179,23 @@ func (r *importer) bounded(n *step, bound float64, op model.Op) {
 		return
 	}
 	same(op)(r, n)
+}
+
+// bounds are the least and the largest value that a Clip gives. ok is false if they are no constants.
+func (r *importer) bounds(n *step) (low, high float64, ok bool) {
+	low, high = n.number("min", math.Inf(-1)), n.number("max", math.Inf(1))
+	for i, to := range []*float64{&low, &high} {
+		v, ok := r.in(n, i+1)
+		if !ok {
+			continue
+		}
+		list := v.array.floats32()
+		if len(list) != 1 {
+			return 0, 0, false
+		}
+		*to = float64(list[0])
+	}
+	return low, high, true
 }
 
 // follows tells whether the input of a node is a layer of this kind.

@@ -227,7 +227,7 @@ func (r *importer) beforeOutput(name string) bool {
 
 // add sums layers of one shape.
 func (r *importer) add(n *step) {
-	if r.positions(n) {
+	if r.positions(n) || r.hardSteps(n) {
 		return
 	}
 	if r.whole(n, func(a, b int64) int64 { return a + b }) {
