@@ -59,6 +59,47 @@ func (r *importer) hardSteps(n *step) bool {
 	return true
 }
 
+// hardSigmoid reads clip(alpha x + 1/2, 0, 1). disdel's has an alpha of 1/6: for another one the weights of the layer
+// in front of it are multiplied.
+func (r *importer) hardSigmoid(n *step) {
+	alpha, beta := n.number("alpha", 0.2), n.number("beta", 0.5)
+	if !near(beta, 0.5) || !near(alpha, 1.0/6) && !r.multiplied(n, 6*alpha) {
+		r.fault(n, "alpha is %g and beta %g; disdel has 1/6 and 0.5, and another alpha above 0 right behind a convolution "+
+			"or a dense layer", alpha, beta)
+		return
+	}
+	gated(model.OpHardSigmoid, model.OpHardSwish)(r, n)
+}
+
+// multiplied multiplies the weights of the layer that only this node reads. It is false where there is no such layer.
+func (r *importer) multiplied(n *step, by float64) bool {
+	v, _ := r.in(n, 0)
+	g, err := r.b.Graph()
+	if err != nil || by <= 0 || !v.isNode || v.view != asLayer || r.only(n.in[0]) != n {
+		return false
+	}
+	layer := g.Nodes[v.node]
+	if layer.Op != model.OpConv && layer.Op != model.OpDense {
+		return false
+	}
+	for _, part := range []string{".weight", ".bias"} {
+		have, ok := r.weights[layer.Name+part]
+		if !ok {
+			continue
+		}
+		list := r.values(n, len(have)) // what r.weights has may be a view of the file
+		if list == nil {
+			return false
+		}
+		for i, w := range have {
+			list[i] = float32(by * float64(w))
+		}
+		r.weights[layer.Name+part] = list
+	}
+	r.steeper = append(r.steeper, layer.Name)
+	return true
+}
+
 // isConstant tells whether an input of a node is a constant.
 func (r *importer) isConstant(n *step, i int) bool {
 	v, _ := r.in(n, i)

@@ -158,6 +158,7 @@ type importer struct {
 	keepOutput bool         // the network answers what the file does
 	within     *arrangement // the order of the pixels of the node at work
 	order      []int        // of its channels
+	steeper    []string     // layers in front of a hardSigmoid of another slope
 	oneWide    bool         // images are one pixel wide, and sequences in the file: [rows channels positions]
 }
 
@@ -220,6 +221,10 @@ func (r *importer) end(node int) error {
 	if len(r.b.Out(node)) != 1 {
 		return unfit("the output has the shape %v; disdel trains networks whose output is a list of numbers",
 			[]int(r.b.Out(node)))
+	}
+	if len(r.steeper) > 0 {
+		r.notes = append(r.notes, "weights in front of a hardSigmoid were multiplied, because the file's has another slope: "+
+			strings.Join(r.steeper, ", "))
 	}
 	g, err := r.b.Graph()
 	if err != nil {

@@ -98,14 +98,6 @@ func (n *step) whole(name string, usual int64) int64 {
 	return o.whole
 }
 
-func (r *importer) hardSigmoid(n *step) {
-	if !near(n.number("alpha", 0.2), 1.0/6) || !near(n.number("beta", 0.5), 0.5) {
-		r.fault(n, "alpha is %g and beta %g; disdel has 1/6 and 0.5", n.number("alpha", 0.2), n.number("beta", 0.5))
-		return
-	}
-	gated(model.OpHardSigmoid, model.OpHardSwish)(r, n)
-}
-
 func (r *importer) elu(n *step) {
 	if !near(n.number("alpha", 1), 1) {
 		r.fault(n, "alpha is %g; disdel has 1", n.number("alpha", 1))

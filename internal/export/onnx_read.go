@@ -14,12 +14,13 @@ import (
 
 // Field numbers of onnx.proto that only the reader knows.
 const (
-	opsetDomain                                                   = 1
-	nodeDomain                                                    = 7
-	attributeText, attributeArray, attributeNumbers               = 4, 5, 7
-	attributeTexts                                                = 9
-	arrayFloats, arrayInts, arrayPlace, arrayWhere, placedOutside = 4, 7, 13, 14, 1
-	placeKey, placeValue                                          = 1, 2
+	opsetDomain                                     = 1
+	nodeDomain                                      = 7
+	attributeText, attributeArray, attributeNumbers = 4, 5, 7
+	attributeTexts                                  = 9
+	arrayFloats, arrayInts32, arrayInts             = 4, 5, 7
+	arrayPlace, arrayWhere, placedOutside           = 13, 14, 1
+	placeKey, placeValue                            = 1, 2
 )
 
 // Bounds of a file.
@@ -322,7 +323,7 @@ func (s *source) array(data []byte) (*array, error) {
 			a.data = part
 		case arrayFloats:
 			a.data, err = s.floats(a.data, part)
-		case arrayInts:
+		case arrayInts, arrayInts32:
 			a.ints, err = s.whole(a.ints, number, part)
 		case arrayPlace:
 			err = s.placed(a, part)
@@ -362,12 +363,20 @@ func (s *source) floats(have, part []byte) ([]byte, error) {
 
 // check compares the bytes with the shape.
 func (a *array) check() error {
-	size, known := map[int64]int{float32s: 4, int64s: 8, booleans: 1, doubles: 8}[a.kind]
+	size, known := map[int64]int{float32s: 4, int64s: 8, int32s: 4, booleans: 1, doubles: 8}[a.kind]
 	switch {
 	case !known || a.data == nil && (a.kind == booleans || a.kind == doubles): // told where it is used
 	case a.kind == int64s && a.data == nil && len(a.ints) == a.length():
+	case a.kind == int32s && a.data == nil && len(a.ints) == a.length():
+		a.kind = int64s
 	case len(a.data) != size*a.length():
 		return damaged("array %.80q has %d bytes, and its shape %v needs %d", a.name, len(a.data), a.sides, size*a.length())
+	case a.kind == int32s: // PaddlePaddle's sides of shapes
+		a.kind, a.ints = int64s, make([]int64, a.length())
+		for i := range a.ints {
+			a.ints[i] = int64(int32(binary.LittleEndian.Uint32(a.data[4*i:])))
+		}
+		a.data = nil
 	case a.kind == doubles: // a constant that PyTorch computed; layers have float32
 		a.kind, a.float = float32s, make([]float32, a.length())
 		for i := range a.float {

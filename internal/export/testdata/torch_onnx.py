@@ -252,6 +252,25 @@ class Decoder(nn.Module):
         return self.fc(torch.relu(self.more(torch.relu(self.up(self.a(x))))).mean([2, 3]))
 
 
+class Hard(nn.Module):
+    """hardSwish and hardSigmoid in the steps of Keras and PaddlePaddle, and a hardSigmoid of ONNX's usual slope."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.gate, self.fc, self.more = nn.Conv2d(3, 6, 3, 2), nn.Conv2d(6, 6, 1), nn.Linear(6, 5), nn.Linear(5, 3)
+
+    def slope(self, x):  # PyTorch's own function has the slope 1/6; its exporter is told to write ONNX's 1/5
+        return nn.functional.hardsigmoid(x) if torch.onnx.is_in_onnx_export() else torch.clamp(0.2 * x + 0.5, 0, 1)
+
+    def forward(self, x):
+        x = self.a(x)
+        x = x * torch.clamp(x + 3, 0, 6) / 6
+        x = x * self.slope(self.gate(x.mean([2, 3], keepdim=True)))
+        x = torch.clamp(3 + x, 0, 6) * (1 / 6) * x
+        y = self.fc(x.mean([2, 3]))
+        return self.more(torch.clamp(y + 3, 0, 6) / 6)
+
+
 def normed(*more):
     net = nn.Sequential(nn.Linear(7, 5), nn.LayerNorm(5, eps=0.01), nn.Tanh(), *more, nn.Linear(5, 2))
     nn.init.normal_(net[1].weight), nn.init.normal_(net[1].bias)
@@ -280,6 +299,7 @@ for name, net, sides, changes in [
     ("gru_squeezed", Reader(nn.GRU, lambda y, h: h.squeeze(0)), 7, {"opset_version": 11}),
     ("lstm_turned", Reader(nn.LSTM, lambda y, h: y[-1], rows_first=False), 7, {}), ("one_gru", Reader(nn.GRU, lambda y, h: y[:, -1], layers=3), 7, {}),
     ("signal", Signal(), [3, 16], {}), ("words", Words(), 7, {}), ("table", Table(), [6, 4], {}), ("decoder", Decoder(), [2, 7, 8], {}),
+    ("hard", Hard(), [3, 9, 8], {}), ("hard_rows", Hard(), [3, 9, 8], {"dynamic_axes": {"in": {0: "rows"}}}),
     ("joined", Joined(), [7], {}), ("perceptron", nn.Sequential(nn.Linear(7, 5), nn.ELU(), nn.Linear(5, 2), nn.Sigmoid()), [7], {}),
     ("layer_norm", normed(), [7], {"opset_version": 17}), ("layer_norm_steps", normed(nn.LayerNorm(5, elementwise_affine=False)), [7], {"opset_version": 11}),
 ]:
@@ -290,7 +310,11 @@ for name, net, sides, changes in [
     x = torch.randint(0, 20, (2, sides)) if isinstance(sides, int) else torch.randn(2, *sides)
     x = x.t() if name.endswith("_turned") else x
     one = x[:1] if name.startswith("one_") else x
+    for version in range(9, 18) if name.startswith("hard") else []:
+        torch.onnx.register_custom_op_symbolic("aten::hardsigmoid", lambda g, x: g.op("HardSigmoid", x), version)
     torch.onnx.export(net, one, f"{sys.argv[1]}/{name}.onnx", **{"input_names": ["in"], **changes})
+    for version in range(9, 18) if name.startswith("hard") else []:
+        torch.onnx.unregister_custom_op_symbolic("aten::hardsigmoid", version)
     with open(f"{sys.argv[1]}/{name}.values", "wb") as f:
         rows = x.t() if name.endswith("_turned") else x
         f.write(rows.float().numpy().tobytes() + net(x).detach().numpy().tobytes())
