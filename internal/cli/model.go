@@ -221,7 +221,7 @@ func modelCompare(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "compare", Usage: "compare trained models", ArgsUsage: "MODEL MODEL...",
 		Description: "MODEL is NAME, NAME:vN or NAME:TAG. A single NAME compares all its versions.\n\n" +
-			"   disdel model compare digits-cnn\n   disdel model compare digits-cnn:prod digits-cnn",
+			"   disdel model compare digits-cnn:prod digits-cnn",
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 1, mostModels); err != nil {
 				return err

@@ -257,7 +257,7 @@ func shareCommands(u *ui, kind tenant.ItemKind, noun string) []*cli.Command {
 		{
 			Name: "unshare", Usage: "stop sharing a " + noun, ArgsUsage: operand,
 			Description: "Without flags nobody but the owner can read it any more. Jobs that already read it go on.\n\n" +
-				"   " + command + " unshare small --with bob\n   " + command + " unshare small",
+				"   " + command + " unshare small --with bob",
 			Flags: []cli.Flag{
 				&cli.StringSliceFlag{Name: "with", Usage: "`TENANT` that may no longer read it (repeatable)"},
 				&cli.BoolFlag{Name: "all", Usage: "only the tenants that were named may still read it"},
