@@ -22,7 +22,7 @@ func (g *Graph) Freeze(init disdel.Init) error {
 	switch params := g.Params(); {
 	case len(unknown) > 0:
 		return freezeError("there is no layer with given weights for "+strings.Join(unknown, ", "),
-			"layers with weights: "+strings.Join(g.layerNames(func(Param) bool { return true }), ", "))
+			g.someOf("layers with given weights", func(p Param) bool { return !init.Excepts(p.Name) }))
 	case !slices.ContainsFunc(params, func(p Param) bool { return p.Trainable && trained(p) }):
 		return freezeError("all layers with weights are frozen, and none is left to train",
 			"take the last layer out of model.init.freeze, or replace it: model.init.replaceHead")
@@ -54,6 +54,15 @@ func (g *Graph) layerNames(wanted func(Param) bool) []string {
 		}
 	}
 	return out
+}
+
+// someOf is a hint with the names of the layers of a kind, those with arrays that are wanted.
+func (g *Graph) someOf(kind string, wanted func(Param) bool) string {
+	names := g.layerNames(wanted)
+	if len(names) == 0 {
+		return "the network has no " + kind
+	}
+	return kind + ": " + strings.Join(names, ", ")
 }
 
 // named finds the nodes that init freezes, and the names that fit none.

@@ -40,12 +40,12 @@ func (g *Graph) Adapt(init disdel.Init, lora disdel.LoRA) error {
 	whole, unknown := g.find(lora.WholeNames(), func(Param) bool { return true })
 	if len(unknown) > 0 {
 		return loraError("there is no layer with weights for "+strings.Join(unknown, ", "),
-			"layers with weights: "+strings.Join(g.layerNames(func(Param) bool { return true }), ", "))
+			g.someOf("layers with weights", func(Param) bool { return true }))
 	}
 	chosen, unknown := g.find(lora.Names(), func(p Param) bool { return g.adapts(init, p) && !whole[p.Node] })
 	if len(unknown) > 0 {
 		return loraError("there is no dense layer with given weights for "+strings.Join(unknown, ", "),
-			"dense layers with weights: "+strings.Join(g.layerNames(func(p Param) bool { return g.adapts(init, p) }), ", "))
+			g.someOf("dense layers with given weights", func(p Param) bool { return g.adapts(init, p) && !whole[p.Node] }))
 	}
 	for i := range g.Nodes {
 		params := g.appendTrained(nil, i)

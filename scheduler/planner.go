@@ -82,7 +82,7 @@ func (b *planBuilder) build() error {
 	if err := b.checkStages(); err != nil {
 		return err
 	}
-	if err := b.checkStepMemory(); err != nil {
+	if err := b.checkEngine(); err != nil {
 		return err
 	}
 	b.plan.StepMemory, b.plan.OnDisk = b.Job.Training.StepMemory, b.Job.Data.Keep == disdel.KeepDisk
@@ -99,9 +99,12 @@ func (b *planBuilder) build() error {
 	return nil
 }
 
-// checkStepMemory refuses ways to save memory that the job's backend does not have for the network.
-func (b *planBuilder) checkStepMemory() error {
-	if b.Job.Training.StepMemory == (disdel.StepMemory{}) {
+// checkEngine refuses what the job's backend does not have for the network: a layer, frozen ones, a precision, or a way
+// to save memory. The first action would fail by it. The default backend has all layers, as float32.
+func (b *planBuilder) checkEngine() error {
+	t := b.Job.Training
+	plain := t.StepMemory == (disdel.StepMemory{})
+	if plain && (b.Graph.Custom() != nil || t.Precision.Plain() && b.Estimator.Default(t.Backend)) {
 		return nil
 	}
 	_, err := b.Estimator.TrainOrRefuse(b.input(0, 1))

@@ -374,3 +374,32 @@ func TestWaysToSaveMemoryAreOffered(t *testing.T) {
 		t.Errorf("without fitting: %+v", f.Given.Set)
 	}
 }
+
+// A network whose layers the job's backend lacks, in its precision, is refused before anything runs.
+func TestAPlanRefusesWhatItsBackendLacks(t *testing.T) {
+	in := planInput(t)
+	g, err := model.Build(disdel.Network{Input: []int{9}, Classes: 3, Layers: []disdel.Layer{
+		{Kind: "embedding", Vocabulary: 12, Width: 8},
+		{Kind: "lstm", Units: 8},
+		{Kind: "takePosition", Take: "last"},
+		{Kind: "dense", Units: 3},
+		{Kind: "softmax"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Graph = g
+	if _, err := NewPlan(in); err != nil {
+		t.Errorf("float32: %v", err)
+	}
+	for _, change := range []func(*disdel.Training){
+		func(t *disdel.Training) { t.Precision = disdel.PrecisionBF16 },
+		func(t *disdel.Training) { t.Backend = disdel.BackendGorgonia },
+	} {
+		job := in
+		change(&job.Job.Training)
+		if _, err := NewPlan(job); !errors.Is(err, disdel.Invalid) {
+			t.Errorf("%+v: %v", job.Job.Training, err)
+		}
+	}
+}

@@ -66,6 +66,7 @@ func (r *reader) finish(job *disdel.Job) {
 	r.device(job)
 	r.precision(job)
 	r.stepMemory(job)
+	r.frozen(job)
 	r.batch(&job.Training)
 	r.smoothing(job)
 	r.classWeights(job)
@@ -135,6 +136,20 @@ func (r *reader) adapters(m *disdel.Model) {
 	case m.Init.Freeze != "":
 		r.fault(r.places[freezePath], freezePath, "take it out",
 			"model.lora freezes all layers with given weights but those that model.lora.whole names")
+	}
+}
+
+// frozen refuses frozen layers and adapters for engines that train all weights. It needs the job's engine.
+func (r *reader) frozen(job *disdel.Job) {
+	engine := engineOf(job)
+	if engine != disdel.BackendGorgonia && engine != disdel.BackendCUDA || !r.sound(backendPath, "resources.device") {
+		return
+	}
+	for path, wanted := range map[string]bool{freezePath: job.Model.Init.Freeze != "", loraPath: job.Model.LoRA != nil} {
+		if wanted && r.sound(path) {
+			r.fault(r.places[path], path, "take it out, or train with the native backend on the processor",
+				"%s trains all layers", engine)
+		}
 	}
 }
 
@@ -352,11 +367,11 @@ func (r *reader) bounds(job *disdel.Job) {
 // moments refuses to round second moments: one that becomes too small, or negative, makes the next steps huge.
 func (r *reader) moments(job *disdel.Job) {
 	const path, wire = "distribution.aggregation.optimizer", "distribution.aggregation.wire"
-	a := job.Distribution.Aggregation
-	if a.OptimizerState == disdel.StateAverage && a.Wire != disdel.WireFloat32 && job.Training.Optimizer.SGD == nil &&
-		r.sound(path, wire) {
+	a, o := job.Distribution.Aggregation, job.Training.Optimizer
+	squares := o.SGD == nil && o.Lion == nil
+	if a.OptimizerState == disdel.StateAverage && a.Wire != disdel.WireFloat32 && squares && r.sound(path, wire) {
 		r.fault(r.places[path], path, "write reset or keep, or wire: float32",
-			"adam's second moments cannot be averaged over %s", a.Wire)
+			"%s's second moments cannot be averaged over %s", o.Name(), a.Wire)
 	}
 }
 

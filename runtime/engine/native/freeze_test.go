@@ -194,3 +194,55 @@ func TestFrozenLayersSaveMemory(t *testing.T) {
 		t.Errorf("%v of %v", few, all)
 	}
 }
+
+// A training in bf16 takes the steps of float32 but for rounding, whichever layers are frozen.
+func TestFrozenLayersTrainInBF16(t *testing.T) {
+	x := wave(9, 5*72)
+	y := []int32{0, 1, 2, 1, 0}
+	frozen := func(layers string) func(*model.Graph) error {
+		return func(g *model.Graph) error { return g.Freeze(disdel.Init{Freeze: layers}) }
+	}
+	adapters := func(layers string, alpha float64) func(*model.Graph) error {
+		return func(g *model.Graph) error {
+			return g.Adapt(disdel.Init{}, disdel.LoRA{Rank: 2, Alpha: alpha, Layers: layers})
+		}
+	}
+	for name, change := range map[string]func(*model.Graph) error{
+		"convolution":   frozen("a"),
+		"norm":          frozen("n"),
+		"first layers":  frozen("a, n"),
+		"middle":        frozen("n, b"),
+		"all but head":  frozen("a, n, b"),
+		"head":          frozen("fc"),
+		"adapters":      adapters("*", 4),
+		"first adapter": adapters("b", 4),
+		"last adapter":  adapters("fc", 2),
+	} {
+		g := smallCNN(t)
+		if err := change(g); err != nil {
+			t.Fatal(err)
+		}
+		var losses [2][]float64
+		for k, precision := range []disdel.Precision{"", disdel.PrecisionBF16} {
+			e := newEngine(t, g, engine.Spec{
+				BatchSize: 5, Training: true, Precision: precision,
+				Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1}},
+			})
+			if err := engine.SetWeights(e, waveWeights(g)); err != nil {
+				t.Fatal(err)
+			}
+			for range 4 {
+				loss, err := enginetest.Train(e, x, y)
+				if err != nil {
+					t.Errorf("%s, %s: %v", name, precision, err)
+				}
+				losses[k] = append(losses[k], loss)
+			}
+		}
+		for k, loss := range losses[1] {
+			if !(math.Abs(loss-losses[0][k]) < 0.01) {
+				t.Errorf("%s: step %d: the loss is %v, and with float32 %v", name, k, loss, losses[0][k])
+			}
+		}
+	}
+}

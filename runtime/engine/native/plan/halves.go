@@ -24,15 +24,15 @@ func (p *planner) shorten() {
 			read[p.outs[in]] = i
 		}
 	}
-	unsplit := p.unsplit()
+	unsplit, factors := p.unsplit(), p.factors()
 	for i := range p.g.Nodes {
-		b := p.outs[i]
-		if int(b.to) <= len(p.g.Nodes) || b == p.outs[p.head()] {
+		b, v := p.outs[i], &p.Nodes[i]
+		kept := int(b.to) > len(p.g.Nodes)
+		if !kept && !factors[b] || b == p.outs[p.head()] {
 			continue
 		}
-		v := &p.Nodes[i]
 		v.Rounded = last[b] == i
-		if v.Short = !unsplit[b]; !v.Short {
+		if v.Short = kept && !unsplit[b]; !v.Short {
 			continue
 		}
 		b.short = int32(read[b])
@@ -41,6 +41,18 @@ func (p *planner) shorten() {
 			reader.Shortens = append(reader.Shortens, i)
 		}
 	}
+}
+
+// factors are the outputs that products multiply. They are rounded also where no layer reads them on the way back, as
+// the input of a frozen layer: kernels take the lower half of a factor's bits to be zero.
+func (p *planner) factors() map[*buffer]bool {
+	out := map[*buffer]bool{}
+	for i := range p.g.Nodes {
+		if op := p.g.Nodes[i].Op; op == model.OpDense || op == model.OpConv {
+			out[p.outs[p.Nodes[i].Inputs[0]]] = true
+		}
+	}
+	return out
 }
 
 // byLoss tells whether the loss computes node i, from its input: a softmax, or a last sigmoid with Spec.Sigmoid.
