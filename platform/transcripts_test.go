@@ -30,6 +30,12 @@ func TestTranscriptsOfARealOpenWhisk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		// A busy machine may take the 1.5 seconds of this action's time limit for its start.
+		for try := 0; one.Name == "run timesout" && strings.Contains(diff, "during initialization") && try < 10; try++ {
+			if diff, err = r.Send(t.Context(), one); err != nil {
+				t.Fatal(err)
+			}
+		}
 		reason, meant := stays[one.Name]
 		switch {
 		case diff != "" && !meant:

@@ -305,7 +305,10 @@ func modelExport(u *ui) *cli.Command {
 			case doc.File == "":
 				return missingFlag(c, "--file FILE")
 			case doc.File == standardOutput && (doc.Format == toHub || doc.Format == toAdapter):
-				return badFlags(doc.Format+" is several files", "name a folder with --file")
+				return &disdel.Error{
+					Kind: disdel.Invalid, Op: "export model", Msg: doc.Format + " is several files",
+					Hint: "name a folder with --file",
+				}
 			case doc.File == standardOutput:
 				if err := twoFormats(u, "export model", "--file -"); err != nil {
 					return err

@@ -89,6 +89,10 @@ func modelImport(u *ui) *cli.Command {
 	}
 }
 
+func badImport(msg, hint string) error {
+	return &disdel.Error{Kind: disdel.Invalid, Op: "import model", Msg: msg, Hint: hint}
+}
+
 // importedModel is a model of another program.
 type importedModel struct {
 	export.HubModel
@@ -100,14 +104,15 @@ func readModel(c *cli.Context, name string) (m importedModel, err error) {
 	if info, err := os.Stat(name); err != nil || !info.IsDir() {
 		for _, flag := range []string{"classes", "positions"} {
 			if c.IsSet(flag) {
-				return m, badFlags("--"+flag+" goes with a hub's folder", "leave it out")
+				return m, badImport("--"+flag+" goes with a hub's folder", "leave it out")
 			}
 		}
 		opt := export.ONNXOptions{KeepOutput: c.Bool("keep-output"), Output: c.String("output")}
 		if text := c.String("input"); c.IsSet("input") {
 			opt.Row, err = parseSides(text, 1+strings.Count(text, "x"))
 			if err != nil || len(opt.Row) > 3 || slices.Max(opt.Row) > mostSide {
-				return m, badFlags(fmt.Sprintf("--input %q gives no sides of a row", text), "write channels x height x width: --input 3x48x192")
+				return m, badImport(fmt.Sprintf("--input %q gives no sides of a row", text),
+					"write channels x height x width: --input 3x48x192")
 			}
 		}
 		m.Imported, err = readONNX(name, opt)
@@ -116,12 +121,12 @@ func readModel(c *cli.Context, name string) (m importedModel, err error) {
 	}
 	for _, flag := range []string{"keep-output", "input", "output"} {
 		if c.IsSet(flag) {
-			return m, badFlags("--"+flag+" goes with an ONNX file", "leave it out")
+			return m, badImport("--"+flag+" goes with an ONNX file", "leave it out")
 		}
 	}
 	opt := export.HubOptions{Classes: c.Int("classes"), Positions: c.Int("positions")}
 	if opt.Classes < 0 || opt.Positions < 0 {
-		return m, badFlags("a folder takes --classes and --positions above 0", "disdel model import --help")
+		return m, badImport("a folder takes --classes and --positions above 0", "disdel model import --help")
 	}
 	folder, err := os.OpenRoot(name)
 	if err != nil {
