@@ -64,7 +64,9 @@ const (
 )
 
 // usualMissing are texts that usually stand for no value.
-var usualMissing = []string{"", "?", "NA", "N/A", "n/a", "na", "NaN", "nan", "NULL", "null", "None", "none", "-"}
+var usualMissing = []string{
+	"", "?", "NA", "N/A", "#N/A", "<NA>", "n/a", "na", "NaN", "nan", "NULL", "null", "None", "none", "-",
+}
 
 // mostCategories is how many different texts of a column can be categories: each is a value of every row.
 const mostCategories = 64
