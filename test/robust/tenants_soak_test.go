@@ -29,9 +29,10 @@ type soaked struct {
 	tenants map[string]string // tokens by name
 
 	mu      sync.Mutex
-	server  *serving // guarded by mu
-	ended   int      // guarded by mu: jobs
-	samples []sample // guarded by mu
+	server  *serving            // guarded by mu
+	ended   int                 // guarded by mu: jobs
+	kept    map[string][]string // guarded by mu: ended jobs in the history, by tenant
+	samples []sample            // guarded by mu
 }
 
 // sample is what a server holds at a time.
@@ -60,7 +61,8 @@ func TestSoakOfTenants(t *testing.T) {
 		t.Skip("make soak HOURS=1 runs this")
 	}
 	seed, _ := strconv.ParseUint(os.Getenv("DISDEL_ROBUST_SEED"), 10, 64) //nolint:errcheck // none: 0
-	s := &soaked{t: t, home: newHome(t), redis: redisServer(t), began: time.Now(), tenants: map[string]string{}}
+	s := &soaked{t: t, home: newHome(t), redis: redisServer(t), began: time.Now(), tenants: map[string]string{},
+		kept: map[string][]string{}}
 	for _, name := range []string{"ann", "bob", "eve"} {
 		made := s.home.run(t, patience, "tenant", "create", name, "-o", "json")
 		var tenant struct{ Token string }
@@ -181,8 +183,25 @@ func (s *soaked) job(tenant string, rng *rand.Rand) {
 	}
 	s.mu.Lock()
 	s.ended++
+	s.kept[tenant] = append(s.kept[tenant], job)
+	oldest := s.kept[tenant][0]
+	if len(s.kept[tenant]) <= keptJobs {
+		oldest = ""
+	} else {
+		s.kept[tenant] = s.kept[tenant][1:]
+	}
 	s.mu.Unlock()
+	if oldest == "" {
+		return
+	}
+	if status, answer, err := own.call("DELETE", "/api/v1/jobs/"+oldest, nil); err != nil || status >= 300 {
+		s.t.Errorf("%s is not forgotten: %d, %v: %s", oldest, status, err, answer)
+	}
 }
+
+// keptJobs is how many ended jobs of a tenant stay in the history. The history's file has memory for each of its pages
+// (bbolt notes which transaction took a page, some 40 bytes), so that it must not grow here.
+const keptJobs = 20
 
 // as is the server as a tenant calls it.
 func (s *soaked) as(tenant string) *serving {
