@@ -61,8 +61,10 @@ func TestSoakOfTenants(t *testing.T) {
 		t.Skip("make soak HOURS=1 runs this")
 	}
 	seed, _ := strconv.ParseUint(os.Getenv("DISDEL_ROBUST_SEED"), 10, 64) //nolint:errcheck // none: 0
-	s := &soaked{t: t, home: newHome(t), redis: redisServer(t), began: time.Now(), tenants: map[string]string{},
-		kept: map[string][]string{}}
+	s := &soaked{
+		t: t, home: newHome(t), redis: redisServer(t), began: time.Now(), tenants: map[string]string{},
+		kept: map[string][]string{},
+	}
 	for _, name := range []string{"ann", "bob", "eve"} {
 		made := s.home.run(t, patience, "tenant", "create", name, "-o", "json")
 		var tenant struct{ Token string }
