@@ -45,7 +45,8 @@ func (g *Graph) Adapt(init disdel.Init, lora disdel.LoRA) error {
 	chosen, unknown := g.find(lora.Names(), func(p Param) bool { return g.adapts(init, p) && !whole[p.Node] })
 	if len(unknown) > 0 {
 		return loraError("there is no dense layer with given weights for "+strings.Join(unknown, ", "),
-			g.someOf("dense layers with given weights", func(p Param) bool { return g.adapts(init, p) && !whole[p.Node] }))
+			g.someOf("dense layers with given weights",
+				func(p Param) bool { return g.adapts(init, p) && !whole[p.Node] }))
 	}
 	for i := range g.Nodes {
 		params := g.appendTrained(nil, i)

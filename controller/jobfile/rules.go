@@ -145,7 +145,8 @@ func (r *reader) frozen(job *disdel.Job) {
 	if engine != disdel.BackendGorgonia && engine != disdel.BackendCUDA || !r.sound(backendPath, "resources.device") {
 		return
 	}
-	for path, wanted := range map[string]bool{freezePath: job.Model.Init.Freeze != "", loraPath: job.Model.LoRA != nil} {
+	wants := map[string]bool{freezePath: job.Model.Init.Freeze != "", loraPath: job.Model.LoRA != nil}
+	for path, wanted := range wants {
 		if wanted && r.sound(path) {
 			r.fault(r.places[path], path, "take it out, or train with the native backend on the processor",
 				"%s trains all layers", engine)

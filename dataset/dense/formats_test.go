@@ -83,7 +83,8 @@ func TestParquetInLZ4IsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := CSV{Source: fileOf(t, out.Bytes()), Targets: []string{"price"}}.Input("homes")
-	if disdel.KindOf(err) != disdel.Invalid || !strings.Contains(err.Error(), "column town is compressed with LZ4_RAW") {
+	if disdel.KindOf(err) != disdel.Invalid ||
+		!strings.Contains(err.Error(), "column town is compressed with LZ4_RAW") {
 		t.Error(err)
 	}
 }

@@ -158,7 +158,8 @@ func TestBadTablesAreRefusedWithTheirPlace(t *testing.T) {
 	// A target that is not known is no fault: its row is left out, and that is told.
 	for _, unknown := range []string{"NaN", "<NA>", "#N/A"} {
 		in, err := CSV{Source: homes("50," + unknown), Targets: []string{"price"}}.Input("homes")
-		if err != nil || in.Understood.Rows != rows || !strings.Contains(strings.Join(in.Understood.Notes, " "), "1 row") {
+		if err != nil || in.Understood.Rows != rows ||
+			!strings.Contains(strings.Join(in.Understood.Notes, " "), "1 row") {
 			t.Errorf("the target %s: %v; %d rows, %q", unknown, err, in.Understood.Rows, in.Understood.Notes)
 		}
 	}

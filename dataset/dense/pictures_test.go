@@ -107,7 +107,9 @@ func TestPicturesWithATableOfLabels(t *testing.T) {
 		"header":    {"id,file,kind,more\n7,b.png,dog,x\n8,a.png,cat,y\n", "kind", []string{"cat", "dog"}},
 		"no header": {"b.png,dog\na.png,cat\n", "", []string{"cat", "dog"}},
 		"endings":   {"\ufefflabel;file\n1;b\n0;a\n", "", nil},
-		"folder":    {fmt.Sprintf("%s/b.png,dog\n%s/a,cat\n", folder, filepath.Base(folder)), "", []string{"cat", "dog"}},
+		"folder": {
+			fmt.Sprintf("%s/b.png,dog\n%s/a,cat\n", folder, filepath.Base(folder)), "", []string{"cat", "dog"},
+		},
 	} {
 		from := dataset.TextSource("labels.csv", c.table)
 		in, err := Pictures{Folder: folder, Labels: &from, Label: c.label}.Input("a")

@@ -34,7 +34,9 @@ func modelImport(u *ui) *cli.Command {
 			&cli.BoolFlag{Name: "dry-run", Usage: "show the layers with shapes and counts, and store nothing"},
 			&cli.BoolFlag{Name: "keep-output", Usage: "answer what the file answers: add no softmax"},
 			&cli.StringFlag{Name: "input", Usage: "`SIDES` of a row that an ONNX file leaves open, such as 3x48x192"},
-			&cli.StringFlag{Name: "output", Usage: "`NAME` of the ONNX graph's value that is the answer, if there are several"},
+			&cli.StringFlag{
+				Name: "output", Usage: "`NAME` of the ONNX graph's value that is the answer, if there are several",
+			},
 			&cli.StringFlag{Name: "job", Usage: "also write a job `FILE` that trains the model further"},
 			&cli.StringFlag{Name: "data", Usage: "data set `NAME` of that job"},
 			&cli.IntFlag{Name: "classes", Usage: "`NUMBER` of classes for a folder without a classifier"},

@@ -64,8 +64,8 @@ func (r *importer) hardSteps(n *step) bool {
 func (r *importer) hardSigmoid(n *step) {
 	alpha, beta := n.number("alpha", 0.2), n.number("beta", 0.5)
 	if !near(beta, 0.5) || !near(alpha, 1.0/6) && !r.multiplied(n, 6*alpha) {
-		r.fault(n, "alpha is %g and beta %g; disdel has 1/6 and 0.5, and another alpha above 0 right behind a convolution "+
-			"or a dense layer", alpha, beta)
+		r.fault(n, "alpha is %g and beta %g; disdel has 1/6 and 0.5, and another alpha above 0 right behind a "+
+			"convolution or a dense layer", alpha, beta)
 		return
 	}
 	gated(model.OpHardSigmoid, model.OpHardSwish)(r, n)

@@ -21,8 +21,8 @@ type Imported struct {
 
 // ONNXOptions says what an ONNX file leaves open.
 type ONNXOptions struct {
-	// KeepOutput has the network answer what the ONNX graph does. Otherwise a softmax is added to two or more outputs that
-	// are no probabilities yet.
+	// KeepOutput has the network answer what the ONNX graph does. Otherwise a softmax is added to two or more outputs
+	// that are no probabilities yet.
 	KeepOutput bool
 	Row        []int  // sides of one row, for a file that does not fix them; nil: the file's
 	Output     string // the value of the graph that is the network's output; "": the file's only output
@@ -45,7 +45,8 @@ func ImportONNX(data []byte, folder *os.Root, opt ONNXOptions) (Imported, error)
 	}
 	r := &importer{source: s, at: map[string]value{}, users: map[string][]*step{}}
 	r.names = map[string]int{"input": 1, dataLayer: 1}
-	r.room, r.keepOutput = len(data)/2+roomBeside, opt.KeepOutput // weights are copied twice where a file joins their gates
+	r.keepOutput = opt.KeepOutput
+	r.room = len(data)/2 + roomBeside // weights are copied twice where a file joins their gates
 	for _, size := range s.loaded {
 		r.room += int(size / 2)
 	}
@@ -101,8 +102,8 @@ func (e *end) fix(row []int) error {
 	case len(e.sides) == 0: // the file does not even say how many there are
 		e.sides = []int{0}
 	case len(e.sides) != len(row)+1:
-		return unfit("--input has %d sides, and the input %.80q has %d besides the rows: %v (0: not fixed)", len(row), e.name,
-			len(e.sides)-1, e.sides)
+		return unfit("--input has %d sides, and the input %.80q has %d besides the rows: %v (0: not fixed)", len(row),
+			e.name, len(e.sides)-1, e.sides)
 	}
 	for i, side := range e.sides[1:] {
 		if side != 0 && side != row[i] {
@@ -223,8 +224,8 @@ func (r *importer) end(node int) error {
 			[]int(r.b.Out(node)))
 	}
 	if len(r.steeper) > 0 {
-		r.notes = append(r.notes, "weights in front of a hardSigmoid were multiplied, because the file's has another slope: "+
-			strings.Join(r.steeper, ", "))
+		r.notes = append(r.notes, "weights in front of a hardSigmoid were multiplied, because the file's has another "+
+			"slope: "+strings.Join(r.steeper, ", "))
 	}
 	g, err := r.b.Graph()
 	if err != nil {
@@ -249,8 +250,8 @@ func (r *importer) begin() error {
 	if len(in.sides) < 2 || len(in.sides) > 4 || len(in.sides) == 4 && slices.Contains(in.sides[1:], 0) ||
 		open >= 0 && slices.Contains(in.sides[open+1:], 0) || open > 1 || open == 1 && !tokens && len(in.sides) != 3 {
 		return unfit("the input %.80q has the sides %v (0: not fixed); disdel needs [rows values], [rows positions "+
-			"channels] or [rows channels height width]; --input gives the sides of a row that are not fixed, such as 3x48x192",
-			in.name, in.sides)
+			"channels] or [rows channels height width]; --input gives the sides of a row that are not fixed, such as "+
+			"3x48x192", in.name, in.sides)
 	}
 	if r.opset < 7 || r.opset > 21 {
 		return unfit("the file has opset %d; disdel reads 7 to 21", r.opset)

@@ -435,12 +435,14 @@ func TestWeightsInOtherFilesAreReadFromTheFolder(t *testing.T) {
 	for _, location := range []string{
 		"../w.bin", "/etc/passwd", "link.bin", "short.bin", "absent.bin", ".", "",
 	} {
-		if _, err := export.ImportONNX(outside(location, 4), root, export.ONNXOptions{KeepOutput: true}); !errors.Is(err, disdel.Invalid) ||
+		_, err := export.ImportONNX(outside(location, 4), root, export.ONNXOptions{KeepOutput: true})
+		if !errors.Is(err, disdel.Invalid) ||
 			!strings.Contains(err.Error(), "\"w\"") {
 			t.Errorf("%q: %v", location, err)
 		}
 	}
-	if _, err := export.ImportONNX(outside("w.bin", 4), nil, export.ONNXOptions{KeepOutput: true}); !errors.Is(err, disdel.Invalid) {
+	_, err = export.ImportONNX(outside("w.bin", 4), nil, export.ONNXOptions{KeepOutput: true})
+	if !errors.Is(err, disdel.Invalid) {
 		t.Errorf("without a folder: %v", err)
 	}
 }

@@ -150,8 +150,8 @@ func (r *importer) clip(n *step) {
 	case math.IsInf(low, -1) && high == 6 && r.follows(n, model.OpReLU): // PyTorch's relu6 of opset 9
 		same(model.OpReLU6)(r, n)
 	default:
-		r.fault(n, "its bounds are %g and %g; disdel has 0 and none (relu), and 0 and 6 (relu6). Take one of these, or tanh",
-			low, high)
+		r.fault(n, "its bounds are %g and %g; disdel has 0 and none (relu), and 0 and 6 (relu6). Take one of these, "+
+			"or tanh", low, high)
 	}
 }
 

@@ -24,10 +24,10 @@ func pooled(sides ...int) []byte {
 // Sides that a file leaves open come from who imports it, and so does the output where there are several. Sides below
 // zero, which some exporters write for open ones, are open.
 func TestWhatAnONNXFileLeavesOpenIsGiven(t *testing.T) {
-	open := pooled(0, 3, 0, 0)
+	open, row := pooled(0, 3, 0, 0), []int{3, 5, 7}
 	fixed := map[string][]byte{"open": open, "fixed": pooled(1, 3, 5, 7)}
 	for name, file := range fixed {
-		in, err := export.ImportONNX(file, nil, export.ONNXOptions{Row: []int{3, 5, 7}, Output: "y"})
+		in, err := export.ImportONNX(file, nil, export.ONNXOptions{Row: row, Output: "y"})
 		if err != nil || !slices.Equal(in.Network.Input, []int{3, 5, 7}) || in.Network.Classes != 3 {
 			t.Errorf("%s: %v, %v: %v", name, in.Network.Input, in.Network.Classes, err)
 		}
@@ -40,10 +40,10 @@ func TestWhatAnONNXFileLeavesOpenIsGiven(t *testing.T) {
 		"no sides":       {open, export.ONNXOptions{Output: "y"}, "--input"},
 		"too few sides":  {open, export.ONNXOptions{Output: "y", Row: []int{5, 7}}, "has 3 besides the rows"},
 		"another side":   {open, export.ONNXOptions{Output: "y", Row: []int{1, 5, 7}}, "fixes it at 3"},
-		"no output":      {open, export.ONNXOptions{Row: []int{3, 5, 7}}, `--output chooses one of them: "half", "sum", "y"`},
-		"unknown output": {open, export.ONNXOptions{Output: "z", Row: []int{3, 5, 7}}, `no node of the graph gives "z"`},
-		"no list":        {open, export.ONNXOptions{Output: "half", Row: []int{3, 5, 7}}, "a list of numbers"},
-		"a second input": {open, export.ONNXOptions{Output: "sum", Row: []int{3, 5, 7}}, "needs 2 inputs"},
+		"no output":      {open, export.ONNXOptions{Row: row}, `--output chooses one of them: "half", "sum", "y"`},
+		"unknown output": {open, export.ONNXOptions{Output: "z", Row: row}, `no node of the graph gives "z"`},
+		"no list":        {open, export.ONNXOptions{Output: "half", Row: row}, "a list of numbers"},
+		"a second input": {open, export.ONNXOptions{Output: "sum", Row: row}, "needs 2 inputs"},
 		"below zero":     {pooled(-1, 3, -1, 0), export.ONNXOptions{Output: "y"}, "[0 3 0 0]"},
 	} {
 		_, err := export.ImportONNX(c.file, nil, c.opt)

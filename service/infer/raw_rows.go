@@ -276,7 +276,8 @@ func (r *rawRows) readObjects(data []byte) error {
 	if isList {
 		dec.Token() //nolint:errcheck // the bracket
 	}
-	present, n := make([]bool, len(r.columns)), 0 // in any row: a key that only some rows have is a missing value in others
+	// present is for any row: a key that only some rows have is a missing value in the others.
+	present, n := make([]bool, len(r.columns)), 0
 	for ; dec.More(); n++ {
 		if err := r.readObject(dec, n, present); err != nil {
 			return err
