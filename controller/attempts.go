@@ -20,7 +20,7 @@ type slotAttempts struct {
 
 // attempts tracks the slots of a job and the consequences of failures: which invocation a slot waits for, its next
 // attempt and leg, the remedy for a failure, and raised limits. An attempt of a slot has a higher number than every
-// earlier one in the round, including those before the job went back, so that its claim takes over from anything that
+// earlier one in the round, including those before the job went back. So its claim takes over from any attempt that
 // still runs.
 //
 // It knows only slots and activations. The protocol decides what an action does and which slot is next.

@@ -140,10 +140,10 @@ func (s *Shard) pixels(row int) pixels {
 	return pixels{image: s.change.image}
 }
 
-// resizing changes the size of images by bilinear interpolation: a pixel of the new image is the mean of the four
-// pixels of the old one around its centre, weighted by distance (half-pixel centres, no antialiasing; like PyTorch's
-// interpolate with align_corners=False, and TensorFlow 2's tf.image.resize). It rounds after every operation, so that
-// the bits are the same on all machines.
+// resizing changes the size of images by bilinear interpolation. A pixel of the new image is the mean of the four
+// pixels of the old one around its centre, weighted by distance. Centres are at half pixels, and there is no
+// antialiasing, as in PyTorch's interpolate with align_corners=False and TensorFlow 2's tf.image.resize. It rounds
+// after every operation, so that the bits are the same on all machines.
 type resizing struct {
 	channels, height, width, side int
 	down, right                   []tap     // by row and by column of the new image

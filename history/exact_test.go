@@ -209,8 +209,8 @@ func put(t *testing.T, address, database, id, body string) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// Records that earlier versions wrote with a seed above 2^63 cannot be read. They are named once, are in nobody's way,
-// and can be deleted.
+// Records that earlier versions wrote with a seed above 2^63 cannot be read. They are named once, disturb no other
+// record, and can be deleted.
 func TestARecordThatCannotBeReadIsInNobodysWay(t *testing.T) {
 	for name, open := range addresses() {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// layerKind is what a job file may say of one kind of layer, and what people are told of it.
+// layerKind describes one kind of layer of a job file: its name, its meaning and its options.
 type layerKind struct {
 	name, meaning string
 	options       string // taken besides name and from

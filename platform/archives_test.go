@@ -196,7 +196,7 @@ func TestAnArchiveOfManyFilesIsRefused(t *testing.T) {
 	}
 }
 
-// The package openwhisk is there where the platform is told of it; else it is said how to get it.
+// An action can require the package openwhisk if the platform has its folder. Otherwise a message says how to get it.
 func TestActionsOfNodeRequireOpenWhisk(t *testing.T) {
 	const uses = "const openwhisk = require('openwhisk'); function main () { return { n: " +
 		"Object.keys(openwhisk()).length, list: typeof openwhisk().actions.list } }"

@@ -81,7 +81,7 @@ func TestConductorsRunCompositions(t *testing.T) {
 	}
 }
 
-// nested is a conductor that names itself until it is told of an error, or an action and then itself.
+// nested is a conductor that names itself until its parameters have an error, or an action and then itself.
 func nested(params map[string]any) (int, string) {
 	if params["error"] != nil && params["again"] == nil {
 		return 200, `{"params":{"stopped":true}}`

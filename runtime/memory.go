@@ -11,12 +11,12 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Memory reads from /proc the memory of this process and of the processes that it has started which the kernel cannot
-// take back, and its peak; both are 0 if /proc has no such file. Pages of files are left out: the kernel shares them
-// between containers and drops them when memory is short, and their number varies by 20 MB. Memory that processes share
-// counts once. The peak is the high-water mark without the pages of files that are mapped now. That of other processes
-// counts with what this one has now, so that peaks of different times are not added up. others are processes that it
-// has not started itself, and that compute for it.
+// Memory reads from /proc the memory that the kernel cannot take back, and its peak. It counts this process and the
+// processes that it has started. Both values are 0 if /proc has no such file. Pages of files are left out: the kernel
+// shares them between containers and drops them when memory is short, and their number varies by 20 MB. Memory that
+// processes share counts once. The peak is the high-water mark without the pages of files that are mapped now. That of
+// other processes counts with what this one has now, so that peaks of different times are not added up. others are
+// processes that it has not started itself, and that compute for it.
 func Memory(others ...int) (resident, peak disdel.Bytes) {
 	own := ownMemory()
 	resident = own.anonymous + own.shared

@@ -9,11 +9,11 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Coach buys workers by their marginal utility, as the thesis of that name: while 1 % more workers save at least 0.1
-// % of the time. It does not buy numbers that exceed the job's budget. It fits the law T(w) = fixed + work / w + each
-// w, which two measured numbers of workers determine up to twice the larger; the best number of the published surface
-// follows from the fit's starting guess. Epochs are probes: their work is part of the job, and together they may lose
-// a tenth of its time. The published joint choice among jobs is the Allocator's here.
+// Coach buys workers by their marginal utility, as the thesis of that name: while 1 % more workers save at least 0.1 %
+// of the time. It does not buy numbers that exceed the job's budget. It fits the law T(w) = fixed + work / w + each w.
+// Two measured numbers of workers determine the law up to twice the larger one. The best number of the published
+// surface follows from the fit's starting guess. Epochs are probes: their work is part of the job, and together they
+// may lose a tenth of its time. The published joint choice among jobs is the Allocator's here.
 type Coach struct{}
 
 // coachPrice is the share of the time that 1 % more workers must save: Coach minimises T(w) w^coachPrice.
@@ -77,9 +77,9 @@ func (s *speeds) payable(in Input, all []timed) []timed {
 
 // CoachPublished is Coach's rule as its code has it, for comparison with Coach, with one axis, since there are no
 // parameter servers here. Its probes are one and two workers. Then it fits epochs per second as f(w) = c - a (w -
-// w0)^2, none of the three below 0, to all epochs, starting from the fit before or from ones, and adds workers while
-// f grows. Two probes determine a level and a difference but not the maximum of f: that depends on the start of the
-// fit, so its value for three or more workers is not measured. Ours differs in the fit's steps, which are scipy's
+// w0)^2, none of the three below 0, to all epochs. The fit starts from the one before, or from ones. Workers are added
+// while f grows. Two probes determine a level and a difference but not the maximum of f: that depends on the start of
+// the fit, so its value for three or more workers is not measured. Ours differs in the fit's steps, which are scipy's
 // there.
 type CoachPublished struct{}
 

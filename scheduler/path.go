@@ -10,11 +10,11 @@ import (
 	"github.com/disdel/disdel/scheduler/schedule"
 )
 
-// Path follows a schedule that ends the job soonest within its budget. A schedule has five numbers: the first and
-// last number of workers, the first and last memory, and how fast to go from one to the other. A search in a
-// simulated cloud finds it in milliseconds, where SIREN learns. The cloud is made of measured times of 1,000 rows, or
-// of their law for other numbers of workers, of the cost of a worker, and of the epochs and the budget that are left.
-// Path searches again after every epoch, which corrects a noisy one.
+// Path follows a schedule that ends the job soonest within its budget. A schedule has five numbers: the first and last
+// number of workers, the first and last memory, and how fast to go from one to the other. A search in a simulated cloud
+// finds it in milliseconds, where SIREN learns. The cloud is made of measured times of 1,000 rows, or of their law for
+// other numbers of workers. It also has the cost of a worker, and the epochs and the budget that are left. Path
+// searches again after every epoch, which corrects a noisy one.
 //
 // Path also chooses one of the measured memories, if epochs have shown how memory changes their times.
 type Path struct{}

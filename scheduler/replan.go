@@ -66,11 +66,11 @@ func LeavingReasons(job disdel.Job, was, now int) []string {
 }
 
 // ValidateReplan returns why a plan from a policy's decision must not be carried out, nil if it may. Every decision
-// that starts a stage passes this check. DecideInBounds checks bounds that are known beforehand; ValidateReplan
-// checks the resulting plan. It returns OverLimit, with the figures: for an action that gets less than its estimate
-// or more than the platform gives, for more memory at once than the pool has, for waves if all workers ran at once
-// before, and for an epoch beyond the budget. After a failure it ignores waves and the budget: the remedy may need
-// waves, and the job stops anyway when the budget is used up.
+// that starts a stage passes this check. DecideInBounds checks bounds that are known beforehand; ValidateReplan checks
+// the resulting plan. It returns OverLimit, with the figures, for an action that gets less than its estimate or more
+// than the platform gives. It also returns OverLimit for more memory at once than the pool has, and for an epoch beyond
+// the budget. Waves are refused if all workers ran at once before. After a failure it ignores waves and the budget: the
+// remedy may need waves, and the job stops anyway when the budget is used up.
 func ValidateReplan(in Input, now, next disdel.Plan) error {
 	for _, a := range next.Actions {
 		if err := validateAction(a, next.Platform); err != nil {

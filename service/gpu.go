@@ -125,8 +125,8 @@ func supportsGPUs() func(g *model.Graph) error {
 }
 
 // chooseDevice replaces the device "auto" of a job. It is a GPU if the program has an engine for GPUs, the platform has
-// a GPU, and the engine supports the network's layers; else it is the processor, with a note that says why. In a
-// program without such an engine "auto" stays, and trains on the processor.
+// a GPU, and the engine supports the network's layers. Otherwise it is the processor, and a note says why. In a program
+// without such an engine "auto" stays, and trains on the processor.
 func (p *planner) chooseDevice(ctx context.Context, r controller.Resolved) controller.Resolved {
 	device, why := p.deviceOf(ctx, r.Job, r.Graph)
 	if device == "" {

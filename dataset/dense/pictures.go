@@ -24,8 +24,8 @@ import (
 	"github.com/disdel/disdel/internal/files"
 )
 
-// Pictures is a folder with a folder of PNG and JPEG files for each class; or two such folders, train, and test, val,
-// valid or validation, of which the second has the held-out rows.
+// Pictures is a folder with a folder of PNG and JPEG files for each class. Or it has two such folders: train, and one
+// with the held-out rows, named test, val, valid or validation.
 type Pictures struct {
 	Folder        string
 	Test          string // folder of held-out pictures; "": see above
@@ -314,8 +314,8 @@ const (
 	mostKept     = 1 << 24
 )
 
-// mostScaled limits the memory of draw.BiLinear while it scales, four float64 for every column of the new picture and
-// row of the old one; it counts them in 32 bits, and panics on overflow.
+// mostScaled limits the memory of draw.BiLinear while it scales: four float64 for every column of the new picture and
+// row of the old one. draw.BiLinear counts them in 32 bits, and panics on overflow.
 const mostScaled = 1 << 25
 
 // Picture converts a PNG or JPEG file to a row of a data set of pictures, [channels height width] from 0 to 255, with

@@ -90,8 +90,8 @@ func (o *obstacles) line(from, to vg.Point) {
 	}
 }
 
-// free is a place for a label of a size beside the point at, across as little of the lines as possible; ok is false if
-// all places are taken or out of the frame.
+// free returns a place for a label of a size beside the point at. The place covers as little of the lines as possible.
+// ok is false if all places are taken or out of the frame.
 func (o *obstacles) free(at, size vg.Point, ringed bool) (best vg.Rectangle, ok bool) {
 	gap := markRadius + pixel
 	if ringed {

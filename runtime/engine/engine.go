@@ -27,9 +27,9 @@ type Backend interface {
 	// does, but accepts networks of other binaries that have a description.
 	Footprint(s Spec) (Footprint, error)
 
-	// New makes an engine with all weights zero, or as a user's graph has them. It returns Invalid for a batch below 1, an
-	// unknown loss and networks that Supports refuses, OOM if it would need more than s.Memory, and Unavailable if the
-	// system has too little memory.
+	// New makes an engine with all weights zero, or as a user's graph has them. It returns Invalid for a batch below 1,
+	// an unknown loss and networks that Supports refuses. It returns OOM if it would need more than s.Memory, and
+	// Unavailable if the system has too little memory.
 	New(s Spec) (Engine, error)
 }
 
@@ -48,8 +48,8 @@ type Engine interface {
 	SetSeed(seed int64)
 
 	// Step trains on one batch and returns the mean loss of its rows before the step. It returns Invalid for a batch
-	// that does not fit or an engine that was not made for training, and Diverged for an input, a loss or a gradient
-	// that is not finite; then no weight was changed.
+	// that does not fit or an engine that was not made for training. It returns Diverged for an input, a loss or a
+	// gradient that is not finite. After an error no weight has changed.
 	Step(b dataset.Batch) (disdel.Metrics, error)
 
 	// Ahead transfers the next batch while the engine computes; nil if it computes in the caller's memory.

@@ -105,9 +105,10 @@ func (w *World) few(workers int) []float64 {
 	return out
 }
 
-// Guard keeps a Chooser within a budget. If an epoch may cost so much that the cheapest way to the end is no longer
-// affordable, it takes the best path for the rest, the fastest affordable choice, or the cheapest way. If there is
-// none, the job gives up (a Choice without workers) before it spends any more. Without a budget it changes nothing.
+// Guard keeps a Chooser within a budget. After an epoch, the cheapest way to the end must still be affordable. If a
+// choice may cost too much for that, Guard takes the best path for the rest, the fastest affordable choice, or the
+// cheapest way. If there is none, the job gives up (a Choice without workers) before it spends any more. Without a
+// budget it changes nothing.
 func (w *World) Guard(by Chooser) Chooser {
 	again := w.Adaptive()
 	return func(s State) Choice {

@@ -1,5 +1,5 @@
-// Package batch runs many jobs as one experiment. [Read] reads files, documents and matrices of job files, [Check]
-// returns all their faults before the first job runs, [Start] runs them through the queue of their home, and [Summary]
+// Package batch runs many jobs as one experiment. [Read] reads files, documents and matrices of job files. [Check]
+// returns all their faults before the first job runs. [Start] runs the jobs through the queue of their home. [Summary]
 // has the results, the best first.
 //
 // A job that fails or is refused does not stop the others. [Halving] stops jobs that fall behind. The end of the

@@ -84,8 +84,8 @@ type DataAnswers struct {
 // InferData has parallel infer actions read rows of a data set and answer for them. Each action writes its answers
 // beside the models; from there they go to the sink in the order of the rows. A nil sink takes none. The files are
 // deleted, unless the request keeps them, and in any case if InferData fails. It returns NotFound for the data set,
-// Conflict for another version than the requested one, Invalid for rows that the model does not take, the failure of an
-// action that is not retried, and what the sink returns.
+// Conflict for another version than the requested one, and Invalid for rows that the model does not take. It also
+// returns the failure of an action that is not retried, and errors of the sink.
 func (s *Predictor) InferData(
 	ctx context.Context, t *Model, ask DataRequest, to DataSink,
 ) (out DataAnswers, err error) {

@@ -10,8 +10,9 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Bounds of one infer action: bytes of answers that it writes; products that it computes, which take the slowest engine
-// a few minutes; rows below which another action is not worth its start; rows below which engines add in another order.
+// Bounds of one infer action. It writes at most mostAnswers bytes of answers. It computes at most mostProducts
+// products, a few minutes for the slowest engine. Below leastRows rows another action is not worth its start. Below
+// fewRows rows engines add in another order.
 const (
 	mostAnswers  = 16 << 20
 	mostProducts = 100e9

@@ -38,7 +38,7 @@ const defaultTimeout = 5 * time.Minute
 // Describe tries a program and returns it with Code, Interpreter and Network filled, and the zip archive of its files
 // that Code is the digest of. It makes a virtual environment where the program's requirements ask for one. It returns
 // Invalid for a program, an interpreter or requirements that cannot be used, with the program's own line where there is
-// one; Timeout for a program that does not end; OOM for one whose trial steps do not fit this machine.
+// one. It returns Timeout for a program that does not end, and OOM if the trial steps do not fit this machine.
 func Describe(ctx context.Context, o Options) (disdel.Python, []byte, error) {
 	d := description{Options: o}
 	if err := d.prepare(); err != nil {

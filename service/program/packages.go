@@ -37,8 +37,8 @@ type Packages struct {
 
 // Install makes a virtual environment with the packages, unless the folder has one for the same text. It returns the
 // name of its folder. Only wheels are installed: no code of a package runs. Install returns Invalid for a text with
-// other lines than package names, and for packages that cannot be had; OverLimit, Timeout, Unavailable for an index
-// that does not answer; and the errors of Room.
+// other lines than package names, and for packages that cannot be had. It returns OverLimit, Timeout, Unavailable for
+// an index that does not answer, and the errors of Room.
 func (p Packages) Install(ctx context.Context) (name string, err error) {
 	if err := p.check(); err != nil {
 		return "", err

@@ -7,8 +7,8 @@
 // The arithmetic is package kernel's, and what a device is, package driver's: the package itself is plain Go and is
 // built and tested without a GPU, against kernels that are compiled for the processor (package emulated).
 //
-// Backend is what a program with the build tag nvidia puts in its table; it refuses what the native backend refuses,
-// and returns a *driver.Fault as the cause of whatever a device did not do. Invariants: the same graph, weights, seed
-// and batches give the same bits on the same device; a step that went wrong has changed no weight; once a device is
-// lost, every call says so.
+// Backend is for the table of a program with the build tag nvidia. It refuses what the native backend refuses. When a
+// device fails, it returns a *driver.Fault as the cause. Invariants: the same graph, weights, seed and batches give the
+// same bits on the same device. A step that failed has changed no weight. Once a device is lost, every call returns
+// that error.
 package cuda

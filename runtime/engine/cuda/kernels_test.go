@@ -104,7 +104,7 @@ func (b *bench) run(launches ...driver.Launch) {
 	}
 }
 
-// control is what kernels are told of so many rows.
+// control returns what kernels read about a batch of rows.
 func (b *bench) control(rows int) driver.Pointer {
 	c := kernel.Control{Seed: 77, Step: 3, Rows: int32(rows), Rate: -0.1, AdamRate: -0.02, AdamRoot: 3, Keep: 0.999}
 	p := b.alloc(disdel.Bytes(binary.Size(c)))

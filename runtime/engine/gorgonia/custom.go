@@ -59,8 +59,8 @@ func (n *Network) check() error {
 }
 
 // Describe tells the controller what it must know of a network that only this process can compute. A parameter whose
-// first value is the same everywhere (gorgonia.Zeroes, Ones) starts from that; every other starts as engine.InitWeights
-// has it, drawn by the job's model.init, because all workers must start alike and gorgonia's own draws differ from
+// first value is the same everywhere (gorgonia.Zeroes, Ones) starts from that value. Every other parameter starts from
+// engine.InitWeights, by the job's model.init. All workers must start alike, and gorgonia's own draws differ from
 // process to process.
 func Describe(n Network) (d disdel.CustomNetwork, err error) {
 	e, err := FromGraph(n, engine.Spec{BatchSize: minBatch, Training: true})

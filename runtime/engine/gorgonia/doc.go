@@ -1,7 +1,7 @@
 // Package gorgonia is the gorgonia backend: it executes a network as a gorgonia expression graph. It is slower and
-// takes more memory than the engine with its static plan, and it is here for three uses: as the oracle of differential
-// tests, because it shares no code with the engine where gorgonia's operations are right; for those who choose it; and
-// as the way in for a user's own gorgonia graph.
+// takes more memory than the engine with its static plan. It has three uses. It is the oracle of differential tests:
+// where gorgonia's operations are right, it shares no code with the engine. Users may choose it. Users' own gorgonia
+// graphs run on it.
 //
 // Ops has what gorgonia lacks or has wrong as gorgonia operations: the engine's kernels with their differentiation,
 // symbolic (for the TapeMachine) and automatic (for the LispMachine). New makes an Engine of a model graph, FromGraph

@@ -306,9 +306,9 @@ func (n *stockNorm) store(p *param, v tensor.Tensor) {
 // crossEntropy is the loss that a configuration without one means.
 const crossEntropy = "crossEntropy"
 
-// loss adds the target and the loss, a mean over the rows. Cross-entropy takes what a last softmax takes, or the
-// outputs where there is none; binary cross-entropy takes the outputs for probabilities, or what a last sigmoid takes,
-// where no logarithm meets a rounded 0; mse takes the outputs.
+// loss adds the target and the loss, a mean over the rows. Cross-entropy reads the inputs of a last softmax, or the
+// outputs if there is none. Binary cross-entropy reads the inputs of a last sigmoid, so that no logarithm meets a
+// rounded 0; without one, the outputs are probabilities. mse reads the outputs.
 func (c *compiler) loss() error {
 	out := c.nodes[len(c.nodes)-1]
 	c.p.Output = out

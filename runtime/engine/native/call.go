@@ -102,8 +102,8 @@ func (e *Engine) prepare(x []float32, target dataset.Target, rows int, training 
 }
 
 // Step trains on one batch and returns the mean loss of the rows before the step. It allocates nothing. It returns
-// Invalid for a batch that does not fit and Diverged for an input or a loss that is not finite; then no weight was
-// changed, but batch norms have counted the batch where its loss is what was not finite.
+// Invalid for a batch that does not fit, and Diverged for an input or a loss that is not finite. After an error the
+// weights are unchanged. If the loss was not finite, batch norms have counted the batch all the same.
 func (e *Engine) Step(b dataset.Batch) (disdel.Metrics, error) {
 	if err := e.checkBatch("train", &b); err != nil {
 		return disdel.Metrics{}, err

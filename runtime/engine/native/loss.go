@@ -29,8 +29,8 @@ func ofNumbers(name string) bool { return slices.Contains(lossNames[1:], name) }
 // ofClasses tells whether a loss takes classes.
 func ofClasses(name string) bool { return slices.Contains(lossNames[:3], name) }
 
-// lossOf reads the outputs of the rows, applies a last softmax, and adds the loss where there are labels; with
-// gradient set it writes the gradient of the loss where backward starts.
+// lossOf reads the outputs of the rows, applies a last softmax, and adds the loss where there are labels. With gradient
+// set, it writes the gradient of the loss where backward starts.
 func (e *Engine) lossOf(w *kernel.Worker, gradient bool) {
 	if e.g.PredictsTokens() {
 		e.lossOfTokens(w, gradient)
@@ -97,8 +97,8 @@ func (e *Engine) lossOf(w *kernel.Worker, gradient bool) {
 	w.Sync()
 }
 
-// rowLoss turns a row of outputs into probabilities if a softmax ends the network, returns the row's loss for a label
-// (0 without one), and with gradient set replaces the row by scale times the loss's gradient.
+// rowLoss returns the loss of a row of outputs for a label, 0 without one. If a softmax ends the network, it turns the
+// row into probabilities. With gradient set, it replaces the row by scale times the loss's gradient.
 func rowLoss(loss string, row []float32, label int, softmax, gradient bool, scale float64) float64 {
 	if loss == CrossEntropy {
 		return crossEntropy(row, label, softmax, gradient, scale)

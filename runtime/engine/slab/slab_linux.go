@@ -22,9 +22,9 @@ const (
 	floatSize = 4
 )
 
-// New maps n zero values and touches every page, so that memory that is not there is missed now, not in the middle
-// of a step, and a process's resident memory is the plan's from the start. It returns Unavailable where the system has
-// not that much.
+// New maps n zero values and touches every page. So a lack of memory shows now, not in the middle of a step, and the
+// resident memory of the process is the plan's from the start. It returns Unavailable if the system has too little
+// memory.
 func New(n int) (*Slab, error) {
 	size := (n*floatSize + page - 1) / page * page
 	extra := 0

@@ -15,9 +15,9 @@ const (
 	blockDepth   = 16
 )
 
-// A weights' gradient has few rows and columns and a long sum: it is divided into parts until there are partBlocks
-// blocks, which keep a large GPU busy, unless a part would have fewer than partRuns runs of the sum, or all of them
-// more than partValues values. They are guesses: nobody has measured them.
+// A gradient of weights has few rows and columns and a long sum. It is divided into parts until there are partBlocks
+// blocks, which keep a large GPU busy. A part has at least partRuns runs of the sum, and all parts have at most
+// partValues values. The three are guesses that nobody has measured.
 const (
 	partBlocks = 256
 	partRuns   = 8

@@ -4,14 +4,13 @@
 // # Layout
 //
 // An activation is [height][width][channel][lane]: the batch is innermost, padded to a multiple of 16 lanes. One pixel
-// is a matrix of channels x lanes, contiguous; that makes every vector full whatever the number of channels, and a
-// convolution a sum of plain matrix products, one for each tap that meets the image: there are no columns to unroll,
-// borders cost nothing, and stride and dilation only change addresses. Vectors are images of height and width 1.
-// Of a sequence every position is a pixel. Where rows are few, several positions that follow one another share a pixel,
-// each with some of its lanes (plan.Image, Fold), so that vectors are full.
-// Weights of a convolution are [group][filters/16][kernel height][kernel width][channels/group][16], filters padded
-// with zeros: the forward product reads 16 filters of a channel side by side, the data gradient 16 filters of a row, so
-// neither packs anything.
+// is a contiguous matrix of channels x lanes. Every vector is full, whatever the number of channels. A convolution is a
+// sum of plain matrix products, one for each tap that meets the image. There are no columns to unroll, borders cost
+// nothing, and stride and dilation only change addresses. Vectors are images of height and width 1. Of a sequence every
+// position is a pixel. Where rows are few, several positions that follow one another share a pixel, each with some of
+// its lanes (plan.Image, Fold), so that vectors are full. Weights of a convolution are [group][filters/16][kernel
+// height][kernel width][channels/group][16], filters padded with zeros: the forward product reads 16 filters of a
+// channel side by side, the data gradient 16 filters of a row, so neither packs anything.
 //
 // # Paths
 //
@@ -22,8 +21,8 @@
 //
 // The kernels of Exact, for models of sparse rows, have the same bits on all of them; all others only on the same path.
 //
-// How much of their operands products work with at a time is chosen by a table of families of processors, and forced by
-// the variable DISDEL_BLOCKS; no bit depends on it, see Blocks.
+// A table of families of processors chooses how much of their operands products work with at a time. The variable
+// DISDEL_BLOCKS forces it. No bit depends on it, see Blocks.
 //
 // # Threads
 //

@@ -61,9 +61,10 @@ func (e *Exact) Products(p *Pairs, offset float32, out []float32) {
 	}
 }
 
-// Slopes adds, pair by pair, its slope times the item's factors to the gradient of the user and times the user's to
-// that of the item, and the slope itself to those of both biases. Gradients are rows [rows Width]; places has of each
-// pair the user's and the item's.
+// Slopes adds the gradients of all pairs. The slope of a pair times the item's factors is added to the gradient of the
+// user. The slope times the user's factors is added to the gradient of the item. The slope itself is added to the
+// gradients of both biases. Gradients are rows [rows Width]; places has the rows of the user and of the item of each
+// pair.
 func (e *Exact) Slopes(p *Pairs, slopes []float32, places []int32, users, items []float32) {
 	if e.pairsOf(p, slopes) {
 		e.pairs.places = unsafe.Pointer(&places[:2*len(slopes)][0])

@@ -23,9 +23,9 @@ func (w *Worker) gather(g *Pool, i, j int) int {
 	return n
 }
 
-// run lists the taps of output pixel px, as gather does, for all pixels to its right that the same taps reach, of a row
-// and before to, and returns how many taps and pixels there are. A kernel that takes several pixels computes them at
-// once: where a pixel is a vector or two, calls would cost more than what they compute.
+// run lists the taps of output pixel px, as gather does. They serve px and the pixels to its right, in its row and
+// before to, that the same taps reach. run returns the numbers of taps and pixels. A kernel that takes several pixels
+// computes them at once: where a pixel is a vector or two, calls would cost more than what they compute.
 func (w *Worker) run(g *Pool, px, to int) (taps, pixels int) {
 	i, j := px/g.OW, px%g.OW
 	_, _, next := same(j, min(g.OW, j+to-px), g.SW, g.DW, g.Left, g.KW, g.In.W)

@@ -333,8 +333,8 @@ func (w *Worker) RowsDepthwise(g *Pool, channels, rows int, x, weights, y []floa
 
 // Lines of outputs, and the tiles that they are cut into.
 
-// join makes one way of two where the second goes on where the first ends, as all pixels of an image do for a kernel of
-// one tap, and puts the longest first.
+// join makes one way of two if the second begins where the first ends. All pixels of an image become one way for a
+// kernel of one tap. The longest way comes first.
 func join(ways *[3]axis) {
 	for i := range 2 {
 		a, b := &ways[i], &ways[i+1]
@@ -357,8 +357,8 @@ func join(ways *[3]axis) {
 	ways[0], ways[longest] = ways[longest], ways[0]
 }
 
-// piece is a tile of a line: how far its first row is from the line's first output in x and in y, how far each row is
-// from the one before in x, in bytes, and how many are stored.
+// piece is a tile of a line. x and y are the distances of its first row from the line's first output. rs is the
+// distance of neighbouring rows in x, in bytes, and rows is how many are stored.
 type piece struct {
 	x, y     int
 	rs, rows int64
@@ -442,11 +442,11 @@ func (w *Worker) line(l *rowsProduct, way axis, x, y, filters int) {
 }
 
 // Few filters leave most of a vector of 16 empty. Where pixels of a single channel lie side by side, the vector is 16
-// pixels of a line instead, and filters are the rows of a tile; what comes of it is transposed to where pixels belong.
-// Terms and their order are the same, and so are the bits.
+// pixels of a line instead, and filters are the rows of a tile. The result is then transposed. Terms and their order
+// are the same, and so are the bits.
 
-// transposeCost is what it costs to transpose 16 pixels, in multiply-adds of a vector, and tileCost what it costs to
-// begin and end a tile for each of its rows, both measured on one core of Zen 4.
+// transposeCost is the cost of transposing 16 pixels, in multiply-adds of a vector. tileCost is the cost of beginning
+// and ending a tile, for each of its rows. Both were measured on one core of Zen 4.
 const (
 	transposeCost = 90
 	tileCost      = 6

@@ -8,9 +8,9 @@ import (
 )
 
 // flow is what one Winograd convolution works with: a kernel at stride 1 over an image of c channels, which gives out,
-// an image of k. Its scratch is cut into the matrices of the kernel, [points][k/16][c][16] forward and
-// [points][c/16][k][16] back, the panels of the image, [points][unit][c][wide], those of the output, [points][unit]
-// [k][wide], and two pixels. A unit is a tile's part of wide lanes.
+// an image of k. Its scratch has four parts. The matrices of the kernel are [points][k/16][c][16] forward and
+// [points][c/16][k][16] back. The panels of the image are [points][unit][c][wide], those of the output
+// [points][unit][k][wide]. Two pixels follow. A unit is a tile's part of wide lanes.
 type flow struct {
 	tile      winograd.Tile
 	turns     *transforms // the tile's

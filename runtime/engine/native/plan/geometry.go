@@ -133,8 +133,8 @@ func (c *Conv) Active() int {
 	return c.In.Lanes
 }
 
-// Each calls f with the index of every weight in PyTorch's layout [filters][channels/groups][KH][KW] and in memory,
-// [group][filters/16][KH][KW][channels/groups][16], and behind it those of idle taps in PyTorch's order.
+// Each calls f with two indices of every weight. The first is of PyTorch's layout, [filters][channels/groups][KH][KW].
+// The second is of memory, [group][filters/16][KH][KW][channels/groups][16], followed by idle taps in PyTorch's order.
 func (c *Conv) Each(f func(there, here int)) { c.Rows(0, c.Filters, f) }
 
 // Rows is Each for the filters from (included) to (not).
@@ -173,9 +173,9 @@ func (c *Conv) ChunkRows() int {
 // tile may take two.
 func (c *Conv) Transposed() int { return (c.Blocks()*vector + 31) / 32 * 32 }
 
-// Few tells that there are too few filters to fill a vector and too few channels to fill a tile, as in the first layer
-// of LeNet, while the taps of a kernel row are one run of channels in memory. Gradients of such weights are
-// correlations of lanes.
+// Few tells whether filters are too few to fill a vector and channels too few to fill a tile, as in the first layer of
+// LeNet. The taps of a kernel row must be one run of channels in memory. Gradients of such weights are correlations of
+// lanes.
 func (c *Conv) Few() bool {
 	return c.Groups == 1 && c.Filters < 12 && c.In.C < 8 && c.DW == 1 && c.DH == 1 && c.OH*c.OW >= 16 &&
 		c.Left == 0 && (c.OW-1)*c.SW+c.KW <= c.In.W && c.Top == 0 && (c.OH-1)*c.SH+c.KH <= c.In.H

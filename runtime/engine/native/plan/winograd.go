@@ -2,11 +2,11 @@ package plan
 
 import "github.com/disdel/disdel/runtime/engine/native/winograd"
 
-// By Winograd's algorithm a tile of a convolution's outputs takes as many products for each channel and filter as it
-// has points, where the definition has one for each output and tap: images, kernels and outputs are transformed, which
-// costs sums, and rounds once more. Here an image's tiles become panels, one for each point, with channels as rows and
-// the lanes of 16 or 32 rows of the batch as columns; a kernel becomes a matrix for each point; and what is between
-// them are the products that everything else is computed with, too.
+// Winograd's algorithm computes a tile of a convolution's outputs. For each channel and filter, a tile takes one
+// product for each of its points. The definition takes one product for each output and tap. Images, kernels and outputs
+// are transformed; this costs sums, and rounds once more. The tiles of an image become panels, one for each point. A
+// panel has channels as rows, and the lanes of 16 or 32 rows of the batch as columns. A kernel becomes one matrix for
+// each point. The usual matrix products multiply both.
 
 // winogradCost is what an algorithm costs beside its products, in multiply-adds of one row of the batch: a tile of one
 // channel there, one of a filter back, and a kernel, which all rows share. Measured on one core of Zen 3 for F(2x2,
@@ -95,8 +95,9 @@ func WinogradColumns(t winograd.Tile, channels, filters, h, w, lanes int) int {
 	return min(rows*columns*lanes, max(4*vector, panelValues/per/(2*vector)*(2*vector)))
 }
 
-// WinogradLen is the number of values of scratch: the kernels' matrices, the panels of an image and of an output, a
-// pixel of zeros, which borders read, and one that nobody reads, which the parts of tiles outside of the output write.
+// WinogradLen is the number of values of scratch: the kernels' matrices, the panels of an image and of an output, and
+// two pixels. Borders read the first one, which is zero. Parts of tiles outside of the output write the second one,
+// which is never read.
 func WinogradLen(t winograd.Tile, channels, filters, h, w, lanes int) int {
 	if !t.Is() {
 		return 0

@@ -5,11 +5,11 @@
 // Let u be a polynomial of a coefficients, v one of b, and w their product's a+b-1. At a+b-1 points the product's
 // values are those of u times those of v, and its coefficients follow from them: a b products have become a+b-1 (Toom
 // 1963; Cook 1966). Each of the three can be what comes out, since the sum of u_i v_j w_(i+j) over all i and j is
-// linear in each (Winograd 1980). So there are two algorithms for a side of a convolution at stride 1. Where w is the
-// image, u the kernel and v the outputs, they are F(m, r) of Lavin and Gray 2015 ("Fast Algorithms for Convolutional
-// Neural Networks"), which tiles of an image of any size go by. Where w is the kernel, u the image and v the outputs,
-// turned around, a side so short that each of its pixels meets each output, through a tap of its own, is one product of
-// polynomials.
+// linear in each (Winograd 1980). So there are two algorithms for a side of a convolution at stride 1. In the first, w
+// is the image, u the kernel and v the outputs. This is F(m, r) of Lavin and Gray 2015 ("Fast Algorithms for
+// Convolutional Neural Networks"); it computes tiles of an image of any size. In the second, w is the kernel, u the
+// image and v the outputs, turned around. It is for a side so short that each of its pixels meets each output through a
+// tap of its own. Such a side is one product of polynomials.
 //
 // Terms: a tap is one weight of a kernel along a side. A point is where the polynomials are evaluated, so that (m+2)^2
 // products serve a tile of m x m outputs of a 3 x 3 kernel. An idle tap meets no pixel of the image wherever the kernel
