@@ -83,17 +83,59 @@ func (g *generator) raised() network {
 	return n
 }
 
+// windowed is images whose pixels attend within windows, as in Swin and MaxViT: blocks of attention and of two
+// convolutions of one pixel, and between stages half as many rows and columns.
+func (g *generator) windowed() network {
+	side, heads := 8*g.between(2, 4), g.pickInt(1, 2, 4)
+	n := network{input: []int{3, side, side}}
+	width := heads * g.between(8, 24)
+	n.add("conv: {name: b0, filters: %d, kernel: 2, stride: 2}", width)
+	block := 0
+	for stage := range g.between(1, 2) {
+		if stage > 0 {
+			n.add("spaceToDepth: {size: 2}")
+			n.add("layerNorm:")
+			width *= 2
+			block++
+			n.add("conv: {name: b%d, filters: %d, kernel: 1, bias: false}", block, width)
+		}
+		for range g.between(1, 3) {
+			from, size := block, g.between(2, 7)
+			block++
+			n.add("layerNorm: {name: n%d, from: b%d}", block, from)
+			if grid := g.IntN(4) == 0; grid {
+				n.add("windowAttention: {heads: %d, size: %d, grid: true}", heads, size)
+			} else {
+				n.add("windowAttention: {heads: %d, size: %d, shift: %d, cosine: %t}", heads, size, g.IntN(size), g.IntN(2) == 0)
+			}
+			n.add("dropPath: {name: d%d, rate: 0.1}", block)
+			n.add("add: {name: a%d, from: [b%d, d%d]}", block, from, block)
+			n.add("layerNorm:")
+			n.add("conv: {filters: %d, kernel: 1, activation: gelu}", g.between(width, 4*width))
+			n.add("conv: {name: e%d, filters: %d, kernel: 1}", block, width)
+			n.add("add: {name: b%d, from: [a%d, e%d]}", block, block, block)
+		}
+	}
+	n.add("globalAvgPool:")
+	return n
+}
+
 // tokenCount is the vocabulary of drawn sequences: rows store a token in a byte.
 const tokenCount = 256
 
-// generateSequences draws n jobs whose rows are tokens; of every fourth one they are images that grow.
+// generateSequences draws n jobs whose rows are tokens. Every fourth one has images instead: their sides grow, or their
+// pixels attend within windows, in turns.
 func generateSequences(seed uint64, n int) []trial {
 	out := make([]trial, 0, n)
 	for i := range n {
 		g := &generator{Rand: rand.New(rand.NewPCG(seed, 1<<33+uint64(i)))}
 		if i%4 == 3 {
-			out = append(out, g.trial(fmt.Sprintf("%d.%d-raised", seed, i), kind{
-				network: (*generator).raised, change: func(*generator, *trial) {},
+			name, network := "raised", (*generator).raised
+			if i%8 == 7 {
+				name, network = "windowed", (*generator).windowed
+			}
+			out = append(out, g.trial(fmt.Sprintf("%d.%d-%s", seed, i, name), kind{
+				network: network, change: func(*generator, *trial) {},
 			}))
 			continue
 		}
