@@ -110,18 +110,7 @@ func (r *importer) rearrange(n *step, v value) bool {
 				}
 				return b.tensor, true
 			}
-			t, known := o.read()
-			if o.isList && !known {
-				t.sides = []int{len(o.whole)}
-				for _, x := range o.whole {
-					if x == rowCount {
-						x = 1
-					}
-					t.v = append(t.v, float64(x))
-				}
-				known = true
-			}
-			return t, known
+			return o.read()
 		})
 	}
 	if !ok {

@@ -8,7 +8,8 @@ import (
 // mostMoved is how many values of a constant, or places of an image, a node may compute or bring into another order.
 const mostMoved = 1 << 23
 
-// tensor is values in an order: of a constant, or places of values in a layer's output.
+// tensor is values in an order: of a constant, or places of values in a layer's output. NaN stands for the number of
+// rows, which a shape may have.
 type tensor struct {
 	sides []int
 	v     []float64
@@ -73,7 +74,11 @@ func (v *value) read() (t tensor, ok bool) {
 		return t, true
 	}
 	for _, x := range a.integers() {
-		t.v = append(t.v, float64(x))
+		if x == rowCount {
+			t.v = append(t.v, math.NaN())
+		} else {
+			t.v = append(t.v, float64(x))
+		}
 	}
 	return t, len(t.v) == a.length()
 }
@@ -81,6 +86,8 @@ func (v *value) read() (t tensor, ok bool) {
 // whole is a number as an integer; the largest ones stand for the end of an axis.
 func whole(x float64) int64 {
 	switch {
+	case math.IsNaN(x):
+		return rowCount
 	case !(x > -1<<62):
 		return math.MinInt64 + 1
 	case x > 1<<62:
@@ -117,8 +124,11 @@ var ofTwo = map[string]func(a, b float64) float64{
 	"Add": func(a, b float64) float64 { return a + b }, "Sub": func(a, b float64) float64 { return a - b },
 	"Mul": func(a, b float64) float64 { return a * b }, "Min": math.Min, "Max": math.Max,
 	"Equal": func(a, b float64) float64 {
-		if a == b {
+		switch {
+		case a == b:
 			return 1
+		case (math.IsNaN(a) || math.IsNaN(b)) && !(a < 0 || b < 0): // rows are at least 0
+			return math.NaN()
 		}
 		return 0
 	},
@@ -140,7 +150,7 @@ func (r *importer) fold(n *step) bool {
 		return true
 	}
 	var in []tensor
-	floats := false
+	floats, rows := false, false
 	for i, name := range n.in {
 		v, ok := r.in(n, i)
 		t, known := v.read()
@@ -151,6 +161,7 @@ func (r *importer) fold(n *step) bool {
 		}
 		in = append(in, t)
 		floats = floats || v.array != nil && v.array.kind == float32s
+		rows = rows || slices.Contains(v.whole, rowCount)
 	}
 	if len(in) == 0 || len(n.out) == 0 || in[0].sides == nil && in[0].v == nil {
 		return false
@@ -161,8 +172,9 @@ func (r *importer) fold(n *step) bool {
 		if n.kind == "Div" && !floats {
 			f = func(a, b float64) float64 { return math.Trunc(a / b) }
 		}
-		if (n.kind == "Div" || n.kind == "Mod") && slices.Contains(in[1].v, 0) {
-			return false
+		if rows && n.kind != "Equal" || (n.kind == "Div" || n.kind == "Mod") && slices.Contains(in[1].v, 0) {
+			r.fault(n, "it computes with the number of rows, or divides by 0")
+			return true
 		}
 		floats = floats && n.kind != "Equal"
 		out, ok = together(in, func(v []float64) float64 { return f(v[0], v[1]) })
@@ -229,7 +241,10 @@ func (r *importer) foldOther(n *step, in []tensor, floats bool) (out tensor, isF
 		if len(in) == 3 {
 			v, _ := r.in(n, 1)
 			out, ok = together(in, func(v []float64) float64 {
-				if v[0] != 0 {
+				switch {
+				case math.IsNaN(v[0]):
+					return v[0]
+				case v[0] != 0:
 					return v[1]
 				}
 				return v[2]
@@ -252,7 +267,8 @@ func (r *importer) foldOther(n *step, in []tensor, floats bool) (out tensor, isF
 		}
 		return out, false, len(out.v) > 0
 	case "Range":
-		if len(in) == 3 && len(in[0].v)*len(in[1].v)*len(in[2].v) == 1 && in[2].v[0] > 0 && !floats {
+		if len(in) == 3 && len(in[0].v)*len(in[1].v)*len(in[2].v) == 1 && in[2].v[0] > 0 &&
+			in[0].v[0] <= in[1].v[0] && !floats {
 			for x := in[0].v[0]; x < in[1].v[0] && len(out.v) < mostFolded; x += in[2].v[0] {
 				out.v = append(out.v, x)
 			}
@@ -448,6 +464,9 @@ func (t tensor) squeezed(axes []int64, drop bool) (tensor, bool) {
 		rank += len(axes)
 	}
 	chosen := map[int]bool{}
+	for k, side := range t.sides {
+		chosen[k] = drop && len(axes) == 0 && side == 1 // Squeeze without axes
+	}
 	for _, axis := range axes {
 		if axis < 0 {
 			axis += int64(rank)
@@ -527,7 +546,7 @@ func (t tensor) taken(places tensor, axis int) (tensor, bool) {
 		return t, false
 	}
 	for _, p := range places.v {
-		if p < -float64(t.sides[axis]) || p >= float64(t.sides[axis]) {
+		if !(p >= -float64(t.sides[axis]) && p < float64(t.sides[axis])) {
 			return t, false
 		}
 	}

@@ -16,43 +16,45 @@ func (r *importer) hardSteps(n *step) bool {
 	if r.isConstant(n, 0) {
 		from = 1
 	}
-	steps := []*step{n, r.only(n.out[0])}
-	if steps[1] == nil || steps[1].kind != "Clip" {
+	clips := func(s *step) bool {
+		low, high, ok := r.bounds(s)
+		return s.kind == "Clip" && ok && low == 0 && high == 6
+	}
+	divides := func(s *step) bool {
+		return s.kind == "Div" && r.scalar(s, 6) && !r.isConstant(s, 0) || s.kind == "Mul" && r.scalar(s, 1.0/6)
+	}
+	multiplies := func(s *step) bool { return s.kind == "Mul" && slices.Contains(s.in, n.in[from]) }
+	op, steps := model.OpHardSwish, r.chain(n, clips, divides, multiplies)
+	if steps == nil {
+		steps = r.chain(n, clips, multiplies, divides)
+	}
+	if steps == nil {
+		op, steps = model.OpHardSigmoid, r.chain(n, clips, divides)
+	}
+	if steps == nil {
 		return false
 	}
-	if low, high, ok := r.bounds(steps[1]); !ok || low != 0 || high != 6 {
-		return false
-	}
-	divided, multiplied := false, false
-	for range 2 {
-		next := r.only(steps[len(steps)-1].out[0])
-		switch {
-		case next == nil:
-		case !divided && (next.kind == "Div" && r.scalar(next, 6) && !r.isConstant(next, 0) ||
-			next.kind == "Mul" && r.scalar(next, 1.0/6)):
-			divided = true
-		case !multiplied && next.kind == "Mul" && slices.Contains(next.in, n.in[from]):
-			multiplied = true
-		default:
-			next = nil
+	return r.activation(n, from, op, steps)
+}
+
+// chain finds the nodes behind n, each the only user of the one before it, that pass the tests. It is nil if one fails.
+func (r *importer) chain(n *step, tests ...func(*step) bool) (list []*step) {
+	for _, test := range tests {
+		if n = r.only(n.out[0]); n == nil || len(n.out) != 1 || !test(n) {
+			return nil
 		}
-		if next == nil {
-			break
-		}
-		steps = append(steps, next)
+		list = append(list, n)
 	}
-	if !divided {
-		return false
-	}
-	x, view, ok := r.seen(n, from)
+	return list
+}
+
+// activation adds the layer that n and the steps behind it compute of n's input i.
+func (r *importer) activation(n *step, i int, op model.Op, steps []*step) bool {
+	x, view, ok := r.seen(n, i)
 	if !ok {
 		return false
 	}
-	op := model.OpHardSigmoid
-	if multiplied {
-		op = model.OpHardSwish
-	}
-	for _, s := range steps[1:] {
+	for _, s := range steps {
 		s.done = true
 	}
 	r.set(steps[len(steps)-1], value{isNode: true, node: r.b.Same(r.name(n, ""), x, op), view: view})
@@ -103,5 +105,5 @@ func (r *importer) multiplied(n *step, by float64) bool {
 // isConstant tells whether an input of a node is a constant.
 func (r *importer) isConstant(n *step, i int) bool {
 	v, _ := r.in(n, i)
-	return v.array != nil || v.isList
+	return v.array != nil
 }

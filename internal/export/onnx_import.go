@@ -114,12 +114,12 @@ func (e *end) fix(row []int) error {
 	return nil
 }
 
-// value is what a name of the graph stands for: a node of the network, a constant, or a list of integers.
+// value is what a name of the graph stands for: a node of the network, or a constant.
 type value struct {
 	node   int // of the builder, where isNode
 	isNode bool
 	array  *array
-	whole  []int64 // where isList; rowCount stands for the number of rows
+	whole  []int64 // of array, where isList: it is a short list of integers, and rowCount stands for the number of rows
 	isList bool
 	means  int // columns of an adaptive pool whose rows are still to come
 	view   view
@@ -349,7 +349,7 @@ func (r *importer) in(n *step, i int) (v value, ok bool) {
 // from is the layer that is a node's input i.
 func (r *importer) from(n *step, i int) (node int, ok bool) {
 	switch v, _ := r.in(n, i); {
-	case v.array != nil || v.isList:
+	case v.array != nil:
 		r.fault(n, "its input %d is a constant; disdel reads layers there", i)
 	case !v.isNode || v.means > 0 || v.view != asLayer:
 		r.fault(n, "its input %d is no output of a layer, or has its axes in another order", i)

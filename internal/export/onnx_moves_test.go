@@ -29,3 +29,35 @@ func TestMovedWeightsAreNotComputed(t *testing.T) {
 		t.Errorf("%v of %v", got.floats32(), got.sides)
 	}
 }
+
+// A list may hold the number of rows: nodes move it, and compare it with -1. They do not compute with it.
+func TestTheNumberOfRowsIsMovedAndNotComputedWith(t *testing.T) {
+	list := func(v ...int64) value {
+		return constant(&array{kind: int64s, sides: []int{len(v)}, ints: v})
+	}
+	for _, c := range []struct {
+		n    step
+		want []int64 // nil: refused
+	}{
+		{step{kind: "Concat", in: []string{"shape", "one"}}, []int64{rowCount, 3, 1, 1}},
+		{step{kind: "Gather", in: []string{"shape", "zero"}}, []int64{rowCount}},
+		{step{kind: "Slice", in: []string{"shape", "zero", "one"}}, []int64{rowCount}},
+		{step{kind: "Squeeze", in: []string{"zero"}}, []int64{0}},
+		{step{kind: "Cast", in: []string{"shape"}}, []int64{rowCount, 3, 1}},
+		{step{kind: "Equal", in: []string{"shape", "minus"}}, []int64{0, 0, 0}},
+		{step{kind: "Equal", in: []string{"shape", "one"}}, []int64{rowCount, 0, 1}},
+		{step{kind: "Where", in: []string{"mixed", "shape", "one"}}, []int64{rowCount, 1, 1}},
+		{step{kind: "Gather", in: []string{"one", "shape"}}, nil},
+		{step{kind: "Mul", in: []string{"shape", "one"}}, nil},
+		{step{kind: "Range", in: []string{"zero", "shape", "one"}}, nil},
+	} {
+		r := &importer{folds: 100, at: map[string]value{
+			"shape": list(rowCount, 3, 1), "one": list(1), "zero": list(0), "minus": list(-1), "mixed": list(1, 0, 0),
+		}}
+		c.n.out, c.n.options = []string{"y"}, map[string]option{}
+		ok := r.fold(&c.n) && len(r.faults) == 0
+		if got := r.at["y"].whole; ok != (c.want != nil) || !slices.Equal(got, c.want) {
+			t.Errorf("%s of %v: %v, %v", c.n.kind, c.n.in, got, ok)
+		}
+	}
+}

@@ -28,11 +28,11 @@ func nodeReaders() map[string]nodeReader {
 		"Concat": (*importer).concat, "Dropout": (*importer).pass, "Identity": (*importer).pass, "Cast": (*importer).cast,
 		"Constant": (*importer).constant, "Shape": (*importer).shape, "Gather": (*importer).gather,
 		"Mul": (*importer).mul, "Transpose": (*importer).transpose, "Split": (*importer).split,
-		"ConstantOfShape": (*importer).filled, "Equal": (*importer).equal, "Where": (*importer).where,
+		"ConstantOfShape": (*importer).filled, "Equal": loose(constants), "Where": loose(constants),
 		"Expand": (*importer).expand,
 		"Erf":    loose("gelu"), "Sub": loose("layerNorm"),
 		"Pow": loose("layerNorm"), "Sqrt": loose("layerNorm"), "LayerNormalization": (*importer).layerNorm,
-		"Unsqueeze": (*importer).unsqueeze, "Slice": (*importer).slice, "Pad": (*importer).pad,
+		"Unsqueeze": loose(constants), "Slice": (*importer).slice, "Pad": (*importer).pad,
 		"SpaceToDepth": (*importer).spaceToDepth, "Einsum": loose(windows), "ReduceL2": loose(windows),
 		"Mod": loose(constants), "Not": loose(constants), "Range": loose(constants), "ScatterND": loose(constants),
 		"Neg": loose(constants), "Min": (*importer).least, "Max": (*importer).largest, "Exp": loose(constants),
@@ -199,42 +199,19 @@ func (r *importer) follows(n *step, op model.Op) bool {
 
 // div reads the steps of gelu, as PyTorch writes it: x / sqrt(2), erf, + 1, * x, * 0.5.
 func (r *importer) div(n *step) {
-	if r.whole(n, func(a, b int64) int64 { return a / b }) {
-		return
-	}
 	if r.heads(n) {
 		return
 	}
-	x, view, ok := r.seen(n, 0)
-	if !ok {
-		return
-	}
-	at, holds := n, r.scalar(n, math.Sqrt2)
-	for _, kind := range []string{"Erf", "Add", "Mul", "Mul"} {
-		next := r.only(at.out[0])
-		if holds = holds && next != nil && next.kind == kind && len(next.out) == 1; !holds {
-			break
-		}
-		switch {
-		case kind == "Add":
-			holds = r.scalar(next, 1)
-		case kind == "Mul" && at.kind == "Add":
-			holds = slices.Contains(next.in, n.in[0])
-		case kind == "Mul":
-			holds = r.scalar(next, 0.5)
-		}
-		at = next
-	}
-	if !holds {
+	steps := r.chain(n,
+		func(s *step) bool { return s.kind == "Erf" },
+		func(s *step) bool { return s.kind == "Add" && r.scalar(s, 1) },
+		func(s *step) bool { return s.kind == "Mul" && slices.Contains(s.in, n.in[0]) },
+		func(s *step) bool { return s.kind == "Mul" && r.scalar(s, 0.5) })
+	if steps == nil || !r.scalar(n, math.Sqrt2) {
 		loose("gelu")(r, n)
 		return
 	}
-	for step := r.only(n.out[0]); ; step = r.only(step.out[0]) {
-		if step.done = true; step == at {
-			break
-		}
-	}
-	r.set(at, value{isNode: true, node: r.b.Same(r.name(n, ""), x, model.OpGELU), view: view})
+	r.activation(n, 0, model.OpGELU, steps)
 }
 
 // scalar tells whether one input of a node is this constant.

@@ -225,43 +225,7 @@ func (r *importer) filled(n *step) {
 		r.fault(n, "disdel computes lists of up to %d equal integers here", mostFolded)
 		return
 	}
-	r.set(n, value{whole: slices.Repeat(list, int(length[0])), isList: true})
-}
-
-func (r *importer) equal(n *step) {
-	if !r.whole(n, func(a, b int64) int64 {
-		if a == b {
-			return 1
-		}
-		return 0
-	}) {
-		r.fault(n, "disdel computes this only of shapes")
-	}
-}
-
-func (r *importer) where(n *step) {
-	if len(n.in) != 3 {
-		r.fault(n, "it needs three inputs")
-		return
-	}
-	var lists [3][]int64
-	for i := range lists {
-		var ok bool
-		if lists[i], ok = r.folded(n, i); !ok {
-			return
-		}
-		if len(lists[i]) != len(lists[0]) {
-			r.fault(n, "its lists have different lengths")
-			return
-		}
-	}
-	out := slices.Clone(lists[2])
-	for i, yes := range lists[0] {
-		if yes != 0 {
-			out[i] = lists[1][i]
-		}
-	}
-	r.set(n, value{whole: out, isList: true})
+	r.setList(n, slices.Repeat(list, int(length[0])))
 }
 
 // expand passes on a constant that it leaves as large as it is, and zeros.

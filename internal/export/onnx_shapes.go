@@ -79,16 +79,12 @@ func (r *importer) flat(n *step, x int) {
 	r.layer(n, x)
 }
 
-// reshape makes a list of numbers of an image, or computes the shape of a list of integers.
+// reshape makes a list of numbers of an image.
 func (r *importer) reshape(n *step) {
 	v, _ := r.in(n, 0)
 	to, _ := r.in(n, 1)
 	if !to.isList || len(to.whole) == 0 {
 		r.fault(n, "its shape is not known before the network runs")
-		return
-	}
-	if v.isList {
-		r.set(n, v)
 		return
 	}
 	if r.heads(n) {
@@ -164,12 +160,8 @@ func (r *importer) sides(x int) model.Shape {
 	return out
 }
 
-// squeeze drops sides of 1: of an image of one pixel, which becomes a list, and of lists of integers.
+// squeeze drops sides of 1 of an image of one pixel, which becomes a list.
 func (r *importer) squeeze(n *step) {
-	if v, _ := r.in(n, 0); v.isList {
-		r.set(n, v)
-		return
-	}
 	if r.oneDirection(n) {
 		return
 	}
@@ -230,9 +222,6 @@ func (r *importer) add(n *step) {
 	if r.positions(n) || r.hardSteps(n) {
 		return
 	}
-	if r.whole(n, func(a, b int64) int64 { return a + b }) {
-		return
-	}
 	if len(n.in) == 1 {
 		r.pass(n)
 		return
@@ -259,19 +248,14 @@ func (r *importer) add(n *step) {
 	r.set(n, value{isNode: true, node: r.b.Add(r.name(n, ""), list...), view: order})
 }
 
-// concat joins the channels of images or sequences, vectors, states, or lists of integers.
+// concat joins the channels of images or sequences, vectors, or states.
 func (r *importer) concat(n *step) {
 	if r.classToken(n) || r.joinsStates(n) {
 		return
 	}
 	var order view
 	var list []int
-	var values []int64
 	for i := range n.in {
-		if v, _ := r.in(n, i); v.isList {
-			values = append(values, v.whole...)
-			continue
-		}
 		x, view, ok := r.seen(n, i)
 		if !ok {
 			return
@@ -288,29 +272,22 @@ func (r *importer) concat(n *step) {
 		along = 2
 	}
 	axis := n.whole("axis", 0)
-	if axis < 0 && len(list) > 0 {
+	if axis < 0 {
 		axis += int64(len(r.sides(list[0]))) + 1
 	}
 	switch {
-	case len(list) == 0 && len(values) <= mostFolded:
-		r.set(n, value{whole: values, isList: true})
-	case len(list) == 1 && len(values) == 0:
+	case len(list) == 1:
 		r.pass(n)
-	case len(values) > 0 || axis != along || order != asLayer && len(r.b.Out(list[0])) == 3:
+	case axis != along || order != asLayer && len(r.b.Out(list[0])) == 3:
 		r.fault(n, "axis is %d; disdel joins the channels of images and of sequences, and vectors", axis)
 	default:
 		r.set(n, value{isNode: true, node: r.b.Concat(r.name(n, ""), list...), view: order})
 	}
 }
 
-// pass gives what a node takes.
-func (r *importer) pass(n *step) {
-	v, _ := r.in(n, 0)
-	r.set(n, v)
-}
-
+// cast passes on tokens.
 func (r *importer) cast(n *step) {
-	if v, _ := r.in(n, 0); !v.isList && v.view != asTokens && v.view != tokensTurned {
+	if v, _ := r.in(n, 0); v.view != asTokens && v.view != tokensTurned {
 		r.fault(n, "disdel computes with float32 only")
 		return
 	}
@@ -322,17 +299,23 @@ func (r *importer) constant(n *step) {
 	case o.array != nil:
 		r.set(n, constant(o.array))
 	case len(list) > 0:
-		r.set(n, value{whole: list, isList: true})
+		r.setList(n, list)
 	default:
 		r.fault(n, "disdel reads constants of the option value")
 	}
+}
+
+// pass gives what a node takes.
+func (r *importer) pass(n *step) {
+	v, _ := r.in(n, 0)
+	r.set(n, v)
 }
 
 // shape is known, except for the number of rows.
 func (r *importer) shape(n *step) {
 	v, _ := r.in(n, 0)
 	if v.heads != nil && v.heads.at == projected {
-		r.set(n, value{whole: []int64{int64(r.b.Out(v.node)[1]), r.rows, 3 * int64(r.b.Out(v.node)[0])}, isList: true})
+		r.setList(n, []int64{int64(r.b.Out(v.node)[1]), r.rows, 3 * int64(r.b.Out(v.node)[0])})
 		return
 	}
 	list := []int64{rowCount}
@@ -358,10 +341,13 @@ func (r *importer) shape(n *step) {
 	}
 	if list[0] == rowCount && r.rows == 1 && len(r.b.Out(v.node)) == 3 {
 		list[0] = 1
-		r.set(n, constant(&array{name: label(n), kind: int64s, sides: []int{len(list)}, ints: list}))
-		return
 	}
-	r.set(n, value{whole: list, isList: true})
+	r.setList(n, list)
+}
+
+// setList says that a node gives a list of integers.
+func (r *importer) setList(n *step, list []int64) {
+	r.set(n, constant(&array{name: label(n), kind: int64s, sides: []int{len(list)}, ints: list}))
 }
 
 // folded is a list of integers that a node takes.
@@ -373,35 +359,10 @@ func (r *importer) folded(n *step, i int) ([]int64, bool) {
 	return v.whole, v.isList
 }
 
+// gather reads a Gather of a layer's output or of weights; fold has read the others.
 func (r *importer) gather(n *step) {
-	if r.takesPosition(n) || r.someStates(n) || r.embedding(n) {
-		return
-	}
-	from, ok := r.folded(n, 0)
-	if !ok {
-		return
-	}
-	places, ok := r.folded(n, 1)
-	if !ok {
-		return
-	}
-	var out []int64
-	for _, at := range places {
-		if at < 0 {
-			at += int64(len(from))
-		}
-		if at < 0 || at >= int64(len(from)) {
-			r.fault(n, "it takes number %d of %d", at, len(from))
-			return
-		}
-		out = append(out, from[at])
-	}
-	r.set(n, value{whole: out, isList: true})
-}
-
-func (r *importer) unsqueeze(n *step) {
-	if _, ok := r.folded(n, 0); ok {
-		r.pass(n)
+	if !r.takesPosition(n) && !r.someStates(n) && !r.embedding(n) {
+		r.fault(n, "disdel computes this only of shapes")
 	}
 }
 
@@ -483,14 +444,10 @@ func within(at int64, length int) int {
 	return int(max(0, min(at, int64(length))))
 }
 
-// slice takes the pixels of an image at a stride, as a convolution of single pixels, or part of a list of integers.
+// slice takes the pixels of an image at a stride, as a convolution of single pixels.
 func (r *importer) slice(n *step) {
 	starts, ends := r.list(n, 1, "starts"), r.list(n, 2, "ends")
 	axes, steps := r.list(n, 3, "axes"), r.list(n, 4, "")
-	if v, _ := r.in(n, 0); v.isList {
-		r.cut(n, v.whole, starts, ends, steps)
-		return
-	}
 	if v, _ := r.in(n, 0); v.zeros {
 		r.pass(n)
 		return
@@ -526,16 +483,6 @@ func (r *importer) slice(n *step) {
 	w := model.Window{Kernel: model.Sides{H: 1, W: 1}, Stride: model.Sides{H: int(steps[0]), W: int(steps[1])}}
 	r.notes = append(r.notes, "layer "+name+" is a convolution that takes single pixels; training changes its weights")
 	r.layer(n, r.b.Conv(name, x, in[0], w, in[0], false))
-}
-
-// cut takes part of a list of integers.
-func (r *importer) cut(n *step, list, starts, ends, steps []int64) {
-	if len(starts) != 1 || len(ends) != 1 || len(steps) > 0 && steps[0] != 1 {
-		r.fault(n, "disdel reads slices of lists with one start, one end and step 1")
-		return
-	}
-	from, to := within(starts[0], len(list)), within(ends[0], len(list))
-	r.set(n, value{whole: list[from:max(from, to)], isList: true})
 }
 
 // pad adds channels of zeros, as a convolution of single pixels.

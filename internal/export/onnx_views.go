@@ -224,7 +224,7 @@ func (r *importer) split(n *step) {
 // channel, as ConvNeXt's layer scale, become a depthwise convolution of single pixels. Other constants are read as
 // parts of silu, hardSwish, gelu and layerNorm only.
 func (r *importer) mul(n *step) {
-	if r.whole(n, func(a, b int64) int64 { return a * b }) || r.layerScale(n) {
+	if r.layerScale(n) {
 		return
 	}
 	var in [2]int
@@ -260,31 +260,4 @@ func (r *importer) layerScale(n *step) bool {
 		return true
 	}
 	return false
-}
-
-// whole computes with two lists of integers. It is false where the node computes with others.
-func (r *importer) whole(n *step, f func(a, b int64) int64) bool {
-	a, _ := r.in(n, 0)
-	b, _ := r.in(n, 1)
-	if !a.isList || !b.isList || len(n.in) != 2 {
-		return false
-	}
-	long, times := max(len(a.whole), len(b.whole)), [2]int{len(a.whole), len(b.whole)}
-	for _, count := range times {
-		if count != long && count != 1 {
-			r.fault(n, "its lists have %d and %d numbers", times[0], times[1])
-			return true
-		}
-	}
-	out := make([]int64, long)
-	for i := range out {
-		x, y := a.whole[i%times[0]], b.whole[i%times[1]]
-		if x == rowCount || y == rowCount || n.kind == "Div" && y == 0 {
-			r.fault(n, "it computes with the number of rows, or divides by 0")
-			return true
-		}
-		out[i] = f(x, y)
-	}
-	r.set(n, value{whole: out, isList: true})
-	return true
 }

@@ -206,18 +206,13 @@ func (r *importer) onScores(n *step, v, o value) bool {
 	case "Reshape":
 		to, ok := o.read()
 		places := s.queries.sides[1]
-		if !ok {
-			for _, x := range o.whole {
-				to.v = append(to.v, float64(x))
-			}
-		}
 		known, open := 1, -1
 		var sides []int
 		for i, x := range to.v {
 			if x == -1 && open < 0 {
 				x, open = 1, i
 			}
-			if x < 1 || x > mostMoved || known > mostMoved {
+			if !(x >= 1 && x <= mostMoved) || known > mostMoved {
 				return false
 			}
 			known *= int(x)
@@ -227,7 +222,7 @@ func (r *importer) onScores(n *step, v, o value) bool {
 		if open >= 0 && all%known == 0 {
 			sides[open] = all / known
 		}
-		if rank := len(sides); size(sides) != all || rank < 3 || sides[rank-1] != places || sides[rank-2] != places {
+		if rank := len(sides); !ok || size(sides) != all || rank < 3 || sides[rank-1] != places || sides[rank-2] != places {
 			return false
 		}
 		b.tensor = tensor{sides: sides}
