@@ -219,14 +219,14 @@ func TestAdaptedLayersAreNamed(t *testing.T) {
 	for _, c := range []struct {
 		lora          disdel.LoRA
 		layers, whole string
-		fault         string
+		field, fault  string
 	}{
-		{disdel.LoRA{Layers: "*"}, "fc1", "fc2", ""},
-		{disdel.LoRA{Layers: "*", Whole: "conv*"}, "fc1", "conv1, conv2, fc2", ""},
-		{disdel.LoRA{Layers: "conv1"}, "", "", "no dense layer with given weights for conv1"},
-		{disdel.LoRA{Layers: "fc2"}, "", "", "no dense layer with given weights for fc2"},
-		{disdel.LoRA{Layers: "fc1", Whole: "fc1"}, "", "", "no dense layer with given weights for fc1"},
-		{disdel.LoRA{Layers: "*", Whole: "x, y"}, "", "", "no layer with weights for x, y"},
+		{disdel.LoRA{Layers: "*"}, "fc1", "fc2", "", ""},
+		{disdel.LoRA{Layers: "*", Whole: "conv*"}, "fc1", "conv1, conv2, fc2", "", ""},
+		{disdel.LoRA{Layers: "conv1"}, "", "", "layers", "no dense layer with given weights for conv1"},
+		{disdel.LoRA{Layers: "fc2"}, "", "", "layers", "no dense layer with given weights for fc2"},
+		{disdel.LoRA{Layers: "fc1", Whole: "fc1"}, "", "", "layers", "no dense layer with given weights for fc1"},
+		{disdel.LoRA{Layers: "*", Whole: "x, y"}, "", "", "whole", "no layer with weights for x, y"},
 	} {
 		job := disdel.Job{Model: disdel.Model{Name: "digits-cnn"}}
 		job.Model.Init = disdel.Init{Weights: "x", ReplaceHead: true}
@@ -238,7 +238,7 @@ func TestAdaptedLayersAreNamed(t *testing.T) {
 		var faults *disdel.Faults
 		switch {
 		case c.fault != "":
-			if !errors.As(err, &faults) || faults.Faults[0].Path != loraPath ||
+			if !errors.As(err, &faults) || faults.Faults[0].Path != "model.lora."+c.field ||
 				!strings.Contains(faults.Faults[0].Msg, c.fault) {
 				t.Errorf("%+v: %v", c.lora, err)
 			}

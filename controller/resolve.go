@@ -3,6 +3,7 @@ package controller
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -499,9 +500,11 @@ func (r *resolver) adapt() {
 	if r.Graph == nil || lora == nil {
 		return
 	}
-	if err := r.Graph.Adapt(r.Job.Model.Init, *lora); err != nil {
-		e := disdel.AsError(err)
-		r.fault(loraPath, e.Hint, "%s", e.Msg)
+	var faults *disdel.Faults
+	if errors.As(r.Graph.Adapt(r.Job.Model.Init, *lora), &faults) {
+		for _, f := range faults.Faults {
+			r.fault(f.Path, f.Hint, "%s", f.Msg)
+		}
 		return
 	}
 	named := *lora
@@ -527,7 +530,6 @@ const (
 	exceptPath  = "model.init.except"
 	headPath    = "model.init.replaceHead"
 	freezePath  = "model.init.freeze"
-	loraPath    = "model.lora"
 )
 
 const layersHint = "disdel model show NETWORK --layers names the network's arrays"

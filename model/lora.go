@@ -27,26 +27,31 @@ const (
 // but for those that init draws and those that lora.Whole names. A name is that of a layer, or of a block around
 // layers; * stands for any text.
 //
-// It returns Invalid, and changes nothing, for names without a dense layer, for a rank below 1 or an alpha that is not
-// above 0, and for a network that is a program's own.
+// It returns *disdel.Faults of the job file's fields, and changes nothing, for names without a dense layer, for a rank
+// below 1 or an alpha that is not above 0, and for a network that is a program's own.
 func (g *Graph) Adapt(init disdel.Init, lora disdel.LoRA) error {
+	whole, unknownWhole := g.find(lora.WholeNames(), func(Param) bool { return true })
+	adapted := func(p Param) bool { return g.adapts(init, p) && !whole[p.Node] }
+	chosen, unknown := g.find(lora.Names(), adapted)
+	var out disdel.Faults
+	fault := func(wrong bool, field, msg, hint string) {
+		if wrong {
+			out.Faults = append(out.Faults, disdel.Fault{Path: "model.lora" + field, Msg: msg, Hint: hint})
+		}
+	}
 	if g.Custom() != nil || g.Sparse() != nil {
-		return loraError("its own program computes it, and disdel cannot add adapters to its layers", "leave model.lora out")
+		fault(true, "", "its own program computes it, and disdel cannot add adapters to its layers",
+			"leave model.lora out")
+		return &out
 	}
-	if lora.Rank < 1 || !(lora.Alpha > 0) {
-		return loraError(fmt.Sprintf("the rank is %d and alpha %g", lora.Rank, lora.Alpha),
-			"use a rank of 8 and an alpha of 16")
-	}
-	whole, unknown := g.find(lora.WholeNames(), func(Param) bool { return true })
-	if len(unknown) > 0 {
-		return loraError("there is no layer with weights for "+strings.Join(unknown, ", "),
-			g.someOf("layers with weights", func(Param) bool { return true }))
-	}
-	chosen, unknown := g.find(lora.Names(), func(p Param) bool { return g.adapts(init, p) && !whole[p.Node] })
-	if len(unknown) > 0 {
-		return loraError("there is no dense layer with given weights for "+strings.Join(unknown, ", "),
-			g.someOf("dense layers with given weights",
-				func(p Param) bool { return g.adapts(init, p) && !whole[p.Node] }))
+	fault(lora.Rank < 1, ".rank", fmt.Sprintf("the rank is %d", lora.Rank), "use a rank of 8")
+	fault(!(lora.Alpha > 0), ".alpha", fmt.Sprintf("alpha is %g", lora.Alpha), "use an alpha of 16")
+	fault(len(unknownWhole) > 0, ".whole", "there is no layer with weights for "+strings.Join(unknownWhole, ", "),
+		g.someOf("layers with weights", func(Param) bool { return true }))
+	fault(len(unknown) > 0, ".layers", "there is no dense layer with given weights for "+strings.Join(unknown, ", "),
+		g.someOf("dense layers with given weights", adapted))
+	if len(out.Faults) > 0 {
+		return &out
 	}
 	for i := range g.Nodes {
 		params := g.appendTrained(nil, i)
@@ -56,10 +61,6 @@ func (g *Graph) Adapt(init disdel.Init, lora disdel.LoRA) error {
 	}
 	g.addAdapters(chosen, lora)
 	return nil
-}
-
-func loraError(msg, hint string) error {
-	return &disdel.Error{Kind: disdel.Invalid, Op: "add adapters", Msg: msg, Hint: hint}
 }
 
 // adapts tells whether an array is the weight of a dense layer that may get an adapter.

@@ -197,9 +197,9 @@ func (r *reader) smoothing(job *disdel.Job) {
 
 // classWeights checks that the job's loss and engine can weigh classes.
 func (r *reader) classWeights(job *disdel.Job) {
-	const path, loss, smoothing = "training.classWeights", "training.loss", "training.labelSmoothing"
+	const path, loss = "training.classWeights", "training.loss"
 	t := job.Training
-	if t.ClassWeights == "" || !r.sound(path, loss, smoothing, backendPath) {
+	if t.ClassWeights == "" || !r.sound(path, loss, backendPath) {
 		return
 	}
 	err := t.ClassWeights.Check()
@@ -208,8 +208,6 @@ func (r *reader) classWeights(job *disdel.Job) {
 		r.fault(r.places[path], path, "write balanced, or CLASS=WEIGHT with commas between: cat=2,dog=0.5", "%v", err)
 	case t.Loss != disdel.LossCrossEntropy:
 		r.fault(r.places[path], path, "take it out", "does not go with the loss %s", t.Loss)
-	case t.LabelSmoothing > 0:
-		r.fault(r.places[path], path, "take one of them out", "does not go with labelSmoothing")
 	case cmp.Or(t.Backend, disdel.BackendNative) != disdel.BackendNative || job.Model.NeedsProgram():
 		r.fault(r.places[path], path, "take it out", "only the native backend has it")
 	}

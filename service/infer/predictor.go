@@ -189,8 +189,8 @@ func (t *Model) Read(name string, data []byte) (Inputs, error) {
 	return in, err
 }
 
-// Texts are the texts of a file: a list of them in JSON, or one in each line. ok is false if the data are no texts, or
-// the model takes none. A table has tokens.
+// Texts are the texts of a file: a list of them in JSON, exactly as they are, or one in each line that is not blank. ok
+// is false if the data are no texts, or the model takes none. A table has tokens.
 func (t *Model) Texts(name string, data []byte) (list []string, ok bool) {
 	if t.texts == nil || !utf8.Valid(data) || isTable(name) {
 		return nil, false
@@ -203,8 +203,8 @@ func (t *Model) Texts(name string, data []byte) (list []string, ok bool) {
 		}
 	default:
 		for line := range strings.Lines(string(data)) {
-			if line = strings.TrimSpace(line); line != "" {
-				list = append(list, line)
+			if strings.TrimSpace(line) != "" {
+				list = append(list, strings.TrimRight(line, "\r\n"))
 			}
 		}
 	}

@@ -1,6 +1,8 @@
 package infer
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,6 +37,22 @@ func TestLinesOfATextFileAreTextsOfTheirOwn(t *testing.T) {
 		noted := strings.Contains(strings.Join(in.Notes, "\n"), "each of the 2 lines of "+c.file+" is a text of its own")
 		if err != nil || len(in.Rows) != c.rows || noted != c.isNoted {
 			t.Errorf("%q: %d rows, notes %q, %v", c.text, len(in.Rows), in.Notes, err)
+		}
+	}
+}
+
+// Blanks are part of a text: JSON keeps them all, and a line keeps those at its ends. Blank lines are no texts.
+func TestTextsKeepTheirBlanks(t *testing.T) {
+	m := &Model{texts: func() (*text.Tokenizer, error) { return nil, errors.ErrUnsupported }}
+	for given, want := range map[string][]string{
+		"  the cat \r\n \t\n\n\tsat\n":          {"  the cat ", "\tsat"},
+		"the cat  ":                             {"the cat  "},
+		"the \u2003cat\u2003\n":                 {"the \u2003cat\u2003"},
+		`["", " ", " the cat\n", "\r\n\u0000"]`: {"", " ", " the cat\n", "\r\n\x00"},
+		" {\"inputs\": [\" the cat \"]}\n":      {" the cat "},
+	} {
+		if list, ok := m.Texts("a", []byte(given)); !ok || !slices.Equal(list, want) {
+			t.Errorf("%q: %q", given, list)
 		}
 	}
 }

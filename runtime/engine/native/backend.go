@@ -51,7 +51,7 @@ func PlanOf(s engine.Spec) (*plan.Plan, error) {
 		if err := s.OnlyFloat32(disdel.BackendNative); err != nil {
 			return nil, err
 		}
-	} else if plan.HasSequences(s.Graph) {
+	} else if !plan.MayShorten(s.Graph) {
 		return nil, &disdel.Error{
 			Kind: disdel.Invalid, Op: "make engine",
 			Msg:  fmt.Sprintf("%s has layers of sequences, and the native backend trains these with float32 only", s.Graph.Name),

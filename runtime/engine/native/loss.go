@@ -64,13 +64,9 @@ func (e *Engine) lossOf(w *kernel.Worker, gradient bool) {
 			label = int(e.target.Classes[r])
 		}
 		e.right[r] = label >= 0 && largest(row) == label
-		if s := e.spec.LabelSmoothing; s > 0 && label >= 0 && e.training {
-			losses[r] = smoothed(row, label, s, softmax, gradient, 1/float64(e.batch))
-			continue
-		}
-		if e.spec.ClassWeights != nil && label >= 0 && e.training {
-			share := float64(e.spec.ClassWeights[label]) / e.weighed
-			losses[r] = share * float64(e.batch) * crossEntropy(row, label, softmax, gradient, share)
+		if s := &e.spec; (s.LabelSmoothing > 0 || s.ClassWeights != nil) && label >= 0 && e.training {
+			loss := smoothed(row, label, s.LabelSmoothing, s.ClassWeights, softmax, gradient, 1/e.weighed)
+			losses[r] = float64(e.batch) / e.weighed * loss
 			continue
 		}
 		if sigmoid {
@@ -271,9 +267,8 @@ func checkClassWeights(s *engine.Spec) error {
 		return &disdel.Error{Kind: disdel.Invalid, Op: "make engine", Msg: msg, Hint: hint}
 	}
 	switch n := s.Graph.Output().Len(); {
-	case s.Loss != CrossEntropy || s.LabelSmoothing != 0 || s.Graph.PredictsTokens():
-		return bad(fmt.Sprintf("class weights with the loss %s", s.Loss),
-			"use crossEntropy without label smoothing, and no language model")
+	case s.Loss != CrossEntropy || s.Graph.PredictsTokens():
+		return bad(fmt.Sprintf("class weights with the loss %s", s.Loss), "use crossEntropy, and no language model")
 	case len(s.ClassWeights) != n:
 		return bad(fmt.Sprintf("%d class weights for %d outputs", len(s.ClassWeights), n), "give each class one weight")
 	case slices.ContainsFunc(s.ClassWeights, func(w float32) bool { return !(w > 0) || math.IsInf(float64(w), 0) }):
@@ -283,32 +278,44 @@ func checkClassWeights(s *engine.Spec) error {
 	}
 }
 
-// weigh adds up the class weights of a batch, by which its loss is divided.
+// weigh adds up the class weights of a batch, by which its loss is divided. Without weights each row counts as 1.
 func (e *Engine) weigh(classes []int32) {
-	e.weighed = 0
+	e.weighed = float64(len(classes))
 	if e.spec.ClassWeights == nil {
 		return
 	}
+	e.weighed = 0
 	for _, k := range classes {
 		e.weighed += float64(e.spec.ClassWeights[k])
 	}
 }
 
-// smoothed is crossEntropy of a label of which a share is spread evenly over all classes (Szegedy 2016).
-func smoothed(row []float32, label int, share float64, softmax, gradient bool, scale float64) float64 {
-	top, n, mean := float64(row[label]), float64(len(row)), 0.0
-	for _, v := range row {
-		mean += float64(v) / n
+// smoothed is crossEntropy of a label of which a share is spread evenly over all classes (Szegedy 2016). The loss of
+// each class counts as much as its weight; without weights all count as 1.
+func smoothed(
+	row []float32, label int, share float64, weights []float32, softmax, gradient bool, scale float64,
+) float64 {
+	weight := func(k int) float64 {
+		if weights == nil {
+			return 1
+		}
+		return float64(weights[k])
 	}
+	top, n, spread, off := float64(row[label]), float64(len(row)), 0.0, 0.0
+	for k, v := range row {
+		spread += share / n * weight(k)
+		off += share / n * weight(k) * (top - float64(v))
+	}
+	whole := (1-share)*weight(label) + spread
 	// The loss of a class k is log(sum of exp) less output k: the others differ from the label's by the outputs alone.
-	loss := crossEntropy(row, label, softmax, gradient, scale) + share*(top-mean)
+	loss := whole*crossEntropy(row, label, softmax, gradient, scale*whole) + off
 	for k := range row {
 		if !gradient {
 			break
 		}
-		row[k] -= float32(scale * share / n)
+		row[k] -= float32(scale * share / n * weight(k))
 		if k == label {
-			row[k] += float32(scale * share)
+			row[k] += float32(scale * spread)
 		}
 	}
 	return loss

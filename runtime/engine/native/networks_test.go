@@ -285,6 +285,10 @@ func networks() map[string]func(b *model.Builder) {
 			})
 			end(b, b.TakePosition("take", x, model.TakeFirst))
 		},
+		"blocks": func(b *model.Builder) {
+			x := b.SpaceToDepth("d", b.Conv("a", 0, 3, model.Square(2, 1, 0), 1, true), model.Sides{H: 3, W: 1})
+			end(b, b.Same("r", b.Conv("c", x, 5, model.Square(1, 1, 0), 1, true), model.OpTanh))
+		},
 		"patches windows": func(b *model.Builder) { // padded, shifted, some outputs left out
 			x := b.Conv("a", 0, 6, model.Square(2, 1, 0), 1, true)
 			x = b.Add("s", x, b.WindowAttention("w", x, model.WindowAttention{
@@ -391,7 +395,7 @@ func someNetworks() map[string]func(b *model.Builder) {
 func imageNetworks() map[string]func(b *model.Builder) {
 	all := networks()
 	maps.DeleteFunc(all, func(name string, _ func(b *model.Builder)) bool {
-		return strings.HasPrefix(name, "tokens") || strings.HasPrefix(name, "patches") || name == "groups norm"
+		return strings.HasPrefix(name, "tokens") || strings.HasPrefix(name, "patches")
 	})
 	return all
 }

@@ -21,7 +21,7 @@ func TestSmoothedLabelsArePyTorchs(t *testing.T) {
 	sum := 0.0
 	for r := range outputs {
 		row := slices.Clone(outputs[r])
-		sum += smoothed(row, labels[r], 0.1, false, true, 0.5) / 2
+		sum += smoothed(row, labels[r], 0.1, nil, false, true, 0.5) / 2
 		for k, v := range row {
 			if math.Abs(float64(v)-want[r][k]) > 1e-7 {
 				t.Errorf("the gradient of output %d of row %d is %g, want %g", k, r, v, want[r][k])

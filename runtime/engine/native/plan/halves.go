@@ -68,15 +68,16 @@ func (p *planner) head() int {
 }
 
 // unsplit are the outputs that stay as they are: what the loss takes, an input with a border, which has to stay zero,
-// and the input of a max pool whose output stays, which is compared with it. A PReLU and a product read float32.
+// and the input of a max pool whose output stays, which is compared with it. A PReLU, a product and a group norm read
+// float32.
 func (p *planner) unsplit() map[*buffer]bool {
 	out := map[*buffer]bool{p.outs[p.head()]: true}
 	if p.Nodes[0].Border != (Border{}) {
 		out[p.outs[0]] = true
 	}
 	for i := len(p.g.Nodes) - 1; i > 0; i-- {
-		op := p.g.Nodes[i].Op
-		if op == model.OpPReLU || op == model.OpMultiply || op == model.OpMaxPool && out[p.outs[i]] {
+		switch op := p.g.Nodes[i].Op; {
+		case op == model.OpPReLU, op == model.OpMultiply, op == model.OpGroupNorm, op == model.OpMaxPool && out[p.outs[i]]:
 			for _, in := range p.Nodes[i].Inputs {
 				out[p.outs[in]] = true
 			}

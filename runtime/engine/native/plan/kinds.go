@@ -136,6 +136,13 @@ func HasSequences(g *model.Graph) bool {
 	return slices.ContainsFunc(g.Nodes, func(n model.Node) bool { return kinds[n.Op].lanes })
 }
 
+// MayShorten tells whether a network may be trained with Spec.Halves: sequences lie there as float32.
+func MayShorten(g *model.Graph) bool {
+	return !slices.ContainsFunc(g.Nodes, func(n model.Node) bool {
+		return kinds[n.Op].lanes && n.Op != model.OpGroupNorm && n.Op != model.OpSpaceToDepth
+	})
+}
+
 // always is keeps of ops whose backward pass reads no output.
 func always(model.Op) bool { return true }
 
