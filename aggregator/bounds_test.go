@@ -523,7 +523,7 @@ func TestADeltaIsOneMessage(t *testing.T) {
 	}
 }
 
-// A store that is closed has closed all its connections without an error.
+// A store that is closed has closed all its connections without an error. One that is closed already says so.
 func TestAStoreClosesWithoutAnError(t *testing.T) {
 	s, err := Open(ctx, embedded(t).store)
 	if err == nil {
@@ -534,6 +534,9 @@ func TestAStoreClosesWithoutAnError(t *testing.T) {
 	}
 	if err := s.client.Ping(ctx).Err(); !errors.Is(err, redis.ErrClosed) {
 		t.Errorf("a closed store answers: %v", err)
+	}
+	if err := s.Close(); !errors.Is(err, redis.ErrClosed) {
+		t.Errorf("closed again: %v", err)
 	}
 }
 

@@ -276,13 +276,14 @@ func stoppedHalfway(t *testing.T, s *surroundings) (*Controller, Spec, *disdel.R
 }
 
 // Who resumes a job with too little, stops it at once, or does so while the platform is away loses nothing of what was
-// kept of its round: the next resume goes on with it.
+// kept of its round: the next resume goes on with it. The round counts what all runs spent on it.
 func TestWhatIsKeptOutlivesAResumeThatBeginsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		most    float64
 		prepare func(context.Context) error
 	}{
 		"too little": {1.51, nil},
+		"some legs":  {2.5, nil},
 		"no platform": {60, func(context.Context) error {
 			return &disdel.Error{Kind: disdel.Unavailable, Op: "prepare", Msg: "nobody answers"}
 		}},
@@ -311,7 +312,7 @@ func TestWhatIsKeptOutlivesAResumeThatBeginsNothing(t *testing.T) {
 				}
 				h := rec.Halfway
 				if h == nil || h.Mark == "" || h.Mark == was.Mark || h.Mark != s.kept || h.Work != was.Work ||
-					h.Spent < was.Spent || !strings.Contains(rec.Failure.Msg, "is kept for a day") {
+					h.Spent != rec.UsedGBs || !strings.Contains(rec.Failure.Msg, "is kept for a day") {
 					t.Fatalf("kept as %q, %v: %+v", s.kept, rec.Failure, h)
 				}
 				s.prepare, s.end = nil, nil
@@ -320,6 +321,22 @@ func TestWhatIsKeptOutlivesAResumeThatBeginsNothing(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A policy knows what is left of a job's budget and time.
+func TestAPolicyKnowsWhatIsLeft(t *testing.T) {
+	for _, c := range []struct {
+		spent, cost float64
+		now, left   time.Duration
+	}{{0, 10, 0, time.Hour}, {4, 6, 20 * time.Minute, 40 * time.Minute}, {14, 0, 2 * time.Hour, 0}} {
+		spec := budgeted(3, 10)
+		spec.Job.Reliability.Deadline = disdel.Duration(time.Hour)
+		m := NewManager(spec)
+		m.budget.spent, m.stats.now = c.spent, disdel.Millis(c.now)
+		if g := m.goal(); g.Cost != c.cost || g.Deadline != disdel.Millis(c.left) {
+			t.Errorf("%+v: %g GB-s and %v are left", c, g.Cost, g.Deadline)
+		}
 	}
 }
 

@@ -119,6 +119,23 @@ func TestTheFirstRoundStartsFromWhatWasGiven(t *testing.T) {
 	}
 }
 
+// Every request of a job with frozen layers names the checkpoint that has them.
+func TestRequestsNameTheFrozenWeights(t *testing.T) {
+	for freeze, want := range map[string]string{"": "", "fc1": "checkpoints/job-1/000000/reference.safetensors"} {
+		spec := runSpec(2, 2)
+		spec.Network.Init.Freeze = freeze
+		for _, inv := range []disdel.Invocation{
+			spec.train(work{}, 0, ""), spec.aggregate(work{}, 1, 0, []int{0, 1}, outputs{final: true}),
+			spec.evaluate(work{}, 0, ""),
+		} {
+			var req struct{ Given string }
+			if err := json.Unmarshal(inv.Params, &req); err != nil || req.Given != want {
+				t.Errorf("%s: frozen weights of %q, want %q; %v", inv.Task, req.Given, want, err)
+			}
+		}
+	}
+}
+
 // A replaced head is drawn, and a list of layers gets the outputs of the data set. Networks without a head of their own
 // are refused.
 func TestAReplacedHeadFitsTheData(t *testing.T) {

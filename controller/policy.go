@@ -208,12 +208,10 @@ func (m *Manager) policyInput(b disdel.Boundary, round int, f *scheduler.Failure
 func (m *Manager) goal() scheduler.Goal {
 	g := scheduler.Goal{
 		EarlyStop: m.spec.Job.Training.Stop(), Epochs: float64(m.spec.Job.Training.Epochs - m.spec.span(m.round+1).Epoch),
+		Cost: max(0, m.budget.maximum-m.budget.spent),
 	}
 	if d, _ := m.spec.Job.TimeLimit(); d > 0 {
 		g.Deadline = max(0, disdel.Millis(d)-m.stats.now)
-	}
-	if m.budget.maximum > 0 {
-		g.Cost = max(0, m.budget.maximum-m.budget.spent)
 	}
 	return g
 }

@@ -311,7 +311,7 @@ func (s *Spec) aggregate(w work, height, cluster int, members []int, to outputs)
 	req := disdel.AggregateRequest{
 		Job: s.ID, Round: w.round, Level: height, Cluster: cluster, Attempt: s.claim(w),
 		Top: height == len(s.Plan.Levels), Store: s.Store, Memory: limits.Memory, Estimate: estimate(limits, action),
-		Network: s.Network, Wire: a.Wire, Hold: w.hold,
+		Network: s.Network, Wire: a.Wire, Hold: w.hold, Given: s.given(),
 	}
 	level := s.Plan.Levels[height-1]
 	req.Averaged, req.Join, req.JoinShards = s.averaged(), level.Join, level.JoinShards
@@ -326,9 +326,6 @@ func (s *Spec) aggregate(w work, height, cluster int, members []int, to outputs)
 	}
 	if to.checkpoint != "" {
 		req.Models, req.NextCheckpoint = s.Models, to.checkpoint
-	}
-	if req.Models != "" {
-		req.Given = s.given()
 	}
 	return s.invocation(disdel.Slot{Task: disdel.TaskAggregate, Level: height, Member: cluster}, w, req)
 }

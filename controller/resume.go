@@ -145,10 +145,11 @@ func (c *continuation) replan(r disdel.Record, spec Spec, next disdel.Setting) e
 	if spec.Replan == nil {
 		return nil
 	}
-	plan, err := spec.Replan(scheduler.ApplySetting(c.job, next, 0))
+	wanted := scheduler.ApplySetting(c.job, next, 0)
+	plan, err := spec.Replan(wanted)
 	if err == nil {
-		c.plan = plan
-		RaiseLimits(&c.plan, c.job, r)
+		RaiseLimits(&plan, c.job, r)
+		c.plan, c.job = plan, wanted
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/scheduler"
 )
 
 func TestAChangedJobGoesOnOnlyWhereItsRoundsDo(t *testing.T) {
@@ -157,13 +159,14 @@ func TestAResumeKnowsWhatWasDone(t *testing.T) {
 	}
 }
 
-// A job whose evaluation always fails has its model; a resume repeats the evaluation alone, and describes the model
-// anew.
+// A job whose evaluation always fails has its model and its checkpoints. A resume repeats only the evaluation,
+// describes the model anew, and adds its time to that of the first run.
 func TestAnEvaluationThatFailsDoesNotCostTheModel(t *testing.T) {
 	for _, outcome := range []disdel.Outcome{disdel.OutcomeTimeout, disdel.OutcomeOutOfMemory} {
 		in(t, func(t *testing.T, s *surroundings) {
-			fails := true
+			fails, checkpoints := true, "discard "+CheckpointFolder("job-1")
 			s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+				time.Sleep(time.Second)
 				a, err := passes(ctx, inv)
 				if inv.Task == disdel.TaskEvaluate && fails {
 					a.Outcome, a.Result, a.Failure = outcome, nil, &disdel.Error{Kind: disdel.Timeout, Msg: "no end"}
@@ -181,6 +184,10 @@ func TestAnEvaluationThatFailsDoesNotCostTheModel(t *testing.T) {
 			if len(rec.Rounds) != 2 || rec.Rounds[1].NotEvaluated == "" {
 				t.Errorf("rounds %+v", rec.Rounds)
 			}
+			if slices.Contains(s.calls, checkpoints) {
+				t.Error("it has no checkpoint for a later evaluation")
+			}
+			took, resumed := rec.Phases.Total, time.Now()
 			fails, s.calls = false, nil
 			mustTakeUp(t, *rec, &spec, disdel.Checkpoint{Round: 2, Path: "p"})
 			spec.Resumes = 1
@@ -189,12 +196,64 @@ func TestAnEvaluationThatFailsDoesNotCostTheModel(t *testing.T) {
 				rec.Rounds[1].Accuracy == nil {
 				t.Fatalf("%v: %+v, %v", outcome, rec, err)
 			}
+			if all := took + disdel.Millis(time.Since(resumed)); took == 0 || rec.Phases.Total != all {
+				t.Errorf("both runs together took %v, want %v", rec.Phases.Total, all)
+			}
+			if !slices.Contains(s.calls, checkpoints) {
+				t.Error("its checkpoints stay")
+			}
 			for _, call := range s.calls {
 				if strings.Contains(call, "/train/") {
 					t.Errorf("%s: it is trained already", call)
 				}
 			}
 		})
+	}
+}
+
+// A resumed job keeps what a policy had changed of its setting, but for what the user has changed since.
+func TestAResumeKeepsWhatTheUserDidNotChange(t *testing.T) {
+	for user := range 1 << 4 {
+		spec := runSpec(2, 9)
+		plan := spec.Plan
+		spec.Replan = func(job disdel.Job) (disdel.Plan, error) {
+			p := plan
+			p.Workers, p.Batches = job.Distribution.Workers, job.Distribution.Sync.Every()
+			return p, nil
+		}
+		change := func(j *disdel.Job, workers int, memory disdel.Bytes, fanIn int, sync disdel.Sync) {
+			for i, set := range []func(){
+				func() { j.Distribution.Workers = workers }, func() { j.Resources.Memory = memory },
+				func() { j.Distribution.Aggregation.FanIn = fanIn }, func() { j.Distribution.Sync = sync },
+			} {
+				if user>>i&1 > 0 {
+					set()
+				}
+			}
+			spec.Plan, _ = spec.Replan(*j) //nolint:errcheck // it has none
+		}
+		spec.Job.Distribution = disdel.Distribution{
+			Workers: 2, Sync: disdel.SyncEvery(3), Aggregation: disdel.Aggregation{FanIn: 2},
+		}
+		spec.Job.Resources.Memory = 512 * disdel.MB
+		spec.Plan, _ = spec.Replan(spec.Job) //nolint:errcheck // it has none
+		r := disdel.Record{ID: spec.ID, Job: spec.Job, Plan: spec.Plan}
+		second := spec.Plan.AsStage(spec.Job).Starting(1, disdel.Position{Epoch: 1})
+		second.Setting = disdel.Setting{Workers: 3, Memory: disdel.GB, FanIn: 4, AverageEvery: 6}
+		r.Stages = []disdel.Stage{spec.Plan.AsStage(spec.Job), second}
+		r.Decisions = []disdel.Decision{{Round: 5}}
+		want := scheduler.ApplySetting(spec.Job, second.Setting, 0)
+		change(&want, 5, 700*disdel.MB, 3, disdel.SyncEpoch)
+		change(&spec.Job, 5, 700*disdel.MB, 3, disdel.SyncEpoch)
+		mustTakeUp(t, r, &spec, disdel.Checkpoint{Round: 4})
+		setting := disdel.Setting{
+			Workers: want.Distribution.Workers, Memory: want.Resources.Memory,
+			FanIn: want.Distribution.Aggregation.FanIn, AverageEvery: want.Distribution.Sync.Every(),
+		}
+		if spec.Stage.Setting != setting || (len(spec.Decisions) > 0) != (user == 0) {
+			t.Errorf("%04b: it continues as %+v, want %+v; decisions %v", user, spec.Stage.Setting, setting,
+				spec.Decisions)
+		}
 	}
 }
 

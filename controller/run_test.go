@@ -167,7 +167,10 @@ func (s *surroundings) Commit(_ context.Context, _ *disdel.Record, _ disdel.Netw
 	return w, nil
 }
 
-func (s *surroundings) Discard(context.Context, string) error { return nil }
+func (s *surroundings) Discard(_ context.Context, folder string) error {
+	s.called("discard %s", folder)
+	return nil
+}
 
 // passes is an activation that does what it should.
 func passes(_ context.Context, inv disdel.Invocation) (disdel.Activation, error) {

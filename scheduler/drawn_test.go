@@ -113,6 +113,42 @@ func TestDrawnFailuresKeepTheirRemedies(t *testing.T) {
 	sameAsBefore(t, "remedies.txt", lines)
 }
 
+// Of 80 drawn jobs workers leave at the steps at which they left in earlier versions. Some losses are noisy, some rise
+// again, and steps are slower while workers start.
+func TestDrawnStepsLetTheSameWorkersGo(t *testing.T) {
+	draw := rand.New(rand.NewPCG(3, 20261130))
+	var lines []string
+	for n := range 80 {
+		s := ScaleIn{
+			Workers: 2 + draw.IntN(23), Least: oneOf(draw, 0, 1, 3), Every: oneOf(draw, 0, 7, 20),
+			Target: oneOf(draw, 0, 0.25, 0.31, 0.4),
+		}
+		own, others, slow := oneOf(draw, 0, 0.2, 1), oneOf(draw, 0, 0.05, 0.3, 2), oneOf(draw, 0, 3.0)
+		noise, rises, holds := oneOf(draw, 0, 0.01, 0.05, 0.2), oneOf(draw, 0, 0, 1e-4, 1e-3), draw.IntN(8) == 0
+		line := fmt.Sprintf("%d: %d workers of at least %d, every %d, to %g:", n, s.Workers, s.Least, s.Every, s.Target)
+		progress, changed := 0.0, 0
+		for step := range 400 {
+			seen := StepSeen{Loss: 0.3 + 1/(0.02*progress+0.5), Own: own, Others: others * float64(s.Workers-1)}
+			seen.Loss += noise*(draw.Float64()-0.5) + rises*max(0, float64(step)-200)
+			if step-changed < 6 {
+				seen.Own += slow
+			}
+			progress += float64(s.Workers)
+			if was := s.Workers; s.Step(seen) < was {
+				changed, line = step, fmt.Sprintf("%s %d at %d,", line, s.Workers, step+1)
+			}
+			switch {
+			case step == 150:
+				s.Holds = holds
+			case step == 300 && n%4 == 0:
+				s.Now(12)
+			}
+		}
+		lines = append(lines, strings.TrimRight(line, ",:"))
+	}
+	sameAsBefore(t, "scalein.txt", lines)
+}
+
 // What 200 drawn records teach of limits is what they taught in earlier versions, with the same reasons.
 func TestDrawnRecordsTeachTheSameLimits(t *testing.T) {
 	draw := rand.New(rand.NewPCG(2, 20261129))
