@@ -334,7 +334,7 @@ func (r *reader) readTokens(added []addedToken, vocabulary map[string]int32) {
 	for _, t := range added {
 		put(t.ID, t.Content)
 	}
-	r.added = newAddedTokens(added)
+	r.added = newAddedTokens(added, r.normalize)
 }
 
 // readAfter reads which special tokens stand around a text.
@@ -380,7 +380,7 @@ func (r *reader) readAfter(p *part) {
 		r.fault("the post-processor %q is not known", p.Type)
 	}
 	for _, id := range slices.Concat(r.before, r.after) {
-		if id < 0 || int(id) >= len(r.tokens) {
+		if r.tokens != nil && (id < 0 || int(id) >= len(r.tokens)) { // without tokens another fault was found
 			r.fault("%s names the token %d, which is not there", p.Type, id)
 		}
 	}

@@ -127,7 +127,7 @@ func TestFaultsOfATableHaveTheirLines(t *testing.T) {
 func TestUnusableTablesAreRefused(t *testing.T) {
 	source := dataset.TextSource("r.csv", reviews)
 	padless := read(t, fixtures(t).Tokenizers["pieces"].File)
-	padless.added = newAddedTokens(nil)
+	padless.added = newAddedTokens(nil, nil)
 	other := dataset.TextSource("o.csv", "review,stars\nx,8\n")
 	for want, table := range map[string]Table{
 		"id, review, stars":  {Source: source, Text: "text", Label: "stars", Vocabulary: 300, Positions: 8},

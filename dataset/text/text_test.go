@@ -203,3 +203,21 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// An added token that is looked for in normalised texts is normalised, too, as the library does. A fault of the model
+// brings no others about the tokens, which were not read.
+func TestAddedTokensAreNormalised(t *testing.T) {
+	const file = `{"normalizer": {"type": "BertNormalizer", "lowercase": true},
+		"pre_tokenizer": {"type": "BertPreTokenizer"},
+		"model": {"type": "WordPiece", "max_input_chars_per_word": 100, "vocab": {"[UNK]": 0, "co": 1, "##vid": 2}},
+		"added_tokens": [{"id": 3, "content": "COVID", "normalized": true}, {"id": 4, "content": "Co"}],
+		"post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 0], "cls": ["[CLS]", 0]}}`
+	tokenizer := read(t, []byte(file))
+	if got := tokenizer.Encoder().Append(nil, "COVID covid Co CO", false); !slices.Equal(got, []int32{3, 3, 4, 1}) {
+		t.Errorf("the tokens are %v", got)
+	}
+	if _, err := Read(strings.NewReader(strings.ReplaceAll(file, `"[UNK]": 0, `, ""))); err == nil ||
+		strings.Contains(err.Error(), "BertProcessing") {
+		t.Error(err)
+	}
+}

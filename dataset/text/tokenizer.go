@@ -137,7 +137,8 @@ type addedTokens struct {
 	any   [2]bool
 }
 
-func newAddedTokens(all []addedToken) addedTokens {
+// newAddedTokens normalises the tokens that are looked for in normalised texts.
+func newAddedTokens(all []addedToken, normalize []normalizer) addedTokens {
 	a := addedTokens{ids: map[string]int32{}, special: map[int32]bool{}}
 	for _, t := range all {
 		a.ids[t.Content] = t.ID
@@ -147,6 +148,12 @@ func newAddedTokens(all []addedToken) addedTokens {
 		k := 0
 		if t.Normalized {
 			k = 1
+			for _, n := range normalize {
+				t.Content = n(t.Content)
+			}
+		}
+		if t.Content == "" {
+			continue
 		}
 		a.any[k] = true
 		list := &a.first[k][t.Content[0]]
