@@ -81,10 +81,10 @@ func (r *importer) beginsArrangement(n *step, v value) bool {
 	if !v.isNode || v.means > 0 || v.headed() || len(r.b.Out(v.node)) != 3 || r.rows != 1 {
 		return false
 	}
-	if v.view == channelsLast {
-		return n.kind == "Reshape" || n.kind == "Slice" || n.kind == "Pad"
-	}
 	to, _ := r.in(n, 1)
+	if v.view == channelsLast {
+		return n.kind == "Reshape" && !r.isFlatLast(v, to.whole) || n.kind == "Slice" || n.kind == "Pad"
+	}
 	return v.view == asLayer && n.kind == "Reshape" && len(to.whole) == 6
 }
 

@@ -146,11 +146,18 @@ var ofOne = map[string]func(x float64) float64{
 
 // fold computes a node of constants. It is false where the node has other inputs, or is none that disdel computes here.
 func (r *importer) fold(n *step) bool {
+	computed := slices.ContainsFunc(n.in, func(name string) bool {
+		a := r.at[name].array
+		return a != nil && a.computed
+	})
 	if r.movesWeights(n) {
+		r.markComputed(n, computed)
 		return true
 	}
 	var in []tensor
 	floats, rows := false, false
+	computed = computed || ofTwo[n.kind] != nil || ofOne[n.kind] != nil && n.kind != "Cast" ||
+		n.kind == "MatMul" || n.kind == "ScatterND"
 	for i, name := range n.in {
 		v, ok := r.in(n, i)
 		t, known := v.read()
@@ -191,7 +198,18 @@ func (r *importer) fold(n *step) bool {
 	default:
 		out, floats, ok = r.foldOther(n, in, floats)
 	}
-	return ok && r.give(n, out, floats)
+	if !ok || !r.give(n, out, floats) {
+		return false
+	}
+	r.markComputed(n, computed && floats)
+	return true
+}
+
+// markComputed says of the constant that a node gives that it is computed of weights.
+func (r *importer) markComputed(n *step, computed bool) {
+	if a := r.at[n.out[0]].array; a != nil {
+		a.computed = computed
+	}
 }
 
 // movesWeights joins or cuts weights along their first axis, as the gates of a recurrence. However large they are, this

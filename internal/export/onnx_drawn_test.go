@@ -24,6 +24,7 @@ func TestDrawnNetworksAnswerAsInPyTorch(t *testing.T) {
 			if !errors.Is(err, disdel.Invalid) {
 				t.Errorf("seed %d, network %s: %v", seed, name, err)
 			}
+			t.Logf("network %s: %v", name, err)
 			continue
 		}
 		g, in := imported(t, file, true)

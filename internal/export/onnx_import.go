@@ -44,7 +44,7 @@ func ImportONNX(data []byte, folder *os.Root, opt ONNXOptions) (Imported, error)
 		return in, nil
 	}
 	r := &importer{source: s, at: map[string]value{}, users: map[string][]*step{}}
-	r.names = map[string]int{"input": 1, dataLayer: 1}
+	r.names, r.scales = map[string]int{"input": 1, dataLayer: 1}, map[int]shift{}
 	r.keepOutput = opt.KeepOutput
 	r.room = len(data)/2 + roomBeside // weights are copied twice where a file joins their gates
 	for _, size := range s.loaded {
@@ -156,11 +156,12 @@ type importer struct {
 	faults  []disdel.Fault
 	rows    int64 // that the file fixes; 0: any number
 
-	keepOutput bool         // the network answers what the file does
-	within     *arrangement // the order of the pixels of the node at work
-	order      []int        // of its channels
-	steeper    []string     // layers in front of a hardSigmoid of another slope
-	oneWide    bool         // images are one pixel wide, and sequences in the file: [rows channels positions]
+	keepOutput bool          // the network answers what the file does
+	within     *arrangement  // the order of the pixels of the node at work
+	order      []int         // of its channels
+	scales     map[int]shift // layers that only scale and shift
+	steeper    []string      // layers in front of a hardSigmoid of another slope
+	oneWide    bool          // images are one pixel wide, and sequences in the file: [rows channels positions]
 }
 
 func (r *importer) fault(n *step, format string, args ...any) {
@@ -192,7 +193,7 @@ func (r *importer) run() error {
 	}
 	steps, known := r.reachable(), nodeReaders()
 	for _, n := range steps {
-		if known[n.kind] == nil || n.domain != "" && n.domain != "ai.onnx" {
+		if known[n.kind] == nil || n.domain != "" && n.domain != "ai.onnx" && n.kind != "ZipMap" {
 			r.fault(n, "disdel has no layer for this operator")
 		}
 	}
@@ -223,6 +224,7 @@ func (r *importer) end(node int) error {
 		return unfit("the output has the shape %v; disdel trains networks whose output is a list of numbers",
 			[]int(r.b.Out(node)))
 	}
+	r.noteScales()
 	if len(r.steeper) > 0 {
 		r.notes = append(r.notes, "weights in front of a hardSigmoid were multiplied, because the file's has another "+
 			"slope: "+strings.Join(r.steeper, ", "))
@@ -268,6 +270,9 @@ func (r *importer) begin() error {
 	shape, v := model.Shape(slices.Clone(in.sides[1:])), value{isNode: true}
 	if tokens || len(in.sides) == 3 {
 		shape, v = r.beginSequence(in)
+	}
+	if len(in.sides) == 4 {
+		shape, v = r.beginImage(in)
 	}
 	r.b = model.NewBuilder("ONNX graph", shape)
 	if len(in.sides) == 3 && !r.oneWide {
@@ -367,7 +372,16 @@ func (r *importer) floats(n *step, i int) ([]float32, []int, bool) {
 		r.fault(n, "its input %d is no constant of float32", i)
 		return nil, nil, false
 	}
+	r.noteComputed(n, v.array)
 	return list, v.array.sides, true
+}
+
+// noteComputed says that training changes the weights of a node, and not what the file computes them of.
+func (r *importer) noteComputed(n *step, a *array) {
+	if a.computed {
+		r.notes = append(r.notes, fmt.Sprintf("the file computes weights of node %.80q from others; training changes the "+
+			"results, not what they are computed of", label(n)))
+	}
 }
 
 // set says what a node gives.

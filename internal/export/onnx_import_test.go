@@ -71,7 +71,7 @@ func wantClose(t testing.TB, name string, got, want []float32) {
 		t.Fatalf("%s: %d answers, not %d", name, len(got), len(want))
 	}
 	for i := range got {
-		if d := math.Abs(float64(got[i] - want[i])); !(d <= exact) {
+		if d := math.Abs(float64(got[i] - want[i])); !(d <= exact*max(1, math.Abs(float64(want[i])))) {
 			t.Fatalf("%s: answer %d is %g, not %g", name, i, got[i], want[i])
 		}
 	}

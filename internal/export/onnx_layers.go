@@ -226,6 +226,7 @@ func (r *importer) applied(n *step, kind string, channels, behind int) (next *st
 	if list = a.floats32(); len(list) != channels || !alongChannels(a.sides, channels, behind) {
 		return nil, nil, ""
 	}
+	r.noteComputed(next, a)
 	return next, list, named
 }
 
@@ -247,7 +248,11 @@ func (r *importer) gemm(n *step) {
 
 // dense adds a dense layer. Its weight is turned where the file has [inputs units].
 func (r *importer) dense(n *step, turned bool) {
-	x, view, ok := r.seen(n, 0)
+	v, _ := r.in(n, 0)
+	x, view, ok := v.node, asLayer, v.view == flattenedLast
+	if !ok {
+		x, view, ok = r.seen(n, 0)
+	}
 	if !ok {
 		return
 	}
@@ -274,6 +279,11 @@ func (r *importer) dense(n *step, turned bool) {
 			return
 		}
 		turn(weight, from, inputs, units)
+	}
+	if v.view == flattenedLast {
+		if weight = r.channelsBefore(n, weight, x, units); weight == nil {
+			return
+		}
 	}
 	bias, last, ok := r.bias(n, units)
 	if !ok {

@@ -26,11 +26,12 @@ func nodeReaders() map[string]nodeReader {
 		"Flatten": (*importer).flatten, "Reshape": (*importer).reshape, "Squeeze": (*importer).squeeze,
 		"Softmax": (*importer).softmax, "LogSoftmax": (*importer).softmax, "Add": (*importer).add, "Sum": (*importer).add,
 		"Concat": (*importer).concat, "Dropout": (*importer).pass, "Identity": (*importer).pass, "Cast": (*importer).cast,
+		"ZipMap":   (*importer).pass,
 		"Constant": (*importer).constant, "Shape": (*importer).shape, "Gather": (*importer).gather,
 		"Mul": (*importer).mul, "Transpose": (*importer).transpose, "Split": (*importer).split,
 		"ConstantOfShape": (*importer).filled, "Equal": loose(constants), "Where": loose(constants),
 		"Expand": (*importer).expand,
-		"Erf":    loose("gelu"), "Sub": loose("layerNorm"),
+		"Erf":    loose("gelu"), "Sub": (*importer).sub,
 		"Pow": loose("layerNorm"), "Sqrt": loose("layerNorm"), "LayerNormalization": (*importer).layerNorm,
 		"Unsqueeze": loose(constants), "Slice": (*importer).slice, "Pad": (*importer).pad,
 		"SpaceToDepth": (*importer).spaceToDepth, "Einsum": loose(windows), "ReduceL2": loose(windows),
@@ -135,6 +136,13 @@ func (r *importer) gelu(n *step) {
 	same(op)(r, n)
 }
 
+// sub reads x - c and c - x; loose steps of layerNorm were read with its mean.
+func (r *importer) sub(n *step) {
+	if !r.scaled(n) {
+		loose("layerNorm")(r, n)
+	}
+}
+
 // clip reads bounds from options or, from opset 11 on, from inputs.
 func (r *importer) clip(n *step) {
 	low, high, ok := r.bounds(n)
@@ -147,11 +155,12 @@ func (r *importer) clip(n *step) {
 		same(model.OpReLU6)(r, n)
 	case low == 0 && high >= math.MaxFloat32:
 		same(model.OpReLU)(r, n)
-	case math.IsInf(low, -1) && high == 6 && r.follows(n, model.OpReLU): // PyTorch's relu6 of opset 9
+	case low <= -math.MaxFloat32 && high >= math.MaxFloat32:
+		r.pass(n)
+	case low <= -math.MaxFloat32 && high == 6 && r.follows(n, model.OpReLU): // PyTorch's relu6 of opset 9
 		same(model.OpReLU6)(r, n)
 	default:
-		r.fault(n, "its bounds are %g and %g; disdel has 0 and none (relu), and 0 and 6 (relu6). Take one of these, "+
-			"or tanh", low, high)
+		r.clamp(n, low, high)
 	}
 }
 
@@ -165,12 +174,17 @@ func (r *importer) bounded(n *step, bound float64, op model.Op) {
 	if v, _ := r.in(n, 0); len(n.in) == 2 && !v.isNode { // the constant comes first
 		n.in[0], n.in[1] = n.in[1], n.in[0]
 	}
-	if len(n.in) != 2 || !r.scalar(n, bound) || op == model.OpReLU6 && !r.follows(n, model.OpReLU) {
-		r.fault(n, "disdel has max(x, 0), which is relu, and then min(x, 6), which makes it relu6; "+
-			"other bounds have no layer")
-		return
+	list, i, ok := r.constantOf(n)
+	switch {
+	case !ok || i != 0 || len(list) != 1:
+		r.fault(n, "disdel has the larger or smaller one of a layer's values and a number")
+	case float64(list[0]) == bound && (op == model.OpReLU || r.follows(n, model.OpReLU)):
+		same(op)(r, n)
+	case n.kind == "Min":
+		r.clamp(n, math.Inf(-1), float64(list[0]))
+	default:
+		r.clamp(n, float64(list[0]), math.Inf(1))
 	}
-	same(op)(r, n)
 }
 
 // bounds are the least and the largest value that a Clip gives. ok is false if they are no constants.
@@ -208,7 +222,9 @@ func (r *importer) div(n *step) {
 		func(s *step) bool { return s.kind == "Mul" && slices.Contains(s.in, n.in[0]) },
 		func(s *step) bool { return s.kind == "Mul" && r.scalar(s, 0.5) })
 	if steps == nil || !r.scalar(n, math.Sqrt2) {
-		loose("gelu")(r, n)
+		if !r.scaled(n) {
+			loose("gelu")(r, n)
+		}
 		return
 	}
 	r.activation(n, 0, model.OpGELU, steps)

@@ -39,6 +39,8 @@ type array struct {
 	ints  []int64 // of int64_data
 	place map[string]string
 	float []float32 // the values, once they were asked for
+
+	computed bool // a node computes it of weights
 }
 
 // length is the number of values; the reader has checked that it does not overflow.

@@ -54,12 +54,18 @@ func (r *importer) reduceMean(n *step) {
 	name := r.name(n, "")
 	node := r.b.GlobalPool(name, x)
 	if n.whole("keepdims", 1) == 0 {
+		if r.pixelAgain(n, node) {
+			return
+		}
 		node = r.b.Flatten(r.name(&step{name: name + ".flatten"}, ""), node)
 	}
 	r.layer(n, node)
 }
 
 func (r *importer) flatten(n *step) {
+	if v, _ := r.in(n, 0); n.whole("axis", 1) == 1 && r.flatLast(n, v) {
+		return
+	}
 	x, ok := r.from(n, 0)
 	if !ok {
 		return
@@ -73,6 +79,9 @@ func (r *importer) flatten(n *step) {
 
 // flat makes a list of numbers of a layer's output.
 func (r *importer) flat(n *step, x int) {
+	if r.pixelAgain(n, x) {
+		return
+	}
 	if len(r.b.Out(x)) > 1 {
 		x = r.b.Flatten(r.name(n, ""), x)
 	}
@@ -100,6 +109,9 @@ func (r *importer) reshape(n *step) {
 	}
 	if v.isNode && v.view == directionsTurned {
 		r.joinDirections(n, v, to.whole)
+		return
+	}
+	if r.isFlatLast(v, to.whole) && r.flatLast(n, v) {
 		return
 	}
 	x, ok := r.from(n, 0)
@@ -146,6 +158,32 @@ func (r *importer) reshape(n *step) {
 		[]int(have))
 }
 
+// pixelAgain reads a list that the next node makes an image of one pixel of, which it was: Keras's squeeze and excitation.
+func (r *importer) pixelAgain(n *step, x int) bool {
+	out, next := r.b.Out(x), r.only(n.out[0])
+	first := next
+	if len(out) != 3 || out.Len() != out[0] || r.oneWide || next == nil {
+		return false
+	}
+	to, c, view := slices.Clone(r.list(next, 1, "axes")), int64(out[0]), asLayer
+	if more := r.only(next.out[0]); next.kind == "Unsqueeze" && len(to) == 1 && more != nil && more.kind == "Unsqueeze" {
+		first, next, to = next, more, append(to, r.list(more, 1, "axes")...)
+	}
+	switch rest := to[min(1, len(to)):]; {
+	case next.kind == "Unsqueeze" && (slices.Equal(to, []int64{2, 3}) || slices.Equal(to, []int64{-2, -1})):
+	case next.kind != "Reshape" || len(to) == 0 || to[0] != rowCount && to[0] != -1 && to[0] != 0 && to[0] != r.rows:
+		return false
+	case slices.Equal(rest, []int64{c, 1, 1}):
+	case slices.Equal(rest, []int64{1, 1, c}):
+		view = channelsLast
+	default:
+		return false
+	}
+	first.done, next.done = true, true
+	r.set(next, value{isNode: true, node: x, view: view})
+	return true
+}
+
 // shapeText is a shape of the file, without the rows.
 func shapeText(sides []int64) string {
 	return strings.ReplaceAll(fmt.Sprint(sides[min(1, len(sides)):]), strconv.Itoa(rowCount), "rows")
@@ -172,6 +210,11 @@ func (r *importer) squeeze(n *step) {
 	axes := r.imageAxes(n)
 	if len(r.b.Out(x)) == 1 && len(axes) > 0 && axes[0] >= 2 { // after a mean that kept its side
 		r.layer(n, x)
+		return
+	}
+	if have := r.b.Out(x); len(have) == 3 && !r.oneWide && (have[1] == 1 && slices.Equal(axes, []int64{2}) ||
+		have[2] == 1 && slices.Equal(axes, []int64{3})) {
+		r.layer(n, r.b.Sequence(r.name(n, ""), x))
 		return
 	}
 	if have := r.b.Out(x); len(have) != 3 || have[1] != 1 || have[2] != 1 || !slices.Equal(axes, []int64{2, 3}) {
@@ -224,6 +267,9 @@ func (r *importer) add(n *step) {
 	}
 	if len(n.in) == 1 {
 		r.pass(n)
+		return
+	}
+	if r.scaled(n) {
 		return
 	}
 	var list []int
@@ -285,9 +331,9 @@ func (r *importer) concat(n *step) {
 	}
 }
 
-// cast passes on tokens.
+// cast passes on tokens, and values that stay float32.
 func (r *importer) cast(n *step) {
-	if v, _ := r.in(n, 0); v.view != asTokens && v.view != tokensTurned {
+	if v, _ := r.in(n, 0); n.whole("to", 0) != float32s && v.view != asTokens && v.view != tokensTurned {
 		r.fault(n, "disdel computes with float32 only")
 		return
 	}

@@ -46,6 +46,10 @@ func TestDrawnNetworksTrainAsInPyTorch(t *testing.T) {
 		g, in := imported(t, file, false)
 		var fixed []string // norms that have no weight in the file
 		for _, note := range in.Notes {
+			if _, names, ok := strings.Cut(note, "names them: "); ok {
+				fixed = append(fixed, names)
+				continue
+			}
 			name, what, _ := strings.Cut(strings.TrimPrefix(note, "layer "), " ")
 			if strings.Contains(what, "model.init.freeze") {
 				fixed = append(fixed, name)

@@ -21,6 +21,7 @@ const (
 	directionsTurned             // [positions rows directions channels/directions]
 	asTokens                     // [rows positions]
 	tokensTurned                 // [positions rows]
+	flattenedLast                // [rows height*width*channels]
 )
 
 // turns lists the orders that a Transpose makes of others, by its axes.
@@ -144,7 +145,10 @@ func (r *importer) groupNorm(n *step, v value, sides []int64) {
 		weight[i] = 1
 	}
 	if next, list, name := r.applied(last, "Mul", have[0], behind); next != nil {
-		last, weight, named, next.done = next, list, name, true
+		last, weight, next.done = next, list, true
+		if !r.isFilled(name, 1) { // PyTorch's affine=False of one channel
+			named = name
+		}
 	} else if next, list, _ := r.applied(last, "Mul", 1, behind); next != nil && list[0] == 1 { // PyTorch's affine=False
 		last, next.done = next, true
 	}
@@ -224,7 +228,7 @@ func (r *importer) split(n *step) {
 // channel, as ConvNeXt's layer scale, become a depthwise convolution of single pixels. Other constants are read as
 // parts of silu, hardSwish, gelu and layerNorm only.
 func (r *importer) mul(n *step) {
-	if r.layerScale(n) {
+	if r.layerScale(n) || r.scaled(n) {
 		return
 	}
 	var in [2]int

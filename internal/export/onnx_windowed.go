@@ -27,6 +27,7 @@ type windowScores struct {
 	add           []float64
 	logs          []float32
 	softened      bool
+	computed      bool // the file computes what is added
 }
 
 // windowed reads a node of an attention within windows. It is false where the node is none.
@@ -240,6 +241,8 @@ func (r *importer) onScores(n *step, v, o value) bool {
 			return false
 		}
 		s.add = sum.v
+		masks := !slices.ContainsFunc(t.v, func(x float64) bool { return x != 0 && x > -model.ApartScore })
+		s.computed = s.computed || o.array.computed && !masks
 	case "Mul":
 		if s.softened || s.add != nil || s.logs != nil || list == nil {
 			return false
@@ -309,6 +312,10 @@ func (r *importer) mix(n *step, v, o value) bool {
 		return false
 	}
 	p.mixed, p.logs = &w, s.logs
+	if s.computed {
+		r.notes = append(r.notes, "layer "+p.name+" has a table of biases that the file computes by a network; training "+
+			"changes the table, and not that network")
+	}
 	b := *values
 	b.proj, b.channels = &p, c
 	b.sides = values.sides

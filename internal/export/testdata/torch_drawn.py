@@ -1,5 +1,6 @@
 """Draws small networks from a seed: torch_drawn.py FOLDER COUNT SEED. PyTorch's exporter writes NAME.onnx, and NAME.values has two
 rows and PyTorch's answers as float32. It prints the names. A network may have parts that disdel does not read."""
+import copy
 import random
 import sys
 import warnings
@@ -30,6 +31,53 @@ class Both(nn.Module):
 
     def forward(self, x):
         return self.join(self.a(x), self.b(x))
+
+
+class Scaled(nn.Module):
+    """What files do with constants between layers: one number, or one for each channel."""
+
+    def __init__(self, r, width, dims):
+        super().__init__()
+        self.how, self.n = r.randrange(7), r.uniform(0.2, 2)
+        self.low, self.high = r.uniform(-2, 0), r.uniform(0.1, 3)
+        self.register_buffer("c", torch.randn((1, width) + (1,) * dims).abs() + 0.3)
+        self.register_buffer("d", torch.randn((width,) + (1,) * dims))
+
+    def forward(self, x):
+        return [lambda: (x - self.d) / self.c, lambda: x * self.n + 0.5, lambda: 1 - x, lambda: x / self.n - self.c,
+                lambda: x.clamp(self.low, self.high), lambda: x.clamp(min=self.low), lambda: x.clamp(max=self.high)][self.how]()
+
+
+class Gated(nn.Module):
+    """Squeeze and excitation whose mean is a list in between, as Keras has it."""
+
+    def __init__(self, r, width, dims):
+        super().__init__()
+        self.conv, self.view = (nn.Conv2d if dims == 2 else nn.Conv1d)(width, width, 1), r.random() < 0.5
+        self.sides = (1,) * dims
+
+    def forward(self, x):
+        y = x.mean(tuple(range(2, x.dim())))
+        y = y.view(-1, x.shape[1], *self.sides) if self.view else y[(...,) + (None,) * len(self.sides)]
+        return x * torch.sigmoid(self.conv(y))
+
+
+class Turn(nn.Module):
+    def __init__(self, *axes):
+        super().__init__()
+        self.axes = axes
+
+    def forward(self, x):
+        return x.permute(self.axes)
+
+
+class Flat(nn.Module):
+    def __init__(self, view):
+        super().__init__()
+        self.view = view
+
+    def forward(self, x):
+        return x.reshape(x.shape[0], -1) if self.view else x.flatten(1)
 
 
 def activation(r, width):
@@ -64,6 +112,9 @@ def windowed(r, width, last, dims):
         lambda: nn.Upsample(scale_factor=some(r, dims, 1, 3)),
         lambda: Both(conv(width, width, 3, padding=1), activation(r, width), r.choice([torch.add, lambda a, b: torch.cat([b, a], 1)])),
         lambda: Both(gate, nn.Identity(), torch.mul),
+        lambda: Scaled(r, width, dims),
+        lambda: Both(nn.Identity(), nn.Sequential(conv(width, width, 1), Scaled(r, width, dims)), torch.add),
+        lambda: Gated(r, width, dims),
     ])()
 
 
@@ -90,7 +141,7 @@ def drawn(r):
         x, steps = torch.randn(2, r.randint(2, 9)), []
         for _ in range(r.randint(1, 4)):
             width, more = steps[-1].out_features if steps else x.shape[1], r.randint(1, 7)
-            steps += [nn.LayerNorm(width), activation(r, width)][:r.randint(0, 2)] + [nn.Linear(width, more, bias=r.random() < 0.6)]
+            steps += r.sample([nn.LayerNorm(width), activation(r, width), Scaled(r, width, 0)], r.randint(0, 2)) + [nn.Linear(width, more, bias=r.random() < 0.6)]
         return nn.Sequential(*steps), x
     dims = 2 if kind == "image" else 1
     x = torch.randn(2, r.randint(1, 6), *some(r, dims, 3, 12))
@@ -104,6 +155,10 @@ def drawn(r):
         if 0 < after.numel() < 5000:
             y = after
             steps.append(step)
+    if dims == 2 and r.random() < 0.3:  # as TensorFlow has it: channels come last in front and behind
+        first = [] if r.random() < 0.5 else [Turn(0, 3, 1, 2)]
+        steps = first + steps + [Turn(0, 2, 3, 1), Flat(r.random() < 0.5), nn.Linear(y[0].numel(), 5)]
+        return nn.Sequential(*steps), x.permute(0, 2, 3, 1).contiguous() if first else x
     steps.append(nn.Flatten())
     return nn.Sequential(*steps), x
 
@@ -120,11 +175,13 @@ for i in range(count):
     net.eval()
     more = {"dynamic_axes": {"in": {0: "rows"}}} if r.random() < 0.5 else {}
     with torch.no_grad():
-        answers = net(x)
+        answers = copy.deepcopy(net).double()(x.double() if x.is_floating_point() else x).float()
     try:
         torch.onnx.export(net, x, f"{folder}/{i}.onnx", opset_version=r.randint(9, 17), input_names=["in"], **more)
     except Exception:
         continue  # the exporter has no such operator at this opset
     with open(f"{folder}/{i}.values", "wb") as f:
+        if isinstance(net[0], Turn):
+            x = net[0](x).contiguous()  # rows have channels first in disdel
         f.write(x.float().numpy().tobytes() + answers.numpy().tobytes())
     print(i)

@@ -36,6 +36,17 @@ class Residual(nn.Module):
         return x + self.steps(x)
 
 
+class Fixed(nn.Module):
+    """What does not train: scales, shifts and bounds."""
+
+    def __init__(self, r):
+        super().__init__()
+        self.how, self.n = r.randrange(4), r.uniform(0.3, 1.5)
+
+    def forward(self, x):
+        return [lambda: x * self.n, lambda: 1 - x / self.n, lambda: x.clamp(-self.n, 1), lambda: x.clamp(max=self.n)][self.how]()
+
+
 class LastNorm(nn.Module):
     """A LayerNorm of the channels of each pixel."""
 
@@ -66,6 +77,8 @@ def image_step(r, width):
         (lambda: nn.Upsample(scale_factor=2), width),
         (lambda: nn.ZeroPad2d((1, 0, 2, 1)), width),
         (lambda: Gate(r, width), width),
+        (lambda: Fixed(r), width),
+        (lambda: Residual(nn.Conv2d(width, width, 1), Fixed(r)), width),
         (lambda: Residual(nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width)), width),
     ])
 

@@ -1,0 +1,101 @@
+package export_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/export"
+)
+
+// fixedList is a constant of float32, a list.
+func fixedList(name string, v ...float32) []byte { return fixedArray(name, []byte{byte(len(v))}, v...) }
+
+// fixedArray is one of any sides.
+func fixedArray(name string, sides []byte, v ...float32) []byte {
+	var data []byte
+	for _, x := range v {
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(x))
+	}
+	shape := []byte{2 << 3, 1}
+	for _, side := range sides {
+		shape = append(shape, 1<<3, side)
+	}
+	return field(5, shape, field(8, []byte(name)), field(9, data))
+}
+
+// Constants between layers become one layer that scales and shifts, which a note names. Bounds are exact.
+func TestConstantsBetweenLayersAreRead(t *testing.T) {
+	list := func(kind string, in ...string) []byte { return node(kind, in, []string{kind}) }
+	constants := []([]byte){
+		fixedList("mean", 1, -1), fixedList("std", 2, 0.5), fixedList("one", 1), fixedList("none", 0, 1),
+		fixedList("half", 0.5), fixedList("long", 1, 2, 3), fixedList("low", -0.5),
+	}
+	for name, c := range map[string]struct {
+		nodes [][]byte
+		want  []float32 // of 2, 3; nil: refused
+	}{
+		"in front": {[][]byte{
+			list("Sub", "x", "mean"), node("Div", []string{"Sub", "std"}, []string{"y"}),
+		}, []float32{0.5, 8}},
+		"turned around": {[][]byte{
+			list("Mul", "half", "x"), node("Sub", []string{"one", "Mul"}, []string{"y"}),
+		}, []float32{0, -0.5}},
+		"read twice": {[][]byte{
+			list("Mul", "half", "x"), list("Sub", "Mul", "mean"), node("Add", []string{"Sub", "Mul"}, []string{"y"}),
+		}, []float32{1, 4}},
+		"bounds": {[][]byte{
+			list("Sub", "x", "mean"), node("Clip", []string{"Sub", "low", "half"}, []string{"y"}),
+		}, []float32{0.5, 0.5}},
+		"lowest": {[][]byte{list("Sub", "x", "mean"), node("Max", []string{"Sub", "std"}, []string{"y"})}, nil},
+		"by 0":   {[][]byte{node("Div", []string{"x", "none"}, []string{"y"})}, nil},
+		"others": {[][]byte{node("Add", []string{"x", "long"}, []string{"y"})}, nil},
+	} {
+		file := fileOfSides([]int{1, 2}, append(c.nodes, constants...)...)
+		if c.want == nil {
+			if _, err := export.ImportONNX(file, nil, export.ONNXOptions{}); !errors.Is(err, disdel.Invalid) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		g, in := imported(t, file, true)
+		wantClose(t, name, answers(t, g, in.Weights, 1, []float32{2, 3}), c.want)
+		if notes := strings.Join(in.Notes, "\n"); !strings.Contains(notes, "model.init.freeze names them: ") {
+			t.Errorf("%s: %q", name, notes)
+		}
+	}
+}
+
+// What a file computes of weights is a weight here, and the import says so.
+func TestComputedWeightsHaveANote(t *testing.T) {
+	file := fileOfSides([]int{1, 2}, node("Exp", []string{"a"}, []string{"b"}), node("BatchNormalization",
+		[]string{"x", "b", "a", "a", "b"}, []string{"y"}), fixedList("a", 0, 0))
+	_, in := imported(t, file, true)
+	if notes := strings.Join(in.Notes, "\n"); !strings.Contains(notes, "the file computes weights of node") {
+		t.Errorf("%q", notes)
+	}
+}
+
+// Files of TensorFlow have channels last: the input, and what a dense layer takes.
+func TestChannelsLastAreRead(t *testing.T) {
+	turn := func(in, out string, axes ...byte) []byte {
+		var list []byte
+		for _, a := range axes {
+			list = append(list, 8<<3, a)
+		}
+		return with(node("Transpose", []string{in}, []string{out}), "perm", list...)
+	}
+	weight := fixedArray("w", []byte{8, 1}, 1, 2, 3, 4, 5, 6, 7, 8)
+	file := fileOfSides([]int{1, 2, 2, 2}, turn("x", "a", 0, 3, 1, 2), node("Relu", []string{"a"}, []string{"b"}),
+		turn("b", "c", 0, 2, 3, 1), node("Flatten", []string{"c"}, []string{"d"}),
+		node("MatMul", []string{"d", "w"}, []string{"y"}), weight)
+	g, in := imported(t, file, true)
+	x := []float32{0, 1, 2, 3, 0, 10, 20, 30} // pixels have channels 1 and 10 times their number
+	wantClose(t, "last", answers(t, g, in.Weights, 1, x), []float32{3 + 40 + 10 + 120 + 21 + 240})
+	if notes := strings.Join(in.Notes, "\n"); !strings.Contains(notes, "channels first here") {
+		t.Errorf("%q", notes)
+	}
+}
