@@ -30,7 +30,7 @@ type catalog struct {
 	kept     *bbolt.Bucket // nil: the file has no catalogs yet
 	head     catalogHead
 	segments []segment
-	anew     bool // it was built from the documents
+	anew     bool // its segments are none of those in the file
 }
 
 // catalogs is the bucket of all catalogs. No database can have this name.
@@ -344,6 +344,9 @@ func (c *catalog) document(e *entry) (stored, error) {
 
 // flush writes the changes.
 func (c *catalog) flush(tx *bbolt.Tx) error {
+	if err := c.purge(); err != nil {
+		return err
+	}
 	kept, err := tx.CreateBucketIfNotExists([]byte(catalogs))
 	if err != nil {
 		return err

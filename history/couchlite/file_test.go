@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -189,6 +190,63 @@ func TestTheCatalogSaysWhatTheDocumentsSay(t *testing.T) {
 	s := &Server{path: w.s.path, cfg: w.s.cfg, password: w.s.password} // another process
 	if got, _, _ := (wire{t, s}).do("GET", "/db/_all_docs", ""); got != 200 {
 		t.Error(got)
+	}
+}
+
+// Deleted documents are forgotten but the newest ones, so that a database of a few documents stays small, however many
+// it has had. The others are as they were, for another process, too.
+func TestOldDeletedDocumentsAreForgotten(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	w := wire{t, open(t)}
+	w.do("PUT", "/db", "")
+	revs, ids, first := map[string]string{}, []string(nil), ""
+	for i := range 6 * mostDeleted {
+		id := fmt.Sprintf("d%05d", random.IntN(100_000))
+		status, got, _ := w.do("PUT", "/db/"+id, fmt.Sprintf(`{"n":%d}`, i))
+		if status == 409 {
+			continue // it is there
+		}
+		revs[id], ids = got["rev"].(string), append(ids, id)
+		if random.IntN(10) == 0 {
+			continue
+		}
+		k := random.IntN(len(ids))
+		id = ids[k]
+		if status, got, _ := w.do("DELETE", "/db/"+id+"?rev="+revs[id], ""); status != 200 {
+			t.Fatal(id, got)
+		}
+		if first == "" {
+			first = id + "?rev=" + revs[id]
+		}
+		delete(revs, id)
+		ids = slices.Delete(ids, k, k+1)
+	}
+	other := &Server{path: w.s.path, cfg: w.s.cfg, password: w.s.password, noSync: true}
+	for _, w := range []wire{w, {t, other}} {
+		_, info, _ := w.do("GET", "/db", "")
+		gone := info["doc_del_count"].(float64)
+		if info["doc_count"] != float64(len(revs)) || gone < fewestDeleted || gone > mostDeleted {
+			t.Errorf("%v documents and %v deleted ones, want %d", info["doc_count"], gone, len(revs))
+		}
+		for id, rev := range revs {
+			if _, got, _ := w.do("GET", "/db/"+id, ""); got["_rev"] != rev {
+				t.Fatalf("%s: %v, want revision %s", id, got, rev)
+			}
+		}
+		_, changes, _ := w.do("GET", "/db/_changes", "")
+		if n := len(changes["results"].([]any)); n != len(revs)+int(gone) {
+			t.Errorf("%d changes", n)
+		}
+	}
+	id, _, _ := strings.Cut(first, "?")
+	if _, got, _ := w.do("GET", "/db/"+id, ""); got["reason"] != "missing" {
+		t.Errorf("the first deleted document: %v", got)
+	}
+	if status, got, _ := w.do("PUT", "/db/"+first, `{}`); status != 409 {
+		t.Errorf("its old revision: %d %v", status, got)
+	}
+	if status, got, _ := w.do("PUT", "/db/"+id, `{}`); status != 201 {
+		t.Errorf("made again: %d %v", status, got)
 	}
 }
 
