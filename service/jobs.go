@@ -328,9 +328,9 @@ func (s *Service) Runner(ctx context.Context, id disdel.JobID) (who Runner, runs
 	return who, lives, err
 }
 
-// Forget deletes the record of an ended job, and the remarks about it. Its model stays. Forget also deletes a damaged
-// record, unless a process runs its job; it keeps the record of another version of disdel. It returns NotFound, and
-// Conflict for a job that can be resumed.
+// Forget deletes the record of an ended job, the remarks about it and its checkpoints. Its model stays. Forget also
+// deletes a damaged record, unless a process runs its job; it keeps the record of another version of disdel. It returns
+// NotFound, and Conflict for a job that can be resumed.
 func (s *Service) Forget(ctx context.Context, job string) (disdel.JobID, error) {
 	h, err := s.History(ctx)
 	if err != nil {
@@ -353,7 +353,13 @@ func (s *Service) Forget(ctx context.Context, job string) (disdel.JobID, error) 
 			Hint: "disdel jobs cancel " + string(id),
 		}
 	}
-	return id, s.deleteRecord(ctx, h, id)
+	if err := s.deleteRecord(ctx, h, id); err != nil {
+		return id, err
+	}
+	if err := s.discardCheckpoints(ctx, &rec); err != nil {
+		s.log.WithError(err).WithField("job", id).Warn("checkpoints of a deleted job stay: disdel prune checkpoints")
+	}
+	return id, nil
 }
 
 // deleteRecord ends the sharing of a job, and deletes its record.

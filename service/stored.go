@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/blobs"
 	"github.com/disdel/disdel/internal/files"
@@ -165,10 +166,13 @@ func (s *Service) RemoveStored(ctx context.Context, item StoredItem) error {
 		_, err = models.Remove(ctx, item.Name)
 		return err
 	case StoredCheckpoints:
-		if err := models.Discard(ctx, path.Join("checkpoints", item.Name)); err != nil {
+		rec := disdel.Record{ID: disdel.JobID(item.Name)}
+		if h, err := s.History(ctx); err != nil {
 			return err
+		} else if read, err := h.Get(ctx, rec.ID); err == nil { // else nobody knows which weights are the job's
+			rec = read
 		}
-		return s.discardWeights(ctx, models, list, item.Name)
+		return s.discardCheckpoints(ctx, &rec)
 	case StoredWeights:
 		return models.RemoveWeights(ctx, item.Name)
 	case StoredPrograms:
@@ -194,19 +198,23 @@ func (s *Service) RemoveStored(ctx context.Context, item StoredItem) error {
 	}
 }
 
-// discardWeights deletes the weights that an ended job has left beside the models.
-func (s *Service) discardWeights(ctx context.Context, models *modelstore.Store, list []modelstore.Model, job string) error {
-	h, err := s.History(ctx)
+// discardCheckpoints deletes the checkpoints of an ended job, and the weights that it has left beside the models. If a
+// model cannot be read, these weights may be the model's, and stay.
+func (s *Service) discardCheckpoints(ctx context.Context, rec *disdel.Record) error {
+	models, err := s.Models(ctx)
 	if err != nil {
 		return err
 	}
-	r, err := h.Get(ctx, disdel.JobID(job))
-	if err != nil || r.Status != disdel.StatusFailed && r.Status != disdel.StatusCanceled {
-		return nil //nolint:nilerr // nobody knows whose weights these are
+	if err := models.Discard(ctx, controller.CheckpointFolder(rec.ID)); err != nil {
+		return err
 	}
-	key := modelstore.WeightsPath(r.Job.Output.Model, r.ID)
-	if slices.ContainsFunc(list, func(m modelstore.Model) bool { return m.Path == key }) {
+	if rec.Status != disdel.StatusFailed && rec.Status != disdel.StatusCanceled {
 		return nil
+	}
+	list, unread := models.List(ctx)
+	key := modelstore.WeightsPath(rec.Job.Output.Model, rec.ID)
+	if unread != nil || slices.ContainsFunc(list, func(m modelstore.Model) bool { return m.Path == key }) {
+		return nil //nolint:nilerr // see above
 	}
 	return models.DiscardFile(ctx, key)
 }

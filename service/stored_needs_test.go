@@ -204,7 +204,6 @@ func TestSharingEndsWithTheItemOnly(t *testing.T) {
 	if list, err := ann.Shares(t.Context()); err != nil || len(list) != 1 || list[0].Kind != tenant.ItemJob {
 		t.Errorf("%+v, %v", list, err)
 	}
-	job.Status = disdel.StatusCanceled
 	saved(t, ann, job.ID, disdel.StatusCanceled, "none", "")
 	if _, err := ann.Forget(t.Context(), string(job.ID)); err != nil {
 		t.Error(err)

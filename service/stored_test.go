@@ -234,6 +234,20 @@ func TestWhatTenantsStore(t *testing.T) {
 
 // Weights that a canceled job has left belong to its checkpoints, and go with them. Those of other jobs stay.
 func TestWeightsOfEndedJobsAreCheckpoints(t *testing.T) {
+	endedJobs(t, func(s *Service, item StoredItem) error { return s.RemoveStored(t.Context(), item) })
+}
+
+// A job that is deleted takes its checkpoints and these weights with it: without its record nothing could delete them.
+func TestADeletedJobLeavesNoCheckpoints(t *testing.T) {
+	endedJobs(t, func(s *Service, item StoredItem) error {
+		_, err := s.Forget(t.Context(), item.Name)
+		return err
+	})
+}
+
+// endedJobs has remove delete the checkpoints of two ended jobs beside those of a running one.
+func endedJobs(t *testing.T, remove func(*Service, StoredItem) error) {
+	t.Helper()
 	home, ctx := t.TempDir(), t.Context()
 	s, err := Open(ctx, Config{Program: testProgram, Home: home})
 	if err != nil {
@@ -244,7 +258,7 @@ func TestWeightsOfEndedJobsAreCheckpoints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := map[disdel.Status]string{}
+	files, checkpoints := map[disdel.Status]string{}, map[disdel.Status]string{}
 	for _, status := range []disdel.Status{disdel.StatusCanceled, disdel.StatusFailed, disdel.StatusRunning} {
 		rec := disdel.Record{APIVersion: disdel.APIVersion, ID: newJobID(), Status: status}
 		rec.Job.Output.Model = "m"
@@ -258,6 +272,14 @@ func TestWeightsOfEndedJobsAreCheckpoints(t *testing.T) {
 		if err := os.WriteFile(files[status], []byte("weights"), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		checkpoints[status] = filepath.Join(home, "models", "checkpoints", string(rec.ID))
+		if err := os.MkdirAll(filepath.Join(checkpoints[status], "000001"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(checkpoints[status], "000001", "reference.safetensors")
+		if err := os.WriteFile(file, []byte("checkpoint"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	items, err := s.Stored(ctx)
 	if err != nil {
@@ -268,16 +290,21 @@ func TestWeightsOfEndedJobsAreCheckpoints(t *testing.T) {
 		if item.Kind != StoredCheckpoints {
 			continue
 		}
-		if removed++; item.Kept != "" || item.Size != 7 {
+		if item.Kept != "" {
+			continue
+		}
+		if removed++; item.Size != 17 {
 			t.Errorf("%+v", item)
 		}
-		if err := s.RemoveStored(ctx, item); err != nil {
+		if err := remove(s, item); err != nil {
 			t.Error(err)
 		}
 	}
 	for status, file := range files {
-		if _, err := os.Stat(file); (err == nil) != (status == disdel.StatusRunning) {
-			t.Errorf("the weights of a %s job: %v", status, err)
+		for _, file := range []string{file, checkpoints[status]} {
+			if _, err := os.Stat(file); (err == nil) != (status == disdel.StatusRunning) {
+				t.Errorf("%s of a %s job: %v", filepath.Base(file), status, err)
+			}
 		}
 	}
 	if removed != 2 {

@@ -232,7 +232,7 @@ class Client:
         self._at.json("PUT", path_of("jobs", ref, "remark"), {"tags": list(tags), "note": note}, again=True)
 
     def forget(self, ref: str) -> None:
-        """Delete the record of a job that has ended; its model stays. It takes the role ``admin``."""
+        """Delete the record and checkpoints of an ended job; its model stays. It takes the role ``admin``."""
         self._at.json("DELETE", path_of("jobs", ref))
 
     # Models
