@@ -40,3 +40,20 @@ func TestMLLessCurvesAreFoundForAnyLength(t *testing.T) {
 		}
 	}
 }
+
+// A rise of the mean loss within three standard deviations of its noise is none. The deviation of noise is drawn here.
+func TestNoiseOfTheMeanLossIsNoRise(t *testing.T) {
+	draw, mean, sum := rand.New(rand.NewPCG(5, 20261130)), 0.0, 0.0
+	const steps = 400_000
+	for range steps {
+		mean = scaleInAlpha*draw.NormFloat64() + (1-scaleInAlpha)*mean
+		sum += mean * mean
+	}
+	deviation := math.Sqrt(2 * sum / steps) // of the difference of two means
+	for by, want := range map[float64]bool{0.98: false, 1.02: true} {
+		s := ScaleIn{losses: []float64{scaleInRises * deviation * by}, spread: 1}
+		if s.worsens() != want {
+			t.Errorf("a rise by %.2f deviations: %t", scaleInRises*by, !want)
+		}
+	}
+}

@@ -447,3 +447,25 @@ func TestAUsersTimeoutIsNotAnsweredByWorkers(t *testing.T) {
 		}
 	}
 }
+
+// More workers are a remedy for train actions, unless the job file sets their number or the network has stages.
+func TestMoreWorkersAreForTrainActions(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  func(in *RemedyInput)
+		workers int
+	}{
+		"a train action": {func(*RemedyInput) {}, 3},
+		"an aggregation": {func(in *RemedyInput) { in.Activation.Task = disdel.TaskAggregate }, 0},
+		"an evaluation":  {func(in *RemedyInput) { in.Activation.Task = disdel.TaskEvaluate }, 0},
+		"the job file's": {func(in *RemedyInput) { in.Job.Distribution.Workers = 2 }, 0},
+		"at the maximum": {func(in *RemedyInput) { in.Job.Distribution.MaxWorkers = 2 }, 0},
+		"stages":         {func(in *RemedyInput) { in.Plan.Stages = make([]disdel.PlannedStage, 2) }, 0},
+	} {
+		in := remedyInput(disdel.OutcomeOutOfMemory, disdel.OOM)
+		in.Job.Training.BatchSize, in.Activation.Limits.Memory = 1, in.Plan.Platform.MaxMemory
+		c.change(&in)
+		if r := FindRemedy(in); r.Workers != c.workers || r.Retry != (c.workers > 0) {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}

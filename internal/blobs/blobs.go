@@ -170,7 +170,8 @@ func Wrap(err error, op, key string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		e.Kind = disdel.NotFound
 	case errors.Is(err, fs.ErrPermission):
-		e.Kind = disdel.Denied
+		e.Kind, e.Hint = disdel.Denied,
+			"give your user access to the file, or name your own folder; buckets need credentials for it"
 	case errors.Is(err, fs.ErrExist):
 		e.Kind = disdel.Conflict
 	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):

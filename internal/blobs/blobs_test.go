@@ -356,8 +356,9 @@ func TestWrapTellsKinds(t *testing.T) {
 		disdel.NotFound: fs.ErrNotExist, disdel.Denied: fs.ErrPermission, disdel.Conflict: fs.ErrExist,
 		disdel.Canceled: context.Canceled, disdel.NoSpace: syscall.ENOSPC, disdel.Unavailable: io.ErrUnexpectedEOF,
 	} {
-		if got := disdel.KindOf(Wrap(fmt.Errorf("write: %w", err), "write", "key")); got != want {
-			t.Errorf("%v: %v, not %v", err, got, want)
+		got := disdel.AsError(Wrap(fmt.Errorf("write: %w", err), "write", "key"))
+		if hints := want == disdel.Denied || want == disdel.NoSpace; got.Kind != want || (got.Hint != "") != hints {
+			t.Errorf("%v: %v, not %v; hint %q", err, got.Kind, want, got.Hint)
 		}
 	}
 	// A write that failed is given up, and the reason is what failed.
