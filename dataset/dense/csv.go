@@ -66,6 +66,7 @@ const (
 // usualMissing are texts that usually stand for no value.
 var usualMissing = []string{
 	"", "?", "NA", "N/A", "#N/A", "<NA>", "n/a", "na", "NaN", "nan", "NULL", "null", "None", "none", "-",
+	"-nan", "-NaN", "#NA", "#N/A N/A", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN", // as C and pandas write them
 }
 
 // mostCategories is how many different texts of a column can be categories: each is a value of every row.

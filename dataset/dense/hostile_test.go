@@ -156,7 +156,7 @@ func TestBadTablesAreRefusedWithTheirPlace(t *testing.T) {
 		}
 	}
 	// A target that is not known is no fault: its row is left out, and that is told.
-	for _, unknown := range []string{"NaN", "<NA>", "#N/A"} {
+	for _, unknown := range []string{"NaN", "<NA>", "#N/A", "-nan", "1.#IND", "-1.#QNAN", "#NA"} {
 		in, err := CSV{Source: homes("50," + unknown), Targets: []string{"price"}}.Input("homes")
 		if err != nil || in.Understood.Rows != rows ||
 			!strings.Contains(strings.Join(in.Understood.Notes, " "), "1 row") {
