@@ -75,7 +75,7 @@ func (s *sampler) draw(p []float32) int32 {
 	}
 	if s.TopP > 0 {
 		share, n := 0.0, 0
-		for n < len(kept) && share < s.TopP*sum {
+		for n == 0 || n < len(kept) && share < s.TopP*sum { // at least one, also where no token is probable
 			share += weights[n]
 			n++
 		}

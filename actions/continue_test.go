@@ -48,6 +48,15 @@ func TestTokensAreDrawnByTheirProbabilities(t *testing.T) {
 	}
 }
 
+// A model that is sure of the padding, which is no token of a text, still gets a token.
+func TestNoTokenIsProbable(t *testing.T) {
+	s := sampler{Continuation: disdel.Continuation{Temperature: 1, TopP: 0.5}, padded: true}
+	s.random = rand.New(rand.NewPCG(7, 0))
+	if token := s.draw([]float32{1, 0, 0}); token < 0 || token > 2 {
+		t.Errorf("token %d", token)
+	}
+}
+
 // counting is a language model that counts: the token behind n is most probably n + 1, and else n + 2.
 type counting struct {
 	engine.Engine
