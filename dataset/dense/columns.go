@@ -388,6 +388,33 @@ func nearNumber(text string) string {
 	}
 }
 
+// isText tells whether a text does not even look like a number.
+func isText(text string) bool {
+	_, ok := number(text)
+	return !ok && nearNumber(text) == ""
+}
+
+// almostNumbers notes that the column became categories, although most of its texts are numbers or look like them; ""
+// for all others.
+func (c *column) almostNumbers(format tableFormat) string {
+	texts := slices.DeleteFunc(slices.Clone(c.Categories), func(text string) bool { return !isText(text) })
+	if c.passed != "" || c.asked != "" || len(c.odd) == 0 || 2*len(texts) >= len(c.Categories) {
+		return ""
+	}
+	var places []string
+	near := ""
+	c.oddTexts(func(p *place) {
+		near = cmp.Or(near, nearNumber(p.text))
+		places = append(places, fmt.Sprintf("%s has %.40q", format.place(p.line), p.text))
+	})
+	advice := near
+	if len(texts) > 0 {
+		advice += "; if a text stands for no value: --missing TEXT; for numbers: --kind " + quoted(c.Name+"=number")
+	}
+	return fmt.Sprintf("%s is kept as %d categories and not as numbers: %s%s",
+		c.Name, len(c.Categories), strings.Join(places[:min(len(places), mostLines)], ", "), advice)
+}
+
 // scale sets how numbers are scaled.
 func (c *column) scale(by Scale) {
 	c.Shift, c.Factor = 0, 1

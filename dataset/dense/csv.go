@@ -639,26 +639,17 @@ func (t *table) understood() dataset.Interpretation {
 	if len(t.targets) == 0 {
 		u.Notes = append(u.Notes, t.labels.numericNotes(t.LabelClasses)...)
 	}
-	u.Notes = append(append(u.Notes, t.almostNumbers()...), t.inexactIntegers()...)
+	for i := range t.columns {
+		if note := t.columns[i].almostNumbers(t.format); note != "" {
+			u.Notes = append(u.Notes, note)
+		}
+	}
+	u.Notes = append(u.Notes, t.inexactIntegers()...)
 	if t.Shape == nil && t.pixels() {
 		u.Notes = append(u.Notes,
 			"all values are whole numbers from 0 to 255; if rows are images, add --shape 1xHEIGHTxWIDTH --overwrite")
 	}
 	return u
-}
-
-// almostNumbers notes columns that look like numbers, and became categories.
-func (t *table) almostNumbers() (list []string) {
-	for i := range t.columns {
-		c := &t.columns[i]
-		at := slices.IndexFunc(c.Categories, func(text string) bool { return nearNumber(text) != "" })
-		if at < 0 || c.passed != "" || slices.ContainsFunc(c.Categories, isText) {
-			continue
-		}
-		list = append(list, fmt.Sprintf("%s is kept as %d categories and not as numbers, as it has %.40q%s",
-			c.Name, len(c.Categories), c.Categories[at], nearNumber(c.Categories[at])))
-	}
-	return list
 }
 
 // inexactIntegers notes columns of integers that lose their last digits, as ids do.
@@ -670,12 +661,6 @@ func (t *table) inexactIntegers() (list []string) {
 		}
 	}
 	return list
-}
-
-// isText tells whether a text does not even look like a number.
-func isText(text string) bool {
-	_, ok := number(text)
-	return !ok && nearNumber(text) == ""
 }
 
 // kept says how values are stored.

@@ -329,21 +329,42 @@ func TestFaultsOfATable(t *testing.T) {
 	}
 }
 
-// Columns that are numbers to people, and none to a program, are kept as categories, and that is said.
+// Columns that are numbers to people, and none to a program, are kept as categories, and that is said with the first
+// texts that are no numbers. True categories, most of whose texts are no numbers, need no note.
 func TestWhatIsAlmostANumberIsTold(t *testing.T) {
+	const missing = "; if a text stands for no value: --missing TEXT; for numbers: --kind a=number"
 	for rows, want := range map[string][]string{
-		"1,5;a;0\n2,5;b;1\n3;a;0\n": {`a is kept as 3 categories and not as numbers, as it has "1,5"; decimals have a point, ` +
-			"and with --decimal , a comma"},
+		"1,5;a;0\n2,5;b;1\n3;a;0\n": {`a is kept as 3 categories and not as numbers: line 2 has "1,5"` +
+			"; decimals have a point, and with --decimal , a comma"},
 		"10%;a;0\n20 %;b;1\n": {
-			`a is kept as 2 categories and not as numbers, as it has "10%"; a number has no percent sign`,
+			`a is kept as 2 categories and not as numbers: line 2 has "10%"; a number has no percent sign`,
 		},
-		"1,5;a;0\nabout 2,5;b;1\n": nil,
-		"a,b;a;0\nc%;b;1\n":        nil,
+		"1;a;0\n2;b;1\n3;a;0\noops;a;1\n": {
+			`a is kept as 4 categories and not as numbers: line 5 has "oops"` + missing,
+		},
+		"1;a;0\nlow;b;1\n3;a;0\n4;a;1\nlow;a;0\n5;a;0\nhigh;a;0\n": {
+			`a is kept as 6 categories and not as numbers: line 3 has "low", line 8 has "high"` + missing,
+		},
+		"1,5;a;0\n2;b;1\n3;a;0\nx;b;1\n": {
+			`a is kept as 4 categories and not as numbers: line 2 has "1,5", line 5 has "x"` +
+				"; decimals have a point, and with --decimal , a comma" + missing,
+		},
+		"1,5;a;0\nabout 2,5;b;1\n":            nil,
+		"a,b;a;0\nc%;b;1\n":                   nil,
+		"1;a;0\nB2;b;1\nC3;b;1\n":             nil,
+		"1;a;0\n1;b;1\n1;b;1\n1;b;1\nx;b;1\n": nil,
 	} {
 		in, err := CSV{Source: dataset.TextSource("f", "a;b;y\n"+rows), Separator: ';'}.Input("a")
 		if err != nil || !slices.Equal(in.Understood.Notes, want) {
 			t.Errorf("%q: %q, %v", rows, in.Understood.Notes, err)
 		}
+	}
+	chosen := CSV{
+		Source: dataset.TextSource("f", "a,y\n1,0\n2,1\n3,0\nx,1\n"),
+		Kinds:  map[string]dataset.ColumnKind{"a": dataset.ColumnCategory},
+	}
+	if in, err := chosen.Input("a"); err != nil || len(in.Understood.Notes) > 0 {
+		t.Errorf("a category that was asked for: %q, %v", in.Understood.Notes, err)
 	}
 }
 
