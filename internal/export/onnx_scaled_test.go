@@ -99,3 +99,47 @@ func TestChannelsLastAreRead(t *testing.T) {
 		t.Errorf("%q", notes)
 	}
 }
+
+// scikit-learn's files end with a ZipMap of another domain, which only names the probabilities.
+func TestAZipMapIsPassed(t *testing.T) {
+	zip := func(domain string) []byte {
+		return field(1, node("ZipMap", []string{"p"}, []string{"y"})[2:], field(7, []byte(domain)))
+	}
+	first := node("Softmax", []string{"x"}, []string{"p"})
+	g, in := imported(t, fileOfSides([]int{1, 2}, first, zip("ai.onnx.ml")), true)
+	wantClose(t, "ZipMap", answers(t, g, in.Weights, 1, []float32{0, 0}), []float32{0.5, 0.5})
+	other := fileOfSides([]int{1, 2}, first, field(1, node("Normalizer", []string{"p"}, []string{"y"})[2:],
+		field(7, []byte("ai.onnx.ml"))))
+	if _, err := export.ImportONNX(other, nil, export.ONNXOptions{}); !errors.Is(err, disdel.Invalid) {
+		t.Errorf("another operator of that domain: %v", err)
+	}
+}
+
+// PyTorch writes a group norm without weights with ones and zeros behind it. A note names the norm, also of one
+// channel.
+func TestANormOfOneChannelWithoutWeightsHasANote(t *testing.T) {
+	ints := func(name string, v ...int64) []byte {
+		var data []byte
+		for _, x := range v {
+			data = binary.LittleEndian.AppendUint64(data, uint64(x))
+		}
+		return field(5, []byte{1 << 3, byte(len(v)), 2 << 3, 7}, field(8, []byte(name)), field(9, data))
+	}
+	for weight, noted := range map[float32]bool{1: true, 2: false} {
+		file := fileOfSides([]int{1, 1, 2, 2},
+			node("Reshape", []string{"x", "flat"}, []string{"a"}),
+			node("InstanceNormalization", []string{"a", "one", "zero"}, []string{"b"}),
+			node("Reshape", []string{"b", "back"}, []string{"c"}),
+			node("Mul", []string{"c", "onnx::Mul_5"}, []string{"d"}),
+			node("Add", []string{"d", "onnx::Add_6"}, []string{"e"}),
+			node("Flatten", []string{"e"}, []string{"y"}),
+			ints("flat", 0, 1, -1), ints("back", 1, 1, 2, 2), fixedList("one", 1), fixedList("zero", 0),
+			fixedArray("onnx::Mul_5", []byte{1, 1, 1}, weight), fixedArray("onnx::Add_6", []byte{1, 1, 1}, 0))
+		g, in := imported(t, file, true)
+		want := []float32{-weight, weight, weight, -weight}
+		wantClose(t, "norm", answers(t, g, in.Weights, 1, []float32{-1, 1, 1, -1}), want)
+		if notes := strings.Join(in.Notes, "\n"); (notes != "") != noted {
+			t.Errorf("weight %g: notes %q", weight, notes)
+		}
+	}
+}
