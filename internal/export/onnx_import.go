@@ -28,7 +28,10 @@ type ONNXOptions struct {
 	Output     string // the value of the graph that is the network's output; "": the file's only output
 }
 
-// ImportONNX reads the network and the weights of an ONNX model (opset 7 to 21). folder has the model's external data;
+// newestOpset is the newest one whose operators mean what they do here. Those from 22 to 26 only take more types.
+const newestOpset = 26
+
+// ImportONNX reads the network and the weights of an ONNX model (opset 7 to 26). folder has the model's external data;
 // with nil there is none. A file of ConvertONNX gives the network that was written.
 //
 // The error is *disdel.Faults with every node that disdel cannot compute, Corrupt for a damaged file, or Invalid.
@@ -193,7 +196,8 @@ func (r *importer) run() error {
 	}
 	steps, known := r.reachable(), nodeReaders()
 	for _, n := range steps {
-		if known[n.kind] == nil || n.domain != "" && n.domain != "ai.onnx" && n.kind != "ZipMap" {
+		usual := n.domain == "" || n.domain == "ai.onnx" || n.domain == scikitDomain && isScikit(n.kind)
+		if known[n.kind] == nil || !usual || n.domain != scikitDomain && isScikit(n.kind) {
 			r.fault(n, "disdel has no layer for this operator")
 		}
 	}
@@ -255,14 +259,14 @@ func (r *importer) begin() error {
 			"channels] or [rows channels height width]; --input gives the sides of a row that are not fixed, such as "+
 			"3x48x192", in.name, in.sides)
 	}
-	if r.opset < 7 || r.opset > 21 {
-		return unfit("the file has opset %d; disdel reads 7 to 21", r.opset)
+	if r.opset < 7 || r.opset > newestOpset {
+		return unfit("the file has opset %d; disdel reads 7 to %d", r.opset, newestOpset)
 	}
 	r.rows, r.weights = int64(in.sides[0]), map[string][]float32{}
 	for name, a := range r.arrays {
 		r.at[name] = constant(a)
 	}
-	for _, n := range r.steps {
+	for _, n := range r.reachable() {
 		for _, name := range n.in {
 			r.users[name] = append(r.users[name], n)
 		}
@@ -379,8 +383,8 @@ func (r *importer) floats(n *step, i int) ([]float32, []int, bool) {
 // noteComputed says that training changes the weights of a node, and not what the file computes them of.
 func (r *importer) noteComputed(n *step, a *array) {
 	if a.computed {
-		r.notes = append(r.notes, fmt.Sprintf("the file computes weights of node %.80q from others; training changes the "+
-			"results, not what they are computed of", label(n)))
+		r.notes = append(r.notes, fmt.Sprintf("the file computes weights of node %.80q from others; training changes "+
+			"the results, not what they are computed of", label(n)))
 	}
 }
 
@@ -539,7 +543,9 @@ func layerAt(g *model.Graph, i int) (l disdel.Layer, count int) {
 		l.Stride, l.StrideHW = side(n.Stride)
 		down, right := next.Dilation.H*(next.Kernel.H-1), next.Dilation.W*(next.Kernel.W-1)
 		p := next.Pad
-		padded(&l, model.Padding{Top: down - p.Top, Bottom: down - p.Bottom, Left: right - p.Left, Right: right - p.Right})
+		padded(&l, model.Padding{
+			Top: down - p.Top, Bottom: down - p.Bottom, Left: right - p.Left, Right: right - p.Right,
+		})
 		return l, 2
 	}
 	return layerOf(n), 1

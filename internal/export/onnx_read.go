@@ -60,7 +60,7 @@ type option struct {
 	text   string
 	array  *array
 
-	numbers bool     // it is a list of floats, which no layer takes
+	numbers []float32
 	texts   []string // at most mostSides
 }
 
@@ -278,7 +278,9 @@ func (s *source) attribute(n *step, data []byte) error {
 		case attributeInts:
 			o.list, err = s.whole(o.list, number, part)
 		case attributeNumbers:
-			o.numbers = true
+			for ; len(part) >= 4; part = part[4:] {
+				o.numbers = append(o.numbers, math.Float32frombits(binary.LittleEndian.Uint32(part)))
+			}
 		case attributeTexts:
 			if len(o.texts) < mostSides {
 				o.texts = append(o.texts, string(part))

@@ -100,21 +100,6 @@ func TestChannelsLastAreRead(t *testing.T) {
 	}
 }
 
-// scikit-learn's files end with a ZipMap of another domain, which only names the probabilities.
-func TestAZipMapIsPassed(t *testing.T) {
-	zip := func(domain string) []byte {
-		return field(1, node("ZipMap", []string{"p"}, []string{"y"})[2:], field(7, []byte(domain)))
-	}
-	first := node("Softmax", []string{"x"}, []string{"p"})
-	g, in := imported(t, fileOfSides([]int{1, 2}, first, zip("ai.onnx.ml")), true)
-	wantClose(t, "ZipMap", answers(t, g, in.Weights, 1, []float32{0, 0}), []float32{0.5, 0.5})
-	other := fileOfSides([]int{1, 2}, first, field(1, node("Normalizer", []string{"p"}, []string{"y"})[2:],
-		field(7, []byte("ai.onnx.ml"))))
-	if _, err := export.ImportONNX(other, nil, export.ONNXOptions{}); !errors.Is(err, disdel.Invalid) {
-		t.Errorf("another operator of that domain: %v", err)
-	}
-}
-
 // PyTorch writes a group norm without weights with ones and zeros behind it. A note names the norm, also of one
 // channel.
 func TestANormOfOneChannelWithoutWeightsHasANote(t *testing.T) {

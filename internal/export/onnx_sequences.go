@@ -292,7 +292,7 @@ func (r *importer) plainRecurrence(n *step, op model.Op) bool {
 	}
 	unread := "" // the option or input that disdel does not have
 	for _, option := range []string{"clip", "input_forget", "layout", "activation_alpha", "activation_beta"} {
-		if o := n.options[option]; o.number != 0 || o.whole != 0 || o.numbers {
+		if o := n.options[option]; o.number != 0 || o.whole != 0 || o.numbers != nil {
 			unread = option
 		}
 	}

@@ -258,7 +258,7 @@ func (r *importer) softmax(n *step) {
 // beforeOutput tells whether a node computes with a value before it is the output.
 func (r *importer) beforeOutput(name string) bool {
 	return slices.ContainsFunc(r.users[name], func(n *step) bool {
-		return n.kind != "Identity" && n.kind != "Dropout" && n.kind != "ZipMap"
+		return !slices.Contains([]string{"Identity", "Dropout", "ZipMap", "Normalizer"}, n.kind)
 	})
 }
 

@@ -1,0 +1,124 @@
+package export
+
+import (
+	"slices"
+
+	"github.com/disdel/disdel/model"
+)
+
+// scikitDomain has the operators that skl2onnx writes for scikit-learn's models (github.com/onnx/onnx,
+// docs/Operators-ml.md).
+const scikitDomain = "ai.onnx.ml"
+
+// isScikit tells whether an operator is of that domain.
+func isScikit(kind string) bool {
+	return slices.Contains([]string{"Scaler", "LinearRegressor", "LinearClassifier", "Normalizer", "ZipMap"}, kind)
+}
+
+// scaler is (x - offset) scale, each a number or a list.
+func (r *importer) scaler(n *step) {
+	x, ok := r.from(n, 0)
+	if !ok {
+		return
+	}
+	inputs := r.b.Out(x)[0]
+	offset, scale := n.options["offset"].numbers, n.options["scale"].numbers
+	fits := func(list []float32) bool { return len(list) == 1 || len(list) == inputs }
+	if len(r.b.Out(x)) != 1 || !fits(offset) || !fits(scale) {
+		r.fault(n, "it has %d offsets and %d scales for %v", len(offset), len(scale), []int(r.b.Out(x)))
+		return
+	}
+	weight, bias := make([]float64, inputs), make([]float64, inputs)
+	for i := range inputs {
+		weight[i] = float64(scale[min(i, len(scale)-1)])
+		bias[i] = -float64(offset[min(i, len(offset)-1)]) * weight[i]
+	}
+	if node, ok := r.scale(n, n.in[0], x, weight, bias); ok {
+		r.layer(n, node)
+	}
+}
+
+// linear is a dense layer of a list of coefficients, [units inputs]. factor multiplies them.
+func (r *importer) linear(n *step, units int, factor float32) (node int, ok bool) {
+	x, ok := r.from(n, 0)
+	if !ok {
+		return 0, false
+	}
+	coefficients, intercepts := n.options["coefficients"].numbers, n.options["intercepts"].numbers
+	in := r.b.Out(x)
+	if len(in) != 1 || units < 1 || len(coefficients) != units*in[0] ||
+		len(intercepts) != units && len(intercepts) != 0 {
+		r.fault(n, "it has %d coefficients and %d intercepts for %v to %d values", len(coefficients), len(intercepts),
+			[]int(in), units)
+		return 0, false
+	}
+	weight, bias := slices.Clone(coefficients), make([]float32, units)
+	copy(bias, intercepts)
+	for _, list := range [][]float32{weight, bias} {
+		for i := range list {
+			list[i] *= factor
+		}
+	}
+	name := r.name(n, "")
+	r.keep(name, weight, bias)
+	return r.b.Dense(name, x, units), true
+}
+
+func (r *importer) linearRegressor(n *step) {
+	if text := n.options["post_transform"].text; text != "" && text != "NONE" {
+		r.fault(n, "its post_transform is %.20q; disdel has NONE", text)
+		return
+	}
+	if node, ok := r.linear(n, int(min(n.whole("targets", 1), 1<<20)), 1); ok {
+		r.layer(n, node)
+	}
+}
+
+// linearClassifier gives labels, which disdel leaves out, and scores. Two classes may have the sigmoids of z and -z,
+// which are the softmax of their halves.
+func (r *importer) linearClassifier(n *step) {
+	classes := max(len(n.options["classlabels_ints"].list), len(n.options["classlabels_strings"].texts))
+	half := float32(1)
+	switch text := n.options["post_transform"].text; {
+	case text == "LOGISTIC" && r.opposite(n, classes):
+		half = 0.5
+	case text != "SOFTMAX":
+		r.fault(n, "its post_transform is %.20q; disdel has SOFTMAX, and LOGISTIC of two classes", text)
+		return
+	}
+	if len(n.out) < 2 || r.beforeOutput(n.out[1]) {
+		r.fault(n, "disdel has softmax only as the last layer")
+		return
+	}
+	if node, ok := r.linear(n, classes, half); ok {
+		r.at[n.out[1]] = value{isNode: true, node: r.b.Same(r.name(n, ""), node, model.OpSoftmax)}
+	}
+}
+
+// opposite tells whether the second one of two classes has the coefficients of the first one with the other sign.
+func (r *importer) opposite(n *step, classes int) bool {
+	for _, name := range []string{"coefficients", "intercepts"} {
+		list := n.options[name].numbers
+		half := len(list) / 2
+		if classes != 2 || len(list) != 2*half {
+			return false
+		}
+		for i, v := range list[:half] {
+			if v != -list[half+i] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// normalizer divides by the sum, which probabilities have already.
+func (r *importer) normalizer(n *step) {
+	g, err := r.b.Graph()
+	if v, _ := r.in(n, 0); err != nil || !v.isNode || g.Nodes[v.node].Op != model.OpSoftmax ||
+		n.options["norm"].text != "L1" {
+		r.fault(n, "disdel has no layer for it; it passes probabilities of a softmax with the norm L1")
+		return
+	}
+	r.pass(n)
+}

@@ -1,0 +1,83 @@
+package export_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/export"
+)
+
+// scikit is a node of scikit-learn's operators.
+func scikit(kind, in string, out []string, options ...[]byte) []byte {
+	n := node(kind, []string{in}, out)[2:]
+	for _, o := range options {
+		n = append(n, field(5, o)...)
+	}
+	return field(1, n, field(7, []byte("ai.onnx.ml")))
+}
+
+// numbers is an option with a list of floats, as Python writes it: one field for each.
+func numbers(name string, v ...float32) []byte {
+	out := field(1, []byte(name))
+	for _, x := range v {
+		out = binary.LittleEndian.AppendUint32(append(out, 7<<3|5), math.Float32bits(x))
+	}
+	return out
+}
+
+func word(name, value string) []byte {
+	return append(field(1, []byte(name)), field(4, []byte(value))...)
+}
+
+// classes is the option of two classes.
+func classes() []byte { return append(field(1, []byte("classlabels_ints")), 8<<3, 0, 8<<3, 1) }
+
+// Models of scikit-learn come in as skl2onnx writes them: scaled columns, linear models, and probabilities by name.
+func TestScikitLearnsOperatorsAreRead(t *testing.T) {
+	scaler := func(in, out string) []byte {
+		return scikit("Scaler", in, []string{out}, numbers("offset", 1, 2), numbers("scale", 0.5))
+	}
+	linear := func(kind, in string, out []string, options ...[]byte) []byte {
+		return scikit(kind, in, out, append(options, numbers("coefficients", 1, 2, -1, -2),
+			numbers("intercepts", 0.5, -0.5), classes())...)
+	}
+	both := []string{"label", "p"}
+	for name, c := range map[string]struct {
+		nodes [][]byte
+		want  []float32 // of 3, 4, which are scaled to 1, 1; nil: refused
+	}{
+		"scaled": {[][]byte{scaler("x", "y")}, []float32{1, 1}},
+		"regressor": {[][]byte{
+			scaler("x", "a"),
+			scikit("LinearRegressor", "a", []string{"y"}, numbers("coefficients", 3, -1), numbers("intercepts", 2)),
+		}, []float32{4}},
+		"softmax": {[][]byte{
+			scaler("x", "a"), linear("LinearClassifier", "a", both, word("post_transform", "SOFTMAX")),
+			scikit("Normalizer", "p", []string{"q"}, word("norm", "L1")), scikit("ZipMap", "q", []string{"y"}),
+		}, []float32{float32(1 / (1 + math.Exp(-7))), float32(1 / (1 + math.Exp(7)))}},
+		"logistic": {[][]byte{
+			scikit("Scaler", "x", []string{"a"}, numbers("offset", 1, 2), numbers("scale", 1)),
+			linear("LinearClassifier", "a", both, word("post_transform", "LOGISTIC")),
+			scikit("ZipMap", "p", []string{"y"}), node("ArgMax", []string{"p"}, []string{"other"}),
+		}, []float32{float32(1 / (1 + math.Exp(-6.5))), float32(1 / (1 + math.Exp(6.5)))}},
+		"one against the rest": {[][]byte{linear("LinearClassifier", "x", []string{"label", "y"})}, nil},
+		"by the largest":       {[][]byte{scikit("Normalizer", "x", []string{"y"}, word("norm", "MAX"))}, nil},
+		"other coefficients": {[][]byte{
+			scikit("LinearRegressor", "x", []string{"y"}, numbers("coefficients", 3)),
+		}, nil},
+		"another domain": {[][]byte{node("Scaler", []string{"x"}, []string{"y"})}, nil},
+	} {
+		file := fileOfSides([]int{1, 2}, c.nodes...)
+		if c.want == nil {
+			if _, err := export.ImportONNX(file, nil, export.ONNXOptions{}); !errors.Is(err, disdel.Invalid) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		g, in := imported(t, file, true)
+		wantClose(t, name, answers(t, g, in.Weights, 1, []float32{3, 4}), c.want)
+	}
+}
