@@ -6,8 +6,7 @@ import (
 	"github.com/disdel/disdel/model"
 )
 
-// scikitDomain has the operators that skl2onnx writes for the models of scikit-learn
-// (github.com/onnx/onnx/blob/main/docs/Operators-ml.md).
+// scikitDomain has the operators that skl2onnx writes for the models of scikit-learn (onnx.ai/onnx/operators).
 const scikitDomain = "ai.onnx.ml"
 
 // isScikit tells whether an operator is of that domain.
