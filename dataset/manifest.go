@@ -288,7 +288,7 @@ func broken(name string, cause error, why ...string) error {
 	if more := len(why) - mostFaults; more > 0 {
 		why = append(why[:mostFaults:mostFaults], fmt.Sprintf("and %d more", more))
 	}
-	msg := strings.Join(append([]string{"the manifest of " + name + " is damaged"}, strings.Join(why, "; ")), ": ")
+	msg := fmt.Sprintf("the manifest of %s is damaged (%s): %s", name, manifestKey(name), strings.Join(why, "; "))
 	return &disdel.Error{
 		Kind: disdel.Corrupt, Op: "read data set", Msg: strings.TrimSuffix(msg, ": "), Err: cause,
 		Hint: rebuildHint(name),
@@ -303,7 +303,8 @@ func rebuildHint(name string) string {
 	if slices.Contains(Known(), name) {
 		return "disdel dataset add " + name + " --overwrite"
 	}
-	return "add it again from its files: disdel dataset add " + name + " --images FILE --labels FILE --overwrite"
+	return "add it again from its files, with --overwrite (disdel dataset add --help), or remove it: " +
+		"disdel dataset remove " + name
 }
 
 // faults lists what is wrong with a manifest under a name.

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 
@@ -203,19 +203,22 @@ func (s *Store) Manifest(ctx context.Context, name string) (Manifest, error) {
 	}
 	for again := false; ; again = true {
 		data, err := s.readKey(ctx, manifestKey(name))
-		if err = blobs.Wrap(err, "read data set", name); disdel.KindOf(err) == disdel.NotFound {
-			return Manifest{}, missing(name)
-		} else if err != nil {
-			return Manifest{}, err
+		gone := errors.Is(err, fs.ErrNotExist)
+		if err != nil && !gone {
+			return Manifest{}, blobs.Wrap(err, "read data set", name)
 		}
 		sum, err := s.readKey(ctx, sumKey(name))
-		if err = blobs.Wrap(err, "read data set", name); err != nil && disdel.KindOf(err) != disdel.NotFound {
-			return Manifest{}, err
-		}
-		if err != nil || strings.TrimSpace(string(sum)) == checksum(data) {
+		alone := errors.Is(err, fs.ErrNotExist)
+		switch {
+		case err != nil && !alone:
+			return Manifest{}, blobs.Wrap(err, "read data set", name)
+		case gone && alone:
+			return Manifest{}, missing(name)
+		case !gone && (alone || strings.TrimSpace(string(sum)) == checksum(data)):
 			return readManifest(name, data)
-		}
-		if again { // at the first time it may have been replaced meanwhile
+		case again && gone:
+			return Manifest{}, broken(name, nil, "it is missing, and its checksum is there")
+		case again: // at the first time it may have been replaced meanwhile
 			return Manifest{}, broken(name, nil, "its checksum is not the one beside it")
 		}
 	}
@@ -259,12 +262,13 @@ func (s *Store) All(ctx context.Context) iter.Seq2[Manifest, error] {
 				yield(Manifest{}, blobs.Wrap(err, "list data sets", ""))
 				return
 			}
-			if name, ok := strings.CutSuffix(obj.Key, "/manifest.json"); ok && checkName(name) == nil {
+			name, file, _ := strings.Cut(obj.Key, "/")
+			if checkName(name) == nil && rank(name, name+"/"+file) < 2 {
 				names = append(names, name)
 			}
 		}
-		sort.Strings(names)
-		for _, name := range names {
+		slices.Sort(names)
+		for _, name := range slices.Compact(names) {
 			m, err := s.Manifest(ctx, name)
 			if disdel.KindOf(err) == disdel.NotFound { // removed meanwhile
 				continue
@@ -283,8 +287,8 @@ type Removed struct {
 	Size  disdel.Bytes `json:"sizeBytes"`
 }
 
-// Remove deletes a data set, its manifest first. It uses the keys that Add creates, not the manifest: nothing else is
-// deleted, and a damaged data set can be removed.
+// Remove deletes a data set, its manifest and checksum first. It uses the keys that Add creates, not the manifest:
+// nothing else is deleted, and a damaged data set can be removed.
 func (s *Store) Remove(ctx context.Context, name string) (Removed, error) {
 	r := Removed{Name: name}
 	if err := checkName(name); err != nil {
@@ -308,12 +312,12 @@ func (s *Store) Remove(ctx context.Context, name string) (Removed, error) {
 	return r, nil
 }
 
-// rank puts the manifest first, then its checksum: without them there is no data set.
+// rank puts the checksum first, as a checksum without its manifest is damage. Without both there is no data set.
 func rank(name, key string) int {
 	switch key {
-	case manifestKey(name):
-		return 0
 	case sumKey(name):
+		return 0
+	case manifestKey(name):
 		return 1
 	default:
 		return 2

@@ -46,7 +46,7 @@ func TestNoOutputActsOnTheTerminal(t *testing.T) {
 		"model show": {m, func(w io.Writer) { render.PrintTrainedModel(w, render.TrainedModel{Model: m}, true) }},
 		"model list": {
 			render.ModelList{Models: []modelstore.Model{m}},
-			func(w io.Writer) { render.PrintModels(w, render.ModelList{Models: []modelstore.Model{m}}) },
+			func(w io.Writer) { render.PrintModels(w, render.ModelList{Models: []modelstore.Model{m}}, nil) },
 		},
 		"dataset list": {render.DescribeDataset(set), func(w io.Writer) { render.PrintDatasets(w, set) }},
 		"remove": {

@@ -51,7 +51,7 @@ func modelList(u *ui) *cli.Command {
 				doc := render.ModelList{Networks: networks, Models: []modelstore.Model{}}
 				trained, faults := at.Models.List(ctx)
 				doc.Models = append(doc.Models, trained...)
-				return errors.Join(u.Show(doc, func(w io.Writer) { render.PrintModels(w, doc) }), faults)
+				return errors.Join(u.Show(doc, func(w io.Writer) { render.PrintModels(w, doc, faults) }), faults)
 			})
 		},
 	}

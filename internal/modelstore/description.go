@@ -55,13 +55,14 @@ func readDescription(name string, version int, data []byte) (Model, error) {
 }
 
 func broken(name string, version int, cause error, why ...string) error {
-	msg := fmt.Sprintf("the description of %s:v%d is damaged", name, version)
+	msg := fmt.Sprintf("the description of %s:v%d is damaged (%s)", name, version, descriptionPath(name, version))
 	if len(why) > 0 {
 		msg += ": " + strings.Join(why, "; ")
 	}
 	return &disdel.Error{
 		Kind: disdel.Corrupt, Op: "read model", Msg: msg, Err: cause,
-		Hint: "use another version of the model: disdel model list",
+		Hint: fmt.Sprintf("use another version of the model (disdel model list), or remove this one: "+
+			"disdel model remove %s:v%d", name, version),
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"iter"
 	"path"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -166,7 +165,7 @@ func checksum(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }
 func (s *Store) ReadWeights(ctx context.Context, key, want string) (disdel.Weights, error) {
 	data, err := blobs.ReadAll(ctx, s.bucket, key)
 	if err != nil {
-		return nil, blobs.Wrap(err, "read weights", key)
+		return nil, lost(blobs.Wrap(err, "read weights", key))
 	}
 	sum := sha256.Sum256(data)
 	if got := checksum(sum[:]); got != want {
@@ -195,7 +194,16 @@ func (s *Store) ReadWeightValues(ctx context.Context, key, want string, like dis
 	if err == nil && got != want {
 		return changed(key, got, want)
 	}
-	return cmp.Or(err, broken)
+	return lost(cmp.Or(err, broken))
+}
+
+// lost says what to do about weights that are not there.
+func lost(err error) error {
+	var e *disdel.Error
+	if errors.As(err, &e) && e.Kind == disdel.NotFound {
+		e.Hint = "use another version of the model: disdel model list"
+	}
+	return err
 }
 
 // CopyWeights copies the file of weights unchanged. It returns Corrupt if its sha256 is not want.
@@ -309,8 +317,11 @@ func (s *Store) Get(ctx context.Context, ref string) (Model, error) {
 		return Model{}, missing(name, version, versions)
 	}
 	m, err := s.read(ctx, name, version)
-	if disdel.KindOf(err) == disdel.NotFound {
+	switch disdel.KindOf(err) {
+	case disdel.NotFound:
 		return m, missing(name, version, slices.DeleteFunc(versions, func(v int) bool { return v == version }))
+	case disdel.Corrupt: // which one can be removed
+		m.Name, m.Version = name, version
 	}
 	return m, err
 }
@@ -380,13 +391,19 @@ func parseRef(ref string) (name string, version int, tag string, err error) {
 // them.
 func (s *Store) read(ctx context.Context, name string, version int) (Model, error) {
 	key := descriptionPath(name, version)
-	data, err := blobs.ReadUpTo(ctx, s.bucket, key, largestDescription)
-	if err != nil {
-		return Model{}, blobs.Wrap(err, "read model", key)
+	data, gone := blobs.ReadUpTo(ctx, s.bucket, key, largestDescription)
+	if gone = blobs.Wrap(gone, "read model", key); gone != nil && disdel.KindOf(gone) != disdel.NotFound {
+		return Model{}, gone
 	}
 	want, err := blobs.ReadUpTo(ctx, s.bucket, key+sumSuffix, largestDescription)
 	if err = blobs.Wrap(err, "read model", key); err != nil && disdel.KindOf(err) != disdel.NotFound {
 		return Model{}, err
+	}
+	switch {
+	case gone != nil && err != nil:
+		return Model{}, gone
+	case gone != nil:
+		return Model{}, broken(name, version, nil, "it is missing, and its checksum is there")
 	}
 	if sum := sha256.Sum256(data); err == nil && strings.TrimSpace(string(want)) != checksum(sum[:]) {
 		return Model{}, broken(name, version, nil, "its checksum is not the one beside it")
@@ -398,8 +415,8 @@ func (s *Store) read(ctx context.Context, name string, version int) (Model, erro
 func (s *Store) versions(ctx context.Context, name string) ([]int, error) {
 	var out []int
 	err := s.each(ctx, "models/"+name+"/", func(_ string, version int) { out = append(out, version) })
-	sort.Ints(out)
-	return out, err
+	slices.Sort(out)
+	return slices.Compact(out), err
 }
 
 // List returns every model, by name, newest version first. The error names the models that cannot be read; the list
@@ -434,13 +451,15 @@ func (s *Store) All(ctx context.Context) iter.Seq2[Model, error] {
 	}
 }
 
-// each calls f for the descriptions under prefix. It ignores other files.
+// each calls f for the descriptions under prefix and for their checksums, one of which may be lost. It ignores other
+// files.
 func (s *Store) each(ctx context.Context, prefix string, f func(name string, version int)) error {
 	keys, err := s.keys(ctx, prefix)
 	if err != nil {
 		return err
 	}
 	for _, key := range keys {
+		key = strings.TrimSuffix(key, sumSuffix)
 		part := keyForm().FindStringSubmatch(key)
 		if part == nil || !nameForm().MatchString(part[1]) {
 			continue
@@ -452,14 +471,14 @@ func (s *Store) each(ctx context.Context, prefix string, f func(name string, ver
 	return nil
 }
 
-// keys lists the descriptions under prefix.
+// keys lists the descriptions under prefix, and their checksums.
 func (s *Store) keys(ctx context.Context, prefix string) ([]string, error) {
 	var out []string
 	for obj, err := range s.bucket.List(ctx, prefix) {
 		if err != nil {
 			return nil, blobs.Wrap(err, "list models", prefix)
 		}
-		if strings.HasSuffix(obj.Key, ".json") {
+		if strings.HasSuffix(strings.TrimSuffix(obj.Key, sumSuffix), ".json") {
 			out = append(out, obj.Key)
 		}
 	}

@@ -123,14 +123,18 @@ func (s *Store) Prune(ctx context.Context, name string, keep int) (removed []Mod
 	return removed, nil
 }
 
-// remove deletes the description first: weights without a description belong to no model.
+// remove deletes the checksum first, as a checksum without its description is damage. Weights come last: without a
+// description they belong to no model. A description that is damaged does not name them.
 func (s *Store) remove(ctx context.Context, m *Model) error {
 	key := descriptionPath(m.Name, m.Version)
-	if err := s.bucket.Delete(ctx, key); err != nil {
-		return blobs.Wrap(err, "remove model", key)
-	}
 	if err := s.deleteIfThere(ctx, "remove model", key+sumSuffix); err != nil {
 		return err
+	}
+	if m.Path == "" {
+		return s.deleteIfThere(ctx, "remove model", key)
+	}
+	if err := s.bucket.Delete(ctx, key); err != nil {
+		return blobs.Wrap(err, "remove model", key)
 	}
 	return blobs.Wrap(s.bucket.Delete(ctx, m.Path), "remove weights", m.Path)
 }
@@ -238,11 +242,11 @@ func (s *Store) tags(ctx context.Context, name string) (map[int][]string, error)
 	return out, nil
 }
 
-// Remove deletes a version, whose number is never given again. It returns what Get returns, and Conflict for a version
-// that a tag means.
+// Remove deletes a version, whose number is never given again. Of a damaged version the weights stay. It returns what
+// Get returns, and Conflict for a version that a tag means.
 func (s *Store) Remove(ctx context.Context, ref string) (Model, error) {
 	m, err := s.Get(ctx, ref)
-	if err != nil {
+	if err != nil && (disdel.KindOf(err) != disdel.Corrupt || m.Version == 0) {
 		return m, err
 	}
 	tags, err := s.tags(ctx, m.Name)

@@ -13,8 +13,9 @@ import (
 	"github.com/disdel/disdel/service/infer"
 )
 
-// PrintModels prints two tables, with fewer columns on a narrow terminal.
-func PrintModels(w io.Writer, doc ModelList) {
+// PrintModels prints two tables, with fewer columns on a narrow terminal. With unread there are models that the list
+// leaves out.
+func PrintModels(w io.Writer, doc ModelList, unread error) {
 	rows := [][]string{{"NETWORK", "INPUT", "PARAMETERS", "MACS", "TITLE"}}
 	for _, n := range doc.Networks {
 		rows = append(rows, []string{
@@ -23,11 +24,13 @@ func PrintModels(w io.Writer, doc ModelList) {
 		})
 	}
 	terminal.Table(w, terminal.Fitted(w, rows, "MACS", "TITLE")...)
-	fmt.Fprintln(w)
 	if len(doc.Models) == 0 {
-		fmt.Fprintln(w, "no trained models yet: disdel quickstart")
+		if unread == nil {
+			fmt.Fprintln(w, "\nno trained models yet: disdel quickstart")
+		}
 		return
 	}
+	fmt.Fprintln(w)
 	rows = [][]string{{"MODEL", "NETWORK", "DATA", "METRIC", "LOSS", "LEARNED", "EPOCHS", "SIZE", "CREATED", "JOB"}}
 	for i := range doc.Models {
 		m := &doc.Models[i]
