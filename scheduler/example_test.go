@@ -62,6 +62,21 @@ func ExampleNewPlan() {
 	// overLimit
 }
 
+// A network is refused before it is planned where its backend cannot train it as the job says.
+func ExampleCheckNetwork() {
+	in, err := lenet()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(scheduler.CheckNetwork(in))
+	in.Job.Training.Backend, in.Job.Training.Precision = "gorgonia", disdel.PrecisionBF16
+	fmt.Println(scheduler.CheckNetwork(in))
+	// Output:
+	// <nil>
+	// make engine: gorgonia computes with float32 alone, not with bf16
+}
+
 // A job that does not fit is planned without ceilings, to see what it needs, and for what makes it fit.
 func ExampleSmallerLimits() {
 	in, err := lenet()

@@ -79,10 +79,7 @@ func (b *planBuilder) build() error {
 	if err := b.checkGiven(); err != nil {
 		return err
 	}
-	if err := b.checkStages(); err != nil {
-		return err
-	}
-	if err := b.checkEngine(); err != nil {
+	if err := b.checkNetwork(); err != nil {
 		return err
 	}
 	b.plan.StepMemory, b.plan.OnDisk = b.Job.Training.StepMemory, b.Job.Data.Keep == disdel.KeepDisk
@@ -97,6 +94,20 @@ func (b *planBuilder) build() error {
 		}
 	}
 	return nil
+}
+
+// CheckNetwork returns Invalid for a network that no platform can train as the job says. in needs its job, its network
+// and an estimator. The message may begin with a field's path and a colon.
+func CheckNetwork(in PlanInput) error {
+	b := &planBuilder{PlanInput: in.withStages()}
+	return b.checkNetwork()
+}
+
+func (b *planBuilder) checkNetwork() error {
+	if err := b.checkStages(); err != nil {
+		return err
+	}
+	return b.checkEngine()
 }
 
 // checkEngine refuses what the job's backend does not have for the network: a layer, frozen ones, a precision, or a way

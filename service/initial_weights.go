@@ -9,23 +9,30 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller"
+	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/runtime/engine/backends"
+	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/service/tenant"
 )
 
-// resolveRequest resolves the job of a request, and returns all its faults, also those of its initial weights. The name
-// of the weights becomes the name of a version, which does not change its meaning later.
+// resolveRequest resolves the job of a request, and returns all its faults, also those of its initial weights and what
+// its engine lacks. The name of the weights becomes the name of a version, which does not change its meaning later.
 func (p *planner) resolveRequest(ctx context.Context, req Request) (controller.Resolved, error) {
 	r, err := p.resolve(ctx, req.Job, req.Source)
 	var all *disdel.Faults
-	if r.Job.Model.Init.Weights == "" || err != nil && !errors.As(err, &all) {
+	if err != nil && !errors.As(err, &all) {
 		return r, err
 	}
 	faults, failed := p.checkInitial(ctx, &r)
 	if failed != nil {
 		return r, failed
 	}
-	if len(faults) == 0 {
+	lacking, failed := lacks(r, all)
+	if failed != nil {
+		return r, failed
+	}
+	if faults = append(faults, lacking...); len(faults) == 0 {
 		return r, err
 	}
 	for i := range faults {
@@ -40,9 +47,44 @@ func (p *planner) resolveRequest(ctx context.Context, req Request) (controller.R
 	return r, &disdel.Faults{File: req.Source.Name, Faults: faults}
 }
 
+// backendPath is the field that chooses an engine.
+const backendPath = "training.backend"
+
+// lacks is what the engine of a job cannot do for its network, if that field has no other fault. Whether this program
+// and its platform have the backend is found out by the plan.
+func lacks(r controller.Resolved, others *disdel.Faults) ([]disdel.Fault, error) {
+	engines := backends.Standard(nil)
+	if r.Graph == nil {
+		return nil, nil
+	}
+	if _, err := engines.Find(r.Job.Training.Backend, r.Graph); err != nil {
+		return nil, nil
+	}
+	by, err := estimator.New(engines, estimator.MethodPlanned, 0, nil)
+	if err != nil {
+		return nil, err
+	}
+	refused := scheduler.CheckNetwork(scheduler.PlanInput{Job: r.Job, Graph: r.Graph, Data: r.Data, Estimator: by})
+	if disdel.KindOf(refused) != disdel.Invalid {
+		return nil, refused
+	}
+	e := disdel.AsError(refused)
+	path, msg, named := strings.Cut(e.Msg, ": ")
+	if !named || strings.Contains(path, " ") {
+		path, msg = backendPath, e.Msg
+	}
+	if others != nil && slices.ContainsFunc(others.Faults, func(f disdel.Fault) bool { return f.Path == path }) {
+		return nil, nil
+	}
+	return []disdel.Fault{{Path: path, Msg: msg, Hint: e.Hint}}, nil
+}
+
 // checkInitial finds the initial weights of a job, and compares them with its network if that could be built.
 func (p *planner) checkInitial(ctx context.Context, r *controller.Resolved) ([]disdel.Fault, error) {
 	init := &r.Job.Model.Init
+	if init.Weights == "" {
+		return nil, nil
+	}
 	w, err := p.initialWeights(ctx, init.Weights)
 	switch disdel.KindOf(err) {
 	case disdel.UnknownKind:

@@ -80,7 +80,7 @@ type planner struct {
 }
 
 // Check resolves the network and the data set of a job and returns all faults of it at once, as *disdel.Faults. It
-// needs only the data sets.
+// needs only the data sets and models.
 func (s *Service) Check(ctx context.Context, req Request) (controller.Resolved, error) {
 	if err := checkPriority(req.Priority); err != nil {
 		return controller.Resolved{}, err

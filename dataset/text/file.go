@@ -211,7 +211,7 @@ func (r *reader) readModel(p *part) map[string]int32 {
 		Unknown    *string           `json:"unk_token"`                 //nolint:tagliatelle // the names of tokenizer.json
 		Prefix     *string           `json:"continuing_subword_prefix"` //nolint:tagliatelle // as above
 		Suffix     *string           `json:"end_of_word_suffix"`        //nolint:tagliatelle // as above
-		Longest    int               `json:"max_input_chars_per_word"`  //nolint:tagliatelle // as above
+		Longest    *int              `json:"max_input_chars_per_word"`  //nolint:tagliatelle // as above
 		Dropout    *float64          `json:"dropout"`
 		Fallback   bool              `json:"byte_fallback"` //nolint:tagliatelle // as above
 		Whole      bool              `json:"ignore_merges"` //nolint:tagliatelle // as above
@@ -239,18 +239,18 @@ func (r *reader) readModel(p *part) map[string]int32 {
 		if !ok {
 			r.fault("the vocabulary has no token for unknown words")
 		}
-		r.model = newWordPiece(m.Vocabulary, value(m.Prefix, "##"), unknown, max(1, m.Longest))
+		r.model = newWordPiece(m.Vocabulary, value(m.Prefix, "##"), unknown, max(1, value(m.Longest, 100)))
 	default:
 		r.fault("the model %q is not known", kind)
 	}
 	return m.Vocabulary
 }
 
-func value(s *string, instead string) string {
-	if s == nil {
+func value[T any](v *T, instead T) T {
+	if v == nil {
 		return instead
 	}
-	return *s
+	return *v
 }
 
 func (r *reader) readBPE(vocabulary map[string]int32, merges []json.RawMessage, whole bool) {

@@ -221,3 +221,15 @@ func TestAddedTokensAreNormalised(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A WordPiece that does not say how long a word may be takes words of 100 characters, as the library does.
+func TestWordsMayHaveAHundredCharacters(t *testing.T) {
+	tokenizer := read(t, []byte(`{"pre_tokenizer": {"type": "BertPreTokenizer"},
+		"model": {"type": "WordPiece", "vocab": {"[UNK]": 0, "a": 1, "##a": 2}}}`))
+	for length, want := range map[int]int32{1: 1, 2: 1, 100: 1, 101: 0} {
+		got := tokenizer.Encoder().Append(nil, strings.Repeat("a", length), false)
+		if got[0] != want || want == 1 && len(got) != length {
+			t.Errorf("%d characters are the tokens %v", length, got)
+		}
+	}
+}
