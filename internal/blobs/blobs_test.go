@@ -17,6 +17,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -494,5 +495,24 @@ func TestAPrefixIsAFolder(t *testing.T) {
 	}
 	if got := Folder("mem://x"); got != "" {
 		t.Errorf("the folder of a bucket that has none: %s", got)
+	}
+}
+
+// An empty folder in the place of a key gives way to it. A folder with keys stays.
+func TestAnEmptyFolderGivesWayToAKey(t *testing.T) {
+	root := t.TempDir()
+	b, err := openFolder(root)
+	if err == nil {
+		err = os.MkdirAll(filepath.Join(root, "a/empty"), 0o700)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, b, "a/full/key", "a/empty")
+	if err := WriteAll(t.Context(), b, "a/full", []byte("x")); err == nil {
+		t.Error("a folder with keys was replaced")
+	}
+	if got := listed(t, b, ""); !slices.Equal(got, []string{"a/empty", "a/full/key"}) {
+		t.Errorf("keys: %q", got)
 	}
 }

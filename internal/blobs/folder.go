@@ -88,7 +88,16 @@ func newDraft(ctx context.Context, target string) (*draft, error) {
 // draftSuffix ends the names of temporary files, which are no keys.
 const draftSuffix = ".tmp"
 
-func (d *draft) Close() error { return d.finish(os.Rename) }
+func (d *draft) Close() error { return d.finish(replace) }
+
+// replace renames a file. An empty folder in its place is no key, and gives way.
+func replace(from, to string) error {
+	err := os.Rename(from, to)
+	if info, _ := os.Lstat(to); err != nil && info != nil && info.IsDir() && os.Remove(to) == nil {
+		return os.Rename(from, to)
+	}
+	return err
+}
 
 // finish gives the file its target's name, by a way that may refuse one that exists. The content is on the disk first:
 // a file that has its name after a power failure is whole.
