@@ -140,6 +140,7 @@ var ofTwo = map[string]func(a, b float64) float64{
 var ofOne = map[string]func(x float64) float64{
 	"Neg":  func(x float64) float64 { return -x },
 	"Relu": func(x float64) float64 { return max(x, 0) }, "Exp": math.Exp, "Cast": func(x float64) float64 { return x },
+	"Sqrt":    math.Sqrt,
 	"Sigmoid": func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
 	"Not":     func(x float64) float64 { return 1 - math.Min(math.Abs(x), 1) },
 }
@@ -277,6 +278,22 @@ func (r *importer) foldOther(n *step, in []tensor, floats bool) (out tensor, isF
 			}
 		}
 		out, ok = together(in[:1], func(v []float64) float64 { return max(low, min(v[0], high)) })
+		return out, floats, ok
+	case "Trilu":
+		k := 0.0
+		if len(in) > 1 && len(in[1].v) == 1 {
+			k = in[1].v[0]
+		}
+		upper, last := n.whole("upper", 1) != 0, len(in[0].sides)-1
+		if last < 1 {
+			return out, floats, false
+		}
+		out, ok = each(in[0].sides, func(at []int) float64 {
+			if d := float64(at[last] - at[last-1]); upper && d < k || !upper && d > k {
+				return 0
+			}
+			return in[0].v[in[0].place(at)]
+		})
 		return out, floats, ok
 	case "Shape":
 		out.sides = []int{len(in[0].sides)}

@@ -203,7 +203,7 @@ func (r *importer) run() error {
 	}
 	r.foldConstants(steps)
 	for _, n := range steps {
-		if do := known[n.kind]; do != nil && !n.done && r.known(n) && !r.fold(n) && !r.arrange(n) {
+		if do := known[n.kind]; do != nil && !n.done && r.known(n) && !r.fold(n) && !r.arrange(n) && !r.heads(n) {
 			do(r, n)
 		}
 		if _, err := r.b.Graph(); err != nil {
@@ -499,6 +499,9 @@ func layerAt(g *model.Graph, i int) (l disdel.Layer, count int) {
 	switch {
 	case next.Op == model.OpAttention:
 		l = disdel.Layer{Kind: "multiHeadAttention", Name: strings.TrimSuffix(n.Name, ".qkv"), Heads: next.Heads}
+		if next.Causal {
+			l.Causal = new(true)
+		}
 		if !n.Bias {
 			l.Bias = new(false)
 		}

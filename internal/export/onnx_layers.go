@@ -241,9 +241,7 @@ func (r *importer) gemm(n *step) {
 		r.fault(n, "alpha, beta and transA must be 1, 1 and 0")
 		return
 	}
-	if !r.heads(n) {
-		r.dense(n, n.whole("transB", 0) != 0)
-	}
+	r.dense(n, n.whole("transB", 0) != 0)
 }
 
 // dense adds a dense layer. Its weight is turned where the file has [inputs units].
@@ -330,9 +328,6 @@ func (a *array) means(pixels, means int, turned bool) bool {
 
 // matMul is a dense layer, or half of an adaptive pool as disdel writes it.
 func (r *importer) matMul(n *step) {
-	if r.heads(n) {
-		return
-	}
 	a, _ := r.in(n, 0)
 	b, _ := r.in(n, 1)
 	matrix := func(v value) bool { return v.array.floats32() != nil && len(v.array.sides) == 2 }

@@ -33,6 +33,7 @@ func nodeReaders() map[string]nodeReader {
 		"Constant": (*importer).constant, "Shape": (*importer).shape, "Gather": (*importer).gather,
 		"Mul": (*importer).mul, "Transpose": (*importer).transpose, "Split": (*importer).split,
 		"ConstantOfShape": (*importer).filled, "Equal": loose(constants), "Where": loose(constants),
+		"Trilu":  loose(constants),
 		"Expand": (*importer).expand,
 		"Erf":    loose("gelu"), "Sub": (*importer).sub,
 		"Pow": loose("layerNorm"), "Sqrt": loose("layerNorm"), "LayerNormalization": (*importer).layerNorm,
@@ -216,9 +217,6 @@ func (r *importer) follows(n *step, op model.Op) bool {
 
 // div reads the steps of gelu, as PyTorch writes it: x / sqrt(2), erf, + 1, * x, * 0.5.
 func (r *importer) div(n *step) {
-	if r.heads(n) {
-		return
-	}
 	steps := r.chain(n,
 		func(s *step) bool { return s.kind == "Erf" },
 		func(s *step) bool { return s.kind == "Add" && r.scalar(s, 1) },

@@ -1,179 +1,11 @@
 package export
 
 import (
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/disdel/disdel/model"
 )
-
-// stage is how far the nodes of an attention have been read. Its layer is added with the last of them.
-type stage uint8
-
-const (
-	turned     stage = iota // the input as [positions rows channels]
-	projected               // queries, keys and values, [positions rows 3*channels]
-	part                    // one of the three
-	split                   // into heads: [positions heads width]
-	byHead                  // [heads positions width]
-	scaled                  // queries, over the root of the width
-	keysTurned              // [heads width positions]
-	scores                  // [heads positions positions]
-	softened                // their softmax
-	mixed                   // the means of the values, [heads positions width]
-	unturned                // [positions heads width]
-	joined                  // [positions channels]
-	finished                // the output, [positions channels]
-	withRows                // [positions rows channels]
-)
-
-// headed is a value within an attention.
-type headed struct {
-	at           stage
-	part, count  int // queries, keys or values; heads
-	name         string
-	weight, bias []float32 // of the three
-}
-
-// heads reads a node of an attention, as PyTorch's MultiheadAttention writes them for one row. It is false where the
-// node is none.
-func (r *importer) heads(n *step) bool {
-	v, _ := r.in(n, 0)
-	if n.kind == "Transpose" && v.isNode && v.heads == nil && v.view == channelsLast && r.rows == 1 &&
-		len(r.b.Out(v.node)) == 2 &&
-		slices.Equal(n.options["perm"].list, []int64{1, 0, 2}) {
-		r.set(n, value{isNode: true, node: v.node, view: positionsFirst, heads: &headed{at: turned}})
-		return true
-	}
-	if v.heads == nil || v.heads.at == turned && n.kind != "MatMul" || len(r.b.Out(v.node)) != 2 {
-		return false
-	}
-	next, last, ok := r.nextStage(n, v, *v.heads)
-	if !ok {
-		r.fault(n, "disdel reads this part of an attention only as PyTorch writes it for one row")
-		return true
-	}
-	if next.at == withRows && n.kind == "Transpose" {
-		r.set(last, value{isNode: true, node: v.node, view: channelsLast})
-		return true
-	}
-	if next.at == finished {
-		return true // set
-	}
-	r.set(last, value{isNode: true, node: v.node, view: channelsLast, heads: &next})
-	return true
-}
-
-// nextStage is what a node makes of a value within an attention. last is the node that gives it.
-func (r *importer) nextStage(n *step, v value, h headed) (next headed, last *step, ok bool) {
-	channels, positions := r.b.Out(v.node)[0], r.b.Out(v.node)[1]
-	axes := func(want ...int64) bool { return slices.Equal(n.options["perm"].list, want) }
-	to, _ := r.in(n, 1)
-	shape := func(want ...int) bool {
-		return len(to.whole) == len(want) && !slices.ContainsFunc(want, func(v int) bool {
-			return !slices.Contains(to.whole, int64(v))
-		})
-	}
-	next = h
-	switch kind := n.kind; {
-	case kind == "MatMul" && h.at == turned:
-		return r.projection(n, channels)
-	case kind == "Slice" && h.at == projected:
-		starts, ends, along := r.list(n, 1, ""), r.list(n, 2, ""), r.list(n, 3, "")
-		next.at = part
-		if len(starts) != 1 || len(ends) != 1 || !slices.Equal(along, []int64{-1}) && !slices.Equal(along, []int64{2}) {
-			return next, n, false
-		}
-		next.part = int(starts[0]) / channels
-		return next, n, starts[0] >= 0 && starts[0]%int64(channels) == 0 && ends[0] == starts[0]+int64(channels)
-	case kind == "Reshape" && h.at == part && len(to.whole) == 3:
-		next.at, next.count = split, int(min(max(to.whole[1], 0), int64(channels)))
-		return next, n, next.count > 0 && channels%next.count == 0 &&
-			slices.Equal(to.whole, []int64{int64(positions), int64(next.count), int64(channels / next.count)})
-	case kind == "Transpose" && h.at == split && h.part == 1:
-		next.at = keysTurned
-		return next, n, axes(1, 2, 0)
-	case kind == "Transpose" && h.at == split:
-		next.at = byHead
-		return next, n, axes(1, 0, 2)
-	case kind == "Div" && h.at == byHead && h.part == 0:
-		next.at = scaled
-		return next, n, r.scalar(n, math.Sqrt(float64(channels/h.count)))
-	case kind == "MatMul" && h.at == scaled:
-		next.at = scores
-		return next, n, h.meets(v, to, keysTurned, 1)
-	case kind == "Softmax" && h.at == scores:
-		next.at = softened
-		axis := n.whole("axis", -1)
-		return next, n, axis == -1 || axis == 2
-	case kind == "MatMul" && h.at == softened:
-		next.at = mixed
-		return next, n, h.meets(v, to, byHead, 2)
-	case kind == "Transpose" && h.at == mixed:
-		next.at = unturned
-		return next, n, axes(1, 0, 2)
-	case kind == "Reshape" && h.at == unturned:
-		next.at = joined
-		return next, n, shape(positions, channels)
-	case (kind == "Gemm" || kind == "MatMul") && h.at == joined:
-		next.at = finished
-		return next, n, r.attention(n, v, h)
-	case kind == "Reshape" && h.at == finished:
-		next.at = withRows
-		return next, n, slices.Equal(to.whole, []int64{int64(positions), 1, int64(channels)})
-	case kind == "Transpose" && h.at == withRows:
-		return next, n, axes(1, 0, 2)
-	}
-	return next, n, false
-}
-
-// meets tells whether another value of the same attention has come to a stage.
-func (h *headed) meets(v, other value, at stage, part int) bool {
-	o := other.heads
-	return o != nil && o.at == at && o.part == part && o.count == h.count && other.node == v.node && o.name == h.name
-}
-
-// projection reads the product that makes queries, keys and values, and its bias.
-func (r *importer) projection(n *step, channels int) (h headed, last *step, ok bool) {
-	weight, sides, ok := r.floats(n, 1)
-	if !ok || !slices.Equal(sides, []int{channels, 3 * channels}) {
-		return h, n, false
-	}
-	h = headed{at: projected, name: r.name(n, "")}
-	if h.weight = r.values(n, len(weight)); h.weight == nil {
-		return h, n, false
-	}
-	turn(h.weight, weight, channels, 3*channels)
-	h.bias, last, ok = r.bias(n, 3*channels)
-	return h, last, ok
-}
-
-// attention adds the layer, whose output the last product gives.
-func (r *importer) attention(n *step, v value, h headed) bool {
-	channels := r.b.Out(v.node)[0]
-	weight, sides, ok := r.floats(n, 1)
-	if !ok || !slices.Equal(sides, []int{channels, channels}) || n.kind == "Gemm" && n.whole("transB", 0) != 1 {
-		return false
-	}
-	if n.kind == "MatMul" { // without a bias; its weight is turned
-		out := r.values(n, len(weight))
-		if out == nil {
-			return false
-		}
-		turn(out, weight, channels, channels)
-		weight = out
-	}
-	bias, last, ok := r.bias(n, channels)
-	if !ok || (bias == nil) != (h.bias == nil) {
-		return false
-	}
-	r.keep(h.name+".qkv", h.weight, h.bias)
-	r.keep(h.name+".out", weight, bias)
-	node := r.b.MultiHeadAttention(h.name, v.node, model.Attention{Heads: h.count, NoBias: bias == nil})
-	r.set(last, value{isNode: true, node: node, view: channelsLast, heads: &headed{at: finished}})
-	return true
-}
 
 // positions reads the sum of a sequence and a constant for each position.
 func (r *importer) positions(n *step) bool {
@@ -237,6 +69,11 @@ func (r *importer) expand(n *step) {
 	}
 	list := v.array.floats32()
 	larger := v.array == nil || slices.ContainsFunc(to, func(side int64) bool { return side != 1 && side != -1 })
+	if v.array != nil && len(to) > 1 && len(to) == len(v.array.sides) && v.array.sides[0] == 1 && to[0] == rowCount {
+		larger = !slices.EqualFunc(to[1:], v.array.sides[1:], func(side int64, has int) bool {
+			return side == int64(has) || side == 1 || side == -1
+		})
+	}
 	zeros := v.zeros || list != nil && !slices.ContainsFunc(list, func(x float32) bool { return x != 0 })
 	switch {
 	case !larger:
@@ -550,9 +387,6 @@ func (r *importer) meanOfPositions(n *step, v value, axes []int64) bool {
 	r.layer(n, r.b.TakePosition(r.name(n, ""), v.node, model.TakeMean))
 	return true
 }
-
-// headed tells whether a value stands within an attention, beyond its input.
-func (v *value) headed() bool { return v.heads != nil && v.heads.at != turned }
 
 // positionsLead tells whether a value that is the input goes to a recurrence without a turn of its axes.
 func (r *importer) positionsLead(name string, depth int) bool {

@@ -96,9 +96,6 @@ func (r *importer) reshape(n *step) {
 		r.fault(n, "its shape is not known before the network runs")
 		return
 	}
-	if r.heads(n) {
-		return
-	}
 	if v.isNode && v.view == groupsTurned {
 		r.ungroup(n, v, to.whole)
 		return
@@ -226,9 +223,6 @@ func (r *importer) squeeze(n *step) {
 
 // softmax comes last. Its logarithm is replaced by itself, as the order of the classes is the same.
 func (r *importer) softmax(n *step) {
-	if r.heads(n) {
-		return
-	}
 	x, ok := r.from(n, 0)
 	if !ok {
 		return
@@ -362,14 +356,19 @@ func (r *importer) pass(n *step) {
 // shape is known, except for the number of rows.
 func (r *importer) shape(n *step) {
 	v, _ := r.in(n, 0)
-	if v.heads != nil && v.heads.at == projected {
-		r.setList(n, []int64{int64(r.b.Out(v.node)[1]), r.rows, 3 * int64(r.b.Out(v.node)[0])})
-		return
-	}
 	list := []int64{rowCount}
 	switch out := r.b.Out(v.node); {
 	case v.isNode && v.view == tokensTurned:
 		list = []int64{int64(out[0]), rowCount}
+	case v.isNode && (v.view == byDirection || v.view == directionsTurned) && len(out) == 2:
+		directions := 1
+		if r.hasDirections(v.node) {
+			directions = 2
+		}
+		list = []int64{int64(out[1]), rowCount, int64(directions), int64(out[0] / directions)}
+		if v.view == byDirection {
+			list[1], list[2] = list[2], list[1]
+		}
 	case v.isNode && !v.headed() && v.view == positionsFirst && len(out) == 2:
 		list = []int64{int64(out[1]), rowCount, int64(out[0])}
 	case v.isNode && !v.headed() && v.view == channelsLast:
@@ -390,7 +389,20 @@ func (r *importer) shape(n *step) {
 	if list[0] == rowCount && r.rows == 1 && len(r.b.Out(v.node)) == 3 {
 		list[0] = 1
 	}
-	r.setList(n, list)
+	r.setShape(n, list)
+}
+
+// setShape says that a node gives the sides of a value, or from opset 15 on some of them.
+func (r *importer) setShape(n *step, list []int64) {
+	place := func(name string, usual int) int {
+		at := n.whole(name, int64(usual))
+		if at < 0 {
+			at += int64(len(list))
+		}
+		return int(min(max(at, 0), int64(len(list))))
+	}
+	from, to := place("start", 0), place("end", len(list))
+	r.setList(n, list[from:max(from, to)])
 }
 
 // setList says that a node gives a list of integers.
@@ -500,7 +512,7 @@ func (r *importer) slice(n *step) {
 		r.pass(n)
 		return
 	}
-	if r.heads(n) || r.someStates(n) {
+	if r.someStates(n) {
 		return
 	}
 	x, ok := r.from(n, 0)

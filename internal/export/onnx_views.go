@@ -47,9 +47,6 @@ var turns = []struct {
 func (r *importer) transpose(n *step) {
 	v, _ := r.in(n, 0)
 	axes := n.options["perm"].list
-	if r.heads(n) {
-		return
-	}
 	if v.isNode && v.view == asLayer && r.oneWide && len(r.b.Out(v.node)) == 3 {
 		v.node = r.b.Sequence(r.name(n, ""), v.node)
 	}
@@ -62,7 +59,7 @@ func (r *importer) transpose(n *step) {
 	}
 	for _, t := range turns {
 		if v.isNode && v.means == 0 && len(axes) == rank && v.view == t.from && slices.Equal(axes, t.axes) {
-			v.view, v.heads = t.to, nil
+			v.view = t.to
 			r.set(n, v)
 			return
 		}

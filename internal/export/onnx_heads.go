@@ -1,0 +1,537 @@
+package export
+
+import (
+	"math"
+	"slices"
+
+	"github.com/disdel/disdel/model"
+)
+
+// Exporters write attention as products between turns and reshapes, each of them in an order of its own. Here every
+// value of an attention has the parts that its axes are made of, so that any order is read. Its layer is added with the
+// last product.
+
+// part is what an axis, or a factor of it, runs over.
+type part uint8
+
+const (
+	rowsPart part = iota // none where the file fixes one row
+	positionsPart
+	keysPart     // the positions that are attended to
+	threePart    // queries, keys and values
+	channelsPart // of one of the three, not split into heads yet
+	headPart
+	widthPart // within a head
+)
+
+// stage is how far the products of an attention have been read.
+type stage uint8
+
+const (
+	projected stage = iota // queries, keys or values, or the three
+	scores
+	softened // their softmax
+	mixed    // the means of the values
+	finished // the layer's output, in an order of axes that no other layer has
+)
+
+// headed is a value within an attention.
+type headed struct {
+	at             stage
+	axes           [][]part
+	channels, span int // of a position; positions
+	heads          int // 0: channels are not split yet
+	by             *step
+	weight, bias   []float32 // of the projection, [outputs channels]
+	factor         float64   // of scores, or of queries or keys
+	causal         bool
+	parts          [3]*headed // queries, keys and values that were multiplied
+}
+
+// headed tells whether a value stands within an attention.
+func (v *value) headed() bool { return v.heads != nil }
+
+// size is how many values a part has; 0: rows, whose number is not known.
+func (h *headed) size(p part) int {
+	switch p {
+	case rowsPart:
+		return 0
+	case threePart:
+		return 3
+	case channelsPart:
+		return h.channels
+	case headPart:
+		return h.heads
+	case widthPart:
+		return h.channels / max(h.heads, 1)
+	default:
+		return h.span
+	}
+}
+
+// sides are the sizes of the axes; rowCount is one of rows alone, and -1 one of rows and others.
+func (h *headed) sides() (out []int64) {
+	for _, axis := range h.axes {
+		side := int64(1)
+		for _, p := range axis {
+			side *= int64(h.size(p))
+		}
+		if slices.Contains(axis, rowsPart) {
+			if side = -1; len(axis) == 1 {
+				side = rowCount
+			}
+		}
+		out = append(out, side)
+	}
+	return out
+}
+
+// heads reads a node of an attention. It is false where the node is none.
+func (r *importer) heads(n *step) bool {
+	v, _ := r.in(n, 0)
+	if v.heads == nil && len(n.in) > 1 && n.kind != "Add" {
+		if other, _ := r.in(n, 1); other.heads != nil {
+			r.fault(n, "disdel reads this part of an attention only with the other operand first")
+			return true
+		}
+	}
+	if v.heads == nil {
+		return r.projection(n, v)
+	}
+	if n.kind == "Shape" {
+		r.setShape(n, v.heads.sides())
+		return true
+	}
+	next, ok := *v.heads, false
+	switch next.axes = slices.Clone(next.axes); n.kind {
+	case "Identity", "Dropout", "Cast":
+		ok = true
+	case "Transpose", "Unsqueeze", "Squeeze", "Reshape":
+		ok = r.turnAxes(n, &next)
+	case "Split", "Slice", "Gather":
+		if ok = r.oneOfThree(n, v, &next); ok && n.kind == "Split" {
+			return true // set
+		}
+	case "Mul", "Div":
+		ok = r.factor(n, &next)
+	case "Add":
+		ok = r.mask(n, &next)
+	case "Softmax":
+		axis := n.whole("axis", -1)
+		ok = next.at == scores && (axis == -1 || axis == int64(len(next.axes))-1)
+		next.at = softened
+	case "MatMul", "Gemm":
+		if next.at == mixed {
+			ok = r.attention(n, v, &next)
+			break
+		}
+		other, _ := r.in(n, 1)
+		ok = n.kind == "MatMul" && other.heads != nil && other.node == v.node && next.times(other.heads)
+	}
+	if !ok {
+		r.fault(n, "disdel reads this part of an attention only as common exporters write it")
+		return true
+	}
+	if next.at != finished || n.kind != "MatMul" && n.kind != "Gemm" {
+		r.placed(n, v.node, &next)
+	}
+	return true
+}
+
+// placed says what a node gives: a value of the attention or, once its output is in an order of layers, their value.
+func (r *importer) placed(n *step, node int, h *headed) {
+	v := value{isNode: true, node: node, view: channelsLast, heads: h}
+	row := []part{rowsPart}
+	if r.rows == 1 {
+		row = nil
+	}
+	if h.at == finished && len(h.axes) == 3 && slices.Equal(h.axes[2], []part{channelsPart}) {
+		switch {
+		case slices.Equal(h.axes[0], row) && slices.Equal(h.axes[1], []part{positionsPart}):
+			v.heads = nil
+		case slices.Equal(h.axes[1], row) && slices.Equal(h.axes[0], []part{positionsPart}):
+			v.heads, v.view = nil, positionsFirst
+		}
+	}
+	r.set(n, v)
+}
+
+// projection reads the product that makes queries, keys or values, or the three, and its bias.
+func (r *importer) projection(n *step, v value) bool {
+	if n.kind != "MatMul" || !v.isNode || len(r.b.Out(v.node)) != 2 ||
+		v.view != channelsLast && v.view != positionsFirst {
+		return false
+	}
+	list, _ := r.in(n, 1)
+	channels := r.b.Out(v.node)[0]
+	if list.array.floats32() == nil || len(list.array.sides) != 2 || list.array.sides[0] != channels ||
+		list.array.sides[1] != channels && list.array.sides[1] != 3*channels || !r.isMultiplied(n.out[0]) {
+		return false
+	}
+	weight, sides, _ := r.floats(n, 1)
+	h := &headed{channels: channels, span: r.b.Out(v.node)[1], by: n, factor: 1, weight: r.values(n, len(weight))}
+	if h.weight == nil {
+		return true
+	}
+	turn(h.weight, weight, channels, sides[1])
+	bias, last, ok := r.bias(n, sides[1])
+	if !ok {
+		return true
+	}
+	h.bias = bias
+	row := []part{rowsPart}
+	if r.rows == 1 {
+		row = nil
+	}
+	if h.axes = [][]part{row, {positionsPart}, {channelsPart}}; v.view == positionsFirst {
+		h.axes = [][]part{{positionsPart}, row, {channelsPart}}
+	}
+	if sides[1] > channels {
+		h.axes[2] = []part{threePart, channelsPart}
+	}
+	r.set(last, value{isNode: true, node: v.node, view: channelsLast, heads: h})
+	return true
+}
+
+// mostSteps is how many nodes may lie between a projection and the product of two values of an attention, and
+// mostLooks how many values are looked at.
+const mostSteps, mostLooks = 16, 256
+
+// isMultiplied tells whether a product of two values, neither of them constant, takes a value, perhaps in another
+// order.
+func (r *importer) isMultiplied(name string) bool {
+	seen, now := map[string]bool{name: true}, []string{name}
+	for range mostSteps {
+		var next []string
+		for _, name := range now {
+			for _, u := range r.users[name] {
+				if u.kind == "MatMul" && len(u.in) == 2 && !r.isConstant(u, 0) && !r.isConstant(u, 1) {
+					return true
+				}
+				for _, out := range u.out {
+					if r.passesParts(u) && !seen[out] && len(seen) < mostLooks {
+						seen[out], next = true, append(next, out)
+					}
+				}
+			}
+		}
+		now = next
+	}
+	return false
+}
+
+// passesParts tells whether a node may lie between a projection and that product.
+func (r *importer) passesParts(n *step) bool {
+	switch n.kind {
+	case "Add":
+		return len(n.in) == 2 && (r.isConstant(n, 0) || r.isConstant(n, 1))
+	case "Mul", "Div", // by what a file may compute of shapes
+		"Reshape", "Transpose", "Unsqueeze", "Squeeze", "Gather", "Slice", "Split", "Identity", "Dropout":
+		return true
+	}
+	return false
+}
+
+// turnAxes reads a node that only changes the axes.
+func (r *importer) turnAxes(n *step, h *headed) bool {
+	rank := int64(len(h.axes))
+	switch n.kind {
+	case "Transpose":
+		perm := n.options["perm"].list
+		if int64(len(perm)) != rank {
+			return false
+		}
+		out, seen := make([][]part, rank), make([]bool, rank)
+		for i, from := range perm {
+			if from < 0 || from >= rank || seen[from] {
+				return false
+			}
+			out[i], seen[from] = h.axes[from], true
+		}
+		h.axes = out
+		return true
+	case "Reshape":
+		to, _ := r.in(n, 1)
+		return to.isList && h.reshape(to.whole, n.whole("allowzero", 0) == 0)
+	}
+	axes := slices.Clone(r.list(n, 1, "axes"))
+	if n.kind == "Unsqueeze" {
+		rank += int64(len(axes))
+	}
+	for i := range axes {
+		if axes[i] < 0 {
+			axes[i] += rank
+		}
+		if axes[i] < 0 || axes[i] >= rank {
+			return false
+		}
+	}
+	slices.Sort(axes)
+	for _, at := range axes {
+		if n.kind == "Unsqueeze" {
+			if int(at) > len(h.axes) {
+				return false
+			}
+			h.axes = slices.Insert(h.axes, int(at), nil)
+		}
+	}
+	for _, at := range slices.Backward(axes) {
+		if n.kind == "Squeeze" {
+			if len(h.axes[at]) > 0 {
+				return false
+			}
+			h.axes = slices.Delete(h.axes, int(at), int(at)+1)
+		}
+	}
+	return len(axes) > 0
+}
+
+// reshape gives the axes new sides. Channels may be split into heads, once.
+func (h *headed) reshape(to []int64, zeros bool) bool {
+	rest, all, open := slices.Concat(h.axes...), int64(1), -1
+	have, to := h.sides(), slices.Clone(to)
+	for _, p := range rest {
+		if p != rowsPart {
+			all *= int64(h.size(p))
+		}
+	}
+	for i, side := range to {
+		if side == 0 && zeros && i < len(have) {
+			to[i] = have[i]
+		}
+		if to[i] == rowCount || to[i] == -1 {
+			if open >= 0 {
+				return false
+			}
+			open = i
+			continue
+		}
+		if to[i] < 1 || all%to[i] != 0 {
+			return false
+		}
+		all /= to[i]
+	}
+	hasRows := slices.Contains(rest, rowsPart)
+	if open < 0 && (hasRows || all != 1) {
+		return false
+	}
+	h.axes = nil
+	for i, side := range to {
+		want, row := side, false
+		if i == open {
+			want, row = all, hasRows
+		}
+		axis, ok := h.take(&rest, want, row)
+		if !ok {
+			return false
+		}
+		h.axes = append(h.axes, axis)
+	}
+	return len(rest) == 0
+}
+
+// take takes the parts of an axis of so many values, besides the rows if it has them.
+func (h *headed) take(rest *[]part, want int64, row bool) (axis []part, ok bool) {
+	for want > 1 || row {
+		if len(*rest) == 0 {
+			return nil, false
+		}
+		p := (*rest)[0]
+		size := int64(h.size(p))
+		switch {
+		case p == rowsPart && row:
+			row = false
+		case p == rowsPart:
+			return nil, false
+		case want%size == 0 && want > 1:
+			want /= size
+		case p == channelsPart && h.heads == 0 && want > 1 && size%want == 0:
+			h.heads = int(want)
+			(*rest)[0], want = widthPart, 1
+			axis = append(axis, headPart)
+			continue
+		default:
+			return nil, false
+		}
+		axis, *rest = append(axis, p), (*rest)[1:]
+	}
+	return axis, true
+}
+
+// oneOfThree reads the choice of queries, keys or values.
+func (r *importer) oneOfThree(n *step, v value, h *headed) bool {
+	axis := n.whole("axis", 0)
+	if n.kind == "Slice" {
+		along := r.list(n, 3, "axes")
+		if len(along) != 1 || len(r.list(n, 4, "")) > 0 && !slices.Equal(r.list(n, 4, ""), []int64{1}) {
+			return false
+		}
+		axis = along[0]
+	}
+	if axis < 0 {
+		axis += int64(len(h.axes))
+	}
+	if h.at != projected || axis < 0 || axis >= int64(len(h.axes)) || !slices.Contains(h.axes[axis], threePart) ||
+		h.axes[axis][0] != threePart {
+		return false
+	}
+	inner := h.axes[axis][1:]
+	size := int64(1)
+	for _, p := range inner {
+		size *= int64(h.size(p))
+	}
+	some := func(i int64) *headed {
+		out := *h
+		out.axes = slices.Clone(h.axes)
+		out.axes[axis] = slices.Clone(inner)
+		each := h.channels * h.channels
+		out.weight = h.weight[int(i)*each:][:each]
+		if h.bias != nil {
+			out.bias = h.bias[int(i)*h.channels:][:h.channels]
+		}
+		return &out
+	}
+	switch n.kind {
+	case "Gather":
+		at, _ := r.in(n, 1)
+		if len(inner) > 0 || len(at.whole) != 1 || at.array == nil || len(at.array.sides) != 0 || at.whole[0] < -3 ||
+			at.whole[0] > 2 {
+			return false
+		}
+		*h = *some((at.whole[0] + 3) % 3)
+		h.axes = slices.Delete(h.axes, int(axis), int(axis)+1)
+		return true
+	case "Slice":
+		starts, ends := r.list(n, 1, ""), r.list(n, 2, "")
+		if len(starts) != 1 || len(ends) != 1 || starts[0] < 0 || starts[0]%size != 0 || starts[0] >= 3*size ||
+			min(ends[0], 3*size) != starts[0]+size {
+			return false
+		}
+		*h = *some(starts[0] / size)
+		return true
+	}
+	sizes := r.list(n, 1, "split")
+	if len(n.out) != 3 || len(sizes) > 0 && !slices.Equal(sizes, []int64{size, size, size}) {
+		return false
+	}
+	for i, name := range n.out {
+		r.at[name] = value{isNode: true, node: v.node, view: channelsLast, heads: some(int64(i))}
+	}
+	return true
+}
+
+// factor reads a product or a quotient with a number.
+func (r *importer) factor(n *step, h *headed) bool {
+	other, _ := r.in(n, 1)
+	list := other.array.floats32()
+	if h.at > scores || len(list) != 1 || list[0] == 0 {
+		return false
+	}
+	if n.kind == "Div" {
+		h.factor /= float64(list[0])
+	} else {
+		h.factor *= float64(list[0])
+	}
+	return true
+}
+
+// mask reads a sum of scores and a constant that lets positions attend only to those before them.
+func (r *importer) mask(n *step, h *headed) bool {
+	other, _ := r.in(n, 1)
+	list := other.array.floats32()
+	if h.at != scores || len(list) != h.span*h.span || h.causal {
+		return false
+	}
+	for i, v := range list {
+		if behind := i%h.span > i/h.span; behind != (v <= -1e4) || !behind && v != 0 {
+			return false
+		}
+	}
+	h.causal = true
+	return true
+}
+
+// times reads the product of queries and keys, and that of the softened scores and values.
+func (h *headed) times(o *headed) bool {
+	last, width := len(h.axes)-1, []part{widthPart}
+	if h.heads == 0 {
+		width = []part{channelsPart}
+	}
+	if len(o.axes) != len(h.axes) || last < 1 || o.at != projected || h.heads != o.heads {
+		return false
+	}
+	for i := range last - 1 {
+		if !slices.Equal(h.axes[i], o.axes[i]) {
+			return false
+		}
+	}
+	is := func(axis []part, want ...part) bool { return slices.Equal(axis, want) }
+	switch h.at {
+	case projected:
+		if !is(h.axes[last-1], positionsPart) || !is(h.axes[last], width...) || !is(o.axes[last-1], width...) ||
+			!is(o.axes[last], positionsPart) {
+			return false
+		}
+		queries := *h
+		h.parts = [3]*headed{&queries, o}
+		h.at, h.factor, h.axes[last] = scores, h.factor*o.factor, []part{keysPart}
+	case softened:
+		if !is(h.axes[last], keysPart) || !is(o.axes[last-1], positionsPart) || !is(o.axes[last], width...) ||
+			o.factor != 1 {
+			return false
+		}
+		h.parts[2] = o
+		h.at, h.axes[last] = mixed, width
+	default:
+		return false
+	}
+	return true
+}
+
+// attention adds the layer, whose output the last product gives.
+func (r *importer) attention(n *step, v value, h *headed) bool {
+	channels, last := h.channels, len(h.axes)-1
+	merged := []part{headPart, widthPart}
+	if h.heads == 0 {
+		merged = []part{channelsPart}
+	}
+	count := max(h.heads, 1)
+	if !slices.Equal(h.axes[last], merged) || math.Abs(h.factor*math.Sqrt(float64(channels/count))-1) > 1e-5 {
+		return false
+	}
+	weight, sides, ok := r.floats(n, 1)
+	if !ok || !slices.Equal(sides, []int{channels, channels}) {
+		return false
+	}
+	if n.kind == "MatMul" || n.whole("transB", 0) != 1 {
+		out := r.values(n, len(weight))
+		if out == nil {
+			return false
+		}
+		turn(out, weight, channels, channels)
+		weight = out
+	}
+	bias, end, ok := r.bias(n, channels)
+	all, three := r.values(n, 3*channels*channels), r.values(n, 3*channels)
+	if !ok || all == nil || three == nil {
+		return false
+	}
+	biased := bias != nil
+	for i, p := range h.parts {
+		copy(all[i*channels*channels:], p.weight)
+		copy(three[i*channels:], p.bias)
+		biased = biased || p.bias != nil
+	}
+	if !biased {
+		three = nil
+	} else if bias == nil {
+		bias = make([]float32, channels)
+	}
+	name := r.name(h.parts[0].by, "")
+	r.keep(name+".qkv", all, three)
+	r.keep(name+".out", weight, bias)
+	h.at, h.axes[last] = finished, []part{channelsPart}
+	node := r.b.MultiHeadAttention(name, v.node, model.Attention{Heads: count, Causal: h.causal, NoBias: !biased})
+	r.placed(end, node, h)
+	return true
+}

@@ -1,0 +1,87 @@
+"""Writes small networks as PyTorch's newer exporter has them (torch.onnx.export with dynamo, the usual one since PyTorch
+2.9), as FOLDER/NAME.onnx, and FOLDER/new.json with a row and PyTorch's answers for each. It needs onnxscript. The files
+beside it were written with PyTorch 2.15. What machines and programs leave in such files is taken out."""
+import contextlib
+import io
+import json
+import sys
+
+import onnx
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Three(nn.Module):
+    """Queries, keys and values of one layer, or of three."""
+
+    def __init__(self, width, heads, whole, causal):
+        super().__init__()
+        self.heads, self.causal = heads, causal
+        self.qkv = nn.ModuleList([nn.Linear(width, 3 * width)] if whole else [nn.Linear(width, width) for _ in range(3)])
+        self.out = nn.Linear(width, width)
+
+    def forward(self, x):
+        rows, positions, width = x.shape
+        three = [layer(x) for layer in self.qkv]
+        if len(three) == 1:
+            three = three[0].split(width, 2)
+        q, k, v = (y.view(rows, positions, self.heads, width // self.heads).transpose(1, 2) for y in three)
+        if len(self.qkv) == 1:
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+        else:
+            y = (q @ k.transpose(2, 3) / (width // self.heads) ** 0.5).softmax(-1) @ v
+        return self.out(y.transpose(1, 2).reshape(rows, positions, width))
+
+
+class Text(nn.Module):
+    def __init__(self, layer, take):
+        super().__init__()
+        self.table, self.layer, self.take = nn.Embedding(20, 8), layer, take
+        self.head = nn.Linear(12 if isinstance(layer, nn.LSTM) else 8, 3)
+
+    def forward(self, x):
+        x = self.table(x)
+        x = self.layer(x)[0] if isinstance(self.layer, nn.LSTM) else self.layer(x)
+        return self.head(x.mean(1) if self.take is None else x[:, self.take])
+
+
+class Patches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.patch, self.token = nn.Conv2d(1, 8, 2, 2), nn.Parameter(torch.randn(1, 1, 8))
+        self.places = nn.Parameter(torch.randn(1, 5, 8))
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, 0.0, "gelu", batch_first=True, norm_first=True)
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, x):
+        x = self.patch(x).flatten(2).transpose(1, 2)
+        x = torch.cat([self.token.expand(x.shape[0], -1, -1), x], 1) + self.places
+        return self.head(self.layer(x)[:, 0])
+
+
+torch.manual_seed(5)
+folder, answers = sys.argv[1], {}
+encoder = nn.TransformerEncoderLayer(8, 2, 12, 0.0, batch_first=True)
+for name, net, rows in [
+    ("encoder", Text(encoder, None), False), ("encoder-rows", Text(encoder, None), True),
+    ("causal-rows", Text(Three(8, 2, True, True), -1), True), ("three", Text(Three(8, 4, False, False), 0), False),
+    ("lstm-rows", Text(nn.LSTM(8, 6, batch_first=True, bidirectional=True), -1), True), ("patches-rows", Patches(), True),
+]:
+    net.eval()
+    x = torch.randn(1, 1, 4, 4) if name.startswith("patches") else torch.randint(0, 20, (1, 5))
+    shapes = {"dynamic_shapes": ({0: torch.export.Dim("rows")},)} if rows else {}
+    with contextlib.redirect_stdout(io.StringIO()):
+        model = torch.onnx.export(net, (torch.cat([x, x]) if rows else x,), dynamo=True, verbose=False, **shapes).model_proto
+    del model.graph.value_info[:], model.metadata_props[:], model.graph.metadata_props[:], model.functions[:]
+    for node in model.graph.node:
+        del node.metadata_props[:]
+        node.doc_string = ""
+    for value in list(model.graph.input) + list(model.graph.output) + list(model.graph.initializer):
+        del value.metadata_props[:]
+    onnx.save(model, f"{folder}/{name}.onnx")
+    with torch.no_grad():
+        answers[name] = {"row": x.flatten().tolist(), "answers": net(x).flatten().tolist()}
+with open(f"{folder}/new.json", "w") as f:
+    json.dump(answers, f, indent=1)
+    f.write("\n")
