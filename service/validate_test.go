@@ -25,7 +25,8 @@ func drawnJob(draw *rand.Rand) []string {
 			"{depthwiseConv: {kernel: 3}}", "{dropout: {rate: 0.5}}", "{gelu: {}}", "{layerNorm: {}}",
 		},
 		ofTokens: {
-			"{gru: {units: 8}}", "{lstm: {units: 8}}", "{multiHeadAttention: {heads: 2}}", "{positions: {}}", "{layerNorm: {}}",
+			"{gru: {units: 8}}", "{lstm: {units: 8}}", "{multiHeadAttention: {heads: 2}}", "{positions: {}}",
+			"{layerNorm: {}}",
 			"{rmsNorm: {}}", "{dense: {units: 8}}",
 		},
 	}
@@ -36,7 +37,8 @@ func drawnJob(draw *rand.Rand) []string {
 		"  backend: " + pick([]string{"native", "native", "gorgonia"}),
 	}
 	for _, line := range []string{
-		"  precision: bf16", "  optimizerState: int8", "  optimizerState: paged", "  microBatch: 4", "  recompute: auto",
+		"  precision: bf16", "  optimizerState: int8", "  optimizerState: paged", "  microBatch: 4",
+		"  recompute: auto",
 		"  optimizer: {" + pick([]string{"lamb", "adam", "adagrad"}) + ": {learningRate: 0.01}}", "  exact: true",
 		"  labelSmoothing: 0.1", "  clipNorm: 1",
 	} {

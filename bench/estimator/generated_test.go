@@ -83,7 +83,9 @@ func TestEverySeedGivesJobsOfSequences(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range []string{"groupNorm", "dropPath", "multiHeadAttention", "lstm", "convTranspose", "upsample", "windowAttention"} {
+	for _, kind := range []string{
+		"groupNorm", "dropPath", "multiHeadAttention", "lstm", "convTranspose", "upsample", "windowAttention",
+	} {
 		if !layers[kind] {
 			t.Errorf("no job has a layer %s", kind)
 		}

@@ -106,7 +106,8 @@ func (g *generator) windowed() network {
 			if grid := g.IntN(4) == 0; grid {
 				n.add("windowAttention: {heads: %d, size: %d, grid: true}", heads, size)
 			} else {
-				n.add("windowAttention: {heads: %d, size: %d, shift: %d, cosine: %t}", heads, size, g.IntN(size), g.IntN(2) == 0)
+				n.add("windowAttention: {heads: %d, size: %d, shift: %d, cosine: %t}", heads, size, g.IntN(size),
+					g.IntN(2) == 0)
 			}
 			n.add("dropPath: {name: d%d, rate: 0.1}", block)
 			n.add("add: {name: a%d, from: [b%d, d%d]}", block, from, block)

@@ -92,8 +92,8 @@ type deletedDocument struct {
 func historyDelete(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "delete", Aliases: []string{"rm", "remove"}, Usage: "delete the record of an ended job", ArgsUsage: "JOB",
-		Description: "JOB is an id, the start of an id, a name or @last. Its checkpoints go, too; the model stays. For an " +
-			"unreadable record,\ngive the whole id. On a terminal disdel asks first.\n\n   disdel jobs delete @last",
+		Description: "JOB is an id, the start of an id, a name or @last. Its checkpoints go, too; the model stays. " +
+			"For an unreadable record,\ngive the whole id. On a terminal disdel asks first.\n\n   disdel jobs delete @last",
 		Flags: []cli.Flag{yesFlag},
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 1, 1); err != nil {

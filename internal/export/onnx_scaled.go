@@ -111,8 +111,8 @@ func (r *importer) scale(n *step, from string, x int, weight, bias []float64) (n
 		stride = channels + 1
 	}
 	if stride > 1 && channels > mostScaled {
-		r.fault(n, "it scales or shifts a vector of %d values; disdel does that of up to %d, of images and of sequences",
-			channels, mostScaled)
+		r.fault(n, "it scales or shifts a vector of %d values; disdel does that of up to %d, of images and of "+
+			"sequences", channels, mostScaled)
 		return 0, false
 	}
 	w, b := r.values(n, (channels-1)*stride+1), r.values(n, channels)
@@ -150,8 +150,8 @@ func (r *importer) clamp(n *step, low, high float64) {
 		op, by, to = model.OpReLU, -1, high
 	}
 	if !(low < high) || !(math.Abs(to) <= clampedUpTo) || !(math.Abs(by) >= 1.0/clampedUpTo && math.Abs(by) <= 1e4) {
-		r.fault(n, "its bounds are %g and %g; disdel has bounds of up to %d that are not almost equal. Take relu6 or tanh",
-			low, high, clampedUpTo)
+		r.fault(n, "its bounds are %g and %g; disdel has bounds of up to %d that are not almost equal. Take relu6 or "+
+			"tanh", low, high, clampedUpTo)
 		return
 	}
 	every := func(v float64) []float64 { return slices.Repeat([]float64{v}, r.b.Out(x)[0]) }
@@ -173,7 +173,7 @@ func (r *importer) noteScales() {
 	}
 	if len(names) > 0 {
 		slices.Sort(names)
-		r.notes = append(r.notes, "layers that only scale and shift as the file's constants say; training changes them, "+
-			"unless model.init.freeze names them: "+strings.Join(names, ","))
+		r.notes = append(r.notes, "layers that only scale and shift as the file's constants say; training changes "+
+			"them, unless model.init.freeze names them: "+strings.Join(names, ","))
 	}
 }

@@ -155,7 +155,8 @@ func (r *importer) reshape(n *step) {
 		[]int(have))
 }
 
-// pixelAgain reads a list that the next node makes an image of one pixel of, which it was: Keras's squeeze and excitation.
+// pixelAgain reads a list that the next node makes an image of one pixel of, which it was: Keras's squeeze and
+// excitation.
 func (r *importer) pixelAgain(n *step, x int) bool {
 	out, next := r.b.Out(x), r.only(n.out[0])
 	first := next
@@ -163,7 +164,8 @@ func (r *importer) pixelAgain(n *step, x int) bool {
 		return false
 	}
 	to, c, view := slices.Clone(r.list(next, 1, "axes")), int64(out[0]), asLayer
-	if more := r.only(next.out[0]); next.kind == "Unsqueeze" && len(to) == 1 && more != nil && more.kind == "Unsqueeze" {
+	more := r.only(next.out[0])
+	if next.kind == "Unsqueeze" && len(to) == 1 && more != nil && more.kind == "Unsqueeze" {
 		first, next, to = next, more, append(to, r.list(more, 1, "axes")...)
 	}
 	switch rest := to[min(1, len(to)):]; {

@@ -223,7 +223,8 @@ func (r *importer) onScores(n *step, v, o value) bool {
 		if open >= 0 && all%known == 0 {
 			sides[open] = all / known
 		}
-		if rank := len(sides); !ok || size(sides) != all || rank < 3 || sides[rank-1] != places || sides[rank-2] != places {
+		if rank := len(sides); !ok || size(sides) != all || rank < 3 || sides[rank-1] != places ||
+			sides[rank-2] != places {
 			return false
 		}
 		b.tensor = tensor{sides: sides}
@@ -313,8 +314,8 @@ func (r *importer) mix(n *step, v, o value) bool {
 	}
 	p.mixed, p.logs = &w, s.logs
 	if s.computed {
-		r.notes = append(r.notes, "layer "+p.name+" has a table of biases that the file computes by a network; training "+
-			"changes the table, and not that network")
+		r.notes = append(r.notes, "layer "+p.name+" has a table of biases that the file computes by a network; "+
+			"training changes the table, and not that network")
 	}
 	b := *values
 	b.proj, b.channels = &p, c

@@ -54,7 +54,8 @@ func PlanOf(s engine.Spec) (*plan.Plan, error) {
 	} else if !plan.MayShorten(s.Graph) {
 		return nil, &disdel.Error{
 			Kind: disdel.Invalid, Op: "make engine",
-			Msg:  fmt.Sprintf("training.precision: %s has layers of sequences, which are trained with float32", s.Graph.Name),
+			Msg: fmt.Sprintf("training.precision: %s has layers of sequences, which are trained with float32",
+				s.Graph.Name),
 			Hint: "leave training.precision out",
 		}
 	}

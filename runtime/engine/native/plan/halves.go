@@ -77,7 +77,8 @@ func (p *planner) unsplit() map[*buffer]bool {
 	}
 	for i := len(p.g.Nodes) - 1; i > 0; i-- {
 		switch op := p.g.Nodes[i].Op; {
-		case op == model.OpPReLU, op == model.OpMultiply, op == model.OpGroupNorm, op == model.OpMaxPool && out[p.outs[i]]:
+		case op == model.OpPReLU, op == model.OpMultiply, op == model.OpGroupNorm,
+			op == model.OpMaxPool && out[p.outs[i]]:
 			for _, in := range p.Nodes[i].Inputs {
 				out[p.outs[in]] = true
 			}
