@@ -64,8 +64,9 @@ func (r *importer) arrange(n *step) bool {
 		return false
 	}
 	if n.kind == "Shape" {
-		t := tensor{sides: []int{len(v.arranged.sides)}}
-		for _, side := range v.arranged.sides {
+		from, to := n.someSides(len(v.arranged.sides))
+		t := tensor{sides: []int{to - from}}
+		for _, side := range v.arranged.sides[from:to] {
 			t.v = append(t.v, float64(side))
 		}
 		return r.give(n, t, false)

@@ -296,8 +296,9 @@ func (r *importer) foldOther(n *step, in []tensor, floats bool) (out tensor, isF
 		})
 		return out, floats, ok
 	case "Shape":
-		out.sides = []int{len(in[0].sides)}
-		for _, side := range in[0].sides {
+		from, to := n.someSides(len(in[0].sides))
+		out.sides = []int{to - from}
+		for _, side := range in[0].sides[from:to] {
 			out.v = append(out.v, float64(side))
 		}
 		return out, false, len(out.v) > 0

@@ -104,8 +104,10 @@ func (r *importer) heads(n *step) bool {
 	}
 	next, ok := *v.heads, false
 	switch next.axes = slices.Clone(next.axes); n.kind {
-	case "Identity", "Dropout", "Cast":
+	case "Identity", "Dropout":
 		ok = true
+	case "Cast":
+		ok = n.whole("to", 0) == float32s
 	case "Transpose", "Unsqueeze", "Squeeze", "Reshape":
 		ok = r.turnAxes(n, &next)
 	case "Split", "Slice", "Gather":
@@ -438,12 +440,17 @@ func (r *importer) factor(n *step, h *headed) bool {
 // mask reads a sum of scores and a constant that lets positions attend only to those before them.
 func (r *importer) mask(n *step, h *headed) bool {
 	other, _ := r.in(n, 1)
-	list := other.array.floats32()
-	if h.at != scores || len(list) != h.span*h.span || h.causal {
+	list, last := other.array.floats32(), len(h.axes)-1
+	if h.at != scores || len(list) != h.span*h.span || h.causal || !slices.Equal(h.axes[last], []part{keysPart}) ||
+		!slices.Equal(h.axes[last-1], []part{positionsPart}) {
+		return false
+	}
+	behind := len(other.array.sides) - 2 // the sides before the last two are 1: the mask is the same for all heads
+	if behind < 0 || other.array.sides[behind] != h.span || other.array.sides[behind+1] != h.span {
 		return false
 	}
 	for i, v := range list {
-		if behind := i%h.span > i/h.span; behind != (v <= -1e4) || !behind && v != 0 {
+		if later := i%h.span > i/h.span; later != (v <= -1e4) || !later && v != 0 {
 			return false
 		}
 	}
@@ -457,7 +464,8 @@ func (h *headed) times(o *headed) bool {
 	if h.heads == 0 {
 		width = []part{channelsPart}
 	}
-	if len(o.axes) != len(h.axes) || last < 1 || o.at != projected || h.heads != o.heads {
+	if len(o.axes) != len(h.axes) || last < 1 || o.at != projected || h.heads != o.heads ||
+		len(h.weight) != h.channels*h.channels || len(o.weight) != len(h.weight) {
 		return false
 	}
 	for i := range last - 1 {
@@ -496,7 +504,8 @@ func (r *importer) attention(n *step, v value, h *headed) bool {
 		merged = []part{channelsPart}
 	}
 	count := max(h.heads, 1)
-	if !slices.Equal(h.axes[last], merged) || math.Abs(h.factor*math.Sqrt(float64(channels/count))-1) > 1e-5 {
+	usual := math.Abs(h.factor*math.Sqrt(float64(channels/count))-1) <= 1e-5 // false for NaN
+	if !slices.Equal(h.axes[last], merged) || !usual {
 		return false
 	}
 	weight, sides, ok := r.floats(n, 1)

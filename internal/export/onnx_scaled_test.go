@@ -27,6 +27,15 @@ func fixedArray(name string, sides []byte, v ...float32) []byte {
 	return field(5, shape, field(8, []byte(name)), field(9, data))
 }
 
+// ints is a constant of int64, a list.
+func ints(name string, v ...int64) []byte {
+	var data []byte
+	for _, x := range v {
+		data = binary.LittleEndian.AppendUint64(data, uint64(x))
+	}
+	return field(5, []byte{1 << 3, byte(len(v)), 2 << 3, 7}, field(8, []byte(name)), field(9, data))
+}
+
 // Constants between layers become one layer that scales and shifts, which a note names. Bounds are exact.
 func TestConstantsBetweenLayersAreRead(t *testing.T) {
 	list := func(kind string, in ...string) []byte { return node(kind, in, []string{kind}) }
@@ -103,13 +112,6 @@ func TestChannelsLastAreRead(t *testing.T) {
 // PyTorch writes a group norm without weights with ones and zeros behind it. A note names the norm, also of one
 // channel.
 func TestANormOfOneChannelWithoutWeightsHasANote(t *testing.T) {
-	ints := func(name string, v ...int64) []byte {
-		var data []byte
-		for _, x := range v {
-			data = binary.LittleEndian.AppendUint64(data, uint64(x))
-		}
-		return field(5, []byte{1 << 3, byte(len(v)), 2 << 3, 7}, field(8, []byte(name)), field(9, data))
-	}
 	for weight, noted := range map[float32]bool{1: true, 2: false} {
 		file := fileOfSides([]int{1, 1, 2, 2},
 			node("Reshape", []string{"x", "flat"}, []string{"a"}),

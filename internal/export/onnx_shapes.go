@@ -396,15 +396,21 @@ func (r *importer) shape(n *step) {
 
 // setShape says that a node gives the sides of a value, or from opset 15 on some of them.
 func (r *importer) setShape(n *step, list []int64) {
+	from, to := n.someSides(len(list))
+	r.setList(n, list[from:to])
+}
+
+// someSides are the first (included) and the last (not) of the sides that a Shape gives.
+func (n *step) someSides(count int) (from, to int) {
 	place := func(name string, usual int) int {
 		at := n.whole(name, int64(usual))
 		if at < 0 {
-			at += int64(len(list))
+			at += int64(count)
 		}
-		return int(min(max(at, 0), int64(len(list))))
+		return int(min(max(at, 0), int64(count)))
 	}
-	from, to := place("start", 0), place("end", len(list))
-	r.setList(n, list[from:max(from, to)])
+	from = place("start", 0)
+	return from, max(from, place("end", count))
 }
 
 // setList says that a node gives a list of integers.
