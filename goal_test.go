@@ -38,7 +38,7 @@ func TestTheLowerBoundCounts(t *testing.T) {
 func ExampleGoal_GapOf() {
 	training := disdel.Training{Goal: &disdel.Goal{RMSE: 0.5}}
 	stop, loss := training.Stop(), 0.36
-	fmt.Println(training.Goal, "by", stop.Metric, stop.Target)
+	fmt.Println(training.Goal, "by", stop.Metric, *stop.Target)
 	gap, ok := training.Goal.GapOf(disdel.Figures{Loss: &loss})
 	fmt.Println(training.Goal.Text(gap), ok)
 	_, ok = disdel.Goal{Accuracy: 0.9}.GapOf(disdel.Figures{Loss: &loss})
@@ -77,7 +77,7 @@ func TestGoalsHaveTheDirectionOfTheirMetric(t *testing.T) {
 		if got := c.goal.Text(worse); got != c.text {
 			t.Errorf("%q, want %q", got, c.text)
 		}
-		if stop.Value(c.worse) <= stop.Value(c.equal) || stop.Of().Rank(&stop.Target) != stop.Value(c.equal) {
+		if stop.Value(c.worse) <= stop.Value(c.equal) || stop.Of().Rank(stop.Target) != stop.Value(c.equal) {
 			t.Errorf("%v stops by %+v", c.goal, stop)
 		}
 		if _, ok := c.goal.GapOf(scores(disdel.Scores{})); ok {

@@ -349,9 +349,9 @@ func (a Adagrad) WithDefaults() Adagrad {
 // epoch whose mean loss is at most Target (DiSDeL III-B.3). With any other metric, the job stops when
 // the held-out rows reach Target, or after Patience evaluations in a row without a better one.
 type EarlyStop struct {
-	Metric   string  `json:"metric"`
-	Target   float64 `json:"target,omitempty"`
-	Patience int     `json:"patience,omitempty"`
+	Metric   string   `json:"metric"`
+	Target   *float64 `json:"target,omitempty"` // nil: none. An R2 may be below 0.
+	Patience int      `json:"patience,omitempty"`
 	// Keep says whose weights the model gets: KeepBest those of the best evaluation by Metric, KeepLast those of the
 	// last round. "" is KeepLast, as it was before there was a choice; a job file's default is KeepBest.
 	Keep string `json:"keep,omitempty"`
@@ -574,7 +574,7 @@ func (t Training) Stop() *EarlyStop {
 	if m.Name == MetricLoss {
 		m.Name = MetricValLoss
 	}
-	return &EarlyStop{Metric: m.Name, Target: value, Keep: KeepBest, Held: GoalHeld}
+	return &EarlyStop{Metric: m.Name, Target: &value, Keep: KeepBest, Held: GoalHeld}
 }
 
 // Budget is the most that a job may cost by use, in GB-s, and its field in the job file: the lower one of

@@ -101,8 +101,8 @@ func drawnJob(draw *rand.Rand) (job disdel.Job, text string) {
 		disdel.MetricMAE, disdel.MetricPerplexity, disdel.MetricR2)
 	switch draw.IntN(8) {
 	case 0:
-		t.EarlyStop = &disdel.EarlyStop{Metric: metric, Target: of(draw, 0.1, 0.69, 0.7, 1.2, 2)}
-		text += fmt.Sprintf(", stops by %s %g", metric, t.EarlyStop.Target)
+		t.EarlyStop = &disdel.EarlyStop{Metric: metric, Target: new(of(draw, 0.1, 0.69, 0.7, 1.2, 2))}
+		text += fmt.Sprintf(", stops by %s %g", metric, *t.EarlyStop.Target)
 	case 1:
 		t.Goal = of(draw, &disdel.Goal{Accuracy: 0.9}, &disdel.Goal{Loss: of(draw, 0.6, 0.7, 2)}, &disdel.Goal{Top5: 0.9},
 			&disdel.Goal{RMSE: of(draw, 1.0, 1.2)}, &disdel.Goal{F1: 0.5}, &disdel.Goal{Perplexity: 3})

@@ -65,7 +65,7 @@ func (p *patience) watch(round int, value float64) {
 
 // held returns for how many evaluations in a row, including the newest, the target of e was reached.
 func (p *patience) held(e *disdel.EarlyStop) (n int) {
-	target := e.Of().Rank(&e.Target)
+	target := e.Of().Rank(e.Target)
 	for _, l := range slices.Backward(p.list) {
 		if !(l.value <= target) { // false for NaN
 			break
@@ -187,8 +187,8 @@ func (m *Manager) enough() string {
 			return ""
 		}
 		return fmt.Sprintf("the goal %v has held for %d evaluations in a row", m.spec.Job.Training.Goal, e.Held)
-	case e.Target > 0 && newest <= metric.Rank(&e.Target):
-		return fmt.Sprintf("the held-out %s is at %s %g", metric.Title, bound, e.Target)
+	case e.Target != nil && newest <= metric.Rank(e.Target):
+		return fmt.Sprintf("the held-out %s is at %s %g", metric.Title, bound, *e.Target)
 	case e.Patience > 0 && without >= e.Patience:
 		return fmt.Sprintf("no better held-out %s for %s", metric.Title, disdel.Counted(without, "evaluation"))
 	default:

@@ -171,7 +171,7 @@ func newWorld(t *rapid.T) *world {
 		number("validateEvery", 0, 2)
 	job.Training.EarlyStop = []*disdel.EarlyStop{
 		nil,
-		{Metric: "loss", Target: 0.1},
+		{Metric: "loss", Target: new(0.1)},
 		{Metric: "valLoss", Patience: 1},
 		{Metric: "accuracy", Patience: 2, Keep: "best"},
 	}[number("earlyStop", 0, 3)]

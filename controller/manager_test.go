@@ -124,16 +124,19 @@ func scriptSpec(t *testing.T, words []string) Spec {
 	job := disdel.Job{}
 	job.Training.ValidateEvery = int(o["validateEvery"])
 	if v, ok := o["target"]; ok {
-		job.Training.EarlyStop = &disdel.EarlyStop{Metric: "loss", Target: v}
+		job.Training.EarlyStop = &disdel.EarlyStop{Metric: "loss", Target: &v}
 	}
 	if v, ok := o["patience"]; ok {
 		job.Training.EarlyStop = &disdel.EarlyStop{Metric: "valLoss", Patience: int(v)}
 	}
 	if v, ok := o["accuracy"]; ok {
-		job.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricAccuracy, Target: v, Patience: int(o["patience"])}
+		job.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricAccuracy, Target: &v, Patience: int(o["patience"])}
 	}
 	if v, ok := o["valTarget"]; ok {
-		job.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricValLoss, Target: v, Patience: int(o["patience"])}
+		job.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricValLoss, Target: &v, Patience: int(o["patience"])}
+	}
+	if v, ok := o["r2"]; ok {
+		job.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricR2, Target: &v}
 	}
 	if v, ok := o["goal"]; ok {
 		job.Training.Goal = &disdel.Goal{Accuracy: v}
@@ -307,7 +310,11 @@ func scriptEvent(t *testing.T, m *Manager, words []string) Event {
 			BatchesDone: int(o["batch"]), Left: int(o["left"]), Duplicate: o["again"] != 0,
 		}
 	case disdel.TaskEvaluate:
-		result = disdel.EvaluateResult{Loss: o["loss"], Accuracy: o["accuracy"]}
+		e := disdel.EvaluateResult{Loss: o["loss"], Accuracy: o["accuracy"]}
+		if v, ok := o["r2"]; ok {
+			e.R2 = &v
+		}
+		result = e
 	default:
 		r := disdel.AggregateResult{}
 		if v, ok := o["saved"]; ok {

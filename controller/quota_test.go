@@ -141,7 +141,7 @@ func theForecastKnowsTheQuota(t *testing.T, early bool) {
 		c, told := s.observed()
 		spec := runSpec(2, 3)
 		if early {
-			spec.Job.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricLoss, Target: 1e-9}
+			spec.Job.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricLoss, Target: new(1e-9)}
 		}
 		if _, err := c.Run(t.Context(), spec, disdel.DataInfo{}); err != nil {
 			t.Fatal(err)

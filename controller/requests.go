@@ -290,8 +290,8 @@ func (s *Spec) stopsByEvaluations() bool {
 
 // target is DiSDeL's epsilon, 0 if the job has none.
 func (s *Spec) target() float64 {
-	if e := s.Job.Training.Stop(); e != nil && e.Metric == disdel.MetricLoss {
-		return e.Target
+	if e := s.Job.Training.Stop(); e != nil && e.Metric == disdel.MetricLoss && e.Target != nil {
+		return *e.Target
 	}
 	return 0
 }

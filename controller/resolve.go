@@ -674,12 +674,12 @@ func (r *resolver) fitSparse() {
 		r.sparseGoal(*g)
 		return
 	}
-	if d.Sparse == nil || e == nil {
+	if d.Sparse == nil || e == nil || e.Target == nil {
 		return
 	}
 	switch guess := d.Sparse.Guess(loss); {
-	case e.Metric == disdel.MetricRMSE && e.Target*e.Target >= guess,
-		e.Of().Name == disdel.MetricLoss && e.Target >= guess:
+	case e.Metric == disdel.MetricRMSE && *e.Target**e.Target >= guess,
+		e.Of().Name == disdel.MetricLoss && *e.Target >= guess:
 		r.fault("training.earlyStop.target", "", "one guess for all rows of %s has a loss of %.4g: a target is below it",
 			d.Name, guess)
 	}

@@ -47,7 +47,9 @@ func TestJobsOnSeveralLabels(t *testing.T) {
 	}{
 		"as it should be": {func(*disdel.Job) {}, ""},
 		"F1": {
-			func(j *disdel.Job) { j.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricF1, Target: 0.9} }, "",
+			func(j *disdel.Job) {
+				j.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricF1, Target: new(0.9)}
+			}, "",
 		},
 		"accuracy":      {func(j *disdel.Job) { j.Training.Goal = &disdel.Goal{Accuracy: 0.9} }, ""},
 		"no activation": {func(j *disdel.Job) { j.Model.Layers[1].Activation = "" }, "a probability of its own"},
@@ -63,7 +65,9 @@ func TestJobsOnSeveralLabels(t *testing.T) {
 			func(j *disdel.Job) { j.Training.Goal = &disdel.Goal{RMSE: 1} }, "evaluations on films have no rmse",
 		},
 		"top 5": {
-			func(j *disdel.Job) { j.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricTop5, Target: 0.9} },
+			func(j *disdel.Job) {
+				j.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricTop5, Target: new(0.9)}
+			},
 			"top5 is for rows of one of more than 5 classes",
 		},
 		"goal of top 5": {
@@ -122,11 +126,13 @@ func TestJobsOnTargets(t *testing.T) {
 		"other backend": {func(j *disdel.Job) { j.Training.Backend = disdel.BackendGorgonia }, "native backend"},
 		"accuracy": {
 			func(j *disdel.Job) {
-				j.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricAccuracy, Target: 0.9}
+				j.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricAccuracy, Target: new(0.9)}
 			},
 			"numbers have no accuracy",
 		},
-		"R2": {func(j *disdel.Job) { j.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricR2, Target: 0.9} }, ""},
+		"R2": {func(j *disdel.Job) {
+			j.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricR2, Target: new(0.9)}
+		}, ""},
 		"RMSE of classes": {
 			func(j *disdel.Job) {
 				j.Data.Source, j.Model.Layers[1].Units = "dataset://digits", 10

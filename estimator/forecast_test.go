@@ -183,7 +183,7 @@ func TestForecastsOfUnusualPasts(t *testing.T) {
 func TestForecastsOfJobsThatMayStopEarly(t *testing.T) {
 	in := lenetWork.input(lenetWork.run(1, steady))
 	usual := TimingOf(in).Forecast
-	in.Job.Training.EarlyStop = &disdel.EarlyStop{Metric: "loss", Target: 0.1}
+	in.Job.Training.EarlyStop = &disdel.EarlyStop{Metric: "loss", Target: new(0.1)}
 	got := TimingOf(in).Forecast
 	if got.Duration.Likely != usual.Duration.Likely || got.Duration.Low > usual.Duration.Low/4 {
 		t.Errorf("%+v, without early stop %+v", got.Duration, usual.Duration)

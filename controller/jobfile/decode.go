@@ -249,6 +249,9 @@ type scalarValue struct {
 // store sets a field of the job.
 func (x scalarValue) store(v reflect.Value) {
 	switch v.Kind() {
+	case reflect.Pointer: // nil says that the field is not set
+		v.Set(reflect.New(v.Type().Elem()))
+		x.store(v.Elem())
 	case reflect.String:
 		v.SetString(x.text)
 	case reflect.Float64:

@@ -232,21 +232,35 @@ func TestSpellingsThatAreAccepted(t *testing.T) {
 		{
 			"early stop at a loss", strings.Replace(smallest, "epochs: 3", "epochs: 3, earlyStop: {metric: loss, target: 5e-2}",
 				1),
-			func(j *disdel.Job) { j.Training.EarlyStop = &disdel.EarlyStop{Metric: "loss", Target: 0.05} },
+			func(j *disdel.Job) { j.Training.EarlyStop = &disdel.EarlyStop{Metric: "loss", Target: new(0.05)} },
 		},
 		{
 			"early stop at a held-out loss",
 			strings.Replace(smallest, "epochs: 3",
 				"epochs: 3, earlyStop: {metric: valLoss, target: 0.5, patience: 2, keep: last}", 1),
 			func(j *disdel.Job) {
-				j.Training.EarlyStop = &disdel.EarlyStop{Metric: "valLoss", Target: 0.5, Patience: 2, Keep: "last"}
+				j.Training.EarlyStop = &disdel.EarlyStop{Metric: "valLoss", Target: new(0.5), Patience: 2, Keep: "last"}
 			},
 		},
 		{
 			"early stop at an accuracy",
 			strings.Replace(smallest, "epochs: 3", "epochs: 3, earlyStop: {metric: accuracy, target: 0.9}", 1),
 			func(j *disdel.Job) {
-				j.Training.EarlyStop = &disdel.EarlyStop{Metric: "accuracy", Target: 0.9, Keep: "best"}
+				j.Training.EarlyStop = &disdel.EarlyStop{Metric: "accuracy", Target: new(0.9), Keep: "best"}
+			},
+		},
+		{
+			"early stop at an R2 below that of the mean",
+			strings.Replace(smallest, "epochs: 3", "epochs: 3, earlyStop: {metric: r2, target: -0.5}", 1),
+			func(j *disdel.Job) {
+				j.Training.EarlyStop = &disdel.EarlyStop{Metric: "r2", Target: new(-0.5), Keep: "best"}
+			},
+		},
+		{
+			"early stop at an R2 of 0",
+			strings.Replace(smallest, "epochs: 3", "epochs: 3, earlyStop: {metric: r2, target: 0}", 1),
+			func(j *disdel.Job) {
+				j.Training.EarlyStop = &disdel.EarlyStop{Metric: "r2", Target: new(0.), Keep: "best"}
 			},
 		},
 		{

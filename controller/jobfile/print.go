@@ -78,6 +78,8 @@ func printValue(f *field, v reflect.Value) *yaml.Node {
 		return printLabels(v.Interface().(map[string]string))
 	case v.Kind() == reflect.Pointer && v.IsNil():
 		return nil
+	case v.Kind() == reflect.Pointer && f.form != object:
+		return printScalar(f, v.Elem())
 	case v.Kind() == reflect.Pointer:
 		return printObject(f.path, v.Elem())
 	case f.form == object && v.IsZero() && !f.required:

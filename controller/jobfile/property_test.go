@@ -200,17 +200,22 @@ func anyTraining(t *rapid.T) disdel.Training {
 	if rapid.Bool().Draw(t, "clip") {
 		tr.ClipNorm = positive.Draw(t, "norm")
 	}
-	switch rapid.IntRange(0, 3).Draw(t, "stop") {
+	switch rapid.IntRange(0, 4).Draw(t, "stop") {
 	case 1:
-		tr.EarlyStop = &disdel.EarlyStop{Metric: "loss", Target: positive.Draw(t, "target")}
+		tr.EarlyStop = &disdel.EarlyStop{Metric: "loss", Target: new(positive.Draw(t, "target"))}
 	case 2:
 		tr.EarlyStop = &disdel.EarlyStop{
 			Metric:   rapid.SampledFrom([]string{disdel.MetricValLoss, disdel.MetricAccuracy}).Draw(t, "metric"),
 			Patience: rapid.IntRange(1, 9).Draw(t, "patience"),
 			Keep:     rapid.SampledFrom([]string{disdel.KeepBest, disdel.KeepLast}).Draw(t, "keep"),
-			Target:   rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(t, "target"),
+			Target:   rapid.SampledFrom([]*float64{nil, new(0.5), new(1.)}).Draw(t, "target"),
 		}
 	case 3:
+		tr.EarlyStop = &disdel.EarlyStop{
+			Metric: disdel.MetricR2, Keep: disdel.KeepBest,
+			Target: rapid.SampledFrom([]*float64{new(-2.5), new(0.), new(0.5)}).Draw(t, "target"),
+		}
+	case 4:
 		tr.Goal = &disdel.Goal{
 			Within: disdel.Duration(rapid.Int64Range(0, 1e15).Draw(t, "within")),
 			Cost:   rapid.SampledFrom([]float64{0, 0.5, 1e6}).Draw(t, "cost"),

@@ -277,6 +277,13 @@ func (r *reader) earlyStop(e *disdel.EarlyStop) {
 	}
 	target, patience, keep := path+".target", path+".patience", path+".keep"
 	switch {
+	case e.Target == nil:
+	case e.Of().Larger && *e.Target > 1:
+		r.fault(r.places[target], target, "write target: 0.9", "the %s is at most 1", e.Of().Title)
+	case e.Metric != disdel.MetricR2 && *e.Target <= 0:
+		r.fault(r.places[target], target, "", "must be above 0: only %s may be lower", disdel.MetricR2)
+	}
+	switch {
 	case e.Metric == disdel.MetricLoss:
 		if !r.isSet(target) {
 			r.fault(r.places[path], target, "write target: 0.05", "missing: %s needs it", e.Metric)
@@ -291,8 +298,6 @@ func (r *reader) earlyStop(e *disdel.EarlyStop) {
 		r.fault(r.places[path], target, "write target: 0.9", "missing: %s needs it, or a patience", e.Metric)
 	case !r.isSet(target) && !r.isSet(patience):
 		r.fault(r.places[path], patience, "write patience: 3", "missing: %s needs it, or a target", e.Metric)
-	case e.Of().Larger && e.Target > 1 && r.sound(target):
-		r.fault(r.places[target], target, "write target: 0.9", "the %s is at most 1", e.Of().Title)
 	}
 	if !r.isSet(keep) {
 		e.Keep = disdel.KeepBest

@@ -175,8 +175,8 @@ func TestSchemaAcceptsEveryJob(t *testing.T) {
 }
 
 // What no schema can say: rules between fields, amounts in words, and how YAML is written.
-var beyondSchema = regexp.MustCompile(`early-stop-with|early-stop-accuracy-in|early-stop-keep-of|split-|softmax-|` +
-	`-missing|option-of-|activation-unknown|memory-|timeout-|max-cost-|deadline-|` +
+var beyondSchema = regexp.MustCompile(`early-stop-with|early-stop-accuracy-in|early-stop-keep-of|early-stop-target-|` +
+	`split-|softmax-|-missing|option-of-|activation-unknown|memory-|timeout-|max-cost-|deadline-|` +
 	`key-given|section-given|octal|hexadecimal|underscores|underflows|source-with-a-line-end|` +
 	`name-with-a-line-end|batch-size-in-snake|own-tag|` +
 	`tag-that|class-weights-|` +
