@@ -44,6 +44,10 @@ func modelImport(u *ui) *cli.Command {
 			hubFlag,
 		},
 		Action: func(c *cli.Context) error {
+			if c.NArg() == 1 {
+				return badImport(fmt.Sprintf("a NAME for the model and its file are needed, and only %.80q is given",
+					c.Args().First()), "write the name first: disdel model import shop shop.onnx")
+			}
 			if err := checkOperands(c, 2, 2); err != nil {
 				return err
 			}

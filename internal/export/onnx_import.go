@@ -66,12 +66,16 @@ func (s *source) choose(opt ONNXOptions) error {
 		s.outputs = []end{{name: opt.Output}}
 	}
 	if n := len(s.outputs); n != 1 {
-		names := make([]string, min(n, mostNamed))
-		for i := range names {
-			names[i] = fmt.Sprintf("%.80q", s.outputs[i].name)
+		var names []string
+		for _, e := range s.outputs[:min(n, mostNamed)] {
+			names = append(names, fmt.Sprintf("%.80q", e.name))
 		}
-		return unfit("the graph has %d outputs, and a network of disdel has one; --output chooses one of them: %s", n,
-			strings.Join(names, ", "))
+		if s.outputs = slices.DeleteFunc(s.outputs, func(e end) bool { return !e.mayAnswer() }); len(s.outputs) != 1 {
+			return unfit("the graph has %d outputs, and a network of disdel has one; --output chooses one of them: %s", n,
+				strings.Join(names, ", "))
+		}
+		s.notes = append(s.notes, fmt.Sprintf("of the outputs %s only %.80q may be a list of float32 for each row; "+
+			"--output chooses another one", strings.Join(names, ", "), s.outputs[0].name))
 	}
 	needed := map[string]bool{}
 	steps := s.reachable()
@@ -92,6 +96,12 @@ func (s *source) choose(opt ONNXOptions) error {
 	}
 	s.inputs = inputs
 	return s.inputs[0].fix(opt.Row)
+}
+
+// mayAnswer tells whether an output may be a list of float32 for each row, or, without a kind, the names of classes with
+// their probabilities.
+func (e *end) mayAnswer() bool {
+	return e.kind == 0 || e.kind == float32s && (len(e.sides) == 0 || len(e.sides) == 2)
 }
 
 // mostNamed is how many outputs a message names.
@@ -155,7 +165,6 @@ type importer struct {
 	room    int                // values that may still be made of others
 	folds   int                // values that may still be computed of constants
 	weights map[string][]float32
-	notes   []string
 	faults  []disdel.Fault
 	rows    int64 // that the file fixes; 0: any number
 

@@ -294,6 +294,12 @@ func (r *importer) dense(n *step, turned bool) {
 		r.set(last, value{isNode: true, node: node, view: view})
 		return
 	}
+	if units == 1 && view == asLayer {
+		if join := r.twoClasses(last); join != nil {
+			r.bothClasses(join, name, x)
+			return
+		}
+	}
 	add := r.b.Dense
 	if bias == nil {
 		add = r.b.DenseWithoutBias

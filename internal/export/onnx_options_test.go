@@ -52,3 +52,29 @@ func TestWhatAnONNXFileLeavesOpenIsGiven(t *testing.T) {
 		}
 	}
 }
+
+// Of several outputs, labels of int64 and states of three sides are no answer. The only other one is, and a note says so.
+func TestTheOnlyOutputThatMayBeTheAnswerIsChosen(t *testing.T) {
+	output := func(name string, kind byte, sides ...byte) []byte {
+		var list []byte
+		for _, side := range sides {
+			list = append(list, field(1, []byte{1 << 3, side})...)
+		}
+		return field(12, field(1, []byte(name)), field(2, field(1, []byte{1 << 3, kind}, field(2, list))))
+	}
+	read := func(more ...[]byte) (export.Imported, error) {
+		nodes := [][]byte{
+			node("GlobalAveragePool", []string{"x"}, []string{"half"}), node("Flatten", []string{"half"}, []string{"p"}),
+			node("ArgMax", []string{"p"}, []string{"label"}), output("label", 7, 1), output("half", 1, 1, 3, 1, 1),
+			output("p", 1, 1, 3),
+		}
+		return export.ImportONNX(fileOfSides([]int{1, 3, 5, 7}, append(nodes, more...)...), nil, export.ONNXOptions{})
+	}
+	in, err := read()
+	if err != nil || in.Network.Classes != 3 || !strings.Contains(in.Notes[0], `only "p" may be`) {
+		t.Errorf("%v: %v", in.Notes, err)
+	}
+	if _, err = read(output("q", 1, 1, 3)); err == nil || !strings.Contains(err.Error(), "the graph has 5 outputs") {
+		t.Errorf("with another list: %v", err)
+	}
+}

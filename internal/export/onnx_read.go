@@ -91,6 +91,7 @@ type source struct {
 	folder  *os.Root         // that has external data; nil: none is read
 	loaded  map[string]int64 // bytes read of each file of external data
 	network []byte           // of networkNote; nil: there is none
+	notes   []string         // what is different in the network
 }
 
 func damaged(format string, args ...any) error {

@@ -121,3 +121,42 @@ func (r *importer) normalizer(n *step) {
 	}
 	r.pass(n)
 }
+
+// twoClasses finds the Concat of 1 - p and p behind a node, where p is the sigmoid of what the node gives.
+func (r *importer) twoClasses(n *step) (join *step) {
+	p := r.only(n.out[0])
+	if p == nil || p.kind != "Sigmoid" || len(r.users[p.out[0]]) != 2 || p.out[0] == r.outputs[0].name {
+		return nil
+	}
+	for _, rest := range r.users[p.out[0]] {
+		if rest.kind != "Sub" || len(rest.out) != 1 || len(rest.in) != 2 || rest.in[1] != p.out[0] || !r.scalar(rest, 1) {
+			continue
+		}
+		join = r.users[p.out[0]][0]
+		if join == rest {
+			join = r.users[p.out[0]][1]
+		}
+		if axis := join.whole("axis", 0); join.kind == "Concat" && (axis == 1 || axis == -1) && len(join.out) == 1 &&
+			slices.Equal(join.in, []string{rest.out[0], p.out[0]}) && r.only(rest.out[0]) == join &&
+			!r.beforeOutput(join.out[0]) {
+			p.done, rest.done, join.done = true, true, true
+			return join
+		}
+	}
+	return nil
+}
+
+// bothClasses adds a dense layer of two units, whose weights are 0 and those that r.weights has of one unit, and their
+// softmax: 1 - p and p of a sigmoid p.
+func (r *importer) bothClasses(join *step, name string, x int) {
+	inputs := r.b.Out(x)[0]
+	weight, bias := r.values(join, 2*inputs), make([]float32, 2)
+	if weight == nil {
+		return
+	}
+	copy(weight[inputs:], r.weights[name+".weight"])
+	copy(bias[1:], r.weights[name+".bias"])
+	r.keep(name, weight, bias)
+	r.notes = append(r.notes, "layer "+name+" has two outputs and a softmax, where the file has one and its sigmoid")
+	r.set(join, value{isNode: true, node: r.b.Same(r.name(join, ""), r.b.Dense(name, x, 2), model.OpSoftmax)})
+}

@@ -32,6 +32,15 @@ func word(name, value string) []byte {
 	return append(field(1, []byte(name)), field(4, []byte(value))...)
 }
 
+// floats is a constant with so many rows and columns.
+func floats(name string, rows, columns byte, v ...float32) []byte {
+	var data []byte
+	for _, x := range v {
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(x))
+	}
+	return field(5, []byte{1 << 3, rows, 1 << 3, columns, 2 << 3, 1}, field(8, []byte(name)), field(9, data))
+}
+
 // classes is the option of two classes.
 func classes() []byte { return append(field(1, []byte("classlabels_ints")), 8<<3, 0, 8<<3, 1) }
 
@@ -63,6 +72,19 @@ func TestScikitLearnsOperatorsAreRead(t *testing.T) {
 			linear("LinearClassifier", "a", both, word("post_transform", "LOGISTIC")),
 			scikit("ZipMap", "p", []string{"y"}), node("ArgMax", []string{"p"}, []string{"other"}),
 		}, []float32{float32(1 / (1 + math.Exp(-6.5))), float32(1 / (1 + math.Exp(6.5)))}},
+		"one sigmoid": {[][]byte{
+			floats("w", 2, 1, 1, 2), floats("one", 1, 1, 1), node("Gemm", []string{"x", "w"}, []string{"z"}),
+			node("Sigmoid", []string{"z"}, []string{"p"}), node("Sub", []string{"one", "p"}, []string{"rest"}),
+			with(node("Concat", []string{"rest", "p"}, []string{"y"}), "axis", 3<<3, 1),
+		}, []float32{float32(1 / (1 + math.Exp(11))), float32(1 / (1 + math.Exp(-11)))}},
+		"two sigmoids": {[][]byte{
+			floats("w", 2, 2, 1, 2, 0, 0.5), floats("one", 1, 1, 1), node("Gemm", []string{"x", "w"}, []string{"z"}),
+			node("Sigmoid", []string{"z"}, []string{"p"}), node("Sub", []string{"one", "p"}, []string{"rest"}),
+			with(node("Concat", []string{"rest", "p"}, []string{"y"}), "axis", 3<<3, 1),
+		}, []float32{
+			float32(1 / (1 + math.Exp(3))), float32(1 / (1 + math.Exp(8))),
+			float32(1 / (1 + math.Exp(-3))), float32(1 / (1 + math.Exp(-8))),
+		}},
 		"one against the rest": {[][]byte{linear("LinearClassifier", "x", []string{"label", "y"})}, nil},
 		"by the largest":       {[][]byte{scikit("Normalizer", "x", []string{"y"}, word("norm", "MAX"))}, nil},
 		"other coefficients": {[][]byte{
