@@ -125,12 +125,12 @@ func (s *Service) initialWeights(ctx context.Context, name string) (g modelstore
 		g.Ref = at.owner() + "/" + g.Ref
 	}
 	if disdel.KindOf(err) == disdel.NotFound && strings.HasPrefix(name, "sha256:") {
-		err = &disdel.Error{
+		return g, &disdel.Error{
 			Kind: disdel.NotFound, Op: "find weights", Msg: "there are no weights " + name, Err: err,
 			Hint: "send the file once more: PUT /api/v1/weights/sha256:...",
 		}
 	}
-	return g, err
+	return g, s.unknownModel(ctx, at, name, err)
 }
 
 // copyInitial copies the initial weights of a job to the checkpoint from which its first round starts, so that the job

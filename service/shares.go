@@ -293,7 +293,28 @@ func (s *Service) FindModel(ctx context.Context, ref string) (out infer.FoundMod
 		out.Owner = at.owner()
 		out.Model.Name = out.Owner + "/" + out.Model.Name
 	}
-	return out, err
+	return out, s.unknownModel(ctx, at, ref, err)
+}
+
+// unknownModel says whose model was not found, and which tenant shares a model of that name. at is the owner whose models
+// were searched. Other errors stay.
+func (s *Service) unknownModel(ctx context.Context, at *Service, ref string, err error) error {
+	if disdel.KindOf(err) != disdel.NotFound {
+		return err
+	}
+	told := *disdel.AsError(err)
+	if at != s {
+		told.Msg = fmt.Sprintf("models of %s: %s", at.owner(), told.Msg)
+		told.Hint = "disdel model list has the versions that others share with you"
+		return &told
+	}
+	name, _, _ := strings.Cut(ref, ":")
+	for item, failed := range s.sharedItems(ctx, tenant.ItemModel) {
+		if failed == nil && item.Name == name {
+			told.Hint = fmt.Sprintf("write %s/%s: %s shares a model of that name with you", item.Owner, ref, item.Owner)
+		}
+	}
+	return &told
 }
 
 // StartOf returns the weights that a model's training started from: a model, by the name that the tenant calls it, or

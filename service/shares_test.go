@@ -296,6 +296,44 @@ func TestEverybodySeesWhatIsSharedAndNothingElse(t *testing.T) {
 	}
 }
 
+// A model that is not found is told with its owner, whoever names it, and with the tenant that shares one of that name.
+// Nobody learns what others do not share.
+func TestAnUnknownModelIsToldWithItsOwner(t *testing.T) {
+	t.Parallel()
+	s, _ := people(t)
+	ctx := t.Context()
+	ann, bob := s.Tenant("ann"), s.Tenant("bob")
+	if err := bob.AddDigits(ctx); err != nil {
+		t.Fatal(err)
+	}
+	all := &shop{t, s, 0, rules{}}
+	for _, name := range []string{"shared", "private"} {
+		all.add(tenant.Item{Kind: tenant.ItemModel, Owner: "ann", Name: name})
+	}
+	if _, err := ann.Share(ctx, tenant.ItemModel, "shared", []string{"bob"}, false); err != nil {
+		t.Fatal(err)
+	}
+	for ref, want := range map[string]string{
+		"ann/shared:v7":  "models of ann: there is no shared:v7 yet, only v1",
+		"shared":         "write ann/shared: ann shares",
+		"shared:best":    "write ann/shared:best: ann shares",
+		"private":        `no trained model "private"; disdel model list`,
+		"nothing":        `no trained model "nothing"; disdel model list`,
+		"ann/private":    `ann shares no model "private" with you; ask`,
+		"ann/nothing":    `ann shares no model "nothing" with you; ask`,
+		"ann/private:v7": `ann shares no model "private:v7" with you; ask`,
+	} {
+		_, err := bob.FindModel(ctx, ref)
+		if e := disdel.AsError(err); !strings.Contains(e.Msg+"; "+e.Hint, want) {
+			t.Errorf("find %s: %v; %s, want %q", ref, err, e.Hint, want)
+		}
+		_, err = bob.Submit(ctx, service.Request{Job: job("model.init.weights=" + ref)})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("submit %s: %v, want %q", ref, err, want)
+		}
+	}
+}
+
 // A tenant trains on a data set of another, who cannot remove it meanwhile; a third one asks the model and reads the
 // job, as far as each is shared.
 func TestSharedDataModelAndJobAreUsed(t *testing.T) {
