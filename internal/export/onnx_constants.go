@@ -325,7 +325,13 @@ func (r *importer) foldOther(n *step, in []tensor, floats bool) (out tensor, isF
 		return out, fill == nil || fill.kind == float32s, ok
 	case "Expand":
 		if len(in) == 2 {
-			ones, fits := each(integers32(in[1]), func([]int) float64 { return 0 })
+			to := integers32(in[1])
+			for i, x := range in[1].v {
+				if math.IsNaN(x) { // a constant is the same for all rows
+					to[i] = 1
+				}
+			}
+			ones, fits := each(to, func([]int) float64 { return 0 })
 			if !fits {
 				return out, floats, false
 			}

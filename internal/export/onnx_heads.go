@@ -290,7 +290,7 @@ func (r *importer) turnAxes(n *step, h *headed) bool {
 
 // reshape gives the axes new sides. Channels may be split into heads, once.
 func (h *headed) reshape(to []int64, zeros bool) bool {
-	rest, all, open := slices.Concat(h.axes...), int64(1), -1
+	rest, all, open, rows := slices.Concat(h.axes...), int64(1), -1, -1
 	have, to := h.sides(), slices.Clone(to)
 	for _, p := range rest {
 		if p != rowsPart {
@@ -301,10 +301,11 @@ func (h *headed) reshape(to []int64, zeros bool) bool {
 		if side == 0 && zeros && i < len(have) {
 			to[i] = have[i]
 		}
-		if to[i] == rowCount || to[i] == -1 {
-			if open >= 0 {
-				return false
-			}
+		switch {
+		case to[i] == rowCount && rows < 0:
+			rows = i
+			continue
+		case to[i] == -1 && open < 0:
 			open = i
 			continue
 		}
@@ -314,14 +315,17 @@ func (h *headed) reshape(to []int64, zeros bool) bool {
 		all /= to[i]
 	}
 	hasRows := slices.Contains(rest, rowsPart)
-	if open < 0 && (hasRows || all != 1) {
+	if open < 0 && (hasRows && rows < 0 || all != 1) {
 		return false
 	}
 	h.axes = nil
 	for i, side := range to {
-		want, row := side, false
-		if i == open {
-			want, row = all, hasRows
+		want, row := side, i == rows && hasRows
+		switch i {
+		case rows:
+			want = 1
+		case open:
+			want, row = all, hasRows && rows < 0
 		}
 		axis, ok := h.take(&rest, want, row)
 		if !ok {
@@ -437,10 +441,13 @@ func (r *importer) factor(n *step, h *headed) bool {
 	return true
 }
 
-// mask reads a sum of scores and a constant that lets positions attend only to those before them.
+// mask reads a sum of scores and a constant that lets positions attend only to those before them, or to all.
 func (r *importer) mask(n *step, h *headed) bool {
 	other, _ := r.in(n, 1)
 	list, last := other.array.floats32(), len(h.axes)-1
+	if h.at == scores && list != nil && !slices.ContainsFunc(list, func(v float32) bool { return v != 0 }) {
+		return len(other.array.sides) <= len(h.axes)
+	}
 	if h.at != scores || len(list) != h.span*h.span || h.causal || !slices.Equal(h.axes[last], []part{keysPart}) ||
 		!slices.Equal(h.axes[last-1], []part{positionsPart}) {
 		return false

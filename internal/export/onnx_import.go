@@ -271,6 +271,7 @@ func (r *importer) begin() error {
 	if r.opset < 7 || r.opset > newestOpset {
 		return unfit("the file has opset %d; disdel reads 7 to %d", r.opset, newestOpset)
 	}
+	r.simplify()
 	r.rows, r.weights = int64(in.sides[0]), map[string][]float32{}
 	for name, a := range r.arrays {
 		r.at[name] = constant(a)
@@ -328,9 +329,6 @@ func (r *importer) foldConstants(steps []*step) {
 		case !constant || n.domain != "" && n.domain != "ai.onnx":
 		case n.kind == "Constant":
 			r.constant(n)
-			n.done = true
-		case n.kind == "Identity" && len(n.in) > 0:
-			r.pass(n)
 			n.done = true
 		default:
 			n.done = r.fold(n)

@@ -20,7 +20,15 @@ func (r *importer) beginImage(in end) (model.Shape, value) {
 			(to[0] == -1 || to[0] == 0 || to[0] == r.rows) &&
 			slices.Equal(to[1:], []int64{1, int64(shape[0]), int64(shape[1])})
 	}
-	both := func(n *step) bool { return turns(n) || reshapes(n) }
+	var both func(n *step) bool // also behind nodes that take each value by itself, or put zeros around the image
+	both = func(n *step) bool {
+		if turns(n) || reshapes(n) {
+			return true
+		}
+		each := slices.Contains([]string{"Mul", "Div", "Add", "Sub", "Pad"}, n.kind) && len(n.out) > 0
+		return each && len(r.users[n.out[0]]) > 0 && !slices.ContainsFunc(r.users[n.out[0]],
+			func(n *step) bool { return !turns(n) && !(n.kind != "Reshape" && both(n)) })
+	}
 	if len(users) == 0 || slices.ContainsFunc(users, func(n *step) bool { return !both(n) }) {
 		return shape, value{isNode: true}
 	}

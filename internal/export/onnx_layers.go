@@ -9,6 +9,10 @@ import (
 
 // window reads the options of a convolution or pool. It adds padding for ceil_mode where that is the same.
 func (r *importer) window(n *step, in model.Shape, kernel []int64) (w model.Window, ok bool) {
+	if len(in) != 3 {
+		r.fault(n, "its input %v is no image", []int(in))
+		return w, false
+	}
 	two := func(name string) (s model.Sides, ok bool) {
 		list := n.options[name].list
 		if r.flatWindows(in) && len(list) == 1 {
@@ -31,10 +35,6 @@ func (r *importer) window(n *step, in model.Shape, kernel []int64) (w model.Wind
 	w.Stride, good[1] = two("strides")
 	w.Dilation, good[2] = two("dilations")
 	if slices.Contains(good[:], false) {
-		return w, false
-	}
-	if len(in) != 3 {
-		r.fault(n, "its input %v is no image", []int(in))
 		return w, false
 	}
 	pads := n.options["pads"].list
@@ -206,10 +206,35 @@ func (r *importer) bias(n *step, units int) (bias []float32, last *step, ok bool
 	}
 	next, bias, _ := r.applied(n, "Add", units, behind)
 	if next == nil {
-		return nil, n, true
+		return r.biasBehindTurn(n, units, behind), n, true
 	}
 	next.done = true
 	return bias, next, true
+}
+
+// biasBehindTurn is the constant that a file adds behind the Transpose that puts channels last: Keras with PyTorch. The
+// Transpose then gives what that Add gave. It is nil where there is none.
+func (r *importer) biasBehindTurn(n *step, units, behind int) []float32 {
+	turn := r.only(n.out[0])
+	if turn == nil || turn.kind != "Transpose" || len(turn.out) != 1 || behind < 1 {
+		return nil
+	}
+	perm := turn.options["perm"].list
+	next := r.only(turn.out[0])
+	if len(perm) != behind+2 || perm[behind+1] != 1 || next == nil || next.kind != "Add" || len(next.in) != 2 {
+		return nil
+	}
+	for i, name := range next.in {
+		a := r.at[name].array
+		list := a.floats32()
+		if next.in[1-i] == turn.out[0] && len(list) == units && len(a.sides) > 0 && len(a.sides) <= len(perm) &&
+			a.sides[len(a.sides)-1] == units {
+			r.noteComputed(next, a)
+			turn.out[0], next.done = next.out[0], true
+			return list
+		}
+	}
+	return nil
 }
 
 // applied finds the node of a kind that alone uses what n gives, and its constant with a value for each channel. named

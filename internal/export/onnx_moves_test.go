@@ -61,3 +61,24 @@ func TestTheNumberOfRowsIsMovedAndNotComputedWith(t *testing.T) {
 		}
 	}
 }
+
+// A Reshape of an attention may name the rows, and leave another side open.
+func TestAnAttentionsReshapeMayNameTheRowsAndLeaveHeadsOpen(t *testing.T) {
+	for _, c := range []struct {
+		to []int64
+		ok bool
+	}{
+		{[]int64{rowCount, 5, -1, 4}, true},
+		{[]int64{-1, 5, 3, 4}, true},
+		{[]int64{rowCount, 5, 3, 4}, true},
+		{[]int64{rowCount, -1, 3, 4}, true},
+		{[]int64{-1, 5, -1, 4}, false},
+		{[]int64{rowCount, rowCount, 3, 4}, false},
+		{[]int64{rowCount, 5, -1, 5}, false},
+	} {
+		h := &headed{channels: 12, span: 5, axes: [][]part{{rowsPart}, {positionsPart}, {channelsPart}}}
+		if ok := h.reshape(c.to, true); ok != c.ok || ok && h.heads != 3 {
+			t.Errorf("%d: %v with %d heads", c.to, ok, h.heads)
+		}
+	}
+}

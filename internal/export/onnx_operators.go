@@ -19,11 +19,13 @@ func nodeReaders() map[string]nodeReader {
 		"Relu": same(model.OpReLU), "Tanh": same(model.OpTanh),
 		"Sigmoid": gated(model.OpSigmoid, model.OpSiLU), "HardSwish": same(model.OpHardSwish),
 		"HardSigmoid": (*importer).hardSigmoid, "Softplus": same(model.OpSoftplus), "Elu": (*importer).elu,
+		"Selu":      (*importer).selu,
 		"LeakyRelu": (*importer).leakyRelu, "Gelu": (*importer).gelu, "Clip": (*importer).clip, "Div": (*importer).div,
 		"MaxPool": (*importer).maxPool, "AveragePool": (*importer).averagePool,
 		"GlobalAveragePool": globalPool((*model.Builder).GlobalPool),
 		"GlobalMaxPool":     globalPool((*model.Builder).GlobalMaxPool), "ReduceMean": (*importer).reduceMean,
-		"Flatten": (*importer).flatten, "Reshape": (*importer).reshape, "Squeeze": (*importer).squeeze,
+		"ReduceMax": (*importer).reduceMax,
+		"Flatten":   (*importer).flatten, "Reshape": (*importer).reshape, "Squeeze": (*importer).squeeze,
 		"Softmax": (*importer).softmax, "LogSoftmax": (*importer).softmax,
 		"Add": (*importer).add, "Sum": (*importer).add,
 		"Concat": (*importer).concat, "Dropout": (*importer).pass, "Identity": (*importer).pass,
@@ -103,12 +105,35 @@ func (n *step) whole(name string, usual int64) int64 {
 	return o.whole
 }
 
-func (r *importer) elu(n *step) {
-	if !near(n.number("alpha", 1), 1) {
-		r.fault(n, "alpha is %g; disdel has 1", n.number("alpha", 1))
+func (r *importer) elu(n *step) { r.elus(n, n.number("alpha", 1), 1) }
+
+func (r *importer) selu(n *step) {
+	r.elus(n, n.number("alpha", 1.67326319217681884765625), n.number("gamma", 1.05070102214813232421875))
+}
+
+// elus adds gamma times an ELU with an alpha. An alpha that is not 1 needs a ReLU, too: gamma alpha elu(x) +
+// gamma (1 - alpha) relu(x).
+func (r *importer) elus(n *step, alpha, gamma float64) {
+	x, view, ok := r.seen(n, 0)
+	if !ok {
 		return
 	}
-	same(model.OpELU)(r, n)
+	node := r.b.Same(r.name(n, ""), x, model.OpELU)
+	if !near(alpha, 1) || !near(gamma, 1) {
+		zeros := make([]float64, r.b.Out(x)[0])
+		times := func(op int, by float64) int {
+			list := slices.Repeat([]float64{by}, len(zeros))
+			op, ok = r.scale(n, "", op, list, zeros)
+			return op
+		}
+		if node = times(node, gamma*alpha); ok && !near(alpha, 1) {
+			positive := times(r.b.Same(r.name(n, ""), x, model.OpReLU), gamma*(1-alpha))
+			node = r.b.Add(r.name(n, ""), node, positive)
+		}
+	}
+	if ok {
+		r.set(n, value{isNode: true, node: node, view: view})
+	}
 }
 
 func (r *importer) leakyRelu(n *step) {

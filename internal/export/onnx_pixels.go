@@ -5,7 +5,7 @@ import (
 )
 
 // aroundImage adds the zeros that a node puts around an image. It is false for other padding.
-func (r *importer) aroundImage(n *step, x int, pads []int64) bool {
+func (r *importer) aroundImage(n *step, x int, view view, pads []int64) bool {
 	for _, channel := range []int{0, 1, 4, 5} {
 		if pads[channel] != 0 {
 			return false
@@ -16,9 +16,10 @@ func (r *importer) aroundImage(n *step, x int, pads []int64) bool {
 			return false
 		}
 	}
-	r.layer(n, r.b.Pad(r.name(n, ""), x, model.Padding{
+	node := r.b.Pad(r.name(n, ""), x, model.Padding{
 		Top: int(pads[2]), Left: int(pads[3]), Bottom: int(pads[6]), Right: int(pads[7]),
-	}))
+	})
+	r.set(n, value{isNode: true, node: node, view: view})
 	return true
 }
 

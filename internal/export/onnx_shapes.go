@@ -42,24 +42,33 @@ func (r *importer) reduceMean(n *step) {
 	if v.isNode && v.means == 0 && !v.headed() && last && r.stepsOfLayerNorm(n, v.node) {
 		return
 	}
-	x, ok := r.from(n, 0)
+	r.overPixels(n, r.b.GlobalPool)
+}
+
+// reduceMax is a global pool where it takes the largest one of an image's pixels.
+func (r *importer) reduceMax(n *step) { r.overPixels(n, r.b.GlobalMaxPool) }
+
+// overPixels adds a pool over the pixels of an image. Channels may come last.
+func (r *importer) overPixels(n *step, pool func(name string, in int) int) {
+	x, view, ok := r.seen(n, 0)
 	if !ok {
 		return
 	}
-	axes := r.imageAxes(n)
-	if len(r.b.Out(x)) != 3 || !slices.Equal(axes, []int64{2, 3}) {
-		r.fault(n, "disdel reads means over height and width, and over positions")
+	axes, want := r.imageAxes(n), []int64{2, 3}
+	if view == channelsLast {
+		want = []int64{1, 2}
+	}
+	if len(r.b.Out(x)) != 3 || !slices.Equal(axes, want) {
+		r.fault(n, "disdel reads this over height and width of images, and a mean over positions")
 		return
 	}
 	name := r.name(n, "")
-	node := r.b.GlobalPool(name, x)
-	if n.whole("keepdims", 1) == 0 {
-		if r.pixelAgain(n, node) {
-			return
-		}
-		node = r.b.Flatten(r.name(&step{name: name + ".flatten"}, ""), node)
+	node := pool(name, x)
+	if n.whole("keepdims", 1) != 0 {
+		r.set(n, value{isNode: true, node: node, view: view})
+	} else if !r.pixelAgain(n, node) {
+		r.layer(n, r.b.Flatten(r.name(&step{name: name + ".flatten"}, ""), node))
 	}
-	r.layer(n, node)
 }
 
 func (r *importer) flatten(n *step) {
@@ -555,11 +564,16 @@ func (r *importer) slice(n *step) {
 
 // pad adds channels of zeros, as a convolution of single pixels.
 func (r *importer) pad(n *step) {
-	x, ok := r.from(n, 0)
+	x, view, ok := r.seen(n, 0)
 	if !ok {
 		return
 	}
 	in, pads := r.b.Out(x), r.pads(n, len(r.sides(x))+1)
+	if view == channelsLast && len(pads) == 8 && len(in) == 3 {
+		pads = []int64{pads[0], pads[3], pads[1], pads[2], pads[4], pads[7], pads[5], pads[6]}
+	} else if view != asLayer {
+		pads = nil
+	}
 	if r.oneWide && len(pads) == 6 {
 		pads = slices.Concat(pads[:3], []int64{0}, pads[3:], []int64{0})
 	}
@@ -572,7 +586,7 @@ func (r *importer) pad(n *step) {
 		return
 	}
 	before, after := pads[1], pads[5]
-	if len(in) == 3 && r.aroundImage(n, x, pads) {
+	if len(in) == 3 && r.aroundImage(n, x, view, pads) {
 		return
 	}
 	if before < 0 || after < 0 || max(before, after) > 1<<12 || in[0] > 1<<12 ||
@@ -591,5 +605,5 @@ func (r *importer) pad(n *step) {
 	name := r.name(n, "")
 	r.keep(name, weight, nil)
 	r.notes = append(r.notes, "layer "+name+" is a convolution that adds channels of zeros; training changes its weights")
-	r.layer(n, r.b.Conv(name, x, filters, model.Square(1, 1, 0), 1, false))
+	r.set(n, value{isNode: true, node: r.b.Conv(name, x, filters, model.Square(1, 1, 0), 1, false), view: view})
 }

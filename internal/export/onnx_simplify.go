@@ -1,0 +1,68 @@
+package export
+
+import "slices"
+
+// noFloats are nodes that give no float32, whatever they take.
+var noFloats = []string{
+	"Shape", "Size", "ArgMax", "ArgMin", "Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "IsNaN",
+}
+
+// simplify takes nodes away that give what they take, as Keras writes them between all others.
+func (s *source) simplify() {
+	in, floats, same, makers := s.inputs[0], map[string]bool{}, map[string]string{}, map[string]*step{}
+	floats[in.name] = in.kind == float32s
+	for name, a := range s.arrays {
+		floats[name] = a.kind == float32s
+	}
+	for _, n := range s.steps {
+		for i, name := range n.in {
+			if to, ok := same[name]; ok {
+				n.in[i] = to
+			}
+		}
+		if len(n.in) == 0 && len(n.out) > 0 {
+			makers[n.out[0]] = n
+		}
+		if len(n.in) == 0 || len(n.out) == 0 {
+			continue
+		}
+		from, to := n.in[0], n.whole("to", 0)
+		is := floats[from] && !slices.Contains(noFloats, n.kind)
+		switch n.kind {
+		case "Identity":
+			n.done = true
+		case "Cast":
+			is = to == float32s
+			n.done = is && floats[from] || from == in.name && in.kind != float32s && (to == int32s || to == int64s)
+		case "Where":
+			test := makers[from]
+			if from = n.in[len(n.in)-1]; test == nil || len(test.in) == 0 || test.in[0] != from {
+				break
+			}
+			switch soft := makers[from]; test.kind {
+			case "Less": // tokens below 0 would count from the end, and there are none
+				n.done = from == in.name && in.kind != float32s && len(test.in) == 2 && s.isZero(test.in[1], makers)
+			case "IsNaN": // PyTorch's, of rows that attend to nothing; there are none
+				n.done = soft != nil && soft.kind == "Softmax"
+			}
+		}
+		if n.done = n.done && len(n.out) == 1 && n.out[0] != s.outputs[0].name; n.done {
+			same[n.out[0]] = from
+			continue
+		}
+		for _, name := range n.out {
+			floats[name], makers[name] = is, n
+		}
+	}
+	s.steps = slices.DeleteFunc(s.steps, func(n *step) bool { return n.done })
+}
+
+// isZero tells whether a name is the constant 0 of int64.
+func (s *source) isZero(name string, makers map[string]*step) bool {
+	a := s.arrays[name]
+	if n := makers[name]; n != nil && n.kind == "Constant" {
+		a = n.options["value"].array
+	}
+	list, ok := a.numbers()
+	return ok && len(list) == 1 && list[0] == 0
+}
