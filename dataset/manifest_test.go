@@ -401,12 +401,13 @@ func FuzzManifest(f *testing.F) {
 	f.Add(edited(f, good, func(m *Manifest) { m.Scale, m.Classes = 0.0000625, 11 }))
 	f.Add(edited(f, good, func(m *Manifest) { m.Test = Part{} }))
 	f.Add([]byte(`{"train": null}`))
+	f.Add(bytes.Replace(good.encode(), []byte(disdel.APIVersion), []byte("1"), 1))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		allocated(t, len(data), func() {
 			m, err := readManifest("a", data)
 			if err != nil {
-				if !errors.Is(err, disdel.Corrupt) {
-					t.Fatalf("%v, want Corrupt", err)
+				if !errors.Is(err, disdel.Corrupt) && !errors.Is(err, disdel.Conflict) {
+					t.Fatalf("%v, want Corrupt, or a manifest of another version", err)
 				}
 				return
 			}

@@ -60,5 +60,5 @@ if [[ $parts == *,soak,* ]]; then
   make --no-print-directory soak HOURS="${HOURS:-}" | grep '^figure'
 fi
 if [[ $parts == *,rows,* ]]; then
-  make --no-print-directory robust SEED="${SEED:-1}" ONLY="${ONLY:-}" | grep -E '^(figure|robust:) | failed; again: '
+  make --no-print-directory robust SEED="${SEED:-1}" ONLY="${ONLY:-}" | grep -E --line-buffered '^(figure|robust:) | failed; again: '
 fi

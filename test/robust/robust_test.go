@@ -19,22 +19,10 @@ import (
 // check is one of the 42 tests of docs/reference/robustness.md.
 type check struct {
 	id, what string
-	state    state
-	note     string // what is left, or which part of the project it belongs to
+	note     string // on which scale it is tested, and what it leaves out
 	tests    []named
 	run      func(*trial)
 }
-
-// state is how far a check goes.
-type state int
-
-const (
-	holds state = iota // what it asks for is tested, perhaps on a smaller scale
-	part               // some of it is
-	later              // what it tests is not there yet
-)
-
-var states = [...]string{holds: "holds", part: "part", later: "later"}
 
 // named is tests of a package that hold a check.
 type named struct{ folder, tests string }
@@ -61,11 +49,9 @@ func TestRobust(t *testing.T) {
 	if text := os.Getenv("DISDEL_ROBUST_ONLY"); text != "" {
 		only = strings.Split(text, ",")
 	}
-	count := map[state]int{}
 	held := 0
 	var skipped []string
 	for _, c := range checks {
-		count[c.state]++
 		if only != nil && !slices.Contains(only, c.id) {
 			continue
 		}
@@ -73,9 +59,6 @@ func TestRobust(t *testing.T) {
 		parts := 0 // that were skipped
 		t.Run(c.id, func(t *testing.T) {
 			inner = t
-			if c.state == later {
-				t.Skipf("later: %s", c.note)
-			}
 			t.Cleanup(func() {
 				if t.Failed() {
 					t.Logf("%s (%s) failed; again: make robust SEED=%d ONLY=%s", c.id, c.what, seed, c.id)
@@ -88,15 +71,17 @@ func TestRobust(t *testing.T) {
 				c.run(&trial{t, seed, rand.New(rand.NewPCG(seed, 0x0b)), c.tests})
 			}
 		})
-		if parts > 0 || inner.Skipped() {
+		switch {
+		case inner.Failed():
+			fmt.Printf("robust: %s failed\n", c.id)
+		case parts > 0 || inner.Skipped():
 			skipped = append(skipped, c.id)
-		} else if c.state == holds && !inner.Failed() {
+		default:
 			held++
+			fmt.Printf("robust: %s holds\n", c.id)
 		}
 	}
 	fmt.Printf("figure rows_held %d (of %d checks: those that ran here in full and passed)\n", held, len(checks))
-	fmt.Printf("robust: of %d checks %d hold, %d in part, %d belong to later parts\n", len(checks), count[holds],
-		count[part], count[later])
 	if len(skipped) > 0 {
 		fmt.Printf("robust: this machine skipped a part of %s: these were not shown here\n", strings.Join(skipped, ", "))
 	}
@@ -184,9 +169,9 @@ func TestTheDocumentListsEveryCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	var rows strings.Builder
-	rows.WriteString("| check | what | state | scale and limits |\n|---|---|---|---|\n")
+	rows.WriteString("| check | what | scale and limits |\n|---|---|---|\n")
 	for _, c := range checks {
-		fmt.Fprintf(&rows, "| %s | %s | %s | %s |\n", c.id, c.what, states[c.state], c.note)
+		fmt.Fprintf(&rows, "| %s | %s | %s |\n", c.id, c.what, c.note)
 	}
 	table := rows.String()
 	found := regexp.MustCompile(`(?m)(^\|.*\n)+`).FindString(string(text))
