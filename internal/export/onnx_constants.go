@@ -338,6 +338,12 @@ func (r *importer) foldOther(n *step, in []tensor, floats bool) (out tensor, isF
 			out, ok = together([]tensor{in[0], ones}, func(v []float64) float64 { return v[0] })
 			return out, floats, ok
 		}
+	case "GatherElements":
+		if axis := int(n.whole("axis", 0)); len(in) == 2 && axis >= 0 && axis < len(in[0].sides) {
+			v, _ := r.in(n, 0)
+			out, ok = in[0].chosen(in[1], axis)
+			return out, v.array.kind == float32s, ok
+		}
 	case "ScatterND":
 		v, _ := r.in(n, 0)
 		out, ok = scatter(in)
@@ -602,6 +608,29 @@ func (t tensor) taken(places tensor, axis int) (tensor, bool) {
 			p += t.sides[axis]
 		}
 		from[axis] = p
+		return t.v[t.place(from)]
+	})
+}
+
+// chosen takes one value of an axis for each place of a tensor of places.
+func (t tensor) chosen(places tensor, axis int) (tensor, bool) {
+	if len(places.sides) != len(t.sides) {
+		return t, false
+	}
+	for k, side := range places.sides {
+		if k != axis && side > t.sides[k] {
+			return t, false
+		}
+	}
+	for _, p := range places.v {
+		if !(p >= 0 && p < float64(t.sides[axis])) {
+			return t, false
+		}
+	}
+	from := make([]int, len(t.sides))
+	return each(places.sides, func(at []int) float64 {
+		copy(from, at)
+		from[axis] = int(places.v[places.place(at)])
 		return t.v[t.place(from)]
 	})
 }

@@ -89,13 +89,28 @@ func (s *source) choose(opt ONNXOptions) error {
 	}
 	inputs := slices.DeleteFunc(slices.Clone(s.inputs), func(e end) bool { return s.arrays[e.name] != nil })
 	if len(inputs) > 1 { // another output may need the others
-		inputs = slices.DeleteFunc(inputs, func(e end) bool { return !needed[e.name] })
+		inputs = slices.DeleteFunc(inputs, func(e end) bool { return !needed[e.name] || s.isTokenType(e) })
 	}
 	if len(inputs) != 1 {
-		return unfit("the output %.80q needs %d inputs; a network of disdel has one", s.outputs[0].name, len(inputs))
+		var names []string
+		for _, e := range inputs[:min(len(inputs), mostNamed)] {
+			names = append(names, fmt.Sprintf("%.80q", e.name))
+		}
+		return unfit("the output %.80q needs %d inputs, and a network of disdel has one: %s. Export rows of one length "+
+			"without an attention_mask", s.outputs[0].name, len(inputs), strings.Join(names, ", "))
 	}
 	s.inputs = inputs
 	return s.inputs[0].fix(opt.Row)
+}
+
+// isTokenType tells whether an input says which of two texts a token is of. There is one text here, of type 0.
+func (s *source) isTokenType(e end) bool {
+	if e.name != "token_type_ids" || len(e.sides) != 2 || e.sides[1] < 1 || e.sides[1] > mostFolded {
+		return false
+	}
+	s.arrays[e.name] = &array{name: e.name, kind: int64s, sides: []int{1, e.sides[1]}, ints: make([]int64, e.sides[1])}
+	s.notes = append(s.notes, "the input token_type_ids is left out: all tokens have type 0")
+	return true
 }
 
 // mayAnswer tells whether an output may be a list of float32 for each row, or, without a kind, the names of classes with
