@@ -38,6 +38,23 @@ func TestNothingOldIsFound(t *testing.T) {
 	}
 }
 
+// A deleted action leaves no code in memory, whether it or its package was deleted.
+func TestADeletedActionTakesNoMemory(t *testing.T) {
+	p := start(t, nil)
+	must(t, p, "PUT", "_/packages/p", "{}")
+	for _, path := range []string{"_/actions/a", "_/actions/p/b", "_/actions/p/c"} {
+		must(t, p, "PUT", path, code("mirror", ""))
+		must(t, p, "GET", path, "")
+	}
+	must(t, p, "DELETE", "_/actions/a", "")
+	must(t, p, "DELETE", "_/packages/p?force=true", "")
+	p.store.mu.Lock()
+	defer p.store.mu.Unlock()
+	if n := len(p.store.cache); n > 0 {
+		t.Errorf("%d actions stay", n)
+	}
+}
+
 // A state that somebody looked at before a change is not taken for the one after it.
 func TestAFinderForgetsWithEveryChange(t *testing.T) {
 	var f actionCache

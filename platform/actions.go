@@ -137,7 +137,7 @@ func (p *Platform) deleteAction(q *request) (int, any, error) {
 		if a == nil {
 			return notFoundError(t, actions, key)
 		}
-		return t.dropAction(key)
+		return p.store.dropAction(t, key)
 	})
 	if err == nil {
 		p.pool.removeIdle(a)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/disdel/disdel"
 )
@@ -46,6 +47,39 @@ func TestRecordsAreBoundedByBytes(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// Records go once they have been over for long, by the time of the newest one. A long activation counts from its end.
+func TestRecordsAreBoundedByAge(t *testing.T) {
+	s := tempStore(t, 1000)
+	s.maxAge = time.Minute
+	save := func(id, start, end int64) {
+		t.Helper()
+		if err := s.saveRecord(&activation{
+			Namespace: "guest", Name: "a", ActivationID: fmt.Sprintf("%032x", id), Start: start, End: end,
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := func(want int) {
+		t.Helper()
+		s.view(func(x tx) error {
+			if n := x.count("guest"); n != want {
+				t.Errorf("%d records, want %d", n, want)
+			}
+			return nil
+		})
+	}
+	for i := range int64(50) {
+		save(i, 1000*i, 1000*i+10)
+	}
+	kept(50)
+	save(50, 1, 90_000) // only one began before it, which is old
+	kept(50)
+	save(51, 99_000, 100_000)
+	kept(51) // the long one is the first in the order of starts, and young
+	save(52, 150_500, 150_600)
+	kept(2)
 }
 
 // However many large bodies come at once, few are read at once, and all are answered.

@@ -247,7 +247,7 @@ func (p *Platform) deletePackage(q *request) (int, any, error) {
 			return errPackageNotEmpty(len(members))
 		}
 		for _, a := range members {
-			if err := t.dropAction(a.path()); err != nil {
+			if err := p.store.dropAction(t, a.path()); err != nil {
 				return err
 			}
 		}

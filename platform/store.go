@@ -24,8 +24,9 @@ import (
 type store struct {
 	path       string
 	db         *bbolt.DB
-	maxRecords int          // activations kept of one namespace
-	maxBytes   disdel.Bytes // of the activations of one namespace; 0: no bound
+	maxRecords int           // activations kept of one namespace
+	maxBytes   disdel.Bytes  // of the activations of one namespace; 0: no bound
+	maxAge     time.Duration // of an activation that has ended; 0: no bound
 	commits    recordCommits
 	changes    atomic.Uint64 // grows with every change except records of activations
 
@@ -223,7 +224,7 @@ func (s *store) putRecord(t tx, a *activation) error {
 		return err
 	}
 	n, size := t.recordCount(a.Namespace)
-	return s.prune(t, a.Namespace, n+1, size+len(data)+len(summary))
+	return s.prune(t, a, n+1, size+len(data)+len(summary))
 }
 
 // hasRecord tells whether the store has the record of an activation.
@@ -261,13 +262,14 @@ func (t tx) recount(ns string) (n, size int) {
 	return n, size
 }
 
-// prune deletes the oldest of n activations until both bounds hold, and stores the new count. The newest record always
-// stays.
-func (s *store) prune(t tx, ns string, n, size int) error {
+// prune deletes the oldest of n activations until the bounds hold, and stores the new count. The newest record stays.
+func (s *store) prune(t tx, newest *activation, n, size int) error {
+	ns := newest.Namespace
 	prefix := ns + "\x00"
-	for ; n > s.maxRecords || s.maxBytes > 0 && disdel.Bytes(size) > s.maxBytes && n > 1; n-- {
+	for ; n > 1; n-- {
 		k, summary := t.bucket(timeline).Cursor().Seek([]byte(prefix))
-		if !hasPrefix(k, prefix) {
+		fits := n <= s.maxRecords && (s.maxBytes == 0 || disdel.Bytes(size) <= s.maxBytes)
+		if !hasPrefix(k, prefix) || fits && !s.isOld(k, summary, newest) {
 			break
 		}
 		record := []byte(prefix + string(k[len(prefix)+8:]))
@@ -281,6 +283,15 @@ func (s *store) prune(t tx, ns string, n, size int) error {
 	}
 	return t.seal(counts, []byte(ns),
 		binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(n)), uint64(size)))
+}
+
+// isOld tells whether an activation ended too long before the newest one. A damaged one counts as old.
+func (s *store) isOld(key, data []byte, newest *activation) bool {
+	if s.maxAge == 0 {
+		return false
+	}
+	v, err := decode[summary](key, data)
+	return err != nil || max(newest.Start, newest.End)-max(v.Start, v.End) > s.maxAge.Milliseconds()
 }
 
 // newest walks a namespace's summaries from upto back to since until f returns false. It reads only what it walks over.
@@ -329,7 +340,10 @@ func (t tx) putAction(a *action) error {
 	return t.seal(codes, []byte(a.path()), []byte(a.Exec.Code))
 }
 
-func (t tx) dropAction(key string) error {
+func (s *store) dropAction(t tx, key string) error {
+	s.mu.Lock()
+	delete(s.cache, key)
+	s.mu.Unlock()
 	if err := t.drop(actions, key); err != nil {
 		return err
 	}

@@ -192,12 +192,17 @@ func (s *Service) storage(folder string) string {
 // embedded reports whether actions run on a platform of this process.
 func (s *core) embedded() bool { return s.cfg.OpenWhisk.Host == "" }
 
+// keptActivations is how long the embedded platform keeps ended activations. Jobs read them within seconds, and each
+// takes memory: bbolt has a map of the pages of its file.
+const keptActivations = 3 * time.Minute
+
 // platformConfig is the configuration of the embedded platform.
 func (s *core) platformConfig() (platform.Config, error) {
 	cfg, err := local.Config(local.Settings{
 		Home: s.cfg.Home, Program: s.cfg.Program, Pool: cmp.Or(s.cfg.Pool, local.DefaultPool()),
 		ActionMemory: s.cfg.ActionMemory, ActionTimeout: s.cfg.ActionTimeout, Log: s.log, Devices: s.devices(),
 	})
+	cfg.ActivationAge = keptActivations
 	if err == nil && s.cfg.Tune != nil {
 		s.cfg.Tune(&cfg)
 	}
