@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,6 +84,16 @@ func InputBytes(in *dataset.Input) disdel.Bytes {
 func (s *core) hasHistory() bool {
 	_, none := os.Stat(local.HistoryFile(s.cfg.Home))
 	return s.cfg.CouchDB != "" || none == nil
+}
+
+// hasFilesOfJobs tells whether the home has checkpoints or trained weights of a job, of whatever tenant.
+func (s *core) hasFilesOfJobs() bool {
+	return slices.ContainsFunc([]string{".", "tenants/*"}, func(of string) bool {
+		models := filepath.Join(s.cfg.Home, of, "models")
+		checkpoints, _ := filepath.Glob(filepath.Join(models, "checkpoints/job-*")) // the patterns are well-formed
+		weights, _ := filepath.Glob(filepath.Join(models, "weights/*/job-*"))
+		return len(checkpoints)+len(weights) > 0
+	})
 }
 
 // RemoveDataset deletes a data set of the tenant and ends its sharing. It returns Denied for a data set of another

@@ -181,6 +181,11 @@ func (s *core) historyAddress() (address string, closeServer func() error, err e
 	if s.cfg.CouchDB != "" {
 		return s.cfg.CouchDB, func() error { return nil }, nil
 	}
+	if !s.hasHistory() && s.hasFilesOfJobs() {
+		s.log.Warnf("%s is missing, but the home has models or checkpoints of jobs: the records of these jobs are not "+
+			"shown. Put a copy of the file back, or name the history's server (--couchdb); disdel du lists the rest",
+			local.HistoryFile(s.cfg.Home))
+	}
 	server, err := couchlite.Open(local.HistoryFile(s.cfg.Home), couchlite.Config{})
 	if err == nil {
 		err = server.Start()

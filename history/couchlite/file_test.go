@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/disdel/disdel"
 )
 
 // earlier writes documents as the versions without a catalog did.
@@ -413,5 +415,25 @@ func TestARepairKeepsWhatCanBeRead(t *testing.T) {
 		if status, answer, _ := w.do("PUT", "/db/more", `{"kind":"b"}`); status != 201 {
 			t.Errorf("%s: %v", what, answer)
 		}
+	}
+}
+
+// A folder in the place of the file is named, with a next step that works.
+func TestAFolderInPlaceOfTheFileIsNamed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history.db")
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(path, Config{})
+	if err == nil || !strings.Contains(err.Error(), path+" is a folder") {
+		t.Fatalf("it says %v", err)
+	}
+	_, command, _ := strings.Cut(disdel.AsError(err).Hint, ": mv ")
+	from, to, _ := strings.Cut(command, " ")
+	if err := os.Rename(from, to); err != nil {
+		t.Error(err)
+	}
+	if _, err := Open(path, Config{}); err != nil {
+		t.Error(err)
 	}
 }

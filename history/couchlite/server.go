@@ -57,6 +57,12 @@ func Open(path string, cfg Config) (*Server, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, &disdel.Error{Kind: disdel.Unavailable, Op: "open history", Err: err}
 	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, &disdel.Error{
+			Kind: disdel.Unavailable, Op: "open history", Msg: path + " is a folder, and the history is a file",
+			Hint: "put the file back, or start without records of earlier jobs: mv " + path + " " + path + ".folder",
+		}
+	}
 	secret := make([]byte, 16)
 	rand.Read(secret)
 	return &Server{path: path, cfg: cfg, password: hex.EncodeToString(secret)}, nil
