@@ -110,6 +110,7 @@ type Error struct {
 	Activation ActivationID
 	Invocation string    // that it is of, where it ended a job: "round 0/train/1/attempt 2"
 	Subject    *UpdateID // the update, reference or state that it is about; nil where it is about none
+	Path       string    // the field of the job file with whose dotted path and ": " Msg begins; "" for most
 	Msg        string    // what is wrong, lower case, no full stop
 	Hint       string    // what to do next; where it is a command, one that works
 	// Changes are the changes of the job file that Hint names. Each alone is enough; its settings are PATH=VALUE as

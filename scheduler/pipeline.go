@@ -49,7 +49,7 @@ func (b *planBuilder) checkStages() error {
 	if n-1 <= len(cuts) {
 		return nil
 	}
-	e := &disdel.Error{Kind: disdel.Invalid, Op: "plan job", Job: b.ID}
+	e := &disdel.Error{Kind: disdel.Invalid, Op: "plan job", Job: b.ID, Path: "distribution.stages"}
 	switch {
 	case len(cuts) == 0 && b.Graph.HasFrozen():
 		e.Msg = fmt.Sprintf("distribution.stages: %s cannot be cut. Each stage needs layers that are trained", b.Graph.Name)

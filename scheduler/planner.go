@@ -97,7 +97,7 @@ func (b *planBuilder) build() error {
 }
 
 // CheckNetwork returns Invalid for a network that no platform can train as the job says. in needs its job, its network
-// and an estimator. The message may begin with a field's path and a colon.
+// and an estimator. It has the Path of a field where it is about one.
 func CheckNetwork(in PlanInput) error {
 	b := &planBuilder{PlanInput: in.withStages()}
 	return b.checkNetwork()

@@ -49,6 +49,22 @@ func TestJobsThatCannotBePlanned(t *testing.T) {
 	}
 }
 
+// A refusal of one field has its path, so that nobody looks for it in the text.
+func TestARefusalNamesItsField(t *testing.T) {
+	for path, change := range map[string]func(*PlanInput){
+		"distribution.stages": func(in *PlanInput) { in.Job.Distribution.Stages = 99 },
+		"training.recompute": func(in *PlanInput) {
+			in.Job.Training.Recompute, in.Job.Training.Precision = disdel.RecomputeAuto, disdel.PrecisionBF16
+		},
+	} {
+		in := planInput(t)
+		change(&in)
+		if e := disdel.AsError(CheckNetwork(in)); e.Path != path || !strings.HasPrefix(e.Msg, path+": ") {
+			t.Errorf("%s: %+v", path, e)
+		}
+	}
+}
+
 // A cell that no memory helps says why, and shows no plan.
 func TestACellThatNoMemoryHelpsSaysWhy(t *testing.T) {
 	in := planInput(t)

@@ -166,7 +166,7 @@ func (d *remedyFinder) choose() Remedy {
 	case d.a.Outcome == disdel.OutcomeDiverged:
 		return d.refuse("it would diverge again")
 	case d.a.Outcome == disdel.OutcomeCorrupt:
-		return d.refuse("its input is damaged, and would be again: add the data set anew")
+		return d.refuse("its input is damaged, and would be again")
 	case d.a.FailureCode() == disdel.CodeInitDied && d.Attempts.Crashes >= startRetries:
 		return d.refuse("its process ended %d times before it took a request, also with more memory: its image is broken",
 			d.Attempts.Crashes+1)

@@ -209,7 +209,7 @@ func TestDecide(t *testing.T) {
 		{"invalid", disdel.OutcomeApplicationError, disdel.Invalid, nil, "no", "would happen again"},
 		{"denied", disdel.OutcomeApplicationError, disdel.Denied, nil, "no", "would happen again"},
 		{"diverged", disdel.OutcomeDiverged, disdel.Diverged, nil, "no", "diverge again"},
-		{"damaged data", disdel.OutcomeCorrupt, disdel.Corrupt, nil, "no", "data set"},
+		{"damaged data", disdel.OutcomeCorrupt, disdel.Corrupt, nil, "no", "its input is damaged"},
 		{"too large", disdel.OutcomeTooLarge, disdel.OverLimit, nil, "no", "would happen again"},
 		{"cancelled", disdel.OutcomeCanceled, disdel.Canceled, nil, "no", "no failure"},
 		{"paused", disdel.OutcomePaused, disdel.UnknownKind, nil, "no", "no failure"},

@@ -69,14 +69,13 @@ func lacks(r controller.Resolved, others *disdel.Faults) ([]disdel.Fault, error)
 		return nil, refused
 	}
 	e := disdel.AsError(refused)
-	path, msg, named := strings.Cut(e.Msg, ": ")
-	if !named || strings.Contains(path, " ") {
-		path, msg = backendPath, e.Msg
+	fault := disdel.Fault{
+		Path: cmp.Or(e.Path, backendPath), Msg: strings.TrimPrefix(e.Msg, e.Path+": "), Hint: e.Hint,
 	}
-	if others != nil && slices.ContainsFunc(others.Faults, func(f disdel.Fault) bool { return f.Path == path }) {
+	if others != nil && slices.ContainsFunc(others.Faults, func(f disdel.Fault) bool { return f.Path == fault.Path }) {
 		return nil, nil
 	}
-	return []disdel.Fault{{Path: path, Msg: msg, Hint: e.Hint}}, nil
+	return []disdel.Fault{fault}, nil
 }
 
 // checkInitial finds the initial weights of a job, and compares them with its network if that could be built.

@@ -52,12 +52,8 @@ func PlanOf(s engine.Spec) (*plan.Plan, error) {
 			return nil, err
 		}
 	} else if !plan.MayShorten(s.Graph) {
-		return nil, &disdel.Error{
-			Kind: disdel.Invalid, Op: "make engine",
-			Msg: fmt.Sprintf("training.precision: %s has layers of sequences, which are trained with float32",
-				s.Graph.Name),
-			Hint: "leave training.precision out",
-		}
+		return nil, refusal("training.precision",
+			s.Graph.Name+" has layers of sequences, which are trained with float32", "leave training.precision out")
 	}
 	rows, parts, text := s.BatchSize, false, s.Continues && !s.Training && plan.ContinuesTexts(s.Graph)
 	switch {
@@ -88,33 +84,38 @@ func PlanOf(s engine.Spec) (*plan.Plan, error) {
 // for activations that are both rounded and computed again. Moments of 8 bits need moments that may be rounded.
 func checkStepMemory(s *engine.Spec, parts bool) error {
 	norm := func(n model.Node) bool { return n.Op == model.OpBatchNorm }
-	out := &disdel.Error{Kind: disdel.Invalid, Op: "make engine"}
 	switch {
 	case s.Training && s.Recompute.Some() && s.Precision.Short():
-		out.Msg = "training.recompute: activations of bf16 are not computed again"
-		out.Hint = "leave training.recompute or training.precision out"
+		return refusal("training.recompute", "activations of bf16 are not computed again",
+			"leave training.recompute or training.precision out")
 	case s.Training && s.StateFormat.Short() && s.Optimizer.Adagrad != nil:
-		out.Msg = "training.optimizerState: 8 bits lose what adagrad adds to its sums"
-		out.Hint = "leave training.optimizerState out, or choose rmsprop"
+		return refusal("training.optimizerState", "8 bits lose what adagrad adds to its sums",
+			"leave training.optimizerState out, or choose rmsprop")
 	case s.Training && s.StateFormat.Short() && s.Optimizer.LAMB != nil:
-		out.Msg = "training.optimizerState: lamb reads its moments again before a step, and 8 bits would have rounded them"
-		out.Hint = "write paged, leave training.optimizerState out, or choose adamw"
+		return refusal("training.optimizerState",
+			"lamb reads its moments again before a step, and 8 bits would have rounded them",
+			"write paged, leave training.optimizerState out, or choose adamw")
 	case s.Training && s.StateFormat.Short() && (s.Exact || s.Optimizer.Moments() == 0):
-		out.Msg = "training.optimizerState: an exact training, or one without moments, has none of 8 bits"
-		out.Hint = "leave training.optimizerState out"
+		return refusal("training.optimizerState", "an exact training, or one without moments, has none of 8 bits",
+			"leave training.optimizerState out")
 	case s.Training && s.StateFormat.Paged() && s.Optimizer.Moments() == 0:
-		out.Msg = "training.optimizerState: there are no moments that a file could keep"
-		out.Hint = "leave training.optimizerState out"
+		return refusal("training.optimizerState", "there are no moments that a file could keep",
+			"leave training.optimizerState out")
 	case parts && s.Exact && slices.ContainsFunc(s.Graph.Nodes, norm):
-		out.Msg = fmt.Sprintf("training.exact: batch norm would see micro-batches of %d rows instead of %d", s.MicroBatch,
-			s.BatchSize)
-		out.Hint = "leave training.microBatch or training.exact out"
+		return refusal("training.exact", fmt.Sprintf("batch norm would see micro-batches of %d rows instead of %d",
+			s.MicroBatch, s.BatchSize), "leave training.microBatch or training.exact out")
 	case s.Training && s.Graph.Slice != nil && s.Precision.Short():
-		out.Msg, out.Hint = "distribution.stages: stages compute with float32", "leave training.precision out"
+		return refusal("distribution.stages", "stages compute with float32", "leave training.precision out")
 	default:
 		return nil
 	}
-	return out
+}
+
+// refusal is the error of a job's field that a network does not go with.
+func refusal(path, msg, hint string) error {
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "make engine", Path: path, Msg: path + ": " + msg, Hint: hint,
+	}
 }
 
 // inSlab maps the categories of a plan. Gaps in its layout count as workspace.
