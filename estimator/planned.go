@@ -28,6 +28,8 @@ type calibration struct {
 	HeapSigma float64
 	// Aggregator is how much less than Package a runtime without an engine takes.
 	Aggregator disdel.Bytes
+	// Once is how much less an action with an engine takes in a job of one epoch: its process computes only once.
+	Once disdel.Bytes
 	// Residuals are the ends of the 90 % interval around the likely peak, by task.
 	Residuals map[disdel.Task]quantiles
 	// WatchShare is the share of the limit at which the runtime stops an action before the kernel does.
@@ -45,15 +47,15 @@ type calibration struct {
 
 // calibrated is the calibration of this version.
 var calibrated = calibration{
-	Package: 7*disdel.MB + 320*disdel.KB, Thread: 192 * disdel.KB, Chunk: 4 * disdel.MB,
+	Package: 7*disdel.MB + 160*disdel.KB, Thread: 192 * disdel.KB, Chunk: 4 * disdel.MB,
 	Push:      transferOverhead{minimum: 256 * disdel.KB, share: 2, maximum: 6*disdel.MB + 512*disdel.KB},
 	Fetch:     transferOverhead{share: 1, maximum: 3*disdel.MB + 256*disdel.KB},
 	Reduce:    reducing{minimum: 102 * disdel.KB, reused: 550 * disdel.KB, share: 0.06, first: 0.1},
 	Upload:    transferOverhead{minimum: disdel.MB, share: 1.2, maximum: 14 * disdel.MB},
 	TrainNode: 4500, EvaluateNode: 3200, AggregateNode: 500,
 	IdleSigma: 400 * disdel.KB, HeapSigma: 0.015, WatchShare: 0.97, Pages: disdel.MB, Garbage: 1,
-	Kept: 512 * disdel.KB, KeptAbove: 6*disdel.MB + 600*disdel.KB, KeptBelow: 11 * disdel.MB,
-	Aggregator: 192 * disdel.KB, Residuals: residuals(),
+	Kept: 384 * disdel.KB, KeptAbove: 6*disdel.MB + 600*disdel.KB, KeptBelow: 11 * disdel.MB,
+	Aggregator: 32 * disdel.KB, Once: 192 * disdel.KB, Residuals: residuals(),
 }
 
 // quantiles are the 5 % and the 95 % quantile of the difference between peak and likely peak, in standard deviations.
@@ -296,6 +298,9 @@ func (in Input) readAhead() disdel.Bytes {
 func (c calibration) planned(in Input, node disdel.Bytes) disdel.Estimate {
 	e := c.terms(in)
 	e.Package += disdel.Bytes(max(in.Threads, 1)-1)*c.Thread + in.nodes(node)
+	if in.Epochs == 1 {
+		e.Package -= c.Once
+	}
 	if e.Device > 0 { // another thread fills the next batch while a device computes
 		e.Package += c.Thread
 		e.Misc += in.batch()
