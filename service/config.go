@@ -192,9 +192,9 @@ func (s *Service) storage(folder string) string {
 // embedded reports whether actions run on a platform of this process.
 func (s *core) embedded() bool { return s.cfg.OpenWhisk.Host == "" }
 
-// keptActivations is how long the embedded platform keeps ended activations. Jobs read them within seconds, and each
-// takes memory: bbolt has a map of the pages of its file.
-const keptActivations = 3 * time.Minute
+// keptActivations is how long the embedded platform keeps ended activations. Jobs read them within seconds, and people
+// look at those of a job that has just failed. Each takes memory: bbolt has a map of the pages of its file.
+const keptActivations = 15 * time.Minute
 
 // platformConfig is the configuration of the embedded platform.
 func (s *core) platformConfig() (platform.Config, error) {
