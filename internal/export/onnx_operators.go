@@ -138,14 +138,14 @@ func (r *importer) elus(n *step, alpha, gamma float64) {
 }
 
 func (r *importer) leakyRelu(n *step) {
-	x, ok := r.from(n, 0)
+	x, view, ok := r.seen(n, 0)
 	slope := decimal(n.number("alpha", 0.01))
 	switch {
 	case !ok:
 	case !(slope > 0 && slope <= 1):
 		r.fault(n, "alpha is %g; it must be above 0 and at most 1", slope)
 	default:
-		r.layer(n, r.b.LeakyReLU(r.name(n, ""), x, slope))
+		r.set(n, value{isNode: true, node: r.b.LeakyReLU(r.name(n, ""), x, slope), view: view})
 	}
 }
 

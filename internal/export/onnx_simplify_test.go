@@ -27,11 +27,12 @@ func TestNodesThatComputeNothingAreNoLayers(t *testing.T) {
 	file := fileOfSides([]int{1, 1, 2, 2}, weight, floats("b", 1, 2, 3, 4),
 		cast("x", "a"), node("Identity", []string{"a"}, []string{"c"}), node("Conv", []string{"c", "w"}, []string{"d"}),
 		listed(node("Transpose", []string{"d"}, []string{"e"}), "perm", 0, 2, 3, 1), cast("e", "f"),
-		node("Add", []string{"f", "b"}, []string{"g"}), cast("g", "h"),
+		node("Add", []string{"f", "b"}, []string{"g"}), cast("g", "i"),
+		node("LeakyRelu", []string{"i"}, []string{"h"}),
 		with(listed(node("ReduceMax", []string{"h"}, []string{"y"}), "axes", 1, 2), "keepdims", 3<<3, 0))
 	g, in := imported(t, file, true)
 	wantClose(t, "largest", answers(t, g, in.Weights, 1, []float32{1, 5, -2, 3}), []float32{8, 14})
-	if n := len(in.Network.Layers); n != 4 || len(in.Notes) != 0 {
+	if n := len(in.Network.Layers); n != 5 || len(in.Notes) != 0 {
 		t.Errorf("%d layers, and the notes %q", n, in.Notes)
 	}
 }
