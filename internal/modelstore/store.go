@@ -300,13 +300,13 @@ func (s *Store) describe(ctx context.Context, m Model) error {
 // with the versions that exist, and Corrupt for a description that Commit did not write.
 func (s *Store) Get(ctx context.Context, ref string) (Model, error) {
 	name, version, tag, err := parseRef(ref)
-	if err == nil && tag != "" {
-		version, err = s.tagged(ctx, name, tag)
-	}
 	if err != nil {
 		return Model{}, err
 	}
 	versions, err := s.versions(ctx, name)
+	if err == nil && tag != "" && len(versions) > 0 {
+		version, err = s.tagged(ctx, name, tag)
+	}
 	if err != nil {
 		return Model{}, err
 	}

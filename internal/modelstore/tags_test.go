@@ -27,6 +27,11 @@ func TestTags(t *testing.T) {
 	if _, err := s.Get(ctx, "m:prod"); !errors.Is(err, disdel.NotFound) {
 		t.Error(err)
 	}
+	for _, ref := range []string{"none", "none:prod", "none:best", "none:v1"} {
+		if _, err := s.Get(ctx, ref); err == nil || !strings.Contains(err.Error(), `no trained model "none"`) {
+			t.Errorf("%s: %v", ref, err)
+		}
+	}
 	for _, ref := range []string{"m:v3", "m:v1"} {
 		if _, err := s.Tag(ctx, ref, "prod"); err != nil {
 			t.Fatal(err)
