@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,20 +29,36 @@ const (
 // is what bin/disdel-cuda has.
 func onEmulated(t *testing.T) *tool {
 	t.Helper()
-	made, err := emulated.Compile(t.TempDir())
+	d := build(t)
+	once, err := emulatedProgram()
 	if errors.Is(err, emulated.ErrNoCompiler) {
 		t.Skip("left out: ", err)
+	}
+	if err == nil {
+		err = errors.Join(os.Remove(d.path), link(once, d.path),
+			link(filepath.Join(filepath.Dir(once), "emulated-device"), filepath.Join(filepath.Dir(d.path), "emulated-device")))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Other flags would compile all anew, and so would a standard library without the Makefile's tags.
-	d := build(t, "GOFLAGS="+os.Getenv("GOFLAGS")+" -tags=emulated,netgo,osusergo", "CGO_ENABLED=0")
-	if err := os.Rename(made, filepath.Join(filepath.Dir(d.path), "emulated-device")); err != nil {
-		t.Fatal(err)
-	}
 	return d
 }
+
+// emulatedProgram is compiled once for all tests, with the program of its devices beside it.
+var emulatedProgram = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp(programFolder, "emulated-")
+	if err != nil {
+		return "", err
+	}
+	made, err := emulated.Compile(dir)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "disdel")
+	// Other flags would compile all anew, and so would a standard library without the Makefile's tags.
+	return path, errors.Join(os.Rename(made, filepath.Join(dir, "emulated-device")),
+		compile(path, []string{"GOFLAGS=" + os.Getenv("GOFLAGS") + " -tags=emulated,netgo,osusergo", "CGO_ENABLED=0"}))
+})
 
 // held has others take so much of each device's memory.
 func (d *tool) held(n disdel.Bytes) {

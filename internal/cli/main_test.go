@@ -92,14 +92,19 @@ func compiled(path string, environment []string) error {
 	if err != nil {
 		return err
 	}
-	if os.Link(once, path) == nil {
+	return link(once, path)
+}
+
+// link gives a program a second name. Where the folders are of different file systems it is a copy.
+func link(from, to string) error {
+	if os.Link(from, to) == nil {
 		return nil
 	}
-	data, err := os.ReadFile(once) // the folders are of different file systems
+	data, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, data, 0o700)
+	return os.WriteFile(to, data, 0o700)
 }
 
 func compile(path string, environment []string) error {

@@ -77,11 +77,12 @@ func TestAServerTakesOverAJobOfAPythonProgram(t *testing.T) {
 	d.until("the containers' end", func() bool { return len(d.children()) == 0 })
 
 	second := d.serves("second")
+	_, errs, code := d.run("--context", "second", "job", "wait", "@last")
+	out, _, _ := d.run("--context", "second", "history", "show", "@last", "-o", "json")
 	var rec disdel.Record
-	d.until("the end of the job", func() bool {
-		out, _, _ := d.run("--context", "second", "history", "show", "@last", "-o", "json")
-		return json.Unmarshal([]byte(out), &rec) == nil && !rec.Status.Unfinished()
-	})
+	if err := json.Unmarshal([]byte(out), &rec); code != 0 || err != nil {
+		t.Fatalf("exit %d, %v\n%s%s", code, err, errs, out)
+	}
 	if rec.Status != disdel.StatusSucceeded || rec.Resumes != 1 {
 		t.Errorf("the job is %s after %d resumes: %v", rec.Status, rec.Resumes, rec.Failure)
 	}
