@@ -49,10 +49,11 @@ func TestRecordsAreBoundedByBytes(t *testing.T) {
 	})
 }
 
-// Records go once they have been over for long, by the time of the newest one. A long activation counts from its end.
-func TestRecordsAreBoundedByAge(t *testing.T) {
-	s := tempStore(t, 1000)
-	s.maxAge = time.Minute
+// A record stays for some time after its end, however many there are: a long activation is the first in the order of
+// starts, and nobody has read it yet.
+func TestALongActivationIsThereToBeRead(t *testing.T) {
+	s := tempStore(t, 3)
+	s.readWithin = time.Minute
 	save := func(id, start, end int64) {
 		t.Helper()
 		if err := s.saveRecord(&activation{
@@ -74,12 +75,12 @@ func TestRecordsAreBoundedByAge(t *testing.T) {
 		save(i, 1000*i, 1000*i+10)
 	}
 	kept(50)
-	save(50, 1, 90_000) // only one began before it, which is old
+	save(50, 1, 90_000) // those that ended in the first 30 seconds go, but the first of them is younger than this one
 	kept(50)
-	save(51, 99_000, 100_000)
-	kept(51) // the long one is the first in the order of starts, and young
-	save(52, 150_500, 150_600)
-	kept(2)
+	save(51, 120_000, 149_000) // the long one is the first, and has ended within the minute
+	kept(51)
+	save(52, 149_000, 150_500) // the long one is old, and so are all others but the last two
+	kept(3)
 }
 
 // However many large bodies come at once, few are read at once, and all are answered.

@@ -92,7 +92,6 @@ type Config struct {
 	MaxActivations int    // kept of each namespace; the oldest are deleted first
 	// ActivationBytes bounds the kept activations of a namespace with their logs and results. 0: no bound.
 	ActivationBytes disdel.Bytes
-	ActivationAge   time.Duration // since their end, after which activations are deleted with the next one; 0: no bound
 	BlockingWait    time.Duration // after which a blocking invocation is answered with only its id
 
 	// Origins are the web pages that may call, as http://HOST:PORT. Pages of other origins are refused, even with a key.

@@ -77,7 +77,7 @@ func New(cfg Config) (*Platform, error) {
 		root.remove() //nolint:errcheck // the first error is reported
 		return nil, err
 	}
-	state.maxBytes, state.maxAge = cfg.ActivationBytes, cfg.ActivationAge
+	state.maxBytes, state.readWithin = cfg.ActivationBytes, 3*time.Minute
 	var took *acceptedLog
 	var remaining unfinished
 	if cfg.DataDir != "" {

@@ -26,7 +26,7 @@ type store struct {
 	db         *bbolt.DB
 	maxRecords int           // activations kept of one namespace
 	maxBytes   disdel.Bytes  // of the activations of one namespace; 0: no bound
-	maxAge     time.Duration // of an activation that has ended; 0: no bound
+	readWithin time.Duration // of its end: an activation stays for so long, however many there are
 	commits    recordCommits
 	changes    atomic.Uint64 // grows with every change except records of activations
 
@@ -262,14 +262,16 @@ func (t tx) recount(ns string) (n, size int) {
 	return n, size
 }
 
-// prune deletes the oldest of n activations until the bounds hold, and stores the new count. The newest record stays.
+// prune deletes the oldest of n activations until both bounds hold, and stores the new count. The newest record stays,
+// and more than the bound of records stay for a while: activations are in the order of their starts, and the oldest one
+// may have ended just now.
 func (s *store) prune(t tx, newest *activation, n, size int) error {
 	ns := newest.Namespace
 	prefix := ns + "\x00"
 	for ; n > 1; n-- {
 		k, summary := t.bucket(timeline).Cursor().Seek([]byte(prefix))
-		fits := n <= s.maxRecords && (s.maxBytes == 0 || disdel.Bytes(size) <= s.maxBytes)
-		if !hasPrefix(k, prefix) || fits && !s.isOld(k, summary, newest) {
+		tooMany := n > s.maxRecords && !s.isUnread(k, summary, newest)
+		if !hasPrefix(k, prefix) || !tooMany && (s.maxBytes == 0 || disdel.Bytes(size) <= s.maxBytes) {
 			break
 		}
 		record := []byte(prefix + string(k[len(prefix)+8:]))
@@ -285,13 +287,11 @@ func (s *store) prune(t tx, newest *activation, n, size int) error {
 		binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(n)), uint64(size)))
 }
 
-// isOld tells whether an activation ended too long before the newest one. A damaged one counts as old.
-func (s *store) isOld(key, data []byte, newest *activation) bool {
-	if s.maxAge == 0 {
-		return false
-	}
+// isUnread tells whether an activation ended so shortly before the newest one that its invoker may not have read it.
+func (s *store) isUnread(key, data []byte, newest *activation) bool {
 	v, err := decode[summary](key, data)
-	return err != nil || max(newest.Start, newest.End)-max(v.Start, v.End) > s.maxAge.Milliseconds()
+	since := max(newest.Start, newest.End) - max(v.Start, v.End) // triggers have no end
+	return err == nil && since < s.readWithin.Milliseconds()
 }
 
 // newest walks a namespace's summaries from upto back to since until f returns false. It reads only what it walks over.

@@ -192,9 +192,9 @@ func (s *Service) storage(folder string) string {
 // embedded reports whether actions run on a platform of this process.
 func (s *core) embedded() bool { return s.cfg.OpenWhisk.Host == "" }
 
-// keptActivations is how long the embedded platform keeps ended activations. Jobs read them within seconds, and people
-// look at those of a job that has just failed. Each takes memory: bbolt has a map of the pages of its file.
-const keptActivations = 15 * time.Minute
+// keptActivations is how many ended activations the embedded platform keeps. Jobs read them within seconds. Each takes
+// memory: bbolt has a map of the pages that a process has written.
+const keptActivations = 2000
 
 // platformConfig is the configuration of the embedded platform.
 func (s *core) platformConfig() (platform.Config, error) {
@@ -202,7 +202,7 @@ func (s *core) platformConfig() (platform.Config, error) {
 		Home: s.cfg.Home, Program: s.cfg.Program, Pool: cmp.Or(s.cfg.Pool, local.DefaultPool()),
 		ActionMemory: s.cfg.ActionMemory, ActionTimeout: s.cfg.ActionTimeout, Log: s.log, Devices: s.devices(),
 	})
-	cfg.ActivationAge = keptActivations
+	cfg.MaxActivations = keptActivations
 	if err == nil && s.cfg.Tune != nil {
 		s.cfg.Tune(&cfg)
 	}
