@@ -208,6 +208,10 @@ func TestPruneKeepsTheBest(t *testing.T) {
 
 // Models that nothing was held out of are not compared: their accuracy says nothing.
 func TestBestIsOfThoseThatWereMeasured(t *testing.T) {
+	failed := Model{Accuracy: 1, Data: disdel.DataInfo{HeldOut: 9}, Evaluated: new(false)} // its last evaluation failed
+	if _, ok := Best([]Model{failed}); ok {
+		t.Error("a model that was not evaluated is the best")
+	}
 	if _, ok := Best([]Model{{Accuracy: 1}}); ok {
 		t.Error("a model without held-out rows is the best")
 	}

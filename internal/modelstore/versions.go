@@ -27,6 +27,9 @@ func (m *Model) Metric() disdel.Metric {
 	return m.Data.Metric("")
 }
 
+// Measured tells whether held-out rows showed how good the model is: a job whose last evaluation failed has a model, too.
+func (m *Model) Measured() bool { return m.Data.HeldOut > 0 && (m.Evaluated == nil || *m.Evaluated) }
+
 // Figures returns what held-out rows showed of the model.
 func (m *Model) Figures() disdel.Figures {
 	f := disdel.Figures{Loss: &m.Loss, Accuracy: &m.Accuracy, Scores: m.Scores}
@@ -38,11 +41,11 @@ func (m *Model) Figures() disdel.Figures {
 
 // Best is the best model by the metric of the newest one, for example the highest accuracy or the least RMSE; of equal
 // models the one with the least loss, then the newest.
-// Models without held-out rows are not compared; ok is false if no model is left.
+// Models that no held-out rows measured are not compared; ok is false if no model is left.
 func Best(list []Model) (best Model, ok bool) {
 	var newest *Model
 	for i := range list {
-		if m := &list[i]; m.Data.HeldOut > 0 && (newest == nil || m.Version > newest.Version) {
+		if m := &list[i]; m.Measured() && (newest == nil || m.Version > newest.Version) {
 			newest = m
 		}
 	}
@@ -52,7 +55,7 @@ func Best(list []Model) (best Model, ok bool) {
 	metric := newest.Metric()
 	rank := func(m *Model) float64 { return metric.Rank(metric.Value(m.Figures())) }
 	for i := range list {
-		if m := &list[i]; m.Data.HeldOut > 0 && (!ok || cmp.Or(cmp.Compare(rank(m), rank(&best)),
+		if m := &list[i]; m.Measured() && (!ok || cmp.Or(cmp.Compare(rank(m), rank(&best)),
 			cmp.Compare(m.Loss, best.Loss), cmp.Compare(best.Version, m.Version)) < 0) {
 			best, ok = *m, true
 		}

@@ -37,7 +37,7 @@ func PrintModels(w io.Writer, doc ModelList, unread error) {
 		rows = append(rows, []string{
 			strings.Join(append([]string{m.Ref()}, m.Tags...), " "), networkName(m.Network), m.Data.Name,
 			modelFigure(m),
-			fourDecimals(m.Loss, evaluated(m)), learnedText(m.Learned), fmt.Sprint(m.Epochs),
+			fourDecimals(m.Loss, m.Measured()), learnedText(m.Learned), fmt.Sprint(m.Epochs),
 			m.Size.String(), m.Created.Local().Format("2006-01-02 15:04"), string(m.Job),
 		})
 	}
@@ -118,14 +118,9 @@ func printModel(w io.Writer, m *modelstore.Model) {
 	}
 }
 
-// evaluated tells whether a model's accuracy is one that was measured.
-func evaluated(m *modelstore.Model) bool {
-	return m.Data.HeldOut > 0 && (m.Evaluated == nil || *m.Evaluated)
-}
-
 // modelFigure is a model's accuracy, or the RMSE of one that predicts numbers, in a table.
 func modelFigure(m *modelstore.Model) string {
-	if !evaluated(m) {
+	if !m.Measured() {
 		return "-"
 	}
 	if metric := m.Metric(); m.RankedBy != "" && metric.Name != disdel.MetricAccuracy {
@@ -150,19 +145,19 @@ func predictedText(n *disdel.Network) string {
 
 func modelAccuracy(m *modelstore.Model) string {
 	switch {
-	case evaluated(m) && m.Network.MultiLabel():
+	case m.Measured() && m.Network.MultiLabel():
 		return fmt.Sprintf("%.4f of all labels held out, %s, loss %.4f", m.Accuracy, m.Scores.Text(), m.Loss)
-	case evaluated(m) && len(m.Network.Targets) > 0:
+	case m.Measured() && len(m.Network.Targets) > 0:
 		return fmt.Sprintf("- of numbers; %s held out, loss %.4f", m.Scores.Text(), m.Loss)
-	case evaluated(m) && m.Network.Sparse != nil && m.Network.Classes == 1:
+	case m.Measured() && m.Network.Sparse != nil && m.Network.Classes == 1:
 		return fmt.Sprintf("- of numbers; %s held out, loss %.4f", m.Scores.Text(), m.Loss)
-	case evaluated(m) && m.Network.Sparse != nil:
+	case m.Measured() && m.Network.Sparse != nil:
 		return fmt.Sprintf("%.4f held out, %s, loss %.4f", m.Accuracy, m.Scores.Text(), m.Loss)
-	case evaluated(m) && m.Network.NextToken:
+	case m.Measured() && m.Network.NextToken:
 		return fmt.Sprintf("%.4f held out, %s, loss %.4f", m.Accuracy, m.Scores.Text(), m.Loss)
-	case evaluated(m) && m.Top5 != nil:
+	case m.Measured() && m.Top5 != nil:
 		return fmt.Sprintf("%.4f held out, loss %.4f, top-5 accuracy %.4f", m.Accuracy, m.Loss, *m.Top5)
-	case evaluated(m):
+	case m.Measured():
 		return fmt.Sprintf("%.4f held out, loss %.4f", m.Accuracy, m.Loss)
 	case m.Data.HeldOut == 0:
 		return "- no rows held out"
@@ -206,9 +201,9 @@ func PrintModelComparison(w io.Writer, c ModelComparison) {
 			if m.Top5 == nil {
 				return "-"
 			}
-			return fourDecimals(*m.Top5, evaluated(m))
+			return fourDecimals(*m.Top5, m.Measured())
 		}},
-		{"loss", func(m *modelstore.Model) string { return fourDecimals(m.Loss, evaluated(m)) }},
+		{"loss", func(m *modelstore.Model) string { return fourDecimals(m.Loss, m.Measured()) }},
 		{"learned", func(m *modelstore.Model) string { return learnedText(m.Learned) }},
 		{"epochs", func(m *modelstore.Model) string { return fmt.Sprint(m.Epochs) }},
 		{"workers", func(m *modelstore.Model) string { return fmt.Sprint(m.Workers) }},
