@@ -9,7 +9,7 @@ import (
 const mostMoved = 1 << 23
 
 // tensor is values in an order: of a constant, or places of values in a layer's output. NaN stands for the number of
-// rows, which a shape may have.
+// rows, which a shape may have, or a multiple of it.
 type tensor struct {
 	sides []int
 	v     []float64
@@ -74,8 +74,8 @@ func (v *value) read() (t tensor, ok bool) {
 		return t, true
 	}
 	for _, x := range a.integers() {
-		if x == rowCount {
-			t.v = append(t.v, math.NaN())
+		if k := rowsIn(x); k > 0 {
+			t.v = append(t.v, ofRows(k))
 		} else {
 			t.v = append(t.v, float64(x))
 		}
@@ -83,11 +83,16 @@ func (v *value) read() (t tensor, ok bool) {
 	return t, len(t.v) == a.length()
 }
 
+// ofRows is the NaN that stands for k times the number of rows. Its lowest bits have k; moves keep them.
+func ofRows(k int64) float64 {
+	return math.Float64frombits(math.Float64bits(math.NaN())&^(2*mostRows-1) | uint64(k))
+}
+
 // whole is a number as an integer; the largest ones stand for the end of an axis.
 func whole(x float64) int64 {
-	switch {
-	case math.IsNaN(x):
-		return rowCount
+	switch k := int64(math.Float64bits(x) & (2*mostRows - 1)); {
+	case math.IsNaN(x) && k > 0: // float32 has no such bits
+		return manyRows(k)
 	case !(x > -1<<62):
 		return math.MinInt64 + 1
 	case x > 1<<62:
@@ -132,9 +137,38 @@ var ofTwo = map[string]func(a, b float64) float64{
 		}
 		return 0
 	},
-	"Div": func(a, b float64) float64 { return a / b },
-	"Pow": math.Pow,
-	"Mod": func(a, b float64) float64 { return a - b*math.Floor(a/b) },
+	"And":            func(a, b float64) float64 { return truth(a != 0 && b != 0) },
+	"GreaterOrEqual": func(a, b float64) float64 { return truth(a >= b) },
+	"Div":            func(a, b float64) float64 { return a / b },
+	"Pow":            math.Pow,
+	"Mod":            func(a, b float64) float64 { return a - b*math.Floor(a/b) },
+}
+
+// timesRows multiplies where one number at most depends on the number of rows. It gives -Inf where no shape has the
+// product.
+func timesRows(a, b float64) float64 {
+	if math.IsNaN(b) {
+		a, b = b, a
+	}
+	k := whole(b)
+	if math.IsNaN(a) {
+		k = rowsIn(whole(a)) * max(0, min(k, mostRows+1))
+	}
+	switch {
+	case !math.IsNaN(a):
+		return a * b
+	case math.IsNaN(b) || k < 1 || k > mostRows:
+		return math.Inf(-1)
+	}
+	return ofRows(k)
+}
+
+// truth is 1 for true.
+func truth(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 var ofOne = map[string]func(x float64) float64{
@@ -147,6 +181,15 @@ var ofOne = map[string]func(x float64) float64{
 
 // fold computes a node of constants. It is false where the node has other inputs, or is none that disdel computes here.
 func (r *importer) fold(n *step) bool {
+	switch {
+	case r.hasMask(n) || r.countsRows(n):
+		return r.foldBatches(n)
+	case n.kind == "Shape" && slices.Equal(n.in, []string{tokenTypes}) && len(n.out) > 0:
+		if a := r.arrays[tokenTypes]; a != nil && len(a.sides) == 2 { // it is the same for all rows
+			r.setShape(n, []int64{rowCount, int64(a.sides[1])})
+			return true
+		}
+	}
 	computed := slices.ContainsFunc(n.in, func(name string) bool {
 		a := r.at[name].array
 		return a != nil && a.computed
@@ -169,7 +212,7 @@ func (r *importer) fold(n *step) bool {
 		}
 		in = append(in, t)
 		floats = floats || v.array != nil && v.array.kind == float32s
-		rows = rows || slices.Contains(v.whole, rowCount)
+		rows = rows || slices.ContainsFunc(v.whole, func(x int64) bool { return rowsIn(x) > 0 })
 	}
 	if len(in) == 0 || len(n.out) == 0 || in[0].sides == nil && in[0].v == nil {
 		return false
@@ -180,12 +223,19 @@ func (r *importer) fold(n *step) bool {
 		if n.kind == "Div" && !floats {
 			f = func(a, b float64) float64 { return math.Trunc(a / b) }
 		}
-		if rows && n.kind != "Equal" || (n.kind == "Div" || n.kind == "Mod") && slices.Contains(in[1].v, 0) {
+		multiple := rows && n.kind == "Mul"
+		if multiple {
+			f = timesRows
+		} else if rows && n.kind != "Equal" || (n.kind == "Div" || n.kind == "Mod") && slices.Contains(in[1].v, 0) {
 			r.fault(n, "it computes with the number of rows, or divides by 0")
 			return true
 		}
-		floats = floats && n.kind != "Equal"
+		floats = floats && !slices.Contains(noFloats, n.kind)
 		out, ok = together(in, func(v []float64) float64 { return f(v[0], v[1]) })
+		if multiple && slices.Contains(out.v, math.Inf(-1)) {
+			r.fault(n, "it multiplies the number of rows by itself, or by a number that is no side")
+			return true
+		}
 	case g != nil && len(in) == 1:
 		if n.kind == "Cast" {
 			if to := n.whole("to", 0); to == float32s {
@@ -328,7 +378,7 @@ func (r *importer) foldOther(n *step, in []tensor, floats bool) (out tensor, isF
 			to := integers32(in[1])
 			for i, x := range in[1].v {
 				if math.IsNaN(x) { // a constant is the same for all rows
-					to[i] = 1
+					to[i] = int(rowsIn(whole(x)))
 				}
 			}
 			ones, fits := each(to, func([]int) float64 { return 0 })
@@ -337,6 +387,17 @@ func (r *importer) foldOther(n *step, in []tensor, floats bool) (out tensor, isF
 			}
 			out, ok = together([]tensor{in[0], ones}, func(v []float64) float64 { return v[0] })
 			return out, floats, ok
+		}
+	case "Flatten":
+		if axis := int(n.whole("axis", 1)); len(in) == 1 && axis >= 0 && axis <= len(in[0].sides) {
+			out = tensor{[]int{size(in[0].sides[:axis]), size(in[0].sides[axis:])}, in[0].v}
+			return out, floats, len(out.v) > 0
+		}
+	case "GatherND":
+		if len(in) == 2 && n.whole("batch_dims", 0) == 0 {
+			v, _ := r.in(n, 0)
+			out, ok = gathered(in[0], in[1])
+			return out, v.array.kind == float32s, ok
 		}
 	case "GatherElements":
 		if axis := int(n.whole("axis", 0)); len(in) == 2 && axis >= 0 && axis < len(in[0].sides) {
@@ -388,6 +449,30 @@ func integers32(t tensor) (list []int) {
 	return list
 }
 
+// gathered takes the values of a tensor whose places are the last axis of another one.
+func gathered(t, at tensor) (out tensor, ok bool) {
+	last := len(at.sides) - 1
+	if last < 0 || at.sides[last] != len(t.sides) || len(t.sides) == 0 || len(at.v) == 0 {
+		return out, false
+	}
+	out.sides = at.sides[:last]
+	for rest := at.v; len(rest) > 0; rest = rest[len(t.sides):] {
+		place := 0
+		for k, side := range t.sides {
+			p := whole(rest[k])
+			if p < 0 {
+				p += int64(side)
+			}
+			if p < 0 || p >= int64(side) {
+				return out, false
+			}
+			place = place*side + int(p)
+		}
+		out.v = append(out.v, t.v[place])
+	}
+	return out, true
+}
+
 // scatter writes the third tensor over the first one, where the second one says.
 func scatter(in []tensor) (out tensor, ok bool) {
 	if len(in) != 3 || len(in[1].sides) == 0 {
@@ -418,258 +503,4 @@ func scatter(in []tensor) (out tensor, ok bool) {
 		copy(out.v[to*row:][:row], updates.v[i*row:][:row])
 	}
 	return out, true
-}
-
-// moved brings a tensor into another order, as a node does. other gives further inputs of the node.
-func (r *importer) moved(n *step, t tensor, other func(i int) (tensor, bool)) (out tensor, ok bool) {
-	numbers := func(i int, option string) []int64 {
-		if o, there := other(i); there {
-			list := make([]int64, 0, len(o.v))
-			for _, x := range o.v {
-				list = append(list, whole(x))
-			}
-			return list
-		}
-		return r.list(n, i, option)
-	}
-	switch n.kind {
-	case "Reshape":
-		return t.reshaped(numbers(1, ""))
-	case "Transpose":
-		return t.turned(n.options["perm"].list)
-	case "Unsqueeze", "Squeeze":
-		return t.squeezed(numbers(1, "axes"), n.kind == "Squeeze")
-	case "Slice":
-		return t.cut(numbers(1, "starts"), numbers(2, "ends"), numbers(3, "axes"), numbers(4, ""))
-	case "Gather":
-		if at, there := other(1); there {
-			return t.taken(at, int(n.whole("axis", 0)))
-		}
-	case "Concat":
-		list := []tensor{t}
-		for i := 1; i < len(n.in); i++ {
-			o, there := other(i)
-			if !there {
-				return out, false
-			}
-			list = append(list, o)
-		}
-		return along(list, int(n.whole("axis", 0)))
-	}
-	return out, false
-}
-
-func (t tensor) reshaped(to []int64) (tensor, bool) {
-	var sides []int
-	open, known := -1, 1
-	for i, side := range to {
-		switch {
-		case side == rowCount:
-			side = 1
-		case side == 0 && i < len(t.sides):
-			side = int64(t.sides[i])
-		case side == -1 && open < 0:
-			open, side = i, 1
-		case side < 1 || side > mostMoved:
-			return t, false
-		}
-		if known *= int(side); known > mostMoved {
-			return t, false
-		}
-		sides = append(sides, int(side))
-	}
-	if open >= 0 && known > 0 && len(t.v)%known == 0 {
-		sides[open] = len(t.v) / known
-	}
-	return tensor{sides, t.v}, size(sides) == len(t.v)
-}
-
-func (t tensor) turned(axes []int64) (tensor, bool) {
-	var sides []int
-	used := map[int64]bool{}
-	for _, axis := range axes {
-		if axis < 0 || int(axis) >= len(t.sides) || used[axis] {
-			return t, false
-		}
-		used[axis] = true
-		sides = append(sides, t.sides[axis])
-	}
-	if len(sides) != len(t.sides) {
-		return t, false
-	}
-	from := make([]int, len(sides))
-	return each(sides, func(at []int) float64 {
-		for k, axis := range axes {
-			from[axis] = at[k]
-		}
-		return t.v[t.place(from)]
-	})
-}
-
-func (t tensor) squeezed(axes []int64, drop bool) (tensor, bool) {
-	rank := len(t.sides)
-	if !drop {
-		rank += len(axes)
-	}
-	chosen := map[int]bool{}
-	for k, side := range t.sides {
-		chosen[k] = drop && len(axes) == 0 && side == 1 // Squeeze without axes
-	}
-	for _, axis := range axes {
-		if axis < 0 {
-			axis += int64(rank)
-		}
-		if axis < 0 || axis >= int64(rank) || drop && t.sides[axis] != 1 {
-			return t, false
-		}
-		chosen[int(axis)] = true
-	}
-	var sides []int
-	next := 0
-	for k := range rank {
-		switch {
-		case chosen[k] && drop:
-			next++
-		case chosen[k]:
-			sides = append(sides, 1)
-		case next < len(t.sides):
-			sides, next = append(sides, t.sides[next]), next+1
-		}
-	}
-	if sides == nil {
-		sides = []int{}
-	}
-	return tensor{sides, t.v}, size(sides) == len(t.v)
-}
-
-func (t tensor) cut(starts, ends, axes, steps []int64) (tensor, bool) {
-	if len(axes) == 0 {
-		for i := range starts {
-			axes = append(axes, int64(i))
-		}
-	}
-	if len(starts) != len(ends) || len(axes) != len(starts) || len(steps) > 0 && len(steps) != len(starts) {
-		return t, false
-	}
-	sides, first, by := slices.Clone(t.sides), make([]int, len(t.sides)), slices.Repeat([]int{1}, len(t.sides))
-	for i, axis := range axes {
-		if axis < 0 {
-			axis += int64(len(t.sides))
-		}
-		if axis < 0 || int(axis) >= len(t.sides) {
-			return t, false
-		}
-		side, move := t.sides[axis], int64(1)
-		if len(steps) > 0 {
-			move = steps[i]
-		}
-		switch {
-		case move > 0 && move < 1<<20:
-			from, to := within(starts[i], side), within(ends[i], side)
-			sides[axis], first[axis], by[axis] = max(0, to-from+int(move)-1)/int(move), from, int(move)
-		case move == -1:
-			from, to := min(within(starts[i], side), side-1), within(ends[i], side)
-			if ends[i] < -int64(side) {
-				to = -1
-			}
-			sides[axis], first[axis], by[axis] = max(0, from-to), from, -1
-		default:
-			return t, false
-		}
-	}
-	from := make([]int, len(sides))
-	return each(sides, func(at []int) float64 {
-		for k := range at {
-			from[k] = first[k] + at[k]*by[k]
-		}
-		return t.v[t.place(from)]
-	})
-}
-
-func (t tensor) taken(places tensor, axis int) (tensor, bool) {
-	if axis < 0 {
-		axis += len(t.sides)
-	}
-	if axis < 0 || axis >= len(t.sides) {
-		return t, false
-	}
-	for _, p := range places.v {
-		if !(p >= -float64(t.sides[axis]) && p < float64(t.sides[axis])) {
-			return t, false
-		}
-	}
-	sides := slices.Concat(t.sides[:axis], places.sides, t.sides[axis+1:])
-	from, depth := make([]int, len(t.sides)), len(places.sides)
-	return each(sides, func(at []int) float64 {
-		copy(from, at[:axis])
-		copy(from[axis+1:], at[axis+depth:])
-		p := int(places.v[(&places).place(at[axis:axis+depth])])
-		if p < 0 {
-			p += t.sides[axis]
-		}
-		from[axis] = p
-		return t.v[t.place(from)]
-	})
-}
-
-// chosen takes one value of an axis for each place of a tensor of places.
-func (t tensor) chosen(places tensor, axis int) (tensor, bool) {
-	if len(places.sides) != len(t.sides) {
-		return t, false
-	}
-	for k, side := range places.sides {
-		if k != axis && side > t.sides[k] {
-			return t, false
-		}
-	}
-	for _, p := range places.v {
-		if !(p >= 0 && p < float64(t.sides[axis])) {
-			return t, false
-		}
-	}
-	from := make([]int, len(t.sides))
-	return each(places.sides, func(at []int) float64 {
-		copy(from, at)
-		from[axis] = int(places.v[places.place(at)])
-		return t.v[t.place(from)]
-	})
-}
-
-func along(list []tensor, axis int) (tensor, bool) {
-	sides := slices.Clone(list[0].sides)
-	if axis < 0 {
-		axis += len(sides)
-	}
-	if axis < 0 || axis >= len(sides) {
-		return tensor{}, false
-	}
-	var owner []int
-	sides[axis] = 0
-	for i, t := range list {
-		if len(t.sides) != len(sides) {
-			return tensor{}, false
-		}
-		for k, side := range t.sides {
-			if k != axis && side != sides[k] {
-				return tensor{}, false
-			}
-		}
-		if sides[axis] += t.sides[axis]; sides[axis] > mostMoved {
-			return tensor{}, false
-		}
-		for range t.sides[axis] {
-			owner = append(owner, i)
-		}
-	}
-	first := make([]int, len(list))
-	for k := len(owner) - 1; k >= 0; k-- {
-		first[owner[k]] = k
-	}
-	from := make([]int, len(sides))
-	return each(sides, func(at []int) float64 {
-		copy(from, at)
-		t := &list[owner[at[axis]]]
-		from[axis] -= first[owner[at[axis]]]
-		return t.v[t.place(from)]
-	})
 }

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -15,7 +16,7 @@ import (
 type part uint8
 
 const (
-	rowsPart part = iota // none where the file fixes one row
+	rowsPart part = iota
 	positionsPart
 	keysPart     // the positions that are attended to
 	threePart    // queries, keys and values
@@ -40,22 +41,23 @@ type headed struct {
 	at             stage
 	axes           [][]part
 	channels, span int // of a position; positions
+	rows           int // that the file fixes; 0: any number
 	heads          int // 0: channels are not split yet
 	by             *step
-	weight, bias   []float32 // of the projection, [outputs channels]
-	factor         float64   // of scores, or of queries or keys
-	causal         bool
+	weight, bias   []float32  // of the projection, [outputs channels]
+	factor         float64    // of scores, or of queries or keys
+	causal, padded bool       // of scores: positions behind a position are hidden, and padding
 	parts          [3]*headed // queries, keys and values that were multiplied
 }
 
 // headed tells whether a value stands within an attention.
 func (v *value) headed() bool { return v.heads != nil }
 
-// size is how many values a part has; 0: rows, whose number is not known.
+// size is how many values a part has.
 func (h *headed) size(p part) int {
 	switch p {
 	case rowsPart:
-		return 0
+		return cmp.Or(h.rows, anyRows)
 	case threePart:
 		return 3
 	case channelsPart:
@@ -69,17 +71,29 @@ func (h *headed) size(p part) int {
 	}
 }
 
-// sides are the sizes of the axes; rowCount is one of rows alone, and -1 one of rows and others.
+// anyRows is a prime that stands for rows of any number: sides that it divides are of rows.
+const anyRows = 1<<31 - 1
+
+// axis is one of these parts. Parts of size 1 stand in no axis.
+func (h *headed) axis(parts ...part) []part {
+	return slices.DeleteFunc(parts, func(p part) bool { return h.size(p) == 1 })
+}
+
+// length is the size of an axis.
+func (h *headed) length(axis []part) int64 {
+	side := int64(1)
+	for _, p := range axis {
+		side *= int64(h.size(p))
+	}
+	return side
+}
+
+// sides are the sizes of the axes.
 func (h *headed) sides() (out []int64) {
 	for _, axis := range h.axes {
-		side := int64(1)
-		for _, p := range axis {
-			side *= int64(h.size(p))
-		}
-		if slices.Contains(axis, rowsPart) {
-			if side = -1; len(axis) == 1 {
-				side = rowCount
-			}
+		side := h.length(axis)
+		if slices.Contains(axis, rowsPart) && side/int64(h.size(rowsPart)) <= mostRows {
+			side = manyRows(side / int64(h.size(rowsPart)))
 		}
 		out = append(out, side)
 	}
@@ -88,7 +102,8 @@ func (h *headed) sides() (out []int64) {
 
 // heads reads a node of an attention. It is false where the node is none.
 func (r *importer) heads(n *step) bool {
-	v, _ := r.in(n, 0)
+	at := max(0, r.scoresOf(n))
+	v, _ := r.in(n, at)
 	if v.heads == nil && len(n.in) > 1 && n.kind != "Add" {
 		if other, _ := r.in(n, 1); other.heads != nil {
 			r.fault(n, "disdel reads this part of an attention only with the other operand first")
@@ -116,8 +131,8 @@ func (r *importer) heads(n *step) bool {
 		}
 	case "Mul", "Div":
 		ok = r.factor(n, &next)
-	case "Add":
-		ok = r.mask(n, &next)
+	case "Add", "Where":
+		ok = v.heads.at == scores && r.hide(n, at, &next)
 	case "Softmax":
 		axis := n.whole("axis", -1)
 		ok = next.at == scores && (axis == -1 || axis == int64(len(next.axes))-1)
@@ -143,15 +158,12 @@ func (r *importer) heads(n *step) bool {
 // placed says what a node gives: a value of the attention or, once its output is in an order of layers, their value.
 func (r *importer) placed(n *step, node int, h *headed) {
 	v := value{isNode: true, node: node, view: channelsLast, heads: h}
-	row := []part{rowsPart}
-	if r.rows == 1 {
-		row = nil
-	}
-	if h.at == finished && len(h.axes) == 3 && slices.Equal(h.axes[2], []part{channelsPart}) {
+	row, positions := h.axis(rowsPart), h.axis(positionsPart)
+	if h.at == finished && len(h.axes) == 3 && slices.Equal(h.axes[2], h.axis(channelsPart)) {
 		switch {
-		case slices.Equal(h.axes[0], row) && slices.Equal(h.axes[1], []part{positionsPart}):
+		case slices.Equal(h.axes[0], row) && slices.Equal(h.axes[1], positions):
 			v.heads = nil
-		case slices.Equal(h.axes[1], row) && slices.Equal(h.axes[0], []part{positionsPart}):
+		case slices.Equal(h.axes[1], row) && slices.Equal(h.axes[0], positions):
 			v.heads, v.view = nil, positionsFirst
 		}
 	}
@@ -171,7 +183,8 @@ func (r *importer) projection(n *step, v value) bool {
 		return false
 	}
 	weight, sides, _ := r.floats(n, 1)
-	h := &headed{channels: channels, span: r.b.Out(v.node)[1], by: n, factor: 1, weight: r.values(n, len(weight))}
+	h := &headed{channels: channels, span: r.b.Out(v.node)[1], rows: int(r.rows), by: n, factor: 1}
+	h.weight = r.values(n, len(weight))
 	if h.weight == nil {
 		return true
 	}
@@ -181,15 +194,12 @@ func (r *importer) projection(n *step, v value) bool {
 		return true
 	}
 	h.bias = bias
-	row := []part{rowsPart}
-	if r.rows == 1 {
-		row = nil
-	}
-	if h.axes = [][]part{row, {positionsPart}, {channelsPart}}; v.view == positionsFirst {
-		h.axes = [][]part{{positionsPart}, row, {channelsPart}}
+	h.axes = [][]part{h.axis(rowsPart), h.axis(positionsPart), h.axis(channelsPart)}
+	if v.view == positionsFirst {
+		h.axes[0], h.axes[1] = h.axes[1], h.axes[0]
 	}
 	if sides[1] > channels {
-		h.axes[2] = []part{threePart, channelsPart}
+		h.axes[2] = h.axis(threePart, channelsPart)
 	}
 	r.set(last, value{isNode: true, node: v.node, view: channelsLast, heads: h})
 	return true
@@ -290,71 +300,51 @@ func (r *importer) turnAxes(n *step, h *headed) bool {
 
 // reshape gives the axes new sides. Channels may be split into heads, once.
 func (h *headed) reshape(to []int64, zeros bool) bool {
-	rest, all, open, rows := slices.Concat(h.axes...), int64(1), -1, -1
-	have, to := h.sides(), slices.Clone(to)
-	for _, p := range rest {
-		if p != rowsPart {
-			all *= int64(h.size(p))
+	rest, open := slices.Concat(h.axes...), -1
+	left, to := h.length(rest), slices.Clone(to)
+	for i := range to {
+		if to[i] == 0 && zeros && i < len(h.axes) {
+			to[i] = h.length(h.axes[i])
+		} else if k := rowsIn(to[i]); k > 0 {
+			to[i] = k * int64(h.size(rowsPart))
 		}
-	}
-	for i, side := range to {
-		if side == 0 && zeros && i < len(have) {
-			to[i] = have[i]
-		}
-		switch {
-		case to[i] == rowCount && rows < 0:
-			rows = i
-			continue
-		case to[i] == -1 && open < 0:
+		if to[i] == -1 && open < 0 {
 			open = i
 			continue
 		}
-		if to[i] < 1 || all%to[i] != 0 {
+		if to[i] < 1 || left%to[i] != 0 {
 			return false
 		}
-		all /= to[i]
+		left /= to[i]
 	}
-	hasRows := slices.Contains(rest, rowsPart)
-	if open < 0 && (hasRows && rows < 0 || all != 1) {
-		return false
+	if open >= 0 {
+		to[open], left = left, 1
 	}
 	h.axes = nil
-	for i, side := range to {
-		want, row := side, i == rows && hasRows
-		switch i {
-		case rows:
-			want = 1
-		case open:
-			want, row = all, hasRows && rows < 0
-		}
-		axis, ok := h.take(&rest, want, row)
+	for _, side := range to {
+		axis, ok := h.take(&rest, side)
 		if !ok {
 			return false
 		}
 		h.axes = append(h.axes, axis)
 	}
-	return len(rest) == 0
+	return left == 1 && len(rest) == 0
 }
 
-// take takes the parts of an axis of so many values, besides the rows if it has them.
-func (h *headed) take(rest *[]part, want int64, row bool) (axis []part, ok bool) {
-	for want > 1 || row {
+// take takes the parts of an axis of so many values.
+func (h *headed) take(rest *[]part, want int64) (axis []part, ok bool) {
+	for want > 1 {
 		if len(*rest) == 0 {
 			return nil, false
 		}
 		p := (*rest)[0]
-		size := int64(h.size(p))
-		switch {
-		case p == rowsPart && row:
-			row = false
-		case p == rowsPart:
-			return nil, false
-		case want%size == 0 && want > 1:
+		switch size := int64(h.size(p)); {
+		case want%size == 0:
 			want /= size
-		case p == channelsPart && h.heads == 0 && want > 1 && size%want == 0:
+		case p == channelsPart && h.heads == 0 && size%want == 0:
 			h.heads = int(want)
-			(*rest)[0], want = widthPart, 1
-			axis = append(axis, headPart)
+			axis, want = append(axis, headPart), 1
+			*rest = slices.Concat(h.axis(widthPart), (*rest)[1:])
 			continue
 		default:
 			return nil, false
@@ -441,35 +431,11 @@ func (r *importer) factor(n *step, h *headed) bool {
 	return true
 }
 
-// mask reads a sum of scores and a constant that lets positions attend only to those before them, or to all.
-func (r *importer) mask(n *step, h *headed) bool {
-	other, _ := r.in(n, 1)
-	list, last := other.array.floats32(), len(h.axes)-1
-	if h.at == scores && list != nil && !slices.ContainsFunc(list, func(v float32) bool { return v != 0 }) {
-		return len(other.array.sides) <= len(h.axes)
-	}
-	if h.at != scores || len(list) != h.span*h.span || h.causal || !slices.Equal(h.axes[last], []part{keysPart}) ||
-		!slices.Equal(h.axes[last-1], []part{positionsPart}) {
-		return false
-	}
-	behind := len(other.array.sides) - 2 // the sides before the last two are 1: the mask is the same for all heads
-	if behind < 0 || other.array.sides[behind] != h.span || other.array.sides[behind+1] != h.span {
-		return false
-	}
-	for i, v := range list {
-		if later := i%h.span > i/h.span; later != (v <= -1e4) || !later && v != 0 {
-			return false
-		}
-	}
-	h.causal = true
-	return true
-}
-
 // times reads the product of queries and keys, and that of the softened scores and values.
 func (h *headed) times(o *headed) bool {
-	last, width := len(h.axes)-1, []part{widthPart}
+	last, width := len(h.axes)-1, h.axis(widthPart)
 	if h.heads == 0 {
-		width = []part{channelsPart}
+		width = h.axis(channelsPart)
 	}
 	if len(o.axes) != len(h.axes) || last < 1 || o.at != projected || h.heads != o.heads ||
 		len(h.weight) != h.channels*h.channels || len(o.weight) != len(h.weight) {
@@ -480,19 +446,19 @@ func (h *headed) times(o *headed) bool {
 			return false
 		}
 	}
-	is := func(axis []part, want ...part) bool { return slices.Equal(axis, want) }
+	positions, keys := h.axis(positionsPart), h.axis(keysPart)
 	switch h.at {
 	case projected:
-		if !is(h.axes[last-1], positionsPart) || !is(h.axes[last], width...) || !is(o.axes[last-1], width...) ||
-			!is(o.axes[last], positionsPart) {
+		if !slices.EqualFunc(h.axes[last-1:], [][]part{positions, width}, slices.Equal) ||
+			!slices.EqualFunc(o.axes[last-1:], [][]part{width, positions}, slices.Equal) {
 			return false
 		}
 		queries := *h
 		h.parts = [3]*headed{&queries, o}
-		h.at, h.factor, h.axes[last] = scores, h.factor*o.factor, []part{keysPart}
+		h.at, h.factor, h.axes[last] = scores, h.factor*o.factor, keys
 	case softened:
-		if !is(h.axes[last], keysPart) || !is(o.axes[last-1], positionsPart) || !is(o.axes[last], width...) ||
-			o.factor != 1 {
+		if !slices.Equal(h.axes[last], keys) || o.factor != 1 ||
+			!slices.EqualFunc(o.axes[last-1:], [][]part{positions, width}, slices.Equal) {
 			return false
 		}
 		h.parts[2] = o
@@ -506,14 +472,18 @@ func (h *headed) times(o *headed) bool {
 // attention adds the layer, whose output the last product gives.
 func (r *importer) attention(n *step, v value, h *headed) bool {
 	channels, last := h.channels, len(h.axes)-1
-	merged := []part{headPart, widthPart}
+	merged := h.axis(headPart, widthPart)
 	if h.heads == 0 {
-		merged = []part{channelsPart}
+		merged = h.axis(channelsPart)
 	}
 	count := max(h.heads, 1)
 	usual := math.Abs(h.factor*math.Sqrt(float64(channels/count))-1) <= 1e-5 // false for NaN
 	if !slices.Equal(h.axes[last], merged) || !usual {
 		return false
+	}
+	if r.mask != nil && !h.padded {
+		r.fault(n, "its attention sees padding; with an attention_mask disdel hides it from all attentions")
+		return true
 	}
 	weight, sides, ok := r.floats(n, 1)
 	if !ok || !slices.Equal(sides, []int{channels, channels}) {
@@ -546,7 +516,7 @@ func (r *importer) attention(n *step, v value, h *headed) bool {
 	name := r.name(h.parts[0].by, "")
 	r.keep(name+".qkv", all, three)
 	r.keep(name+".out", weight, bias)
-	h.at, h.axes[last] = finished, []part{channelsPart}
+	h.at, h.axes[last] = finished, h.axis(channelsPart)
 	node := r.b.MultiHeadAttention(name, v.node, model.Attention{Heads: count, Causal: h.causal, NoBias: !biased})
 	r.placed(end, node, h)
 	return true

@@ -13,7 +13,7 @@ import (
 )
 
 // Networks of PyTorch's newer exporter answer as in PyTorch: attention with any number of rows or one, with one
-// projection or three, causal or not, behind a class token; and a recurrence of any number of rows.
+// projection or three, causal or not, behind a class token; a recurrence of any number of rows; and BERT with a mask.
 // testdata/torch_new.py writes them.
 func TestNewerExportersAreRead(t *testing.T) {
 	text, err := os.ReadFile("testdata/new/new.json")
@@ -37,6 +37,14 @@ func TestNewerExportersAreRead(t *testing.T) {
 // attends is an attention of two heads over two positions of four channels, whose queries and keys are zeros and whose
 // other weights are the identity, and the mean of the positions. The mask is added to the scores, in these sides.
 func attends(scale float32, sides []byte, mask [4]float32, between string) []byte {
+	mean := with(node("ReduceMean", []string{"z"}, []string{"y"}), "axes", 8<<3, 1)
+	nodes := attentionOf("x", scale, between, node("Add", []string{"s3", "mask"}, []string{"s4"}))
+	return fileOfSides([]int{1, 2, 4}, append(nodes, fixedArray("mask", sides, mask[:]...),
+		with(mean, "keepdims", 3<<3, 0))...)
+}
+
+// attentionOf is the attention of x, z. A node makes the scores s4 of s3.
+func attentionOf(x string, scale float32, between string, masked []byte) [][]byte {
 	var three, out []float32
 	for i := range 4 {
 		for k := range 12 {
@@ -55,21 +63,20 @@ func attends(scale float32, sides []byte, mask [4]float32, between string) []byt
 	}
 	nodes := [][]byte{
 		fixedArray("w", []byte{4, 12}, three...), fixedArray("o", []byte{4, 4}, out...), fixedList("scale", scale),
-		fixedArray("mask", sides, mask[:]...), ints("heads", 1, 2, 2, 2), ints("back", 1, 2, 4), ints("axis", 2),
-		ints("0", 0), ints("4", 4), ints("8", 8), ints("12", 12), node("MatMul", []string{"x", "w"}, []string{"p"}),
+		ints("heads", 1, 2, 2, 2), ints("back", 1, 2, 4), ints("axis", 2),
+		ints("0", 0), ints("4", 4), ints("8", 8), ints("12", 12), node("MatMul", []string{x, "w"}, []string{"p"}),
 	}
 	for name, ends := range map[string][2]string{"q": {"0", "4"}, "k": {"4", "8"}, "v": {"8", "12"}} {
 		nodes = append(nodes, node("Slice", []string{"p", ends[0], ends[1], "axis"}, []string{name + "1"}),
 			node("Reshape", []string{name + "1", "heads"}, []string{name + "2"}))
 	}
-	mean := with(node("ReduceMean", []string{"z"}, []string{"y"}), "axes", 8<<3, 1)
-	return fileOfSides([]int{1, 2, 4}, append(nodes, turned("q2", "q", 0, 2, 1, 3), turned("k2", "k", 0, 2, 3, 1),
+	return append(nodes, turned("q2", "q", 0, 2, 1, 3), turned("k2", "k", 0, 2, 3, 1),
 		turned("v2", "v", 0, 2, 1, 3), node("MatMul", []string{"q", "k"}, []string{"s1"}),
 		with(node(between, []string{"s1"}, []string{"s2"}), "to", 3<<3, 6),
-		node("Mul", []string{"s2", "scale"}, []string{"s3"}), node("Add", []string{"s3", "mask"}, []string{"s4"}),
+		node("Mul", []string{"s2", "scale"}, []string{"s3"}), masked,
 		node("Softmax", []string{"s4"}, []string{"s5"}), node("MatMul", []string{"s5", "v"}, []string{"m1"}),
 		turned("m1", "m2", 0, 2, 1, 3), node("Reshape", []string{"m2", "back"}, []string{"m3"}),
-		node("MatMul", []string{"m3", "o"}, []string{"z"}), with(mean, "keepdims", 3<<3, 0))...)
+		node("MatMul", []string{"m3", "o"}, []string{"z"}))
 }
 
 // A mask is read where it is the same for all heads and lets positions attend to those before them. What else stands in

@@ -88,29 +88,29 @@ func (s *source) choose(opt ONNXOptions) error {
 		}
 	}
 	inputs := slices.DeleteFunc(slices.Clone(s.inputs), func(e end) bool { return s.arrays[e.name] != nil })
+	var beside []end
 	if len(inputs) > 1 { // another output may need the others
-		inputs = slices.DeleteFunc(inputs, func(e end) bool { return !needed[e.name] || s.isTokenType(e) })
+		inputs = slices.DeleteFunc(inputs, func(e end) bool {
+			is := needed[e.name] && (e.name == tokenTypes || e.name == tokenMask)
+			if is {
+				beside = append(beside, e)
+			}
+			return is || !needed[e.name]
+		})
 	}
 	if len(inputs) != 1 {
 		var names []string
 		for _, e := range inputs[:min(len(inputs), mostNamed)] {
 			names = append(names, fmt.Sprintf("%.80q", e.name))
 		}
-		return unfit("the output %.80q needs %d inputs, and a network of disdel has one: %s. Export rows of one length "+
-			"without an attention_mask", s.outputs[0].name, len(inputs), strings.Join(names, ", "))
+		return unfit("the output %.80q needs %d inputs, and a network of disdel has one: %s", s.outputs[0].name,
+			len(inputs), strings.Join(names, ", "))
 	}
 	s.inputs = inputs
-	return s.inputs[0].fix(opt.Row)
-}
-
-// isTokenType tells whether an input says which of two texts a token is of. There is one text here, of type 0.
-func (s *source) isTokenType(e end) bool {
-	if e.name != "token_type_ids" || len(e.sides) != 2 || e.sides[1] < 1 || e.sides[1] > mostFolded {
-		return false
+	if err := s.inputs[0].fix(opt.Row); err != nil {
+		return err
 	}
-	s.arrays[e.name] = &array{name: e.name, kind: int64s, sides: []int{1, e.sides[1]}, ints: make([]int64, e.sides[1])}
-	s.notes = append(s.notes, "the input token_type_ids is left out: all tokens have type 0")
-	return true
+	return s.takeBeside(beside)
 }
 
 // mayAnswer tells whether an output may be a list of float32 for each row, or, without a kind, the names of classes with
@@ -149,14 +149,16 @@ type value struct {
 	array  *array
 	whole  []int64 // of array, where isList: it is a short list of integers, and rowCount stands for the number of rows
 	isList bool
-	means  int // columns of an adaptive pool whose rows are still to come
-	view   view
-	groups int     // of channels, with inGroups, groupsTurned, groupRows and groupsNormed
-	eps    float64 // with groupsNormed
-	heads  *headed
-	zeros  bool    // it is zeros, of any shape
-	states []state // of recurrences, [states rows units]; picked: of one, [rows units]
-	picked bool
+	// what the graph computes of the mask, in each batch of rows; nil: it does not depend on one
+	batches []*array
+	means   int // columns of an adaptive pool whose rows are still to come
+	view    view
+	groups  int     // of channels, with inGroups, groupsTurned, groupRows and groupsNormed
+	eps     float64 // with groupsNormed
+	heads   *headed
+	zeros   bool    // it is zeros, of any shape
+	states  []state // of recurrences, [states rows units]; picked: of one, [rows units]
+	picked  bool
 
 	arranged *arrangement // its pixels are in another order; nil: they are not
 }
@@ -167,8 +169,21 @@ const roomBeside = 4 << 20
 // mostFaults is how many faults of one file are told.
 const mostFaults = 200
 
-// rowCount stands for the number of rows in a shape.
+// rowCount stands for the number of rows in a shape, and manyRows(k) for k times as many.
 const rowCount = math.MinInt64
+
+// mostRows bounds k.
+const mostRows = 1 << 20
+
+func manyRows(k int64) int64 { return rowCount + (k-1)<<20 }
+
+// rowsIn says how many times the number of rows a side is; 0: it does not depend on them.
+func rowsIn(side int64) int64 {
+	if k := (side-rowCount)>>20 + 1; side < 0 && k <= mostRows && manyRows(k) == side {
+		return k
+	}
+	return 0
+}
 
 // importer makes a network of an ONNX graph.
 type importer struct {
@@ -227,7 +242,8 @@ func (r *importer) run() error {
 	}
 	r.foldConstants(steps)
 	for _, n := range steps {
-		if do := known[n.kind]; do != nil && !n.done && r.known(n) && !r.fold(n) && !r.arrange(n) && !r.heads(n) {
+		if do := known[n.kind]; do != nil && !n.done && r.known(n) && !r.fold(n) && !r.readsMask(n) && !r.arrange(n) &&
+			!r.heads(n) {
 			do(r, n)
 		}
 		if _, err := r.b.Graph(); err != nil {
@@ -235,6 +251,7 @@ func (r *importer) run() error {
 			break
 		}
 	}
+	r.checkMask()
 	if last := len(r.faults) - 1; last >= 0 {
 		r.faults[last].Hint = "else " + model.OwnCode
 		return &disdel.Faults{Faults: r.faults}
@@ -291,6 +308,7 @@ func (r *importer) begin() error {
 	for name, a := range r.arrays {
 		r.at[name] = constant(a)
 	}
+	r.beginMask()
 	for _, n := range r.reachable() {
 		for _, name := range n.in {
 			r.users[name] = append(r.users[name], n)
@@ -605,6 +623,9 @@ func layerOf(n *model.Node) disdel.Layer {
 		padded(&l, n.Pad)
 	case model.OpEmbedding:
 		l.Units, l.Width, l.Vocabulary = 0, n.Units, n.Vocabulary
+		if n.Padded {
+			l.Padded = &n.Padded
+		}
 	case model.OpAdaptiveAvgPool, model.OpUpsample, model.OpSpaceToDepth:
 		l.Size, l.SizeHW = side(n.Kernel)
 	case model.OpBatchNorm:

@@ -10,7 +10,7 @@ import (
 // window reads the options of a convolution or pool. It adds padding for ceil_mode where that is the same.
 func (r *importer) window(n *step, in model.Shape, kernel []int64) (w model.Window, ok bool) {
 	if len(in) != 3 {
-		r.fault(n, "its input %v is no image", []int(in))
+		r.noImage(n, in)
 		return w, false
 	}
 	two := func(name string) (s model.Sides, ok bool) {
@@ -596,6 +596,16 @@ func roundUp(w *model.Window, in model.Shape, op model.Op) bool {
 	return op == model.OpMaxPool || bottom == 0 && right == 0
 }
 
+// noImage refuses a node that takes something else than images.
+func (r *importer) noImage(n *step, in model.Shape) {
+	if len(in) == 2 {
+		r.fault(n, "disdel has this layer of images, and of sequences whose rows have channels before positions; "+
+			"these have %d positions of %d channels", in[1], in[0])
+		return
+	}
+	r.fault(n, "its input %v is no image", []int(in))
+}
+
 func globalPool(add func(b *model.Builder, name string, in int) int) nodeReader {
 	return func(r *importer, n *step) {
 		x, ok := r.from(n, 0)
@@ -604,7 +614,7 @@ func globalPool(add func(b *model.Builder, name string, in int) int) nodeReader 
 		case len(r.b.Out(x)) == 2 && n.kind == "GlobalAveragePool":
 			r.layer(n, r.b.TakePosition(r.name(n, ""), x, model.TakeMean))
 		case len(r.b.Out(x)) != 3:
-			r.fault(n, "its input %v is no image", []int(r.b.Out(x)))
+			r.noImage(n, r.b.Out(x))
 		default:
 			r.layer(n, add(r.b, r.name(n, ""), x))
 		}

@@ -10,7 +10,7 @@ func TestMovedWeightsAreNotComputed(t *testing.T) {
 	whole := func(list ...int64) value {
 		return constant(&array{kind: int64s, sides: []int{len(list)}, ints: list})
 	}
-	r := &importer{folds: 0, room: 6, at: map[string]value{
+	r := &importer{source: &source{}, folds: 0, room: 6, at: map[string]value{
 		"a": constant(&array{kind: float32s, sides: []int{2, 2}, float: []float32{1, 2, 3, 4}}),
 		"b": constant(&array{kind: float32s, sides: []int{1, 2}, float: []float32{5, 6}}),
 		"0": whole(0), "1": whole(1), "3": whole(3),
@@ -48,11 +48,14 @@ func TestTheNumberOfRowsIsMovedAndNotComputedWith(t *testing.T) {
 		{step{kind: "Equal", in: []string{"shape", "one"}}, []int64{rowCount, 0, 1}},
 		{step{kind: "Where", in: []string{"mixed", "shape", "one"}}, []int64{rowCount, 1, 1}},
 		{step{kind: "Gather", in: []string{"one", "shape"}}, nil},
-		{step{kind: "Mul", in: []string{"shape", "one"}}, nil},
+		{step{kind: "Mul", in: []string{"shape", "two"}}, []int64{manyRows(2), 6, 2}},
+		{step{kind: "Mul", in: []string{"shape", "shape"}}, nil},
+		{step{kind: "Add", in: []string{"shape", "one"}}, nil},
 		{step{kind: "Range", in: []string{"zero", "shape", "one"}}, nil},
 	} {
-		r := &importer{folds: 100, at: map[string]value{
-			"shape": list(rowCount, 3, 1), "one": list(1), "zero": list(0), "minus": list(-1), "mixed": list(1, 0, 0),
+		r := &importer{source: &source{}, folds: 100, at: map[string]value{
+			"shape": list(rowCount, 3, 1), "one": list(1), "zero": list(0), "two": list(2), "minus": list(-1),
+			"mixed": list(1, 0, 0),
 		}}
 		c.n.out, c.n.options = []string{"y"}, map[string]option{}
 		ok := r.fold(&c.n) && len(r.faults) == 0
@@ -75,6 +78,8 @@ func TestAnAttentionsReshapeMayNameTheRowsAndLeaveHeadsOpen(t *testing.T) {
 		{[]int64{-1, 5, -1, 4}, false},
 		{[]int64{rowCount, rowCount, 3, 4}, false},
 		{[]int64{rowCount, 5, -1, 5}, false},
+		{[]int64{manyRows(5), 3, 4}, true},
+		{[]int64{manyRows(2), 5, 3, 2}, false},
 	} {
 		h := &headed{channels: 12, span: 5, axes: [][]part{{rowsPart}, {positionsPart}, {channelsPart}}}
 		if ok := h.reshape(c.to, true); ok != c.ok || ok && h.heads != 3 {

@@ -42,7 +42,8 @@ func nodeReaders() map[string]nodeReader {
 		"Unsqueeze": loose(constants), "Slice": (*importer).slice, "Pad": (*importer).pad,
 		"SpaceToDepth": (*importer).spaceToDepth, "Einsum": loose(windows), "ReduceL2": loose(windows),
 		"Mod": loose(constants), "Not": loose(constants), "Range": loose(constants), "ScatterND": loose(constants),
-		"GatherElements": loose(constants),
+		"GatherElements": loose(constants), "GatherND": loose(constants), "And": loose(constants),
+		"GreaterOrEqual": loose(constants),
 		"Neg":            loose(constants), "Min": (*importer).least, "Max": (*importer).largest, "Exp": loose(constants),
 		"PRelu": (*importer).prelu, "Resize": (*importer).resize, "Upsample": (*importer).resize,
 	}

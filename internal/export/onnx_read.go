@@ -87,6 +87,7 @@ type source struct {
 	arrays  map[string]*array
 	inputs  []end
 	outputs []end
+	mask    *end // the input that says which tokens are padding; nil: there is none
 	items   int
 	folder  *os.Root         // that has external data; nil: none is read
 	loaded  map[string]int64 // bytes read of each file of external data

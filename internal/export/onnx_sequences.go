@@ -350,7 +350,7 @@ func (r *importer) embedding(n *step) bool {
 	if v.view == tokensTurned {
 		order = positionsFirst
 	}
-	node := r.b.Embedding(name, v.node, table.array.sides[0], table.array.sides[1], false)
+	node := r.b.Embedding(name, v.node, table.array.sides[0], table.array.sides[1], r.mask != nil)
 	r.set(n, value{isNode: true, node: node, view: order})
 	return true
 }

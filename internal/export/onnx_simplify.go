@@ -4,7 +4,7 @@ import "slices"
 
 // noFloats are nodes that give no float32, whatever they take.
 var noFloats = []string{
-	"Shape", "Size", "ArgMax", "ArgMin", "Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "IsNaN",
+	"Shape", "Size", "ArgMax", "ArgMin", "Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "IsNaN", "And",
 }
 
 // simplify takes nodes away that give what they take, as Keras writes them between all others.

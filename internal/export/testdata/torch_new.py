@@ -1,6 +1,7 @@
 """Writes small networks as PyTorch's newer exporter has them (torch.onnx.export with dynamo, the usual one since PyTorch
-2.9), as FOLDER/NAME.onnx, and FOLDER/new.json with a row and PyTorch's answers for each. It needs onnxscript. The files
-beside it were written with PyTorch 2.15. What machines and programs leave in such files is taken out."""
+2.9), as FOLDER/NAME.onnx, and FOLDER/new.json with a row and PyTorch's answers for each. Files named script are of the
+older exporter. It needs onnxscript and transformers. The files beside it were written with PyTorch 2.15 and
+transformers 5.24. What machines and programs leave in such files is taken out."""
 import contextlib
 import io
 import json
@@ -10,6 +11,7 @@ import onnx
 import torch
 import torch.nn.functional as F
 from torch import nn
+from transformers import BertConfig, BertForSequenceClassification
 
 
 class Three(nn.Module):
@@ -60,6 +62,20 @@ class Patches(nn.Module):
         return self.head(self.layer(x)[:, 0])
 
 
+class Masked(nn.Module):
+    """BERT with a mask of padding, which is token 0."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = BertForSequenceClassification(BertConfig(
+            vocab_size=20, hidden_size=4, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8,
+            max_position_embeddings=5, type_vocab_size=1, num_labels=3, initializer_range=0.5))
+
+    def forward(self, input_ids, attention_mask=None):
+        mask = (input_ids != 0).long() if attention_mask is None else attention_mask
+        return self.net(input_ids=input_ids, attention_mask=mask).logits
+
+
 torch.manual_seed(5)
 folder, answers = sys.argv[1], {}
 encoder = nn.TransformerEncoderLayer(8, 2, 12, 0.0, batch_first=True)
@@ -67,12 +83,24 @@ for name, net, rows in [
     ("encoder", Text(encoder, None), False), ("encoder-rows", Text(encoder, None), True),
     ("causal-rows", Text(Three(8, 2, True, True), -1), True), ("three", Text(Three(8, 4, False, False), 0), False),
     ("lstm-rows", Text(nn.LSTM(8, 6, batch_first=True, bidirectional=True), -1), True), ("patches-rows", Patches(), True),
+    ("masked-rows", Masked(), True), ("masked-script-rows", Masked(), True),
 ]:
     net.eval()
     x = torch.randn(1, 1, 4, 4) if name.startswith("patches") else torch.randint(0, 20, (1, 5))
-    shapes = {"dynamic_shapes": ({0: torch.export.Dim("rows")},)} if rows else {}
+    inputs = [torch.cat([x, x]) if rows else x]
+    names = ["input_ids", "attention_mask"] if isinstance(net, Masked) else ["x"]
+    if isinstance(net, Masked):
+        x[0, 3:] = 0
+        inputs.append(torch.ones_like(inputs[0]))
     with contextlib.redirect_stdout(io.StringIO()):
-        model = torch.onnx.export(net, (torch.cat([x, x]) if rows else x,), dynamo=True, verbose=False, **shapes).model_proto
+        if "script" in name:
+            torch.onnx.export(net, tuple(inputs), f"{folder}/{name}.onnx", dynamo=False, input_names=names,
+                              dynamic_axes={name: {0: "rows"} for name in names})
+            model = onnx.load(f"{folder}/{name}.onnx")
+        else:
+            shapes = {"dynamic_shapes": tuple({0: torch.export.Dim("rows")} for _ in inputs)} if rows else {}
+            named = {"input_names": names} if len(names) > 1 else {}
+            model = torch.onnx.export(net, tuple(inputs), dynamo=True, verbose=False, **named, **shapes).model_proto
     del model.graph.value_info[:], model.metadata_props[:], model.graph.metadata_props[:], model.functions[:]
     for node in model.graph.node:
         del node.metadata_props[:]

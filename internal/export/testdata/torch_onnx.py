@@ -143,6 +143,18 @@ class Grouped(nn.Module):
         return self.fc(nn.functional.adaptive_avg_pool2d(self.plain(x) * x, 1).flatten(1))
 
 
+class Heads(nn.Module):
+    """A block of a transformer over embedded tokens; positions come first within."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.head = nn.Embedding(20, 12), nn.Linear(12, 3)
+        self.block = nn.TransformerEncoderLayer(12, 3, 16)
+
+    def forward(self, x):
+        return self.head(self.block(self.table(x).transpose(0, 1)).mean(0))
+
+
 class Patches(nn.Module):
     """A block of torchvision's vision transformer."""
 
@@ -298,6 +310,7 @@ for name, net, sides, changes in [
     ("gru_both", Reader(nn.GRU, lambda y, h: y.mean(1), True), 7, {}), ("gru_first", Reader(nn.GRU, lambda y, h: y[:, 0], True), 7, {}),
     ("gru_squeezed", Reader(nn.GRU, lambda y, h: h.squeeze(0)), 7, {"opset_version": 11}),
     ("lstm_turned", Reader(nn.LSTM, lambda y, h: y[-1], rows_first=False), 7, {}), ("one_gru", Reader(nn.GRU, lambda y, h: y[:, -1], layers=3), 7, {}),
+    ("heads", Heads(), 7, {}), ("heads_rows", Heads(), 7, {"dynamic_axes": {"in": {0: "rows"}}}),
     ("signal", Signal(), [3, 16], {}), ("words", Words(), 7, {}), ("table", Table(), [6, 4], {}), ("decoder", Decoder(), [2, 7, 8], {}),
     ("hard", Hard(), [3, 9, 8], {}), ("hard_rows", Hard(), [3, 9, 8], {"dynamic_axes": {"in": {0: "rows"}}}),
     ("joined", Joined(), [7], {}), ("perceptron", nn.Sequential(nn.Linear(7, 5), nn.ELU(), nn.Linear(5, 2), nn.Sigmoid()), [7], {}),
