@@ -234,7 +234,9 @@ func returned(e *model.Entry) (float64, error) {
 	}
 	x := make([]float32, g.Input().Len())
 	for i := range x {
-		x[i] = float32(math.Sin(float64(i)))
+		if x[i] = float32(math.Sin(float64(i))); g.HasTokens() {
+			x[i] = float32(7 * i % 100)
+		}
 	}
 	want, err := answers(g, weights, 1, x)
 	if err != nil {
