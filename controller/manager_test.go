@@ -130,10 +130,14 @@ func scriptSpec(t *testing.T, words []string) Spec {
 		job.Training.EarlyStop = &disdel.EarlyStop{Metric: "valLoss", Patience: int(v)}
 	}
 	if v, ok := o["accuracy"]; ok {
-		job.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricAccuracy, Target: &v, Patience: int(o["patience"])}
+		job.Training.EarlyStop = &disdel.EarlyStop{
+			Metric: disdel.MetricAccuracy, Target: &v, Patience: int(o["patience"]),
+		}
 	}
 	if v, ok := o["valTarget"]; ok {
-		job.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricValLoss, Target: &v, Patience: int(o["patience"])}
+		job.Training.EarlyStop = &disdel.EarlyStop{
+			Metric: disdel.MetricValLoss, Target: &v, Patience: int(o["patience"]),
+		}
 	}
 	if v, ok := o["r2"]; ok {
 		job.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricR2, Target: &v}

@@ -118,7 +118,7 @@ func TestEstimatorsAreChosenByName(t *testing.T) {
 
 // Less risk takes more memory, up to what is needed for certain; the likely peak and its interval do not depend on it.
 func TestTheTotalFollowsTheRisk(t *testing.T) {
-	in := Input{Graph: lenet(t), BatchSize: 32, Rows: 30_000, SampleBytes: 784, Epochs: 2, Optimizer: adam}
+	in := Input{Graph: lenet(t), BatchSize: 32, Rows: 30_000, SampleBytes: 784, Epochs: 1, Optimizer: adam}
 	at := func(risk float64) disdel.Estimate {
 		e, err := New(backends.Standard(nil), "", risk, nil)
 		if err != nil {
@@ -157,7 +157,8 @@ func TestQuantilesAreStudents(t *testing.T) {
 	}
 }
 
-// Threads have stacks, a process that computes only once takes less, and a chunk counts where it is the largest thing there ever is.
+// Threads have stacks, a process that computes only once takes less, and a chunk counts where it is the largest thing
+// there ever is.
 func TestSmallTermsCount(t *testing.T) {
 	in := Input{Graph: lenet(t), BatchSize: 1, Rows: 10, SampleBytes: 784, Epochs: 1}
 	large := in // keeps no garbage

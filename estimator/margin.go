@@ -25,6 +25,9 @@ type need struct {
 // phases are the reading of the rows, before there is an engine, and everything after it. The slab is exact and the
 // shard almost. The process varies, and so does the garbage on the Go heap.
 func (c calibration) phases(task disdel.Task, in Input, e disdel.Estimate) need {
+	if task != disdel.TaskAggregate {
+		c.Package -= c.once(in)
+	}
 	if e.Method == methodMeasured {
 		heap := e.Likely - e.Package
 		p := phase{

@@ -298,14 +298,20 @@ func (in Input) readAhead() disdel.Bytes {
 func (c calibration) planned(in Input, node disdel.Bytes) disdel.Estimate {
 	e := c.terms(in)
 	e.Package += disdel.Bytes(max(in.Threads, 1)-1)*c.Thread + in.nodes(node)
-	if in.Epochs == 1 {
-		e.Package -= c.Once
-	}
+	e.Package -= c.once(in)
 	if e.Device > 0 { // another thread fills the next batch while a device computes
 		e.Package += c.Thread
 		e.Misc += in.batch()
 	}
 	return e
+}
+
+// once is how much less the process of an action with an engine takes because it computes only once.
+func (c calibration) once(in Input) disdel.Bytes {
+	if in.Epochs == 1 {
+		return c.Once
+	}
+	return 0
 }
 
 // batch is the size of one batch: inputs and labels.

@@ -296,8 +296,8 @@ func (s *Service) FindModel(ctx context.Context, ref string) (out infer.FoundMod
 	return out, s.unknownModel(ctx, at, ref, err)
 }
 
-// unknownModel says whose model was not found, and which tenant shares a model of that name. at is the owner whose models
-// were searched. Other errors stay.
+// unknownModel says whose model was not found, and which tenant shares a model of that name. at is the owner whose
+// models were searched. Other errors stay.
 func (s *Service) unknownModel(ctx context.Context, at *Service, ref string, err error) error {
 	if disdel.KindOf(err) != disdel.NotFound {
 		return err

@@ -127,6 +127,9 @@ func (w *worker) change() Advice {
 	case disdel.OutcomeDiverged:
 		return w.smallerSteps()
 	case disdel.OutcomeCorrupt:
+		if w.a.Failure != nil && w.a.Failure.Hint != "" {
+			return none("its input is damaged: %s", w.a.Failure.Hint)
+		}
 		return none("the data set or an update is damaged: remove %q and add it again, then submit the job as it is",
 			r.Data.Name)
 	case disdel.OutcomeTooLarge:

@@ -79,6 +79,22 @@ func TestForAnImageThatDoesNotStart(t *testing.T) {
 	}
 }
 
+// Damaged input has the next step that the failure names: it may be weights, and no data set.
+func TestForDamagedInput(t *testing.T) {
+	for hint, want := range map[string]string{
+		"":                       `remove "digits" and add it again`,
+		"import the model again": "its input is damaged: import the model again",
+	} {
+		a := disdel.Activation{ID: "a", Outcome: disdel.OutcomeCorrupt}
+		a.Failure = &disdel.Error{Kind: disdel.Corrupt, Activation: "a", Hint: hint}
+		r := &disdel.Record{Status: disdel.StatusFailed, Failure: a.Failure, Activations: []disdel.Activation{a}}
+		r.Data.Name = "digits"
+		if got := For(r); got.Pass || !strings.Contains(got.Why, want) {
+			t.Errorf("%q: %+v", hint, got)
+		}
+	}
+}
+
 // Only a job that its budget ended is told that it stopped before it cost more. A plan that is refused for another
 // limit names a change of that one.
 func TestForAPlanAboveALimit(t *testing.T) {

@@ -75,7 +75,7 @@ func TestJobsTrainOnTheGorgoniaBackend(t *testing.T) {
 		t.Fatal(errs)
 	}
 	const job = "../../examples/digits-cnn.yaml"
-	out, errs, code := d.run("submit", job, "--backend", "gorgonia", "--epochs", "2", "-o", "json")
+	out, errs, code := d.run("submit", job, "--backend", "gorgonia", "--epochs", "4", "-o", "json")
 	if code != 0 {
 		t.Fatalf("exit code %d\n%s", code, errs)
 	}
@@ -83,7 +83,7 @@ func TestJobsTrainOnTheGorgoniaBackend(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatal(err)
 	}
-	if r.Accuracy < 0.5 || r.Job.Training.Backend != "gorgonia" {
+	if r.Accuracy < 0.8 || r.Job.Training.Backend != "gorgonia" {
 		t.Errorf("accuracy %v on backend %q", r.Accuracy, r.Job.Training.Backend)
 	}
 	if _, errs, code := d.run("submit", job, "--backend", "torch"); code != terminal.ExitUsage ||

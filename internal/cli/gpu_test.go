@@ -35,8 +35,9 @@ func onEmulated(t *testing.T) *tool {
 		t.Skip("left out: ", err)
 	}
 	if err == nil {
+		const device = "emulated-device"
 		err = errors.Join(os.Remove(d.path), link(once, d.path),
-			link(filepath.Join(filepath.Dir(once), "emulated-device"), filepath.Join(filepath.Dir(d.path), "emulated-device")))
+			link(filepath.Join(filepath.Dir(once), device), filepath.Join(filepath.Dir(d.path), device)))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -71,8 +71,8 @@ func (s *source) choose(opt ONNXOptions) error {
 			names = append(names, fmt.Sprintf("%.80q", e.name))
 		}
 		if s.outputs = slices.DeleteFunc(s.outputs, func(e end) bool { return !e.mayAnswer() }); len(s.outputs) != 1 {
-			return unfit("the graph has %d outputs, and a network of disdel has one; --output chooses one of them: %s", n,
-				strings.Join(names, ", "))
+			return unfit("the graph has %d outputs, and a network of disdel has one; --output chooses one of them: %s",
+				n, strings.Join(names, ", "))
 		}
 		s.notes = append(s.notes, fmt.Sprintf("of the outputs %s only %.80q may be a list of float32 for each row; "+
 			"--output chooses another one", strings.Join(names, ", "), s.outputs[0].name))
@@ -113,8 +113,8 @@ func (s *source) choose(opt ONNXOptions) error {
 	return s.takeBeside(beside)
 }
 
-// mayAnswer tells whether an output may be a list of float32 for each row, or, without a kind, the names of classes with
-// their probabilities.
+// mayAnswer tells whether an output may be a list of float32 for each row, or, without a kind, the names of classes
+// with their probabilities.
 func (e *end) mayAnswer() bool {
 	return e.kind == 0 || e.kind == float32s && (len(e.sides) == 0 || len(e.sides) == 2)
 }

@@ -24,7 +24,11 @@ func isHidden(mask, position int) bool { return mask > 0 && (position+1)>>(mask-
 func (s *source) takeBeside(list []end) error {
 	in := &s.inputs[0]
 	for _, e := range list {
-		if len(in.sides) != 2 || in.sides[1] == 0 {
+		if len(in.sides) != 2 || in.kind == float32s {
+			return unfit("the input %.80q goes with rows of tokens, and %.80q with the sides %v is none of integers; "+
+				"disdel knows padding by its token, 0", e.name, in.name, in.sides)
+		}
+		if in.sides[1] == 0 {
 			return nil // begin says what is wrong with the tokens
 		}
 		if len(e.sides) != 2 || e.sides[1] != 0 && e.sides[1] != in.sides[1] || slices.Max(in.sides) > mostFolded {
@@ -324,7 +328,7 @@ func (t tensor) hides(span int, hidden func(query, key int) bool) bool {
 	return true
 }
 
-// checkMask refuses layers that leave padding out where the file does not, and attentions that see it.
+// checkMask refuses layers that leave padding out where the file does not.
 func (r *importer) checkMask() {
 	g, err := r.b.Graph()
 	if r.mask == nil || err != nil {

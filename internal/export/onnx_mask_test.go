@@ -40,6 +40,11 @@ func TestAMaskOfPaddingIsPadded(t *testing.T) {
 		got := answers(t, g, in.Weights, 2, []float32{1, 2, 1, 0})
 		wantClose(t, name, got, []float32{4.5, 5.5, 6.5, 7.5, 8, 10, 12, 14})
 	}
+	if _, err := export.ImportONNX(fileOfSides([]int{1, 2}, beside("attention_mask"), node("Relu", []string{"x"},
+		[]string{"z"}), node("Where", []string{"attention_mask", "z", "x"}, []string{"y"})), nil,
+		export.ONNXOptions{}); err == nil || !strings.Contains(err.Error(), "goes with rows of tokens") {
+		t.Errorf("rows of numbers: %v", err)
+	}
 	mean := with(listed(node("ReduceMean", []string{"z"}, []string{"y"}), "axes", 1), "keepdims", 3<<3, 0)
 	choice := func(of ...string) []byte { return node("Where", of, []string{"s4"}) }
 	for name, c := range map[string]struct {
@@ -65,9 +70,11 @@ func TestAPoolOfPositionsIsRefusedPlainly(t *testing.T) {
 		return listed(node("Transpose", []string{in}, []string{out}), "perm", 0, 2, 1)
 	}
 	file := fileOfSides([]int{1, 4, 2}, turn("x", "a"),
-		listed(node("MaxPool", []string{"a"}, []string{"p"}), "kernel_shape", 2), node("Flatten", []string{"p"}, []string{"y"}))
+		listed(node("MaxPool", []string{"a"}, []string{"p"}), "kernel_shape", 2),
+		node("Flatten", []string{"p"}, []string{"y"}))
 	_, err := export.ImportONNX(file, nil, export.ONNXOptions{})
-	if err == nil || !strings.Contains(err.Error(), `node "p" (MaxPool)`) || !strings.Contains(err.Error(), "4 positions of 2 ch") {
+	if err == nil || !strings.Contains(err.Error(), `node "p" (MaxPool)`) ||
+		!strings.Contains(err.Error(), "4 positions of 2 ch") {
 		t.Error(err)
 	}
 }

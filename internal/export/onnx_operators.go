@@ -44,7 +44,8 @@ func nodeReaders() map[string]nodeReader {
 		"Mod": loose(constants), "Not": loose(constants), "Range": loose(constants), "ScatterND": loose(constants),
 		"GatherElements": loose(constants), "GatherND": loose(constants), "And": loose(constants),
 		"GreaterOrEqual": loose(constants),
-		"Neg":            loose(constants), "Min": (*importer).least, "Max": (*importer).largest, "Exp": loose(constants),
+		"Neg":            loose(constants), "Exp": loose(constants),
+		"Min": (*importer).least, "Max": (*importer).largest,
 		"PRelu": (*importer).prelu, "Resize": (*importer).resize, "Upsample": (*importer).resize,
 	}
 }

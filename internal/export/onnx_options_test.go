@@ -53,7 +53,8 @@ func TestWhatAnONNXFileLeavesOpenIsGiven(t *testing.T) {
 	}
 }
 
-// Of several outputs, labels of int64 and states of three sides are no answer. The only other one is, and a note says so.
+// Of several outputs, labels of int64 and states of three sides are no answer. The only other one is, and a note says
+// so.
 func TestTheOnlyOutputThatMayBeTheAnswerIsChosen(t *testing.T) {
 	output := func(name string, kind byte, sides ...byte) []byte {
 		var list []byte
@@ -64,7 +65,8 @@ func TestTheOnlyOutputThatMayBeTheAnswerIsChosen(t *testing.T) {
 	}
 	read := func(more ...[]byte) (export.Imported, error) {
 		nodes := [][]byte{
-			node("GlobalAveragePool", []string{"x"}, []string{"half"}), node("Flatten", []string{"half"}, []string{"p"}),
+			node("GlobalAveragePool", []string{"x"}, []string{"half"}),
+			node("Flatten", []string{"half"}, []string{"p"}),
 			node("ArgMax", []string{"p"}, []string{"label"}), output("label", 7, 1), output("half", 1, 1, 3, 1, 1),
 			output("p", 1, 1, 3),
 		}

@@ -129,7 +129,8 @@ func (r *importer) twoClasses(n *step) (join *step) {
 		return nil
 	}
 	for _, rest := range r.users[p.out[0]] {
-		if rest.kind != "Sub" || len(rest.out) != 1 || len(rest.in) != 2 || rest.in[1] != p.out[0] || !r.scalar(rest, 1) {
+		if rest.kind != "Sub" || len(rest.out) != 1 || len(rest.in) != 2 || rest.in[1] != p.out[0] ||
+			!r.scalar(rest, 1) {
 			continue
 		}
 		join = r.users[p.out[0]][0]

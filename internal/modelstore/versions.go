@@ -27,7 +27,8 @@ func (m *Model) Metric() disdel.Metric {
 	return m.Data.Metric("")
 }
 
-// Measured tells whether held-out rows showed how good the model is: a job whose last evaluation failed has a model, too.
+// Measured tells whether held-out rows showed how good the model is: a job whose last evaluation failed has a model,
+// too.
 func (m *Model) Measured() bool { return m.Data.HeldOut > 0 && (m.Evaluated == nil || *m.Evaluated) }
 
 // Figures returns what held-out rows showed of the model.

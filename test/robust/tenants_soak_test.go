@@ -256,11 +256,12 @@ func (s *soaked) atRest() (least sample) {
 	for _, waiting := range children(s.as("ann").cmd.Process.Pid) {
 		syscall.Kill(waiting, syscall.SIGKILL) //nolint:errcheck // it may have ended
 	}
-	time.Sleep(100 * time.Second)  // connections that nobody uses are closed after 90
-	const looks, requests = 60, 20 // a collection counts what is allocated meanwhile: looks differ by up to 4 %
+	time.Sleep(100 * time.Second) // connections that nobody uses are closed after 90
+	// A collection counts what is allocated meanwhile: looks differ by up to 4 %.
+	const looks, requests = 60, 20
 	least.of = map[string]float64{}
 	for range looks {
-		time.Sleep(time.Second / 4)
+		time.Sleep(time.Second)
 		for range requests {
 			s.server.call("GET", "/metrics", nil) //nolint:errcheck // whatever it answers
 		}
