@@ -81,8 +81,8 @@ func (b *planBuilder) onDisk(own way, ways []way, limit disdel.Bytes) (out []way
 	return out
 }
 
-// leastOnDisk is how many bytes of rows are worth a file.
-const leastOnDisk = disdel.MB
+// leastOnDisk is how many bytes of rows are worth a file. Limits are whole megabytes, so fewer bytes seldom matter.
+const leastOnDisk = 32 * disdel.KB
 
 // mayKeepOnDisk tells whether the plan may keep the rows in files: the job file does not say where they are kept, and
 // they take memory that files save.
