@@ -43,6 +43,8 @@ type DenseInput struct {
 	Label   string   `json:"label,omitempty"`
 	Missing []string `json:"missing,omitempty"`
 	Decimal string   `json:"decimal,omitempty"` // the mark of decimals in a table's file; "": a point, none for thousands
+	// Separator is the character between the columns of a table's file that the user named; "": it was detected.
+	Separator string `json:"separator,omitempty"`
 	// Tokenizer is the tokenizer.json of rows that are tokens of text; nil: they are not.
 	Tokenizer json.RawMessage `json:"tokenizer,omitempty"`
 	// NextToken says that rows are texts whose next tokens are learned; Classes is the number of tokens.
@@ -67,7 +69,8 @@ func (s *Store) writeDense(ctx context.Context, in *DenseInput, dry bool) (Manif
 	m := Manifest{
 		APIVersion: disdel.APIVersion, Name: in.Name, Title: in.Title, License: in.License, Sample: in.Shape,
 		Classes: in.Classes, ClassNames: in.ClassNames, Targets: in.Targets, DType: "F32", Scale: 1, Columns: in.Columns,
-		Label: in.Label, Missing: in.Missing, Decimal: in.Decimal, NextToken: in.NextToken,
+		Label: in.Label, Missing: in.Missing, Decimal: in.Decimal, Separator: in.Separator,
+		NextToken: in.NextToken,
 	}
 	if in.Bytes {
 		m.DType, m.Scale = "U8", 1.0/255

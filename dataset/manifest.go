@@ -47,6 +47,8 @@ type Manifest struct {
 	Missing []string `json:"missing,omitempty"`
 	// Decimal is the mark of decimals in a table's file: a comma, or a point beside commas for thousands; "": a point.
 	Decimal string `json:"decimal,omitempty"`
+	// Separator is the character between the columns of a table's file that the user named; "": it was detected.
+	Separator string `json:"separator,omitempty"`
 	// Tokenizer is the checksum of the tokenizer.json beside the manifest, if the rows are tokens of text.
 	Tokenizer string `json:"tokenizer,omitempty"`
 	// Tokens is one more than the largest token of a row of text. An embedding needs as many rows. 0: not known.
@@ -192,6 +194,8 @@ type Table struct {
 	Label   string   `json:"label,omitempty"`   // the column of the classes; "": rows have targets
 	Missing []string `json:"missing,omitempty"` // texts that stand for no value, besides the usual ones
 	Decimal string   `json:"decimal,omitempty"` // the mark of decimals; the other of comma and point separates thousands
+	// Separator is the character between the columns that the user named; "": it was detected.
+	Separator string `json:"separator,omitempty"`
 }
 
 // Table returns the description of a table's columns as JSON; nil for a data set that is no table, or that an earlier
@@ -200,7 +204,7 @@ func (m *Manifest) Table() []byte {
 	if len(m.Columns) == 0 || m.Sparse != nil || m.Label == "" && m.Targets == nil {
 		return nil
 	}
-	data, err := json.Marshal(Table{m.Columns, m.Label, m.Missing, m.Decimal})
+	data, err := json.Marshal(Table{m.Columns, m.Label, m.Missing, m.Decimal, m.Separator})
 	if err != nil {
 		panic("dataset: a description of columns is plain data: " + err.Error())
 	}

@@ -99,6 +99,9 @@ func (c CSV) Input(name string) (in dataset.DenseInput, err error) {
 	}
 	if in.Columns != nil {
 		in.Missing, in.Decimal = t.CSV.Missing, t.Decimal
+		if c.Separator > 0 {
+			in.Separator = string(c.Separator)
+		}
 	}
 	if in.Columns != nil && len(t.targets) == 0 {
 		in.Label = t.names[t.label]

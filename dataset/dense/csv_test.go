@@ -185,6 +185,18 @@ func TestTablesAreWrittenInManyWays(t *testing.T) {
 			[]string{"p", "q"},
 			kept{Values: []float32{5, 1.5}},
 		},
+		"a name with a line break": {
+			CSV{Source: dataset.TextSource("a", "\"two\nlines\";b;y\n1;2;p\n3;4;q\n"), Scale: AsIs},
+			[]int{1, 1, 2},
+			[]string{"p", "q"},
+			kept{Values: []float32{1, 2}},
+		},
+		"names with commas between bars, and an empty line": {
+			CSV{Source: dataset.TextSource("a", "a,1|b,2|y\r\n1|2|p\r\n\r\n3|4|q\r\n"), Scale: AsIs},
+			[]int{1, 1, 2},
+			[]string{"p", "q"},
+			kept{Values: []float32{1, 2}},
+		},
 		"a header with a name twice, and an empty one": {
 			CSV{Source: dataset.TextSource("a", "a,a,,y\n1,2,9,p\n3,4,9,q\n"), Skip: []string{"a", "column 3"}, Scale: AsIs},
 			[]int{1, 1, 1},

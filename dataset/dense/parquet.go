@@ -210,8 +210,8 @@ func (f *parquetFile) damaged(what string, err error) error {
 func (f *parquetFile) guard(what string, read func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // its assembler may read beyond a damaged page
 	defer func() {
-		if p := recover(); p != nil {
-			err = f.damaged(what, fmt.Errorf("%v", p))
+		if recover() != nil { // what it says is for programmers
+			err = f.damaged(what, nil)
 		}
 	}()
 	err = read()

@@ -3,6 +3,7 @@ package dense
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -518,30 +519,20 @@ func SeparatorOf(from dataset.Source) (rune, error) {
 	return ',', err
 }
 
-// Separator is the one that separates the columns of a table that begins so: the most frequent comma, semicolon, tab or
-// bar of the first line. It is Blanks if these divide no line, or tabs divide lines into different numbers of fields,
-// and runs of blanks divide all lines into the same number.
+// Separator is the one that separates the columns of a table that begins so: a comma, semicolon, tab or bar that divides
+// all lines into the same number of fields, or else the most frequent one of the first line. It is Blanks if these
+// divide no line, or tabs divide lines into different numbers of fields, and runs of blanks divide all lines into the
+// same number.
 func Separator(head []byte) rune {
-	line, _, _ := bytes.Cut(head, []byte{'\n'})
-	quoted, best, maximum := false, ',', 0
-	counts := map[rune]int{}
-	for _, c := range string(line) {
-		switch {
-		case c == '"':
-			quoted = !quoted
-		case !quoted:
-			counts[c]++
-		}
-	}
+	head = wholeRecords(head)
+	best, fields := ',', []int{1}
 	for _, c := range ",;\t|" { // of several alike the first
-		if counts[c] > maximum {
-			best, maximum = c, counts[c]
+		own, _ := fieldsOf(head, byte(c))
+		if len(own) > 0 && (even(own) && !even(fields) || even(own) == even(fields) && own[0] > fields[0]) {
+			best, fields = c, own
 		}
 	}
-	head = wholeLines(head)
-	fields, _ := fieldsOf(head, byte(best))
-	switch {
-	case even(fields), maximum > 0 && best != '\t' && (len(fields) < 2 || fields[1] > 1):
+	if even(fields) || fields[0] > 1 && best != '\t' && (len(fields) < 2 || fields[1] > 1) {
 		return best
 	}
 	if fields, _ = fieldsOf(BlanksAsTabs(head), '\t'); even(fields) || len(fields) > 2 && even(fields[1:]) &&
@@ -551,13 +542,13 @@ func Separator(head []byte) rune {
 	return best
 }
 
-// wholeLines is what the first bytes of a file have of whole lines.
-func wholeLines(head []byte) []byte {
+// wholeRecords is what the first bytes of a file have of whole records; all, if they end within the first one.
+func wholeRecords(head []byte) []byte {
 	if len(head) < sniffBytes {
 		return head
 	}
 	head = head[:sniffBytes]
-	return head[:bytes.LastIndexByte(head, '\n')+1]
+	return head[:cmp.Or(recordsEnd(head), len(head))]
 }
 
 // fieldsOf counts the fields of each line that is not empty, and returns also the numbers of the lines.
@@ -575,7 +566,10 @@ func fieldsOf(text []byte, by byte) (fields, lines []int) {
 		case c == by && !quoted:
 			n++
 		}
-		if length++; c == '\n' {
+		if c != '\r' {
+			length++
+		}
+		if c == '\n' {
 			line++
 		}
 	}
@@ -594,7 +588,7 @@ func (t *table) singleColumn(head []byte) error {
 		Msg:  "its first line has a single column, and a row is a label and values",
 		Hint: "say how columns are separated: --separator",
 	}
-	fields, lines := fieldsOf(BlanksAsTabs(wholeLines(head)), '\t')
+	fields, lines := fieldsOf(BlanksAsTabs(wholeRecords(head)), '\t')
 	at := slices.IndexFunc(fields, func(n int) bool { return n != fields[0] })
 	switch {
 	case bytes.HasPrefix(head, []byte("#")), bytes.HasPrefix(head, []byte("%")):

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
@@ -230,15 +231,33 @@ func (r *rawRows) byPosition(places []int) bool {
 	return true
 }
 
-// separator is the one of CSV. A single row shows blanks between its fields only if it has no other separator.
+// separator is the one of CSV: that of the table's file, if it divides the header. A single row shows blanks between its
+// fields only if it has no other separator.
 func (r *rawRows) separator(data []byte) rune {
 	line, _, _ := bytes.Cut(bytes.TrimSpace(data), []byte("\n"))
+	if named, size := utf8.DecodeRuneInString(r.table.Separator); size > 0 && divides(data, named) {
+		return named
+	}
 	_, isName := r.at[string(line)]
 	by := dense.Separator(data)
 	if by != ',' || isName || bytes.ContainsRune(line, ',') || !bytes.ContainsRune(line, ' ') {
 		return by
 	}
 	return dense.Blanks
+}
+
+// divides tells whether a character is in the first record of CSV, outside quotes.
+func divides(data []byte, by rune) bool {
+	quoted := false
+	for _, c := range string(data) {
+		switch {
+		case c == '"':
+			quoted = !quoted
+		case !quoted && (c == by || c == '\n'):
+			return c == by
+		}
+	}
+	return false
 }
 
 // rawObjects returns JSON objects with the columns of rows: one, a list of them, {"rows": [...]}, or one in each line.

@@ -72,7 +72,9 @@ func modelOf(t *testing.T, in *dataset.DenseInput) *Model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	form := dataset.Table{Columns: in.Columns, Label: in.Label, Missing: in.Missing, Decimal: in.Decimal}
+	form := dataset.Table{
+		Columns: in.Columns, Label: in.Label, Missing: in.Missing, Decimal: in.Decimal, Separator: in.Separator,
+	}
 	return &Model{
 		Model: modelstore.Model{
 			Network: disdel.Network{Targets: in.Targets}, Labels: in.ClassNames, Data: disdel.DataInfo{Classes: in.Classes},
