@@ -1,6 +1,7 @@
 package export
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -86,6 +87,10 @@ func sidesOf(g *model.Graph, p model.Param) []int {
 	n := &g.Nodes[p.Node]
 	norm, bias := n.Op == model.OpLayerNorm || n.Op == model.OpRMSNorm, n.Op == model.OpDense && len(p.Shape) == 1
 	switch {
+	case bias && beforeRecurrence(g, p.Node):
+		return p.Shape
+	case isOfPositions(g, n) && len(p.Shape) > 1:
+		return p.Shape[:3]
 	case len(n.Out) == 3 && (n.Op == model.OpPReLU || n.Op == model.OpRMSNorm || n.Op == model.OpGroupNorm):
 		return []int{p.Len(), 1, 1}
 	case len(n.Out) == 2 && (norm || bias || n.Op == model.OpClassToken):
@@ -128,7 +133,21 @@ var simple = map[model.Op]string{
 // node writes what a node computes.
 func (t *translator) node(i int) error {
 	n := &t.source.Nodes[i]
+	if t.at[i] != "" { // written with the other direction
+		return nil
+	}
+	if beforeRecurrence(t.source, i) { // written with it
+		t.at[i] = t.at[n.Inputs[0]]
+		return nil
+	}
 	o := operator{name: n.Name, out: n.Name + ".out"}
+	recurrent := n.Op == model.OpLSTM || n.Op == model.OpGRU
+	if recurrent && t.hasReverse(i) { // the last of its nodes joins the directions
+		for range 5 {
+			t.at[i], i = "-", i+1
+		}
+		o.out = t.source.Nodes[i].Name + ".out"
+	}
 	if i == len(t.at)-1 {
 		o.out = OutputName
 	}
@@ -136,10 +155,16 @@ func (t *translator) node(i int) error {
 		o.in = append(o.in, t.at[from])
 	}
 	t.at[i] = o.out
+	if recurrent {
+		t.recurrent(n, o, i)
+		return nil
+	}
 	drops := false
 	switch n.Op {
 	case model.OpDropout, model.OpDropout2D, model.OpDropPath: // they do nothing but while a network learns
 		drops = true
+	case model.OpSequence: // views before and behind a convolution over positions
+		drops = len(n.Out) == 3 || isOfPositions(t.source, &t.source.Nodes[n.Inputs[0]])
 	}
 	switch kind, plain := simple[n.Op]; {
 	case n.Op == model.OpInput:
@@ -166,9 +191,13 @@ func (t *translator) special(n *model.Node, o operator) error {
 	switch n.Op {
 	case model.OpConv:
 		o.in = append(o.in, n.Name+".weight")
-		t.as("Conv", biased(n, o), integers("kernel_shape", n.Kernel.H, n.Kernel.W),
-			integers("strides", n.Stride.H, n.Stride.W), pads(n), integers("dilations", n.Dilation.H, n.Dilation.W),
-			integer("group", int64(n.Groups)))
+		axes, pads := 2, pads(n)
+		if isOfPositions(t.source, n) {
+			axes, pads = 1, integers("pads", n.Pad.Top, n.Pad.Bottom)
+		}
+		sides := func(name string, s model.Sides) attribute { return integers(name, []int{s.H, s.W}[:axes]...) }
+		t.as("Conv", biased(n, o), sides("kernel_shape", n.Kernel), sides("strides", n.Stride), pads,
+			sides("dilations", n.Dilation), integer("group", int64(n.Groups)))
 	case model.OpDense:
 		if len(n.Out) == 2 {
 			return t.sequence(n, o)
@@ -247,8 +276,8 @@ func (t *translator) special(n *model.Node, o operator) error {
 		}
 	case model.OpGroupNorm:
 		t.groupNorm(n, o)
-	case model.OpEmbedding, model.OpPositions, model.OpAttention, model.OpLSTM, model.OpGRU, model.OpSequence,
-		model.OpClassToken, model.OpTakePosition, model.OpReverse:
+	case model.OpEmbedding, model.OpPositions, model.OpAttention, model.OpSequence, model.OpClassToken,
+		model.OpTakePosition:
 		return t.sequence(n, o)
 	case model.OpWindowAttention:
 		t.windowAttention(n, o)
@@ -401,29 +430,19 @@ func (t *translator) sequence(n *model.Node, o operator) error {
 		}
 		t.as("Add", o)
 	case model.OpClassToken:
-		first := t.cut(n, "first", x, 2, 0, 1)
-		first = t.step(n, "Mul", "empty", []string{first, t.constant(n, "zero", nil, 0)})
-		o.in = []string{t.step(n, "Add", "token", []string{first, n.Name + ".weight"}), x}
+		t.out.numbers(n.Name+".row", n.Out[0], 1)
+		rows := t.cut(n, "rows", t.step(n, "Shape", "shape", o.in), 0, 0, 1)
+		rows = t.step(n, "Concat", "sides", []string{rows, n.Name + ".row"}, integer("axis", 0))
+		o.in = []string{t.step(n, "Expand", "token", []string{n.Name + ".weight", rows}), x}
 		t.as("Concat", o, integer("axis", 2))
 	case model.OpSequence:
 		t.out.numbers(n.Name+".sides", append([]int{0}, n.Out...)...)
 		o.in = append(o.in, n.Name+".sides")
 		t.as("Reshape", o)
-	case model.OpReverse:
-		for _, v := range []struct {
-			name  string
-			value int
-		}{{".from", -1}, {".to", math.MinInt32}, {".axis", 2}, {".by", -1}} {
-			t.out.numbers(n.Name+v.name, v.value)
-			o.in = append(o.in, n.Name+v.name)
-		}
-		t.as("Slice", o)
 	case model.OpTakePosition:
 		t.takePosition(n, o)
-	case model.OpAttention:
+	default:
 		t.attention(n, o)
-	default: // an LSTM or a GRU
-		t.recurrent(n, o)
 	}
 	return nil
 }
@@ -431,101 +450,89 @@ func (t *translator) sequence(n *model.Node, o operator) error {
 // takePosition writes one position, or the mean of all.
 func (t *translator) takePosition(n *model.Node, o operator) {
 	in := t.source.Nodes[n.Inputs[0]].Out
-	x, last := o.in[0], in[1]-1
+	half, last := in[0]/2, in[1]-1
 	switch n.Take {
 	case model.TakeMean:
 		t.as("ReduceMean", o, integers("axes", 2), integer("keepdims", 0))
-		return
-	case model.TakeFirst:
-		x = t.cut(n, "one", x, 2, 0, 1)
-	case model.TakeLast:
-		x = t.cut(n, "one", x, 2, last, last+1)
-	default:
-		forward := t.cut(n, "end", t.cut(n, "forward", x, 1, 0, in[0]/2), 2, last, last+1)
-		back := t.cut(n, "start", t.cut(n, "back", x, 1, in[0]/2, in[0]), 2, 0, 1)
-		x = t.step(n, "Concat", "ends", []string{forward, back}, integer("axis", 1))
-	}
-	o.in = []string{x}
-	t.as("Flatten", o, integer("axis", 1))
-}
-
-// attention writes softmax(Q K / sqrt(width)) V by head; values are [rows, heads of keys, their queries, width,
-// positions].
-func (t *translator) attention(n *model.Node, o operator) {
-	c, positions, width := n.Out[0], n.Out[1], n.Out[0]/n.Heads
-	part := func(name string, from, shared int) string {
-		sides := []int{0, n.KVHeads, shared, width, positions}
-		return t.reshaped(n, name, t.cut(n, name+".channels", o.in[0], 1, from, from+n.KVHeads*shared*width), sides...)
-	}
-	turned := integers("perm", 0, 1, 2, 4, 3)
-	queries, keys := part("queries", 0, n.Heads/n.KVHeads), part("keys", c, 1)
-	values := part("values", c+n.KVHeads*width, 1)
-	if n.Theta > 0 {
-		queries, keys = t.rotated(n, "queries", queries), t.rotated(n, "keys", keys)
-	}
-	last := t.step(n, "Transpose", "queries.turned", []string{queries}, turned)
-	last = t.step(n, "MatMul", "scores", []string{last, keys})
-	factor := float32(1 / math.Sqrt(float64(width)))
-	last = t.step(n, "Mul", "scaled", []string{last, t.constant(n, "factor", nil, factor)})
-	if n.Causal {
-		behind := make([]float32, positions*positions)
-		for i := range behind {
-			if i%positions > i/positions {
-				behind[i] = -1e30
-			}
+	case model.TakeEnds:
+		x, place := o.in[0], t.place(n, "end", last)
+		forward := []string{t.cut(n, "forward", x, 1, 0, half), place}
+		back := []string{t.cut(n, "back", x, 1, half, in[0]), t.place(n, "start", 0)}
+		o.in = []string{
+			t.step(n, "Gather", "forward.end", forward, integer("axis", 2)),
+			t.step(n, "Gather", "back.start", back, integer("axis", 2)),
 		}
-		mask := t.constant(n, "behind", []int{positions, positions}, behind...)
-		last = t.step(n, "Add", "masked", []string{last, mask})
+		t.as("Concat", o, integer("axis", 1))
+	default:
+		if n.Take == model.TakeFirst {
+			last = 0
+		}
+		o.in = append(o.in, t.place(n, "one", last))
+		t.as("Gather", o, integer("axis", 2))
 	}
-	last = t.step(n, "Softmax", "shares", []string{last}, integer("axis", -1))
-	last = t.step(n, "MatMul", "means", []string{values, t.step(n, "Transpose", "shares.turned", []string{last}, turned)})
-	t.out.numbers(n.Name+".sides", 0, c, positions)
-	o.in = []string{last, n.Name + ".sides"}
-	t.as("Reshape", o)
 }
 
-// rotated turns channel c of each head with channel c + width/2, by an angle of the position (Su 2021).
-func (t *translator) rotated(n *model.Node, name, x string) string {
-	positions, width := n.Out[1], n.Out[0]/n.Heads
-	half, cos, sin := width/2, make([]float32, width*positions), make([]float32, width*positions)
-	for i := range cos {
-		s, c := math.Sincos(float64(i%positions) / math.Pow(n.Theta, float64(i/positions%half)/float64(half)))
-		cos[i], sin[i] = float32(c), float32(s)
-	}
-	other := t.step(n, "Neg", name+".negative", []string{t.cut(n, name+".high", x, 3, half, width)})
-	other = t.step(n, "Concat", name+".other", []string{other, t.cut(n, name+".low", x, 3, 0, half)}, integer("axis", 3))
-	sides := []int{width, positions}
-	return t.step(n, "Add", name+".rotated", []string{
-		t.step(n, "Mul", name+".by.cos", []string{x, t.constant(n, name+".cos", sides, cos...)}),
-		t.step(n, "Mul", name+".by.sin", []string{other, t.constant(n, name+".sin", sides, sin...)}),
-	})
+// place adds the index of one position.
+func (t *translator) place(n *model.Node, name string, at int) string {
+	name = n.Name + "/" + name
+	t.out.array(name, nil, int64s, binary.LittleEndian.AppendUint64(nil, uint64(at)))
+	return name
 }
 
-// recurrent writes an LSTM or a GRU. Its input has the products of all gates, so the operator's own product is with a
-// matrix that only brings the gates into ONNX's order: i, o, f, c of an LSTM, and z, r, h of a GRU.
-func (t *translator) recurrent(n *model.Node, o operator) {
+// beforeRecurrence tells whether a node is the dense layer of a recurrence, which stands behind it.
+func beforeRecurrence(g *model.Graph, i int) bool {
+	return i+1 < len(g.Nodes) && g.Nodes[i+1].Op.Gates() > 0
+}
+
+// isOfPositions tells whether a node is a convolution over positions, between two views of them as an image.
+func isOfPositions(g *model.Graph, n *model.Node) bool {
+	return n.Op == model.OpConv && g.Nodes[n.Inputs[0]].Op == model.OpSequence
+}
+
+// hasReverse tells whether a recurrence has the one behind it that reads backwards.
+func (t *translator) hasReverse(i int) bool {
+	return i+1 < len(t.at) && t.source.Nodes[i+1].Op == model.OpReverse
+}
+
+// recurrent writes an LSTM or a GRU with the dense layer before it, and with the other direction where last is behind
+// it. ONNX's gates are i, o, f, c of an LSTM, and z, r, h of a GRU.
+func (t *translator) recurrent(n *model.Node, o operator, last int) {
 	kind, order, options := "LSTM", []int{0, 3, 1, 2}, []attribute{integer("hidden_size", int64(n.Units))}
 	if n.Op == model.OpGRU {
 		kind, order, options = "GRU", []int{1, 0, 2}, append(options, integer("linear_before_reset", 1))
 	}
-	rows := len(order) * n.Units
-	places, product := make([]int, rows), make([]float32, rows*rows)
-	for i := range places {
-		places[i] = order[i/n.Units]*n.Units + i%n.Units
-		product[i*rows+places[i]] = 1
+	names, positions := []string{n.Name}, n.Out[1]
+	if end := &t.source.Nodes[last]; end != n {
+		names = append(names, n.Name+".reverse")
+		options = append(options, text("direction", "bidirectional"))
+	}
+	var places []int
+	for i := range len(order) * n.Units {
+		places = append(places, order[i/n.Units]*n.Units+i%n.Units)
 	}
 	t.out.numbers(n.Name+".places", places...)
-	own := func(name string) string {
-		return t.step(n, "Gather", name+".gates", []string{n.Name + "." + name, n.Name + ".places"}, integer("axis", 0))
+	t.out.numbers(n.Name+".first", 0)
+	all := func(name string, parts ...string) string { // of the directions, with the gates in ONNX's order
+		var list []string
+		for _, direction := range names {
+			var halves []string
+			for _, part := range parts {
+				array := direction + part
+				halves = append(halves, t.step(n, "Gather", array, []string{array, n.Name + ".places"}, integer("axis", 0)))
+			}
+			if len(halves) > 1 {
+				halves[0] = t.step(n, "Concat", direction+"."+name, halves, integer("axis", 0))
+			}
+			list = append(list, t.step(n, "Unsqueeze", direction+"."+name+".row", []string{halves[0], n.Name + ".first"}))
+		}
+		return t.step(n, "Concat", name, list, integer("axis", 0))
 	}
-	zeros := t.constant(n, "zeros", []int{rows}, make([]float32, rows)...)
-	bias := t.step(n, "Concat", "biases", []string{zeros, own("bias")}, integer("axis", 0))
-	last := t.step(n, kind, "steps", []string{
-		t.step(n, "Transpose", "turned", o.in, integers("perm", 2, 0, 1)),
-		t.constant(n, "order", []int{1, rows, rows}, product...),
-		t.reshaped(n, "weights", own("weight"), 1, rows, n.Units), t.reshaped(n, "both", bias, 1, 2*rows),
+	x := t.step(n, kind, "steps", []string{
+		t.step(n, "Transpose", "turned", o.in, integers("perm", 2, 0, 1)), all("inputs", ".input.weight"),
+		all("states", ".weight"), all("biases", ".input.bias", ".bias"),
 	}, options...)
-	o.in = []string{t.reshaped(n, "all", last, n.Out[1], -1, n.Units)}
+	x = t.step(n, "Transpose", "directions", []string{x}, integers("perm", 0, 2, 1, 3))
+	o.in = []string{t.reshaped(n, "all", x, positions, -1, len(names)*n.Units)}
 	t.as("Transpose", o, integers("perm", 1, 2, 0))
 }
 

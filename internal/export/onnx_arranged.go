@@ -251,7 +251,9 @@ func (r *importer) perPixel(n *step) bool {
 		}
 	}
 	r.within, r.order = a, order
-	nodeReaders()[n.kind](r, n)
+	if !r.curve(n) {
+		nodeReaders()[n.kind](r, n)
+	}
 	r.within, r.order = nil, nil
 	maps.Copy(r.at, before)
 	return true

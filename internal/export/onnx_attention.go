@@ -6,6 +6,58 @@ import (
 	"github.com/disdel/disdel/model"
 )
 
+// attention writes softmax(Q K / sqrt(width)) V by head; values are [rows, heads of keys, their queries, width,
+// positions].
+func (t *translator) attention(n *model.Node, o operator) {
+	c, positions, width := n.Out[0], n.Out[1], n.Out[0]/n.Heads
+	part := func(name string, from, shared int) string {
+		sides := []int{0, n.KVHeads, shared, width, positions}
+		return t.reshaped(n, name, t.cut(n, name+".channels", o.in[0], 1, from, from+n.KVHeads*shared*width), sides...)
+	}
+	turned := integers("perm", 0, 1, 2, 4, 3)
+	queries, keys := part("queries", 0, n.Heads/n.KVHeads), part("keys", c, 1)
+	values := part("values", c+n.KVHeads*width, 1)
+	if n.Theta > 0 {
+		queries, keys = t.rotated(n, "queries", queries), t.rotated(n, "keys", keys)
+	}
+	last := t.step(n, "Transpose", "queries.turned", []string{queries}, turned)
+	last = t.step(n, "MatMul", "scores", []string{last, keys})
+	factor := float32(1 / math.Sqrt(float64(width)))
+	last = t.step(n, "Mul", "scaled", []string{last, t.constant(n, "factor", nil, factor)})
+	if n.Causal {
+		behind := make([]float32, positions*positions)
+		for i := range behind {
+			if i%positions > i/positions {
+				behind[i] = -1e30
+			}
+		}
+		mask := t.constant(n, "behind", []int{positions, positions}, behind...)
+		last = t.step(n, "Add", "masked", []string{last, mask})
+	}
+	last = t.step(n, "Softmax", "shares", []string{last}, integer("axis", -1))
+	last = t.step(n, "MatMul", "means", []string{values, t.step(n, "Transpose", "shares.turned", []string{last}, turned)})
+	t.out.numbers(n.Name+".sides", 0, c, positions)
+	o.in = []string{last, n.Name + ".sides"}
+	t.as("Reshape", o)
+}
+
+// rotated turns channel c of each head with channel c + width/2, by an angle of the position (Su 2021).
+func (t *translator) rotated(n *model.Node, name, x string) string {
+	positions, width := n.Out[1], n.Out[0]/n.Heads
+	half, cos, sin := width/2, make([]float32, width*positions), make([]float32, width*positions)
+	for i := range cos {
+		s, c := math.Sincos(float64(i%positions) / math.Pow(n.Theta, float64(i/positions%half)/float64(half)))
+		cos[i], sin[i] = float32(c), float32(s)
+	}
+	other := t.step(n, "Neg", name+".negative", []string{t.cut(n, name+".high", x, 3, half, width)})
+	other = t.step(n, "Concat", name+".other", []string{other, t.cut(n, name+".low", x, 3, 0, half)}, integer("axis", 3))
+	sides := []int{width, positions}
+	return t.step(n, "Add", name+".rotated", []string{
+		t.step(n, "Mul", name+".by.cos", []string{x, t.constant(n, name+".cos", sides, cos...)}),
+		t.step(n, "Mul", name+".by.sin", []string{other, t.constant(n, name+".sin", sides, sin...)}),
+	})
+}
+
 // windowAttention writes an attention within windows: a Gather brings the pixels into the order of the windows, and
 // another one brings the outputs back.
 func (t *translator) windowAttention(n *model.Node, o operator) {

@@ -174,9 +174,10 @@ func truth(is bool) float64 {
 var ofOne = map[string]func(x float64) float64{
 	"Neg":  func(x float64) float64 { return -x },
 	"Relu": func(x float64) float64 { return max(x, 0) }, "Exp": math.Exp, "Cast": func(x float64) float64 { return x },
-	"Sqrt":    math.Sqrt,
-	"Sigmoid": func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
-	"Not":     func(x float64) float64 { return 1 - math.Min(math.Abs(x), 1) },
+	"Sqrt": math.Sqrt, "Tanh": math.Tanh, "Erf": math.Erf, "Sin": math.Sin, "Cos": math.Cos,
+	"Reciprocal": func(x float64) float64 { return 1 / x },
+	"Sigmoid":    func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
+	"Not":        func(x float64) float64 { return 1 - math.Min(math.Abs(x), 1) },
 }
 
 // fold computes a node of constants. It is false where the node has other inputs, or is none that disdel computes here.

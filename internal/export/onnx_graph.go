@@ -30,6 +30,7 @@ const (
 	float32s, int32s, int64s    = 1, 6, 7
 	booleans, doubles           = 9, 11
 	kindFloat, kindInt, kindSet = 1, 2, 7
+	kindText                    = 3
 )
 
 // graph is an ONNX graph that is being written.
@@ -52,6 +53,13 @@ func number(name string, v float64) attribute {
 	a := attribute{name: name}
 	a.m.float(attributeFloat, float32(v))
 	a.m.integer(attributeKind, kindFloat)
+	return a
+}
+
+func text(name, v string) attribute {
+	a := attribute{name: name}
+	a.m.text(attributeText, v)
+	a.m.integer(attributeKind, kindText)
 	return a
 }
 

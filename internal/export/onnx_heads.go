@@ -22,7 +22,8 @@ const (
 	threePart    // queries, keys and values
 	channelsPart // of one of the three, not split into heads yet
 	headPart
-	widthPart // within a head
+	sharedPart // the heads of queries that share keys and values
+	widthPart  // within a head
 )
 
 // stage is how far the products of an attention have been read.
@@ -40,11 +41,13 @@ const (
 type headed struct {
 	at             stage
 	axes           [][]part
-	channels, span int // of a position; positions
+	inputs, span   int // channels of a position before the projection; positions
+	channels       int // of queries, keys or values
 	rows           int // that the file fixes; 0: any number
-	heads          int // 0: channels are not split yet
+	heads, shared  int // 0: channels are not split yet
 	by             *step
-	weight, bias   []float32  // of the projection, [outputs channels]
+	weight, bias   []float32  // of the projection, [outputs inputs]
+	theta          float64    // base of the angles by which positions turn channels; 0: they do not
 	factor         float64    // of scores, or of queries or keys
 	causal, padded bool       // of scores: positions behind a position are hidden, and padding
 	parts          [3]*headed // queries, keys and values that were multiplied
@@ -64,11 +67,24 @@ func (h *headed) size(p part) int {
 		return h.channels
 	case headPart:
 		return h.heads
+	case sharedPart:
+		return max(h.shared, 1)
 	case widthPart:
-		return h.channels / max(h.heads, 1)
+		return h.channels / h.count()
 	default:
 		return h.span
 	}
+}
+
+// count is how many heads there are.
+func (h *headed) count() int { return max(h.heads, 1) * max(h.shared, 1) }
+
+// within is the axis of the channels of one head.
+func (h *headed) within() []part {
+	if h.heads == 0 {
+		return h.axis(channelsPart)
+	}
+	return h.axis(widthPart)
 }
 
 // anyRows is a prime that stands for rows of any number: sides that it divides are of rows.
@@ -103,6 +119,9 @@ func (h *headed) sides() (out []int64) {
 // heads reads a node of an attention. It is false where the node is none.
 func (r *importer) heads(n *step) bool {
 	at := max(0, r.scoresOf(n))
+	if (n.kind == "MatMul" || n.kind == "Mul") && len(n.in) == 2 && r.isConstant(n, 0) {
+		at = 1
+	}
 	v, _ := r.in(n, at)
 	if v.heads == nil && len(n.in) > 1 && n.kind != "Add" {
 		if other, _ := r.in(n, 1); other.heads != nil {
@@ -111,7 +130,10 @@ func (r *importer) heads(n *step) bool {
 		}
 	}
 	if v.heads == nil {
-		return r.projection(n, v)
+		return r.projection(n, at, v)
+	}
+	if r.rotation(n, at, v) {
+		return true
 	}
 	if n.kind == "Shape" {
 		r.setShape(n, v.heads.sides())
@@ -130,7 +152,7 @@ func (r *importer) heads(n *step) bool {
 			return true // set
 		}
 	case "Mul", "Div":
-		ok = r.factor(n, &next)
+		ok = r.factor(n, at, &next)
 	case "Add", "Where":
 		ok = v.heads.at == scores && r.hide(n, at, &next)
 	case "Softmax":
@@ -139,11 +161,11 @@ func (r *importer) heads(n *step) bool {
 		next.at = softened
 	case "MatMul", "Gemm":
 		if next.at == mixed {
-			ok = r.attention(n, v, &next)
+			ok = r.attention(n, at, v, &next)
 			break
 		}
 		other, _ := r.in(n, 1)
-		ok = n.kind == "MatMul" && other.heads != nil && other.node == v.node && next.times(other.heads)
+		ok = n.kind == "MatMul" && at == 0 && other.heads != nil && other.node == v.node && next.times(other.heads)
 	}
 	if !ok {
 		r.fault(n, "disdel reads this part of an attention only as common exporters write it")
@@ -159,8 +181,11 @@ func (r *importer) heads(n *step) bool {
 func (r *importer) placed(n *step, node int, h *headed) {
 	v := value{isNode: true, node: node, view: channelsLast, heads: h}
 	row, positions := h.axis(rowsPart), h.axis(positionsPart)
-	if h.at == finished && len(h.axes) == 3 && slices.Equal(h.axes[2], h.axis(channelsPart)) {
+	if channels := h.axis(channelsPart); h.at == finished && len(h.axes) == 3 {
 		switch {
+		case slices.Equal(h.axes[0], row) && slices.Equal(h.axes[1], channels) && slices.Equal(h.axes[2], positions):
+			v.heads, v.view = nil, asLayer
+		case !slices.Equal(h.axes[2], channels):
 		case slices.Equal(h.axes[0], row) && slices.Equal(h.axes[1], positions):
 			v.heads = nil
 		case slices.Equal(h.axes[1], row) && slices.Equal(h.axes[0], positions):
@@ -170,36 +195,48 @@ func (r *importer) placed(n *step, node int, h *headed) {
 	r.set(n, v)
 }
 
-// projection reads the product that makes queries, keys or values, or the three, and its bias.
-func (r *importer) projection(n *step, v value) bool {
-	if n.kind != "MatMul" || !v.isNode || len(r.b.Out(v.node)) != 2 ||
-		v.view != channelsLast && v.view != positionsFirst {
+// projection reads the product that makes queries, keys or values, or the three, and its bias. Its input i is the
+// layer. Behind a weight, channels stand before positions.
+func (r *importer) projection(n *step, i int, v value) bool {
+	if n.kind != "MatMul" || !v.isNode || len(r.b.Out(v.node)) != 2 || i == 1 && v.view != asLayer ||
+		i == 0 && v.view != channelsLast && v.view != positionsFirst {
 		return false
 	}
-	list, _ := r.in(n, 1)
-	channels := r.b.Out(v.node)[0]
-	if list.array.floats32() == nil || len(list.array.sides) != 2 || list.array.sides[0] != channels ||
-		list.array.sides[1] != channels && list.array.sides[1] != 3*channels || !r.isMultiplied(n.out[0]) {
+	list, _ := r.in(n, 1-i)
+	inputs := r.b.Out(v.node)[0]
+	if list.array.floats32() == nil || len(list.array.sides) != 2 || list.array.sides[i] != inputs ||
+		!r.isMultiplied(n.out[0]) {
 		return false
 	}
-	weight, sides, _ := r.floats(n, 1)
-	h := &headed{channels: channels, span: r.b.Out(v.node)[1], rows: int(r.rows), by: n, factor: 1}
-	h.weight = r.values(n, len(weight))
-	if h.weight == nil {
-		return true
+	weight, sides, _ := r.floats(n, 1-i)
+	units := sides[1-i]
+	h := &headed{
+		inputs: inputs, channels: units, span: r.b.Out(v.node)[1], rows: int(r.rows), by: n, factor: 1, weight: weight,
 	}
-	turn(h.weight, weight, channels, sides[1])
-	bias, last, ok := r.bias(n, sides[1])
+	if i == 0 {
+		if h.weight = r.values(n, len(weight)); h.weight == nil {
+			return true
+		}
+		turn(h.weight, weight, inputs, units)
+	}
+	bias, last, ok := r.bias(n, units)
 	if !ok {
 		return true
 	}
 	h.bias = bias
-	h.axes = [][]part{h.axis(rowsPart), h.axis(positionsPart), h.axis(channelsPart)}
-	if v.view == positionsFirst {
-		h.axes[0], h.axes[1] = h.axes[1], h.axes[0]
+	channels := h.axis(channelsPart)
+	if units == 3*inputs {
+		h.channels = inputs
+		channels = h.axis(threePart, channelsPart)
 	}
-	if sides[1] > channels {
-		h.axes[2] = h.axis(threePart, channelsPart)
+	row, positions := h.axis(rowsPart), h.axis(positionsPart)
+	switch {
+	case i == 1:
+		h.axes = [][]part{row, channels, positions}
+	case v.view == positionsFirst:
+		h.axes = [][]part{positions, row, channels}
+	default:
+		h.axes = [][]part{row, positions, channels}
 	}
 	r.set(last, value{isNode: true, node: v.node, view: channelsLast, heads: h})
 	return true
@@ -235,9 +272,8 @@ func (r *importer) isMultiplied(name string) bool {
 // passesParts tells whether a node may lie between a projection and that product.
 func (r *importer) passesParts(n *step) bool {
 	switch n.kind {
-	case "Add":
-		return len(n.in) == 2 && (r.isConstant(n, 0) || r.isConstant(n, 1))
-	case "Mul", "Div", // by what a file may compute of shapes
+	case "Add", "Neg", "Concat", // a bias, or what positions turn
+		"Mul", "Div", // by what a file may compute of shapes
 		"Reshape", "Transpose", "Unsqueeze", "Squeeze", "Gather", "Slice", "Split", "Identity", "Dropout":
 		return true
 	}
@@ -346,6 +382,11 @@ func (h *headed) take(rest *[]part, want int64) (axis []part, ok bool) {
 			axis, want = append(axis, headPart), 1
 			*rest = slices.Concat(h.axis(widthPart), (*rest)[1:])
 			continue
+		case p == widthPart && h.shared == 0 && h.at == projected && size%want == 0:
+			h.shared = int(want)
+			axis, want = append(axis, sharedPart), 1
+			*rest = slices.Concat(h.axis(widthPart), (*rest)[1:])
+			continue
 		default:
 			return nil, false
 		}
@@ -367,8 +408,13 @@ func (r *importer) oneOfThree(n *step, v value, h *headed) bool {
 	if axis < 0 {
 		axis += int64(len(h.axes))
 	}
-	if h.at != projected || axis < 0 || axis >= int64(len(h.axes)) || !slices.Contains(h.axes[axis], threePart) ||
-		h.axes[axis][0] != threePart {
+	if h.at != projected || axis < 0 || axis >= int64(len(h.axes)) {
+		return false
+	}
+	if n.kind == "Slice" && slices.Equal(h.axes[axis], []part{channelsPart}) && len(h.weight) == h.channels*h.inputs {
+		return h.cut(r.list(n, 1, ""), r.list(n, 2, ""))
+	}
+	if len(h.axes[axis]) == 0 || h.axes[axis][0] != threePart {
 		return false
 	}
 	inner := h.axes[axis][1:]
@@ -380,7 +426,7 @@ func (r *importer) oneOfThree(n *step, v value, h *headed) bool {
 		out := *h
 		out.axes = slices.Clone(h.axes)
 		out.axes[axis] = slices.Clone(inner)
-		each := h.channels * h.channels
+		each := h.channels * h.inputs
 		out.weight = h.weight[int(i)*each:][:each]
 		if h.bias != nil {
 			out.bias = h.bias[int(i)*h.channels:][:h.channels]
@@ -416,9 +462,25 @@ func (r *importer) oneOfThree(n *step, v value, h *headed) bool {
 	return true
 }
 
-// factor reads a product or a quotient with a number.
-func (r *importer) factor(n *step, h *headed) bool {
-	other, _ := r.in(n, 1)
+// cut takes some of the channels of a projection.
+func (h *headed) cut(starts, ends []int64) bool {
+	if len(starts) != 1 || len(ends) != 1 || h.heads > 0 {
+		return false
+	}
+	from, to := within(starts[0], h.channels), within(ends[0], h.channels)
+	if from >= to {
+		return false
+	}
+	h.weight, h.channels = h.weight[from*h.inputs:to*h.inputs], to-from
+	if h.bias != nil {
+		h.bias = h.bias[from:to]
+	}
+	return true
+}
+
+// factor reads a product or a quotient with a number; its input i is not that number.
+func (r *importer) factor(n *step, i int, h *headed) bool {
+	other, _ := r.in(n, 1-i)
 	list := other.array.floats32()
 	if h.at > scores || len(list) != 1 || list[0] == 0 {
 		return false
@@ -431,65 +493,87 @@ func (r *importer) factor(n *step, h *headed) bool {
 	return true
 }
 
-// times reads the product of queries and keys, and that of the softened scores and values.
+// times reads the product of queries and keys, and that of the softened scores and values, or of values and the turned
+// scores.
 func (h *headed) times(o *headed) bool {
-	last, width := len(h.axes)-1, h.axis(widthPart)
-	if h.heads == 0 {
-		width = h.axis(channelsPart)
+	last, positions, keys := len(h.axes)-1, h.axis(positionsPart), h.axis(keysPart)
+	ends := func(h *headed, a, b []part) bool {
+		return slices.Equal(h.axes[last-1], a) && slices.Equal(h.axes[last], b)
 	}
-	if len(o.axes) != len(h.axes) || last < 1 || o.at != projected || h.heads != o.heads ||
-		len(h.weight) != h.channels*h.channels || len(o.weight) != len(h.weight) {
+	if len(o.axes) != len(h.axes) || last < 1 {
 		return false
 	}
-	for i := range last - 1 {
-		if !slices.Equal(h.axes[i], o.axes[i]) {
-			return false
-		}
-	}
-	positions, keys := h.axis(positionsPart), h.axis(keysPart)
-	switch h.at {
-	case projected:
-		if !slices.EqualFunc(h.axes[last-1:], [][]part{positions, width}, slices.Equal) ||
-			!slices.EqualFunc(o.axes[last-1:], [][]part{width, positions}, slices.Equal) {
+	switch {
+	case h.at == projected && o.at == projected:
+		if !ends(h, positions, h.within()) || !ends(o, o.within(), positions) || !h.shares(o) {
 			return false
 		}
 		queries := *h
 		h.parts = [3]*headed{&queries, o}
 		h.at, h.factor, h.axes[last] = scores, h.factor*o.factor, keys
-	case softened:
-		if !slices.Equal(h.axes[last], keys) || o.factor != 1 ||
-			!slices.EqualFunc(o.axes[last-1:], [][]part{positions, width}, slices.Equal) {
+	case h.at == softened && o.at == projected:
+		if !ends(h, positions, keys) || o.factor != 1 || !ends(o, positions, o.within()) || !h.shares(o) {
 			return false
 		}
 		h.parts[2] = o
-		h.at, h.axes[last] = mixed, width
+		h.at, h.axes[last] = mixed, h.within()
+	case h.at == projected && o.at == softened:
+		if !ends(o, keys, positions) || h.factor != 1 || !ends(h, h.within(), positions) || !o.shares(h) {
+			return false
+		}
+		values := *h
+		*h = *o
+		h.axes = slices.Clone(o.axes)
+		h.parts[2] = &values
+		h.at, h.axes[last-1] = mixed, h.within()
 	default:
 		return false
 	}
 	return true
 }
 
-// attention adds the layer, whose output the last product gives.
-func (r *importer) attention(n *step, v value, h *headed) bool {
-	channels, last := h.channels, len(h.axes)-1
-	merged := h.axis(headPart, widthPart)
+// shares tells whether queries, or their scores, go with keys or values: each head with its own, or several with the
+// same.
+func (h *headed) shares(o *headed) bool {
+	if len(h.weight) != h.channels*h.inputs || len(o.weight) != o.channels*o.inputs ||
+		h.channels/h.count() != o.channels/o.count() || o.shared > 1 || o.heads > 0 && o.heads != h.heads {
+		return false
+	}
+	var heads []part
+	for i, axis := range h.axes[:len(h.axes)-2] {
+		if heads = append(heads, axis...); slices.Equal(axis, o.axes[i]) {
+			continue
+		}
+		spread := slices.Equal(axis, []part{sharedPart}) || slices.Equal(axis, []part{headPart}) && o.heads == 0
+		if len(o.axes[i]) > 0 || !spread {
+			return false
+		}
+	}
+	return !slices.Contains(heads, sharedPart) || slices.Index(heads, headPart) < slices.Index(heads, sharedPart)
+}
+
+// attention adds the layer, whose output the last product gives. The input i of that is the means.
+func (r *importer) attention(n *step, i int, v value, h *headed) bool {
+	channels, last := h.inputs, len(h.axes)-1-i
+	merged := h.axis(headPart, sharedPart, widthPart)
 	if h.heads == 0 {
 		merged = h.axis(channelsPart)
 	}
-	count := max(h.heads, 1)
-	usual := math.Abs(h.factor*math.Sqrt(float64(channels/count))-1) <= 1e-5 // false for NaN
-	if !slices.Equal(h.axes[last], merged) || !usual {
+	keys, values := h.parts[1], h.parts[2]
+	usual := math.Abs(h.factor*math.Sqrt(float64(channels/h.count()))-1) <= 1e-5 // false for NaN
+	if last < 0 || !slices.Equal(h.axes[last], merged) || !usual || h.channels != channels || keys.theta != h.theta ||
+		values.theta > 0 || keys.count() != values.count() {
 		return false
 	}
 	if r.mask != nil && !h.padded {
 		r.fault(n, "its attention sees padding; with an attention_mask disdel hides it from all attentions")
 		return true
 	}
-	weight, sides, ok := r.floats(n, 1)
+	weight, sides, ok := r.floats(n, 1-i)
 	if !ok || !slices.Equal(sides, []int{channels, channels}) {
 		return false
 	}
-	if n.kind == "MatMul" || n.whole("transB", 0) != 1 {
+	if i == 0 && n.whole("transB", 0) != 1 {
 		out := r.values(n, len(weight))
 		if out == nil {
 			return false
@@ -498,15 +582,16 @@ func (r *importer) attention(n *step, v value, h *headed) bool {
 		weight = out
 	}
 	bias, end, ok := r.bias(n, channels)
-	all, three := r.values(n, 3*channels*channels), r.values(n, 3*channels)
+	units := channels + keys.channels + values.channels
+	all, three := r.values(n, units*channels), r.values(n, units)
 	if !ok || all == nil || three == nil {
 		return false
 	}
-	biased := bias != nil
-	for i, p := range h.parts {
-		copy(all[i*channels*channels:], p.weight)
-		copy(three[i*channels:], p.bias)
-		biased = biased || p.bias != nil
+	biased, from := bias != nil, 0
+	for _, p := range h.parts {
+		copy(all[from*channels:], p.weight)
+		copy(three[from:], p.bias)
+		from, biased = from+p.channels, biased || p.bias != nil
 	}
 	if !biased {
 		three = nil
@@ -517,7 +602,9 @@ func (r *importer) attention(n *step, v value, h *headed) bool {
 	r.keep(name+".qkv", all, three)
 	r.keep(name+".out", weight, bias)
 	h.at, h.axes[last] = finished, h.axis(channelsPart)
-	node := r.b.MultiHeadAttention(name, v.node, model.Attention{Heads: count, Causal: h.causal, NoBias: !biased})
+	node := r.b.MultiHeadAttention(name, v.node, model.Attention{
+		Heads: h.count(), KVHeads: keys.count(), Causal: h.causal, Theta: h.theta, NoBias: !biased,
+	})
 	r.placed(end, node, h)
 	return true
 }

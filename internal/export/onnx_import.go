@@ -243,7 +243,7 @@ func (r *importer) run() error {
 	r.foldConstants(steps)
 	for _, n := range steps {
 		if do := known[n.kind]; do != nil && !n.done && r.known(n) && !r.fold(n) && !r.readsMask(n) && !r.arrange(n) &&
-			!r.heads(n) {
+			!r.heads(n) && !r.curve(n) {
 			do(r, n)
 		}
 		if _, err := r.b.Graph(); err != nil {
@@ -542,6 +542,12 @@ func layerAt(g *model.Graph, i int) (l disdel.Layer, count int) {
 		if next.Causal {
 			l.Causal = new(true)
 		}
+		if next.KVHeads != next.Heads {
+			l.KVHeads = next.KVHeads
+		}
+		if next.Theta > 0 {
+			l.Rotary, l.Theta = new(true), next.Theta
+		}
 		if !n.Bias {
 			l.Bias = new(false)
 		}
@@ -630,8 +636,12 @@ func layerOf(n *model.Node) disdel.Layer {
 		l.Size, l.SizeHW = side(n.Kernel)
 	case model.OpBatchNorm:
 		l.Eps, l.Momentum = n.Eps, n.Momentum
-	case model.OpLayerNorm:
+	case model.OpLayerNorm, model.OpRMSNorm:
 		l.Eps = n.Eps
+	case model.OpPositions:
+		if n.Fixed {
+			l.Learned = new(false)
+		}
 	case model.OpGroupNorm:
 		l.Groups, l.Eps = n.Groups, n.Eps
 	case model.OpLeakyReLU:

@@ -203,6 +203,8 @@ func (r *importer) bias(n *step, units int) (bias []float32, last *step, ok bool
 	if n.kind == "Conv" || n.kind == "ConvTranspose" {
 		x, _ := r.in(n, 0)
 		behind = len(r.sides(x.node)) - 1
+	} else if n.kind == "MatMul" && r.isConstant(n, 0) { // positions
+		behind = 1
 	}
 	next, bias, _ := r.applied(n, "Add", units, behind)
 	if next == nil {
@@ -266,25 +268,26 @@ func (r *importer) gemm(n *step) {
 		r.fault(n, "alpha, beta and transA must be 1, 1 and 0")
 		return
 	}
-	r.dense(n, n.whole("transB", 0) != 0)
+	r.dense(n, 0, n.whole("transB", 0) != 0)
 }
 
-// dense adds a dense layer. Its weight is turned where the file has [inputs units].
-func (r *importer) dense(n *step, turned bool) {
-	v, _ := r.in(n, 0)
+// dense adds a dense layer of a node's input i; the other one is its weight, which is turned where the file has [inputs
+// units]. Behind its weight, a sequence has its channels before its positions.
+func (r *importer) dense(n *step, i int, turned bool) {
+	v, _ := r.in(n, i)
 	x, view, ok := v.node, asLayer, v.view == flattenedLast
 	if !ok {
-		x, view, ok = r.seen(n, 0)
+		x, view, ok = r.seen(n, i)
 	}
 	if !ok {
 		return
 	}
-	weight, sides, ok := r.floats(n, 1)
+	weight, sides, ok := r.floats(n, 1-i)
 	if !ok {
 		return
 	}
 	in := r.b.Out(x)
-	if len(sides) != 2 || len(in) != 1 && view == asLayer {
+	if len(sides) != 2 || len(in) != 1 && view == asLayer && i == 0 {
 		r.fault(n, "it multiplies %v with %v; disdel multiplies a list of numbers with a matrix", []int(in), sides)
 		return
 	}
@@ -312,14 +315,14 @@ func (r *importer) dense(n *step, turned bool) {
 	if !ok {
 		return
 	}
-	name := r.name(n, n.in[1])
+	name := r.name(n, n.in[1-i])
 	r.keep(name, weight, bias)
 	if len(in) == 3 { // of each pixel
 		node := r.b.Conv(name, x, units, model.Square(1, 1, 0), 1, bias != nil)
 		r.set(last, value{isNode: true, node: node, view: view})
 		return
 	}
-	if units == 1 && view == asLayer {
+	if units == 1 && len(in) == 1 {
 		if join := r.twoClasses(last); join != nil {
 			r.bothClasses(join, name, x)
 			return
@@ -375,8 +378,11 @@ func (r *importer) matMul(n *step) {
 			r.layer(n, r.b.AdaptivePool(r.name(n, ""), b.node, means))
 			return
 		}
+	case matrix(a) && b.isSequence(r) && b.view == asLayer:
+		r.dense(n, 1, true)
+		return
 	}
-	r.dense(n, false)
+	r.dense(n, 0, false)
 }
 
 func (r *importer) batchNorm(n *step) {
@@ -470,20 +476,20 @@ func (r *importer) isFilled(name string, with float32) bool {
 
 // stepsOfLayerNorm reads the nodes that PyTorch writes for LayerNorm below opset 17, of which n is the first mean.
 func (r *importer) stepsOfLayerNorm(n *step, x int) bool {
-	done, eps, ok := r.normalised(n, int64(len(r.b.Out(x))))
+	done, eps, ok := r.normalised(n)
 	if !ok {
 		return false
 	}
-	width, last, named := r.b.Out(x)[0], done[len(done)-1], ""
+	width, last, named, behind := r.b.Out(x)[0], done[len(done)-1], "", r.behindChannels(n)
 	weight, bias := r.values(n, width), r.values(n, width)
 	for i := range weight {
 		weight[i] = 1
 	}
-	if next, list, name := r.applied(last, "Mul", width, 0); next != nil {
+	if next, list, name := r.applied(last, "Mul", width, behind); next != nil {
 		last, weight, named = next, list, name
 		done = append(done, next)
 	}
-	if next, list, _ := r.applied(last, "Add", width, 0); next != nil {
+	if next, list, _ := r.applied(last, "Add", width, behind); next != nil {
 		last, bias = next, list
 		done = append(done, next)
 	}
@@ -494,43 +500,100 @@ func (r *importer) stepsOfLayerNorm(n *step, x int) bool {
 	return true
 }
 
-// normalised finds the nodes that compute d / sqrt(mean(d^2) + eps) behind n, the mean of x over its last axis; d is x
-// without the mean.
-func (r *importer) normalised(n *step, last int64) (steps []*step, eps float64, ok bool) {
-	sub := r.only(n.out[0])
-	if sub == nil || sub.kind != "Sub" || !slices.Equal(sub.in, []string{n.in[0], n.out[0]}) {
-		return nil, 0, false
+// behindChannels is how many axes the file has behind the channels of a node's first input.
+func (r *importer) behindChannels(n *step) int {
+	if v, _ := r.in(n, 0); v.view == asLayer {
+		return len(r.sides(v.node)) - 1
 	}
-	users := map[string]*step{}
-	for _, u := range r.users[sub.out[0]] {
-		if len(u.out) > 0 {
-			users[u.kind] = u
-		}
-	}
-	pow, div := users["Pow"], users["Div"]
-	if pow == nil || div == nil || len(r.users[sub.out[0]]) != 2 || pow.in[0] != sub.out[0] || !r.scalar(pow, 2) {
-		return nil, 0, false
-	}
-	steps = []*step{sub, pow}
-	for _, kind := range []string{"ReduceMean", "Add", "Sqrt"} {
-		next := r.only(steps[len(steps)-1].out[0])
-		if next == nil || next.kind != kind {
-			return nil, 0, false
-		}
-		steps = append(steps, next)
-	}
-	mean, add, root := steps[2], r.fixedInput(steps[3]), steps[4]
-	if len(add) != 1 || !r.alongAxis(mean, last) || !r.alongAxis(n, last) ||
-		!slices.Equal(div.in, []string{sub.out[0], root.out[0]}) {
-		return nil, 0, false
-	}
-	return append(steps, div), float64(add[0]), true
+	return 0
 }
 
-// alongAxis tells whether a node takes a mean over the last axis.
-func (r *importer) alongAxis(n *step, last int64) bool {
-	axes := r.list(n, 1, "axes")
-	return len(axes) == 1 && (axes[0] == -1 || axes[0] == last) && n.whole("keepdims", 1) == 1
+// normalised finds the nodes that compute d / sqrt(mean(d^2) + eps) behind n, the mean of x over its channels; d is x
+// without the mean.
+func (r *importer) normalised(n *step) (steps []*step, eps float64, ok bool) {
+	sub := r.only(n.out[0])
+	if sub == nil || sub.kind != "Sub" || !slices.Equal(sub.in, []string{n.in[0], n.out[0]}) || !r.overChannels(n, n) {
+		return nil, 0, false
+	}
+	for _, u := range r.users[sub.out[0]] {
+		if !r.isSquare(u) {
+			continue
+		}
+		steps, eps, ok = r.byRoot(n, u)
+		known := func(u *step) bool { return slices.Contains(steps, u) }
+		others := slices.DeleteFunc(slices.Clone(r.users[sub.out[0]]), known)
+		return append([]*step{sub}, steps...), eps, ok && len(others) == 0
+	}
+	return nil, 0, false
+}
+
+// isSquare tells whether a node multiplies a value with itself.
+func (r *importer) isSquare(n *step) bool {
+	if len(n.in) != 2 || len(n.out) != 1 {
+		return false
+	}
+	return n.kind == "Pow" && r.scalar(n, 2) && !r.isConstant(n, 0) || n.kind == "Mul" && n.in[0] == n.in[1]
+}
+
+// byRoot finds the nodes that compute d / sqrt(mean(d^2) + eps), of which square is d^2. The mean is over the channels
+// of the first input of n.
+func (r *importer) byRoot(n, square *step) (steps []*step, eps float64, ok bool) {
+	d := square.in[0]
+	next := r.chain(square,
+		func(s *step) bool { return s.kind == "ReduceMean" && r.overChannels(n, s) },
+		func(s *step) bool { return s.kind == "Add" && len(r.fixedInput(s)) == 1 },
+		func(s *step) bool { return s.kind == "Sqrt" })
+	if next == nil {
+		return nil, 0, false
+	}
+	eps, root := float64(r.fixedInput(next[1])[0]), next[2]
+	divided := r.chain(root, func(s *step) bool { return s.kind == "Div" && slices.Equal(s.in, []string{d, root.out[0]}) })
+	if divided == nil { // as PyTorch writes rsqrt
+		divided = r.chain(root,
+			func(s *step) bool {
+				return s.kind == "Reciprocal" || s.kind == "Div" && s.in[1] == root.out[0] && r.scalar(s, 1)
+			},
+			func(s *step) bool { return s.kind == "Mul" && len(s.in) == 2 && slices.Contains(s.in, d) })
+	}
+	return slices.Concat([]*step{square}, next, divided), eps, divided != nil
+}
+
+// rmsNorm reads x / sqrt(mean(x^2) + eps), of which n is x^2, and the product behind it.
+func (r *importer) rmsNorm(n *step) bool {
+	if !r.isSquare(n) {
+		return false
+	}
+	done, eps, ok := r.byRoot(n, n)
+	x, view, known := 0, asLayer, false
+	if ok {
+		x, view, known = r.seen(n, 0)
+	}
+	if !known || !(eps > 0) {
+		return false
+	}
+	width, last, named := r.b.Out(x)[0], done[len(done)-1], ""
+	weight := slices.Repeat([]float32{1}, width)
+	if next, list, name := r.applied(last, "Mul", width, r.behindChannels(n)); next != nil {
+		last, weight, named = next, list, name
+	}
+	for _, s := range append(done, last) {
+		s.done = true
+	}
+	name := r.name(n, named)
+	r.noteNorm(name, named)
+	r.keep(name, r.byLayer(weight), nil)
+	r.set(last, value{isNode: true, node: r.b.LayerNorm(name, x, model.OpRMSNorm, decimal(eps)), view: view})
+	return true
+}
+
+// overChannels tells whether a node takes a mean over the channels of the first input of n.
+func (r *importer) overChannels(n, mean *step) bool {
+	v, _ := r.in(n, 0)
+	axes, rank, channels := r.list(mean, 1, "axes"), int64(len(r.sides(v.node)))+1, int64(1)
+	if v.view != asLayer {
+		channels = rank - 1
+	}
+	return len(axes) == 1 && (axes[0] == channels || axes[0] == channels-rank) && mean.whole("keepdims", 1) == 1
 }
 
 // fixedInput is the constant that a node adds, nil if it has none.

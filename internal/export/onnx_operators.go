@@ -37,8 +37,9 @@ func nodeReaders() map[string]nodeReader {
 		"ConstantOfShape": (*importer).filled, "Equal": loose(constants), "Where": loose(constants),
 		"Trilu":  loose(constants),
 		"Expand": (*importer).expand,
-		"Erf":    loose("gelu"), "Sub": (*importer).sub,
-		"Pow": loose("layerNorm"), "Sqrt": loose("layerNorm"), "LayerNormalization": (*importer).layerNorm,
+		"Erf":    loose("an activation"), "Sub": (*importer).sub,
+		"Pow": (*importer).pow, "Sqrt": loose("layerNorm"), "Reciprocal": loose("rmsNorm"),
+		"Sin": loose(constants), "Cos": loose(constants), "LayerNormalization": (*importer).layerNorm,
 		"Unsqueeze": loose(constants), "Slice": (*importer).slice, "Pad": (*importer).pad,
 		"SpaceToDepth": (*importer).spaceToDepth, "Einsum": loose(windows), "ReduceL2": loose(windows),
 		"Mod": loose(constants), "Not": loose(constants), "Range": loose(constants), "ScatterND": loose(constants),
@@ -175,6 +176,13 @@ func (r *importer) sub(n *step) {
 	}
 }
 
+// pow reads squares; those of layerNorm were read with its mean.
+func (r *importer) pow(n *step) {
+	if !r.rmsNorm(n) {
+		loose("layerNorm and rmsNorm")(r, n)
+	}
+}
+
 // clip reads bounds from options or, from opset 11 on, from inputs.
 func (r *importer) clip(n *step) {
 	low, high, ok := r.bounds(n)
@@ -243,20 +251,11 @@ func (r *importer) follows(n *step, op model.Op) bool {
 	return err == nil && v.isNode && g.Nodes[v.node].Op == op
 }
 
-// div reads the steps of gelu, as PyTorch writes it: x / sqrt(2), erf, + 1, * x, * 0.5.
+// div reads x / c; what computes an activation in steps was read before.
 func (r *importer) div(n *step) {
-	steps := r.chain(n,
-		func(s *step) bool { return s.kind == "Erf" },
-		func(s *step) bool { return s.kind == "Add" && r.scalar(s, 1) },
-		func(s *step) bool { return s.kind == "Mul" && slices.Contains(s.in, n.in[0]) },
-		func(s *step) bool { return s.kind == "Mul" && r.scalar(s, 0.5) })
-	if steps == nil || !r.scalar(n, math.Sqrt2) {
-		if !r.scaled(n) {
-			loose("gelu")(r, n)
-		}
-		return
+	if !r.scaled(n) {
+		loose("an activation")(r, n)
 	}
-	r.activation(n, 0, model.OpGELU, steps)
 }
 
 // scalar tells whether one input of a node is this constant.

@@ -2,6 +2,7 @@ package export_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -15,22 +16,49 @@ import (
 	"github.com/disdel/disdel/runtime/engine"
 )
 
-// drawnLayers draws layers of a job file from a seed: of images, or of rows of tokens.
-func drawnLayers(rng *rand.Rand, images bool) []disdel.Layer {
+// drawnLayers draws layers of a job file from a seed: of images, of rows of tokens, or of tables.
+func drawnLayers(rng *rand.Rand, rows string) []disdel.Layer {
 	one := func(list ...disdel.Layer) disdel.Layer { return list[rng.IntN(len(list))] }
 	maybe := func() *bool { return new(rng.IntN(2) == 0) }
 	heads := 1 + rng.IntN(3)
 	width := 2 * heads * (1 + rng.IntN(3))
 	act := func() disdel.Layer {
-		kinds := []string{"relu", "relu6", "gelu", "silu", "hardSwish", "hardSigmoid", "elu", "softplus", "tanh"}
+		kinds := []string{
+			"relu", "relu6", "gelu", "silu", "hardSwish", "hardSigmoid", "elu", "softplus", "tanh", "sigmoid", "geluTanh",
+		}
 		return disdel.Layer{Kind: kinds[rng.IntN(len(kinds))]}
 	}
 	sides := [2]int{1 + rng.IntN(3), 1 + rng.IntN(3)}
 	var list []disdel.Layer
-	if images {
+	repeat := func(kind string, layers ...disdel.Layer) { // joins them with the layer before them
+		before := len(list) - 1
+		if list[before].Name == "" {
+			list[before].Name = fmt.Sprint("n", before)
+		}
+		list = append(list, layers...)
+		list[len(list)-1].Name = fmt.Sprint("m", before)
+		joined := disdel.Layer{Kind: kind, From: []string{list[before].Name, fmt.Sprint("m", before)}}
+		if list = append(list, joined); kind == "concat" {
+			list = append(list, disdel.Layer{Kind: "channels", First: width / 2, Filters: width, Groups: 2})
+		}
+	}
+	join := []string{"add", "multiply", "concat"}[rng.IntN(3)]
+	switch rows {
+	case "images":
 		list = append(list, disdel.Layer{Kind: "conv", Filters: width, Kernel: 1 + rng.IntN(3), Bias: maybe()})
 		for range 1 + rng.IntN(4) {
+			if rng.IntN(4) == 0 {
+				repeat(join, act(), disdel.Layer{
+					Kind: "conv", Filters: width, Kernel: 3, Dilation: 2, Padding: 2, Groups: heads, Activation: "silu",
+				})
+			}
 			list = append(list, one(
+				disdel.Layer{Kind: "batchNorm", Scale: maybe(), Center: maybe(), Eps: 1e-3}, act(),
+				disdel.Layer{Kind: "depthwiseConv", KernelHW: sides, PaddingAt: [4]int{1, 0, 0, 2}, Bias: maybe()},
+				disdel.Layer{Kind: "conv", Filters: width, Kernel: 3, StrideHW: sides, SamePad: true},
+				disdel.Layer{Kind: "avgPool", Kernel: 2, Stride: 1, SamePad: true},
+				disdel.Layer{Kind: "channels", Filters: width, Groups: heads}, disdel.Layer{Kind: "rmsNorm"},
+				disdel.Layer{Kind: "dropout2d", Rate: 0.3}, disdel.Layer{Kind: "dropPath", Rate: 0.3},
 				disdel.Layer{Kind: "windowAttention", Heads: heads, SizeHW: sides, Cosine: maybe()},
 				disdel.Layer{Kind: "windowAttention", Heads: heads, Size: 3, Shift: rng.IntN(3), Bias: maybe()},
 				disdel.Layer{Kind: "windowAttention", Heads: heads, Size: 2, Grid: new(true)},
@@ -44,14 +72,41 @@ func drawnLayers(rng *rand.Rand, images bool) []disdel.Layer {
 			))
 		}
 		list = append(list, one(disdel.Layer{Kind: "pad", Padding: 1}, disdel.Layer{Kind: "upsample", Size: 2},
-			disdel.Layer{Kind: "leakyRelu", Slope: 0.2}), disdel.Layer{Kind: "adaptiveAvgPool", Size: 4},
-			disdel.Layer{Kind: "spaceToDepth", Size: 2}, one(disdel.Layer{Kind: "globalAvgPool"}, act()),
-			disdel.Layer{Kind: "flatten"})
-	} else {
-		list = append(list, disdel.Layer{Kind: "embedding", Vocabulary: 9, Width: width},
-			disdel.Layer{Kind: "positions"})
+			disdel.Layer{Kind: "leakyRelu", Slope: 0.2}), disdel.Layer{Kind: "adaptiveAvgPool", Size: 4})
+		if rng.IntN(3) == 0 {
+			list = append(list, disdel.Layer{Kind: "sequence"}, one(disdel.Layer{Kind: "classToken"}, act()),
+				disdel.Layer{Kind: "transformer", Heads: heads, NormFirst: maybe()},
+				disdel.Layer{Kind: "takePosition", Take: model.TakeFirst})
+		} else {
+			list = append(list, disdel.Layer{Kind: "spaceToDepth", Size: 2}, one(disdel.Layer{Kind: "globalAvgPool"},
+				disdel.Layer{Kind: "globalMaxPool"}, act()), disdel.Layer{Kind: "flatten"})
+		}
+	case "tables":
+		list = append(list, disdel.Layer{Kind: "dense", Units: width, Bias: maybe()})
 		for range 1 + rng.IntN(3) {
+			repeat([]string{"add", "multiply"}[rng.IntN(2)], act(), disdel.Layer{Kind: "dense", Units: width})
 			list = append(list, one(
+				disdel.Layer{Kind: "batchNorm", Scale: maybe()}, disdel.Layer{Kind: "layerNorm"}, act(),
+				disdel.Layer{Kind: "rmsNorm", Eps: 1e-6}, disdel.Layer{Kind: "dropout", Rate: 0.1},
+				disdel.Layer{Kind: "prelu", Groups: 1}, disdel.Layer{Kind: "dense", Units: width, Activation: "relu"},
+			))
+		}
+	default:
+		list = append(list, disdel.Layer{Kind: "embedding", Vocabulary: 9, Width: width},
+			disdel.Layer{Kind: "positions", Learned: maybe()})
+		for range 1 + rng.IntN(3) {
+			if rng.IntN(4) == 0 && join != "concat" {
+				repeat(join, disdel.Layer{Kind: "dense", Units: width}, act())
+			}
+			list = append(list, one(
+				disdel.Layer{
+					Kind: "multiHeadAttention", Heads: heads, KVHeads: 1, Rotary: maybe(), Theta: 500, Causal: maybe(),
+				},
+				disdel.Layer{Kind: "transformer", Heads: heads, NormFirst: maybe(), Activation: "geluTanh", Hidden: 5},
+				disdel.Layer{Kind: "transformer", Heads: heads, KVHeads: heads, Rotary: maybe(), Causal: maybe()},
+				disdel.Layer{Kind: "conv1d", Filters: width, Kernel: 2, Stride: 2, Groups: heads, Bias: maybe()},
+				disdel.Layer{Kind: "conv1d", Filters: width, Kernel: 2, PaddingAt: [4]int{2, 0}, Dilation: 2},
+				disdel.Layer{Kind: "gru", Units: width, Bidirectional: maybe()},
 				disdel.Layer{Kind: "multiHeadAttention", Heads: heads, Causal: maybe(), Bias: maybe()},
 				disdel.Layer{Kind: "lstm", Units: width, Bidirectional: maybe()},
 				disdel.Layer{Kind: "gru", Units: width},
@@ -62,8 +117,8 @@ func drawnLayers(rng *rand.Rand, images bool) []disdel.Layer {
 				list = append(list, disdel.Layer{Kind: "dense", Units: width})
 			}
 		}
-		list = append(list, one(disdel.Layer{Kind: "takePosition", Take: model.TakeMean},
-			disdel.Layer{Kind: "takePosition", Take: model.TakeLast}))
+		takes := []string{model.TakeMean, model.TakeFirst, model.TakeLast, model.TakeEnds}
+		list = append(list, disdel.Layer{Kind: "takePosition", Take: takes[rng.IntN(len(takes))]})
 	}
 	list = append(list, disdel.Layer{Kind: "dense", Units: 3, Bias: maybe()})
 	if rng.IntN(2) == 0 {
@@ -81,9 +136,9 @@ func TestDrawnNetworksComeBackFromTheirOwnONNX(t *testing.T) {
 	kinds, read, tries := map[string]bool{}, 0, 0
 	for i := range uint64(drawn) {
 		rng := rand.New(rand.NewPCG(seed, i))
-		images := i%2 == 0
-		n := disdel.Network{Layers: drawnLayers(rng, images), Input: []int{2 + rng.IntN(7)}, Classes: 3}
-		if images {
+		rows := []string{"images", "tokens", "images", "tokens", "tables"}[i%5]
+		n := disdel.Network{Layers: drawnLayers(rng, rows), Input: []int{2 + rng.IntN(7)}, Classes: 3}
+		if rows == "images" {
 			n.Input = []int{1 + rng.IntN(3), 5 + rng.IntN(6), 5 + rng.IntN(6)}
 		}
 		g, err := model.Build(n)
@@ -103,7 +158,7 @@ func TestDrawnNetworksComeBackFromTheirOwnONNX(t *testing.T) {
 		}
 		x := drawnRows(2 * g.Input().Len())
 		for k := range x {
-			if !images {
+			if rows == "tokens" {
 				x[k] = float32(rng.IntN(9))
 			}
 		}
@@ -117,7 +172,9 @@ func TestDrawnNetworksComeBackFromTheirOwnONNX(t *testing.T) {
 			kinds[l.Kind] = true
 		}
 		other := bytes.Replace(file.Bytes(), []byte(`"input":[`), []byte(`"inbut":[`), 1)
-		if in, err := export.ImportONNX(other, nil, export.ONNXOptions{KeepOutput: true}); err == nil {
+		in, err = export.ImportONNX(other, nil, export.ONNXOptions{KeepOutput: true})
+		windows := slices.ContainsFunc(n.Layers, func(l disdel.Layer) bool { return l.Kind == "windowAttention" })
+		if err == nil {
 			back, err := model.Build(in.Network)
 			if err != nil {
 				t.Fatal(err)
@@ -125,14 +182,90 @@ func TestDrawnNetworksComeBackFromTheirOwnONNX(t *testing.T) {
 			name := fmt.Sprintf("seed %d, network %d without its note", seed, i)
 			wantClose(t, name, answers(t, back, in.Weights, 2, x), want)
 			read++
-		} else {
-			t.Logf("seed %d, network %d without its note: %v", seed, i, err)
+		} else if !windows {
+			t.Errorf("seed %d, network %d without its note: %v", seed, i, err)
 		}
 	}
 	if tries < drawn*3/4 {
 		t.Errorf("seed %d: of %d networks, %d were built", seed, drawn, tries)
 	}
 	t.Logf("%d kinds of layers, %d networks; %d are read without the note", len(kinds), tries, read)
+}
+
+// Networks of the zoo come back from ONNX with all their weights, and answer the same to the bit. Without its note a
+// file answers the same, too. Where disdel has no ONNX for a layer, it says so.
+//
+// Networks of many weights are tried where DISDEL_TEST_DRAWN is above 40.
+func TestTheZooComesBackFromItsOwnONNX(t *testing.T) {
+	drawn, _ := faults.Drawn()
+	largest, refused := 9_000_000, 0
+	if drawn > 40 {
+		largest = 30_000_000
+	}
+	for _, e := range model.Zoo() {
+		n, g := small(t, e)
+		params := weightsOf(g)
+		if params > largest {
+			continue
+		}
+		weights := drawnWeights(g)
+		var bare, file, plain bytes.Buffer
+		if err := safetensors.Write(&bare, safetensors.FromWeights(weights, nil)); err != nil {
+			t.Fatal(err)
+		}
+		if err := export.ConvertONNX(&file, n, bare.Bytes(), nil); err != nil {
+			if !errors.Is(err, disdel.Invalid) || !g.HasPadding() {
+				t.Errorf("%s: %v", e.Name, err)
+			}
+			refused++
+			continue
+		}
+		x := drawnRows(2 * g.Input().Len())
+		for k := range x {
+			if g.HasTokens() {
+				x[k] = float32(7 * k % 100)
+			}
+		}
+		want := answers(t, g, weights, 2, x)
+		back, in := imported(t, file.Bytes(), false)
+		if got := answers(t, back, in.Weights, 2, x); !slices.Equal(got, want) || weightsOf(back) != params {
+			t.Errorf("%s: %v with %d weights, not %v with %d", e.Name, got, weightsOf(back), want, params)
+		}
+		if err := export.WriteONNX(&plain, g, weights, nil); err != nil {
+			t.Fatal(err)
+		}
+		back, in = imported(t, plain.Bytes(), true)
+		wantClose(t, e.Name+" without its note", answers(t, back, in.Weights, 2, x), want)
+	}
+	t.Logf("%d networks have layers that disdel writes as no ONNX", refused)
+}
+
+// small is a network of the zoo with small rows.
+func small(t *testing.T, e model.Entry) (n disdel.Network, g *model.Graph) {
+	t.Helper()
+	input := e.Input
+	for _, side := range []int{16, 32, 64, 96, 0} {
+		if n = (disdel.Network{Name: e.Name, Input: slices.Clone(input), Classes: e.Classes}); side > 0 && len(input) == 3 {
+			if n.Input[2] = side; input[1] > 1 {
+				n.Input[1] = side
+			}
+		}
+		var err error
+		if g, err = model.Build(n); err == nil {
+			return n, g
+		} else if side == 0 {
+			t.Fatalf("%s: %v", e.Name, err)
+		}
+	}
+	return n, g
+}
+
+// weightsOf is how many weights a network has.
+func weightsOf(g *model.Graph) (count int) {
+	for _, p := range g.Params() {
+		count += p.Len()
+	}
+	return count
 }
 
 // A file whose graph another program changed is read as it is, whatever its note says.

@@ -11,18 +11,32 @@ import (
 func (r *importer) positions(n *step) bool {
 	for i := range min(2, len(n.in)) {
 		v, _ := r.in(n, i)
-		if !v.isNode || v.heads != nil || v.view != channelsLast || len(r.b.Out(v.node)) != 2 || len(n.in) != 2 {
+		if !v.isSequence(r) || len(n.in) != 2 {
 			continue
 		}
 		other, _ := r.in(n, 1-i)
 		out := r.b.Out(v.node)
-		list := other.array.floats32()
-		if list == nil || !slices.Equal(other.array.sides, []int{1, out[1], out[0]}) {
+		list, sides := other.array.floats32(), []int{out[1], out[0]}
+		if v.view == asLayer {
+			sides = out
+		}
+		if list == nil || !slices.Equal(other.array.sides, append([]int{1}, sides...)) &&
+			(out[1] == 1 || !slices.Equal(other.array.sides, sides)) {
 			return false
 		}
-		name := r.name(n, n.in[1-i]+".weight")
-		r.keep(name, list, nil)
-		r.set(n, value{isNode: true, node: r.b.Positions(name, v.node, false), view: channelsLast})
+		name, fixed := r.name(n, n.in[1-i]+".weight"), false
+		if v.view == asLayer {
+			turned := r.values(n, len(list))
+			if turned == nil {
+				return true
+			}
+			turn(turned, list, out[0], out[1])
+			fixed, list = slices.Equal(list, sines(out[0], out[1])), turned
+		}
+		if !fixed {
+			r.keep(name, list, nil)
+		}
+		r.set(n, value{isNode: true, node: r.b.Positions(name, v.node, fixed), view: v.view})
 		return true
 	}
 	return false
@@ -33,15 +47,26 @@ func (r *importer) classToken(n *step) bool {
 	token, _ := r.in(n, 0)
 	v, _ := r.in(n, 1)
 	list := token.array.floats32()
-	if len(n.in) != 2 || list == nil || !v.isNode || v.view != channelsLast || v.heads != nil ||
-		len(r.b.Out(v.node)) != 2 || n.whole("axis", 0) != 1 ||
-		!slices.Equal(token.array.sides, []int{1, 1, r.b.Out(v.node)[0]}) {
+	if len(n.in) != 2 || list == nil || !v.isSequence(r) {
+		return false
+	}
+	axis, sides := int64(1), []int{1, 1, r.b.Out(v.node)[0]}
+	if v.view == asLayer {
+		axis, sides[1], sides[2] = 2, sides[2], 1
+	}
+	if n.whole("axis", 0) != axis || !slices.Equal(token.array.sides, sides) {
 		return false
 	}
 	name := r.name(n, token.array.name+".weight")
 	r.keep(name, list, nil)
-	r.set(n, value{isNode: true, node: r.b.ClassToken(name, v.node), view: channelsLast})
+	r.set(n, value{isNode: true, node: r.b.ClassToken(name, v.node), view: v.view})
 	return true
+}
+
+// isSequence tells whether a value is a sequence, [rows channels positions] or [rows positions channels].
+func (v *value) isSequence(r *importer) bool {
+	return v.isNode && !v.headed() && v.means == 0 && (v.view == asLayer || v.view == channelsLast) &&
+		len(r.b.Out(v.node)) == 2
 }
 
 // filled is a list of one number, or zeros that a recurrence starts from.
@@ -359,13 +384,24 @@ func (r *importer) embedding(n *step) bool {
 func (r *importer) takesPosition(n *step) bool {
 	v, _ := r.in(n, 0)
 	at, _ := r.in(n, 1)
-	axis := map[view]int64{channelsLast: 1, positionsFirst: 0}
+	axis := map[view]int64{channelsLast: 1, positionsFirst: 0, asLayer: 2, firstHalf: 2, secondHalf: 2}
 	if along, ok := axis[v.view]; !ok || !v.isNode || v.headed() || len(r.b.Out(v.node)) != 2 ||
 		n.whole("axis", 0) != along || len(at.whole) != 1 || at.array == nil || len(at.array.sides) != 0 {
 		return false
 	}
-	take := model.TakeFirst
-	switch last := int64(r.b.Out(v.node)[1]) - 1; at.whole[0] {
+	take, last := model.TakeFirst, int64(r.b.Out(v.node)[1])-1
+	if v.view == firstHalf || v.view == secondHalf {
+		end := state{node: v.node, both: true, backward: v.view == secondHalf}
+		if at.whole[0] < 0 {
+			at.whole = []int64{at.whole[0] + last + 1}
+		}
+		if r.set(n, value{states: []state{end}, picked: true}); at.whole[0] != 0 && end.backward ||
+			at.whole[0] != last && !end.backward {
+			r.fault(n, "disdel takes half of the channels only of the last position, and the others of the first")
+		}
+		return true
+	}
+	switch at.whole[0] {
 	case 0:
 	case -1, last:
 		take = model.TakeLast

@@ -38,8 +38,8 @@ func (r *importer) reduceMean(n *step) {
 	if r.meanOfPositions(n, v, r.list(n, 1, "axes")) {
 		return
 	}
-	last := v.view == channelsLast || v.view == positionsFirst || v.view == asLayer && len(r.b.Out(v.node)) == 1
-	if v.isNode && v.means == 0 && !v.headed() && last && r.stepsOfLayerNorm(n, v.node) {
+	usual := v.view == channelsLast || v.view == positionsFirst || v.view == asLayer
+	if v.isNode && v.means == 0 && !v.headed() && usual && r.stepsOfLayerNorm(n, v.node) {
 		return
 	}
 	r.overPixels(n, r.b.GlobalPool)
@@ -269,7 +269,7 @@ func (r *importer) beforeOutput(name string) bool {
 
 // add sums layers of one shape.
 func (r *importer) add(n *step) {
-	if r.positions(n) || r.hardSteps(n) {
+	if r.positions(n) {
 		return
 	}
 	if len(n.in) == 1 {
@@ -338,13 +338,27 @@ func (r *importer) concat(n *step) {
 	}
 }
 
-// cast passes on tokens, and values that stay float32.
+// cast passes on tokens, and values that stay float32. Whole numbers of the data are tokens.
 func (r *importer) cast(n *step) {
-	if v, _ := r.in(n, 0); n.whole("to", 0) != float32s && v.view != asTokens && v.view != tokensTurned {
+	v, _ := r.in(n, 0)
+	switch to := n.whole("to", 0); {
+	case to == float32s || v.view == asTokens || v.view == tokensTurned:
+	case (to == int64s || to == int32s) && v.isNode && v.view == asLayer && r.isData(v.node):
+		v.view = asTokens
+	default:
 		r.fault(n, "disdel computes with float32 only")
 		return
 	}
-	r.pass(n)
+	r.set(n, v)
+}
+
+// isData tells whether a node is the data as a list.
+func (r *importer) isData(x int) bool {
+	g, err := r.b.Graph()
+	if err != nil || len(g.Nodes[x].Out) != 1 {
+		return false
+	}
+	return x == 0 || g.Nodes[x].Op == model.OpFlatten && g.Nodes[x].Inputs[0] == 0
 }
 
 func (r *importer) constant(n *step) {

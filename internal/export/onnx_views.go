@@ -22,6 +22,8 @@ const (
 	asTokens                     // [rows positions]
 	tokensTurned                 // [positions rows]
 	flattenedLast                // [rows height*width*channels]
+	firstHalf                    // [rows channels/2 positions]: the first half of the channels of a sequence
+	secondHalf                   // the second half
 )
 
 // turns lists the orders that a Transpose makes of others, by its axes.
@@ -181,13 +183,18 @@ func (r *importer) ungroup(n *step, v value, sides []int64) {
 // someChannels reads a slice of channels. It is false for other slices.
 func (r *importer) someChannels(n *step, x int, starts, ends, axes, steps []int64) bool {
 	in := r.b.Out(x)
-	if len(in) != 3 || len(starts) != 1 || len(ends) != 1 || !slices.Equal(axes, []int64{1}) ||
+	if len(in) < 2 || len(starts) != 1 || len(ends) != 1 || !slices.Equal(axes, []int64{1}) ||
 		len(steps) > 0 && !slices.Equal(steps, []int64{1}) {
 		return false
 	}
 	from, to := within(starts[0], in[0]), within(ends[0], in[0])
-	if from >= to {
+	switch half := in[0] / 2; {
+	case from >= to || len(in) == 2 && (to-from != half || from > 0 && from != half || in[0]%2 != 0):
 		return false
+	case len(in) == 2:
+		halves := map[int]view{0: firstHalf, half: secondHalf}
+		r.set(n, value{isNode: true, node: x, view: halves[from]})
+		return true
 	}
 	r.layer(n, r.b.Channels(r.name(n, ""), x, from, to-from, 1))
 	return true
@@ -225,21 +232,26 @@ func (r *importer) split(n *step) {
 // channel, as ConvNeXt's layer scale, become a depthwise convolution of single pixels. Other constants are read as
 // parts of silu, hardSwish, gelu and layerNorm only.
 func (r *importer) mul(n *step) {
-	if r.layerScale(n) || r.scaled(n) {
+	if r.layerScale(n) || r.scaled(n) || r.rmsNorm(n) {
 		return
 	}
 	var in [2]int
+	var orders [2]view
 	for i := range in {
 		if v, _ := r.in(n, i); !v.isNode {
 			loose("silu, hardSwish, gelu and layerNorm")(r, n)
 			return
 		}
 		var ok bool
-		if in[i], ok = r.from(n, i); !ok {
+		if in[i], orders[i], ok = r.seen(n, i); !ok {
 			return
 		}
 	}
-	r.layer(n, r.b.Multiply(r.name(n, ""), in[0], in[1]))
+	if orders[0] != orders[1] {
+		r.fault(n, "it multiplies layers whose axes have different orders")
+		return
+	}
+	r.set(n, value{isNode: true, node: r.b.Multiply(r.name(n, ""), in[0], in[1]), view: orders[0]})
 }
 
 // layerScale reads a product with a constant for each channel.
