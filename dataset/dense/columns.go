@@ -364,15 +364,18 @@ func unreadable(text string) string {
 	return fmt.Sprintf("%.40q goes on for %d bytes, as no category does: leave it out (--skip)", text, len(text))
 }
 
-// nearNumber is an addition to a message for a text that is a number except for its marks of decimals and thousands, or
-// its percent sign; "" for any other.
+// nearNumber is an addition to a message for a text that is a number except for its marks of decimals and thousands,
+// its percent sign, or its size; "" for any other.
 func nearNumber(text string) string {
 	bare, percent := strings.CutSuffix(text, "%")
 	bare = strings.TrimSpace(bare)
 	_, comma := written(bare, ",")
 	_, point := written(bare, ".")
 	_, plain := number(bare)
+	size, _ := strconv.ParseFloat(bare, 64) // infinite for a number that is too large
 	switch {
+	case math.Abs(size) > math.MaxFloat32:
+		return "; the largest one is 3.4e38: if it stands for no value, --missing " + quoted(text)
 	case plain && percent:
 		return "; a number has no percent sign"
 	case plain:

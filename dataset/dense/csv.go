@@ -517,7 +517,11 @@ func (t *table) test(from dataset.Source) error {
 		t.tested++
 		t.unknown += r.unknownTexts
 		if r.why != "" {
-			wrong.at(r.line, r.at+1, t.names[r.at], "%s", r.why)
+			fault := disdel.Fault{Line: r.line, Column: r.at + 1, Path: t.names[r.at], Msg: r.why}
+			if r.heldOut && r.at == t.label {
+				fault.Hint = "another --seed holds out other groups, and a smaller --held-out fewer rows"
+			}
+			wrong.add(fault)
 		}
 		return nil
 	})

@@ -132,6 +132,10 @@ func TestHeldOutRowsDecideNothing(t *testing.T) {
 			if _, err := table.Input("a"); !errors.As(err, &wrong) || wrong.Faults[0].Line != 5 {
 				t.Errorf("a text among numbers of held-out rows: %v", err)
 			}
+			table.Source = dataset.TextSource("a.csv", text+"4,b,2\n")
+			if _, err := table.Input("a"); !errors.As(err, &wrong) || !strings.Contains(wrong.Faults[0].Hint, "another --seed") {
+				t.Errorf("a label of only held-out rows: %v", err)
+			}
 			return
 		}
 	}
@@ -140,7 +144,7 @@ func TestHeldOutRowsDecideNothing(t *testing.T) {
 
 // Integers that lose digits are noted with their column, others are not.
 func TestLongIntegersAreNoted(t *testing.T) {
-	const rows = "id,small,share,y\n9007199254740993,9007199254740991,1e300,a\n1,2,0.5,b\n"
+	const rows = "id,small,share,y\n9007199254740993,9007199254740991,1e30,a\n1,2,0.5,b\n"
 	in, err := CSV{Source: dataset.TextSource("a.csv", rows), Label: "y"}.Input("a")
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/disdel/disdel"
@@ -81,7 +82,16 @@ func notJSON(err error) *disdel.Fault {
 	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return &disdel.Fault{Path: "json", Msg: "the object does not end on its line"}
 	}
-	return &disdel.Fault{Path: "json", Msg: "it is no JSON: " + err.Error()}
+	return &disdel.Fault{Path: "json", Msg: wrongSyntax(err)}
+}
+
+// wrongSyntax says why a text is no JSON. Python writes numbers that JSON does not have.
+func wrongSyntax(err error) string {
+	text := "it is no JSON: " + err.Error()
+	if strings.Contains(text, "character 'N'") || strings.Contains(text, "character 'I'") {
+		text += "; for NaN and Infinity, write null"
+	}
+	return text
 }
 
 // memberText returns a value as the text of a cell; why is set for values that no cell can have.

@@ -423,7 +423,7 @@ func (o *objects) element() ([]byte, error) {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		fault.Msg = "the array does not end"
 	case errors.As(err, &wrong):
-		fault.Msg = "it is no JSON: " + err.Error()
+		fault.Msg = wrongSyntax(err)
 	default:
 		return nil, err
 	}
@@ -519,10 +519,10 @@ func SeparatorOf(from dataset.Source) (rune, error) {
 	return ',', err
 }
 
-// Separator is the one that separates the columns of a table that begins so: a comma, semicolon, tab or bar that divides
-// all lines into the same number of fields, or else the most frequent one of the first line. It is Blanks if these
-// divide no line, or tabs divide lines into different numbers of fields, and runs of blanks divide all lines into the
-// same number.
+// Separator is the one that separates the columns of a table that begins so: a comma, semicolon, tab or bar that
+// divides all lines into the same number of fields, or else the most frequent one of the first line. It is Blanks if
+// these divide no line, or tabs divide lines into different numbers of fields, and runs of blanks divide all lines into
+// the same number.
 func Separator(head []byte) rune {
 	head = wholeRecords(head)
 	best, fields := ',', []int{1}

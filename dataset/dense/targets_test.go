@@ -54,8 +54,11 @@ func TestTargetsAreFinite(t *testing.T) {
 		text, want string
 		line       int
 	}{
-		"text":     {"area,price\n1,2\n2,dear\n3,4\n", `"dear" is no number to predict`, 3},
-		"infinity": {"area,price\n1,2\n2,3\n3,inf\n", `"inf" is no number to predict`, 4},
+		"text": {"area,price\n1,2\n2,dear\n3,4\n", `"dear" is no number to predict`, 3},
+		"infinity": {
+			"area,price\n1,2\n2,3\n3,inf\n",
+			`"inf" is no number to predict; the largest one is 3.4e38: if it stands for no value, --missing inf`, 4,
+		},
 		"constant": {"area,price\n1,2\n2,2\n3,2\n", "it is 2 in all rows", 0},
 	} {
 		_, err := CSV{Source: dataset.TextSource("homes.csv", c.text), Targets: []string{"price"}}.Input("homes")

@@ -231,8 +231,8 @@ func (r *rawRows) byPosition(places []int) bool {
 	return true
 }
 
-// separator is the one of CSV: that of the table's file, if it divides the header. A single row shows blanks between its
-// fields only if it has no other separator.
+// separator is the one of CSV: that of the table's file, if it divides the header. A single row shows blanks between
+// its fields only if it has no other separator.
 func (r *rawRows) separator(data []byte) rune {
 	line, _, _ := bytes.Cut(bytes.TrimSpace(data), []byte("\n"))
 	if named, size := utf8.DecodeRuneInString(r.table.Separator); size > 0 && divides(data, named) {
