@@ -330,6 +330,14 @@ func (r *importer) foldOther(n *step, in []tensor, floats bool) (out tensor, isF
 		}
 		out, ok = together(in[:1], func(v []float64) float64 { return max(low, min(v[0], high)) })
 		return out, floats, ok
+	case "ReduceSum":
+		var axes []int64
+		if axes = n.options["axes"].list; len(in) > 1 {
+			axes = r.list(n, 1, "")
+		}
+		out, ok = in[0].summed(axes, n.whole("keepdims", 1) != 0)
+		v, _ := r.in(n, 0)
+		return out, v.array.kind == float32s, ok
 	case "Trilu":
 		k := 0.0
 		if len(in) > 1 && len(in[1].v) == 1 {

@@ -202,6 +202,7 @@ type importer struct {
 	within     *arrangement  // the order of the pixels of the node at work
 	order      []int         // of its channels
 	scales     map[int]shift // layers that only scale and shift
+	means      []int         // nodes that leave padding out, as the file does
 	steeper    []string      // layers in front of a hardSigmoid of another slope
 	oneWide    bool          // images are one pixel wide, and sequences in the file: [rows channels positions]
 }
@@ -519,7 +520,11 @@ func layersOf(g *model.Graph) []disdel.Layer {
 	names := map[int]string{0: dataLayer} // of the layers whose outputs nodes are
 	for i := 1; i < len(g.Nodes); {
 		l, count := layerAt(g, i)
-		for _, from := range g.Nodes[i].Inputs {
+		inputs := g.Nodes[i].Inputs
+		if g.Nodes[i].Masked { // the last one says where padding is
+			inputs = inputs[:len(inputs)-1]
+		}
+		for _, from := range inputs {
 			l.From = append(l.From, names[from])
 		}
 		list = append(list, l)

@@ -190,8 +190,110 @@ func (r *importer) readsMask(n *step) bool {
 	if !r.hasMask(n) || r.scoresOf(n) >= 0 {
 		return false
 	}
-	r.fault(n, "it computes with attention_mask; disdel reads a mask only where it hides scores of an attention")
+	if !r.meansTokens(n) {
+		r.fault(n, "it computes with attention_mask; disdel reads a mask only where it hides scores of an attention, and "+
+			"in the mean of the tokens that are no padding")
+	}
 	return true
+}
+
+// meansTokens reads the product of a sequence with the mask, and the quotient of its sum and the number of tokens: the
+// mean of the positions that are no padding.
+func (r *importer) meansTokens(n *step) bool {
+	i := slices.IndexFunc(n.in, func(name string) bool { return r.at[name].isNode })
+	at := slices.IndexFunc(n.in, func(name string) bool { return r.at[name].batches != nil })
+	if i < 0 || at < 0 {
+		return false
+	}
+	v, _ := r.in(n, i)
+	mask, _ := r.in(n, at)
+	span, places := r.inputs[0].sides[1], n.kind == "Mul"
+	if n.kind == "Where" && at == 0 && len(n.in) == 3 {
+		other, _ := r.in(n, 3-i)
+		list := other.array.floats32()
+		places = len(list) == 1 && list[0] == 0
+	}
+	switch {
+	case v.headed() || len(r.b.Out(v.node)) != 2 || r.b.Out(v.node)[1] != span:
+		return false
+	case places && v.view == channelsLast:
+		v.view = withoutPadding
+		r.set(n, v)
+		return r.isOfMask(mask, []int{r.batch(), span, r.b.Out(v.node)[0]}, func(mask, position int) float64 {
+			return truth(isHidden(mask, position) == (i == 2)) // the other value of a Where
+		})
+	case n.kind == "Div" && i == 0 && v.view == tokensSum:
+		node := r.b.TakePosition(r.name(n, ""), v.node, model.TakeMean)
+		r.means = append(r.means, node)
+		r.layer(n, node)
+		return r.isOfMask(mask, []int{r.batch(), r.b.Out(v.node)[0]}, func(mask, _ int) (tokens float64) {
+			for position := range span {
+				tokens += truth(!isHidden(mask, position))
+			}
+			return tokens
+		})
+	}
+	return false
+}
+
+// isOfMask tells whether a value has these sides, of which the last one may be 1, and what f says of the masks and
+// positions.
+func (r *importer) isOfMask(v value, sides []int, f func(mask, position int) float64) bool {
+	for i := range r.batches() {
+		a := constant(v.batches[i])
+		t, ok := a.read()
+		if last := len(sides) - 1; !ok || len(t.sides) != len(sides) || !slices.Equal(t.sides[:last], sides[:last]) ||
+			t.sides[last] != 1 && t.sides[last] != sides[last] {
+			return false
+		}
+		each := len(t.v) / sides[0]
+		for k, x := range t.v {
+			want := f((i*sides[0]+k/each)%r.masks(), k%each/t.sides[len(sides)-1])
+			if x != want && want+x > 1e-6 { // a row may have no tokens
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// reduceSum reads the sum of the tokens of each row that are no padding.
+func (r *importer) reduceSum(n *step) {
+	v, _ := r.in(n, 0)
+	if axes := r.list(n, 1, "axes"); v.view != withoutPadding || n.whole("keepdims", 1) != 0 ||
+		!slices.Equal(axes, []int64{1}) && !slices.Equal(axes, []int64{-2}) {
+		loose("the mean of the tokens that are no padding")(r, n)
+		return
+	}
+	v.view = tokensSum
+	r.set(n, v)
+}
+
+// summed is the sum along one axis.
+func (t tensor) summed(axes []int64, keep bool) (tensor, bool) {
+	if len(axes) != 1 {
+		return t, false
+	}
+	axis := int(axes[0])
+	if axis < 0 {
+		axis += len(t.sides)
+	}
+	if axis < 0 || axis >= len(t.sides) || t.sides[axis] == 1 { // a side of 1 of a mask may stand for others
+		return t, false
+	}
+	sides, from := slices.Clone(t.sides), make([]int, len(t.sides))
+	sides[axis] = 1
+	out, ok := each(sides, func(at []int) (sum float64) {
+		copy(from, at)
+		for from[axis] = range t.sides[axis] {
+			sum += t.v[t.place(from)]
+		}
+		return sum
+	})
+	if !keep {
+		out.sides = slices.Delete(out.sides, axis, axis+1)
+	}
+	return out, ok
 }
 
 // scoresOf says which input of a node that hides scores they are; -1: the node is none.
@@ -334,8 +436,8 @@ func (r *importer) checkMask() {
 	if r.mask == nil || err != nil {
 		return
 	}
-	for _, n := range g.Nodes {
-		if n.Masked && n.Op != model.OpAttention {
+	for i, n := range g.Nodes {
+		if n.Masked && n.Op != model.OpAttention && !slices.Contains(r.means, i) {
 			r.fault(&step{name: n.Name, kind: n.Op.String()}, "it reads all positions in the file, padding too; "+
 				"with an attention_mask disdel leaves padding out here")
 		}

@@ -1,10 +1,12 @@
 package export_test
 
 import (
+	"errors"
 	"math"
 	"strings"
 	"testing"
 
+	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/export"
 )
 
@@ -59,6 +61,47 @@ func TestAMaskOfPaddingIsPadded(t *testing.T) {
 	} {
 		_, err := export.ImportONNX(masks(c.masked, c.last), nil, export.ONNXOptions{})
 		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The mean of the tokens that are no padding is read, in the steps of Sentence Transformers. Other sums are refused.
+func TestAMeanOfTokensLeavesPaddingOut(t *testing.T) {
+	sum := func(in, out string) []byte {
+		return with(listed(node("ReduceSum", []string{in}, []string{out}), "axes", 1), "keepdims", 3<<3, 0)
+	}
+	mul := func(mask string) []byte { return node("Mul", []string{"e", mask}, []string{"p"}) }
+	div := func(count string) []byte { return node("Div", []string{"s", count}, []string{"y"}) }
+	file := func(placed, divided []byte) []byte {
+		return ofTokens(fileOfSides([]int{1, 2}, beside("attention_mask"), floats("table", 3, 4, 0, 2, 4, 6, 8, 10, 12,
+			14, 1, 1, 1, 1), ints("last", 2), ints("middle", 1), fixedList("zero", 0), fixedList("one", 1),
+			fixedList("two", 2), fixedList("least", 1e-9), node("Gather", []string{"table", "x"}, []string{"e"}),
+			node("Unsqueeze", []string{"attention_mask", "last"}, []string{"m"}),
+			node("Unsqueeze", []string{"attention_mask", "middle"}, []string{"turned"}),
+			with(node("Cast", []string{"m"}, []string{"f"}), "to", 3<<3, 1),
+			with(node("Cast", []string{"turned"}, []string{"t"}), "to", 3<<3, 1),
+			node("Sub", []string{"one", "f"}, []string{"padding"}),
+			with(node("Cast", []string{"m"}, []string{"is"}), "to", 3<<3, 9),
+			node("Not", []string{"is"}, []string{"no"}),
+			sum("f", "n"), node("Clip", []string{"n", "least"}, []string{"count"}), placed, sum("p", "s"), divided))
+	}
+	for name, placed := range map[string][]byte{
+		"product": mul("f"), "choice": node("Where", []string{"is", "e", "zero"}, []string{"p"}),
+		"other choice": node("Where", []string{"no", "zero", "e"}, []string{"p"}),
+	} {
+		g, in := imported(t, file(placed, div("count")), true)
+		got := answers(t, g, in.Weights, 2, []float32{1, 2, 1, 0})
+		wantClose(t, name, got, []float32{4.5, 5.5, 6.5, 7.5, 8, 10, 12, 14})
+	}
+	for name, data := range map[string][]byte{
+		"of padding": file(mul("padding"), div("count")), "another axis": file(mul("t"), div("count")),
+		"all positions": file(mul("f"), div("two")), "no product": file(mul("one"), div("n")),
+		"a sum":          file(mul("f"), node("Relu", []string{"s"}, []string{"y"})),
+		"turned":         file(mul("f"), node("Div", []string{"count", "s"}, []string{"y"})),
+		"a wrong choice": file(node("Where", []string{"no", "e", "zero"}, []string{"p"}), div("count")),
+	} {
+		if _, err := export.ImportONNX(data, nil, export.ONNXOptions{}); !errors.Is(err, disdel.Invalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -39,9 +39,13 @@ func nodeReaders() map[string]nodeReader {
 		"Expand": (*importer).expand,
 		"Erf":    loose("an activation"), "Sub": (*importer).sub,
 		"Pow": (*importer).pow, "Sqrt": loose("layerNorm"), "Reciprocal": loose("rmsNorm"),
+		"CumSum": func(r *importer, n *step) {
+			r.fault(n, "it counts tokens, as RoBERTa does, whose padding is token 1; disdel takes token 0 for padding")
+		},
 		"Sin": loose(constants), "Cos": loose(constants), "LayerNormalization": (*importer).layerNorm,
 		"Unsqueeze": loose(constants), "Slice": (*importer).slice, "Pad": (*importer).pad,
-		"SpaceToDepth": (*importer).spaceToDepth, "Einsum": loose(windows), "ReduceL2": loose(windows),
+		"SpaceToDepth": (*importer).spaceToDepth, "Einsum": loose(windows),
+		"ReduceL2": (*importer).reduceL2, "ReduceSum": (*importer).reduceSum,
 		"Mod": loose(constants), "Not": loose(constants), "Range": loose(constants), "ScatterND": loose(constants),
 		"GatherElements": loose(constants), "GatherND": loose(constants), "And": loose(constants),
 		"GreaterOrEqual": loose(constants),

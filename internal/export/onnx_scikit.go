@@ -1,6 +1,7 @@
 package export
 
 import (
+	"math"
 	"slices"
 
 	"github.com/disdel/disdel/model"
@@ -77,21 +78,26 @@ func (r *importer) linearRegressor(n *step) {
 // which are the softmax of their halves.
 func (r *importer) linearClassifier(n *step) {
 	classes := max(len(n.options["classlabels_ints"].list), len(n.options["classlabels_strings"].texts))
-	half := float32(1)
-	switch text := n.options["post_transform"].text; {
+	half, text := float32(1), n.options["post_transform"].text
+	switch {
 	case text == "LOGISTIC" && r.opposite(n, classes):
 		half = 0.5
-	case text != "SOFTMAX":
-		r.fault(n, "its post_transform is %.20q; disdel has SOFTMAX, and LOGISTIC of two classes", text)
+	case text != "SOFTMAX" && text != "NONE":
+		r.fault(n, "its post_transform is %.20q; disdel has SOFTMAX, NONE, and LOGISTIC of two classes", text)
 		return
 	}
 	if len(n.out) < 2 || r.beforeOutput(n.out[1]) {
 		r.fault(n, "disdel has softmax only as the last layer")
 		return
 	}
-	if node, ok := r.linear(n, classes, half); ok {
-		r.at[n.out[1]] = value{isNode: true, node: r.b.Same(r.name(n, ""), node, model.OpSoftmax)}
+	node, ok := r.linear(n, classes, half)
+	if !ok {
+		return
 	}
+	if text != "NONE" { // scores of support vectors
+		node = r.b.Same(r.name(n, ""), node, model.OpSoftmax)
+	}
+	r.at[n.out[1]] = value{isNode: true, node: node}
 }
 
 // opposite tells whether the second one of two classes has the coefficients of the first one with the other sign.
@@ -111,15 +117,60 @@ func (r *importer) opposite(n *step, classes int) bool {
 	return true
 }
 
-// normalizer divides by the sum, which probabilities have already.
+// normalizer divides by the length, or by the sum, which probabilities have already.
 func (r *importer) normalizer(n *step) {
+	if n.options["norm"].text == "L2" {
+		r.unitLength(n, n)
+		return
+	}
 	g, err := r.b.Graph()
 	if v, _ := r.in(n, 0); err != nil || !v.isNode || g.Nodes[v.node].Op != model.OpSoftmax ||
 		n.options["norm"].text != "L1" {
-		r.fault(n, "disdel has no layer for it; it passes probabilities of a softmax with the norm L1")
+		r.fault(n, "disdel has no layer for it; it has the norm L2, and passes probabilities of a softmax with L1")
 		return
 	}
 	r.pass(n)
+}
+
+// reduceL2 reads the division of a vector by its length, which may be bounded: PyTorch's normalize.
+func (r *importer) reduceL2(n *step) {
+	bounded := func(s *step) bool {
+		low, high, ok := r.bounds(s)
+		return s.kind == "Clip" && ok && low <= 1e-6 && high >= math.MaxFloat32
+	}
+	divides := func(s *step) bool { return s.kind == "Div" && s.in[0] == n.in[0] }
+	expands := func(s *step) bool { return s.kind == "Expand" }
+	v, _ := r.in(n, 0)
+	axes := r.list(n, 1, "axes")
+	for _, tests := range [][]func(*step) bool{{divides}, {bounded, divides}, {bounded, expands, divides}} {
+		steps := r.chain(n, tests...)
+		if steps == nil || !v.isNode || len(r.b.Out(v.node)) != 1 || n.whole("keepdims", 1) != 1 ||
+			!slices.Equal(axes, []int64{1}) && !slices.Equal(axes, []int64{-1}) {
+			continue
+		}
+		for _, s := range steps {
+			s.done = true
+		}
+		r.unitLength(n, steps[len(steps)-1])
+		return
+	}
+	loose(windows+", and of a vector's length")(r, n)
+}
+
+// unitLength divides a vector by its length, as an RMS norm.
+func (r *importer) unitLength(n, last *step) {
+	x, ok := r.from(n, 0)
+	if !ok {
+		return
+	}
+	if len(r.b.Out(x)) != 1 {
+		r.fault(n, "its input is %v; disdel brings lists of numbers to a length of 1", []int(r.b.Out(x)))
+		return
+	}
+	width, name := r.b.Out(x)[0], r.name(n, "")
+	r.noteNorm(name, "")
+	r.keep(name, slices.Repeat([]float32{float32(1 / math.Sqrt(float64(width)))}, width), nil)
+	r.layer(last, r.b.LayerNorm(name, x, model.OpRMSNorm, 1e-12))
 }
 
 // twoClasses finds the Concat of 1 - p and p behind a node, where p is the sigmoid of what the node gives.

@@ -85,6 +85,25 @@ func TestScikitLearnsOperatorsAreRead(t *testing.T) {
 			float32(1 / (1 + math.Exp(3))), float32(1 / (1 + math.Exp(8))),
 			float32(1 / (1 + math.Exp(-3))), float32(1 / (1 + math.Exp(-8))),
 		}},
+		"scores": {[][]byte{
+			scaler("x", "a"), linear("LinearClassifier", "a", both, word("post_transform", "NONE")),
+			scikit("ZipMap", "p", []string{"y"}),
+		}, []float32{3.5, -3.5}},
+		"length": {[][]byte{scikit("Normalizer", "x", []string{"y"}, word("norm", "L2"))}, []float32{0.6, 0.8}},
+		"length in steps": {[][]byte{
+			fixedList("least", 1e-12), node("Shape", []string{"x"}, []string{"sides"}),
+			listed(node("ReduceL2", []string{"x"}, []string{"l"}), "axes", 1),
+			node("Clip", []string{"l", "least"}, []string{"c"}), node("Expand", []string{"c", "sides"}, []string{"e"}),
+			node("Div", []string{"x", "e"}, []string{"y"}),
+		}, []float32{0.6, 0.8}},
+		"length of rows": {[][]byte{
+			listed(node("ReduceL2", []string{"x"}, []string{"l"}), "axes", 0),
+			node("Div", []string{"x", "l"}, []string{"y"}),
+		}, nil},
+		"another length": {[][]byte{
+			fixedList("least", 3), listed(node("ReduceL2", []string{"x"}, []string{"l"}), "axes", 1),
+			node("Clip", []string{"l", "least"}, []string{"c"}), node("Div", []string{"x", "c"}, []string{"y"}),
+		}, nil},
 		"one against the rest": {[][]byte{linear("LinearClassifier", "x", []string{"label", "y"})}, nil},
 		"by the largest":       {[][]byte{scikit("Normalizer", "x", []string{"y"}, word("norm", "MAX"))}, nil},
 		"other coefficients": {[][]byte{

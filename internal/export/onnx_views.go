@@ -24,6 +24,8 @@ const (
 	flattenedLast                // [rows height*width*channels]
 	firstHalf                    // [rows channels/2 positions]: the first half of the channels of a sequence
 	secondHalf                   // the second half
+	withoutPadding               // [rows positions channels], 0 where padding is
+	tokensSum                    // [rows channels]: its sum over positions
 )
 
 // turns lists the orders that a Transpose makes of others, by its axes.
