@@ -356,7 +356,11 @@ func (s *Service) Forget(ctx context.Context, job string) (disdel.JobID, error) 
 	if err := s.deleteRecord(ctx, h, id); err != nil {
 		return id, err
 	}
-	if err := s.discardCheckpoints(ctx, &rec); err != nil {
+	models, err := s.Models(ctx)
+	if err == nil {
+		err = discardCheckpoints(ctx, models, &rec, models.List)
+	}
+	if err != nil {
 		s.log.WithError(err).WithField("job", id).Warn("checkpoints of a deleted job stay: disdel prune checkpoints")
 	}
 	return id, nil

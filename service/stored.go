@@ -172,7 +172,8 @@ func (s *Service) RemoveStored(ctx context.Context, item StoredItem) error {
 		} else if read, err := h.Get(ctx, rec.ID); err == nil { // else nobody knows which weights are the job's
 			rec = read
 		}
-		return s.discardCheckpoints(ctx, &rec)
+		known := func(context.Context) ([]modelstore.Model, error) { return list, unread }
+		return discardCheckpoints(ctx, models, &rec, known)
 	case StoredWeights:
 		return models.RemoveWeights(ctx, item.Name)
 	case StoredPrograms:
@@ -198,22 +199,21 @@ func (s *Service) RemoveStored(ctx context.Context, item StoredItem) error {
 	}
 }
 
-// discardCheckpoints deletes the checkpoints of an ended job, and the weights that it has left beside the models. If a
-// model cannot be read, these weights may be the model's, and stay.
-func (s *Service) discardCheckpoints(ctx context.Context, rec *disdel.Record) error {
-	models, err := s.Models(ctx)
-	if err != nil {
-		return err
-	}
+// discardCheckpoints deletes the checkpoints of an ended job, and the weights that it has left beside the models. If
+// list cannot read a model, these weights may be the model's, and stay.
+func discardCheckpoints(
+	ctx context.Context, models *modelstore.Store, rec *disdel.Record,
+	list func(context.Context) ([]modelstore.Model, error),
+) error {
 	if err := models.Discard(ctx, controller.CheckpointFolder(rec.ID)); err != nil {
 		return err
 	}
 	if rec.Status != disdel.StatusFailed && rec.Status != disdel.StatusCanceled {
 		return nil
 	}
-	list, unread := models.List(ctx)
+	all, unread := list(ctx)
 	key := modelstore.WeightsPath(rec.Job.Output.Model, rec.ID)
-	if unread != nil || slices.ContainsFunc(list, func(m modelstore.Model) bool { return m.Path == key }) {
+	if unread != nil || slices.ContainsFunc(all, func(m modelstore.Model) bool { return m.Path == key }) {
 		return nil //nolint:nilerr // see above
 	}
 	return models.DiscardFile(ctx, key)
