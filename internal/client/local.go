@@ -324,40 +324,29 @@ func (l localData) AddFiles(ctx context.Context, name string, files dataset.File
 	return AddFiles(ctx, l.Service, name, files, overwrite)
 }
 
-func (l localData) AddDense(ctx context.Context, in dataset.DenseInput, overwrite bool) (set render.Dataset,
-	err error,
-) {
-	store, err := l.Datasets(ctx)
-	if err != nil {
-		return set, err
-	}
-	m, err := store.AddDense(ctx, in, overwrite)
-	if err != nil {
-		return set, err
-	}
-	set = render.DescribeDataset(m)
-	set.Warnings = in.Understood.Warnings(&m)
-	if in.Understood.Kind != "" { // rows of a program say nothing of files
-		set.Understood = &in.Understood
-	}
-	return set, nil
+func (l localData) AddDense(ctx context.Context, in dataset.DenseInput, overwrite bool) (render.Dataset, error) {
+	m, err := with(ctx, l.Datasets, func(s *dataset.Store) (dataset.Manifest, error) {
+		return s.AddDense(ctx, in, overwrite)
+	})
+	return understood(m, in.Understood, err)
 }
 
-func (l localData) AddSparse(ctx context.Context, in dataset.SparseInput, overwrite bool) (set render.Dataset,
-	err error,
-) {
-	store, err := l.Datasets(ctx)
+func (l localData) AddSparse(ctx context.Context, in dataset.SparseInput, overwrite bool) (render.Dataset, error) {
+	m, err := with(ctx, l.Datasets, func(s *dataset.Store) (dataset.Manifest, error) {
+		return s.AddSparse(ctx, in, overwrite)
+	})
+	return understood(m, in.Understood, err)
+}
+
+// understood is described, with what was understood of the files that the rows come from, if they come from files.
+func understood(m dataset.Manifest, u dataset.Interpretation, err error) (render.Dataset, error) {
+	set, err := described(m, err)
 	if err != nil {
 		return set, err
 	}
-	m, err := store.AddSparse(ctx, in, overwrite)
-	if err != nil {
-		return set, err
-	}
-	set = render.DescribeDataset(m)
-	set.Warnings = in.Understood.Warnings(&m)
-	if in.Understood.Kind != "" { // generated rows come from no file
-		set.Understood = &in.Understood
+	set.Warnings = u.Warnings(&m)
+	if u.Kind != "" {
+		set.Understood = &u
 	}
 	return set, nil
 }

@@ -169,3 +169,14 @@ func (r *remote) ask(ctx context.Context, q request, into any) error {
 	}
 	return nil
 }
+
+// answer is what a server answers to a request.
+func answer[T any](ctx context.Context, r *remote, q request) (out T, err error) {
+	err = r.ask(ctx, q, &out)
+	return out, err
+}
+
+// get is what a server has at a path.
+func get[T any](ctx context.Context, r *remote, path ...string) (T, error) {
+	return answer[T](ctx, r, request{method: http.MethodGet, path: path})
+}

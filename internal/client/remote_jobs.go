@@ -88,8 +88,8 @@ func (r remoteJobs) Resume(ctx context.Context, req service.ResumeRequest) (Run,
 }
 
 func (r remoteJobs) begun(ctx context.Context, q request, from service.Source) (Run, error) {
-	var rec disdel.Record
-	if err := r.ask(ctx, q, &rec); err != nil {
+	rec, err := answer[disdel.Record](ctx, r.remote, q)
+	if err != nil {
 		return nil, placed(err, from)
 	}
 	return &remoteRun{remote: r.remote, id: rec.ID}, nil
@@ -175,31 +175,26 @@ func (r remoteRecords) List(ctx context.Context, q history.Query) (list []disdel
 	}
 }
 
-func (r remoteRecords) Get(ctx context.Context, job string) (rec disdel.Record, err error) {
-	err = r.ask(ctx, request{method: http.MethodGet, path: []string{"jobs", job}}, &rec)
-	return rec, err
+func (r remoteRecords) Get(ctx context.Context, job string) (disdel.Record, error) {
+	return get[disdel.Record](ctx, r.remote, "jobs", job)
 }
 
 func (r remoteRecords) Runner(ctx context.Context, id disdel.JobID) (service.Runner, bool, error) {
-	var out apitypes.Runner
-	err := r.ask(ctx, request{method: http.MethodGet, path: []string{"jobs", string(id), "runner"}}, &out)
+	out, err := get[apitypes.Runner](ctx, r.remote, "jobs", string(id), "runner")
 	return service.Runner{Text: out.By, Known: out.Known}, out.Runs, err
 }
 
 func (r remoteRecords) Remarks(ctx context.Context) (map[disdel.JobID]history.Remark, error) {
-	var out apitypes.RemarkList
-	err := r.ask(ctx, request{method: http.MethodGet, path: []string{"remarks"}}, &out)
+	out, err := get[apitypes.RemarkList](ctx, r.remote, "remarks")
 	return out.Remarks, err
 }
 
 func (r remoteRecords) SetRemark(ctx context.Context, id disdel.JobID, remark history.Remark) error {
-	var out history.Remark
-	return r.ask(ctx, request{method: http.MethodPut, path: []string{"jobs", string(id), "remark"}, body: remark}, &out)
+	return r.ask(ctx, request{method: http.MethodPut, path: []string{"jobs", string(id), "remark"}, body: remark}, nil)
 }
 
 func (r remoteRecords) Stored(ctx context.Context) ([]service.StoredItem, error) {
-	var out apitypes.StoredList
-	err := r.ask(ctx, request{method: http.MethodGet, path: []string{"stored"}}, &out)
+	out, err := get[apitypes.StoredList](ctx, r.remote, "stored")
 	return out.Items, err
 }
 
@@ -211,8 +206,7 @@ func (r remoteRecords) RemoveStored(ctx context.Context, item service.StoredItem
 }
 
 func (r remoteRecords) Forget(ctx context.Context, id disdel.JobID) error {
-	var out apitypes.State
-	return r.ask(ctx, request{method: http.MethodDelete, path: []string{"jobs", string(id)}}, &out)
+	return r.ask(ctx, request{method: http.MethodDelete, path: []string{"jobs", string(id)}}, nil)
 }
 
 // remoteRun is a job of a server. The job continues when this process ends.

@@ -29,14 +29,12 @@ import (
 type remoteModels struct{ *remote }
 
 func (r remoteModels) List(ctx context.Context) ([]modelstore.Model, error) {
-	var out apitypes.ModelList
-	err := r.ask(ctx, request{method: http.MethodGet, path: []string{"models"}}, &out)
+	out, err := get[apitypes.ModelList](ctx, r.remote, "models")
 	return out.Models, err
 }
 
-func (r remoteModels) Get(ctx context.Context, ref string) (m modelstore.Model, err error) {
-	err = r.ask(ctx, request{method: http.MethodGet, path: []string{"models", ref}}, &m)
-	return m, err
+func (r remoteModels) Get(ctx context.Context, ref string) (modelstore.Model, error) {
+	return get[modelstore.Model](ctx, r.remote, "models", ref)
 }
 
 func (r remoteModels) CopyWeights(ctx context.Context, w io.Writer, m *modelstore.Model) error {
@@ -69,14 +67,14 @@ func (r remoteModels) Add(_ context.Context, m modelstore.Model, _ disdel.Weight
 	}
 }
 
-func (r remoteModels) Tag(ctx context.Context, ref, tag string) (m modelstore.Model, err error) {
-	err = r.ask(ctx, request{method: http.MethodPut, path: []string{"models", ref, "tags", tag}}, &m)
-	return m, err
+func (r remoteModels) Tag(ctx context.Context, ref, tag string) (modelstore.Model, error) {
+	return answer[modelstore.Model](ctx, r.remote, request{
+		method: http.MethodPut, path: []string{"models", ref, "tags", tag},
+	})
 }
 
-func (r remoteModels) Remove(ctx context.Context, ref string) (m modelstore.Model, err error) {
-	err = r.ask(ctx, request{method: http.MethodDelete, path: []string{"models", ref}}, &m)
-	return m, err
+func (r remoteModels) Remove(ctx context.Context, ref string) (modelstore.Model, error) {
+	return answer[modelstore.Model](ctx, r.remote, request{method: http.MethodDelete, path: []string{"models", ref}})
 }
 
 func (r remoteModels) PutWeights(ctx context.Context, file string) (string, error) {
@@ -89,8 +87,7 @@ func (r remoteModels) PutWeights(ctx context.Context, file string) (string, erro
 }
 
 func (r remoteModels) KeptWeights(ctx context.Context) ([]modelstore.StoredWeights, error) {
-	var out apitypes.WeightsList
-	err := r.ask(ctx, request{method: http.MethodGet, path: []string{"weights"}}, &out)
+	out, err := get[apitypes.WeightsList](ctx, r.remote, "weights")
 	return out.Weights, err
 }
 
@@ -99,11 +96,10 @@ func (r remoteModels) RemoveWeights(ctx context.Context, ref string) error {
 }
 
 func (r remoteModels) WriteProgram(ctx context.Context, archive []byte) (string, error) {
-	var out apitypes.Program
-	err := r.ask(ctx, request{
+	out, err := answer[apitypes.Program](ctx, r.remote, request{
 		method: http.MethodPost, path: []string{"programs"}, raw: bytes.NewReader(archive), size: int64(len(archive)),
 		header: http.Header{"Content-Type": {"application/zip"}},
-	}, &out)
+	})
 	return out.Code, err
 }
 
@@ -126,11 +122,10 @@ func (r remoteModels) InstallPackages(ctx context.Context, file string) (string,
 	if err != nil {
 		return "", &disdel.Error{Kind: disdel.Invalid, Op: "read requirements", Err: err}
 	}
-	var out apitypes.Environment
-	err = r.ask(ctx, request{
+	out, err := answer[apitypes.Environment](ctx, r.remote, request{
 		method: http.MethodPost, path: []string{"environments"}, raw: bytes.NewReader(text), size: int64(len(text)),
 		header: http.Header{"Content-Type": {"text/plain"}},
-	}, &out)
+	})
 	return out.Environment, err
 }
 
@@ -159,46 +154,41 @@ func (r remoteModels) Answer(ctx context.Context, ref, file string, text []byte,
 	return doc, m, err
 }
 
-func (r remoteModels) Evaluate(ctx context.Context, ref, dataset string) (j infer.Evaluation, err error) {
-	return j, r.ask(ctx, request{
+func (r remoteModels) Evaluate(ctx context.Context, ref, dataset string) (infer.Evaluation, error) {
+	return answer[infer.Evaluation](ctx, r.remote, request{
 		method: http.MethodPost, path: []string{"models", ref, "evaluate"}, query: url.Values{"dataset": {dataset}},
-	}, &j)
+	})
 }
 
 type remoteData struct{ *remote }
 
 func (r remoteData) List(ctx context.Context) ([]render.Dataset, error) {
-	var out apitypes.DatasetList
-	err := r.ask(ctx, request{method: http.MethodGet, path: []string{"datasets"}}, &out)
+	out, err := get[apitypes.DatasetList](ctx, r.remote, "datasets")
 	return out.Datasets, err
 }
 
-func (r remoteData) Get(ctx context.Context, name string) (set render.Dataset, err error) {
-	err = r.ask(ctx, request{method: http.MethodGet, path: []string{"datasets", name}}, &set)
-	return set, err
+func (r remoteData) Get(ctx context.Context, name string) (render.Dataset, error) {
+	return get[render.Dataset](ctx, r.remote, "datasets", name)
 }
 
-func (r remoteData) Sample(ctx context.Context, name string, rows []int, seed int64) (
-	doc dataset.SampleRows, err error,
-) {
+func (r remoteData) Sample(ctx context.Context, name string, rows []int, seed int64) (dataset.SampleRows, error) {
 	v := url.Values{"seed": {strconv.FormatInt(seed, 10)}}
 	for _, n := range rows {
 		v.Add("row", strconv.Itoa(n))
 	}
-	err = r.ask(ctx, request{method: http.MethodGet, path: []string{"datasets", name, "sample"}, query: v}, &doc)
-	return doc, err
+	return answer[dataset.SampleRows](ctx, r.remote, request{
+		method: http.MethodGet, path: []string{"datasets", name, "sample"}, query: v,
+	})
 }
 
-func (r remoteData) Statistics(ctx context.Context, name string) (out dataset.Statistics, err error) {
-	err = r.ask(ctx, request{method: http.MethodGet, path: []string{"datasets", name, "statistics"}}, &out)
-	return out, err
+func (r remoteData) Statistics(ctx context.Context, name string) (dataset.Statistics, error) {
+	return get[dataset.Statistics](ctx, r.remote, "datasets", name, "statistics")
 }
 
-func (r remoteData) AddKnown(ctx context.Context, name string, overwrite bool) (set render.Dataset, err error) {
-	err = r.ask(ctx, request{
+func (r remoteData) AddKnown(ctx context.Context, name string, overwrite bool) (render.Dataset, error) {
+	return answer[render.Dataset](ctx, r.remote, request{
 		method: http.MethodPost, path: []string{"datasets"}, body: apitypes.Source{Source: name, Overwrite: overwrite},
-	}, &set)
-	return set, err
+	})
 }
 
 // AddFiles sends files as they are. It holds none of them in memory.
@@ -309,9 +299,8 @@ func write(form *multipart.Writer, from dataset.Files, open map[string]*os.File,
 	return nil
 }
 
-func (r remoteData) Remove(ctx context.Context, name string) (removed dataset.Removed, err error) {
-	err = r.ask(ctx, request{method: http.MethodDelete, path: []string{"datasets", name}}, &removed)
-	return removed, err
+func (r remoteData) Remove(ctx context.Context, name string) (dataset.Removed, error) {
+	return answer[dataset.Removed](ctx, r.remote, request{method: http.MethodDelete, path: []string{"datasets", name}})
 }
 
 // AnswerData reads answers while they come. It holds none of them in memory.
@@ -363,23 +352,23 @@ func (r remoteModels) AnswerData(ctx context.Context, ref string, ask infer.Data
 type remoteShares struct{ *remote }
 
 func (r remoteShares) Share(ctx context.Context, kind tenant.ItemKind, name string, with []string, all bool) (
-	out tenant.Share, err error,
+	tenant.Share, error,
 ) {
-	return out, r.ask(ctx, request{
+	return answer[tenant.Share](ctx, r.remote, request{
 		method: http.MethodPut, path: []string{"shares", string(kind), name},
 		body: apitypes.ShareRequest{With: with, All: all},
-	}, &out)
+	})
 }
 
 func (r remoteShares) Unshare(ctx context.Context, kind tenant.ItemKind, name string, from []string, all bool) (
-	out tenant.Share, err error,
+	tenant.Share, error,
 ) {
-	return out, r.ask(ctx, request{
+	return answer[tenant.Share](ctx, r.remote, request{
 		method: http.MethodDelete, path: []string{"shares", string(kind), name},
 		query: url.Values{"with": from, "all": {strconv.FormatBool(all)}},
-	}, &out)
+	})
 }
 
-func (r remoteShares) ShareOf(ctx context.Context, kind tenant.ItemKind, name string) (out tenant.Share, err error) {
-	return out, r.ask(ctx, request{method: http.MethodGet, path: []string{"shares", string(kind), name}}, &out)
+func (r remoteShares) ShareOf(ctx context.Context, kind tenant.ItemKind, name string) (tenant.Share, error) {
+	return get[tenant.Share](ctx, r.remote, "shares", string(kind), name)
 }
