@@ -79,7 +79,8 @@ func (f *Feedback) Encode(weights, reference disdel.Weights) (*Encoded, error) {
 		}
 	}
 	w := updateWriter{feedback: f, layout: e.layout, weights: weights}
-	w.values, w.kept = make([]float32, 0, f.column), make([]float32, f.column)
+	longest := w.layout.longest()
+	w.values, w.kept = make([]float32, 0, longest), make([]float32, longest)
 	for k := range e.layout.columns() {
 		column, err := w.write(k)
 		if err != nil {
@@ -107,7 +108,7 @@ func (w *updateWriter) write(k int) ([]byte, error) {
 	w.values = w.layout.gather(w.values, f.residual, k)
 	out := encodeInput{runs: w.layout.runs(k), values: w.values, weights: func() []float32 {
 		if w.weightValues == nil {
-			w.weightValues = make([]float32, 0, f.column)
+			w.weightValues = make([]float32, 0, w.layout.longest())
 		}
 		w.weightValues = w.layout.gather(w.weightValues, w.weights, k)
 		return w.weightValues

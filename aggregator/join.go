@@ -57,7 +57,7 @@ func (s *Store) stageHeads(ctx context.Context, what Reduction) (heads []*head, 
 // writeJoined writes the values of all members as the columns of one value.
 func (s *Store) writeJoined(ctx context.Context, m *Mean, heads []*head, bodies [][]byte) error {
 	layout := m.staged.head.layout
-	column := make([]float32, 0, min(layout.column, layout.values()))
+	column := make([]float32, 0, layout.longest())
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	emit := func(_ int, full []float32) ([]float32, error) {

@@ -112,7 +112,7 @@ func (t reductionTerm) plain() bool { return t.head.codec.plain() }
 
 func newReduction(s *Store, members []disdel.UpdateID, like disdel.Weights) *reduction {
 	r := &reduction{store: s, members: members, like: like, layout: newLayout(like, s.column)}
-	longest := min(r.layout.column, r.layout.values())
+	longest := r.layout.longest()
 	r.sums, r.means = make(sums, longest), make([]float32, longest)
 	return r
 }

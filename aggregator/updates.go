@@ -342,7 +342,7 @@ func (s *Store) streamPart(ctx context.Context, h *head, inline []byte, begin, e
 	if begin = max(0, begin); begin >= end {
 		return nil
 	}
-	values := make([]float32, min(l.column, l.values()))
+	values := make([]float32, l.longest())
 	add := func(k int, data []byte) error {
 		from, to := l.columnRange(k)
 		if err := h.decodeColumn(values[:to-from], k, data); err != nil {

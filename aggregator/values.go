@@ -361,6 +361,9 @@ func (l layout) values() int { return l.starts[len(l.starts)-1] }
 // columns is at least 1, so that weights without values are a value too.
 func (l layout) columns() int { return max(1, (l.values()+l.column-1)/l.column) }
 
+// longest is the number of values of the longest column.
+func (l layout) longest() int { return min(l.column, l.values()) }
+
 // columnRange is the range of values of column k.
 func (l layout) columnRange(k int) (from, to int) {
 	return k * l.column, min((k+1)*l.column, l.values())
