@@ -19,7 +19,7 @@ type Evaluation struct {
 	HeldOut       bool    `json:"heldOut"` // the rows are the held-out part of the data set; false: all rows
 	Accuracy      float64 `json:"accuracy"`
 	disdel.Scores         // of numbers, instead of the accuracy
-	Loss          float64 `json:"loss"` // mean of a row: the job's loss of classes; of numbers their mse
+	Loss          float64 `json:"loss"` // mean of a row, as the job counts it
 	// Confusion counts rows by their label and by the class that the model gave them: [labels classes].
 	Confusion [][]int             `json:"confusion"`
 	Classes   []ClassEvaluation   `json:"classes"`
@@ -182,8 +182,7 @@ func (e *Evaluation) countNumbers(sums *disdel.ErrorSums, result Result, targets
 		sums.Add(outputs, row)
 		e.Rows++
 		for k, v := range outputs {
-			off := float64(v) - float64(row[k])
-			e.Loss += off * off / float64(len(outputs))
+			e.Loss += numberLoss(e.loss, float64(v)-float64(row[k])) / float64(len(outputs))
 		}
 	}
 }
@@ -212,6 +211,20 @@ func (e *Evaluation) count(labels []int32, result Result, g *model.Graph) {
 		e.Confusion[label][result.Classes[i]]++
 		e.top5 += disdel.CountTop5(result.Probabilities[i], labels[i:i+1])
 		e.Loss += classLoss(e.loss, result.Probabilities[i], int(label), softmax)
+	}
+}
+
+// numberLoss is the loss of an error, in deviations, as a job with this loss counts it: its square for "".
+func numberLoss(loss string, off float64) float64 {
+	switch far := math.Abs(off); {
+	case loss == disdel.LossHuber && far > 1:
+		return far - 0.5
+	case loss == disdel.LossHuber:
+		return off * off / 2
+	case loss == disdel.LossMAE:
+		return far
+	default:
+		return off * off
 	}
 }
 

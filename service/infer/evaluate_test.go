@@ -26,6 +26,17 @@ func TestFiguresOfClasses(t *testing.T) {
 	}
 }
 
+// The loss of an error of a number is that of the model's job (Huber 1964).
+func TestLossOfNumbers(t *testing.T) {
+	for loss, want := range map[string][2]float64{
+		"": {0.25, 9}, disdel.LossMSE: {0.25, 9}, disdel.LossMAE: {0.5, 3}, disdel.LossHuber: {0.125, 2.5},
+	} {
+		if near, far := numberLoss(loss, 0.5), numberLoss(loss, -3); near != want[0] || far != want[1] {
+			t.Errorf("%q: the losses of 0.5 and -3 are %g and %g, not %g", loss, near, far, want)
+		}
+	}
+}
+
 // The loss of a row is that of the model's job: of plain outputs, too, which are no probabilities.
 func TestLossOfClasses(t *testing.T) {
 	for _, c := range []struct {
