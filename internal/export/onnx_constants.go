@@ -139,6 +139,9 @@ var ofTwo = map[string]func(a, b float64) float64{
 	},
 	"And":            func(a, b float64) float64 { return truth(a != 0 && b != 0) },
 	"GreaterOrEqual": func(a, b float64) float64 { return truth(a >= b) },
+	"Less":           func(a, b float64) float64 { return truth(a < b) },
+	"LessOrEqual":    func(a, b float64) float64 { return truth(a <= b) },
+	"Greater":        func(a, b float64) float64 { return truth(a > b) },
 	"Div":            func(a, b float64) float64 { return a / b },
 	"Pow":            math.Pow,
 	"Mod":            func(a, b float64) float64 { return a - b*math.Floor(a/b) },
@@ -330,6 +333,12 @@ func (r *importer) foldOther(n *step, in []tensor, floats bool) (out tensor, isF
 		}
 		out, ok = together(in[:1], func(v []float64) float64 { return max(low, min(v[0], high)) })
 		return out, floats, ok
+	case "CumSum":
+		if len(in) == 2 && len(in[1].v) == 1 && n.whole("exclusive", 0) == 0 && n.whole("reverse", 0) == 0 {
+			v, _ := r.in(n, 0)
+			out, ok = in[0].counted(int(whole(in[1].v[0])))
+			return out, v.array.kind == float32s, ok
+		}
 	case "ReduceSum":
 		var axes []int64
 		if axes = n.options["axes"].list; len(in) > 1 {
@@ -380,17 +389,11 @@ func (r *importer) foldOther(n *step, in []tensor, floats bool) (out tensor, isF
 		if !known || len(x.v) != 1 {
 			return out, false, false
 		}
-		out, ok = each(integers32(in[0]), func([]int) float64 { return x.v[0] })
+		out, ok = each(sidesOfOneRow(in[0]), func([]int) float64 { return x.v[0] })
 		return out, fill == nil || fill.kind == float32s, ok
 	case "Expand":
 		if len(in) == 2 {
-			to := integers32(in[1])
-			for i, x := range in[1].v {
-				if math.IsNaN(x) { // a constant is the same for all rows
-					to[i] = int(rowsIn(whole(x)))
-				}
-			}
-			ones, fits := each(to, func([]int) float64 { return 0 })
+			ones, fits := each(sidesOfOneRow(in[1]), func([]int) float64 { return 0 })
 			if !fits {
 				return out, floats, false
 			}
@@ -451,9 +454,14 @@ func (r *importer) foldOther(n *step, in []tensor, floats bool) (out tensor, isF
 	return out, floats, false
 }
 
-func integers32(t tensor) (list []int) {
+// sidesOfOneRow are the sides that a tensor has. A constant is the same for all rows, so that a side of rows is 1.
+func sidesOfOneRow(t tensor) (list []int) {
 	for _, x := range t.v {
-		list = append(list, int(max(-1, min(whole(x), mostMoved+1))))
+		side := whole(x)
+		if math.IsNaN(x) {
+			side = rowsIn(side)
+		}
+		list = append(list, int(max(-1, min(side, mostMoved+1))))
 	}
 	return list
 }

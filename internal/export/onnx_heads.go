@@ -198,8 +198,12 @@ func (r *importer) placed(n *step, node int, h *headed) {
 // projection reads the product that makes queries, keys or values, or the three, and its bias. Its input i is the
 // layer. Behind a weight, channels stand before positions.
 func (r *importer) projection(n *step, i int, v value) bool {
-	if n.kind != "MatMul" || !v.isNode || len(r.b.Out(v.node)) != 2 || i == 1 && v.view != asLayer ||
-		i == 0 && v.view != channelsLast && v.view != positionsFirst {
+	if !v.isNode || len(r.b.Out(v.node)) != 2 || i == 1 && v.view != asLayer {
+		return false
+	}
+	switch {
+	case n.kind == "Gemm" && n.plain() && n.whole("transB", 0) == 0 && v.view == positionRows:
+	case n.kind != "MatMul" || i == 0 && v.view != channelsLast && v.view != positionsFirst:
 		return false
 	}
 	list, _ := r.in(n, 1-i)
@@ -233,6 +237,8 @@ func (r *importer) projection(n *step, i int, v value) bool {
 	switch {
 	case i == 1:
 		h.axes = [][]part{row, channels, positions}
+	case v.view == positionRows:
+		h.axes = [][]part{slices.Concat(row, positions), channels}
 	case v.view == positionsFirst:
 		h.axes = [][]part{positions, row, channels}
 	default:

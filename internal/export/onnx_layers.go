@@ -263,8 +263,13 @@ func alongChannels(sides []int, units, behind int) bool {
 	return slices.Equal(sides, want) || slices.Equal(sides, want[1:])
 }
 
+// plain tells whether a Gemm multiplies and adds, and does nothing else but turn its weight.
+func (n *step) plain() bool {
+	return near(n.number("alpha", 1), 1) && near(n.number("beta", 1), 1) && n.whole("transA", 0) == 0
+}
+
 func (r *importer) gemm(n *step) {
-	if !near(n.number("alpha", 1), 1) || !near(n.number("beta", 1), 1) || n.whole("transA", 0) != 0 {
+	if !n.plain() {
 		r.fault(n, "alpha, beta and transA must be 1, 1 and 0")
 		return
 	}

@@ -191,8 +191,8 @@ func (r *importer) readsMask(n *step) bool {
 		return false
 	}
 	if !r.meansTokens(n) {
-		r.fault(n, "it computes with attention_mask; disdel reads a mask only where it hides scores of an attention, and "+
-			"in the mean of the tokens that are no padding")
+		r.fault(n, "it computes with attention_mask; disdel reads a mask only where it hides scores of an attention, "+
+			"and in the mean of the tokens that are no padding")
 	}
 	return true
 }
@@ -267,6 +267,23 @@ func (r *importer) reduceSum(n *step) {
 	}
 	v.view = tokensSum
 	r.set(n, v)
+}
+
+// counted are the sums of the values up to each place along an axis.
+func (t tensor) counted(axis int) (tensor, bool) {
+	if axis < 0 {
+		axis += len(t.sides)
+	}
+	if axis < 0 || axis >= len(t.sides) || len(t.v) == 0 {
+		return t, false
+	}
+	out, step := tensor{t.sides, slices.Clone(t.v)}, size(t.sides[axis+1:])
+	for i := range out.v {
+		if i/step%t.sides[axis] > 0 {
+			out.v[i] += out.v[i-step]
+		}
+	}
+	return out, true
 }
 
 // summed is the sum along one axis.

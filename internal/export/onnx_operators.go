@@ -42,6 +42,7 @@ func nodeReaders() map[string]nodeReader {
 		"CumSum": func(r *importer, n *step) {
 			r.fault(n, "it counts tokens, as RoBERTa does, whose padding is token 1; disdel takes token 0 for padding")
 		},
+		"Less": loose(constants), "LessOrEqual": loose(constants), "Greater": loose(constants),
 		"Sin": loose(constants), "Cos": loose(constants), "LayerNormalization": (*importer).layerNorm,
 		"Unsqueeze": loose(constants), "Slice": (*importer).slice, "Pad": (*importer).pad,
 		"SpaceToDepth": (*importer).spaceToDepth, "Einsum": loose(windows),
@@ -173,10 +174,27 @@ func (r *importer) gelu(n *step) {
 	same(op)(r, n)
 }
 
-// sub reads x - c and c - x; loose steps of layerNorm were read with its mean.
+// sub reads x - c, c - x and x - y; steps of layerNorm were read with its mean.
 func (r *importer) sub(n *step) {
-	if !r.scaled(n) {
-		loose("layerNorm")(r, n)
+	if r.scaled(n) {
+		return
+	}
+	x, order, ok := r.seen(n, 0)
+	y, other, known := 0, order, false
+	if ok {
+		y, other, known = r.seen(n, 1)
+	}
+	switch {
+	case !known:
+	case order != other || x == y || !slices.Equal(r.b.Out(x), r.b.Out(y)):
+		r.fault(n, "it subtracts %v from %v; disdel subtracts different layers of one shape", []int(r.b.Out(y)),
+			[]int(r.b.Out(x)))
+	default:
+		channels := r.b.Out(y)[0]
+		y, ok = r.scale(n, n.in[1], y, slices.Repeat([]float64{-1}, channels), make([]float64, channels))
+		if ok {
+			r.set(n, value{isNode: true, node: r.b.Add(r.name(n, ""), x, y), view: order})
+		}
 	}
 }
 

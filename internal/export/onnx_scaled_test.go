@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -128,5 +129,55 @@ func TestANormOfOneChannelWithoutWeightsHasANote(t *testing.T) {
 		if notes := strings.Join(in.Notes, "\n"); (notes != "") != noted {
 			t.Errorf("weight %g: notes %q", weight, notes)
 		}
+	}
+}
+
+// Sequences may be rows of positions for a while, as in GPT-2, have several learned positions before the others, and be
+// subtracted from each other. Other shapes are refused, as are tokens that differ by row.
+func TestSequencesOfTransformersAreRead(t *testing.T) {
+	cube := func(name string, rows, positions, channels byte, v ...float32) []byte {
+		return fixedArray(name, []byte{rows, positions, channels}, v...)
+	}
+	mean := func(in string) []byte {
+		return with(listed(node("ReduceMean", []string{in}, []string{"y"}), "axes", 1), "keepdims", 3<<3, 0)
+	}
+	reshape := func(in, to, out string) []byte { return node("Reshape", []string{in, to}, []string{out}) }
+	join := func(in ...string) []byte { return with(node("Concat", in, []string{"j"}), "axis", 3<<3, 1) }
+	dense := []([]byte){
+		ints("rows", -1, 2), ints("again", -1, 3, 2), ints("other", -1, 2, 3), floats("w", 2, 2, 1, 3, 2, 4),
+		fixedList("b", 0.5, -0.5), reshape("x", "rows", "r"), node("Gemm", []string{"r", "w", "b"}, []string{"g"}),
+	}
+	first := fixedArray("first", []byte{1, 1, 2}, 20, 40)
+	for name, c := range map[string]struct {
+		rows  int
+		nodes [][]byte
+		want  []float32 // of 1 to 6 in three positions, for each row; nil: refused
+	}{
+		"rows of positions": {1, append(dense, reshape("g", "again", "z"), mean("z")), []float32{11.5, 24.5}},
+		"difference": {1, append(dense, reshape("g", "again", "z"), node("Sub", []string{"z", "x"}, []string{"d"}),
+			mean("d")), []float32{8.5, 20.5}},
+		"turned rows": {1, append(dense, reshape("g", "other", "z"), mean("z")), nil},
+		"tokens": {1, [][]byte{
+			cube("t", 1, 2, 2, 0, 1, 2, 3), first, join("first", "t", "x"), mean("j"),
+		}, []float32{31. / 6, 56. / 6}},
+		"of two rows": {2, [][]byte{
+			cube("t", 2, 1, 2, 1, 2, 1, 2), join("t", "x"), mean("j"),
+		}, []float32{2.5, 3.5, 2.5, 3.5}},
+		"that differ": {2, [][]byte{cube("t", 2, 1, 2, 1, 2, 1, 3), join("t", "x"), mean("j")}, nil},
+		"positions of two rows": {2, [][]byte{
+			cube("t", 2, 3, 2, 1, 0, 0, 0, 2, 0, 1, 0, 0, 0, 2, 0), node("Add", []string{"x", "t"}, []string{"j"}),
+			mean("j"),
+		}, []float32{4, 4, 4, 4}},
+	} {
+		file := fileOfSides([]int{c.rows, 3, 2}, c.nodes...)
+		if c.want == nil {
+			if _, err := export.ImportONNX(file, nil, export.ONNXOptions{}); !errors.Is(err, disdel.Invalid) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		g, in := imported(t, file, true)
+		x := slices.Repeat([]float32{1, 2, 3, 4, 5, 6}, c.rows)
+		wantClose(t, name, answers(t, g, in.Weights, c.rows, x), c.want)
 	}
 }

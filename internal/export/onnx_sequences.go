@@ -17,6 +17,12 @@ func (r *importer) positions(n *step) bool {
 		other, _ := r.in(n, 1-i)
 		out := r.b.Out(v.node)
 		list, sides := other.array.floats32(), []int{out[1], out[0]}
+		if t, ok := other.read(); ok && list != nil && len(t.sides) == 3 && t.sides[0] > 1 {
+			if row, same := r.oneRow(t); same {
+				other = constant(&array{kind: float32s, sides: row.sides, float: list[:len(row.v)]})
+				list = other.array.float
+			}
+		}
 		if v.view == asLayer {
 			sides = out
 		}
@@ -42,25 +48,60 @@ func (r *importer) positions(n *step) bool {
 	return false
 }
 
-// classToken reads a constant that a file puts before the positions.
+// classToken reads constants that a file puts before the positions.
 func (r *importer) classToken(n *step) bool {
-	token, _ := r.in(n, 0)
-	v, _ := r.in(n, 1)
-	list := token.array.floats32()
-	if len(n.in) != 2 || list == nil || !v.isSequence(r) {
+	last := len(n.in) - 1
+	v, _ := r.in(n, last)
+	if last < 1 || !v.isSequence(r) {
 		return false
 	}
-	axis, sides := int64(1), []int{1, 1, r.b.Out(v.node)[0]}
+	axis, channels := 1, r.b.Out(v.node)[0]
 	if v.view == asLayer {
-		axis, sides[1], sides[2] = 2, sides[2], 1
+		axis = 2
 	}
-	if n.whole("axis", 0) != axis || !slices.Equal(token.array.sides, sides) {
+	if n.whole("axis", 0) != int64(axis) {
 		return false
 	}
-	name := r.name(n, token.array.name+".weight")
-	r.keep(name, list, nil)
-	r.set(n, value{isNode: true, node: r.b.ClassToken(name, v.node), view: v.view})
+	var tokens []tensor
+	var names []string
+	for i := range last {
+		constant, _ := r.in(n, i)
+		t, ok := constant.read()
+		if !ok || constant.array.kind != float32s || len(t.sides) != 3 || t.sides[3-axis] != channels ||
+			t.sides[0] < 1 {
+			return false
+		}
+		if t, ok = r.oneRow(t); !ok {
+			return false
+		}
+		if axis == 2 {
+			t, _ = t.turned([]int64{1, 0})
+		}
+		for _, token := range t.split(t.sides[0]) {
+			tokens, names = append(tokens, token), append(names, constant.array.name)
+		}
+	}
+	for i, token := range slices.Backward(tokens) {
+		name := r.name(n, names[i]+".weight")
+		list := r.values(n, channels)
+		for k := range list {
+			list[k] = float32(token.v[k])
+		}
+		r.keep(name, list, nil)
+		v.node = r.b.ClassToken(name, v.node)
+	}
+	r.set(n, v)
 	return true
+}
+
+// oneRow is what a tensor has for each row, where that is the same.
+func (r *importer) oneRow(t tensor) (tensor, bool) {
+	rows := t.split(t.sides[0])
+	differ := func(row tensor) bool { return !slices.Equal(row.v, rows[0].v) }
+	if len(rows) == 0 || len(rows) > 1 && (int64(len(rows)) != r.rows || slices.ContainsFunc(rows, differ)) {
+		return t, false
+	}
+	return rows[0], true
 }
 
 // isSequence tells whether a value is a sequence, [rows channels positions] or [rows positions channels].

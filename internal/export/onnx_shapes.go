@@ -117,7 +117,12 @@ func (r *importer) reshape(n *step) {
 		r.joinDirections(n, v, to.whole)
 		return
 	}
-	if r.isFlatLast(v, to.whole) && r.flatLast(n, v) {
+	if row := to.whole[len(to.whole)-1]; v.isNode && v.view == asTokens && len(to.whole) == 2 &&
+		(row == int64(r.b.Out(v.node)[0]) || row == -1 && to.whole[0] == rowCount) {
+		r.set(n, v) // the rows that it has already
+		return
+	}
+	if r.positionRows(n, v, to.whole) || r.isFlatLast(v, to.whole) && r.flatLast(n, v) {
 		return
 	}
 	x, ok := r.from(n, 0)
@@ -162,6 +167,27 @@ func (r *importer) reshape(n *step) {
 	}
 	r.fault(n, "it makes the shape %s of %v; disdel makes only lists of all values of a row", shapeText(to.whole),
 		[]int(have))
+}
+
+// positionRows makes rows of the positions of a sequence, or a sequence of them again: GPT-2's dense layers.
+func (r *importer) positionRows(n *step, v value, to []int64) bool {
+	if !v.isNode || v.headed() || len(r.b.Out(v.node)) != 2 {
+		return false
+	}
+	channels, positions := int64(r.b.Out(v.node)[0]), int64(r.b.Out(v.node)[1])
+	rows := to[0] == -1 || rowsIn(to[0]) == 1 || r.rows > 0 && to[0] == r.rows
+	switch {
+	case v.view == channelsLast && len(to) == 2 && to[1] == channels &&
+		(to[0] == -1 || rowsIn(to[0]) == positions || r.rows > 0 && to[0] == r.rows*positions):
+		v.view = positionRows
+	case (v.view == positionRows || v.view == channelsLast) && len(to) == 3 && rows && to[1] == positions &&
+		to[2] == channels:
+		v.view = channelsLast
+	default:
+		return false
+	}
+	r.set(n, v)
+	return true
 }
 
 // pixelAgain reads a list that the next node makes an image of one pixel of, which it was: Keras's squeeze and

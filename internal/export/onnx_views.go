@@ -26,6 +26,7 @@ const (
 	secondHalf                   // the second half
 	withoutPadding               // [rows positions channels], 0 where padding is
 	tokensSum                    // [rows channels]: its sum over positions
+	positionRows                 // [rows*positions channels]
 )
 
 // turns lists the orders that a Transpose makes of others, by its axes.
@@ -73,7 +74,8 @@ func (r *importer) transpose(n *step) {
 
 // seen is the layer that is a node's input i. Its channels may come last, and its positions first.
 func (r *importer) seen(n *step, i int) (node int, order view, ok bool) {
-	if v, _ := r.in(n, i); v.isNode && !v.headed() && (v.view == channelsLast || v.view == positionsFirst) {
+	v, _ := r.in(n, i)
+	if v.isNode && !v.headed() && slices.Contains([]view{channelsLast, positionsFirst, positionRows}, v.view) {
 		return v.node, v.view, true
 	}
 	node, ok = r.from(n, i)
