@@ -238,8 +238,8 @@ func TestAThresholdOfZeroIsFloat32(t *testing.T) {
 			if err := s.PushEncoded(ctx, u, e); err != nil {
 				t.Fatal(err)
 			}
-			if of == disdel.WireSignificant && f.ResidualNorm() != 0 {
-				t.Errorf("member %d keeps %g", m, f.ResidualNorm())
+			if of == disdel.WireSignificant && f.residualNorm() != 0 {
+				t.Errorf("member %d keeps %g", m, f.residualNorm())
 			}
 		}
 		got, err := s.Reduce(ctx, ids, reference)

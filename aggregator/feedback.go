@@ -35,17 +35,6 @@ func feedback(f Format, residual disdel.Weights) *Feedback {
 // Residual is what the rounds so far lost, by the weights' names. It is Feedback's own memory.
 func (f *Feedback) Residual() disdel.Weights { return f.residual }
 
-// ResidualNorm is the Euclidean norm of the residual.
-func (f *Feedback) ResidualNorm() float64 {
-	sum := 0.0
-	for _, t := range f.residual {
-		for _, v := range t.Data {
-			sum += float64(v) * float64(v)
-		}
-	}
-	return math.Sqrt(sum)
-}
-
 // Encoded is an encoded update. It may be pushed several times.
 type Encoded struct {
 	wire    disdel.Wire

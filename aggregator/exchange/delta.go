@@ -100,11 +100,8 @@ func MaxBytes(entries, weights int, values disdel.Wire) disdel.Bytes {
 	return disdel.Bytes(1 + binary.MaxVarintLen32 + entries*(each+gap) + min(entries, weights/region+1))
 }
 
-// Read decodes a delta of n weights. It returns Corrupt for an unknown format and for indices that do not ascend below
-// n. Values that are zero or not finite, and missing or extra bytes, are Corrupt too.
-func Read(data []byte, n int) (Delta, error) { return Delta{}.Read(data, n) }
-
-// Read is the function Read that reuses the memory of d.
+// Read decodes a delta of n weights into the memory of d. It returns Corrupt for an unknown format and for indices that
+// do not ascend below n. Values that are zero or not finite, and missing or extra bytes, are Corrupt too.
 func (d Delta) Read(data []byte, n int) (Delta, error) {
 	r := reader{data: data, weights: n}
 	d = r.delta(d)

@@ -37,7 +37,7 @@ func TestDeltasAreReadAsTheyWereWritten(t *testing.T) {
 		to := rapid.SampledFrom(values).Draw(t, "values")
 		d := someDelta(t, n).Rounded(to)
 		data := d.Append(nil)
-		got, err := exchange.Read(data, n)
+		got, err := exchange.Delta{}.Read(data, n)
 		if err != nil || !slices.Equal(got.Index, d.Index) || !slices.Equal(got.Value, d.Value) || got.Values != to {
 			t.Fatalf("%v, %v", got, err)
 		}
@@ -49,7 +49,7 @@ func TestDeltasAreReadAsTheyWereWritten(t *testing.T) {
 			t.Fatalf("%d bytes for %d entries", len(data), d.Len())
 		}
 		for _, damaged := range [][]byte{data[:len(data)-1], append(slices.Clone(data), 0)} {
-			if _, err := exchange.Read(damaged, n); !errors.Is(err, disdel.Corrupt) {
+			if _, err := (exchange.Delta{}).Read(damaged, n); !errors.Is(err, disdel.Corrupt) {
 				t.Fatalf("%d of %d bytes: %v", len(damaged), len(data), err)
 			}
 		}
@@ -121,11 +121,11 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte{1, 1, 0, 0, 0, 128, 63}, 4)
 	f.Add([]byte{0x83, 2, 1, 1, 2, 1, 0, 0x80}, 4)
 	f.Fuzz(func(t *testing.T, data []byte, n int) {
-		d, err := exchange.Read(data, n)
+		d, err := exchange.Delta{}.Read(data, n)
 		if err != nil {
 			return
 		}
-		again, err := exchange.Read(d.Append(nil), n)
+		again, err := exchange.Delta{}.Read(d.Append(nil), n)
 		if err != nil || !slices.Equal(again.Index, d.Index) || !slices.Equal(again.Value, d.Value) {
 			t.Errorf("%v is read as %v: %v", d, again, err)
 		}
@@ -143,7 +143,7 @@ func ExampleDelta_Rounded() {
 		Index: []int32{40, 41, 42, 43, 90}, Value: []float32{0.5, -1, 0.26, 0.001, 0.75},
 	}.Rounded(disdel.WireInt8)
 	data := d.Append(nil)
-	read, err := exchange.Read(data, 100)
+	read, err := exchange.Delta{}.Read(data, 100)
 	if err != nil {
 		fmt.Println(err)
 		return

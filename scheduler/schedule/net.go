@@ -165,16 +165,6 @@ func (n *Net) backward(into []float64, o opinion, dy [outputs]float64) {
 	}
 }
 
-// logProbability is the log probability of an action, without its constant.
-func (n *Net) logProbability(s State, a [2]float64) (sum float64) {
-	o := n.think(s)
-	for k := range a {
-		z := (a[k] - o.mean[k]) / math.Exp(o.logSD[k])
-		sum -= z*z/2 + o.logSD[k]
-	}
-	return sum
-}
-
 // adam is an ascent (Kingma and Ba).
 type adam struct {
 	m, v  []float64

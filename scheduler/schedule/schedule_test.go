@@ -325,3 +325,13 @@ func TestAWorldOfMeasuredMemories(t *testing.T) {
 		t.Errorf("%v takes %g s and %g GB-s, the best fixed choice %g s", path, course.Seconds, course.Cost, fixed.Seconds)
 	}
 }
+
+// logProbability is the log probability of an action, without its constant.
+func (n *Net) logProbability(s State, a [2]float64) (sum float64) {
+	o := n.think(s)
+	for k := range a {
+		z := (a[k] - o.mean[k]) / math.Exp(o.logSD[k])
+		sum -= z*z/2 + o.logSD[k]
+	}
+	return sum
+}
