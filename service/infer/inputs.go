@@ -61,6 +61,8 @@ func readInputs(name string, data []byte, input model.Shape, side int) (in Input
 		if a.values, a.shape, err = dense.ReadNPY(data); err != nil {
 			return in, err
 		}
+	case bytes.HasPrefix(data, []byte("PK")):
+		return bad("it is a zip archive, as .npz is: give one of its arrays, or ask with --dataset for all rows")
 	default:
 		doc, err := inputsOf(data)
 		if err == nil {
