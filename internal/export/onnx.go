@@ -2,7 +2,6 @@ package export
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -42,29 +41,38 @@ func ConvertONNX(w io.Writer, network disdel.Network, weights []byte, notes map[
 	if err != nil {
 		return err
 	}
-	layers, err := json.Marshal(ownPart(network))
+	file, err := onnxFile(g, list)
 	if err != nil {
 		return err
 	}
-	notes = maps.Clone(notes)
-	if notes == nil {
-		notes = map[string]string{}
+	own, err := ownNotes(network, file)
+	if err != nil {
+		return err
 	}
-	notes[networkNote] = string(layers)
-	return WriteONNX(w, g, list, notes)
+	maps.Copy(own, notes)
+	return file.finish(w, own)
 }
 
 // WriteONNX writes a network with its weights, in the order and layout of g.Params(); they are not copied. Errors are
 // those of ConvertONNX.
 func WriteONNX(w io.Writer, g *model.Graph, weights disdel.Weights, notes map[string]string) error {
-	if err := fits(g, weights); err != nil {
+	file, err := onnxFile(g, weights)
+	if err != nil {
 		return err
+	}
+	return file.finish(w, notes)
+}
+
+// onnxFile is a network with its weights as a model of ONNX, without notes.
+func onnxFile(g *model.Graph, weights disdel.Weights) (*message, error) {
+	if err := fits(g, weights); err != nil {
+		return nil, err
 	}
 	t := &translator{source: g, at: make([]string, len(g.Nodes))}
 	t.out.end(graphInput, InputName, g.Input())
 	for i := range g.Nodes {
 		if err := t.node(i); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	t.out.end(graphOutput, OutputName, g.Output())
@@ -72,14 +80,7 @@ func WriteONNX(w io.Writer, g *model.Graph, weights disdel.Weights, notes map[st
 		t.out.values(p.Name, sidesOf(g, p), weights[i].Data)
 	}
 	t.out.text(graphName, g.Name)
-	file := wrapped(&t.out.message, notes)
-	if file.size() > largest {
-		return &disdel.Error{
-			Kind: disdel.OverLimit, Op: "write ONNX", Msg: "the model is larger than 2 GB, which ONNX files cannot be",
-			Hint: "export it as safetensors",
-		}
-	}
-	return file.write(w)
+	return wrapped(&t.out.message), nil
 }
 
 // sidesOf is the shape of an array of weights as ONNX takes it.

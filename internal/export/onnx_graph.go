@@ -210,7 +210,7 @@ func (m *message) write(w io.Writer) error {
 }
 
 // wrapped is a graph as a model.
-func wrapped(g *message, notes map[string]string) *message {
+func wrapped(g *message) *message {
 	var file, operators message
 	file.integer(modelVersion, irVersion)
 	file.text(modelProducer, "disdel")
@@ -218,8 +218,18 @@ func wrapped(g *message, notes map[string]string) *message {
 	file.part(modelGraph, g)
 	operators.integer(opsetNumber, opset)
 	file.part(modelOpset, &operators)
-	file.notes(notes)
 	return &file
+}
+
+// finish writes a model with its notes.
+func (m *message) finish(w io.Writer, notes map[string]string) error {
+	if m.notes(notes); m.size() > largest {
+		return &disdel.Error{
+			Kind: disdel.OverLimit, Op: "write ONNX", Msg: "the model is larger than 2 GB, which ONNX files cannot be",
+			Hint: "export it as safetensors",
+		}
+	}
+	return m.write(w)
 }
 
 // notes adds the metadata of a model.

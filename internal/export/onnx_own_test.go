@@ -2,6 +2,8 @@ package export_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -289,5 +291,46 @@ func TestNotesOfChangedGraphsAreNotBelieved(t *testing.T) {
 	_, in := imported(t, changed, true)
 	if l := in.Network.Layers; len(l) != 3 || l[1].Kind != "tanh" {
 		t.Errorf("the layers are %v", l)
+	}
+}
+
+// A later disdel writes some layers as other nodes. A file that an earlier one wrote has its checksum, and its note is
+// believed.
+func TestFilesOfEarlierWritersKeepTheirNetworks(t *testing.T) {
+	n := disdel.Network{Input: []int{2, 6, 6}, Classes: 2, Layers: []disdel.Layer{
+		{Kind: "conv", Filters: 4, Kernel: 1}, {Kind: "windowAttention", Heads: 2, Size: 3}, {Kind: "flatten"},
+		{Kind: "dense", Units: 2},
+	}}
+	g, err := model.Build(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	weights := drawnWeights(g)
+	if err := export.WriteONNX(&file, g, weights, nil); err != nil {
+		t.Fatal(err)
+	}
+	earlier := bytes.Replace(file.Bytes(), []byte("/scores"), []byte("/stores"), -1)
+	if bytes.Equal(earlier, file.Bytes()) {
+		t.Fatal("no node has this name")
+	}
+	layers, err := json.Marshal(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var notes bytes.Buffer
+	if err := export.AppendNotes(&notes, map[string]string{
+		"disdel.network": string(layers), "disdel.checksum": fmt.Sprintf("%d %x", len(earlier), sha256.Sum256(earlier)),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	back, in := imported(t, slices.Concat(earlier, notes.Bytes()), false)
+	x := drawnRows(g.Input().Len())
+	if got, want := answers(t, back, in.Weights, 1, x), answers(t, g, weights, 1, x); !slices.Equal(got, want) {
+		t.Errorf("%v, not %v", got, want)
+	}
+	other := bytes.Replace(earlier, []byte("/stores"), []byte("/shores"), 1)
+	if _, err := export.ImportONNX(append(other, notes.Bytes()...), nil, export.ONNXOptions{}); err == nil {
+		t.Error("the note of a changed file is believed")
 	}
 }

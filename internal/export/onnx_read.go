@@ -81,18 +81,19 @@ type end struct {
 
 // source is an ONNX graph that was read.
 type source struct {
-	name    string
-	opset   int64
-	steps   []*step
-	arrays  map[string]*array
-	inputs  []end
-	outputs []end
-	mask    *end // the input that says which tokens are padding; nil: there is none
-	items   int
-	folder  *os.Root         // that has external data; nil: none is read
-	loaded  map[string]int64 // bytes read of each file of external data
-	network []byte           // of networkNote; nil: there is none
-	notes   []string         // what is different in the network
+	name     string
+	opset    int64
+	steps    []*step
+	arrays   map[string]*array
+	inputs   []end
+	outputs  []end
+	mask     *end // the input that says which tokens are padding; nil: there is none
+	items    int
+	folder   *os.Root         // that has external data; nil: none is read
+	loaded   map[string]int64 // bytes read of each file of external data
+	network  []byte           // of networkNote; nil: there is none
+	checksum string           // of checksumNote
+	notes    []string         // what is different in the network
 }
 
 func damaged(format string, args ...any) error {
@@ -188,8 +189,11 @@ func (s *source) note(data []byte) error {
 		}
 		return nil
 	})
-	if key == networkNote {
+	switch key {
+	case networkNote:
 		s.network = value
+	case checksumNote:
+		s.checksum = string(value)
 	}
 	return err
 }
