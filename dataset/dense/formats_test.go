@@ -538,8 +538,8 @@ func TestArraysOfObjectsAreTables(t *testing.T) {
 		"[" + strings.Join(objects, ",") + `, {"a": [1]}]`: "a:4:1: a: the value is a list",
 		"[" + strings.Join(objects, ",") + ", 7]":          "a:4:1: json: it is no JSON object",
 		"[" + strings.Join(objects, ","):                   "a:4:1: json: the array does not end",
-		`[{"a": 1}, {"a": NaN}]`: "a:2:1: json: it is no JSON: invalid character 'N' looking for beginning of value; for NaN " +
-			"and Infinity, write null",
+		`[{"a": 1}, {"a": NaN}]`: "a:2:1: json: it is no JSON: invalid character 'N' looking for beginning of value; " +
+			"for NaN and Infinity, write null",
 		"[" + objects[0] + objects[1] + "]":              "a:2:1: json: it is no JSON: ",
 		"[" + strings.Join(objects, ",") + "] 7":         "a:4:1: json: it is no JSON: more follows",
 		`[{"a": "` + strings.Repeat("x", 40<<20) + `"}]`: "a:1:1: json: an element of the array is longer than 16 MB",

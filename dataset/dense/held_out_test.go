@@ -133,7 +133,8 @@ func TestHeldOutRowsDecideNothing(t *testing.T) {
 				t.Errorf("a text among numbers of held-out rows: %v", err)
 			}
 			table.Source = dataset.TextSource("a.csv", text+"4,b,2\n")
-			if _, err := table.Input("a"); !errors.As(err, &wrong) || !strings.Contains(wrong.Faults[0].Hint, "another --seed") {
+			_, err := table.Input("a")
+			if !errors.As(err, &wrong) || !strings.Contains(wrong.Faults[0].Hint, "another --seed") {
 				t.Errorf("a label of only held-out rows: %v", err)
 			}
 			return

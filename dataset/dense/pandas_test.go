@@ -100,7 +100,8 @@ func (p *pandasTable) compare(t *testing.T) {
 	}
 	for i, c := range in.Columns {
 		want := p.Columns[i]
-		if c.Name != want.Name || c.Kind != want.Kind || c.Missing != want.Missing || !slices.Equal(c.Categories, want.Order) ||
+		if c.Name != want.Name || c.Kind != want.Kind || c.Missing != want.Missing ||
+			!slices.Equal(c.Categories, want.Order) ||
 			!near(c.Mean, want.Mean, want.Deviation) || !near(c.Deviation, want.Deviation, want.Mean*1e-7) ||
 			!near(c.Low, want.Low, 0) || !near(c.High, want.High, 0) {
 			t.Errorf("a column is %+v, not %+v", c, want)
@@ -127,7 +128,8 @@ func (p *pandasTable) compareRows(t *testing.T, in dataset.DenseInput) {
 		}
 		switch {
 		case p.Classes == nil:
-			if got, want := in.Targets[0].Value(r.Targets[0]), p.Numbers[row]; !near(got, want, in.Targets[0].Deviation*1e3) {
+			got, want := in.Targets[0].Value(r.Targets[0]), p.Numbers[row]
+			if !near(got, want, in.Targets[0].Deviation*1e3) {
 				return fmt.Errorf("row %d: the target is %g, not %g", row, got, want)
 			}
 		case p.className(in, r.Label) != p.Classes[row]:
@@ -160,7 +162,8 @@ func (p *pandasTable) compareStatistics(t *testing.T, got dataset.Statistics) {
 			values += n
 		}
 		if c.Kind == dataset.ColumnNumber && values != len(p.Rows)-want.Missing || c.Missing != want.Missing {
-			t.Errorf("column %s counts %d values and %d missing ones of %d rows", c.Name, values, c.Missing, len(p.Rows))
+			t.Errorf("column %s counts %d values and %d missing ones of %d rows",
+				c.Name, values, c.Missing, len(p.Rows))
 		}
 		for _, k := range c.Categories {
 			if k.Rows != want.Categories[k.Name] {

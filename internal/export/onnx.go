@@ -519,12 +519,14 @@ func (t *translator) recurrent(n *model.Node, o operator, last int) {
 			var halves []string
 			for _, part := range parts {
 				array := direction + part
-				halves = append(halves, t.step(n, "Gather", array, []string{array, n.Name + ".places"}, integer("axis", 0)))
+				in := []string{array, n.Name + ".places"}
+				halves = append(halves, t.step(n, "Gather", array, in, integer("axis", 0)))
 			}
 			if len(halves) > 1 {
 				halves[0] = t.step(n, "Concat", direction+"."+name, halves, integer("axis", 0))
 			}
-			list = append(list, t.step(n, "Unsqueeze", direction+"."+name+".row", []string{halves[0], n.Name + ".first"}))
+			in := []string{halves[0], n.Name + ".first"}
+			list = append(list, t.step(n, "Unsqueeze", direction+"."+name+".row", in))
 		}
 		return t.step(n, "Concat", name, list, integer("axis", 0))
 	}

@@ -35,7 +35,8 @@ func (t *translator) attention(n *model.Node, o operator) {
 		last = t.step(n, "Add", "masked", []string{last, mask})
 	}
 	last = t.step(n, "Softmax", "shares", []string{last}, integer("axis", -1))
-	last = t.step(n, "MatMul", "means", []string{values, t.step(n, "Transpose", "shares.turned", []string{last}, turned)})
+	last = t.step(n, "Transpose", "shares.turned", []string{last}, turned)
+	last = t.step(n, "MatMul", "means", []string{values, last})
 	t.out.numbers(n.Name+".sides", 0, c, positions)
 	o.in = []string{last, n.Name + ".sides"}
 	t.as("Reshape", o)
@@ -50,7 +51,8 @@ func (t *translator) rotated(n *model.Node, name, x string) string {
 		cos[i], sin[i] = float32(c), float32(s)
 	}
 	other := t.step(n, "Neg", name+".negative", []string{t.cut(n, name+".high", x, 3, half, width)})
-	other = t.step(n, "Concat", name+".other", []string{other, t.cut(n, name+".low", x, 3, 0, half)}, integer("axis", 3))
+	low := t.cut(n, name+".low", x, 3, 0, half)
+	other = t.step(n, "Concat", name+".other", []string{other, low}, integer("axis", 3))
 	sides := []int{width, positions}
 	return t.step(n, "Add", name+".rotated", []string{
 		t.step(n, "Mul", name+".by.cos", []string{x, t.constant(n, name+".cos", sides, cos...)}),

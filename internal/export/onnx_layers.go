@@ -552,7 +552,9 @@ func (r *importer) byRoot(n, square *step) (steps []*step, eps float64, ok bool)
 		return nil, 0, false
 	}
 	eps, root := float64(r.fixedInput(next[1])[0]), next[2]
-	divided := r.chain(root, func(s *step) bool { return s.kind == "Div" && slices.Equal(s.in, []string{d, root.out[0]}) })
+	divided := r.chain(root, func(s *step) bool {
+		return s.kind == "Div" && slices.Equal(s.in, []string{d, root.out[0]})
+	})
 	if divided == nil { // as PyTorch writes rsqrt
 		divided = r.chain(root,
 			func(s *step) bool {

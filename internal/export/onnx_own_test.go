@@ -26,7 +26,8 @@ func drawnLayers(rng *rand.Rand, rows string) []disdel.Layer {
 	width := 2 * heads * (1 + rng.IntN(3))
 	act := func() disdel.Layer {
 		kinds := []string{
-			"relu", "relu6", "gelu", "silu", "hardSwish", "hardSigmoid", "elu", "softplus", "tanh", "sigmoid", "geluTanh",
+			"relu", "relu6", "gelu", "silu", "hardSwish", "hardSigmoid", "elu", "softplus", "tanh", "sigmoid",
+			"geluTanh",
 		}
 		return disdel.Layer{Kind: kinds[rng.IntN(len(kinds))]}
 	}
@@ -247,7 +248,8 @@ func small(t *testing.T, e model.Entry) (n disdel.Network, g *model.Graph) {
 	t.Helper()
 	input := e.Input
 	for _, side := range []int{16, 32, 64, 96, 0} {
-		if n = (disdel.Network{Name: e.Name, Input: slices.Clone(input), Classes: e.Classes}); side > 0 && len(input) == 3 {
+		n = disdel.Network{Name: e.Name, Input: slices.Clone(input), Classes: e.Classes}
+		if side > 0 && len(input) == 3 {
 			if n.Input[2] = side; input[1] > 1 {
 				n.Input[1] = side
 			}
@@ -298,7 +300,9 @@ func TestNotesOfChangedGraphsAreNotBelieved(t *testing.T) {
 // believed.
 func TestFilesOfEarlierWritersKeepTheirNetworks(t *testing.T) {
 	n := disdel.Network{Input: []int{2, 6, 6}, Classes: 2, Layers: []disdel.Layer{
-		{Kind: "conv", Filters: 4, Kernel: 1}, {Kind: "windowAttention", Heads: 2, Size: 3}, {Kind: "flatten"},
+		{Kind: "conv", Filters: 4, Kernel: 1},
+		{Kind: "windowAttention", Heads: 2, Size: 3},
+		{Kind: "flatten"},
 		{Kind: "dense", Units: 2},
 	}}
 	g, err := model.Build(n)

@@ -24,7 +24,8 @@ func TestDrawnFilesAreTheRowsOfTheDataSet(t *testing.T) {
 		t.Skip("DISDEL_TEST_MLFLOW names no Python with pandas and scikit-learn")
 	}
 	drawn, seed := faults.Drawn()
-	said, err := exec.CommandContext(t.Context(), python, "../../dataset/dense/testdata/drawtables.py", strconv.Itoa(drawn),
+	const script = "../../dataset/dense/testdata/drawtables.py"
+	said, err := exec.CommandContext(t.Context(), python, script, strconv.Itoa(drawn),
 		strconv.FormatUint(seed, 10)).Output()
 	if err != nil {
 		t.Fatal(err)

@@ -39,8 +39,9 @@ func TestInputsAreReadHoweverTheyAreNested(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"PK\x03\x04": "it is a zip archive, as .npz is: give one of its arrays",
-		``:           "it is no JSON of inputs", `{}`: "it has no field inputs", `{"inputs": []}`: "there are no inputs",
-		`[]`: "there are no inputs", `[[],[]]`: "there are no inputs",
+		``:           "it is no JSON of inputs", `{}`: "it has no field inputs",
+		`{"inputs": []}`: "there are no inputs",
+		`[]`:             "there are no inputs", `[[],[]]`: "there are no inputs",
 		`[[1,2,3]]`:           "an array of shape 1x3 is no rows of 4 values",
 		`[[1,2,3,4],[5,6,7]]`: "input 1 has 3 values where others have 4", `[[1,2],[3,[4]]]`: "nested in another way",
 		`[1,2,3,"4"]`: "arrays of numbers", `[1e39,2,3,4]`: "1e+39 in input 0 is too large", `[1,2,3,4] x`: "more follows",

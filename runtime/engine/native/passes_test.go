@@ -290,7 +290,8 @@ func sliceAndCompare(t *rapid.T, g *model.Graph, draw func(rows int, seed uint64
 		t.Fatal(err)
 	}
 	cuts := g.Cuts()
-	for len(cuts) > rapid.IntRange(0, 3).Draw(t, "cuts") {
+	most := rapid.SampledFrom([]int{0, 1, 2, 3, 3, 3}).Draw(t, "cuts") // often many, so that some network has them
+	for len(cuts) > most {
 		i := rapid.IntRange(0, len(cuts)-1).Draw(t, "without")
 		cuts = slices.Delete(cuts, i, i+1)
 	}
