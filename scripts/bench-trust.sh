@@ -60,5 +60,8 @@ if [[ $parts == *,soak,* ]]; then
   make --no-print-directory soak HOURS="${HOURS:-}" | grep '^figure'
 fi
 if [[ $parts == *,rows,* ]]; then
-  make --no-print-directory robust SEED="${SEED:-1}" ONLY="${ONLY:-}" | grep -E --line-buffered '^(figure|robust:) | failed; again: '
+  mkdir -p bin
+  echo "bin/robust.log says why a check failed" >&2
+  make --no-print-directory robust SEED="${SEED:-1}" ONLY="${ONLY:-}" 2>&1 | tee bin/robust.log |
+    grep -E --line-buffered '^(figure|robust:) | failed; again: '
 fi
