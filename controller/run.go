@@ -555,9 +555,26 @@ func (r *run) close(ctx context.Context) error {
 	r.rec.Losses = estimator.LossesOf(r.rec.Activations)
 	r.commitModel(ctx)
 	r.advise()
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
+	saving, stop := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer stop()
-	return r.c.cfg.Recorder.Save(ctx, r.rec)
+	if err := r.c.cfg.Recorder.Save(saving, r.rec); err != nil {
+		return err
+	}
+	r.discardCheckpoints(ctx)
+	return nil
+}
+
+// discardCheckpoints deletes the checkpoints of a job whose record has its model. Before the record is saved, a job
+// whose process is killed continues from them.
+func (r *run) discardCheckpoints(ctx context.Context) {
+	if r.rec.Status != disdel.StatusSucceeded || r.rec.Unevaluated != nil { // a later evaluation needs the last one
+		return
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer stop()
+	if err := r.c.cfg.Models.Discard(ctx, CheckpointFolder(r.rec.ID)); err != nil {
+		r.log.WithError(err).Warn("the job's checkpoints stay on the blob store")
+	}
 }
 
 // advise adds advice that lets the job pass to its failure, as its report will show it.
@@ -614,11 +631,7 @@ func (r *run) commitModel(ctx context.Context) {
 		return
 	}
 	r.rec.Model = &ref
-	if r.rec.Unevaluated != nil {
-		return // a later evaluation needs the last checkpoint
+	if r.rec.Unevaluated == nil {
+		r.rec.Checkpoint = nil // discardCheckpoints deletes it
 	}
-	if err := r.c.cfg.Models.Discard(ctx, CheckpointFolder(r.rec.ID)); err != nil {
-		r.log.WithError(err).Warn("the job's checkpoints stay on the blob store")
-	}
-	r.rec.Checkpoint = nil
 }

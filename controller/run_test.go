@@ -340,6 +340,29 @@ func TestASaveThatHangsDoesNotHoldTheEndUp(t *testing.T) {
 	})
 }
 
+// Whoever resumes the job of a killed process continues from its checkpoints. So they stay until the record says that
+// the job has its model, also where that cannot be saved.
+func TestCheckpointsStayUntilTheRecordHasTheModel(t *testing.T) {
+	checkpoints := "discard " + CheckpointFolder("job-1")
+	for _, saves := range []bool{true, false} {
+		in(t, func(t *testing.T, s *surroundings) {
+			s.save = func(_ context.Context, r *disdel.Record) error {
+				if slices.Contains(s.calls, checkpoints) {
+					t.Errorf("a record %v was saved after the checkpoints were deleted", r.Status)
+				}
+				if r.Status == disdel.StatusSucceeded && !saves {
+					return errors.New("no disk")
+				}
+				return nil
+			}
+			_, err := s.controller().Run(t.Context(), runSpec(1, 1), disdel.DataInfo{})
+			if (err == nil) != saves || slices.Contains(s.calls, checkpoints) != saves {
+				t.Errorf("a last record that can be saved (%t): %v, %q", saves, err, s.calls)
+			}
+		})
+	}
+}
+
 // A platform that does not answer at the end costs the job its package, not its record.
 func TestAPlatformThatHangsDoesNotCostTheRecord(t *testing.T) {
 	in(t, func(t *testing.T, s *surroundings) {
