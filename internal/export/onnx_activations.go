@@ -19,8 +19,11 @@ var curves = map[model.Op]func(x float64) float64{
 
 func hardSigmoidOf(x float64) float64 { return max(0, min(x/6+0.5, 1)) }
 
-// curvePoints are where an activation in steps is computed to find out which one it is.
-var curvePoints = []float64{-9, -5, -3.5, -3, -2.5, -1.5, -1, -0.5, -0.1, 0, 0.1, 0.3, 1, 1.7, 2.5, 3, 3.5, 5, 9}
+// curvePoints are where an activation in steps is computed to find out which one it is. The far ones find bounds.
+var curvePoints = []float64{
+	-1e6, -1e4, -100, -20, -9, -5, -3.5, -3, -2.5, -1.5, -1, -0.5, -0.1, 0, 0.1, 0.3, 1, 1.7, 2.5, 3, 3.5, 5, 9, 20,
+	100, 1e4, 1e6,
+}
 
 // mostCurveSteps is how many nodes an activation may have.
 const mostCurveSteps = 12

@@ -79,6 +79,24 @@ func TestConstantsBetweenLayersAreRead(t *testing.T) {
 	}
 }
 
+// An activation in steps is known by its values, also far from 0: a bound in front of a gelu is not lost.
+func TestBoundsOfActivationsInStepsAreKept(t *testing.T) {
+	steps := func(from string) [][]byte {
+		return [][]byte{
+			node("Div", []string{from, "root"}, []string{"d"}), node("Erf", []string{"d"}, []string{"e"}),
+			node("Add", []string{"e", "one"}, []string{"a"}), node("Mul", []string{from, "a"}, []string{"m"}),
+			node("Mul", []string{"m", "half"}, []string{"y"}),
+			fixedList("root", math.Sqrt2), fixedList("one", 1), fixedList("half", 0.5),
+			fixedList("low", -10), fixedList("high", 10),
+		}
+	}
+	g, in := imported(t, fileOfSides([]int{1, 2}, steps("x")...), true)
+	wantClose(t, "gelu", answers(t, g, in.Weights, 1, []float32{20, 1}), []float32{20, 0.8413447})
+	bound := node("Clip", []string{"x", "low", "high"}, []string{"c"})
+	g, in = imported(t, fileOfSides([]int{1, 2}, append([][]byte{bound}, steps("c")...)...), true)
+	wantClose(t, "gelu within bounds", answers(t, g, in.Weights, 1, []float32{20, 1}), []float32{10, 0.8413447})
+}
+
 // What a file computes of weights is a weight here, and the import says so.
 func TestComputedWeightsHaveANote(t *testing.T) {
 	file := fileOfSides([]int{1, 2}, node("Exp", []string{"a"}, []string{"b"}), node("BatchNormalization",
