@@ -46,6 +46,13 @@ func (s *surroundings) called(format string, args ...any) {
 	s.calls = append(s.calls, fmt.Sprintf(format, args...))
 }
 
+// wasCalled tells while the job runs whether a call was made.
+func (s *surroundings) wasCalled(call string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Contains(s.calls, call)
+}
+
 func (s *surroundings) Delivered(_ context.Context, id disdel.UpdateID) (json.RawMessage, bool, error) {
 	if s.updates != nil {
 		result, there := s.updates(id)
@@ -347,7 +354,7 @@ func TestCheckpointsStayUntilTheRecordHasTheModel(t *testing.T) {
 	for _, saves := range []bool{true, false} {
 		in(t, func(t *testing.T, s *surroundings) {
 			s.save = func(_ context.Context, r *disdel.Record) error {
-				if slices.Contains(s.calls, checkpoints) {
+				if s.wasCalled(checkpoints) {
 					t.Errorf("a record %v was saved after the checkpoints were deleted", r.Status)
 				}
 				if r.Status == disdel.StatusSucceeded && !saves {
@@ -356,7 +363,7 @@ func TestCheckpointsStayUntilTheRecordHasTheModel(t *testing.T) {
 				return nil
 			}
 			_, err := s.controller().Run(t.Context(), runSpec(1, 1), disdel.DataInfo{})
-			if (err == nil) != saves || slices.Contains(s.calls, checkpoints) != saves {
+			if (err == nil) != saves || s.wasCalled(checkpoints) != saves {
 				t.Errorf("a last record that can be saved (%t): %v, %q", saves, err, s.calls)
 			}
 		})
