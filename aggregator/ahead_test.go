@@ -47,7 +47,7 @@ func TestReadingAheadEndsWithItsContext(t *testing.T) {
 							return nil, ctx.Err()
 						}
 					}
-					err := readAhead(ctx, width, 1, fetch, func(i int, _ []byte) error {
+					err := readAhead(ctx, width, alike(1), fetch, func(i int, _ []byte) error {
 						if i == at {
 							end(errLost)
 						}
@@ -75,7 +75,7 @@ func TestReadingAheadEndsAtAnyMoment(t *testing.T) {
 					time.Sleep(pace.fetch)
 					return buf, nil
 				}
-				err := readAhead(ctx, 100, 1, fetch, func(int, []byte) error {
+				err := readAhead(ctx, 100, alike(1), fetch, func(int, []byte) error {
 					time.Sleep(pace.use)
 					return nil
 				})
@@ -101,7 +101,7 @@ func TestAPanicBesideIsTheCallers(t *testing.T) {
 				boom(i)
 				return buf, nil
 			}
-			readAhead(t.Context(), 10, 1, fetch, func(int, []byte) error { return nil }) //nolint:errcheck // it panics
+			readAhead(t.Context(), 10, alike(1), fetch, func(int, []byte) error { return nil }) //nolint:errcheck // it panics
 		},
 		"several at once": func() {
 			forEach(t.Context(), 10, func(_ context.Context, _, i int) error { //nolint:errcheck // it panics

@@ -113,10 +113,10 @@ func checkSize(c codec, runs []int, n int) error {
 	}
 }
 
-// largest is the most bytes of any column.
-func (l layout) largest(c codec) int {
+// largest is the most bytes of the columns from, from+step and so on.
+func (l layout) largest(c codec, from, step int) int {
 	n := 0
-	for k := range l.columns() {
+	for k := from; k < l.columns(); k += step {
 		_, maximum := c.size(l.runs(k))
 		n = max(n, maximum)
 	}

@@ -11,16 +11,21 @@ import (
 // readDepth is how many reads or writes of a value run at once: one in the network, one in the server, one in use.
 const readDepth = 3
 
+// alike are the sizes of readers that have buffers of the same size.
+func alike(size int) func(reader int) int { return func(int) int { return size } }
+
 // fetchedItem is the result of one read.
 type fetchedItem struct {
 	data []byte
 	err  error
 }
 
-// readAhead reads items 0 to n-1 on several connections and calls use in their order. Each reader has one buffer of
-// size bytes, which it reuses after use has returned, so memory is bounded. If ctx ends, readAhead waits for the
-// readers and returns the cause.
-func readAhead(ctx context.Context, n, size int, fetch fetchFunc, use func(i int, data []byte) error) error {
+// readAhead reads items 0 to n-1 on several connections and calls use in their order. Each reader has one buffer, which
+// it reuses after use has returned, so memory is bounded. Reader k reads the items k, k+readDepth and so on, of at most
+// size(k) bytes. If ctx ends, readAhead waits for the readers and returns the cause.
+func readAhead(
+	ctx context.Context, n int, size func(reader int) int, fetch fetchFunc, use func(i int, data []byte) error,
+) error {
 	return readAheadKeeping(ctx, n, size, 0, fetch, use)
 }
 
@@ -30,7 +35,8 @@ type fetchFunc func(ctx context.Context, i int, buf []byte) ([]byte, error)
 // readAheadKeeping is readAhead for a use that may still look at the data of the kept items before i. kept must be less
 // than readDepth.
 func readAheadKeeping(
-	ctx context.Context, n, size, kept int, fetch fetchFunc, use func(i int, data []byte) error,
+	ctx context.Context, n int, size func(reader int) int, kept int, fetch fetchFunc,
+	use func(i int, data []byte) error,
 ) error {
 	ctx, stop := context.WithCancel(ctx)
 	var readers sync.WaitGroup
@@ -44,7 +50,7 @@ func readAheadKeeping(
 		ready[slot], free[slot] = make(chan fetchedItem, 1), make(chan struct{}, 1)
 		readers.Go(func() {
 			defer panics.capture(stop)
-			buf := make([]byte, size)
+			buf := make([]byte, size(slot))
 			for i := slot; i < n; i += width {
 				data, err := fetch(ctx, i, buf)
 				ready[slot] <- fetchedItem{data, err} // never blocks: the previous item was taken

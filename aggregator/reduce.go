@@ -161,7 +161,7 @@ func (r *reduction) readHeads(ctx context.Context) error {
 	fetch := func(ctx context.Context, i int, buf []byte) ([]byte, error) {
 		return r.fetchHead(ctx, keys.value(kindUpdate, r.members[i]), buf, kindUpdate, r.members[i])
 	}
-	err := readAhead(ctx, len(r.members), r.headSize(), fetch, func(i int, data []byte) error {
+	err := readAhead(ctx, len(r.members), alike(r.headSize()), fetch, func(i int, data []byte) error {
 		return r.begin(kindUpdate, r.members[i], data)
 	})
 	if err != nil || r.differences == 0 {
@@ -258,7 +258,7 @@ func (r *reduction) readColumns(ctx context.Context) error {
 		return data, fetchError(err, h.kind, h.id)
 	}
 	use := func(i int, data []byte) error { return r.fold(from+i/n, i%n, data) }
-	return readAheadKeeping(ctx, n*(to-from), r.columnSize()+bufferSpare, 1, fetch, use)
+	return readAheadKeeping(ctx, n*(to-from), alike(r.columnSize()+bufferSpare), 1, fetch, use)
 }
 
 // longestColumn is the most bytes of column k in any format.
@@ -276,7 +276,7 @@ func (r *reduction) columnSize() int {
 	size, seen := 0, map[disdel.Wire]bool{}
 	for _, t := range r.terms {
 		if !seen[t.head.wire] {
-			seen[t.head.wire], size = true, max(size, r.layout.largest(t.head.codec))
+			seen[t.head.wire], size = true, max(size, r.layout.largest(t.head.codec, 0, 1))
 		}
 	}
 	return size

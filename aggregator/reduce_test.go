@@ -437,13 +437,7 @@ func TestAReductionHoldsAFewColumns(t *testing.T) {
 	defer s.Sweep(ctx, "job-1")
 	held := func(what string, do func() error) {
 		t.Helper()
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		if err := do(); err != nil {
-			t.Fatal(err)
-		}
-		runtime.ReadMemStats(&after)
-		if got := float64(after.TotalAlloc-before.TotalAlloc) / (4 * columnValues); got > most {
+		if got := columnsTaken(t, do); got > most {
 			t.Errorf("%s: %.1f columns of %d", what, got, columns)
 		}
 	}
@@ -460,6 +454,50 @@ func TestAReductionHoldsAFewColumns(t *testing.T) {
 	held("its values", func() error {
 		return s.StreamReference(ctx, "job-1", 3, weights, func([]float32) error { return nil })
 	})
+}
+
+// columnsTaken is the memory that do takes, in columns of float32.
+func columnsTaken(t *testing.T, do func() error) float64 {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if err := do(); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	return float64(after.TotalAlloc-before.TotalAlloc) / (4 * columnValues)
+}
+
+// The estimate counts buffers by the weights, up to three columns. So weights a little longer than a column have no
+// further buffer of a whole one.
+func TestBuffersAreAsLongAsTheirColumns(t *testing.T) {
+	s := enter(t, redisServer(t), "buffers")
+	defer s.Sweep(ctx, "job-1")
+	push(t, s, update(0, 1)) // makes the connections
+	const other = 0.2        // heads, commands and the like, in columns
+	for round, weights := range []float64{0.5, 0.99, 1.02, 1.5, 2.01, 3.5} {
+		n := int(weights * columnValues)
+		u := update(1, 1)
+		u.ID.Round, u.Weights = round, disdel.Weights{{Name: "w", Shape: []int{n}, Data: make([]float32, n)}}
+		held := func(what string, most float64, do func() error) {
+			t.Helper()
+			if got := columnsTaken(t, do); got > most+other {
+				t.Errorf("%s of %.2f columns: %.2f columns, not %.2f", what, weights, got, most)
+			}
+		}
+		bounded := min(weights, readDepth)
+		if err := s.PutReference(ctx, "job-1", round, u.Weights); err != nil {
+			t.Fatal(err)
+		}
+		held("a push", 2*bounded, func() error { return s.PushUpdate(ctx, u) })
+		held("an update that is read", weights+bounded, func() error {
+			_, err := s.FetchUpdate(ctx, u.ID, u.Weights)
+			return err
+		})
+		held("a reference in columns", min(weights, 1)+bounded, func() error {
+			return s.StreamReference(ctx, "job-1", round, u.Weights, func([]float32) error { return nil })
+		})
+	}
 }
 
 // Networks without weights have updates all the same: what stands for samples.

@@ -361,7 +361,8 @@ func (s *Store) streamPart(ctx context.Context, h *head, inline []byte, begin, e
 		data, err := s.fetchPart(ctx, h, first+k, buf)
 		return data, fetchError(err, h.kind, h.id)
 	}
-	return readAhead(ctx, last-first+1, l.largest(h.codec)+bufferSpare, fetch,
+	size := func(reader int) int { return l.largest(h.codec, first+reader, readDepth) + bufferSpare }
+	return readAhead(ctx, last-first+1, size, fetch,
 		func(k int, data []byte) error { return add(first+k, data) })
 }
 

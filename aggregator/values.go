@@ -104,10 +104,7 @@ func (s *Store) stage(ctx context.Context, h *head, columns source) (stagedValue
 		return t, err
 	}
 	if h.inline() {
-		n := h.layout.values() // allocate once: growing would leave twice the size as garbage
-		body := columns(make([]byte, 0, 4*n), make([]float32, 0, n), 0)
-		h.sums[0] = crc32.Checksum(body, castagnoli)
-		return t, s.writeHead(ctx, t, body)
+		return t, s.writeInline(ctx, t, columns)
 	}
 	if err := s.writeParts(ctx, t, columns); err != nil {
 		s.discard(ctx, h.id.Job, t.entry())
@@ -138,8 +135,9 @@ func (s *Store) writeParts(ctx context.Context, t stagedValue, columns source) e
 	return forEachN(ctx, t.parts, width, func(ctx context.Context, worker, k int) error {
 		b := &buffers[worker]
 		if b.values == nil {
-			b.values = make([]float32, 0, t.head.layout.column)
-			b.bytes = make([]byte, 0, 4*t.head.layout.column)
+			from, to := t.head.layout.columnRange(k) // no later one is longer
+			b.values = make([]float32, 0, to-from)
+			b.bytes = make([]byte, 0, 4*(to-from))
 		}
 		return s.writePart(ctx, t, k, columns(b.bytes, b.values, k))
 	})
@@ -201,16 +199,39 @@ func (w *columnWriter) wait() {
 	w.panics.raise()
 }
 
+// writeInline writes a value of one column, which is behind its head. Both are made in one buffer: a worker has no memory
+// for another copy of its weights.
+func (s *Store) writeInline(ctx context.Context, t stagedValue, columns source) error {
+	head, err := t.head.encode() // of the final length; its checksum follows
+	if err != nil {
+		return err
+	}
+	n := t.head.layout.values()
+	all := make([]byte, len(head), len(head)+4*n)
+	body := columns(all[len(head):], make([]float32, 0, n), 0)
+	t.head.sums[0] = crc32.Checksum(body, castagnoli)
+	if head, err = t.head.encode(); err != nil {
+		return err
+	}
+	copy(all, head)
+	return s.writeStaged(ctx, t, append(all, body...)) // copies nothing where body is in its place
+}
+
 func (s *Store) writeHead(ctx context.Context, t stagedValue, body []byte) error {
 	data, err := t.head.encode()
 	if err != nil {
 		return err
 	}
-	_, err = s.client.large.Pipelined(ctx, func(p redis.Pipeliner) error {
+	return s.writeStaged(ctx, t, slices.Concat(data, body))
+}
+
+// writeStaged writes the head of a value, and its column if it has only one, under the staging key.
+func (s *Store) writeStaged(ctx context.Context, t stagedValue, data []byte) error {
+	_, err := s.client.large.Pipelined(ctx, func(p redis.Pipeliner) error {
 		index := s.keys.index(t.head.id.Job)
 		p.SAdd(ctx, index, t.entry(), entry(s.keys.value(t.head.kind, t.head.id), 0))
 		p.Expire(ctx, index, keyLife)
-		p.Set(ctx, t.key, slices.Concat(data, body), keyLife)
+		p.Set(ctx, t.key, data, keyLife)
 		return nil
 	})
 	return err
@@ -293,10 +314,10 @@ func (s *Store) load(ctx context.Context, h *head, inline []byte) (disdel.Weight
 		return h.layout.weightsOver(values), h.decode(values, 0, inline)
 	}
 	defer s.connections.interruptAfter(ctx)()
-	buffers, size := make([][]byte, readDepth), h.layout.largest(h.codec)+bufferSpare
+	buffers := make([][]byte, readDepth)
 	err := forEach(ctx, h.layout.columns(), func(ctx context.Context, worker, k int) error {
 		if buffers[worker] == nil {
-			buffers[worker] = make([]byte, size)
+			buffers[worker] = make([]byte, h.layout.largest(h.codec, k, readDepth)+bufferSpare)
 		}
 		data, err := s.fetchPart(ctx, h, k, buffers[worker])
 		if err != nil {
