@@ -1,6 +1,7 @@
 package text
 
 import (
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -134,6 +135,9 @@ func contraction(s string, anyCase bool) int {
 			return c
 		}
 		return s[i] + 'a' - 'A'
+	}
+	if longS := "'ſ"; anyCase && strings.HasPrefix(s, longS) { // that letter is an s in another case
+		return len(longS)
 	}
 	switch a, b := lower(1), lower(2); {
 	case a == 's' || a == 't' || a == 'm' || a == 'd':

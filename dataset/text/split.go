@@ -1,10 +1,13 @@
 package text
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/rangetable"
 )
 
 // splitter splits a part of a text into smaller parts, from left to right. It may drop some of it.
@@ -182,9 +185,9 @@ const (
 	spacesBeforeWord = spaceRun + `(?!\S)|` + spaceRun
 )
 
-// unicodeClasses writes \s, \S, \w and \d of a pattern as classes of Go, where these mean ASCII.
+// unicodeClasses writes \s, \w, \d and their opposites in a pattern as classes of Go, where these mean ASCII.
 func unicodeClasses(pattern string) string {
-	inside := map[byte]string{'s': `\s\p{Z}\x{0b}\x{85}`, 'w': `\p{L}\p{M}\p{N}\p{Pc}`, 'd': `\p{Nd}`}
+	tables := map[byte]*unicode.RangeTable{'s': unicode.White_Space, 'w': wordRunes, 'd': unicode.Nd}
 	var out strings.Builder
 	class := false
 	for i := 0; i < len(pattern); i++ {
@@ -197,16 +200,38 @@ func unicodeClasses(pattern string) string {
 			continue
 		}
 		i++
-		switch all, ok := inside[two[1]|0x20]; { // in lower case
-		case ok && class && two[1] >= 'a':
-			out.WriteString(all)
-		case ok && !class && two[1] >= 'a':
-			out.WriteString(`[` + all + `]`)
-		case ok && !class:
-			out.WriteString(`[^` + all + `]`)
+		switch table, ok := tables[two[1]|0x20]; { // in lower case
+		case ok && class:
+			out.WriteString(ranges(table, two[1] < 'a'))
+		case ok:
+			out.WriteString("[" + ranges(table, two[1] < 'a') + "]")
 		default:
 			out.WriteString(two)
 		}
 	}
+	return out.String()
+}
+
+// ranges writes the runes of a table, or all others, as the inside of a class.
+func ranges(table *unicode.RangeTable, others bool) string {
+	var out strings.Builder
+	from, end := rune(0), rune(0) // the newest run of runes of the table, without its end
+	closeRun := func(next rune) {
+		first, last := from, end-1
+		if others {
+			first, last = end, next-1
+		}
+		if first <= last {
+			fmt.Fprintf(&out, `\x{%x}-\x{%x}`, first, last)
+		}
+	}
+	rangetable.Visit(table, func(r rune) {
+		if r != end {
+			closeRun(r)
+			from = r
+		}
+		end = r + 1
+	})
+	closeRun(unicode.MaxRune + 1)
 	return out.String()
 }

@@ -233,3 +233,75 @@ func TestWordsMayHaveAHundredCharacters(t *testing.T) {
 		}
 	}
 }
+
+// byteLevel is a tokenizer.json with the letters of all bytes as tokens.
+func byteLevel(t *testing.T, parts string) *Tokenizer {
+	t.Helper()
+	ids := map[string]int{}
+	for c, letter := range letters {
+		ids[string(letter)] = c
+	}
+	vocabulary, err := json.Marshal(ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read(t, []byte(`{`+parts+`,"decoder":{"type":"ByteLevel"},
+		"model":{"type":"BPE","merges":[],"vocab":`+string(vocabulary)+`}}`))
+}
+
+// Decode writes a replacement character for each byte that no character has, and one for the bytes of a cut character,
+// as PyPI's tokenizers do.
+func TestBytesThatAreNoCharacter(t *testing.T) {
+	tokenizer := byteLevel(t, `"pre_tokenizer":{"type":"ByteLevel"}`)
+	for text, want := range map[string]string{
+		"\xc9\xdf": "\ufffd\ufffd", "\xa4\xb2\xbd": "\ufffd\ufffd\ufffd", "a\xf0\x9f\x98b": "a\ufffdb",
+		"\xe0\xcbw": "\ufffd\ufffdw", "\xed\xa0\x80": "\ufffd\ufffd\ufffd", "é": "é",
+	} {
+		tokens := make([]int32, len(text))
+		for i := range len(text) {
+			tokens[i] = int32(text[i])
+		}
+		if got := tokenizer.Decode(tokens); got != want {
+			t.Errorf("%q: %q, not %q", text, got, want)
+		}
+	}
+}
+
+// Classes in a pattern mean what they mean in PyPI's tokenizers: all of Unicode, also inside brackets and in capitals.
+func TestClassesOfPatternsAreThoseOfUnicode(t *testing.T) {
+	for pattern, want := range map[string][]string{
+		`[\\W]`: {"é١a", "-", "Ⓐ", "!", "b"}, `\\W+`: {"é١a", "-", "Ⓐ", "!", "b"}, `[^\\w]`: {"é١a", "-", "Ⓐ", "!", "b"},
+		`[\\D]`: {"é", "١", "a", "-", "Ⓐ", "!", "b"}, `[\\S]+`: {"é١a-Ⓐ!b"}, `[\\W½]`: {"é١a", "-", "Ⓐ", "!", "b"},
+	} {
+		tokenizer := byteLevel(t, `"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Split","behavior":"Isolated",
+			"pattern":{"Regex":"`+pattern+`"}},{"type":"ByteLevel","use_regex":false}]}`)
+		var got []string
+		splitAll(tokenizer.split, "é١a-Ⓐ!b", func(word string) { got = append(got, word) })
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, not %q", pattern, got, want)
+		}
+	}
+	m, err := compile(llamaPattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, to := m("'ſa"); to != len("'ſ") {
+		t.Error("a long s is an s in another case, so it is part of a contraction")
+	}
+}
+
+// A token that has to stand alone and does not hides the tokens inside it. Blanks that one token takes with it can
+// still be a token of their own. Both is what PyPI's tokenizers do.
+func TestAddedTokensThatOverlap(t *testing.T) {
+	tokenizer := byteLevel(t, `"pre_tokenizer":{"type":"ByteLevel"},"added_tokens":[
+		{"id":300,"content":"foob","single_word":true},{"id":301,"content":"foo"},
+		{"id":302,"content":"bar","lstrip":true,"rstrip":true},{"id":303,"content":"  "}]`)
+	for text, want := range map[string][]int32{
+		"foobx": {'f', 'o', 'o', 'b', 'x'}, "foob": {300}, "foox": {301, 'x'}, "bar  foo": {302, 303, 301},
+		"  bar": {303, 302}, " bar x": {302, 'x'},
+	} {
+		if got := tokenizer.Encoder().Append(nil, text, true); !slices.Equal(got, want) {
+			t.Errorf("%q: %v, not %v", text, got, want)
+		}
+	}
+}

@@ -4,6 +4,9 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	encoding "golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/unicode/rangetable"
 )
 
 // Tokenizer turns text into tokens and back. A token is a number from 0 to Size()-1. A Tokenizer is never changed, so
@@ -114,7 +117,11 @@ func (t *Tokenizer) Decode(tokens []int32) string {
 			parts = append(parts, t.tokens[id])
 		}
 	}
-	return strings.ToValidUTF8(t.decode(parts), string(utf8.RuneError))
+	text, err := encoding.UTF8.NewDecoder().String(t.decode(parts))
+	if err != nil {
+		panic(err) // it only replaces
+	}
+	return text
 }
 
 // addedToken is a text that is one token wherever it stands.
@@ -176,25 +183,29 @@ func (a *addedTokens) cut(text string, normalized bool, take func(part string, t
 		take(text, -1)
 		return
 	}
-	from := 0
+	from := 0 // what is before was taken
 	for i := 0; i < len(text); {
 		t := a.at(k, text, i)
 		if t == nil {
 			i++
 			continue
 		}
-		end, left := i+len(t.Content), text[from:i]
+		start, end := i, i+len(t.Content)
+		i = end // a token that is no single word hides those inside it, too
+		if t.SingleWord && !alone(text, start, end) {
+			continue
+		}
 		if t.Lstrip {
-			left = strings.TrimRightFunc(left, unicode.IsSpace)
+			start = max(min(from, start), len(strings.TrimRightFunc(text[:start], unicode.IsSpace)))
 		}
 		if t.Rstrip {
 			end = len(text) - len(strings.TrimLeftFunc(text[end:], unicode.IsSpace))
 		}
-		if left != "" {
-			take(left, -1)
+		if from < start {
+			take(text[from:start], -1)
 		}
 		take(t.Content, t.ID)
-		from, i = end, end
+		from = end
 	}
 	if from < len(text) {
 		take(text[from:], -1)
@@ -205,8 +216,7 @@ func (a *addedTokens) cut(text string, normalized bool, take func(part string, t
 func (a *addedTokens) at(k int, text string, i int) *addedToken {
 	list := a.first[k][text[i]]
 	for j := range list {
-		t := &list[j]
-		if strings.HasPrefix(text[i:], t.Content) && (!t.SingleWord || alone(text, i, i+len(t.Content))) {
+		if t := &list[j]; strings.HasPrefix(text[i:], t.Content) {
 			return t
 		}
 	}
@@ -220,8 +230,8 @@ func alone(text string, from, to int) bool {
 	return (n == 0 || !isWord(before)) && (m == 0 || !isWord(after))
 }
 
-// isWord tells whether a rune is one of \w: Annex C of Unicode's Technical Standard 18.
-func isWord(r rune) bool {
-	return unicode.In(r, unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc, unicode.Other_Alphabetic,
-		unicode.Join_Control)
-}
+// wordRunes are those of \w: Annex C of Unicode's Technical Standard 18.
+var wordRunes = rangetable.Merge( //nolint:gochecknoglobals // a constant table
+	unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc, unicode.Other_Alphabetic, unicode.Join_Control)
+
+func isWord(r rune) bool { return unicode.Is(wordRunes, r) }
