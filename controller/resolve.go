@@ -82,6 +82,13 @@ func (r *resolver) fault(path, hint, format string, args ...any) {
 		disdel.Fault{Path: path, Line: line, Column: column, Msg: fmt.Sprintf(format, args...), Hint: hint})
 }
 
+// given tells whether the job file has a field of an object. The place of a field that it does not have is the object's.
+func (r *resolver) given(object, field string) bool {
+	line, column := r.locate(object + "." + field)
+	aroundLine, aroundColumn := r.locate(object)
+	return line != aroundLine || column != aroundColumn
+}
+
 // DataName is the name of the data set in data.source.
 func DataName(source string) string { return strings.TrimPrefix(source, "dataset://") }
 
@@ -398,8 +405,7 @@ func (r *resolver) fitTargets() {
 // the job file has none.
 func (r *resolver) targetLoss(name string) {
 	d, t := r.Resolved.Data, &r.Job.Training
-	line, _ := r.locate("training.loss")
-	usual := line == 0 && t.Loss == disdel.LossCrossEntropy // the default of classes
+	usual := t.Loss == disdel.LossCrossEntropy && !r.given("training", "loss") // the default of classes
 	switch labels := d.MultiLabel(); {
 	case usual && labels:
 		t.Loss = disdel.LossBinaryCrossEntropy

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -98,6 +99,43 @@ func TestJobsOnSeveralLabels(t *testing.T) {
 	}
 }
 
+// The loss is the usual one of the data set where the job file has none. The place of a field that the file does not
+// have is that of the object around it.
+func TestTheDefaultLossIsThatOfTheData(t *testing.T) {
+	ctx, store := t.Context(), digitsStore(t)
+	for name, c := range map[string]struct {
+		target     disdel.Target
+		activation string
+		want       string
+	}{
+		"price": {disdel.Target{Name: "price", Mean: 3, Deviation: 2}, "", disdel.LossMSE},
+		"funny": {disdel.Target{Name: "funny", Deviation: 1, High: 1, Label: true}, "sigmoid", disdel.LossBinaryCrossEntropy},
+	} {
+		addTargets(t, store, dataset.DenseInput{Name: name, Classes: 1, Targets: []disdel.Target{c.target}},
+			func(i int) dataset.DenseRow {
+				return dataset.DenseRow{Values: []float32{float32(i), 1}, Targets: []float32{float32(i % 2)}}
+			})
+		for _, given := range []bool{false, true} {
+			job := disdel.Job{}
+			job.Data = disdel.Data{Source: "dataset://" + name, Split: disdel.Split{Train: 0.8, Validation: 0.2}}
+			job.Training.BatchSize, job.Training.Loss = 4, disdel.LossCrossEntropy
+			job.Model.Layers = []disdel.Layer{{Kind: "flatten"}, {Kind: "dense", Units: 1, Activation: c.activation}}
+			r, err := Resolve(ctx, job, store, "job.yaml", func(path string) (line, column int) {
+				if given && path == "training.loss" {
+					return 8, 9
+				}
+				return 7, 1
+			}, nil)
+			if !given && (err != nil || r.Job.Training.Loss != c.want) {
+				t.Errorf("%s: loss %s, %v", name, r.Job.Training.Loss, err)
+			}
+			if given && !strings.Contains(fmt.Sprint(err), "crossEntropy") {
+				t.Errorf("%s: %v, want a fault that names crossEntropy", name, err)
+			}
+		}
+	}
+}
+
 // A job on numbers to predict needs an output for each and a loss of numbers. Its metrics are those of numbers.
 func TestJobsOnTargets(t *testing.T) {
 	ctx, store := t.Context(), digitsStore(t)
@@ -154,7 +192,12 @@ func TestJobsOnTargets(t *testing.T) {
 		if job.Metadata.Name == "given" {
 			line = 7
 		}
-		r, err := Resolve(ctx, job, store, "job.yaml", func(string) (int, int) { return line, 1 }, nil)
+		r, err := Resolve(ctx, job, store, "job.yaml", func(path string) (int, int) {
+			if path == "training.loss" {
+				return line, 1
+			}
+			return 0, 1
+		}, nil)
 		var faults *disdel.Faults
 		switch {
 		case c.want == "" && err != nil:

@@ -187,7 +187,9 @@ const (
 
 // unicodeClasses writes \s, \w, \d and their opposites in a pattern as classes of Go, where these mean ASCII.
 func unicodeClasses(pattern string) string {
-	tables := map[byte]*unicode.RangeTable{'s': unicode.White_Space, 'w': wordRunes, 'd': unicode.Nd}
+	// PyPI's tokenizers take these six numbers of Latin-1 as parts of words, and no others
+	word := rangetable.Merge(wordRunes, rangetable.New('²', '³', '¹', '¼', '½', '¾'))
+	tables := map[byte]*unicode.RangeTable{'s': unicode.White_Space, 'w': word, 'd': unicode.Nd}
 	var out strings.Builder
 	class := false
 	for i := 0; i < len(pattern); i++ {

@@ -230,8 +230,9 @@ func alone(text string, from, to int) bool {
 	return (n == 0 || !isWord(before)) && (m == 0 || !isWord(after))
 }
 
-// wordRunes are those of \w: Annex C of Unicode's Technical Standard 18.
+// wordRunes are letters, marks, digits and connectors.
 var wordRunes = rangetable.Merge( //nolint:gochecknoglobals // a constant table
-	unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc, unicode.Other_Alphabetic, unicode.Join_Control)
+	unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc, unicode.Other_Alphabetic)
 
-func isWord(r rune) bool { return unicode.Is(wordRunes, r) }
+// isWord tells whether a rune is part of a word. Annex C of Unicode's Technical Standard 18 adds joiners to wordRunes.
+func isWord(r rune) bool { return unicode.In(r, wordRunes, unicode.Join_Control) }
