@@ -45,6 +45,7 @@ type headed struct {
 	channels       int // of queries, keys or values
 	rows           int // that the file fixes; 0: any number
 	heads, shared  int // 0: channels are not split yet
+	spread         int // how many copies each head of keys or values has; 0: it has none
 	by             *step
 	weight, bias   []float32  // of the projection, [outputs inputs]
 	theta          float64    // base of the angles by which positions turn channels; 0: they do not
@@ -68,7 +69,7 @@ func (h *headed) size(p part) int {
 	case headPart:
 		return h.heads
 	case sharedPart:
-		return max(h.shared, 1)
+		return max(h.shared, h.spread, 1)
 	case widthPart:
 		return h.channels / h.count()
 	default:
@@ -147,6 +148,11 @@ func (r *importer) heads(n *step) bool {
 		ok = n.whole("to", 0) == float32s
 	case "Transpose", "Unsqueeze", "Squeeze", "Reshape":
 		ok = r.turnAxes(n, &next)
+	case "Expand":
+		to, _ := r.in(n, 1)
+		ok = to.isList && next.expand(to.whole)
+	case "Attention":
+		ok = r.wholeAttention(n, v, &next)
 	case "Split", "Slice", "Gather":
 		if ok = r.oneOfThree(n, v, &next); ok && n.kind == "Split" {
 			return true // set
@@ -260,7 +266,8 @@ func (r *importer) isMultiplied(name string) bool {
 		var next []string
 		for _, name := range now {
 			for _, u := range r.users[name] {
-				if u.kind == "MatMul" && len(u.in) == 2 && !r.isConstant(u, 0) && !r.isConstant(u, 1) {
+				if u.kind == "MatMul" && len(u.in) == 2 && !r.isConstant(u, 0) && !r.isConstant(u, 1) ||
+					u.kind == "Attention" {
 					return true
 				}
 				for _, out := range u.out {
@@ -280,6 +287,7 @@ func (r *importer) passesParts(n *step) bool {
 	switch n.kind {
 	case "Add", "Neg", "Concat", // a bias, or what positions turn
 		"Mul", "Div", // by what a file may compute of shapes
+		"Expand", // of heads that several queries share
 		"Reshape", "Transpose", "Unsqueeze", "Squeeze", "Gather", "Slice", "Split", "Identity", "Dropout":
 		return true
 	}
@@ -511,7 +519,7 @@ func (h *headed) times(o *headed) bool {
 	}
 	switch {
 	case h.at == projected && o.at == projected:
-		if !ends(h, positions, h.within()) || !ends(o, o.within(), positions) || !h.shares(o) {
+		if h.splitFor(o); !ends(h, positions, h.within()) || !ends(o, o.within(), positions) || !h.shares(o) {
 			return false
 		}
 		queries := *h

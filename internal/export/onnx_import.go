@@ -258,7 +258,7 @@ func (r *importer) run() error {
 		return &disdel.Faults{Faults: r.faults}
 	}
 	out := r.at[r.outputs[0].name]
-	if !out.isNode || out.arranged != nil || out.node != r.b.Last() || out.node == 0 {
+	if !out.isNode || out.view == flattenedLast || out.arranged != nil || out.node != r.b.Last() || out.node == 0 {
 		return unfit("the output %.80q is not what the last layer computes", r.outputs[0].name)
 	}
 	return r.end(out.node)
@@ -360,7 +360,7 @@ func (r *importer) foldConstants(steps []*step) {
 	}
 	for _, n := range steps {
 		switch constant := len(n.out) > 0 && !slices.ContainsFunc(n.in, unknown); {
-		case !constant || n.domain != "" && n.domain != "ai.onnx":
+		case n.done || !constant || n.domain != "" && n.domain != "ai.onnx":
 		case n.kind == "Constant":
 			r.constant(n)
 			n.done = true

@@ -43,10 +43,10 @@ func (r *importer) beginImage(in end) (model.Shape, value) {
 	return turned, value{isNode: true, view: channelsLast}
 }
 
-// isFlatLast tells whether a shape makes a list of an image whose channels come last.
+// isFlatLast tells whether a shape makes a list of an image or a sequence whose channels come last.
 func (r *importer) isFlatLast(v value, to []int64) bool {
 	if !v.isNode || v.view != channelsLast || v.means > 0 || v.headed() || v.arranged != nil ||
-		len(r.b.Out(v.node)) != 3 || len(to) != 2 {
+		len(r.b.Out(v.node)) < 2 || len(to) != 2 {
 		return false
 	}
 	rows := to[0] == rowCount || to[0] == 0 || r.rows > 0 && to[0] == r.rows
@@ -54,7 +54,7 @@ func (r *importer) isFlatLast(v value, to []int64) bool {
 	return to[1] == all && (rows || to[0] == -1) || to[1] == -1 && rows
 }
 
-// flatLast makes a list of an image whose channels come last. Only a dense layer takes it, by other weights.
+// flatLast makes a list of an image or a sequence whose channels come last. Only a dense layer takes it, by other weights.
 func (r *importer) flatLast(n *step, v value) bool {
 	if !r.isFlatLast(v, []int64{0, -1}) {
 		return false
@@ -64,8 +64,34 @@ func (r *importer) flatLast(n *step, v value) bool {
 	if out[0] == 1 || out[0] == out.Len() {
 		v.view = asLayer
 	}
+	if v.view != asLayer && !r.isMultipliedNext(n.out[0]) && out.Len() <= mostScaled {
+		node, ok := r.chosen(n, v.node, lastOrder(out))
+		if v = (value{isNode: true, node: node}); !ok {
+			return true
+		}
+	}
 	r.set(n, v)
 	return true
+}
+
+// isMultipliedNext tells whether nothing but dense layers takes a value.
+func (r *importer) isMultipliedNext(name string) bool {
+	users := r.users[name]
+	return len(users) > 0 && !slices.ContainsFunc(users, func(n *step) bool {
+		pass := n.kind == "Identity" || n.kind == "Dropout" || n.kind == "Cast"
+		return !(n.kind == "Gemm" || n.kind == "MatMul" || pass && len(n.out) > 0 && r.isMultipliedNext(n.out[0]))
+	})
+}
+
+// lastOrder says where the values of an output are in disdel, in the order of a file whose channels come last.
+func lastOrder(out model.Shape) (list []int) {
+	channels, pixels := out[0], out.Len()/out[0]
+	for p := range pixels {
+		for c := range channels {
+			list = append(list, c*pixels+p)
+		}
+	}
+	return list
 }
 
 // channelsBefore are the weights of a dense layer behind an image that the file flattens with its channels last.

@@ -586,10 +586,7 @@ func (r *importer) rmsNorm(n *step) bool {
 	for _, s := range append(done, last) {
 		s.done = true
 	}
-	name := r.name(n, named)
-	r.noteNorm(name, named)
-	r.keep(name, r.byLayer(weight), nil)
-	r.set(last, value{isNode: true, node: r.b.LayerNorm(name, x, model.OpRMSNorm, decimal(eps)), view: view})
+	r.addRMSNorm(n, last, named, value{node: x, view: view}, eps, weight)
 	return true
 }
 

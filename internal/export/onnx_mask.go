@@ -17,7 +17,7 @@ import (
 // tokenMask and tokenTypes are inputs that a file may have beside the tokens.
 const tokenMask, tokenTypes = "attention_mask", "token_type_ids"
 
-// isHidden tells whether a mask hides a position.
+// isHidden tells whether a mask hides a position. Mask 0 hides none.
 func isHidden(mask, position int) bool { return mask > 0 && (position+1)>>(mask-1)&1 == 1 }
 
 // takeBeside takes inputs beside the tokens away. There is one text, so that all tokens have type 0.
@@ -60,8 +60,13 @@ func (r *importer) batch() int {
 	return 2
 }
 
-// masks is how many masks there are.
-func (r *importer) masks() int { return bits.Len(uint(r.inputs[0].sides[1])) + 1 }
+// masks is how many masks there are. A file without a mask may count rows all the same.
+func (r *importer) masks() int {
+	if r.mask == nil {
+		return 1
+	}
+	return bits.Len(uint(r.inputs[0].sides[1])) + 1
+}
 
 // batches is how many batches have all masks.
 func (r *importer) batches() int { return (r.masks() + r.batch() - 1) / r.batch() }
@@ -104,7 +109,7 @@ func (r *importer) hasMask(n *step) bool {
 // countsRows tells whether a node counts the rows of a batch.
 func (r *importer) countsRows(n *step) bool {
 	v, _ := r.in(n, 1)
-	return r.mask != nil && n.kind == "Range" && len(v.whole) == 1 && rowsIn(v.whole[0]) > 0
+	return len(r.inputs[0].sides) == 2 && n.kind == "Range" && len(v.whole) == 1 && rowsIn(v.whole[0]) > 0
 }
 
 // foldBatches computes a node of each batch. It is false where the node has other inputs than constants.
@@ -166,7 +171,7 @@ func (r *importer) ofBatch(n *step, v value, i int) value {
 	if v.batches != nil {
 		return constant(v.batches[i])
 	}
-	if n.kind == "Concat" && len(v.array.sides) > 1 && v.array.sides[0] == 1 && v.array.kind != float32s {
+	if (n.kind == "Concat" || n.kind == "GatherND") && len(v.array.sides) > 1 && v.array.sides[0] == 1 && v.array.kind != float32s {
 		a := *v.array // what stands for each row
 		a.sides = append([]int{r.batch()}, a.sides[1:]...)
 		a.data, a.ints = nil, slices.Repeat(a.integers(), r.batch())
@@ -187,7 +192,7 @@ func (r *importer) ofBatch(n *step, v value, i int) value {
 
 // readsMask refuses a node that takes the mask, unless it hides scores.
 func (r *importer) readsMask(n *step) bool {
-	if !r.hasMask(n) || r.scoresOf(n) >= 0 {
+	if !r.hasMask(n) || r.scoresOf(n) >= 0 || n.kind == "Attention" {
 		return false
 	}
 	if !r.meansTokens(n) {
@@ -365,7 +370,7 @@ func (r *importer) hide(n *step, at int, h *headed) bool {
 			}
 		}
 	}
-	h.padded, h.causal = h.padded || padded, h.causal || causal
+	h.padded, h.causal = h.padded || padded && r.mask != nil, h.causal || causal
 	return true
 }
 

@@ -14,7 +14,9 @@ type nodeReader func(r *importer, n *step)
 func nodeReaders() map[string]nodeReader {
 	return map[string]nodeReader{
 		"Conv": (*importer).conv, "ConvTranspose": (*importer).convTranspose, "LSTM": recurrent(model.OpLSTM),
-		"GRU": recurrent(model.OpGRU), "Gemm": (*importer).gemm, "MatMul": (*importer).matMul,
+		"GRU": recurrent(model.OpGRU), "Attention": loose("attention of one sequence"),
+		"RMSNormalization": (*importer).rmsNormalization, "GroupNormalization": (*importer).groupNormalization,
+		"ArrayFeatureExtractor": (*importer).features, "Gemm": (*importer).gemm, "MatMul": (*importer).matMul,
 		"BatchNormalization": (*importer).batchNorm, "InstanceNormalization": (*importer).instanceNorm,
 		"Relu": same(model.OpReLU), "Tanh": same(model.OpTanh),
 		"Sigmoid": gated(model.OpSigmoid, model.OpSiLU), "HardSwish": same(model.OpHardSwish),
@@ -44,7 +46,7 @@ func nodeReaders() map[string]nodeReader {
 		},
 		"Less": loose(constants), "LessOrEqual": loose(constants), "Greater": loose(constants),
 		"Sin": loose(constants), "Cos": loose(constants), "LayerNormalization": (*importer).layerNorm,
-		"Unsqueeze": loose(constants), "Slice": (*importer).slice, "Pad": (*importer).pad,
+		"Unsqueeze": (*importer).unsqueeze, "Slice": (*importer).slice, "Pad": (*importer).pad,
 		"SpaceToDepth": (*importer).spaceToDepth, "Einsum": loose(windows),
 		"ReduceL2": (*importer).reduceL2, "ReduceSum": (*importer).reduceSum,
 		"Mod": loose(constants), "Not": loose(constants), "Range": loose(constants), "ScatterND": loose(constants),

@@ -371,9 +371,12 @@ func (s *source) floats(have, part []byte) ([]byte, error) {
 	return append(have, part...), s.count()
 }
 
+// sizes are the bytes of a value, by its kind.
+var sizes = map[int64]int{float32s: 4, int64s: 8, int32s: 4, booleans: 1, doubles: 8}
+
 // check compares the bytes with the shape.
 func (a *array) check() error {
-	size, known := map[int64]int{float32s: 4, int64s: 8, int32s: 4, booleans: 1, doubles: 8}[a.kind]
+	size, known := sizes[a.kind]
 	switch {
 	case !known || a.data == nil && (a.kind == booleans || a.kind == doubles): // told where it is used
 	case a.kind == int64s && a.data == nil && len(a.ints) == a.length():
@@ -429,10 +432,11 @@ func (s *source) load(a *array) error {
 	if s.folder == nil {
 		return refused("external data is not read here", nil)
 	}
-	size := int64(4 * a.length())
-	if a.kind != float32s {
-		return refused("only float32 values are read from other files", nil)
+	each, ok := sizes[a.kind]
+	if !ok {
+		return refused("its kind of values is not read", nil)
 	}
+	size := int64(each * a.length())
 	offset := int64(0)
 	for key, to := range map[string]*int64{"offset": &offset, "length": nil} {
 		text, ok := a.place[key]

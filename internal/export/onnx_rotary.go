@@ -12,16 +12,20 @@ import (
 func (r *importer) rotation(n *step, i int, v value) bool {
 	h := v.heads
 	along := slices.IndexFunc(h.axes, func(axis []part) bool { return len(axis) > 0 && slices.Equal(axis, h.within()) })
-	if h.at != projected || h.theta > 0 || along < 0 || n.kind != "Slice" && n.kind != "Mul" {
+	if h.at != projected || h.theta > 0 || along < 0 ||
+		n.kind != "Slice" && n.kind != "Split" && n.kind != "Mul" {
 		return false
 	}
 	half := int64(h.channels / h.count() / 2)
 	axis := func(n *step, at int64) bool { return at == int64(along) || at == int64(along-len(h.axes)) }
-	var low, high, straight *step
+	var low, high, straight *step // low and high may be of one Split
 	for _, u := range r.users[n.in[i]] {
 		switch starts, ends, axes := r.list(u, 1, ""), r.list(u, 2, ""), r.list(u, 3, ""); {
 		case u.kind == "Mul" && r.timesConstant(u, n.in[i]) >= 0:
 			straight = u
+		case u.kind == "Split" && len(u.out) == 2 && axis(u, u.whole("axis", 0)) && r.halves(u, half):
+			low, high = &step{out: u.out[:1]}, &step{out: u.out[1:]}
+			u.done = true
 		case u.kind != "Slice" || len(starts) != 1 || len(ends) != 1 || len(axes) != 1 || !axis(u, axes[0]):
 		case starts[0] == 0 && ends[0] == half:
 			low = u
@@ -50,6 +54,12 @@ func (r *importer) rotation(n *step, i int, v value) bool {
 	}
 	r.placed(sum, v.node, &next)
 	return true
+}
+
+// halves tells whether a Split gives two parts of such a size.
+func (r *importer) halves(n *step, half int64) bool {
+	sizes := r.list(n, 1, "split")
+	return len(sizes) == 0 || slices.Equal(sizes, []int64{half, half})
 }
 
 // timesConstant is the input of a product with a value that is a constant; -1: it has none.

@@ -317,6 +317,9 @@ func (r *importer) add(n *step) {
 			return
 		}
 		order = view
+		if r.oneWide && len(list) > 0 { // a norm or a dense layer has made a sequence of one of them
+			x, list[0] = r.asSequence(n, x, list[0]), r.asSequence(n, list[0], x)
+		}
 		if slices.Contains(list, x) || len(list) > 0 && !slices.Equal(r.b.Out(x), r.b.Out(list[0])) {
 			r.fault(n, "it adds %v and %v; disdel adds different layers of one shape", []int(r.b.Out(list[0])),
 				[]int(r.b.Out(x)))
@@ -325,6 +328,14 @@ func (r *importer) add(n *step) {
 		list = append(list, x)
 	}
 	r.set(n, value{isNode: true, node: r.b.Add(r.name(n, ""), list...), view: order})
+}
+
+// asSequence is a layer as a sequence where another one is none of one pixel's width.
+func (r *importer) asSequence(n *step, x, other int) int {
+	if len(r.b.Out(x)) != 3 || len(r.b.Out(other)) != 2 {
+		return x
+	}
+	return r.b.Sequence(r.name(n, ""), x)
 }
 
 // concat joins the channels of images or sequences, vectors, or states.
@@ -478,7 +489,7 @@ func (r *importer) folded(n *step, i int) ([]int64, bool) {
 
 // gather reads a Gather of a layer's output or of weights; fold has read the others.
 func (r *importer) gather(n *step) {
-	if !r.takesPosition(n) && !r.someStates(n) && !r.embedding(n) {
+	if !r.takesPosition(n) && !r.someStates(n) && !r.embedding(n) && !r.gathers(n, n.whole("axis", 0)) {
 		r.fault(n, "disdel computes this only of shapes")
 	}
 }
@@ -569,7 +580,7 @@ func (r *importer) slice(n *step) {
 		r.pass(n)
 		return
 	}
-	if r.someStates(n) {
+	if r.someStates(n) || r.slicesChannels(n, starts, ends, axes, steps) {
 		return
 	}
 	x, ok := r.from(n, 0)
@@ -646,4 +657,32 @@ func (r *importer) pad(n *step) {
 	r.keep(name, weight, nil)
 	r.notes = append(r.notes, "layer "+name+" is a convolution that adds channels of zeros; training changes its weights")
 	r.set(n, value{isNode: true, node: r.b.Conv(name, x, filters, model.Square(1, 1, 0), 1, false), view: view})
+}
+
+// unsqueeze reads PyTorch's adaptive mean over positions: that over the pixels of an image one pixel high.
+func (r *importer) unsqueeze(n *step) {
+	is := func(list []int64, a, b int64) bool {
+		return slices.Equal(list, []int64{a}) || slices.Equal(list, []int64{b})
+	}
+	over := func(s *step) bool {
+		axes := slices.Sorted(slices.Values(r.list(s, 1, "axes")))
+		return s.kind == "ReduceMean" && s.whole("keepdims", 1) == 1 &&
+			(slices.Equal(axes, []int64{2, 3}) || slices.Equal(axes, []int64{-2, -1}))
+	}
+	back := func(s *step) bool { return s.kind == "Squeeze" && is(r.list(s, 1, "axes"), 2, -2) }
+	steps := r.chain(n, over, back)
+	if !is(r.list(n, 1, "axes"), 2, -2) || steps == nil {
+		loose(constants)(r, n)
+		return
+	}
+	x, ok := r.from(n, 0)
+	if !ok {
+		return
+	}
+	steps[0].done, steps[1].done = true, true
+	if len(r.b.Out(x)) == 2 {
+		r.layer(steps[1], r.b.TakePosition(r.name(n, ""), x, model.TakeMean))
+		return
+	}
+	r.layer(steps[1], r.b.GlobalPool(r.name(n, ""), x))
 }

@@ -36,7 +36,7 @@ func (s *source) simplify() {
 			n.done = is && floats[from] || from == in.name && in.kind != float32s && (to == int32s || to == int64s)
 		case "Where":
 			test := makers[from]
-			if from = n.in[len(n.in)-1]; test == nil || len(test.in) == 0 || test.in[0] != from {
+			if from = n.in[len(n.in)-1]; test == nil || len(test.in) == 0 || test.in[0] != from && test.kind != "Greater" {
 				break
 			}
 			switch soft := makers[from]; test.kind {
@@ -44,6 +44,9 @@ func (s *source) simplify() {
 				n.done = from == in.name && in.kind != float32s && len(test.in) == 2 && s.isZero(test.in[1], makers)
 			case "IsNaN": // PyTorch's, of rows that attend to nothing; there are none
 				n.done = soft != nil && soft.kind == "Softmax"
+			case "Greater": // PyTorch's softplus, which is its input there
+				n.done = soft != nil && soft.kind == "Softplus" && slices.Equal(soft.in, n.in[1:2]) &&
+					s.isAbove(test, soft.in[0], makers)
 			}
 		}
 		if n.done = n.done && len(n.out) == 1 && n.out[0] != s.outputs[0].name; n.done {
@@ -55,6 +58,20 @@ func (s *source) simplify() {
 		}
 	}
 	s.steps = slices.DeleteFunc(s.steps, func(n *step) bool { return n.done })
+}
+
+// isAbove tells whether a node compares a value with a number from which on softplus is its input.
+func (s *source) isAbove(n *step, value string, makers map[string]*step) bool {
+	const least = 17 // e^-17 is less than half of the last digit of a float32 of 17
+	if len(n.in) != 2 || n.in[0] != value {
+		return false
+	}
+	a := s.arrays[n.in[1]]
+	if n := makers[n.in[1]]; n != nil && n.kind == "Constant" {
+		a = n.options["value"].array
+	}
+	list := a.floats32()
+	return len(list) == 1 && list[0] >= least
 }
 
 // isZero tells whether a name is the constant 0 of int64.

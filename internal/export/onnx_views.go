@@ -193,8 +193,10 @@ func (r *importer) someChannels(n *step, x int, starts, ends, axes, steps []int6
 	}
 	from, to := within(starts[0], in[0]), within(ends[0], in[0])
 	switch half := in[0] / 2; {
-	case from >= to || len(in) == 2 && (to-from != half || from > 0 && from != half || in[0]%2 != 0):
+	case from >= to:
 		return false
+	case len(in) == 2 && (to-from != half || from > 0 && from != half || in[0]%2 != 0 || !r.isGathered(n.out[0])):
+		return r.chooses(n, 1, placesOf(int64(from), int64(to), 1, in[0]))
 	case len(in) == 2:
 		halves := map[int]view{0: firstHalf, half: secondHalf}
 		r.set(n, value{isNode: true, node: x, view: halves[from]})
@@ -204,32 +206,9 @@ func (r *importer) someChannels(n *step, x int, starts, ends, axes, steps []int6
 	return true
 }
 
-// split cuts the channels of an image into parts, of sizes that the file names or of equal ones.
-func (r *importer) split(n *step) {
-	x, ok := r.from(n, 0)
-	if !ok {
-		return
-	}
-	in, sizes, total := r.b.Out(x), slices.Clone(r.list(n, 1, "split")), int64(0)
-	if len(sizes) == 0 && in[0]%len(n.out) == 0 {
-		sizes = slices.Repeat([]int64{int64(in[0] / len(n.out))}, len(n.out))
-	}
-	for _, size := range sizes {
-		if size < 1 || size > int64(in[0]) {
-			total = -1
-			break
-		}
-		total += size
-	}
-	if len(in) != 3 || n.whole("axis", 0) != 1 || len(sizes) != len(n.out) || total != int64(in[0]) {
-		r.fault(n, "disdel splits the channels of images, axis 1, into parts that are together all of them")
-		return
-	}
-	first := 0
-	for i, name := range n.out {
-		r.at[name] = value{isNode: true, node: r.b.Channels(r.name(n, ""), x, first, int(sizes[i]), 1)}
-		first += int(sizes[i])
-	}
+// isGathered tells whether a file takes single positions of a value.
+func (r *importer) isGathered(name string) bool {
+	return slices.ContainsFunc(r.users[name], func(n *step) bool { return n.kind == "Gather" })
 }
 
 // mul multiplies layers: those of one shape, or an image and the gate of each channel. An image and a constant for each
