@@ -11,7 +11,8 @@ const hiddenScore = "\x00hidden score"
 // wholeAttention reads ONNX's Attention (opset 23): the products, the softmax and what hides scores in one node. Its
 // input 0 has the queries, [rows heads positions width] or [rows positions channels].
 func (r *importer) wholeAttention(n *step, v value, h *headed) bool {
-	if n.number("softcap", 0) != 0 || slices.ContainsFunc(n.in[min(4, len(n.in)):], func(in string) bool { return in != "" }) {
+	cached := slices.ContainsFunc(n.in[min(4, len(n.in)):], func(in string) bool { return in != "" })
+	if cached || n.number("softcap", 0) != 0 {
 		return false
 	}
 	var more [2]*headed

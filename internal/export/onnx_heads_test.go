@@ -14,6 +14,7 @@ import (
 
 // Networks of PyTorch's newer exporter answer as in PyTorch: attention with any number of rows or one, with one
 // projection or three, causal or not, behind a class token; a recurrence of any number of rows; and BERT with a mask.
+// Attention is in steps, or one node of opset 23, and queries may share keys.
 // testdata/torch_new.py writes them.
 func TestNewerExportersAreRead(t *testing.T) {
 	text, err := os.ReadFile("testdata/new/new.json")

@@ -173,7 +173,7 @@ func (r *importer) noteScales() {
 	}
 	if len(names) > 0 {
 		slices.Sort(names)
-		r.notes = append(r.notes, "layers that only scale and shift as the file's constants say; training changes "+
+		r.notes = append(r.notes, "layers that only scale, shift or choose as the file says; training changes "+
 			"them, unless model.init.freeze names them: "+strings.Join(names, ","))
 	}
 }

@@ -12,7 +12,9 @@ const scikitDomain = "ai.onnx.ml"
 
 // isScikit tells whether an operator is of that domain.
 func isScikit(kind string) bool {
-	return slices.Contains([]string{"Scaler", "LinearRegressor", "LinearClassifier", "Normalizer", "ZipMap", "ArrayFeatureExtractor"}, kind)
+	return slices.Contains([]string{
+		"Scaler", "LinearRegressor", "LinearClassifier", "Normalizer", "ZipMap", "ArrayFeatureExtractor",
+	}, kind)
 }
 
 // scaler is (x - offset) scale, each a number or a list.

@@ -661,17 +661,15 @@ func (r *importer) pad(n *step) {
 
 // unsqueeze reads PyTorch's adaptive mean over positions: that over the pixels of an image one pixel high.
 func (r *importer) unsqueeze(n *step) {
-	is := func(list []int64, a, b int64) bool {
-		return slices.Equal(list, []int64{a}) || slices.Equal(list, []int64{b})
-	}
+	isHeight := func(list []int64) bool { return slices.Equal(list, []int64{2}) || slices.Equal(list, []int64{-2}) }
 	over := func(s *step) bool {
 		axes := slices.Sorted(slices.Values(r.list(s, 1, "axes")))
 		return s.kind == "ReduceMean" && s.whole("keepdims", 1) == 1 &&
 			(slices.Equal(axes, []int64{2, 3}) || slices.Equal(axes, []int64{-2, -1}))
 	}
-	back := func(s *step) bool { return s.kind == "Squeeze" && is(r.list(s, 1, "axes"), 2, -2) }
+	back := func(s *step) bool { return s.kind == "Squeeze" && isHeight(r.list(s, 1, "axes")) }
 	steps := r.chain(n, over, back)
-	if !is(r.list(n, 1, "axes"), 2, -2) || steps == nil {
+	if !isHeight(r.list(n, 1, "axes")) || steps == nil {
 		loose(constants)(r, n)
 		return
 	}

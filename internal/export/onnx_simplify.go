@@ -45,8 +45,7 @@ func (s *source) simplify() {
 			case "IsNaN": // PyTorch's, of rows that attend to nothing; there are none
 				n.done = soft != nil && soft.kind == "Softmax"
 			case "Greater": // PyTorch's softplus, which is its input there
-				n.done = soft != nil && soft.kind == "Softplus" && slices.Equal(soft.in, n.in[1:2]) &&
-					s.isAbove(test, soft.in[0], makers)
+				n.done = soft != nil && len(n.in) == 3 && s.isSoftplus(soft, test, n.in[1], makers)
 			}
 		}
 		if n.done = n.done && len(n.out) == 1 && n.out[0] != s.outputs[0].name; n.done {
@@ -58,6 +57,20 @@ func (s *source) simplify() {
 		}
 	}
 	s.steps = slices.DeleteFunc(s.steps, func(n *step) bool { return n.done })
+}
+
+// isSoftplus tells whether a node gives softplus of x, or softplus(b x) / b, and a test those values where that is x.
+func (s *source) isSoftplus(n, test *step, x string, makers map[string]*step) bool {
+	if n.kind == "Div" && len(n.in) == 2 {
+		soft := makers[n.in[0]]
+		if soft == nil || len(soft.in) != 1 {
+			return false
+		}
+		times := makers[soft.in[0]]
+		return times != nil && times.kind == "Mul" && slices.Equal(times.in, []string{x, n.in[1]}) &&
+			soft.kind == "Softplus" && s.isAbove(test, soft.in[0], makers)
+	}
+	return n.kind == "Softplus" && slices.Equal(n.in, []string{x}) && s.isAbove(test, x, makers)
 }
 
 // isAbove tells whether a node compares a value with a number from which on softplus is its input.

@@ -195,7 +195,7 @@ func (r *importer) someChannels(n *step, x int, starts, ends, axes, steps []int6
 	switch half := in[0] / 2; {
 	case from >= to:
 		return false
-	case len(in) == 2 && (to-from != half || from > 0 && from != half || in[0]%2 != 0 || !r.isGathered(n.out[0])):
+	case len(in) == 2 && (to-from != half || from > 0 && from != half || !r.isGathered(n.out[0])):
 		return r.chooses(n, 1, placesOf(int64(from), int64(to), 1, in[0]))
 	case len(in) == 2:
 		halves := map[int]view{0: firstHalf, half: secondHalf}

@@ -1,7 +1,7 @@
 """Writes small networks as PyTorch's newer exporter has them (torch.onnx.export with dynamo, the usual one since PyTorch
 2.9), as FOLDER/NAME.onnx, and FOLDER/new.json with a row and PyTorch's answers for each. Files named script are of the
-older exporter. It needs onnxscript and transformers. The files beside it were written with PyTorch 2.15 and
-transformers 5.24. What machines and programs leave in such files is taken out."""
+older exporter, those that end with a number of that opset. It needs onnxscript and transformers. The files beside it
+were written with PyTorch 2.15 and transformers 5.24. What machines and programs leave in such files is taken out."""
 import contextlib
 import io
 import json
@@ -76,6 +76,52 @@ class Masked(nn.Module):
         return self.net(input_ids=input_ids, attention_mask=mask).logits
 
 
+class Shared(nn.Module):
+    """Four heads of queries share two of keys and values, which positions turn: halves of a head are of one chunk."""
+
+    def __init__(self, width, positions, heads, shared):
+        super().__init__()
+        self.heads, self.shared, self.width = heads, shared, width // heads
+        self.norm, self.out = nn.RMSNorm(width), nn.Linear(width, width)
+        self.three = nn.ModuleList(nn.Linear(width, self.width * n, bias=False) for n in (heads, shared, shared))
+        angles = torch.outer(torch.arange(positions), 100 ** (-torch.arange(0, self.width, 2) / self.width))
+        self.register_buffer("cos", torch.cat([angles, angles], 1).cos())
+        self.register_buffer("sin", torch.cat([angles, angles], 1).sin())
+
+    def turned(self, x):
+        low, high = x.chunk(2, -1)
+        return x * self.cos + torch.cat([-high, low], -1) * self.sin
+
+    def forward(self, x):
+        rows, positions, width = x.shape
+        q, k, v = (layer(self.norm(x)).view(rows, positions, -1, self.width).transpose(1, 2) for layer in self.three)
+        k, v = (y.repeat_interleave(self.heads // self.shared, 1) for y in (self.turned(k), v))
+        y = F.scaled_dot_product_attention(self.turned(q), k, v, is_causal=True)
+        return F.softplus(x + self.out(y.transpose(1, 2).reshape(rows, positions, width)), beta=2)
+
+
+class Flat(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.head = nn.Embedding(20, 8), nn.Linear(40, 3)
+
+    def forward(self, x):
+        return self.head(self.table(x).flatten(1))
+
+
+class Signal(nn.Module):
+    """The channels of a signal by halves, of which one gates the other, and their mean."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.conv, self.mean = nn.Embedding(20, 8), nn.Conv1d(8, 6, 3), nn.AdaptiveAvgPool1d(1)
+        self.head = nn.Linear(3, 3)
+
+    def forward(self, x):
+        x = self.conv(self.table(x).transpose(1, 2))
+        return self.head(self.mean(x[:, :3] * torch.sigmoid(x[:, 3:])).flatten(1))
+
+
 torch.manual_seed(5)
 folder, answers = sys.argv[1], {}
 encoder = nn.TransformerEncoderLayer(8, 2, 12, 0.0, batch_first=True)
@@ -84,6 +130,10 @@ for name, net, rows in [
     ("causal-rows", Text(Three(8, 2, True, True), -1), True), ("three", Text(Three(8, 4, False, False), 0), False),
     ("lstm-rows", Text(nn.LSTM(8, 6, batch_first=True, bidirectional=True), -1), True), ("patches-rows", Patches(), True),
     ("masked-rows", Masked(), True), ("masked-script-rows", Masked(), True),
+    ("encoder-rows-23", Text(encoder, None), True), ("causal-rows-23", Text(Three(8, 2, True, True), -1), True),
+    ("masked-rows-23", Masked(), True), ("shared-rows-18", Text(Shared(8, 5, 4, 2), -1), True),
+    ("shared-rows-23", Text(Shared(8, 5, 4, 2), -1), True), ("one-shared-18", Text(Shared(8, 5, 4, 1), 0), False),
+    ("flat-rows", Flat(), True), ("signal-rows", Signal(), True),
 ]:
     net.eval()
     x = torch.randn(1, 1, 4, 4) if name.startswith("patches") else torch.randint(0, 20, (1, 5))
@@ -100,6 +150,8 @@ for name, net, rows in [
         else:
             shapes = {"dynamic_shapes": tuple({0: torch.export.Dim("rows")} for _ in inputs)} if rows else {}
             named = {"input_names": names} if len(names) > 1 else {}
+            if name[-2:].isdigit():
+                named["opset_version"] = int(name[-2:])
             model = torch.onnx.export(net, tuple(inputs), dynamo=True, verbose=False, **named, **shapes).model_proto
     del model.graph.value_info[:], model.metadata_props[:], model.graph.metadata_props[:], model.functions[:]
     for node in model.graph.node:
