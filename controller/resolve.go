@@ -278,6 +278,9 @@ func (r *resolver) fit() {
 		r.fault("training.goal", "raise data.split.validation", "a goal needs held-out rows, and there are none")
 	}
 	r.fitMetrics()
+	if r.Graph != nil || len(r.Job.Model.Layers) > 0 { // a wrong name may stand for a network with a loss of its own
+		r.fitLoss()
+	}
 	if r.Graph == nil {
 		return
 	}
@@ -295,10 +298,6 @@ func (r *resolver) fit() {
 	}
 	binary := t.Loss == "binaryCrossEntropy"
 	if d.NextToken {
-		if t.Loss != disdel.LossCrossEntropy || t.LabelSmoothing != 0 {
-			r.fault("training.loss", "leave training.loss and training.labelSmoothing out",
-				"a language model is trained with crossEntropy and without label smoothing")
-		}
 		return
 	}
 	classes := t.Loss == "crossEntropy" || binary || t.Loss == "mse" && d.Sparse == nil // mse needs one output per class
@@ -311,15 +310,29 @@ func (r *resolver) fit() {
 		r.fault("model", hint,
 			"the network has %d outputs, and the data %d classes%s", r.Graph.Output().Len(), d.Classes, number)
 	}
-	if (t.Loss == disdel.LossMAE || t.Loss == disdel.LossHuber) && d.Sparse == nil {
-		r.fault("training.loss", "write crossEntropy, or add the data set with --target COLUMN",
-			"%s learns numbers, and the rows of %s have classes", t.Loss, d.Name)
-	}
 	// Its logarithms are clamped outside 0 to 1, where the gradient no longer leads anywhere.
 	last := r.Graph.Nodes[len(r.Graph.Nodes)-1].Op
 	if binary && last != model.OpSigmoid && last != model.OpSoftmax && r.Graph.Custom() == nil {
 		r.fault("training.loss", "end the network in sigmoid or softmax, or use crossEntropy",
 			"binaryCrossEntropy needs outputs that are probabilities, and the network ends in %v", last)
+	}
+}
+
+// fitLoss checks the loss against the data, whether or not the network can be built.
+func (r *resolver) fitLoss() {
+	d, t := r.Resolved.Data, r.Job.Training
+	if c := r.Network.Custom; r.Job.Model.Python != nil && (c == nil || c.Python == nil || c.Python.OwnLoss) {
+		return // training.loss does not count, or nobody knows whether it does
+	}
+	switch {
+	case len(d.Targets) > 0:
+		r.targetLoss(d.Targets[0].Name)
+	case d.NextToken && (t.Loss != disdel.LossCrossEntropy || t.LabelSmoothing != 0):
+		r.fault("training.loss", "leave training.loss and training.labelSmoothing out",
+			"a language model is trained with crossEntropy and without label smoothing")
+	case !d.NextToken && d.Sparse == nil && (t.Loss == disdel.LossMAE || t.Loss == disdel.LossHuber):
+		r.fault("training.loss", "write crossEntropy, or add the data set with --target COLUMN",
+			"%s learns numbers, and the rows of %s have classes", t.Loss, d.Name)
 	}
 }
 
@@ -372,7 +385,6 @@ func (r *resolver) fitTargets() {
 	for k, target := range d.Targets {
 		names[k] = target.Name
 	}
-	r.targetLoss(names[0])
 	if outputs := r.Graph.Output().Len(); outputs != len(names) {
 		r.fault("model", fmt.Sprintf("write units: %d in its last dense layer", len(names)),
 			"the network has %d outputs, and %s has %s to predict: %s", outputs, d.Name,

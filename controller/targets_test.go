@@ -312,3 +312,35 @@ func TestAnUndescribedProgramIsToldAlone(t *testing.T) {
 		}
 	}
 }
+
+// One check names all faults of a language model: its outputs, its vocabulary, each layer that reads later tokens, and
+// its loss.
+func TestAllFaultsOfALanguageModelAreNamedAtOnce(t *testing.T) {
+	ctx, store := t.Context(), digitsStore(t)
+	addTargets(t, store, dataset.DenseInput{Name: "texts", Classes: 9, LabelClasses: true, NextToken: true},
+		func(i int) dataset.DenseRow { return dataset.DenseRow{Values: []float32{float32(i % 9), 1}} })
+	job := disdel.Job{}
+	job.Data = disdel.Data{Source: "dataset://texts", Split: disdel.Split{Train: 0.8, Validation: 0.2}}
+	job.Training.BatchSize, job.Training.Loss = 4, disdel.LossMAE
+	job.Model.Layers = []disdel.Layer{
+		{Kind: "embedding", Vocabulary: 7, Width: 4}, {Kind: "transformer", Heads: 2}, {Kind: "transformer", Heads: 2},
+		{Kind: "dense", Units: 8},
+	}
+	_, err := Resolve(ctx, job, store, "job.yaml", func(string) (int, int) { return 0, 1 }, nil)
+	var faults *disdel.Faults
+	if !errors.As(err, &faults) {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, f := range faults.Faults {
+		all.WriteString(f.Msg + "\n")
+	}
+	for _, want := range []string{
+		"layer 3: the output is [8 2]", "layer 0: it knows 7 tokens, and the data has 9", "write causal: true",
+		"layer 1.attention", "2.attention", "a language model is trained with crossEntropy",
+	} {
+		if !strings.Contains(all.String(), want) {
+			t.Errorf("no fault says %q:\n%s", want, all.String())
+		}
+	}
+}

@@ -1,6 +1,9 @@
 package model
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Values of Node.Take.
 const (
@@ -139,23 +142,36 @@ func (b *Builder) TiedDense(name string, in, embedding int) int {
 func (b *Builder) checkTokens(vocabulary int) {
 	last := b.g.Nodes[b.Last()]
 	want, embedding := Shape{vocabulary, Shape(b.g.Input()).Len()}, b.g.embedding()
-	switch {
-	case embedding == nil || fmt.Sprint(last.Out) != fmt.Sprint(want):
-		b.fail(last.Name, "the output is %v, and a language model has an output for each token and position: %v; "+
-			"the networks gpt-tiny, llama-tiny and their larger sizes do", []int(last.Out), []int(want))
-	case embedding.Vocabulary < vocabulary:
-		b.fail(embedding.Name, "it knows %d tokens, and the data has %d", embedding.Vocabulary, vocabulary)
+	var faults []string
+	if embedding == nil || fmt.Sprint(last.Out) != fmt.Sprint(want) {
+		faults = append(faults, fmt.Sprintf("%s: the output is %v, and a language model has an output for each token and "+
+			"position: %v; the networks gpt-tiny, llama-tiny and their larger sizes do", last.Name, []int(last.Out), []int(want)))
 	}
-	for _, n := range b.g.Nodes {
-		if n.Op == OpAttention && !n.Causal {
-			b.fail(n.Name, "it reads the tokens that it should predict; write causal: true")
+	if embedding != nil && embedding.Vocabulary < vocabulary {
+		faults = append(faults, fmt.Sprintf("%s: it knows %d tokens, and the data has %d", embedding.Name,
+			embedding.Vocabulary, vocabulary))
+	}
+	for _, c := range []struct {
+		reads  func(Node) bool // tokens behind a position
+		remedy string
+	}{
+		{func(n Node) bool { return n.Op == OpAttention && !n.Causal }, "write causal: true"},
+		{func(n Node) bool { return n.Op == OpReverse }, "leave bidirectional out"},
+		{func(n Node) bool { return n.Op == OpConv && n.Pad.Bottom > 0 }, "write padding: [kernel - 1, 0, 0, 0]"},
+	} {
+		var layers []string
+		for _, n := range b.g.Nodes {
+			if c.reads(n) {
+				layers = append(layers, n.Name)
+			}
 		}
-		if n.Op == OpReverse {
-			b.fail(n.Name, "it reads the tokens that it should predict; leave bidirectional out")
+		if len(layers) > 0 {
+			faults = append(faults, strings.Join(layers, ", ")+": it reads the tokens that it should predict; "+c.remedy)
 		}
-		if n.Op == OpConv && n.Pad.Bottom > 0 {
-			b.fail(n.Name, "it reads the tokens that it should predict; write padding: [kernel - 1, 0, 0, 0]")
-		}
+	}
+	if len(faults) > 0 {
+		first, rest, _ := strings.Cut(strings.Join(faults, "; layer "), ": ")
+		b.fail(first, "%s", rest)
 	}
 }
 
