@@ -116,6 +116,29 @@ func (r *importer) slicesChannels(n *step, starts, ends, axes, steps []int64) bo
 	return r.chooses(n, axes[0], placesOf(starts[0], ends[0], by, r.b.Out(v.node)[0]))
 }
 
+// slicesPosition reads a Slice of the first or the last position and the Squeeze behind it, as TensorFlow writes them.
+func (r *importer) slicesPosition(n *step, starts, ends, axes, steps []int64) bool {
+	v, _ := r.in(n, 0)
+	along, ok := map[view]int64{channelsLast: 1, positionsFirst: 0}[v.view]
+	next := r.only(n.out[0])
+	if !ok || !v.isNode || v.headed() || len(r.b.Out(v.node)) != 2 || len(starts) != 1 || len(ends) != 1 ||
+		len(steps) > 0 && !slices.Equal(steps, []int64{1}) || next == nil || next.kind != "Squeeze" ||
+		!slices.Equal(axes, []int64{along}) || !slices.Equal(r.list(next, 1, "axes"), axes) {
+		return false
+	}
+	take, span := model.TakeLast, r.b.Out(v.node)[1]
+	switch at := placesOf(starts[0], ends[0], 1, span); {
+	case slices.Equal(at, []int{span - 1}):
+	case slices.Equal(at, []int{0}):
+		take = model.TakeFirst
+	default:
+		return false
+	}
+	next.done = true
+	r.layer(next, r.b.TakePosition(r.name(n, ""), v.node, take))
+	return true
+}
+
 // placesOf are the places that a Slice takes of an axis.
 func placesOf(start, end, by int64, size int) (list []int) {
 	n := int64(size)

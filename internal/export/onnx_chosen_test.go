@@ -13,22 +13,13 @@ import (
 	"github.com/disdel/disdel/internal/export"
 )
 
-// whole is a constant of int64.
-func whole(name string, v ...int64) []byte {
-	var data []byte
-	for _, n := range v {
-		data = binary.LittleEndian.AppendUint64(data, uint64(n))
-	}
-	return field(5, []byte{1 << 3, byte(len(v)), 2 << 3, 7}, field(8, []byte(name)), field(9, data))
-}
-
 // Values of a list, and channels of sequences, are taken in the order that a file says: columns of scikit-learn, slices
 // also backwards, and parts.
 func TestSomeValuesOfARowAreTaken(t *testing.T) {
 	row := []float32{1, 2, 3, 4}
 	slice := node("Slice", []string{"x", "from", "to", "axes", "by"}, []string{"y"})
 	sliced := func(from, to, by int64) [][]byte {
-		return [][]byte{slice, whole("from", from), whole("to", to), whole("axes", 1), whole("by", by)}
+		return [][]byte{slice, ints("from", from), ints("to", to), ints("axes", 1), ints("by", by)}
 	}
 	gather := with(node("Gather", []string{"x", "at"}, []string{"y"}), "axis", 3<<3, 1)
 	halves := with(node("Split", []string{"x"}, []string{"a", "b"}), "axis", 3<<3, 1)
@@ -40,8 +31,8 @@ func TestSomeValuesOfARowAreTaken(t *testing.T) {
 		nodes [][]byte
 		want  []float32
 	}{
-		"columns":    {[][]byte{columns, whole("at", 3, 0, 0)}, []float32{4, 1, 1}},
-		"gathered":   {[][]byte{gather, whole("at", -1, 1)}, []float32{4, 2}},
+		"columns":    {[][]byte{columns, ints("at", 3, 0, 0)}, []float32{4, 1, 1}},
+		"gathered":   {[][]byte{gather, ints("at", -1, 1)}, []float32{4, 2}},
 		"slice":      {sliced(1, 1<<40, 1), []float32{2, 3, 4}},
 		"every 2nd":  {sliced(0, 4, 2), []float32{1, 3}},
 		"backwards":  {sliced(-1, -1<<40, -1), []float32{4, 3, 2, 1}},
@@ -53,9 +44,9 @@ func TestSomeValuesOfARowAreTaken(t *testing.T) {
 	for name, nodes := range map[string][][]byte{
 		"no value":    sliced(2, 1, 1),
 		"step 0":      sliced(0, 4, 0),
-		"beyond":      {columns, whole("at", 4)},
-		"column -1":   {columns, whole("at", -1)},
-		"other parts": {unequal, joined, whole("of", 1, 2)},
+		"beyond":      {columns, ints("at", 4)},
+		"column -1":   {columns, ints("at", -1)},
+		"other parts": {unequal, joined, ints("of", 1, 2)},
 	} {
 		if _, err := export.ImportONNX(fileOf(nodes...), nil, export.ONNXOptions{}); !errors.Is(err, disdel.Invalid) {
 			t.Errorf("%s: %v", name, err)

@@ -580,7 +580,8 @@ func (r *importer) slice(n *step) {
 		r.pass(n)
 		return
 	}
-	if r.someStates(n) || r.slicesChannels(n, starts, ends, axes, steps) {
+	if r.someStates(n) || r.slicesChannels(n, starts, ends, axes, steps) ||
+		r.slicesPosition(n, starts, ends, axes, steps) {
 		return
 	}
 	x, ok := r.from(n, 0)

@@ -11,6 +11,10 @@ var noFloats = []string{
 func (s *source) simplify() {
 	in, floats, same, makers := s.inputs[0], map[string]bool{}, map[string]string{}, map[string]*step{}
 	floats[in.name] = in.kind == float32s
+	truths := map[string]int64{}
+	if in.kind != float32s {
+		truths[in.name] = aToken
+	}
 	for name, a := range s.arrays {
 		floats[name] = a.kind == float32s
 	}
@@ -24,6 +28,10 @@ func (s *source) simplify() {
 			makers[n.out[0]] = n
 		}
 		if len(n.in) == 0 || len(n.out) == 0 {
+			continue
+		}
+		if passed := s.passedToken(n, truths, makers); passed != "" {
+			same[n.out[0]], n.done = passed, true
 			continue
 		}
 		from, to := n.in[0], n.whole("to", 0)
@@ -87,12 +95,43 @@ func (s *source) isAbove(n *step, value string, makers map[string]*step) bool {
 	return len(list) == 1 && list[0] >= least
 }
 
-// isZero tells whether a name is the constant 0 of int64.
+// aToken stands for a token among truth values.
+const aToken = 2
+
+// passedToken follows the answer to whether a token is below 0, which none is: TensorFlow asks it before each embedding.
+// truths has what a file computes of it, 0 or 1. It returns the value that a sum or a product with it gives, if any.
+func (s *source) passedToken(n *step, truths map[string]int64, makers map[string]*step) string {
+	first, known := truths[n.in[0]]
+	switch {
+	case len(n.out) != 1 || n.out[0] == s.outputs[0].name:
+	case n.kind == "Cast" && known:
+		truths[n.out[0]] = first
+	case n.kind == "Less" && first == aToken && len(n.in) == 2 && s.isZero(n.in[1], makers):
+		truths[n.out[0]] = 0
+	case n.kind == "Not" && known && first != aToken:
+		truths[n.out[0]] = 1 - first
+	case (n.kind == "Mul" || n.kind == "Add") && len(n.in) == 2:
+		for i, name := range n.in {
+			switch truth, ok := truths[name]; {
+			case !ok || truth == aToken:
+			case n.kind == "Mul" && truth == 0:
+				truths[n.out[0]] = 0
+				return ""
+			case (n.kind == "Mul") == (truth == 1):
+				return n.in[1-i]
+			}
+		}
+	}
+	return ""
+}
+
+// isZero tells whether a name is the constant 0.
 func (s *source) isZero(name string, makers map[string]*step) bool {
 	a := s.arrays[name]
 	if n := makers[name]; n != nil && n.kind == "Constant" {
 		a = n.options["value"].array
 	}
 	list, ok := a.numbers()
-	return ok && len(list) == 1 && list[0] == 0
+	number := a.floats32()
+	return ok && len(list) == 1 && list[0] == 0 || len(number) == 1 && number[0] == 0
 }

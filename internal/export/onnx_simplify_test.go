@@ -125,3 +125,22 @@ func TestTypesOfTokensAreZero(t *testing.T) {
 		t.Errorf("a mask: %v", err)
 	}
 }
+
+// TensorFlow's files add the length of the table to tokens below 0, of which there are none, and take the last position
+// by a Slice and a Squeeze.
+func TestTokensOfTensorFlowAreRead(t *testing.T) {
+	cast := func(in, out string, to byte) []byte {
+		return with(node("Cast", []string{in}, []string{out}), "to", 3<<3, to)
+	}
+	file := ofTokens(fileOfSides([]int{1, 2}, floats("table", 3, 1, 5, 6, 7), ints("length", 3), ints("axis", 1),
+		fixedArray("zero", nil, 0), ints("last", -1), ints("end", 1<<31-1),
+		cast("x", "number", 1), node("Less", []string{"number", "zero"}, []string{"below"}), cast("below", "is", 7),
+		node("Not", []string{"below"}, []string{"other"}), cast("other", "isNot", 7),
+		node("Add", []string{"x", "length"}, []string{"longer"}),
+		node("Mul", []string{"is", "longer"}, []string{"a"}), node("Mul", []string{"x", "isNot"}, []string{"b"}),
+		node("Add", []string{"a", "b"}, []string{"tokens"}), node("Gather", []string{"table", "tokens"}, []string{"rows"}),
+		node("Slice", []string{"rows", "last", "end", "axis"}, []string{"one"}),
+		node("Squeeze", []string{"one", "axis"}, []string{"y"})))
+	g, in := imported(t, file, true)
+	wantClose(t, "last", answers(t, g, in.Weights, 1, []float32{2, 1}), []float32{6})
+}
