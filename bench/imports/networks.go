@@ -35,7 +35,7 @@ func builders(ctx context.Context, t *tools, only string) error {
 	if err != nil {
 		return err
 	}
-	all, agree, rounded := 0, 0, 0
+	all, agree, rounded, peer := 0, 0, 0, 0
 	for name := range strings.FieldsSeq(list) {
 		if !strings.Contains(name, only) {
 			continue
@@ -52,6 +52,9 @@ func builders(ctx context.Context, t *tools, only string) error {
 			}
 			return err
 		})
+		if err == nil && own <= exact {
+			peer++
+		}
 		if told(name, off, err) {
 			agree++
 		} else if err == nil && off <= 2*own {
@@ -62,6 +65,7 @@ func builders(ctx context.Context, t *tools, only string) error {
 	rig.Figure("torchvision_all", float64(all), "networks")
 	rig.Figure("torchvision_builders", float64(agree), "networks")
 	rig.Figure("torchvision_rounded", float64(rounded), "networks")
+	rig.Figure("torchvision_pytorch", float64(peer), "networks where PyTorch's float32 agrees with its float64")
 	return nil
 }
 
