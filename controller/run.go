@@ -560,21 +560,24 @@ func (r *run) close(ctx context.Context) error {
 	if err := r.c.cfg.Recorder.Save(saving, r.rec); err != nil {
 		return err
 	}
-	r.discardCheckpoints(ctx)
+	ctx, stop = context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer stop()
+	if err := DiscardCheckpoints(ctx, r.c.cfg.Models, r.rec); err != nil {
+		r.log.WithError(err).Warn("the job's checkpoints stay on the blob store")
+	}
 	return nil
 }
 
-// discardCheckpoints deletes the checkpoints of a job whose record has its model. Before the record is saved, a job
-// whose process is killed continues from them.
-func (r *run) discardCheckpoints(ctx context.Context) {
-	if r.rec.Status != disdel.StatusSucceeded || r.rec.Unevaluated != nil { // a later evaluation needs the last one
-		return
+// DiscardCheckpoints deletes the checkpoints of a job whose saved record has its model. It keeps those of other jobs:
+// they continue from them. A job whose model could not be evaluated needs its last one, too.
+func DiscardCheckpoints(ctx context.Context, from interface {
+	Discard(ctx context.Context, folder string) error
+}, rec *disdel.Record,
+) error {
+	if rec.Status != disdel.StatusSucceeded || rec.Unevaluated != nil {
+		return nil
 	}
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
-	defer stop()
-	if err := r.c.cfg.Models.Discard(ctx, CheckpointFolder(r.rec.ID)); err != nil {
-		r.log.WithError(err).Warn("the job's checkpoints stay on the blob store")
-	}
+	return from.Discard(ctx, CheckpointFolder(rec.ID))
 }
 
 // advise adds advice that lets the job pass to its failure, as its report will show it.
@@ -632,6 +635,6 @@ func (r *run) commitModel(ctx context.Context) {
 	}
 	r.rec.Model = &ref
 	if r.rec.Unevaluated == nil {
-		r.rec.Checkpoint = nil // discardCheckpoints deletes it
+		r.rec.Checkpoint = nil // DiscardCheckpoints deletes it
 	}
 }

@@ -43,9 +43,15 @@ func (s *modelSink) Commit(ctx context.Context, r *disdel.Record, n disdel.Netwo
 		m.RankedBy = ranked.Name
 	}
 	m.Labels, m.Inputs = s.seen(ctx, r.Data)
-	if v := s.made(ctx, r); v > 0 {
-		m.APIVersion, m.Version = disdel.APIVersion, v
-		return m.ModelRef, s.store.UpdateDescription(ctx, m)
+	if r.Resumes > 0 { // a process may have ended after it had saved the model, and before it saved the record
+		made, err := s.store.VersionOf(ctx, m.Name, r.ID)
+		if err != nil {
+			return m.ModelRef, err
+		}
+		if made > 0 {
+			m.APIVersion, m.Version = disdel.APIVersion, made
+			return m.ModelRef, s.store.UpdateDescription(ctx, m)
+		}
 	}
 	m, err := s.store.Commit(ctx, m)
 	if err != nil {
@@ -63,21 +69,6 @@ func (s *modelSink) Commit(ctx context.Context, r *disdel.Record, n disdel.Netwo
 		s.journal.add(Pruned{refs, r.Job.Output.Keep})
 	}
 	return m.ModelRef, nil
-}
-
-// made is the version that the job has made already, 0 if none. A process may end after it has saved the model and
-// before it has saved the record; the process that takes the job over then writes the same weights again.
-func (s *modelSink) made(ctx context.Context, r *disdel.Record) int {
-	if r.Resumes == 0 {
-		return 0
-	}
-	list, _ := s.store.Versions(ctx, r.Job.Output.Model) // those that cannot be read are skipped
-	for i := range list {
-		if list[i].Job == r.ID {
-			return list[i].Version
-		}
-	}
-	return 0
 }
 
 // revise adds the results of a later evaluation to a version. Its weights were written again with the same bits.

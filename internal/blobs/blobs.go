@@ -72,7 +72,20 @@ func Open(ctx context.Context, address string) (Bucket, error) {
 			Hint: "check that the folder is writable, or the bucket and its credentials",
 		}
 	}
+	if wrap, ok := ctx.Value(wrapperKey{}).(Wrapper); ok {
+		b = wrap(address, b)
+	}
 	return b, nil
+}
+
+// Wrapper returns a bucket that stands for the one at an address.
+type Wrapper = func(address string, b Bucket) Bucket
+
+type wrapperKey struct{}
+
+// WithWrapper returns a context in which Open wraps buckets. Simulations use it: their buckets fail as they are told.
+func WithWrapper(ctx context.Context, wrap Wrapper) context.Context {
+	return context.WithValue(ctx, wrapperKey{}, wrap)
 }
 
 const addressHint = "write file:///folder or s3://bucket?region=REGION"

@@ -77,6 +77,19 @@ func (s *Store) Versions(ctx context.Context, name string) (out []Model, err err
 	return out, err
 }
 
+// VersionOf returns the newest version of a name that a job made, 0 if it made none. It skips damaged versions.
+func (s *Store) VersionOf(ctx context.Context, name string, job disdel.JobID) (int, error) {
+	for m, err := range s.versionsOf(ctx, name) {
+		switch {
+		case err != nil && disdel.KindOf(err) != disdel.Corrupt:
+			return 0, err
+		case err == nil && m.Job == job:
+			return m.Version, nil
+		}
+	}
+	return 0, nil
+}
+
 // versionsOf yields the models of Versions one by one, and an error for each version that cannot be read.
 func (s *Store) versionsOf(ctx context.Context, name string) iter.Seq2[Model, error] {
 	return func(yield func(Model, error) bool) {

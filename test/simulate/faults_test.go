@@ -32,6 +32,12 @@ const (
 	saveFails                   // the history store does not save a record
 	storeHalf                   // half of a message to Redis arrives before the connection breaks
 	clockJumps                  // the clock of Redis goes forward by up to an hour
+	blobFails                   // a call to the model store fails
+	blobMute                    // a call to the model store has its effect, and its answer gets lost
+	blobHalf                    // a write to the model store breaks in the middle
+	blobKills                   // a container or a controller is killed at a call to the model store
+	diesAtCall                  // a process dies just before a call, during it or just after it
+	userStops                   // the user cancels the job, and resumes it
 	faults
 )
 
@@ -47,17 +53,18 @@ type weather struct {
 	began  time.Time
 }
 
-// newWeather draws the kinds of faults of a run, about a third of all kinds, and their rates. Seed 0 has no faults.
-func newWeather(seed uint64, trace io.Writer) *weather {
+// newWeather draws the kinds of faults of a run, about a third of the kinds below limit, and their rates. Seed 0 has no
+// faults.
+func newWeather(seed uint64, trace io.Writer, limit fault) *weather {
 	w := &weather{seed: seed, trace: trace, counts: map[string]uint64{}, began: time.Now()}
 	if seed == 0 {
 		return w
 	}
-	for f := range faults {
+	for f := range limit {
 		if w.roll("kind", uint64(f)) < 0.35 {
 			most := map[fault]float64{
 				controllerDies: 1, recordLost: 0.1, neverRuns: 0.1, startFails: 0.2, runsTwice: 0.4,
-				containerDies: 0.4, recordLate: 0.5, saveFails: 0.3, clockJumps: 0.2,
+				containerDies: 0.4, recordLate: 0.5, saveFails: 0.3, clockJumps: 0.2, diesAtCall: 2, userStops: 1,
 			}[f]
 			if most == 0 {
 				most = 0.06
@@ -113,6 +120,13 @@ func (w *weather) counted(f fault) bool {
 	return true
 }
 
+// shelfFailed tells whether a call to the model store has failed.
+func (w *weather) shelfFailed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.hits[blobFails]+w.hits[blobMute]+w.hits[blobHalf] > 0
+}
+
 // between is a duration from low to high. It has nanoseconds, so that two things hardly ever happen at once.
 func (w *weather) between(low, high time.Duration, what string) time.Duration {
 	return low + time.Duration(w.next("time "+what)*float64(high-low))
@@ -133,5 +147,6 @@ func (f fault) String() string {
 		"message late", "connection cut", "answer cut off", "connection refused", "request late", "request lost",
 		"answer lost", "request twice", "platform busy", "container dies", "start fails", "runs twice", "record late",
 		"record lost", "never runs", "slow step", "controller dies", "save fails", "half a message", "clock jumps",
+		"storage fails", "storage mute", "half a blob", "killed at a blob", "dies at a call", "user stops",
 	}[f]
 }

@@ -33,6 +33,7 @@ type platform struct {
 
 	mu         sync.Mutex
 	actions    map[string]deployed
+	packages   map[string]bool
 	records    map[string][]byte // by activation
 	idle       map[string][]*container
 	all        []*container
@@ -58,7 +59,7 @@ type container struct {
 
 func newPlatform(w *world) *platform {
 	return &platform{
-		world: w, actions: map[string]deployed{}, records: map[string][]byte{}, idle: map[string][]*container{},
+		world: w, actions: map[string]deployed{}, packages: map[string]bool{}, records: map[string][]byte{}, idle: map[string][]*container{},
 		containers: map[string]int{},
 	}
 }
@@ -67,7 +68,8 @@ func newPlatform(w *world) *platform {
 type caller struct {
 	from   *process
 	answer func(r *http.Request, body []byte) (int, string)
-	late   time.Duration // most of a late request
+	late   time.Duration                // most of a late request
+	kind   func(r *http.Request) string // see process.call
 
 	instant func(r *http.Request) bool // nil: no request takes no time
 }
@@ -86,6 +88,7 @@ func (c caller) RoundTrip(r *http.Request) (*http.Response, error) {
 	if w.strikes(callLate, name) {
 		delay = w.between(10*time.Millisecond, c.late, "late "+name)
 	}
+	done := c.from.call(c.kind(r))
 	instant := c.instant != nil && c.instant(r)
 	if !instant && !sleep(r.Context(), delay) {
 		return nil, r.Context().Err()
@@ -100,6 +103,7 @@ func (c caller) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		status, answer = c.answer(r, body)
 	}
+	done()
 	if !instant && !sleep(r.Context(), w.between(200*time.Microsecond, 3*time.Millisecond, "back "+name)) {
 		return nil, r.Context().Err()
 	}
@@ -141,7 +145,10 @@ func (p *platform) answer(r *http.Request, body []byte) (int, string) {
 		return 200, `{}`
 	case kind == "actions" && r.Method == http.MethodPost:
 		return p.invoke(name, body)
+	case kind == "packages" && r.Method == http.MethodPut:
+		p.packages[name] = true
 	case kind == "packages" && r.Method == http.MethodDelete:
+		delete(p.packages, name)
 		p.tidy, p.tidied = p.busy == 0, time.Now()
 	case kind == "packages" && r.Method == http.MethodGet:
 		return 200, p.listed(name)
@@ -253,6 +260,10 @@ func (p *platform) serve(id, action string, a deployed, params []byte) []byte {
 		return r.json()
 	case <-done:
 	}
+	if !c.alive() {
+		r.fails("action developer error", "The action did not produce a valid response and exited unexpectedly.")
+		return r.json()
+	}
 	r.finish(result, err)
 	w.note("%s: activation %s ends: %s %.200s", action, id, r.status, r.result)
 	p.mu.Lock()
@@ -270,7 +281,7 @@ func (p *platform) handle(ctx context.Context, c *container, task disdel.Task, p
 	if json.Unmarshal(params, &probe) == nil && probe.Probe && probe.Job == "" {
 		return map[string]any{}, nil
 	}
-	return c.host.Handlers()[task](aggregator.WithDialer(ctx, c.dial), params)
+	return c.host.Handlers()[task](aggregator.WithDialer(c.shelf(ctx), c.dial), params)
 }
 
 // container is an idle container of an action, or a new one.

@@ -217,7 +217,7 @@ func (p *poolWorld) newMember(name string) (*member, error) {
 	log.SetLevel(logrus.DebugLevel)
 	log.AddHook(poolLog{p, name})
 	transport := caller{
-		from: m.process, answer: p.couch.answer, late: 400 * time.Millisecond,
+		from: m.process, answer: p.couch.answer, late: 400 * time.Millisecond, kind: historyCall,
 		instant: func(r *http.Request) bool { // a queue holds its lock meanwhile: virtual time would stand still
 			return r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/"+history.NotePool+"-")
 		},
@@ -392,11 +392,15 @@ func (p *poolWorld) runPool() error {
 			return err
 		}
 		homes = append(homes, m)
+		died := func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.deaths++
+		}
+		m.mayDieAt(poolCalls, died)
 		if p.weather.strikes(controllerDies, m.name) {
 			time.AfterFunc(p.weather.between(0, 12*time.Second, "life "+m.name), func() {
-				p.mu.Lock()
-				p.deaths++
-				p.mu.Unlock()
+				died()
 				m.kill()
 			})
 		}
@@ -503,7 +507,7 @@ func TestPoolsUnderFaultsAreShared(t *testing.T) {
 		//lint:ignore SA1019 libraries draw from the package's own generator
 		rand.Seed(int64(seed))
 		synctest.Test(t, func(*testing.T) {
-			p := newPoolWorld(newWeather(seed, out))
+			p := newPoolWorld(newWeather(seed, out, faults))
 			err = p.runPool()
 			for f, n := range p.weather.hits {
 				hits[f] += n

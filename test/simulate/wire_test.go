@@ -16,11 +16,13 @@ import (
 type process struct {
 	name  string
 	world *world
+	lasts bool            // no call kills it
 	ctx   context.Context // ends with the process
 	end   context.CancelCauseFunc
 
 	mu    sync.Mutex
 	dead  bool
+	death *death // nil: no call is its last
 	conns []*conn
 }
 

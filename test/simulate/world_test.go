@@ -34,23 +34,24 @@ type world struct {
 	dir      string // of the data set and the models
 	models   string // URL
 
-	mu        sync.Mutex
-	saved     []byte // the record of the job as it was saved last
-	published int    // models
-	unswept   bool   // a controller said that it left the job's keys
-	jumped    time.Duration
-	onTheWay  time.Time // when the last command of a connection arrives that is no more
+	mu       sync.Mutex
+	saved    []byte          // the record of the job as it was saved last
+	stays    map[string]bool // what a controller said that it left
+	jumped   time.Duration
+	onTheWay time.Time // when the last command of a connection arrives that is no more
 }
 
 // digest is a short name of a request. It does not depend on the folder of this process.
 func (w *world) digest(request []byte) string {
 	h := fnv.New32a()
-	h.Write(bytes.ReplaceAll(request, []byte(w.dir), nil))
+	request = bytes.ReplaceAll(request, []byte(w.dir), nil)
+	h.Write(bytes.ReplaceAll(request, []byte(output), []byte("weights/m.safetensors"))) // as the oldest seeds had it
 	return fmt.Sprintf("%08x", h.Sum32())
 }
 
 const (
-	jobID = disdel.JobID("job-1")
+	jobID  = disdel.JobID("job-1")
+	output = "weights/m/job-1.safetensors"
 	// longest is the virtual time after which a job counts as hung. The slowest fault is an activation that never runs:
 	// its controller waits for it for its timeout and a minute.
 	longest = 6 * time.Hour
@@ -60,6 +61,7 @@ const (
 func newWorld(w *weather, folder string) *world {
 	out := &world{
 		weather: w, redis: miniredis.NewMiniRedis(), dir: folder, models: "file://" + filepath.Join(folder, "run"),
+		stays: map[string]bool{},
 	}
 	out.platform = newPlatform(out)
 	c, err := out.redis.Dial() // starts it
@@ -112,7 +114,7 @@ func (v variant) spec(data disdel.DataRef, models string) controller.Spec {
 		})
 	}
 	return controller.Spec{
-		ID: jobID, Job: job, Data: data, Models: models, Output: "weights/m.safetensors", Threads: 1, Plan: plan, Keeps: true,
+		ID: jobID, Job: job, Data: data, Models: models, Output: output, Threads: 1, Plan: plan, Keeps: true,
 		Store: disdel.Store{URLs: []string{"redis://redis.test:6379/0"}},
 		Network: disdel.Network{
 			Input: []int{1, 8, 8}, Classes: 10, Init: disdel.Init{Seed: 3, Scheme: "glorot"},
@@ -132,6 +134,12 @@ func (h recorder) Save(ctx context.Context, rec *disdel.Record) error {
 		return gone
 	}
 	first, last := len(rec.Activations) == 0, rec.Status != disdel.StatusRunning
+	kind := "save"
+	if last {
+		kind = "end save"
+	}
+	done := h.of.call(kind)
+	defer done()
 	if !h.of.alive() || !first && !last && w.weather.strikes(saveFails, h.of.name) {
 		return gone
 	}
@@ -148,30 +156,69 @@ func (h recorder) Save(ctx context.Context, rec *disdel.Record) error {
 // sink implements controller.ModelSink.
 type sink struct{ of *process }
 
-// Commit implements controller.ModelSink.
-func (s sink) Commit(_ context.Context, _ *disdel.Record, _ disdel.Network, m disdel.ModelRef,
-) (disdel.ModelRef, error) {
-	if !s.of.alive() {
-		return m, errKilled
-	}
-	s.of.world.mu.Lock()
-	defer s.of.world.mu.Unlock()
-	s.of.world.published++
-	m.Version = 1
-	return m, nil
-}
-
-// Discard implements controller.ModelSink.
-func (s sink) Discard(ctx context.Context, folder string) error {
+// do has a process use the models. The process may die at the call.
+func (s sink) do(ctx context.Context, kind string, use func(ctx context.Context, models *modelstore.Store) error) error {
+	done := s.of.call(kind)
 	if !s.of.alive() {
 		return errKilled
 	}
+	ctx = s.of.shelf(ctx)
 	models, err := modelstore.Open(ctx, s.of.world.models)
 	if err != nil {
 		return err
 	}
-	return errors.Join(models.Discard(ctx, folder), models.Close())
+	err = errors.Join(use(ctx, models), models.Close())
+	done()
+	return err
 }
+
+// Commit implements controller.ModelSink, as package service does.
+func (s sink) Commit(ctx context.Context, rec *disdel.Record, n disdel.Network, ref disdel.ModelRef) (
+	disdel.ModelRef, error,
+) {
+	m := modelstore.Model{ModelRef: ref, Job: rec.ID, Created: rec.Ended, Network: n, Data: rec.Data}
+	err := s.do(ctx, "commit", func(ctx context.Context, models *modelstore.Store) error {
+		made, err := models.VersionOf(ctx, m.Name, rec.ID)
+		if err != nil {
+			return err
+		}
+		if made > 0 {
+			m.APIVersion, m.Version = disdel.APIVersion, made
+			return models.UpdateDescription(ctx, m)
+		}
+		m, err = models.Commit(ctx, m)
+		return err
+	})
+	return m.ModelRef, err
+}
+
+// Discard implements controller.ModelSink.
+func (s sink) Discard(ctx context.Context, folder string) error {
+	return s.do(ctx, "discard", func(ctx context.Context, models *modelstore.Store) error {
+		return models.Discard(ctx, folder)
+	})
+}
+
+// jobStore implements controller.JobStore.
+type jobStore struct {
+	*aggregator.Store
+	of *process
+}
+
+// Sweep implements controller.JobStore.
+func (s jobStore) Sweep(ctx context.Context, job disdel.JobID) (int, error) {
+	done := s.of.call("sweep")
+	n, err := s.Store.Sweep(ctx, job)
+	done()
+	return n, err
+}
+
+// What a controller logs that it leaves behind.
+const (
+	leftKeys        = "stay in the store"
+	leftPackage     = "package stays on the platform"
+	leftCheckpoints = "job's checkpoints stay on the blob store"
+)
 
 // logged implements logrus.Hook: it traces what controllers log.
 type logged struct{ of *process }
@@ -183,10 +230,12 @@ func (logged) Levels() []logrus.Level { return logrus.AllLevels }
 func (l logged) Fire(e *logrus.Entry) error {
 	w := l.of.world
 	w.weather.note("%s: %s: %s %v", l.of.name, e.Level, e.Message, e.Data)
-	if strings.Contains(e.Message, "stay in the store") {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.unswept = true
+	for _, what := range []string{leftKeys, leftPackage, leftCheckpoints} {
+		if strings.Contains(e.Message, what) {
+			w.mu.Lock()
+			w.stays[what] = true
+			w.mu.Unlock()
+		}
 	}
 	return nil
 }
@@ -197,7 +246,7 @@ func (w *world) controlled(p *process, spec controller.Spec, rec *disdel.Record)
 	log.SetOutput(io.Discard)
 	log.SetLevel(logrus.DebugLevel)
 	log.AddHook(logged{p})
-	ctx := aggregator.WithDialer(p.ctx, p.dial)
+	ctx := aggregator.WithDialer(p.shelf(p.ctx), p.dial)
 	board, err := openStore(ctx, spec.Store)
 	if err != nil {
 		return nil, err
@@ -205,7 +254,7 @@ func (w *world) controlled(p *process, spec controller.Spec, rec *disdel.Record)
 	defer board.Close()
 	e, err := executor.New(executor.Config{
 		APIHost: "http://openwhisk.test", AuthKey: "user:key", Logger: log,
-		Transport: caller{from: p, answer: w.platform.answer, late: 8 * time.Second},
+		Transport: caller{from: p, answer: w.platform.answer, late: 8 * time.Second, kind: platformCall},
 		Jitter:    func(most time.Duration) time.Duration { return w.weather.between(0, most+1, "jitter "+p.name) },
 		Heartbeats: func(ctx context.Context, inv disdel.Invocation) []disdel.Progress {
 			all, _ := board.Progress(ctx, inv.Job)
@@ -218,8 +267,14 @@ func (w *world) controlled(p *process, spec controller.Spec, rec *disdel.Record)
 		return nil, err
 	}
 	c := controller.New(controller.Config{
-		Invoker: e, Recorder: recorder{p}, Store: board, Models: sink{p}, Log: log, Tick: time.Second, Keeps: true,
+		Invoker: e, Recorder: recorder{p}, Store: jobStore{board, p}, Models: sink{p}, Log: log, Tick: time.Second, Keeps: true,
 	})
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if w.weather.strikes(userStops, p.name) {
+		at := time.AfterFunc(w.weather.between(0, 8*time.Second, "stop "+p.name), func() { cancel(errStopped) })
+		defer at.Stop()
+	}
 	if rec == nil {
 		return c.Run(ctx, spec, disdel.DataInfo{})
 	}
@@ -250,6 +305,9 @@ func (w *world) resume(ctx context.Context, spec *controller.Spec, rec disdel.Re
 	defer models.Close()
 	c, _, err := models.NewestCheckpoint(ctx, controller.CheckpointFolder(rec.ID))
 	if disdel.KindOf(err) == disdel.NotFound {
+		if rec.Checkpoint != nil {
+			return fmt.Errorf("the record has a checkpoint of round %d, and there is none", rec.Checkpoint.Round)
+		}
 		return controller.StartOver(rec, spec)
 	}
 	if err != nil {
@@ -278,27 +336,23 @@ func (w *world) last() *disdel.Record {
 // lives is how many controllers a job has at most; the last one does not die.
 const lives = 3
 
+var errStopped = errors.New("the user has stopped the job")
+
 // job runs the job through the lives of its controllers, and returns its last record.
 func (w *world) job(spec controller.Spec) (*disdel.Record, error) {
 	began := time.Now()
 	for life := 1; ; life++ {
-		p := w.process(fmt.Sprintf("controller %d", life))
-		end := longest
-		dies := life < lives && w.weather.strikes(controllerDies, p.name)
-		if dies {
-			end = w.weather.between(0, 8*time.Second, "life")
-		}
-		alarm := time.AfterFunc(end, p.kill)
-		rec := w.last()
-		var err error
-		if rec == nil || rec.Status == disdel.StatusRunning {
-			rec, err = w.controlled(p, spec, rec)
-			for disdel.KindOf(err) == disdel.Unavailable && p.alive() { // its user tries again
-				rec, err = w.controlled(p, spec, w.last())
+		p, end := w.process(fmt.Sprintf("controller %d", life)), longest
+		if p.lasts = life == lives; !p.lasts {
+			p.mayDieAt(jobCalls, nil)
+			if w.weather.strikes(controllerDies, p.name) {
+				end = w.weather.between(0, 8*time.Second, "life")
 			}
 		}
+		alarm := time.AfterFunc(end, p.kill)
+		rec, err := w.live(p, spec)
 		alarm.Stop()
-		if p.alive() || !dies {
+		if p.alive() || p.lasts {
 			p.kill()
 			if time.Since(began) >= longest {
 				return rec, fmt.Errorf("the job does not end: after %v it is %v", longest, rec.Status)
@@ -310,6 +364,29 @@ func (w *world) job(spec controller.Spec) (*disdel.Record, error) {
 	}
 }
 
+// live has a process run the job until it ends or the process dies. Of a job whose end is saved, the process deletes
+// the checkpoints, as one does that takes over the lease of a dead one.
+func (w *world) live(p *process, spec controller.Spec) (*disdel.Record, error) {
+	if rec := w.last(); rec != nil && !w.resumable(rec) {
+		if err := controller.DiscardCheckpoints(p.ctx, sink{p}, rec); err != nil {
+			w.stays[leftCheckpoints] = true
+		}
+		return rec, nil
+	}
+	for {
+		rec, err := w.controlled(p, spec, w.last())
+		if !p.alive() || disdel.KindOf(err) != disdel.Unavailable && (err != nil || !w.resumable(rec)) {
+			return rec, err
+		}
+	}
+}
+
+// resumable tells whether a job continues: nobody runs it, its user has stopped it, or the storage of its models failed.
+func (w *world) resumable(rec *disdel.Record) bool {
+	return rec.Status == disdel.StatusRunning || rec.Status == disdel.StatusCanceled ||
+		rec.Status == disdel.StatusFailed && disdel.KindOf(rec.Failure) == disdel.Unavailable && w.weather.shelfFailed()
+}
+
 // close ends everything.
 func (w *world) close() {
 	w.platform.close()
@@ -317,11 +394,11 @@ func (w *world) close() {
 	os.RemoveAll(strings.TrimPrefix(w.models, "file://")) //nolint:errcheck // the whole folder goes at the end
 }
 
-// leftKeys returns the keys in Redis that should not be there. Activations that still run when the job ends may leave
+// keysLeft returns the keys in Redis that should not be there. Activations that still run when the job ends may leave
 // some behind the last sweep, and so may commands of connections that are no more, which arrive after it (seed 70112):
 // these expire.
-func (w *world) leftKeys() (out []string) {
-	swept := w.platform.tidy && !w.unswept && w.onTheWay.Before(w.platform.tidied)
+func (w *world) keysLeft() (out []string) {
+	swept := w.platform.tidy && !w.stays[leftKeys] && w.onTheWay.Before(w.platform.tidied)
 	for _, key := range w.redis.Keys() {
 		if swept || w.redis.TTL(key) == 0 {
 			out = append(out, fmt.Sprintf("%s (%v)", key, w.redis.TTL(key)))
