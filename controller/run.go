@@ -141,7 +141,12 @@ func (r *run) execute(ctx context.Context) {
 		over.Until = r.c.cfg.Now()
 		r.outageOver(over)
 	}
-	r.rec.Phases.Total = r.previousPhases.Total + disdel.Millis(r.c.cfg.Now().Sub(r.began))
+	r.rec.Phases.Total = r.total()
+}
+
+// total is the time that the runs of the job have taken so far.
+func (r *run) total() disdel.Millis {
+	return r.previousPhases.Total + disdel.Millis(r.c.cfg.Now().Sub(r.began))
 }
 
 // ready creates the job's package. The Redis store of a resumed job may have rounds that are later than the checkpoint.
@@ -179,9 +184,10 @@ func (r *run) loop(ctx, work context.Context) {
 		select {
 		case e := <-r.events:
 			ended = r.carryOut(work, r.manager.Step(r.addToRecord(e)))
-			// a resume continues from what is saved
-			r.rec.Phases.Total = r.previousPhases.Total + disdel.Millis(r.c.cfg.Now().Sub(r.began))
-			r.saver.save(r.rec)
+			// A resume continues from what is saved. close saves the end, once the job has its model and leaves nothing.
+			if r.rec.Phases.Total = r.total(); !ended {
+				r.saver.save(r.rec)
+			}
 		case <-tick.C:
 			r.checkPlatform()
 			r.checkSilence()

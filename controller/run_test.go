@@ -347,6 +347,35 @@ func TestASaveThatHangsDoesNotHoldTheEndUp(t *testing.T) {
 	})
 }
 
+// Nobody continues a job whose record says that it has ended. So the record says it only once nothing is left to do:
+// a process that is killed before leaves a job that another one ends.
+func TestNoRecordSaysTooEarlyThatTheJobHasEnded(t *testing.T) {
+	for want, failure := range map[disdel.Status]*disdel.Error{
+		disdel.StatusSucceeded: nil,
+		disdel.StatusFailed:    {Kind: disdel.Invalid, Op: "aggregate", Msg: "no such layer"},
+	} {
+		in(t, func(t *testing.T, s *surroundings) {
+			s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+				time.Sleep(2 * saveInterval) // of the test's own clock: the saver then waits for a record
+				if inv.Task == disdel.TaskAggregate && failure != nil {
+					return disdel.Activation{Invocation: inv, Outcome: disdel.OutcomeApplicationError, Failure: failure}, nil
+				}
+				return passes(ctx, inv)
+			}
+			s.save = func(_ context.Context, r *disdel.Record) error {
+				if r.Status != disdel.StatusRunning && !s.wasCalled("sweep") {
+					t.Errorf("a record says %v before the job's updates are deleted", r.Status)
+				}
+				return nil
+			}
+			rec, err := s.controller().Run(t.Context(), runSpec(1, 1), disdel.DataInfo{})
+			if err != nil || rec.Status != want {
+				t.Errorf("%v: %v, %v", want, rec.Status, err)
+			}
+		})
+	}
+}
+
 // Whoever resumes the job of a killed process continues from its checkpoints. So they stay until the record says that
 // the job has its model, also where that cannot be saved.
 func TestCheckpointsStayUntilTheRecordHasTheModel(t *testing.T) {
