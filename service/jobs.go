@@ -332,6 +332,10 @@ func (s *Service) Runner(ctx context.Context, id disdel.JobID) (who Runner, runs
 // deletes a damaged record, unless a process runs its job; it keeps the record of another version of disdel. It returns
 // NotFound, and Conflict for a job that can be resumed.
 func (s *Service) Forget(ctx context.Context, job string) (disdel.JobID, error) {
+	return s.forget(ctx, job, &modelList{})
+}
+
+func (s *Service) forget(ctx context.Context, job string, known *modelList) (disdel.JobID, error) {
 	h, err := s.History(ctx)
 	if err != nil {
 		return "", err
@@ -358,7 +362,7 @@ func (s *Service) Forget(ctx context.Context, job string) (disdel.JobID, error) 
 	}
 	models, err := s.Models(ctx)
 	if err == nil {
-		err = discardCheckpoints(ctx, models, &rec, models.List)
+		err = discardCheckpoints(ctx, models, &rec, known)
 	}
 	if err != nil {
 		s.log.WithError(err).WithField("job", id).Warn("checkpoints of a deleted job stay: disdel prune checkpoints")

@@ -99,7 +99,8 @@ func (s *Service) Stored(ctx context.Context) ([]StoredItem, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, unread := models.List(ctx) // a version that cannot be read is among the other files
+	known := &modelList{}
+	list, unread := known.of(ctx, models) // a version that cannot be read is among the other files
 	if err := l.addBucket(ctx, s.storage("datasets"), dataItem); err != nil {
 		return nil, err
 	}
@@ -119,7 +120,7 @@ func (s *Service) Stored(ctx context.Context) ([]StoredItem, error) {
 	}
 	var out []StoredItem
 	for _, item := range l.items {
-		item.Kept = needs.reason(item, list)
+		item.Kept = needs.reason(item, known)
 		out = append(out, *item)
 	}
 	slices.SortFunc(out, func(a, b StoredItem) int {
@@ -134,8 +135,43 @@ func (s *Service) Stored(ctx context.Context) ([]StoredItem, error) {
 // RemoveStored deletes an item of Stored. It returns Conflict for an item that something needs by now, Invalid for one
 // of a kind that it does not delete, and NotFound.
 func (s *Service) RemoveStored(ctx context.Context, item StoredItem) error {
+	return s.removeStored(ctx, item, &modelList{})
+}
+
+// RemoveAllStored deletes items as RemoveStored does, up to the first error. Items that are gone are no error. It
+// returns the number of items that are gone.
+func (s *Service) RemoveAllStored(ctx context.Context, items []StoredItem) (gone int, err error) {
+	var list *modelList
+	for i, item := range items {
+		if i == 0 || item.Kind != items[i-1].Kind {
+			list = &modelList{}
+		}
+		if err := s.removeStored(ctx, item, list); err != nil && disdel.KindOf(err) != disdel.NotFound {
+			return i, err
+		}
+	}
+	return len(items), nil
+}
+
+// modelList is all models, which are read once for many items: with as many models as items that is most of the work.
+type modelList struct {
+	read    bool
+	models  []modelstore.Model
+	unread  error
+	reasons map[string]string // why versions stay
+}
+
+func (l *modelList) of(ctx context.Context, store *modelstore.Store) ([]modelstore.Model, error) {
+	if !l.read {
+		l.models, l.unread = store.List(ctx)
+		l.read = true
+	}
+	return l.models, l.unread
+}
+
+func (s *Service) removeStored(ctx context.Context, item StoredItem, known *modelList) error {
 	if item.Kind == StoredJobs && item.Job != "" {
-		_, err := s.Forget(ctx, string(item.Job))
+		_, err := s.forget(ctx, string(item.Job), known)
 		return err
 	}
 	if strings.Contains(item.Name, "/") || item.Name == "" || item.Name == "." || item.Name == ".." { // it is part of a path
@@ -148,12 +184,12 @@ func (s *Service) RemoveStored(ctx context.Context, item StoredItem) error {
 	if err != nil {
 		return err
 	}
-	list, unread := models.List(ctx)
+	_, unread := known.of(ctx, models)
 	needs, err := s.needs(ctx, unread)
 	if err != nil {
 		return err
 	}
-	if why := needs.reason(&item, list); why != "" {
+	if why := needs.reason(&item, known); why != "" {
 		return &disdel.Error{
 			Kind: disdel.Conflict, Op: "delete " + item.Name, Msg: why, Hint: "disdel du shows what nothing needs",
 		}
@@ -172,7 +208,6 @@ func (s *Service) RemoveStored(ctx context.Context, item StoredItem) error {
 		} else if read, err := h.Get(ctx, rec.ID); err == nil { // else nobody knows which weights are the job's
 			rec = read
 		}
-		known := func(context.Context) ([]modelstore.Model, error) { return list, unread }
 		return discardCheckpoints(ctx, models, &rec, known)
 	case StoredWeights:
 		return models.RemoveWeights(ctx, item.Name)
@@ -200,18 +235,15 @@ func (s *Service) RemoveStored(ctx context.Context, item StoredItem) error {
 }
 
 // discardCheckpoints deletes the checkpoints of an ended job, and the weights that it has left beside the models. If
-// list cannot read a model, these weights may be the model's, and stay.
-func discardCheckpoints(
-	ctx context.Context, models *modelstore.Store, rec *disdel.Record,
-	list func(context.Context) ([]modelstore.Model, error),
-) error {
+// a model cannot be read, these weights may be the model's, and stay.
+func discardCheckpoints(ctx context.Context, models *modelstore.Store, rec *disdel.Record, known *modelList) error {
 	if err := models.Discard(ctx, controller.CheckpointFolder(rec.ID)); err != nil {
 		return err
 	}
 	if rec.Status != disdel.StatusFailed && rec.Status != disdel.StatusCanceled {
 		return nil
 	}
-	all, unread := list(ctx)
+	all, unread := known.of(ctx, models)
 	key := modelstore.WeightsPath(rec.Job.Output.Model, rec.ID)
 	if unread != nil || slices.ContainsFunc(all, func(m modelstore.Model) bool { return m.Path == key }) {
 		return nil //nolint:nilerr // see above
@@ -525,7 +557,8 @@ func (s *Service) ownName(ref, usual string) (name string, own bool) {
 }
 
 // reason says why an item must stay; empty: nothing needs it.
-func (n *storedNeeds) reason(item *StoredItem, models []modelstore.Model) string {
+func (n *storedNeeds) reason(item *StoredItem, known *modelList) string {
+	models := known.models
 	switch item.Kind {
 	case StoredData:
 		if why := cmp.Or(n.data[item.Name], n.any, n.models); why != "" {
@@ -537,7 +570,7 @@ func (n *storedNeeds) reason(item *StoredItem, models []modelstore.Model) string
 			}
 		}
 	case StoredModels:
-		return cmp.Or(n.weights[item.Name], modelReason(item.Name, models), n.any)
+		return cmp.Or(n.weights[item.Name], known.reason(item.Name), n.any)
 	case StoredCheckpoints:
 		return n.checkpointReason(disdel.JobID(item.Name))
 	case StoredWeights:
@@ -611,36 +644,44 @@ func (n *storedNeeds) checkpointReason(job disdel.JobID) string {
 	return ""
 }
 
-// modelReason keeps the versions that a name means: the newest, the best and those with tags.
-func modelReason(ref string, models []modelstore.Model) string {
-	name, _, _ := strings.Cut(ref, ":")
-	var own []modelstore.Model
-	for i := range models {
-		if models[i].Name == name {
-			own = append(own, models[i])
+// reason says why a version must stay; empty: nothing needs it.
+func (l *modelList) reason(ref string) string {
+	if l.reasons == nil {
+		l.reasons = map[string]string{}
+		byName := map[string][]modelstore.Model{}
+		for i := range l.models {
+			byName[l.models[i].Name] = append(byName[l.models[i].Name], l.models[i])
+		}
+		for _, versions := range byName {
+			l.addReasons(versions)
 		}
 	}
-	best, _ := modelstore.Best(own)
+	if why, there := l.reasons[ref]; there {
+		return why
+	}
+	return "its description cannot be read"
+}
+
+// addReasons keeps the versions that a name means: the newest, the best and those with tags.
+func (l *modelList) addReasons(versions []modelstore.Model) {
+	best, _ := modelstore.Best(versions)
 	newest, learned := 0, 0
-	for i := range own {
-		newest = max(newest, own[i].Version)
-		if m := &own[i]; m.Learned == nil || *m.Learned {
+	for i := range versions {
+		newest = max(newest, versions[i].Version)
+		if m := &versions[i]; m.Learned == nil || *m.Learned {
 			learned = max(learned, m.Version)
 		}
 	}
-	for i := range own {
-		m := &own[i]
+	for i := range versions {
+		m, why := &versions[i], ""
 		switch {
-		case m.Ref() != ref:
 		case len(m.Tags) > 0:
-			return "it is " + strings.Join(m.Tags, " and ")
+			why = "it is " + strings.Join(m.Tags, " and ")
 		case m.Version == best.Version:
-			return "it is the best version"
+			why = "it is the best version"
 		case m.Version == newest, m.Version == learned:
-			return "it is the newest version"
-		default:
-			return ""
+			why = "it is the newest version"
 		}
+		l.reasons[m.Ref()] = why
 	}
-	return "its description cannot be read"
 }

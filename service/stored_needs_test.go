@@ -128,13 +128,13 @@ func TestPruneKeepsWhatUnreadThingsMayNeed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if why := needs.reason(&StoredItem{Kind: StoredCheckpoints, Name: string(someJob)}, nil); why == "" {
+	if why := needs.reason(&StoredItem{Kind: StoredCheckpoints, Name: string(someJob)}, &modelList{}); why == "" {
 		t.Error("the checkpoints of a job whose record cannot be read are deleted")
 	}
 	var n storedNeeds
 	n.jobs = map[disdel.JobID]string{}
 	n.addUnread(someJob)
-	if why := n.reason(&StoredItem{Kind: StoredData, Name: "x"}, nil); !strings.Contains(why, string(someJob)) {
+	if why := n.reason(&StoredItem{Kind: StoredData, Name: "x"}, &modelList{}); !strings.Contains(why, string(someJob)) {
 		t.Errorf("data is kept because %q", why)
 	}
 	s, home := storedHome(t)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/blobs"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/platform/local"
 )
@@ -230,6 +232,71 @@ func TestWhatTenantsStore(t *testing.T) {
 	if left := byName(t, bob); len(left) != 1 {
 		t.Errorf("bob has %v", left)
 	}
+}
+
+// lister counts how often all keys of the models are listed.
+type lister struct {
+	blobs.Bucket
+	lists *int
+}
+
+func (l lister) List(ctx context.Context, prefix string) iter.Seq2[blobs.Object, error] {
+	if prefix == "models/" {
+		*l.lists++
+	}
+	return l.Bucket.List(ctx, prefix)
+}
+
+// Who deletes many items waits once for the list of all models, for items of every kind that may belong to one.
+func TestManyItemsAreDeletedWithOneListOfTheModels(t *testing.T) {
+	lists := 0
+	ctx := blobs.WithWrapper(t.Context(), func(_ string, b blobs.Bucket) blobs.Bucket { return lister{b, &lists} })
+	s, err := Open(ctx, Config{Program: testProgram, Home: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Models(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for kind, count := range map[StoredKind]int{StoredCheckpoints: 5, StoredModels: 5, StoredJobs: 5} {
+		var items []StoredItem
+		for i := range count {
+			item := StoredItem{Kind: kind, Name: fmt.Sprintf("m:v%d", i+1)}
+			switch kind {
+			case StoredModels:
+				addModel(t, s, "m", disdel.JobID(fmt.Sprintf("job-%d", i)))
+			case StoredJobs:
+				item.Job = failedJob(t, s)
+			default:
+				item.Name = string(failedJob(t, s))
+			}
+			items = append(items, item)
+		}
+		lists = 0
+		gone, err := s.RemoveAllStored(ctx, items)
+		if kind == StoredModels && disdel.KindOf(err) == disdel.Conflict { // the newest version stays
+			count, err = count-1, nil
+		}
+		if err != nil || gone != count || lists != 1 {
+			t.Errorf("%s: %d of %d gone with %d lists: %v", kind, gone, count, lists, err)
+		}
+	}
+}
+
+// failedJob is the record of a job that has failed.
+func failedJob(t *testing.T, s *Service) disdel.JobID {
+	t.Helper()
+	h, err := s.History(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := disdel.Record{APIVersion: disdel.APIVersion, ID: newJobID(), Status: disdel.StatusFailed}
+	rec.Job.Output.Model = "m"
+	if err := h.Save(t.Context(), &rec); err != nil {
+		t.Fatal(err)
+	}
+	return rec.ID
 }
 
 // Weights that a canceled job has left belong to its checkpoints, and go with them. Those of other jobs stay.

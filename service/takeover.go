@@ -202,6 +202,7 @@ func (n *session) adopt(ctx context.Context, l history.Lease) error {
 	case err != nil:
 		return err
 	case !rec.Status.Unfinished():
+		n.s.discardLate(ctx, &rec)
 		return n.history.Release(ctx, l)
 	case rec.Job.Model.Custom != "" && n.s.cfg.Program == "":
 		n.again[l.Job] = time.Now().Add(elsewhereAfter)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/test/wait"
 	"github.com/disdel/disdel/scheduler"
@@ -75,6 +76,58 @@ func TestAnEndThatWaitsBesideTheHistoryCounts(t *testing.T) {
 		}
 		if left, _ := filepath.Glob(filepath.Join(s.unsavedFolder(), "*")); len(left) > 0 {
 			t.Errorf("%s: left: %v", name, left)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A process may be killed between the last record of its job and the end of the job's checkpoints, or the history may
+// not take the record until later. Then whoever takes the lease over, or delivers the record, deletes the checkpoints.
+// Those of a job that has failed stay: it can be resumed.
+func TestCheckpointsOfAnEndedJobAreDeletedLater(t *testing.T) {
+	for name, c := range map[string]struct {
+		undelivered bool
+		ends        disdel.Status
+		stay        bool
+	}{
+		"saved":       {false, disdel.StatusSucceeded, false},
+		"undelivered": {true, disdel.StatusSucceeded, false},
+		"failed":      {false, disdel.StatusFailed, true},
+	} {
+		home := t.TempDir()
+		rec := unfinishedAt(t, home, "ann", []disdel.Option{})
+		s, err := Open(t.Context(), Config{Program: testProgram, Home: home, TakeOver: true, Place: []disdel.Option{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := s.History(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.undelivered {
+			endsUndelivered(t, s, rec)
+		} else {
+			rec.Status = c.ends
+			if err := h.Save(t.Context(), &rec); err != nil {
+				t.Fatal(err)
+			}
+		}
+		models, err := s.Tenant("ann").Models(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		folder := controller.CheckpointFolder(rec.ID)
+		if _, _, err := models.NewestCheckpoint(t.Context(), folder); err != nil {
+			t.Fatalf("%s: a killed job left no checkpoint: %v", name, err)
+		}
+		if err := s.Attend(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = models.NewestCheckpoint(t.Context(), folder)
+		if c.stay != (err == nil) || !c.stay && disdel.KindOf(err) != disdel.NotFound {
+			t.Errorf("%s: its checkpoint: %v", name, err)
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/files"
 	"github.com/disdel/disdel/service/lease"
@@ -248,11 +249,23 @@ func (s *core) deliverOne(ctx context.Context, h *history.Store, path string) er
 		if err := h.Save(ctx, &remaining.Record); err != nil {
 			return err
 		}
+		s.discardLate(ctx, &remaining.Record)
 	}
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) { // another deliverer was faster
 		return err
 	}
 	return nil
+}
+
+// discardLate deletes the checkpoints of a job whose process could not do so after its end.
+func (s *core) discardLate(ctx context.Context, rec *disdel.Record) {
+	models, err := s.view(rec.Tenant).Models(ctx)
+	if err == nil {
+		err = controller.DiscardCheckpoints(ctx, models, rec)
+	}
+	if err != nil {
+		s.log.WithError(err).WithField("job", rec.ID).Warn("checkpoints of an ended job stay: disdel prune checkpoints")
+	}
 }
 
 var errNoRecord = errors.New("it names no job")

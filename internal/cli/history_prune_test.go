@@ -10,6 +10,7 @@ import (
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/service"
 )
 
 // someRecords are those that a prune looks at.
@@ -27,9 +28,11 @@ func (r *someRecords) List(context.Context, history.Query) ([]disdel.Record, err
 	return r.list, nil
 }
 
-func (r *someRecords) Forget(_ context.Context, id disdel.JobID) error {
-	r.gone = append(r.gone, string(id))
-	return nil
+func (r *someRecords) RemoveStored(_ context.Context, items []service.StoredItem) (int, error) {
+	for _, item := range items {
+		r.gone = append(r.gone, string(item.Job))
+	}
+	return len(items), nil
 }
 
 // someWeights are those that a prune looks at.

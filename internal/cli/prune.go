@@ -160,8 +160,8 @@ func unneeded(ctx context.Context, records client.Records, kinds []service.Store
 	if !slices.Contains(kinds, service.StoredJobs) {
 		return out, nil
 	}
-	found := prunedDocument{DryRun: true, needed: map[string]bool{}}
-	if err := found.prune(ctx, records, before); err != nil {
+	found := prunedDocument{needed: map[string]bool{}}
+	if err := found.find(ctx, records, before); err != nil {
 		return nil, err
 	}
 	return append(out, found.items...), nil
@@ -173,8 +173,8 @@ func prune(ctx context.Context, c *cli.Context, u *ui, records client.Records, i
 	done := fmt.Sprintf("%s, %v", disdel.Counted(len(items), "item"), doc.Size)
 	print := func(verb string) func(w io.Writer) {
 		return func(w io.Writer) {
-			render.PrintStored(w, items, time.Now())
-			fmt.Fprintf(w, "%s %s\n", verb, done)
+			render.PrintStored(w, doc.Items, time.Now())
+			fmt.Fprintf(w, "%s %s, %v\n", verb, disdel.Counted(len(doc.Items), "item"), doc.Size)
 		}
 	}
 	switch {
@@ -193,13 +193,9 @@ func prune(ctx context.Context, c *cli.Context, u *ui, records client.Records, i
 	if err := u.Confirm("Delete "+done+"?", c.Bool("yes")); err != nil {
 		return err
 	}
-	for i, item := range items {
-		if err := records.RemoveStored(ctx, item); err != nil && disdel.KindOf(err) != disdel.NotFound {
-			doc.Items, doc.Size = items[:i], sizeOf(items[:i])
-			return errors.Join(u.Show(doc, print("deleted")), err)
-		}
-	}
-	return u.Show(doc, print("deleted"))
+	n, err := records.RemoveStored(ctx, items)
+	doc.Items, doc.Size = doc.Items[:n], sizeOf(items[:n])
+	return errors.Join(u.Show(doc, print("deleted")), err)
 }
 
 // prunedDocument is what `history prune` prints with -o json.
@@ -288,8 +284,18 @@ func (d *prunedDocument) pruneWeights(ctx context.Context, models client.Models,
 	return nil
 }
 
-// prune deletes records of ended jobs that were submitted before a time and have neither tags nor a note.
+// prune finds records, and deletes them.
 func (d *prunedDocument) prune(ctx context.Context, records client.Records, before time.Time) error {
+	if err := d.find(ctx, records, before); err != nil || d.DryRun {
+		return err
+	}
+	gone, err := records.RemoveStored(ctx, d.items)
+	d.Jobs = d.Jobs[:gone]
+	return err
+}
+
+// find adds the ended jobs that were submitted before a time and have neither tags nor a note.
+func (d *prunedDocument) find(ctx context.Context, records client.Records, before time.Time) error {
 	remarks, err := records.Remarks(ctx)
 	if err != nil {
 		return err
@@ -303,11 +309,6 @@ func (d *prunedDocument) prune(ctx context.Context, records client.Records, befo
 				d.needed[r.Job.Model.Init.Weights] = true
 			}
 			continue
-		}
-		if !d.DryRun {
-			if err := records.Forget(ctx, r.ID); err != nil && disdel.KindOf(err) != disdel.NotFound {
-				return err
-			}
 		}
 		d.Jobs = append(d.Jobs, r.ID)
 		d.items = append(d.items, service.StoredItem{

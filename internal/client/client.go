@@ -73,8 +73,8 @@ type Records interface {
 	Forget(ctx context.Context, id disdel.JobID) error
 	// Stored lists what takes space: of a tenant its own items, of a home and of a server's operator also all tenants'.
 	Stored(ctx context.Context) ([]service.StoredItem, error)
-	// RemoveStored deletes an item of one's own that nothing needs.
-	RemoveStored(ctx context.Context, item service.StoredItem) error
+	// RemoveStored deletes items of one's own that nothing needs, up to the first error. It returns how many are gone.
+	RemoveStored(ctx context.Context, items []service.StoredItem) (gone int, err error)
 }
 
 // Models is trained models.

@@ -105,8 +105,8 @@ func (l localRecords) Stored(ctx context.Context) ([]service.StoredItem, error) 
 	return l.Service.StoredOfAll(ctx)
 }
 
-func (l localRecords) RemoveStored(ctx context.Context, item service.StoredItem) error {
-	return l.Service.RemoveStored(ctx, item)
+func (l localRecords) RemoveStored(ctx context.Context, items []service.StoredItem) (int, error) {
+	return l.Service.RemoveAllStored(ctx, items)
 }
 
 func (l localRecords) Forget(ctx context.Context, id disdel.JobID) error {

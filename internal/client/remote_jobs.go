@@ -198,11 +198,18 @@ func (r remoteRecords) Stored(ctx context.Context) ([]service.StoredItem, error)
 	return out.Items, err
 }
 
-func (r remoteRecords) RemoveStored(ctx context.Context, item service.StoredItem) error {
-	if item.Kind == service.StoredJobs {
-		return r.Forget(ctx, item.Job)
+func (r remoteRecords) RemoveStored(ctx context.Context, items []service.StoredItem) (int, error) {
+	for i, item := range items {
+		path := []string{"stored", string(item.Kind), item.Name}
+		if item.Kind == service.StoredJobs {
+			path = []string{"jobs", string(item.Job)}
+		}
+		err := r.ask(ctx, request{method: http.MethodDelete, path: path}, nil)
+		if err != nil && disdel.KindOf(err) != disdel.NotFound {
+			return i, err
+		}
 	}
-	return r.ask(ctx, request{method: http.MethodDelete, path: []string{"stored", string(item.Kind), item.Name}}, nil)
+	return len(items), nil
 }
 
 func (r remoteRecords) Forget(ctx context.Context, id disdel.JobID) error {
