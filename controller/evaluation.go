@@ -34,6 +34,11 @@ func newEvaluations(spec Spec) evaluations {
 	return v
 }
 
+// isBetter tells whether a round was evaluated, and its weights are better than those that the job keeps.
+func (v *evaluations) isBetter(spec Spec, r disdel.Round) bool {
+	return spec.keepsBest() && r.Loss != nil && spec.Job.Training.Stop().Value(r.Figures()) < v.bestValue
+}
+
 // forget removes the evaluations from a round on, which will be repeated.
 func (v *evaluations) forget(round int) {
 	v.patience.forget(round)

@@ -247,6 +247,9 @@ func (m *Manager) begin() []Order {
 	m.reset(round.Round)
 	m.last, m.resumed, m.stopped = over, &round, m.spec.Stopped
 	switch {
+	case m.evaluations.isBetter(m.spec, round): // its weights may not be written yet, or the record not say so
+		m.evaluations.forget(round.Round)
+		return m.measure()
 	case over && round.Loss != nil:
 		return m.next()
 	case over, i >= 0 && round.Loss == nil && round.NotEvaluated == "" && m.evaluationDue():

@@ -356,3 +356,29 @@ func TestAJobGoesOnAfterItsCheckpointsRound(t *testing.T) {
 		}
 	}
 }
+
+// A process may be killed after it has saved that a round is the best so far, and before it has saved that the round's
+// weights are written. The file may have them or not. So whoever continues evaluates the round and writes it again.
+func TestTheBestRoundIsWrittenAgainIfTheRecordDoesNotHaveIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		first, second float64 // accuracies
+		again         bool
+	}{"the last is better": {0.2, 0.3, true}, "the first is better": {0.3, 0.2, false}} {
+		spec := runSpec(1, 2)
+		spec.Plan.HeldOut, spec.Job.Training.ValidateEvery = 10, 1
+		spec.Job.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricAccuracy, Patience: 5, Keep: disdel.KeepBest}
+		rec := disdel.Record{ID: "job-1", Plan: spec.Plan, Job: spec.Job}
+		for i, accuracy := range []float64{c.first, c.second} {
+			rec.Rounds = append(rec.Rounds, disdel.Round{Round: i, Loss: new(1.0), Accuracy: &accuracy})
+		}
+		rec.Best = &disdel.Best{Round: 0, Loss: 1, Accuracy: c.first, Checksum: "of the first"}
+		if err := ContinueFrom(rec, &spec, disdel.Checkpoint{Round: 2, Path: "p"}); err != nil {
+			t.Fatal(err)
+		}
+		orders := NewManager(spec).Step(StartedEvent{})
+		inv, invokes := orders[0].(InvokeOrder)
+		if invokes != c.again || invokes && inv.Invocation.Task != disdel.TaskEvaluate {
+			t.Errorf("%s: %+v", name, orders)
+		}
+	}
+}

@@ -75,6 +75,7 @@ func newWorld(w *weather, folder string) *world {
 type variant struct {
 	rounds, workers, checkpoint int
 	keep                        bool
+	stops                       bool // training ends early, with the best weights
 }
 
 // variantOf draws the job of a seed.
@@ -82,7 +83,7 @@ func variantOf(w *weather) variant {
 	pick := func(name string, n int) int { return int(w.roll(name, 0) * float64(n)) }
 	return variant{
 		rounds: 2 + pick("rounds", 2), workers: 2 + pick("workers", 2), checkpoint: pick("checkpoint", 3),
-		keep: pick("keep", 2) == 1,
+		keep: pick("keep", 2) == 1, stops: pick("stops", 4) == 0,
 	}
 }
 
@@ -94,6 +95,9 @@ func (v variant) spec(data disdel.DataRef, models string) controller.Spec {
 	job.Training.Loss, job.Training.ValidateEvery = disdel.LossCrossEntropy, 1
 	if v.keep {
 		job.Distribution.Aggregation.OptimizerState = disdel.StateKeep
+	}
+	if v.stops {
+		job.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricAccuracy, Patience: 1, Keep: disdel.KeepBest}
 	}
 	job.Distribution.Workers = v.workers
 	job.Reliability.CheckpointEvery = v.checkpoint
