@@ -164,7 +164,8 @@ func (b bucket) Folders(ctx context.Context, prefix string) ([]string, error) {
 // leftFiles returns what is left below the models' folder that only a running job needs.
 func (w *world) leftFiles() (out []string) {
 	root := strings.TrimPrefix(w.models, "file://")
-	filepath.WalkDir(filepath.Join(root, "checkpoints"), func(path string, entry os.DirEntry, err error) error { //nolint:errcheck // a missing folder has no files
+	//nolint:errcheck // a missing folder has no files
+	filepath.WalkDir(filepath.Join(root, "checkpoints"), func(path string, entry os.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
 			out = append(out, strings.TrimPrefix(path, root))
 		}
