@@ -144,8 +144,9 @@ func (b *Builder) checkTokens(vocabulary int) {
 	want, embedding := Shape{vocabulary, Shape(b.g.Input()).Len()}, b.g.embedding()
 	var faults []string
 	if embedding == nil || fmt.Sprint(last.Out) != fmt.Sprint(want) {
-		faults = append(faults, fmt.Sprintf("%s: the output is %v, and a language model has an output for each token and "+
-			"position: %v; the networks gpt-tiny, llama-tiny and their larger sizes do", last.Name, []int(last.Out), []int(want)))
+		faults = append(faults, fmt.Sprintf("%s: the output is %v, and a language model has an output for each token "+
+			"and position: %v; the networks gpt-tiny, llama-tiny and their larger sizes do",
+			last.Name, []int(last.Out), []int(want)))
 	}
 	if embedding != nil && embedding.Vocabulary < vocabulary {
 		faults = append(faults, fmt.Sprintf("%s: it knows %d tokens, and the data has %d", embedding.Name,
