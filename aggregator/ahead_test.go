@@ -101,7 +101,7 @@ func TestAPanicBesideIsTheCallers(t *testing.T) {
 				boom(i)
 				return buf, nil
 			}
-			readAhead(t.Context(), 10, alike(1), fetch, func(int, []byte) error { return nil }) //nolint:errcheck // it panics
+			_ = readAhead(t.Context(), 10, alike(1), fetch, func(int, []byte) error { return nil }) // it panics
 		},
 		"several at once": func() {
 			forEach(t.Context(), 10, func(_ context.Context, _, i int) error { //nolint:errcheck // it panics

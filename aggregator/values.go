@@ -199,8 +199,8 @@ func (w *columnWriter) wait() {
 	w.panics.raise()
 }
 
-// writeInline writes a value of one column, which is behind its head. Both are made in one buffer: a worker has no memory
-// for another copy of its weights.
+// writeInline writes a value of one column, which is behind its head. Both are made in one buffer: a worker has no
+// memory for another copy of its weights.
 func (s *Store) writeInline(ctx context.Context, t stagedValue, columns source) error {
 	head, err := t.head.encode() // of the final length; its checksum follows
 	if err != nil {

@@ -82,7 +82,8 @@ func (r *resolver) fault(path, hint, format string, args ...any) {
 		disdel.Fault{Path: path, Line: line, Column: column, Msg: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// given tells whether the job file has a field of an object. The place of a field that it does not have is the object's.
+// given tells whether the job file has a field of an object. The place of a field that it does not have is that of the
+// object.
 func (r *resolver) given(object, field string) bool {
 	line, column := r.locate(object + "." + field)
 	aroundLine, aroundColumn := r.locate(object)

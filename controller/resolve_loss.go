@@ -33,15 +33,18 @@ func (r *resolver) targetLoss(name string) {
 	switch labels := d.MultiLabel(); {
 	case usual && labels:
 		t.Loss = disdel.LossBinaryCrossEntropy
-		r.Notes = append(r.Notes, fmt.Sprintf("training.loss is %s: the rows of %s have several labels", t.Loss, d.Name))
+		r.Notes = append(r.Notes,
+			fmt.Sprintf("training.loss is %s: the rows of %s have several labels", t.Loss, d.Name))
 	case usual:
 		t.Loss = disdel.LossMSE
 		r.Notes = append(r.Notes, fmt.Sprintf("training.loss is mse: %s of %s is a number to predict", name, d.Name))
 	case labels && t.Loss != disdel.LossBinaryCrossEntropy:
-		r.fault("training.loss", "write binaryCrossEntropy", "%s is no loss of several labels, which the rows of %s have",
+		r.fault("training.loss", "write binaryCrossEntropy",
+			"%s is no loss of several labels, which the rows of %s have",
 			t.Loss, d.Name)
 	case !labels && !slices.Contains([]string{disdel.LossMSE, disdel.LossMAE, disdel.LossHuber}, t.Loss):
-		r.fault("training.loss", "write mse, mae or huber", "%s tells classes apart, and %s of %s is a number to predict",
+		r.fault("training.loss", "write mse, mae or huber",
+			"%s tells classes apart, and %s of %s is a number to predict",
 			t.Loss, name, d.Name)
 	}
 }

@@ -366,7 +366,9 @@ func TestTheBestRoundIsWrittenAgainIfTheRecordDoesNotHaveIt(t *testing.T) {
 	}{"the last is better": {0.2, 0.3, true}, "the first is better": {0.3, 0.2, false}} {
 		spec := runSpec(1, 2)
 		spec.Plan.HeldOut, spec.Job.Training.ValidateEvery = 10, 1
-		spec.Job.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricAccuracy, Patience: 5, Keep: disdel.KeepBest}
+		spec.Job.Training.EarlyStop = &disdel.EarlyStop{
+			Metric: disdel.MetricAccuracy, Patience: 5, Keep: disdel.KeepBest,
+		}
 		rec := disdel.Record{ID: "job-1", Plan: spec.Plan, Job: spec.Job}
 		for i, accuracy := range []float64{c.first, c.second} {
 			rec.Rounds = append(rec.Rounds, disdel.Round{Round: i, Loss: new(1.0), Accuracy: &accuracy})

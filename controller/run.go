@@ -184,7 +184,7 @@ func (r *run) loop(ctx, work context.Context) {
 		select {
 		case e := <-r.events:
 			ended = r.carryOut(work, r.manager.Step(r.addToRecord(e)))
-			// A resume continues from what is saved. close saves the end, once the job has its model and leaves nothing.
+			// A resume continues from what is saved. close saves the end, once the job has its model.
 			if r.rec.Phases.Total = r.total(); !ended {
 				r.saver.save(r.rec)
 			}

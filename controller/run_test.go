@@ -358,7 +358,9 @@ func TestNoRecordSaysTooEarlyThatTheJobHasEnded(t *testing.T) {
 			s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
 				time.Sleep(2 * saveInterval) // of the test's own clock: the saver then waits for a record
 				if inv.Task == disdel.TaskAggregate && failure != nil {
-					return disdel.Activation{Invocation: inv, Outcome: disdel.OutcomeApplicationError, Failure: failure}, nil
+					return disdel.Activation{
+						Invocation: inv, Outcome: disdel.OutcomeApplicationError, Failure: failure,
+					}, nil
 				}
 				return passes(ctx, inv)
 			}

@@ -109,7 +109,9 @@ func TestTheDefaultLossIsThatOfTheData(t *testing.T) {
 		want       string
 	}{
 		"price": {disdel.Target{Name: "price", Mean: 3, Deviation: 2}, "", disdel.LossMSE},
-		"funny": {disdel.Target{Name: "funny", Deviation: 1, High: 1, Label: true}, "sigmoid", disdel.LossBinaryCrossEntropy},
+		"funny": {
+			disdel.Target{Name: "funny", Deviation: 1, High: 1, Label: true}, "sigmoid", disdel.LossBinaryCrossEntropy,
+		},
 	} {
 		addTargets(t, store, dataset.DenseInput{Name: name, Classes: 1, Targets: []disdel.Target{c.target}},
 			func(i int) dataset.DenseRow {

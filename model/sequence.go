@@ -167,7 +167,8 @@ func (b *Builder) checkTokens(vocabulary int) {
 			}
 		}
 		if len(layers) > 0 {
-			faults = append(faults, strings.Join(layers, ", ")+": it reads the tokens that it should predict; "+c.remedy)
+			faults = append(faults,
+				strings.Join(layers, ", ")+": it reads the tokens that it should predict; "+c.remedy)
 		}
 	}
 	if len(faults) > 0 {

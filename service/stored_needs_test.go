@@ -134,7 +134,8 @@ func TestPruneKeepsWhatUnreadThingsMayNeed(t *testing.T) {
 	var n storedNeeds
 	n.jobs = map[disdel.JobID]string{}
 	n.addUnread(someJob)
-	if why := n.reason(&StoredItem{Kind: StoredData, Name: "x"}, &modelList{}); !strings.Contains(why, string(someJob)) {
+	why := n.reason(&StoredItem{Kind: StoredData, Name: "x"}, &modelList{})
+	if !strings.Contains(why, string(someJob)) {
 		t.Errorf("data is kept because %q", why)
 	}
 	s, home := storedHome(t)

@@ -270,10 +270,12 @@ func TestBytesThatAreNoCharacter(t *testing.T) {
 // Classes in a pattern mean what they mean in PyPI's tokenizers: all of Unicode, also inside brackets and in capitals.
 func TestClassesOfPatternsAreThoseOfUnicode(t *testing.T) {
 	for pattern, want := range map[string][]string{
-		`[\\W]`: {"é١a", "-", "Ⓐ", "!", "b"}, `\\W+`: {"é١a", "-", "Ⓐ", "!", "b"}, `[^\\w]`: {"é١a", "-", "Ⓐ", "!", "b"},
-		`[\\D]`: {"é", "١", "a", "-", "Ⓐ", "!", "b"}, `[\\S]+`: {"é١a-Ⓐ!b"}, `[\\W1]`: {"é١a", "-", "Ⓐ", "!", "b"},
+		`[\\W]`: {"é١a", "-", "Ⓐ", "!", "b"}, `\\W+`: {"é١a", "-", "Ⓐ", "!", "b"},
+		`[^\\w]`: {"é١a", "-", "Ⓐ", "!", "b"},
+		`[\\D]`:  {"é", "١", "a", "-", "Ⓐ", "!", "b"}, `[\\S]+`: {"é١a-Ⓐ!b"}, `[\\W1]`: {"é١a", "-", "Ⓐ", "!", "b"},
 	} {
-		tokenizer := byteLevel(t, `"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Split","behavior":"Isolated",
+		tokenizer := byteLevel(t, `"pre_tokenizer":{"type":"Sequence",
+			"pretokenizers":[{"type":"Split","behavior":"Isolated",
 			"pattern":{"Regex":"`+pattern+`"}},{"type":"ByteLevel","use_regex":false}]}`)
 		var got []string
 		splitAll(tokenizer.split, "é١a-Ⓐ!b", func(word string) { got = append(got, word) })

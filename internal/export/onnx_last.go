@@ -54,7 +54,8 @@ func (r *importer) isFlatLast(v value, to []int64) bool {
 	return to[1] == all && (rows || to[0] == -1) || to[1] == -1 && rows
 }
 
-// flatLast makes a list of an image or a sequence whose channels come last. Only a dense layer takes it, by other weights.
+// flatLast makes a list of an image or a sequence whose channels come last. A dense layer takes it by other weights,
+// and other layers behind one that orders it.
 func (r *importer) flatLast(n *step, v value) bool {
 	if !r.isFlatLast(v, []int64{0, -1}) {
 		return false

@@ -171,7 +171,8 @@ func (r *importer) ofBatch(n *step, v value, i int) value {
 	if v.batches != nil {
 		return constant(v.batches[i])
 	}
-	if (n.kind == "Concat" || n.kind == "GatherND") && len(v.array.sides) > 1 && v.array.sides[0] == 1 && v.array.kind != float32s {
+	joins := n.kind == "Concat" || n.kind == "GatherND"
+	if joins && len(v.array.sides) > 1 && v.array.sides[0] == 1 && v.array.kind != float32s {
 		a := *v.array // what stands for each row
 		a.sides = append([]int{r.batch()}, a.sides[1:]...)
 		a.data, a.ints = nil, slices.Repeat(a.integers(), r.batch())

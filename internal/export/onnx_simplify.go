@@ -44,7 +44,8 @@ func (s *source) simplify() {
 			n.done = is && floats[from] || from == in.name && in.kind != float32s && (to == int32s || to == int64s)
 		case "Where":
 			test := makers[from]
-			if from = n.in[len(n.in)-1]; test == nil || len(test.in) == 0 || test.in[0] != from && test.kind != "Greater" {
+			from = n.in[len(n.in)-1]
+			if test == nil || len(test.in) == 0 || test.in[0] != from && test.kind != "Greater" {
 				break
 			}
 			switch soft := makers[from]; test.kind {
@@ -98,7 +99,7 @@ func (s *source) isAbove(n *step, value string, makers map[string]*step) bool {
 // aToken stands for a token among truth values.
 const aToken = 2
 
-// passedToken follows the answer to whether a token is below 0, which none is: TensorFlow asks it before each embedding.
+// passedToken follows the answer to whether a token is below 0, which none is. TensorFlow asks it before embeddings.
 // truths has what a file computes of it, 0 or 1. It returns the value that a sum or a product with it gives, if any.
 func (s *source) passedToken(n *step, truths map[string]int64, makers map[string]*step) string {
 	first, known := truths[n.in[0]]

@@ -138,7 +138,8 @@ func TestTokensOfTensorFlowAreRead(t *testing.T) {
 		node("Not", []string{"below"}, []string{"other"}), cast("other", "isNot", 7),
 		node("Add", []string{"x", "length"}, []string{"longer"}),
 		node("Mul", []string{"is", "longer"}, []string{"a"}), node("Mul", []string{"x", "isNot"}, []string{"b"}),
-		node("Add", []string{"a", "b"}, []string{"tokens"}), node("Gather", []string{"table", "tokens"}, []string{"rows"}),
+		node("Add", []string{"a", "b"}, []string{"tokens"}),
+		node("Gather", []string{"table", "tokens"}, []string{"rows"}),
 		node("Slice", []string{"rows", "last", "end", "axis"}, []string{"one"}),
 		node("Squeeze", []string{"one", "axis"}, []string{"y"})))
 	g, in := imported(t, file, true)

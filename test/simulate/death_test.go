@@ -40,7 +40,9 @@ func (p *process) mayDieAt(kinds []string, noted func()) {
 	pick := func(name string, n int) int { return int(w.roll(name+" "+p.name, 0) * float64(n)) }
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.death = &death{kind: kinds[pick("call", len(kinds))], n: 1 + pick("nth", 3), when: moment(pick("when", 3)), noted: noted}
+	p.death = &death{
+		kind: kinds[pick("call", len(kinds))], n: 1 + pick("nth", 3), when: moment(pick("when", 3)), noted: noted,
+	}
 	switch p.death.kind {
 	case "sweep", "commit", "end save", "discard": // they come once
 		p.death.n = 1

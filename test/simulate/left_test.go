@@ -45,7 +45,8 @@ func (w *world) oneVersion(rec *disdel.Record) error {
 	}
 	list, err := models.Versions(context.Background(), "m")
 	if err != nil || len(list) != 1 || rec.Model == nil || list[0].ModelRef != *rec.Model || rec.Checkpoint != nil {
-		return fmt.Errorf("the record has the model %+v and the checkpoint %+v, and the versions are %+v: %v", rec.Model,
+		return fmt.Errorf(
+			"the record has the model %+v and the checkpoint %+v, and the versions are %+v: %v", rec.Model,
 			rec.Checkpoint, list, err)
 	}
 	return models.CopyWeights(context.Background(), io.Discard, rec.Model.Path, rec.Model.Checksum)

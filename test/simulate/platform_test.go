@@ -59,7 +59,8 @@ type container struct {
 
 func newPlatform(w *world) *platform {
 	return &platform{
-		world: w, actions: map[string]deployed{}, packages: map[string]bool{}, records: map[string][]byte{}, idle: map[string][]*container{},
+		world: w, actions: map[string]deployed{}, packages: map[string]bool{}, records: map[string][]byte{},
+		idle:       map[string][]*container{},
 		containers: map[string]int{},
 	}
 }

@@ -161,7 +161,9 @@ func (h recorder) Save(ctx context.Context, rec *disdel.Record) error {
 type sink struct{ of *process }
 
 // do has a process use the models. The process may die at the call.
-func (s sink) do(ctx context.Context, kind string, use func(ctx context.Context, models *modelstore.Store) error) error {
+func (s sink) do(
+	ctx context.Context, kind string, use func(ctx context.Context, models *modelstore.Store) error,
+) error {
 	done := s.of.call(kind)
 	if !s.of.alive() {
 		return errKilled
@@ -271,7 +273,8 @@ func (w *world) controlled(p *process, spec controller.Spec, rec *disdel.Record)
 		return nil, err
 	}
 	c := controller.New(controller.Config{
-		Invoker: e, Recorder: recorder{p}, Store: jobStore{board, p}, Models: sink{p}, Log: log, Tick: time.Second, Keeps: true,
+		Invoker: e, Recorder: recorder{p}, Store: jobStore{board, p}, Models: sink{p}, Log: log, Tick: time.Second,
+		Keeps: true,
 	})
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -385,7 +388,7 @@ func (w *world) live(p *process, spec controller.Spec) (*disdel.Record, error) {
 	}
 }
 
-// resumable tells whether a job continues: nobody runs it, its user has stopped it, or the storage of its models failed.
+// resumable tells whether a job continues: nobody runs it, its user has stopped it, or the storage of models failed.
 func (w *world) resumable(rec *disdel.Record) bool {
 	return rec.Status == disdel.StatusRunning || rec.Status == disdel.StatusCanceled ||
 		rec.Status == disdel.StatusFailed && disdel.KindOf(rec.Failure) == disdel.Unavailable && w.weather.shelfFailed()
