@@ -325,7 +325,9 @@ func TestAllFaultsOfALanguageModelAreNamedAtOnce(t *testing.T) {
 	job.Data = disdel.Data{Source: "dataset://texts", Split: disdel.Split{Train: 0.8, Validation: 0.2}}
 	job.Training.BatchSize, job.Training.Loss = 4, disdel.LossMAE
 	job.Model.Layers = []disdel.Layer{
-		{Kind: "embedding", Vocabulary: 7, Width: 4}, {Kind: "transformer", Heads: 2}, {Kind: "transformer", Heads: 2},
+		{Kind: "embedding", Vocabulary: 7, Width: 4},
+		{Kind: "transformer", Heads: 2},
+		{Kind: "transformer", Heads: 2},
 		{Kind: "dense", Units: 8},
 	}
 	_, err := Resolve(ctx, job, store, "job.yaml", func(string) (int, int) { return 0, 1 }, nil)
