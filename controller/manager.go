@@ -237,7 +237,8 @@ func (m *Manager) begin() []Order {
 	}
 	i := slices.IndexFunc(m.spec.Done, func(r disdel.Round) bool { return r.Round == first-1 })
 	over := first >= m.spec.Plan.Rounds // only the end is left
-	if over && i < 0 {
+	lacks := over && i < 0              // it stopped early, or the record lacks its last round
+	if lacks {
 		i = len(m.spec.Done) - 1
 	}
 	round := disdel.Round{Round: first - 1}
@@ -247,7 +248,8 @@ func (m *Manager) begin() []Order {
 	m.reset(round.Round)
 	m.last, m.resumed, m.stopped = over, &round, m.spec.Stopped
 	switch {
-	case m.evaluations.isBetter(m.spec, round): // its weights may not be written yet, or the record not say so
+	case lacks && m.spec.keepsBest(), // the weights may be better than those of the round in the record
+		m.evaluations.isBetter(m.spec, round): // its weights may not be written yet, or the record not say so
 		m.evaluations.forget(round.Round)
 		return m.measure()
 	case over && round.Loss != nil:

@@ -362,8 +362,12 @@ func TestAJobGoesOnAfterItsCheckpointsRound(t *testing.T) {
 func TestTheBestRoundIsWrittenAgainIfTheRecordDoesNotHaveIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		first, second float64 // accuracies
+		lost          bool    // the record lacks the second
 		again         bool
-	}{"the last is better": {0.2, 0.3, true}, "the first is better": {0.3, 0.2, false}} {
+	}{
+		"the last is better": {0.2, 0.3, false, true}, "the first is better": {0.3, 0.2, false, false},
+		"the record lacks the last": {0.2, 0, true, true},
+	} {
 		spec := runSpec(1, 2)
 		spec.Plan.HeldOut, spec.Job.Training.ValidateEvery = 10, 1
 		spec.Job.Training.EarlyStop = &disdel.EarlyStop{
@@ -371,7 +375,9 @@ func TestTheBestRoundIsWrittenAgainIfTheRecordDoesNotHaveIt(t *testing.T) {
 		}
 		rec := disdel.Record{ID: "job-1", Plan: spec.Plan, Job: spec.Job}
 		for i, accuracy := range []float64{c.first, c.second} {
-			rec.Rounds = append(rec.Rounds, disdel.Round{Round: i, Loss: new(1.0), Accuracy: &accuracy})
+			if i == 0 || !c.lost {
+				rec.Rounds = append(rec.Rounds, disdel.Round{Round: i, Loss: new(1.0), Accuracy: &accuracy})
+			}
 		}
 		rec.Best = &disdel.Best{Round: 0, Loss: 1, Accuracy: c.first, Checksum: "of the first"}
 		if err := ContinueFrom(rec, &spec, disdel.Checkpoint{Round: 2, Path: "p"}); err != nil {

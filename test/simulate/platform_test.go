@@ -43,6 +43,7 @@ type platform struct {
 	busy       int
 	tidy       bool // no activation ran when the job's package was removed, nor has one since
 	tidied     time.Time
+	disturbed  bool // activations ran when a package was removed, at a stop or at the end: they may write behind the sweep
 }
 
 // deployed is an action.
@@ -151,6 +152,7 @@ func (p *platform) answer(r *http.Request, body []byte) (int, string) {
 	case kind == "packages" && r.Method == http.MethodDelete:
 		delete(p.packages, name)
 		p.tidy, p.tidied = p.busy == 0, time.Now()
+		p.disturbed = p.disturbed || p.busy > 0
 	case kind == "packages" && r.Method == http.MethodGet:
 		return 200, p.listed(name)
 	}

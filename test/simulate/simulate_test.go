@@ -134,7 +134,7 @@ func tooLate(rec *disdel.Record, w *weather) bool {
 // check returns the first fault of a job's record: the job failed, or its rounds are not the expected ones. If the
 // history store lost records, the record of a resumed job may lack rounds.
 func check(rec *disdel.Record, v variant, w *weather) error {
-	lost, deaths := w.hits[saveFails] > 0, w.hits[startFails]+w.hits[containerDies]
+	lost, deaths := w.hits[saveFails] > 0, w.hits[startFails]+w.hits[containerDies]+w.hits[blobKills]
 	switch {
 	case rec == nil:
 		return errors.New("there is no record")

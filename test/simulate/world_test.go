@@ -52,6 +52,8 @@ func (w *world) digest(request []byte) string {
 const (
 	jobID  = disdel.JobID("job-1")
 	output = "weights/m/job-1.safetensors"
+	// mostStops is how often the user stops a job at most.
+	mostStops = 3
 	// longest is the virtual time after which a job counts as hung. The slowest fault is an activation that never runs:
 	// its controller waits for it for its timeout and a minute.
 	longest = 6 * time.Hour
@@ -278,7 +280,7 @@ func (w *world) controlled(p *process, spec controller.Spec, rec *disdel.Record)
 	})
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if w.weather.strikes(userStops, p.name) {
+	if w.weather.hits[userStops] < mostStops && w.weather.strikes(userStops, p.name) {
 		at := time.AfterFunc(w.weather.between(0, 8*time.Second, "stop "+p.name), func() { cancel(errStopped) })
 		defer at.Stop()
 	}
@@ -402,10 +404,11 @@ func (w *world) close() {
 }
 
 // keysLeft returns the keys in Redis that should not be there. Activations that still run when the job ends may leave
-// some behind the last sweep, and so may commands of connections that are no more, which arrive after it (seed 70112):
-// these expire.
+// some behind the last sweep, and so may commands of connections that are no more, which arrive after it (seed 70112),
+// and those of processes that are killed at a call to the model store (seed 5403): these expire.
 func (w *world) keysLeft() (out []string) {
-	swept := w.platform.tidy && !w.stays[leftKeys] && w.onTheWay.Before(w.platform.tidied)
+	swept := !w.platform.disturbed && w.platform.tidy && !w.stays[leftKeys] && w.weather.hits[blobKills] == 0 &&
+		w.onTheWay.Before(w.platform.tidied)
 	for _, key := range w.redis.Keys() {
 		if swept || w.redis.TTL(key) == 0 {
 			out = append(out, fmt.Sprintf("%s (%v)", key, w.redis.TTL(key)))
