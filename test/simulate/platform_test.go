@@ -43,7 +43,7 @@ type platform struct {
 	busy       int
 	tidy       bool // no activation ran when the job's package was removed, nor has one since
 	tidied     time.Time
-	disturbed  bool // activations ran when a package was removed, at a stop or at the end: they may write behind the sweep
+	disturbed  bool // activations ran when a package was removed: they may write behind the sweep
 }
 
 // deployed is an action.
