@@ -141,6 +141,25 @@ func ExampleStartOver() {
 	// Output: 0 the job was taken up again
 }
 
+// folders prints what is deleted of a store of models.
+type folders struct{}
+
+func (folders) Discard(_ context.Context, folder string) error {
+	fmt.Println("deleted:", folder)
+	return nil
+}
+
+// A job that has its model needs no checkpoint any more. One that failed continues from it.
+func ExampleDiscardCheckpoints() {
+	for id, status := range []disdel.Status{disdel.StatusSucceeded, disdel.StatusFailed} {
+		rec := disdel.Record{ID: disdel.JobID(fmt.Sprintf("job-%d", id+1)), Status: status}
+		if err := controller.DiscardCheckpoints(context.Background(), folders{}, &rec); err != nil {
+			fmt.Println(err)
+		}
+	}
+	// Output: deleted: checkpoints/job-1
+}
+
 // What a job file alone cannot tell is found out with the data set and the network that it names, all of it at once.
 func ExampleResolve() {
 	ctx := context.Background()
