@@ -108,8 +108,11 @@ func (r *importer) hasMask(n *step) bool {
 
 // countsRows tells whether a node counts the rows of a batch.
 func (r *importer) countsRows(n *step) bool {
+	if n.kind != "Range" || len(r.inputs) == 0 || len(r.inputs[0].sides) != 2 {
+		return false
+	}
 	v, _ := r.in(n, 1)
-	return len(r.inputs[0].sides) == 2 && n.kind == "Range" && len(v.whole) == 1 && rowsIn(v.whole[0]) > 0
+	return len(v.whole) == 1 && rowsIn(v.whole[0]) > 0
 }
 
 // foldBatches computes a node of each batch. It is false where the node has other inputs than constants.
