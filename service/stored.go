@@ -140,10 +140,14 @@ func (s *Service) RemoveStored(ctx context.Context, item StoredItem) error {
 
 // RemoveAllStored deletes items as RemoveStored does, up to the first error. Items that are gone are no error. It
 // returns the number of items that are gone.
+//
+// It lists the models once for versions, jobs or checkpoints in a row: what these depend on is also read for each.
+// Other items may be needed by a model that is made meanwhile, so it lists the models again for each.
 func (s *Service) RemoveAllStored(ctx context.Context, items []StoredItem) (gone int, err error) {
 	var list *modelList
 	for i, item := range items {
-		if i == 0 || item.Kind != items[i-1].Kind {
+		if i == 0 || item.Kind != items[i-1].Kind ||
+			!slices.Contains([]StoredKind{StoredModels, StoredJobs, StoredCheckpoints}, item.Kind) {
 			list = &modelList{}
 		}
 		if err := s.removeStored(ctx, item, list); err != nil && disdel.KindOf(err) != disdel.NotFound {

@@ -200,16 +200,18 @@ func (r remoteRecords) Stored(ctx context.Context) ([]service.StoredItem, error)
 
 func (r remoteRecords) RemoveStored(ctx context.Context, items []service.StoredItem) (int, error) {
 	for i, item := range items {
-		path := []string{"stored", string(item.Kind), item.Name}
-		if item.Kind == service.StoredJobs {
-			path = []string{"jobs", string(item.Job)}
-		}
-		err := r.ask(ctx, request{method: http.MethodDelete, path: path}, nil)
-		if err != nil && disdel.KindOf(err) != disdel.NotFound {
+		if err := r.removeStored(ctx, item); err != nil && disdel.KindOf(err) != disdel.NotFound {
 			return i, err
 		}
 	}
 	return len(items), nil
+}
+
+func (r remoteRecords) removeStored(ctx context.Context, item service.StoredItem) error {
+	if item.Kind == service.StoredJobs {
+		return r.Forget(ctx, item.Job)
+	}
+	return r.ask(ctx, request{method: http.MethodDelete, path: []string{"stored", string(item.Kind), item.Name}}, nil)
 }
 
 func (r remoteRecords) Forget(ctx context.Context, id disdel.JobID) error {

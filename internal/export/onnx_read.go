@@ -371,12 +371,15 @@ func (s *source) floats(have, part []byte) ([]byte, error) {
 	return append(have, part...), s.count()
 }
 
-// sizes are the bytes of a value, by its kind.
-var sizes = map[int64]int{float32s: 4, int64s: 8, int32s: 4, booleans: 1, doubles: 8}
+// sizeOf is the bytes of a value of a kind. It is false for a kind that is not known.
+func sizeOf(kind int64) (bytes int, ok bool) {
+	bytes, ok = map[int64]int{float32s: 4, int64s: 8, int32s: 4, booleans: 1, doubles: 8}[kind]
+	return bytes, ok
+}
 
 // check compares the bytes with the shape.
 func (a *array) check() error {
-	size, known := sizes[a.kind]
+	size, known := sizeOf(a.kind)
 	switch {
 	case !known || a.data == nil && (a.kind == booleans || a.kind == doubles): // told where it is used
 	case a.kind == int64s && a.data == nil && len(a.ints) == a.length():
@@ -432,9 +435,9 @@ func (s *source) load(a *array) error {
 	if s.folder == nil {
 		return refused("external data is not read here", nil)
 	}
-	each, ok := sizes[a.kind]
+	each, ok := sizeOf(a.kind)
 	if !ok {
-		return refused("its kind of values is not read", nil)
+		return refused("only float32, float64, integers and booleans are read from other files", nil)
 	}
 	size := int64(each * a.length())
 	offset := int64(0)

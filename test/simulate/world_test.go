@@ -403,9 +403,10 @@ func (w *world) close() {
 	os.RemoveAll(strings.TrimPrefix(w.models, "file://")) //nolint:errcheck // the whole folder goes at the end
 }
 
-// keysLeft returns the keys in Redis that should not be there. Activations that still run when the job ends may leave
-// some behind the last sweep, and so may commands of connections that are no more, which arrive after it (seed 70112),
-// and those of processes that are killed at a call to the model store (seed 5403): these expire.
+// keysLeft returns the keys in Redis that should not be there. Some keys may come after the last sweep, and expire:
+//   - by activations that still run then, or ran at an earlier removal of the package,
+//   - by commands of closed connections that arrive late (seed 70112),
+//   - around a process that was killed at a call to the model store (seed 5403).
 func (w *world) keysLeft() (out []string) {
 	swept := !w.platform.disturbed && w.platform.tidy && !w.stays[leftKeys] && w.weather.hits[blobKills] == 0 &&
 		w.onTheWay.Before(w.platform.tidied)
